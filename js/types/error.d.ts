@@ -6,7 +6,7 @@ import type { AssembledResponse } from "./formats.js";
 export type ErrorCode =
   | "not_initialized" | "not_found" | "closed" | "invalid_input" | "config_invalid" | "unknown_effect" | "wrong_state"
   | "conflict" | "busy"
-  | "quota_exceeded" | "upgrade_blocked" | "unsupported_version" | "corrupt_record" | "too_large" | "unavailable" | "maybe_stale" | "evicted" | "store_error"
+  | "quota_exceeded" | "upgrade_blocked" | "unsupported_version" | "corrupt_record" | "too_large" | "unavailable" | "rate_limited" | "maybe_stale" | "evicted" | "store_error"
   | "model_error" | "callback_failed" | "max_turns" | "aborted" | "internal";
 
 /** Machine-readable details of an error, by code. Later versions may add members. */
@@ -18,6 +18,8 @@ interface KnownDetails {
   busy: { leaseUntil?: number };
   /** "none": nothing was written. "unknown": the append may have been written; read the session again before repeating it. */
   unavailable: { outcome?: "none" | "unknown" };
+  /** How long the service asked to wait, in milliseconds, if it said so. */
+  rate_limited: { retryAfterMs?: number };
   model_error: {
     /** The HTTP status of the provider's error response. */
     status?: number;

@@ -55,7 +55,7 @@ export interface Session {
    *  Rejects with `not_found` if the call is not stored, `wrong_state` if it has a result. For calls of a running run use `Run.answer`. */
   answer(call: string, answer: Extract<EffectAnswer, { type: "tool_result" }> & { finishedAt?: number }, options?: AppendOptions): Promise<{ revision: number }>;
   /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. */
-  messages(options?: { limit?: number; cursor?: string }): Promise<Page<Message>>;
+  messages(options?: { limit?: number; cursor?: string; branch?: string }): Promise<Page<Message>>;
   /** The session for rendering: messages joined with their calls, the streaming answer, changes of other tabs. Always the same object. */
   view(): SessionView;
   invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;

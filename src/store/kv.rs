@@ -11,12 +11,15 @@ mod driver;
 mod key;
 mod list;
 mod load;
+mod pack;
+mod packing;
+mod rate_limit;
 mod schema;
 mod stored_append;
 mod value;
 mod write_once;
 
-pub use driver::{KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
+pub use driver::{HostTimer, KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
 pub use write_once::WriteOnceStore;
 
 use super::{
@@ -28,13 +31,14 @@ use append::SessionCommit;
 use driver::{ATTEMPTS, too_busy};
 use list::{list_invocations, list_sessions};
 use load::{LoadedSession, load_session, read_range};
+use rate_limit::PatientDriver;
 use schema::prepare;
 use std::cell::Cell;
 use std::rc::Rc;
 
 /// A store over a key-value service with atomic commits.
 pub struct KvStore {
-    driver: Rc<dyn KvDriver>,
+    driver: PatientDriver,
     closed: Cell<bool>,
 }
 
@@ -54,7 +58,8 @@ impl KvStore {
                 driver.name()
             )));
         }
-        prepare(&*driver).await?;
+        let driver = PatientDriver::new(driver);
+        prepare(&driver).await?;
         Ok(Self { driver, closed: Cell::new(false) })
     }
 
@@ -68,7 +73,7 @@ impl KvStore {
 
     async fn load(&self, session: &str) -> Result<LoadedSession> {
         self.check_open()?;
-        load_session(&*self.driver, session).await
+        load_session(&self.driver, session).await
     }
 
     /// Returns a session without records that a deletion left behind.
@@ -143,7 +148,7 @@ impl LogStore for KvStore {
                     return Ok(Appended::Revision(revision));
                 }
             }
-            Err(too_busy(&*self.driver))
+            Err(too_busy(&self.driver))
         })
     }
 
@@ -157,11 +162,11 @@ impl LogStore for KvStore {
                 if !loaded.head.is_live {
                     return Ok(Vec::new());
                 }
-                if let Some(records) = read_range(&*self.driver, &loaded, query, attempt == ATTEMPTS).await? {
+                if let Some(records) = read_range(&self.driver, &loaded, query, attempt == ATTEMPTS).await? {
                     return Ok(records);
                 }
             }
-            Err(too_busy(&*self.driver))
+            Err(too_busy(&self.driver))
         })
     }
 
@@ -173,14 +178,14 @@ impl LogStore for KvStore {
     ) -> StoreFuture<'a, Page<SessionRow>> {
         Box::pin(async move {
             self.check_open()?;
-            list_sessions(&*self.driver, cursor, limit, channel).await
+            list_sessions(&self.driver, cursor, limit, channel).await
         })
     }
 
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
         Box::pin(async move {
             self.check_open()?;
-            list_invocations(&*self.driver, query).await
+            list_invocations(&self.driver, query).await
         })
     }
 
@@ -193,7 +198,7 @@ impl LogStore for KvStore {
                 }
                 self.bury(&loaded).await?;
             }
-            Err(too_busy(&*self.driver))
+            Err(too_busy(&self.driver))
         })
     }
 }

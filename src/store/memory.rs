@@ -68,6 +68,19 @@ impl StoredSession {
         batch.put.iter().any(taken)
     }
 
+    /// Drops the value of a record, which somebody else can read again.
+    pub(super) fn drop_value(&mut self, place: (Table, u64)) {
+        if let Some(record) = self.records.get_mut(&place) {
+            record.value = Bytes::new();
+        }
+    }
+
+    /// The bytes of all values.
+    #[cfg(any(test, feature = "conformance"))]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.records.values().map(|record| record.value.len()).sum()
+    }
+
     pub(super) fn write(&mut self, batch: Batch, operation: &str) -> Appended {
         for place in &batch.remove {
             self.records.remove(place);
@@ -84,6 +97,11 @@ impl StoredSession {
     }
 
     pub(super) fn read(&self, query: Query) -> Vec<Record> {
+        self.read_sized(query, &|record| record.value.len() as u64)
+    }
+
+    /// Reads a range of records, whose sizes are given: some of them have no value in memory.
+    pub(super) fn read_sized(&self, query: Query, size: &dyn Fn(&Record) -> u64) -> Vec<Record> {
         if query.from > query.to {
             return Vec::new();
         }
@@ -95,7 +113,7 @@ impl StoredSession {
             if record.last_key.unwrap_or(record.key) < query.from {
                 continue;
             }
-            bytes = bytes.saturating_add(record.value.len() as u64);
+            bytes = bytes.saturating_add(size(record));
             taken.push(record.clone());
             if bytes >= query.limit_bytes {
                 break;

@@ -4,6 +4,7 @@
 //! Every store passes the suite in [`conformance`].
 
 mod audit;
+mod branch;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod id_collisions;
@@ -23,6 +24,7 @@ pub mod sql;
 mod write;
 
 pub use audit::AuditRow;
+pub use branch::open_branch;
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};
 pub use log::{Change, HeadEdit, NoticeText, SessionLog};
 pub use memory::MemoryStore;
@@ -356,6 +358,24 @@ pub trait LogStore {
     /// If the store cannot be read.
     fn branches<'a>(&'a self, _session: &'a str) -> StoreFuture<'a, Vec<StoredBranch>> {
         Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Counts the forks that this handle has met in the session: places where two writers appended at once.
+    fn fork_count(&self, _session: &str) -> u64 {
+        0
+    }
+
+    /// Returns true if [`pack`](Self::pack) is worth its writes.
+    fn has_unpacked(&self, _session: &str) -> bool {
+        false
+    }
+
+    /// Writes the session's newest appends once more in a form that is read with fewer requests. Changes nothing else; for idle moments.
+    ///
+    /// # Errors
+    /// If the store cannot be written to.
+    fn pack<'a>(&'a self, _session: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(async { Ok(()) })
     }
 
     /// Releases memory and connections. Calls in progress end; there are none afterwards.

@@ -49,6 +49,10 @@ pub enum RecordKind {
     Segment = 8,
     /// Of an append in a key-value store without commits.
     KvAppend = 9,
+    /// Of a pack of such appends.
+    KvPack = 10,
+    /// Which packs there are.
+    KvManifest = 11,
 }
 
 /// A type that can be stored in a record.

@@ -2,10 +2,11 @@
 
 use super::results::{BranchResult, result_to_js};
 use super::session_inner::SessionInner;
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
+use crate::finding::{Finding, FindingCode};
 use crate::history::LogRecord;
 use crate::session_head::SessionHead;
-use crate::store::{RecordKind, StoredBranch, open_record};
+use crate::store::{RecordKind, SessionLog, StoredBranch, open_branch, open_record};
 use wasm_bindgen::JsValue;
 
 /// The branch that is the session's history.
@@ -45,4 +46,35 @@ pub async fn branches(session: &SessionInner) -> Result<JsValue> {
         });
     }
     Ok(result_to_js(&branches))
+}
+
+/// Reads the other side of a fork.
+///
+/// # Errors
+/// `not_found`, and the store's own.
+pub async fn branch_log(session: &SessionInner, branch: &str) -> Result<SessionLog> {
+    let context = &session.context;
+    let stored = context.store.branches(&session.id).await?;
+    let Some(stored) = stored.into_iter().find(|stored| stored.id == branch) else {
+        let message = format!(
+            "the session has no branch \"{branch}\"; `branches()` lists them, and a branch that has grown has another name"
+        );
+        return Err(Error::new(ErrorCode::NotFound, message));
+    };
+    open_branch(&*context.store, &session.id, &stored, (context.seed, context.now())).await
+}
+
+impl SessionInner {
+    /// Warns of forks that were met since the last warning.
+    pub fn warn_of_second_writer(&self) {
+        let forks = self.context.store.fork_count(&self.id);
+        if forks <= self.reported_forks.replace(forks) {
+            return;
+        }
+        let message = format!(
+            "two writers appended to session \"{}\" at once, which the {} store cannot exclude; both sides are kept, and `branches()` lists the one that is not the history",
+            self.id, self.context.kind
+        );
+        self.context.warn(&[Finding::warning(FindingCode::SecondWriter, message)]);
+    }
 }

@@ -1,4 +1,4 @@
-//! Merges old log records into segments while nobody writes to their session.
+//! Merges old log records into segments, or packs appends, while nobody writes to their session.
 
 use super::platform::{random_id, sleep};
 use super::promise::in_background;
@@ -17,7 +17,7 @@ impl SessionInner {
     /// Merges records that wait for it, when the session has been idle for a while. A turn that begins meanwhile is first. In a store
     /// that is not durable, reading many records costs no more than reading one.
     pub fn merge_when_idle(&self) {
-        if !self.context.is_durable() || !self.log.borrow().has_unmerged() || self.is_merging.replace(true) {
+        if !self.context.is_durable() || !self.has_unmerged() || self.is_merging.replace(true) {
             return;
         }
         let session = self.weak_self.clone();
@@ -30,7 +30,7 @@ impl SessionInner {
                 let current = session.log.borrow().revision;
                 let is_idle = revision == Some(current) && !session.has_live_run();
                 (revision, pause) = (Some(current), IDLE_MS);
-                if !has_timers || session.context.check_open().is_err() || !session.log.borrow().has_unmerged() {
+                if !has_timers || session.context.check_open().is_err() || !session.has_unmerged() {
                     session.is_merging.set(false);
                     return;
                 }
@@ -45,9 +45,18 @@ impl SessionInner {
         });
     }
 
+    fn has_unmerged(&self) -> bool {
+        self.log.borrow().has_unmerged() || self.context.store.has_unpacked(&self.id)
+    }
+
     /// Merges once. Returns false if the next write has to start merging again.
     async fn merge_next(&self) -> bool {
-        match merge_oldest(&*self.context.store, &self.log, &random_id()).await {
+        let merged = if self.log.borrow().has_unmerged() {
+            merge_oldest(&*self.context.store, &self.log, &random_id()).await
+        } else {
+            self.context.store.pack(&self.id).await.map(|()| MergeOutcome::Nothing)
+        };
+        match merged {
             Ok(MergeOutcome::Progress) => true,
             Ok(MergeOutcome::Nothing | MergeOutcome::Conflict) => false,
             Err(error) => {

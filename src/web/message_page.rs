@@ -1,11 +1,12 @@
 //! `Session.messages`: pages of stored messages.
 
+use super::branches::{MAIN_BRANCH, branch_log};
 use super::convert::page;
 use super::option_reader::read_optional;
 use super::options::MessagePageOptions;
 use super::session_inner::SessionInner;
 use crate::error::{Error, Result};
-use crate::history::{MessageFormat, MessageWriter};
+use crate::history::{History, MessageFormat, MessageWriter};
 use crate::json::ArrayWriter;
 use wasm_bindgen::JsValue;
 
@@ -18,15 +19,23 @@ pub async fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue
         Some(Ok(before)) => before,
         None => u64::MAX,
     };
+    if let Some(branch) = options.branch.filter(|branch| branch != MAIN_BRANCH) {
+        let log = branch_log(inner, &branch).await?;
+        return Ok(message_page(&inner.id, &log.history, limit, before));
+    }
     // The newest page is there before older records are, with the message before it.
     if before != u64::MAX || inner.log.borrow().history.messages().len() <= limit {
         inner.read_older().await?;
     }
-    let log = inner.log.borrow();
-    let all = log.history.messages();
+    Ok(message_page(&inner.id, &inner.log.borrow().history, limit, before))
+}
+
+/// Returns the last messages before a number.
+fn message_page(session: &str, history: &History, limit: usize, before: u64) -> JsValue {
+    let all = history.messages();
     let end = all.partition_point(|message| message.seq < before);
     let start = end.saturating_sub(limit);
-    let writer = MessageWriter { history: &log.history, session: &inner.id, format: MessageFormat::Stored };
+    let writer = MessageWriter { history, session, format: MessageFormat::Stored };
     let mut items = String::new();
     let mut array = ArrayWriter::new(&mut items);
     let mut before = start.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
@@ -37,5 +46,5 @@ pub async fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue
     array.end();
     let first = all.get(start).filter(|_| start > 0);
     let cursor = first.map(|message| message.seq.to_string());
-    Ok(page(&items, cursor.as_deref()))
+    page(&items, cursor.as_deref())
 }

@@ -209,6 +209,7 @@ pub struct DiscardOptions {
 pub struct MessagePageOptions {
     pub limit: Option<u64>,
     pub cursor: Option<String>,
+    pub branch: Option<String>,
 }
 
 /// The query of `Rethread.sessions`.

@@ -59,6 +59,11 @@ async fn open_store(options: &OpenOptions, local_storage: &Function) -> Result<O
         None => "memory",
     };
     if kind == "memory" {
+        if is_strict {
+            return Err(Error::config(
+                "`durability`: the memory store ends with the process and cannot promise \"strict\"; take another store",
+            ));
+        }
         return Ok(OpenedStore { store: Rc::new(MemoryStore::default()), kind, owned_runs: None, changes: None });
     }
     let store = Rc::new(IndexedDbStore::open(name, durability).await?);

@@ -116,6 +116,7 @@ impl RethreadInner {
         }
         session.update_hold();
         session.merge_when_idle();
+        session.warn_of_second_writer();
         session.configure(fields, options.replay.map(Into::into), options.on_stop.map(|option| option.0));
         if session.runs_changed() {
             // Which unfinished runs are in history already is known only of the whole.

@@ -59,6 +59,8 @@ pub struct SessionInner {
     refreshing: Cell<bool>,
     /// The read of the records before the end of the log.
     pub older_read: SharedTask,
+    /// How many forks of the session were reported.
+    pub reported_forks: Cell<u64>,
     /// A background task merges old records, or waits for the session to be idle.
     pub is_merging: Cell<bool>,
     /// Resolve functions of `run` calls that wait for the run before them.
@@ -109,6 +111,7 @@ impl SessionInner {
             refresh_again: Cell::new(false),
             is_merging: Cell::new(false),
             older_read: SharedTask::default(),
+            reported_forks: Cell::new(0),
             queued_runs: RefCell::default(),
             is_starting_run: Cell::new(false),
         })
@@ -162,6 +165,7 @@ impl SessionInner {
     pub async fn refresh(&self) -> Result<bool> {
         self.read_older().await?;
         let changed = refresh(&*self.context.store, &self.log).await?;
+        self.warn_of_second_writer();
         if changed {
             let findings = self.log.borrow().findings.clone();
             self.context.report_damage(&findings);
@@ -227,6 +231,7 @@ impl SessionInner {
         change.notice = self.context.notice_of(&self.id);
         let is_visible = !change.entries.is_empty() || change.edit.is_some();
         let committed = commit(&*self.context.store, &self.log, &change).await?;
+        self.warn_of_second_writer();
         let findings = self.log.borrow().findings.clone();
         self.context.report_damage(&findings);
         // Values that were set meanwhile are written by the next change.

@@ -17,6 +17,8 @@ mod drivers;
 mod expected;
 #[path = "simulation/faults.rs"]
 mod faults;
+#[path = "simulation/packs.rs"]
+mod packs;
 #[path = "scripted_host.rs"]
 mod scripted_host;
 #[path = "../servers/kv_store/service.rs"]
@@ -96,6 +98,21 @@ fn r48_random_faults_lose_and_duplicate_nothing_in_a_key_value_store() {
 #[test]
 fn r48_random_faults_lose_and_duplicate_nothing_in_a_write_once_store() {
     run_seeds(Backend::WriteOnce);
+}
+
+#[test]
+fn r48_random_faults_while_appends_are_packed_lose_and_duplicate_nothing() {
+    let seeds = if is_long() { 1_000 } else { 30 };
+    let (mut faults, mut packs) = (0, 0);
+    for seed in 0..seeds {
+        let (injected, written) = catch_unwind(|| packs::run(seed)).unwrap_or_else(|panic| {
+            eprintln!("packs fail with seed {seed}");
+            resume_unwind(panic)
+        });
+        (faults, packs) = (faults + injected, packs + written);
+    }
+    println!("{seeds} seeds, {faults} faults, {packs} packs");
+    assert!(faults > 40 * seeds && packs as u64 > 3 * seeds, "{faults} faults, {packs} packs");
 }
 
 /// What is interrupted in memory is applied or not: there is nothing in between.

@@ -2,6 +2,12 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "kv_store/audit.rs"]
+mod audit;
+#[path = "kv_store/packs.rs"]
+mod packs;
+#[path = "kv_store/rate_limits.rs"]
+mod rate_limits;
 #[path = "kv_store/service.rs"]
 mod service;
 

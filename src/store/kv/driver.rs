@@ -1,8 +1,11 @@
 //! What the store runs on: a key-value service behind a few functions.
 
+use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::StoreFuture;
 use bytes::Bytes;
+use std::future::Future;
+use std::pin::Pin;
 
 /// Limits of a key-value service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +77,18 @@ pub struct KvWrite {
     pub value: Option<Bytes>,
 }
 
+/// The host's clock, timers and randomness.
+pub trait HostTimer {
+    /// Returns the time.
+    fn now(&self) -> Ms;
+
+    /// Resolves after so many milliseconds, to false at once on a platform without timers.
+    fn sleep(&self, ms: Ms) -> Pin<Box<dyn Future<Output = bool> + '_>>;
+
+    /// Returns a random number.
+    fn random(&self) -> u32;
+}
+
 /// A key-value service. Does not interpret keys or values.
 pub trait KvDriver {
     /// The name of the service, for messages and `status()`.
@@ -86,6 +101,11 @@ pub trait KvDriver {
 
     /// Returns true if [`commit`](Self::commit) is supported.
     fn has_commit(&self) -> bool;
+
+    /// Returns the host's timer. Without one, a request that the service refuses because of its rate is not repeated.
+    fn timer(&self) -> Option<&dyn HostTimer> {
+        None
+    }
 
     /// Returns the value of a key, with its version if commits are supported.
     ///

@@ -6,6 +6,8 @@
 //! record:<session>:<table>:<key>                  a record, or the first part of a large one
 //! part:<session>:<table>:<key>:<revision>:<part>  the further parts of a large record or head
 //! append:<session>:<revision>:<writer>            an append, where the service has no commits
+//! pack:<session>:<first>-<last>-…-<hash>          many appends once more, in one value
+//! manifest:<session>                              which packs there are
 //! ```
 //!
 //! They consist of `a-z 0-9 - _ = :`, because file systems ignore case and services give other characters a meaning.
@@ -119,7 +121,8 @@ pub(super) fn part_key(session: &str, owner: PartOwner, revision: u64, part: u32
 
 /// Returns true if the key is one that a key-value store of ours has.
 pub(super) fn is_ours(key: &str) -> bool {
-    key == SCHEMA_KEY || [HEAD_PREFIX, "record:", "part:", "append:"].iter().any(|ours| key.starts_with(ours))
+    let prefixes = [HEAD_PREFIX, "record:", "part:", "append:", "pack:", "manifest:"];
+    key == SCHEMA_KEY || prefixes.iter().any(|ours| key.starts_with(ours))
 }
 
 #[cfg(test)]

@@ -6,6 +6,9 @@ use super::load::{LoadedSession, MOST_AT_ONCE, get_records, load_by_key, load_se
 use crate::error::{Error, Result};
 use crate::store::{AuditQuery, MAX_KEY, PAGE, Page, Record, SessionRow, StoredHead, Table};
 
+/// The fewest heads that an audit query reads at once.
+const FEWEST_AT_ONCE: usize = 8;
+
 /// Where a walk over all sessions stands. A page of a service may change between two reads, so the session itself is part of it.
 #[derive(Clone, Default)]
 pub(super) struct SessionCursor {
@@ -54,12 +57,19 @@ pub(super) struct SessionWalk<'d> {
     /// Read and not returned yet, the next one last.
     waiting: Vec<LoadedSession>,
     limit: usize,
+    /// False if the keys are enough, where they have the sessions' ids.
+    reads_heads: bool,
 }
 
 impl<'d> SessionWalk<'d> {
     pub(super) fn new(driver: &'d dyn KvDriver, at: SessionCursor, limit: usize) -> Self {
         let next = Some(at.page.clone());
-        Self { driver, at, next, waiting: Vec::new(), limit: limit.clamp(1, MOST_AT_ONCE) }
+        Self { driver, at, next, waiting: Vec::new(), limit: limit.clamp(1, MOST_AT_ONCE), reads_heads: true }
+    }
+
+    /// Goes over the ids of all sessions. Only a head whose key is a hash is read.
+    pub(super) fn of_ids(driver: &'d dyn KvDriver, at: SessionCursor, limit: usize) -> Self {
+        Self { reads_heads: false, ..Self::new(driver, at, limit) }
     }
 
     /// Where the walk stands.
@@ -106,11 +116,18 @@ impl<'d> SessionWalk<'d> {
         }
         self.at.page = cursor;
         for keys in keys.chunks(MOST_AT_ONCE) {
-            let heads = keys.iter().map(|key| format!("{HEAD_PREFIX}{key}")).collect();
-            for (key, value) in keys.iter().zip(self.driver.get_many(heads).await?) {
-                let Some(value) = value else { continue };
-                let entry = KvEntry { value, version: None };
+            let needs_head = |key: &&&str| self.reads_heads || session_of_key(key).is_none();
+            let heads: Vec<_> = keys.iter().filter(needs_head).map(|key| format!("{HEAD_PREFIX}{key}")).collect();
+            let values = if heads.is_empty() { Vec::new() } else { self.driver.get_many(heads).await? };
+            let mut values = values.into_iter();
+            for key in keys {
                 let id = session_of_key(key).unwrap_or_default();
+                if !needs_head(&key) {
+                    self.waiting.push(LoadedSession::of_id((*key).to_owned(), &id));
+                    continue;
+                }
+                let Some(value) = values.next().flatten() else { continue };
+                let entry = KvEntry { value, version: None };
                 let session = match open_head(self.driver, key, &id, entry).await? {
                     Some(session) => session,
                     None => load_by_key(self.driver, (*key).to_owned(), &id).await?,
@@ -186,7 +203,8 @@ pub(super) async fn list_invocations(driver: &dyn KvDriver, query: &AuditQuery) 
         let rest = page.add_session(driver, &session, from).await?;
         return Ok(page.end(rest, &at));
     }
-    let mut walk = SessionWalk::new(driver, at, MOST_AT_ONCE);
+    // A head is read for each session, so no more are read at once than rows are wanted.
+    let mut walk = SessionWalk::new(driver, at, page.limit.max(FEWEST_AT_ONCE));
     loop {
         let before = walk.position();
         let Some(session) = walk.next().await? else { return Ok(page.end(None, &before)) };
@@ -202,7 +220,7 @@ pub(super) async fn list_invocations(driver: &dyn KvDriver, query: &AuditQuery) 
 /// A page of audit rows that is being filled.
 pub(super) struct AuditPage<'q> {
     query: &'q AuditQuery,
-    limit: usize,
+    pub(super) limit: usize,
     items: Vec<(String, Record)>,
 }
 

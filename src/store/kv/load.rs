@@ -29,6 +29,13 @@ pub(super) struct LoadedSession {
     pub(super) value: Bytes,
 }
 
+impl LoadedSession {
+    /// A session of which the key alone was read.
+    pub(super) fn of_id(key: String, id: &str) -> Self {
+        Self { key, version: None, head: KvHead::new(id), value: Bytes::new() }
+    }
+}
+
 /// Reads a session. One that does not exist is a tombstone of revision 0. The directory of a damaged one is rebuilt from the keys.
 ///
 /// # Errors

@@ -161,7 +161,8 @@ impl StoredAppend {
         let (description, mut values) = open_value::<KvAppend>(value)?;
         let mut take = |length: u64| {
             let length = usize::try_from(length).ok().filter(|length| *length <= values.len());
-            length.map(|length| values.split_to(length)).ok_or_else(damaged)
+            // Copied, since a slice would keep all of the pack that it was read from.
+            length.map(|length| Bytes::copy_from_slice(&values.split_to(length))).ok_or_else(damaged)
         };
         let mut batch = Batch {
             head: take(description.head_length)?,
@@ -181,14 +182,14 @@ impl StoredAppend {
     }
 
     /// Applies the append to the session as of its parent.
-    pub(super) fn apply(&self, id: &AppendId, session: &mut StoredSession) {
+    pub(super) fn apply(self, id: &AppendId, session: &mut StoredSession) {
         if self.is_damaged {
             session.set_revision(id.revision);
         } else if self.is_deletion {
             session.delete();
             session.set_revision(id.revision);
         } else {
-            session.write(self.batch.clone(), &self.operation);
+            session.write(self.batch, &self.operation);
         }
     }
 }

@@ -2,17 +2,21 @@
 //!
 //! Nobody can exclude a second writer there, and lists and reads may be stale. So no two writers write one key, nothing is overwritten,
 //! and what was read once is never forgotten. Two appends after the same one are a fork: both sides are kept, every reader who has seen
-//! both takes the same one as the session's history, and [`LogStore::branches`] returns the other.
+//! both takes the same one as the session's history, and [`LogStore::branches`] returns the other. Many appends are read from
+//! [packs](super::pack).
 
 use super::append_tree::{AppendTree, OtherSide};
 use super::driver::KvDriver;
 use super::key::{head_key, session_key};
 use super::list::{AuditPage, SessionCursor, SessionPage, SessionWalk, decode_audit_cursor};
 use super::load::MOST_AT_ONCE;
+use super::pack::{manifest_key, pack_prefix};
+use super::rate_limit::PatientDriver;
 use super::schema::prepare;
 use super::stored_append::{AppendId, StoredAppend, append_prefix};
 use super::value::{KvHead, seal_value};
 use crate::error::{Error, ErrorCode, Result};
+use crate::store::memory::StoredSession;
 use crate::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,
     StoreFuture, StoredBranch, StoredHead, Table,
@@ -28,17 +32,17 @@ use std::task::{Poll, Waker};
 const DESCRIPTION_BYTES: u64 = 64 * 1024;
 
 /// The most keys in a page of a list.
-const KEYS_IN_PAGE: usize = 1000;
+pub(super) const KEYS_IN_PAGE: usize = 1000;
 
 /// The digits of a revision that one list of the newest appends leaves open.
 const OPEN_DIGITS: usize = 2;
 
 /// A store over a key-value service without atomic commits.
 pub struct WriteOnceStore {
-    driver: Rc<dyn KvDriver>,
+    pub(super) driver: PatientDriver,
     /// Unique among all writers.
     writer: String,
-    sessions: RefCell<BTreeMap<String, AppendTree>>,
+    pub(super) sessions: RefCell<BTreeMap<String, AppendTree>>,
     /// The sessions that are being written to, each with the writes that wait for it.
     writing: RefCell<BTreeMap<String, Vec<Waker>>>,
     /// Of each session the last append that may be written although the service returned an error, and its operation.
@@ -66,9 +70,16 @@ impl WriteOnceStore {
     /// `unsupported_version` if a newer version wrote the keys, `config_invalid` if somebody else did or the driver's limits are too
     /// narrow, and the driver's own. Nothing is written then.
     pub async fn open(driver: Rc<dyn KvDriver>, writer: String) -> Result<Self> {
-        prepare(&*driver).await?;
+        let driver = PatientDriver::new(driver);
+        prepare(&driver).await?;
         let (sessions, writing, unanswered) = (RefCell::default(), RefCell::default(), RefCell::default());
         Ok(Self { driver, writer, sessions, writing, unanswered, closed: Cell::new(false) })
+    }
+
+    /// The bytes of a session's values that are in memory.
+    #[cfg(any(test, feature = "conformance"))]
+    pub fn held_bytes(&self, session: &str) -> usize {
+        self.sessions.borrow().get(session).map_or(0, AppendTree::held_bytes)
     }
 
     fn check_open(&self) -> Result<()> {
@@ -106,57 +117,99 @@ impl WriteOnceStore {
         }
     }
 
-    fn with_tree<T>(&self, session: &str, read: impl FnOnce(&mut AppendTree) -> T) -> T {
+    pub(super) fn with_tree<T>(&self, session: &str, read: impl FnOnce(&mut AppendTree) -> T) -> T {
         read(self.sessions.borrow_mut().entry(session.to_owned()).or_default())
     }
 
-    async fn read_listed(&self, session: &str, prefix: &str) -> Result<()> {
-        let mut listed = Vec::new();
-        let mut cursor = None;
+    /// Lists keys.
+    async fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        let (mut keys, mut cursor) = (Vec::new(), None);
         loop {
             let page = self.driver.list(prefix, cursor.as_deref(), KEYS_IN_PAGE).await?;
-            listed.extend(page.keys.iter().filter_map(|key| AppendId::of_key(key)));
+            keys.extend(page.keys);
             cursor = page.cursor;
             if cursor.is_none() {
-                break;
+                return Ok(keys);
             }
         }
+    }
+
+    async fn read_listed(&self, session: &str, prefix: &str) -> Result<()> {
+        let listed: Vec<_> = self.list(prefix).await?.iter().filter_map(|key| AppendId::of_key(key)).collect();
         let mut wanted: Vec<_> = self.with_tree(session, |tree| {
             let floor = tree.floor();
-            listed.into_iter().filter(|id| id.revision >= floor && !tree.contains(id)).collect()
+            let new = listed.into_iter().filter(|id| id.revision >= floor && !tree.contains(id));
+            // Parents that an earlier view did not have.
+            new.chain(tree.missing_parents()).collect()
         });
-        wanted.sort();
         // A list may be stale: whatever an append names was written.
         while !wanted.is_empty() {
-            self.read_appends(session, &wanted).await?;
-            wanted = self.with_tree(session, |tree| tree.missing_parents()).into_iter().collect();
+            let appends = self.get_appends(session, wanted).await?;
+            wanted = self.with_tree(session, |tree| {
+                appends.into_iter().for_each(|(id, append)| tree.add(id, append));
+                tree.missing_parents()
+            });
+        }
+        self.settle(session).await
+    }
+
+    /// Moves the session to its default side. Appends of another side than before are read again.
+    async fn settle(&self, session: &str) -> Result<()> {
+        let is_whole = self.with_tree(session, |tree| tree.missing_parents().is_empty());
+        if !is_whole {
+            return Ok(());
+        }
+        let unread = self.with_tree(session, |tree| tree.unread());
+        if !unread.is_empty() {
+            let appends = self.get_appends(session, unread).await?;
+            self.with_tree(session, |tree| appends.into_iter().for_each(|(id, append)| tree.add_content(id, append)));
+        }
+        self.with_tree(session, |tree| {
+            if tree.unread().is_empty() {
+                tree.settle()
+            }
+        });
+        Ok(())
+    }
+
+    /// Removes what is older than the newest deletion: appends, packs, the manifest.
+    async fn remove_deleted(&self, session: &str) -> Result<()> {
+        let floor = self.with_tree(session, |tree| tree.floor());
+        let is_old = |key: &String| AppendId::of_key(key).is_some_and(|id| id.revision < floor);
+        let mut old = self.list(&append_prefix(session)).await?;
+        old.retain(is_old);
+        // A list may be stale.
+        old.extend(
+            self.with_tree(session, |tree| tree.ids().map(|id| id.key(session)).filter(is_old).collect::<Vec<_>>()),
+        );
+        old.sort();
+        old.dedup();
+        old.extend(self.list(&pack_prefix(session)).await?);
+        old.push(manifest_key(session));
+        for key in old {
+            self.driver.delete(key).await?;
         }
         Ok(())
     }
 
-    /// Reads appends that are known to exist.
-    async fn read_appends(&self, session: &str, ids: &[AppendId]) -> Result<()> {
-        for ids in ids.chunks(MOST_AT_ONCE) {
-            let values = self.driver.get_many(ids.iter().map(|id| id.key(session)).collect()).await?;
-            for (id, value) in ids.iter().zip(values) {
-                let Some(value) = value else {
-                    return Err(Error::new(
-                        ErrorCode::MaybeStale,
-                        format!(
-                            "the {} store lists more of the session than it shows; its reads are stale: try again in a minute",
-                            self.driver.name()
-                        ),
-                    ));
-                };
-                let append = StoredAppend::open(session, id, &value)?;
-                self.with_tree(session, |tree| tree.add(id.clone(), append));
+    /// Reads another side of a fork.
+    async fn read_branch(&self, session: &str, side: OtherSide) -> Result<Option<StoredBranch>> {
+        let Some(tip) = side.appends.last() else { return Ok(None) };
+        let id = format!("{:x}-{}", tip.revision, tip.writer);
+        let mut own = StoredSession::default();
+        for (id, append) in self.get_appends(session, side.appends.clone()).await? {
+            append.apply(&id, &mut own);
+        }
+        let mut fork_head = None;
+        for id in side.shared {
+            let found = self.get_appends(session, vec![id]).await?.into_iter().next();
+            if let Some((_, append)) = found.filter(|(_, append)| !append.is_damaged) {
+                fork_head = Some(append.batch.head).filter(|_| !append.is_deletion);
+                break;
             }
         }
-        let is_whole = self.with_tree(session, |tree| tree.missing_parents().is_empty());
-        if is_whole {
-            self.with_tree(session, AppendTree::settle);
-        }
-        Ok(())
+        let head = own.head().map(|head| head.value).unwrap_or_default();
+        Ok(Some(StoredBranch { id, head, fork_head, log: own.read(Query::all(Table::Log)) }))
     }
 
     /// Waits for the writes to the session that this process has begun.
@@ -193,16 +246,37 @@ impl WriteOnceStore {
             let (marker, _) = seal_value(&mut KvHead::new(session), &Bytes::new(), usize::MAX)?;
             self.driver.put(head_key(&session_key(session)), marker).await?;
         }
-        if let Err(error) = self.driver.put(id.key(session), value).await {
+        if let Err(error) = self.driver.put(id.key(session), value.clone()).await {
             self.unanswered.borrow_mut().insert(session.to_owned(), (id, append.operation));
             return Err(error);
         }
         self.unanswered.borrow_mut().remove(session);
         self.with_tree(session, |tree| {
+            tree.packed.add_unpacked(id.clone(), value);
             tree.add(id, append);
-            tree.settle();
         });
+        self.settle(session).await?;
+        self.with_tree(session, AppendTree::drop_values_of_tip);
         Ok(())
+    }
+
+    /// Reads records; log records whose values are not in memory, from the service.
+    async fn read_records(&self, session: &str, query: Query) -> Result<Vec<Record>> {
+        let (mut records, unread) = self.with_tree(session, |tree| tree.read(query));
+        if unread.is_empty() {
+            return Ok(records);
+        }
+        let mut values = BTreeMap::new();
+        for (_, append) in self.get_appends(session, unread).await? {
+            let written = append.batch.put.into_iter().chain(append.batch.replace);
+            values.extend(written.filter(|record| record.table == Table::Log).map(|record| (record.key, record.value)));
+        }
+        for record in &mut records {
+            if let Some(value) = values.remove(&record.key).filter(|_| record.value.is_empty()) {
+                record.value = value;
+            }
+        }
+        Ok(records)
     }
 
     fn head_of(&self, session: &str) -> Option<StoredHead> {
@@ -215,7 +289,12 @@ impl WriteOnceStore {
     /// Reads the next session of a list, and returns its id, channel and head; the head is none of a deleted one.
     async fn read_next(&self, walk: &mut SessionWalk<'_>) -> Result<Option<(String, Option<StoredHead>)>> {
         let Some(listed) = walk.next().await? else { return Ok(None) };
-        self.refresh(&listed.head.id).await?;
+        let is_known = self.with_tree(&listed.head.id, |tree| tree.tip().is_some());
+        self.refresh_newest(&listed.head.id).await?;
+        if !is_known {
+            // A list needs no log, and goes over all sessions.
+            self.with_tree(&listed.head.id, AppendTree::drop_log_values);
+        }
         let head = self.head_of(&listed.head.id);
         Ok(Some((listed.head.id, head)))
     }
@@ -254,7 +333,7 @@ impl LogStore for WriteOnceStore {
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
         Box::pin(async move {
-            self.refresh(session).await?;
+            self.refresh_newest(session).await?;
             Ok(self.head_of(session))
         })
     }
@@ -289,6 +368,7 @@ impl LogStore for WriteOnceStore {
             let batch = Batch { at_least: revision, ..batch };
             let append = StoredAppend { parent, operation: operation.to_owned(), batch, ..StoredAppend::default() };
             self.write(session, append, revision).await?;
+            self.pack_when_many(session).await;
             Ok(Appended::Revision(revision.saturating_add(offset)))
         })
     }
@@ -296,7 +376,7 @@ impl LogStore for WriteOnceStore {
     fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>> {
         Box::pin(async move {
             self.refresh_newest(session).await?;
-            Ok(self.with_tree(session, |tree| tree.folded().read(query)))
+            self.read_records(session, query).await
         })
     }
 
@@ -309,7 +389,7 @@ impl LogStore for WriteOnceStore {
         Box::pin(async move {
             self.check_open()?;
             let mut page = SessionPage::new(limit);
-            let mut walk = SessionWalk::new(&*self.driver, SessionCursor::decode(cursor)?, page.limit);
+            let mut walk = SessionWalk::of_ids(&self.driver, SessionCursor::decode(cursor)?, page.limit);
             while let Some((id, head)) = self.read_next(&mut walk).await? {
                 let of = self.with_tree(&id, |tree| tree.folded().channel().map(str::to_owned));
                 let Some(head) = head.filter(|_| channel.is_none() || of.as_deref() == channel) else { continue };
@@ -327,11 +407,11 @@ impl LogStore for WriteOnceStore {
             let (mut from, at) = decode_audit_cursor(query)?;
             let mut page = AuditPage::new(query);
             if let Some(id) = &query.session {
-                self.refresh(id).await?;
+                self.refresh_newest(id).await?;
                 let rest = self.add_rows(&mut page, id, from);
                 return Ok(page.end(rest, &at));
             }
-            let mut walk = SessionWalk::new(&*self.driver, at, MOST_AT_ONCE);
+            let mut walk = SessionWalk::of_ids(&self.driver, at, MOST_AT_ONCE);
             loop {
                 let before = walk.position();
                 let Some((id, _)) = self.read_next(&mut walk).await? else { return Ok(page.end(None, &before)) };
@@ -348,18 +428,15 @@ impl LogStore for WriteOnceStore {
         Box::pin(async move {
             let _write = self.begin_write(session).await;
             self.refresh(session).await?;
-            let tip = self.with_tree(session, |tree| tree.tip().cloned().filter(|_| tree.folded().head().is_some()));
+            let (tip, is_live) = self.with_tree(session, |tree| (tree.tip().cloned(), tree.folded().head().is_some()));
             let Some(tip) = tip else { return Ok(()) };
-            let revision = tip.revision.saturating_add(1);
-            let deletion = StoredAppend { parent: Some(tip), is_deletion: true, ..StoredAppend::default() };
-            self.write(session, deletion, revision).await?;
-            // The deletion counts from here on; what cannot be removed now is not read any more.
-            let old: Vec<_> = self.with_tree(session, |tree| {
-                tree.ids().filter(|id| id.revision < revision).map(|id| id.key(session)).collect()
-            });
-            for key in old {
-                self.driver.delete(key).await?;
+            if is_live {
+                let revision = tip.revision.saturating_add(1);
+                let deletion = StoredAppend { parent: Some(tip), is_deletion: true, ..StoredAppend::default() };
+                self.write(session, deletion, revision).await?;
             }
+            // The deletion counts from here on; what cannot be removed now is removed by the next one.
+            self.remove_deleted(session).await?;
             self.with_tree(session, AppendTree::drop_deleted);
             Ok(())
         })
@@ -368,15 +445,27 @@ impl LogStore for WriteOnceStore {
     fn branches<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Vec<StoredBranch>> {
         Box::pin(async move {
             self.refresh(session).await?;
-            let branch = |OtherSide { tip, session, before }: OtherSide| {
-                let shared = before.read(Query::all(Table::Log));
-                let mut log = session.read(Query::all(Table::Log));
-                log.retain(|record| !shared.contains(record));
-                let head = session.head().map(|head| head.value).unwrap_or_default();
-                let fork_head = before.head().map(|head| head.value);
-                StoredBranch { id: format!("{:x}-{}", tip.revision, tip.writer), head, fork_head, log }
-            };
-            Ok(self.with_tree(session, |tree| tree.other_sides().into_iter().map(branch).collect()))
+            let mut branches = Vec::new();
+            for side in self.with_tree(session, |tree| tree.other_sides()) {
+                branches.extend(self.read_branch(session, side).await?);
+            }
+            Ok(branches)
+        })
+    }
+
+    fn fork_count(&self, session: &str) -> u64 {
+        self.sessions.borrow().get(session).map_or(0, AppendTree::fork_count)
+    }
+
+    fn has_unpacked(&self, session: &str) -> bool {
+        self.has_pack_to_write(session)
+    }
+
+    fn pack<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            self.check_open()?;
+            let _write = self.begin_write(session).await;
+            self.write_packs(session).await
         })
     }
 }

@@ -3,10 +3,11 @@
 //! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `KvStore` in the types.
 
 use super::js_sql::limit;
+use super::js_timer::JsTimer;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::LogStore;
 use crate::store::StoreFuture;
-use crate::store::kv::{KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvStore, KvWrite, WriteOnceStore};
+use crate::store::kv::{HostTimer, KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvStore, KvWrite, WriteOnceStore};
 use crate::web::convert::set;
 use crate::web::foreign::{bytes, get, items, member, reason_of, string};
 use crate::web::promise::await_settled;
@@ -107,7 +108,13 @@ impl JsKvDriver {
     /// The error for what a driver threw.
     fn failure(&self, thrown: &JsValue) -> Error {
         let reason = reason_of(thrown);
-        Error::new(code_of(thrown, &reason), format!("the {} store: {reason}", self.name))
+        let error = Error::new(code_of(thrown, &reason), format!("the {} store: {reason}", self.name));
+        let wait = member(&member(thrown, "details"), "retryAfterMs").as_f64().filter(|wait| *wait >= 0.0);
+        let Some(wait) = wait.filter(|_| error.code == ErrorCode::RateLimited) else { return error };
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        error.with(|details| {
+            details.number("retryAfterMs", wait as u64);
+        })
     }
 
     fn unexpected(&self, what: &str) -> Error {
@@ -179,8 +186,14 @@ fn writer_name() -> Result<String> {
 /// of Redis.
 fn code_of(thrown: &JsValue, reason: &str) -> ErrorCode {
     let code = member(thrown, "code").as_string().unwrap_or_default();
-    let kept =
-        [ErrorCode::Busy, ErrorCode::QuotaExceeded, ErrorCode::Closed, ErrorCode::TooLarge, ErrorCode::Unavailable];
+    let kept = [
+        ErrorCode::Busy,
+        ErrorCode::QuotaExceeded,
+        ErrorCode::Closed,
+        ErrorCode::TooLarge,
+        ErrorCode::Unavailable,
+        ErrorCode::RateLimited,
+    ];
     if let Some(code) = kept.into_iter().find(|kept| kept.as_str() == code) {
         return code;
     }
@@ -231,6 +244,10 @@ impl KvDriver for JsKvDriver {
 
     fn has_commit(&self) -> bool {
         self.commit.is_some()
+    }
+
+    fn timer(&self) -> Option<&dyn HostTimer> {
+        Some(&JsTimer)
     }
 
     fn get(&self, key: String) -> StoreFuture<'_, Option<KvEntry>> {

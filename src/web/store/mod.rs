@@ -7,6 +7,7 @@ mod js_log;
 mod js_record;
 mod js_sql;
 mod js_store;
+mod js_timer;
 #[cfg(feature = "web")]
 mod status;
 

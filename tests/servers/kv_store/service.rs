@@ -1,13 +1,13 @@
 //! A key-value service in memory, which lets others go first at every call.
 
 use bytes::Bytes;
-use rethread::error::{Error, ErrorCode};
+use rethread::error::{Error, ErrorCode, Result};
 use rethread::store::StoreFuture;
-use rethread::store::kv::{KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
+use rethread::store::kv::{HostTimer, KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -34,6 +34,44 @@ pub struct Traffic {
     pub written_bytes: Cell<u64>,
 }
 
+impl Traffic {
+    /// All requests so far, with one for each value.
+    pub fn requests(&self) -> u64 {
+        self.gets.get() + self.lists.get() + self.commits.get()
+    }
+}
+
+/// A timer whose waits are over at once, and are counted.
+#[derive(Default, Debug)]
+pub struct TestTimer {
+    pub waits: RefCell<Vec<u64>>,
+    now: Cell<u64>,
+    random: Cell<u32>,
+}
+
+impl TestTimer {
+    pub fn advance(&self, ms: u64) {
+        add(&self.now, ms);
+    }
+}
+
+impl HostTimer for TestTimer {
+    fn now(&self) -> u64 {
+        self.now.get()
+    }
+
+    fn sleep(&self, ms: u64) -> Pin<Box<dyn Future<Output = bool> + '_>> {
+        self.waits.borrow_mut().push(ms);
+        add(&self.now, ms);
+        Box::pin(async { true })
+    }
+
+    fn random(&self) -> u32 {
+        self.random.set(self.random.get().wrapping_mul(747_796_405).wrapping_add(2_891_336_453));
+        self.random.get()
+    }
+}
+
 fn add(count: &Cell<u64>, more: u64) {
     count.set(count.get() + more);
 }
@@ -52,6 +90,13 @@ pub struct MemoryKv {
     pub hidden: Rc<RefCell<BTreeSet<String>>>,
     /// Writes are applied, and return an error.
     pub loses_replies: Rc<Cell<bool>>,
+    /// How many of the next requests are refused because of their rate, and the wait that the service asks for.
+    pub refusals: Rc<Cell<(u32, Option<u64>)>>,
+    pub timer: Option<Rc<TestTimer>>,
+    /// There is no space for keys that begin with this.
+    pub refused_prefix: Rc<RefCell<Option<String>>>,
+    /// Every write of this key is refused because of its rate.
+    pub refused_key: Rc<RefCell<Option<String>>>,
 }
 
 impl MemoryKv {
@@ -59,8 +104,24 @@ impl MemoryKv {
         self.keys.borrow_mut().insert(key.into(), (value.to_vec().into(), u64::MAX));
     }
 
+    /// Refuses a request if too many were sent.
+    fn check_rate(&self) -> Result<()> {
+        let (refusals, wait) = self.refusals.get();
+        let Some(left) = refusals.checked_sub(1) else { return Ok(()) };
+        self.refusals.set((left, wait));
+        let error = Error::new(ErrorCode::RateLimited, "429 Too Many Requests");
+        Err(match wait {
+            Some(wait) => error.with(|details| {
+                details.number("retryAfterMs", wait);
+            }),
+            None => error,
+        })
+    }
+
     fn listed(&self, prefix: &str) -> Vec<String> {
-        let mut keys: Vec<_> = self.keys.borrow().keys().filter(|key| key.starts_with(prefix)).cloned().collect();
+        let all = self.keys.borrow();
+        let listed = all.range(prefix.to_owned()..).map(|(key, _)| key).take_while(|key| key.starts_with(prefix));
+        let mut keys: Vec<_> = listed.cloned().collect();
         if self.is_unordered {
             keys.sort_by_cached_key(|key| (rethread::id::hash(key.as_bytes()), key.clone()));
         }
@@ -81,10 +142,15 @@ impl KvDriver for MemoryKv {
         !self.is_plain
     }
 
+    fn timer(&self) -> Option<&dyn HostTimer> {
+        self.timer.as_deref().map(|timer| timer as &dyn HostTimer)
+    }
+
     fn get(&self, key: String) -> StoreFuture<'_, Option<KvEntry>> {
         Box::pin(async move {
             let_others_go_first().await;
             add(&self.traffic.gets, 1);
+            self.check_rate()?;
             let stored = self.keys.borrow();
             let found = stored.get(&key).filter(|_| !self.hidden.borrow().contains(&key));
             Ok(found.map(|(value, version)| KvEntry { value: value.clone(), version: Some(version.to_string()) }))
@@ -105,6 +171,7 @@ impl KvDriver for MemoryKv {
         Box::pin(async move {
             let_others_go_first().await;
             add(&self.traffic.lists, 1);
+            self.check_rate()?;
             let mut all = self.listed(prefix);
             all.retain(|key| !self.hidden.borrow().contains(key));
             let from = cursor.map_or(0, |last| all.iter().position(|key| key == last).map_or(0, |at| at + 1));
@@ -118,7 +185,14 @@ impl KvDriver for MemoryKv {
         Box::pin(async move {
             let_others_go_first().await;
             add(&self.traffic.commits, 1);
+            self.check_rate()?;
             add(&self.traffic.written_bytes, value.len() as u64);
+            if self.refused_prefix.borrow().as_ref().is_some_and(|prefix| key.starts_with(prefix)) {
+                return Err(Error::new(ErrorCode::QuotaExceeded, "no space"));
+            }
+            if self.refused_key.borrow().as_ref() == Some(&key) {
+                return Err(Error::new(ErrorCode::RateLimited, "429 Too Many Requests"));
+            }
             self.set(&key, &value);
             if self.loses_replies.get() {
                 return Err(Error::new(ErrorCode::StoreError, "the reply was lost"));
@@ -139,6 +213,7 @@ impl KvDriver for MemoryKv {
         Box::pin(async move {
             let_others_go_first().await;
             add(&self.traffic.commits, 1);
+            self.check_rate()?;
             let mut keys = self.keys.borrow_mut();
             let holds = |check: &KvCheck| keys.get(&check.key).map(|(_, version)| version.to_string()) == check.version;
             if !checks.iter().all(holds) {
