@@ -98,6 +98,13 @@ for (const [kind, cases] of Object.entries({ unknown: UNKNOWN, wrong: WRONG })) 
   });
 }
 
+test('r48 the memory store rejects `durability: "strict"`', async () => {
+  for (const store of ['memory', undefined]) {
+    await assert.rejects(open({ store, durability: 'strict' }), { code: 'config_invalid', message: /`durability`: the memory store/ });
+  }
+  await (await open({ store: 'memory', durability: 'relaxed' })).close();
+});
+
 test('options can be inherited, undefined, null, or members of a class instance', async () => {
   const other = await client.session('inherited', Object.create({ title: 'T' }, { channel: { value: 'web' } }));
   assert.equal(other.title, 'T');

@@ -92,6 +92,44 @@ test('r47 a second writer is reported, both sides are kept, every reader chooses
   }
 });
 
+test('r47 a second writer raises a warning once, and its side is read by its id', async () => {
+  const storage = createStorage();
+  const far = stale(storage);
+  const warnings = new Map();
+  const at = async (name, on) => {
+    warnings.set(name, []);
+    const store = await open({ store: unstorage(on), onWarning: ({ code, severity }) => warnings.get(name).push([code, severity]) });
+    return store.session('s');
+  };
+  const one = await at('one', storage);
+  const two = await at('two', far);
+  for (const text of ['first', 'second']) await one.append(message(text));
+  await two.refresh();
+  for (const text of ['here 1', 'here 2', 'here 3']) await one.append(message(text));
+  for (const key of await storage.getKeys('rethread:append')) if (/append:s:0000000000000[345]:/.test(key)) far.hidden.add(key);
+  for (const text of ['there 1', 'there 2']) await two.append(message(text));
+  assert.deepEqual([...warnings.values()].flat(), []);
+
+  far.hidden.clear();
+  const three = await at('three', storage);
+  for (const session of [one, two]) for (let time = 0; time < 2; time += 1) await session.refresh();
+  for (const [name, of] of warnings) assert.deepEqual(of, [['second_writer', 'warning']], name);
+  for (const session of [one, two, three]) {
+    const [, { branch }] = await session.branches();
+    const read = async (options) => {
+      const { items, cursor } = await session.messages({ branch, ...options });
+      return [items.map(({ parts }) => parts[0].text), cursor];
+    };
+    assert.deepEqual(await read(), [['first', 'second', 'there 1', 'there 2'], null]);
+    const [newest, cursor] = await read({ limit: 3 });
+    assert.deepEqual(newest, ['second', 'there 1', 'there 2']);
+    assert.deepEqual(await read({ limit: 3, cursor }), [['first'], null]);
+    assert.deepEqual(await texts(session), ['first', 'second', 'here 1', 'here 2', 'here 3']);
+    assert.deepEqual((await session.messages({ branch: 'main' })).items.length, 5);
+    await assert.rejects(session.messages({ branch: 'other' }), { code: 'not_found' });
+  }
+});
+
 test('r48 an incomplete list of keys is an error, not a shorter chat', async () => {
   const storage = createStorage();
   const far = stale(storage);

@@ -5,6 +5,7 @@ import { open } from '../../js/entry/workerd.js';
 import { d1, durableObject, workersKv } from '../../js/stores/cloudflare.js';
 import module from '../../dist/testing_bg.wasm';
 import { chat, startTesting } from './testing.mjs';
+import { kvLimit, lagging, limited, randomNumbers, readFromFarAway } from './weak-services.mjs';
 
 let testing;
 
@@ -51,7 +52,6 @@ async function act(driver, wrongDriver, address) {
 
 /** Two writers on Workers KV, of which one does not see what the other one has written: as in two places of the world. */
 async function fork(namespace) {
-  const message = (text) => [{ role: 'user', parts: [{ type: 'text', text }] }];
   const texts = async (session) => (await session.messages()).items.map(({ parts }) => parts[0].text);
   const hidden = new Set();
   const far = {
@@ -84,6 +84,46 @@ async function fork(namespace) {
   return { before, readers };
 }
 
+const message = (text) => [{ role: 'user', parts: [{ type: 'text', text }] }];
+
+/** A namespace that refuses two writes of one key within a second, as Workers KV does, and now and then any write. */
+async function limits(namespace) {
+  const prefix = `limits-${Math.random()}/`;
+  const written = new Map();
+  let writes = 0;
+  let refused = 0;
+  let isShut = false;
+  const binding = limited(namespace, (key) => {
+    writes += 1;
+    const isEarly = Date.now() < (written.get(key) ?? -Infinity) + 1000;
+    if (!isShut && !isEarly && writes % 40 !== 0) return void written.set(key, Date.now());
+    refused += 1;
+    return kvLimit();
+  });
+  const session = await (await open({ store: workersKv(binding, { prefix }) })).session('s');
+  for (let number = 0; number < 150; number += 1) await session.append(message(String(number)));
+  const before = refused;
+  isShut = true;
+  const code = await codeOf(() => session.append(message('refused')));
+  isShut = false;
+  await session.append(message('150'));
+  const again = await (await open({ store: workersKv(namespace, { prefix }) })).session('s');
+  const texts = (await again.messages({ limit: 1000 })).items.map(({ parts }) => parts[0].text);
+  return { texts, refused: before, last: refused - before, code, branches: (await again.branches()).length };
+}
+
+/** Readers whose view of the namespace is old. */
+async function stale(namespace) {
+  const all = [];
+  for (let seed = 1; seed <= 8; seed += 1) {
+    const prefix = `stale-${Math.random()}/`;
+    const far = lagging(namespace, randomNumbers(seed));
+    const at = (binding) => () => open({ store: workersKv(binding, { prefix }) });
+    all.push(await readFromFarAway(at(namespace), at(far.view), far, 6));
+  }
+  return all;
+}
+
 /** Keys of others, a newer layout, no namespace, a namespace as it is, a promise that it cannot keep. */
 async function wrongKv(namespace) {
   const codes = [await codeOf(() => workersKv(undefined)), await codeOf(() => open({ store: namespace }))];
@@ -108,6 +148,8 @@ export default {
       const name = action === 'foreign' ? 'FOREIGN' : 'DB';
       if (store === 'object') return await env.CHATS.get(env.CHATS.idFromName(name)).fetch(request);
       if (store === 'kv' && action === 'fork') return Response.json(await fork(env.KV));
+      if (store === 'kv' && action === 'limits') return Response.json(await limits(env.KV));
+      if (store === 'kv' && action === 'stale') return Response.json(await stale(env.KV));
       if (store === 'kv' && action === 'wrong') return Response.json(await wrongKv(env.KV));
       if (store === 'kv') return Response.json(await act(() => workersKv(env.KV), workersKv, request.url));
       return Response.json(await act(() => d1(env[name]), d1, request.url));

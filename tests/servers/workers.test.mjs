@@ -87,6 +87,20 @@ describe('kv', () => {
     for (const reader of readers) assert.deepEqual(reader, { texts: ['first', 'here', 'here too'], branches: [['main', 3], ['conflict', 2]] });
   });
 
+  test('r48 row 8 refused writes are repeated; in the end it is `rate_limited` and nothing was written', async () => {
+    const { texts, refused, last, code, branches } = await ask('kv/limits');
+    assert.deepEqual(texts, Array.from({ length: 151 }, (_, number) => String(number)));
+    assert.ok(refused >= 3, `${refused} writes were refused`);
+    assert.deepEqual([code, last, branches], ['rate_limited', 6, 1]);
+  });
+
+  test('r48 row 9 a reader far away never sees a shorter chat than before', async () => {
+    const seen = await ask('kv/stale');
+    for (const { written, whole, known } of seen) assert.deepEqual([whole, known], [written, written]);
+    const sum = (name) => seen.reduce((all, one) => all + one[name], 0);
+    assert.ok(sum('stale') > 2 && sum('old') > 2, JSON.stringify(seen));
+  });
+
   test('r48 an unusable store is rejected and unchanged', async () => {
     const codes = ['config_invalid', 'config_invalid', 'unsupported_version', 'config_invalid', 'config_invalid'];
     assert.deepEqual(await ask('kv/wrong'), { codes, keys: 1 });
