@@ -54,7 +54,8 @@ export interface Session {
    *  for a form on the page. `call` is the invocation's `id`, or a `callId`, which selects the newest call with that id and no result.
    *  Rejects with `not_found` if the call is not stored, `wrong_state` if it has a result. For calls of a running run use `Run.answer`. */
   answer(call: string, answer: Extract<EffectAnswer, { type: "tool_result" }> & { finishedAt?: number }, options?: AppendOptions): Promise<{ revision: number }>;
-  /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. */
+  /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. `branch` is one of `branches()`;
+   *  default "main". A conflict that has grown has another name: `not_found`. */
   messages(options?: { limit?: number; cursor?: string; branch?: string }): Promise<Page<Message>>;
   /** The session for rendering: messages joined with their calls, the streaming answer, changes of other tabs. Always the same object. */
   view(): SessionView;

@@ -360,6 +360,9 @@ pub trait LogStore {
         Box::pin(async { Ok(Vec::new()) })
     }
 
+    /// Drops from memory what can be read again of a session that nobody holds any more.
+    fn release(&self, _session: &str) {}
+
     /// Counts the forks that this handle has met in the session: places where two writers appended at once.
     fn fork_count(&self, _session: &str) -> u64 {
         0

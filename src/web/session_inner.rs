@@ -375,6 +375,12 @@ impl SessionInner {
     }
 }
 
+impl Drop for SessionInner {
+    fn drop(&mut self) {
+        self.context.store.release(&self.id);
+    }
+}
+
 /// Returns an edit that does `edit` and writes values of the state bag.
 fn with_state(edit: Option<HeadEdit>, state: Rc<BTreeMap<String, Json>>) -> HeadEdit {
     Box::new(move |head| {

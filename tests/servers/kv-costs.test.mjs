@@ -48,3 +48,36 @@ test('r46 a turn takes two requests at any length, and opening takes fewer than 
   assert.ok(requests < 100, `${requests} requests to open ${LENGTH} appends`);
   console.log(`${LENGTH} turns: ${all} requests; ${requests} to open the session`);
 });
+
+test('r62 sessions that nothing holds leave memory', async () => {
+  const memories = [];
+  const { instantiate } = WebAssembly;
+  WebAssembly.instantiate = async (...args) => {
+    const instance = await instantiate(...args);
+    if (instance.exports?.memory) memories.push(instance.exports.memory);
+    return instance;
+  };
+  const linear = () => memories.reduce((sum, { buffer }) => sum + buffer.byteLength, 0) / 2 ** 20;
+  const dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose');
+  try {
+    const store = await open({ store: unstorage(createStorage()) });
+    const messages = Array.from({ length: 40 }, (_, at) => ({ role: at % 2 ? 'assistant' : 'user', content: 'x'.repeat(5_000) }));
+    const each = async (work) => {
+      for (let number = 0; number < 150; number += 1) {
+        const session = await store.session(`s${number}`);
+        await work(session);
+        session[dispose]();
+      }
+    };
+    const before = linear();
+    assert.ok(before > 0, 'no memory was seen');
+    // 30 MB.
+    await each((session) => session.append({ messages }, 'openai-chat'));
+    assert.ok(linear() - before < 15, `${linear() - before} MB after writing`);
+    await each(async (session) => assert.equal((await session.messages()).items.length, 40));
+    assert.equal((await store.sessions({ limit: 200 })).items.length, 150);
+    assert.ok(linear() - before < 15, `${linear() - before} MB after reading`);
+  } finally {
+    WebAssembly.instantiate = instantiate;
+  }
+});

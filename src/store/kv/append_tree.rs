@@ -237,8 +237,9 @@ impl AppendTree {
         (records, unread)
     }
 
-    /// Drops the values of all log records from memory.
-    pub(super) fn drop_log_values(&mut self) {
+    /// Drops from memory what can be read again: the values of log records, and of appends that wait for a pack.
+    pub(super) fn release(&mut self) {
+        self.packed.release();
         for key in self.log_places.keys() {
             self.folded.drop_value((Table::Log, *key));
         }

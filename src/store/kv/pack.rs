@@ -192,7 +192,7 @@ pub(super) struct PackedAppends {
     packs: Vec<PackName>,
     /// Merged into others, and still there.
     merged: Vec<PackName>,
-    /// The values of appends that are in no pack, as they were written.
+    /// The values of appends that are in no pack, as they were written; empty if they were released.
     unpacked: BTreeMap<AppendId, Bytes>,
     held_bytes: usize,
     /// The manifest lacks a pack.
@@ -216,6 +216,25 @@ impl PackedAppends {
         let held_bytes = self.held_bytes.saturating_add(value.len());
         if held_bytes <= MAX_HELD_BYTES && self.unpacked.insert(id, value).is_none() {
             self.held_bytes = held_bytes;
+        }
+    }
+
+    /// Drops the values from memory. The appends still wait for a pack.
+    pub(super) fn release(&mut self) {
+        self.unpacked.values_mut().for_each(Bytes::clear);
+        self.held_bytes = 0;
+    }
+
+    /// Returns the appends whose values were released.
+    pub(super) fn released(&self) -> Vec<AppendId> {
+        self.unpacked.iter().filter(|(_, value)| value.is_empty()).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Sets the value of an append that was released.
+    pub(super) fn restore(&mut self, id: &AppendId, value: Bytes) {
+        if let Some(released) = self.unpacked.get_mut(id).filter(|value| value.is_empty()) {
+            self.held_bytes = self.held_bytes.saturating_add(value.len());
+            *released = value;
         }
     }
 

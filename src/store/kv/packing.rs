@@ -161,6 +161,14 @@ impl WriteOnceStore {
     /// The driver's own. What was written is used.
     pub(super) async fn write_packs(&self, session: &str) -> Result<()> {
         let limit = self.driver.limits().max_value_bytes;
+        let released = self.with_tree(session, |tree| tree.packed.released());
+        for ids in released.chunks(MOST_AT_ONCE) {
+            let values = self.driver.get_many(ids.iter().map(|id| id.key(session)).collect()).await?;
+            for (id, value) in ids.iter().zip(values) {
+                let value = value.ok_or_else(|| self.stale_read())?;
+                self.with_tree(session, |tree| tree.packed.restore(id, value));
+            }
+        }
         while self.with_tree(session, |tree| tree.packed.unpacked_count() >= MIN_PACKED) {
             let appends = self.with_tree(session, |tree| tree.packed.next_pack(limit));
             let ids: Vec<_> = appends.keys().cloned().collect();

@@ -293,7 +293,7 @@ impl WriteOnceStore {
         self.refresh_newest(&listed.head.id).await?;
         if !is_known {
             // A list needs no log, and goes over all sessions.
-            self.with_tree(&listed.head.id, AppendTree::drop_log_values);
+            self.release(&listed.head.id);
         }
         let head = self.head_of(&listed.head.id);
         Ok(Some((listed.head.id, head)))
@@ -455,6 +455,12 @@ impl LogStore for WriteOnceStore {
 
     fn fork_count(&self, session: &str) -> u64 {
         self.sessions.borrow().get(session).map_or(0, AppendTree::fork_count)
+    }
+
+    fn release(&self, session: &str) {
+        if let Some(tree) = self.sessions.borrow_mut().get_mut(session) {
+            tree.release();
+        }
     }
 
     fn has_unpacked(&self, session: &str) -> bool {

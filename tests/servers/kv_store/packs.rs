@@ -187,6 +187,18 @@ fn r46_no_log_record_is_kept_in_memory_twice() {
     let page = Query { limit_bytes: 15_000, reverse: true, ..Query::all(Table::Log) };
     let page: Vec<_> = block_on(store.read("s", page)).unwrap().iter().map(|record| record.key).collect();
     assert_eq!(page, [639, 638, 637]);
+    // What nobody holds any more leaves memory, and is read again, and packed.
+    for store in [&store, &reader] {
+        store.release("s");
+        assert_eq!(store.held_bytes("s"), 0);
+        assert_eq!(block_on(store.read("s", Query::all(Table::Log))).unwrap().len(), 640);
+    }
+    for revision in 640..700 {
+        assert_eq!(write(revision), Appended::Revision(revision + 1));
+        store.release("s");
+    }
+    block_on(store.pack("s")).unwrap();
+    assert!(!store.has_unpacked("s"));
     let lister = write_once(&connection(&service), "lister");
     assert_eq!(block_on(lister.sessions(None, 0, None)).unwrap().items.len(), 1);
     assert!(lister.held_bytes("s") < 65 * 6_000, "{} bytes", lister.held_bytes("s"));
