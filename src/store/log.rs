@@ -18,6 +18,8 @@ use crate::history::{History, HistoryEntry, LogRecord, highest_source};
 use crate::id::{IdMap, Seed};
 use crate::session_head::SessionHead;
 use bytes::Bytes;
+use std::future::Future;
+use std::pin::Pin;
 
 /// A session as it was last read.
 pub struct SessionLog {
@@ -83,6 +85,8 @@ pub struct Change {
     pub edit: Option<HeadEdit>,
     /// Makes the [notice](Batch::notice) of the append from the revision of the history after it.
     pub notice: Option<NoticeText>,
+    /// Waits between attempts that conflict with other writers; without it the next attempt follows at once.
+    pub pause: Option<ConflictPause>,
 }
 
 impl Change {
@@ -97,6 +101,9 @@ pub type HeadEdit = Box<dyn Fn(&mut SessionHead)>;
 
 /// Makes the text of a notice.
 pub type NoticeText = Box<dyn Fn(u64) -> Option<String>>;
+
+/// Waits for a random time of at most as many milliseconds, so that writers that conflicted do not meet again.
+pub type ConflictPause = Box<dyn Fn(Ms) -> Pin<Box<dyn Future<Output = ()>>>>;
 
 /// An append that is ready to be written.
 pub(super) struct Prepared {

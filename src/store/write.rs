@@ -7,12 +7,23 @@ use super::audit::keep_unknown_fields;
 use super::log::{Change, SessionLog};
 use super::open::{read_older, refresh, refresh_log};
 use super::{Appended, LogStore};
+use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::HistoryEntry;
 use std::cell::RefCell;
 
 /// Conflicts after which an append fails with `busy`.
 const MAX_CONFLICTS: u32 = 200;
+
+/// Maximum time between two attempts, in milliseconds.
+const MAX_PAUSE: Ms = 64;
+
+/// Waits after an attempt that conflicted. After the first one it does not: mostly there is one other writer, and it is done.
+async fn pause(change: &Change, attempt: u32) {
+    if let (Some(pause), 1..) = (&change.pause, attempt) {
+        pause(1_u64.checked_shl(attempt).unwrap_or(MAX_PAUSE).min(MAX_PAUSE)).await;
+    }
+}
 
 /// The outcome of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +66,7 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
             Appended::Occupied => refresh_log(store, cell).await?,
             Appended::Conflict(actual) => {
                 let fresh = prepared.expected == 0;
+                pause(change, attempt).await;
                 refresh(store, cell).await?;
                 let mut log = cell.borrow_mut();
                 // The head is a tombstone. A session that was opened after the deletion is created again; one opened before is not.

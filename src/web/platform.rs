@@ -201,12 +201,22 @@ pub async fn wait_until_released(name: &str) -> bool {
 /// Resolves after `ms` milliseconds. Returns false at once on a platform without timers. A Node process that has nothing else to do
 /// does not stay for it.
 pub async fn sleep(ms: Ms) -> bool {
+    wait_for_timer(ms, true).await
+}
+
+/// Waits for a random time of at most `longest` milliseconds. A Node process stays for it.
+pub async fn random_pause(longest: Ms) {
+    let [a, b, ..] = random_bytes().unwrap_or_default();
+    wait_for_timer(u64::from(u16::from_le_bytes([a, b])) % longest.saturating_add(1), false).await;
+}
+
+async fn wait_for_timer(ms: Ms, may_exit: bool) -> bool {
     let Some(timer) = method(&js_sys::global(), "setTimeout") else { return false };
     let (over, Some(resolve)) = deferred() else { return false };
     // A timer with a longer time fires at once.
     let ms = i32::try_from(ms).unwrap_or(i32::MAX);
     let Ok(timer) = timer.call2(&JsValue::UNDEFINED, &resolve, &JsValue::from(ms)) else { return false };
-    if let Some(unref) = method(&timer, "unref") {
+    if let Some(unref) = method(&timer, "unref").filter(|_| may_exit) {
         // In Node it does not throw, and nowhere else is it there.
         let _ = unref.call0(&timer);
     }

@@ -2,7 +2,7 @@
 
 use super::listeners::Listeners;
 use super::live_run::LiveRun;
-use super::platform::random_id;
+use super::platform::{random_id, random_pause};
 use super::promise::{deferred, in_background};
 use super::shared_task::SharedTask;
 use super::store_context::StoreContext;
@@ -16,7 +16,7 @@ use crate::render::Renderer;
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::OnStop;
 use crate::session_head::RunEntry;
-use crate::store::{Change, Committed, HeadEdit, SessionLog, commit, refresh};
+use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, commit, refresh};
 use js_sys::Function;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -259,7 +259,8 @@ impl SessionInner {
 
     /// Returns a change without content, with its operation name and time.
     pub fn new_change(&self) -> Change {
-        Change { operation: random_id(), at: self.context.now(), ..Change::default() }
+        let pause: ConflictPause = Box::new(|longest| Box::pin(random_pause(longest)));
+        Change { operation: random_id(), at: self.context.now(), pause: Some(pause), ..Change::default() }
     }
 
     /// Adds a listener to changes; returns the function that removes it.

@@ -1,5 +1,5 @@
 //! A store that counts what is asked of it, and fails when it is told to.
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code, missing_docs, clippy::unwrap_used)]
 
 use rethread::error::{Error, ErrorCode};
 use rethread::store::{
@@ -16,6 +16,8 @@ pub enum Fault {
     Refuses(ErrorCode),
     /// It is written, and nobody learns of it.
     LosesReply,
+    /// Another writer is faster.
+    Conflicts,
 }
 
 #[derive(Default)]
@@ -95,6 +97,11 @@ impl LogStore for Spy {
                 return Err(Error::new(code, "refused"));
             }
             self.wait().await;
+            if fault == Some(Fault::Conflicts) {
+                let head = self.data.head(session).await?.unwrap();
+                let batch = Batch { head: head.value, ..Batch::default() };
+                self.data.append(session, head.revision, batch, &format!("other {}", head.revision)).await?;
+            }
             let appended = self.data.append(session, expected, batch, operation).await?;
             self.wait().await;
             if fault == Some(Fault::LosesReply) {
