@@ -104,6 +104,23 @@ pub struct Record {
     pub value: Bytes,
 }
 
+impl Record {
+    /// Returns true if the record has the key: as its own, or as one of its segment.
+    #[must_use]
+    pub fn spans(&self, key: u64) -> bool {
+        (self.key..=self.last_key.unwrap_or(self.key)).contains(&key)
+    }
+}
+
+/// Names a log record of a session.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogKey {
+    /// The session's id.
+    pub session: String,
+    /// The key in its log.
+    pub key: u64,
+}
+
 /// The fields that audit rows are queried by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditIndex {
@@ -426,6 +443,26 @@ pub trait LogStore {
         limit: usize,
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>>;
+
+    /// Returns the log records that have these keys, each with its session: the payloads of a page of audit rows. A segment is returned
+    /// once for all its keys if they follow each other; keys without a record are left out. A database reads them with a join.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn log_records<'a>(&'a self, keys: &'a [LogKey]) -> StoreFuture<'a, Vec<(String, Record)>> {
+        Box::pin(async move {
+            let mut found: Vec<(String, Record)> = Vec::new();
+            for LogKey { session, key } in keys {
+                if found.last().is_some_and(|(of, record)| of == session && record.spans(*key)) {
+                    continue;
+                }
+                let query = Query { from: *key, to: *key, ..Query::all(Table::Log) };
+                let records = self.read(session, query).await?;
+                found.extend(records.into_iter().map(|record| (session.clone(), record)));
+            }
+            Ok(found)
+        })
+    }
 
     /// Returns a page of audit rows of all sessions, ordered by session and key.
     ///

@@ -7,6 +7,7 @@ mod append;
 mod driver;
 mod key_ranges;
 mod list;
+mod log_join;
 mod read;
 mod schema;
 mod statement;
@@ -14,12 +15,13 @@ mod statement;
 pub use driver::{SqlDialect, SqlDriver, SqlLimits, SqlRow, SqlStatement, SqlValue};
 
 use super::{
-    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,
-    StoreFuture, StoredHead,
+    Appended, AuditQuery, Batch, Capabilities, LogKey, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
+    SessionRow, StoreFuture, StoredHead,
 };
 use crate::error::{Error, ErrorCode, Result};
 use append::{AppendPlan, delete_statements};
 use list::{SessionList, audit_page, audit_statement, page_size};
+use log_join::{joined_records, keys_of_statement, log_join_statement};
 use read::{RangeRead, ReadPage, ReadProgress, head_statement, read_head_rows};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -168,6 +170,22 @@ impl LogStore for SqlStore {
             // A session without a head has no channel.
             let headless = if channel.is_some() { Vec::new() } else { self.rows(list.headless(&heads)).await? };
             list.page(heads, &headless)
+        })
+    }
+
+    fn log_records<'a>(&'a self, keys: &'a [LogKey]) -> StoreFuture<'a, Vec<(String, Record)>> {
+        Box::pin(async move {
+            if keys.is_empty() {
+                return Ok(Vec::new());
+            }
+            let packs = keys.chunks(keys_of_statement(self.driver.limits()));
+            let statements = packs.clone().map(|keys| log_join_statement(self.dialect(), keys)).collect();
+            let results = self.transaction(statements).await?;
+            let mut found = Vec::new();
+            for (keys, rows) in packs.zip(&results) {
+                found.append(&mut joined_records(self.dialect(), keys, rows)?);
+            }
+            Ok(found)
         })
     }
 

@@ -6,14 +6,17 @@
 use crate::error::Result;
 use crate::history::{HistoryEntry, LogRecord};
 use crate::id::{IdMap, Seed};
-use crate::store::{AuditRow, LogStore, MAX_KEY, Query, Record, RecordKind, Table, open_record, split_segment};
+use crate::store::{AuditRow, LogKey, LogStore, Record, RecordKind, open_record, split_segment};
 use crate::tool::{ToolInvocation, ToolResult};
 use std::collections::BTreeMap;
 
-/// Records that were read, by session and key: none for a record that is lost or cannot be read.
+/// Number of log records that are read at once, which limits the memory for those that are segments.
+const RECORDS_AT_ONCE: usize = 64;
+
+/// Records that were read, by key: none for a record that is lost or cannot be read.
 #[derive(Default)]
 pub struct AuditPayloads {
-    records: BTreeMap<(String, u64), Option<RecordCalls>>,
+    records: BTreeMap<LogKey, Option<RecordCalls>>,
     /// The session whose records are kept from page to page, and its revision when they were read.
     kept: Option<(String, u64)>,
 }
@@ -41,42 +44,44 @@ impl RecordCalls {
 impl AuditPayloads {
     /// Reads the records of the rows, except those that are kept from an earlier page.
     pub async fn read(&mut self, store: &dyn LogStore, seed: Seed, rows: &[(&str, AuditRow)]) -> Result<()> {
-        if let Some((session, revision)) = self.kept.take()
-            && revision_of(store, &session).await? != Some(revision)
-        {
-            self.records.clear();
-        }
-        let last = rows.last().map(|(session, _)| *session);
-        let revision = match last {
-            // Read before the records: if one is written meanwhile, the next page reads them again.
-            Some(session) => revision_of(store, session).await?,
+        // Read before the records: if one is written meanwhile, the next page reads them again.
+        let newest = match rows.last() {
+            Some((session, _)) => revision_of(store, session).await?,
             None => None,
         };
+        if let Some(kept) = self.kept.take() {
+            let current = match &newest {
+                Some((session, revision)) if *session == kept.0 => Some(*revision),
+                _ => revision_of(store, &kept.0).await?.map(|(_, revision)| revision),
+            };
+            if current != Some(kept.1) {
+                self.records.clear();
+            }
+        }
         let mut used = BTreeMap::new();
-        let mut newest = None;
         for (session, row) in rows {
-            for key in keys_of(row) {
-                let place = ((*session).to_owned(), key);
-                if used.contains_key(&place) {
-                    continue;
-                }
-                let record = match self.records.remove(&place) {
-                    Some(record) => record,
-                    None => read_record(store, seed, &place, &mut newest).await?,
-                };
-                used.insert(place, record);
+            for key in record_keys(session, row) {
+                let record = self.records.remove(&key).flatten();
+                used.entry(key).or_insert(record);
+            }
+        }
+        let absent: Vec<LogKey> =
+            used.iter().filter(|(_, calls)| calls.is_none()).map(|(key, _)| key.clone()).collect();
+        for keys in absent.chunks(RECORDS_AT_ONCE) {
+            for (session, record) in store.log_records(keys).await? {
+                read_calls(&mut used, seed, &session, &record);
             }
         }
         self.records = used;
-        self.kept = last.map(ToOwned::to_owned).zip(revision);
+        self.kept = newest;
         Ok(())
     }
 
     /// Returns the invocation of a row.
     pub fn call(&self, session: &str, row: &AuditRow) -> Option<ToolInvocation> {
         let mut found: Option<ToolInvocation> = None;
-        for key in keys_of(row) {
-            let Some(Some(record)) = self.records.get(&(session.to_owned(), key)) else { continue };
+        for key in record_keys(session, row) {
+            let Some(Some(record)) = self.records.get(&key) else { continue };
             found = record.calls.get(&row.id).cloned().or(found);
             if let (Some(call), Some(result)) = (&mut found, record.results.get(&row.id)) {
                 call.result.clone_from(result);
@@ -88,40 +93,27 @@ impl AuditPayloads {
     /// Drops the records that the next page does not need.
     pub fn keep_for_next_page(&mut self) {
         let kept = self.kept.as_ref().map(|(session, _)| session.as_str());
-        self.records.retain(|(session, _), _| Some(session.as_str()) == kept);
+        self.records.retain(|key, _| Some(key.session.as_str()) == kept);
     }
 }
 
 /// Returns the keys of the records that hold a row's call and its result.
-fn keys_of(row: &AuditRow) -> impl Iterator<Item = u64> {
-    [Some(row.record), row.result_record].into_iter().flatten()
+fn record_keys(session: &str, row: &AuditRow) -> impl Iterator<Item = LogKey> {
+    let of_session = |key| LogKey { session: session.to_owned(), key };
+    [Some(row.record), row.result_record].into_iter().flatten().map(of_session)
 }
 
-async fn revision_of(store: &dyn LogStore, session: &str) -> Result<Option<u64>> {
-    Ok(store.head(session).await?.map(|head| head.revision))
+/// Returns the session with its revision.
+async fn revision_of(store: &dyn LogStore, session: &str) -> Result<Option<(String, u64)>> {
+    Ok(store.head(session).await?.map(|head| (session.to_owned(), head.revision)))
 }
 
-/// A stored record and its session.
-type SessionRecord = (String, Record);
-
-/// Reads a log record. `newest` is the stored record that was read last: a segment has the log records of many rows.
-async fn read_record(
-    store: &dyn LogStore,
-    seed: Seed,
-    (session, key): &(String, u64),
-    newest: &mut Option<SessionRecord>,
-) -> Result<Option<RecordCalls>> {
-    let spans = |(of, record): &SessionRecord| {
-        of == session && (record.key..=record.last_key.unwrap_or(record.key)).contains(key)
-    };
-    if !newest.as_ref().is_some_and(spans) {
-        let query = Query { from: *key, to: (*key).min(MAX_KEY), ..Query::all(Table::Log) };
-        let found = store.read(session, query).await?.into_iter().next();
-        *newest = found.map(|record| (session.clone(), record));
+/// Decodes the wanted log records of a stored one. What cannot be read is reported when the session is opened.
+fn read_calls(wanted: &mut BTreeMap<LogKey, Option<RecordCalls>>, seed: Seed, session: &str, record: &Record) {
+    for (key, value) in split_segment(record).unwrap_or_default() {
+        let Some(calls) = wanted.get_mut(&LogKey { session: session.to_owned(), key }) else { continue };
+        if let (None, Ok(record)) = (&calls, open_record::<LogRecord>(RecordKind::Log, &value)) {
+            *calls = Some(RecordCalls::of(record, seed));
+        }
     }
-    // What cannot be read is reported when the session is opened.
-    let parts = newest.as_ref().and_then(|(_, record)| split_segment(record).ok()).unwrap_or_default();
-    let part = parts.into_iter().find(|(at, _)| at == key);
-    let record = part.and_then(|(_, value)| open_record::<LogRecord>(RecordKind::Log, &value).ok());
-    Ok(record.map(|record| RecordCalls::of(record, seed)))
 }

@@ -21,6 +21,7 @@ pub const CHECKS: &[(&str, StoreCheck)] = &[
         Box::pin(segments::segments_are_found_by_what_they_span(context))
     }),
     ("segments_replace_and_are_replaced", |context| Box::pin(segments::segments_replace_and_are_replaced(context))),
+    ("log_records_are_found_by_their_keys", |context| Box::pin(segments::log_records_are_found_by_their_keys(context))),
     ("a_reader_misses_nothing_while_segments_are_made", |context| {
         Box::pin(segments::a_reader_misses_nothing_while_segments_are_made(context))
     }),

@@ -2,7 +2,7 @@
 
 use super::context::{StoreCheckContext, audit, batch, both, ensure, log, range, replacement, segment, summary};
 use crate::error::{Error, ErrorCode, Result};
-use crate::store::{AuditQuery, Batch, MAX_KEY, Query, Table};
+use crate::store::{AuditQuery, Batch, LogKey, MAX_KEY, Query, Table};
 
 pub(super) async fn segments_are_found_by_what_they_span(context: &StoreCheckContext) -> Result<()> {
     let session = &context.session("s");
@@ -40,6 +40,33 @@ pub(super) async fn segments_are_found_by_what_they_span(context: &StoreCheckCon
     ensure!(tail == [16, 15], "two bytes from the end gave {tail:?}");
     let first = context.keys(session, Query { limit_bytes: 1, ..range(12, 16) }).await?;
     ensure!(first == [10], "one byte from within a segment gave {first:?}");
+    Ok(())
+}
+
+pub(super) async fn log_records_are_found_by_their_keys(context: &StoreCheckContext) -> Result<()> {
+    let (one, two, long) = (context.session("one"), context.session("two"), context.session(&"l".repeat(2000)));
+    let large = usize::try_from(context.store.capabilities().max_value_bytes.min(1_200_000)).unwrap_or(usize::MAX);
+    // One was left behind inside a segment.
+    let stored = [log(0, b"0"), segment(1, 9, b"1 to 9"), log(4, b"left"), log(20, b"20"), log(30, &vec![3; large])];
+    let (small, all) = (stored.get(..4).unwrap_or_default(), &stored[..]);
+    for (session, records) in [(&one, small), (&two, all), (&long, small)] {
+        context.written(session, 0, batch(b"h", records.to_vec())).await?;
+    }
+    // More keys than one statement of a database takes.
+    let absent = context.session("absent");
+    let keys_of = |session: &String| {
+        [0, 1, 4, 5, 9, 10, 19, 20, 21, 30, MAX_KEY].map(|key| LogKey { session: session.clone(), key })
+    };
+    let keys: Vec<_> = [&one, &absent, &two, &long].into_iter().flat_map(keys_of).collect();
+    let found = context.other.log_records(&keys).await?;
+    for LogKey { session, key } in &keys {
+        let mut got = found.iter().filter(|(of, record)| of == session && record.spans(*key));
+        let records = if *session == two { all } else { small };
+        let is_stored = *session != absent && records.iter().any(|record| record.spans(*key));
+        ensure!(got.clone().next().is_some() == is_stored, "key {key} of {session:?} is stored: {is_stored}");
+        ensure!(got.all(|(_, record)| stored.contains(record)), "key {key} of {session:?} gave another record");
+    }
+    ensure!(context.store.log_records(&[]).await?.is_empty(), "records were found by no key");
     Ok(())
 }
 
