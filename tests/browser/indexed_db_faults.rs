@@ -190,10 +190,11 @@ async fn r48_a_session_with_a_missing_head_is_still_listed() {
 async fn r48_a_foreign_database_is_an_error() {
     delete_database("r48-foreign").await.unwrap();
     close(&open("r48-foreign", 1).await.unwrap());
-    let store = IndexedDbStore::open("r48-foreign", Durability::Relaxed).await.unwrap();
-    let error = store.head("s").await.unwrap_err();
-    assert_eq!(error.code, ErrorCode::StoreError);
-    assert!(error.message.contains("NotFoundError"), "{error}");
+    let error = IndexedDbStore::open("r48-foreign", Durability::Relaxed).await.err().unwrap();
+    assert_eq!(error.code, ErrorCode::ConfigInvalid);
+    assert!(error.message.contains("indexeddb") && error.message.contains("r48-foreign"), "{error}");
+    // It is not kept open either.
+    delete_database("r48-foreign").await.unwrap();
 }
 
 #[wasm_bindgen_test]

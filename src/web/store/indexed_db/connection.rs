@@ -5,7 +5,7 @@ use super::options::{Durability, IndexedDbOptions};
 use super::rows::STORES;
 use super::wait::{EventHandler, OneShot, Timeout, handler};
 use crate::clock::Ms;
-use crate::error::{ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::web::convert::set;
 use crate::web::foreign::member;
 use crate::web::trap_cleanup::TrapCleanup;
@@ -44,9 +44,19 @@ struct OpenDatabase {
 
 impl IdbConnection {
     /// Opens the database. Returns true if it had to be created.
+    ///
+    /// # Errors
+    /// `config_invalid` if somebody else made it; nothing is written then.
     pub(super) async fn open(name: &str, options: &IndexedDbOptions) -> std::result::Result<(Self, bool), IdbFailure> {
         let guard = attach_handlers(factory()?.open_with_u32(name, VERSION)?, options)?;
         let database: IdbDatabase = guard.opening.end.wait().await?.unchecked_into();
+        if !STORES.iter().all(|store| database.object_store_names().contains(store)) {
+            database.close();
+            return Err(Error::config(format!(
+                "the indexeddb store: the database \"{name}\" has object stores that rethread did not make; open another `name`"
+            ))
+            .into());
+        }
         let open = Rc::new(OpenDatabase { database, closed: Cell::new(false) });
         let on_versionchange = handler(&open, |open| {
             open.database.close();

@@ -78,9 +78,6 @@ impl From<JsValue> for IdbFailure {
                 ErrorCode::StoreError,
                 "; this page may not store anything: a private window, blocked cookies, or a sandboxed frame",
             ),
-            "NotFoundError" => {
-                (ErrorCode::StoreError, "; the database has this name but is not ours: open another name")
-            }
             _ if message.contains("too large") => (ErrorCode::TooLarge, "; nothing was written"),
             _ => (ErrorCode::StoreError, ""),
         };
