@@ -7,15 +7,21 @@ import { ChangeListener } from './postgres-changes.js';
 const RETRYABLE = new Set(['40001', '40P01']);
 const ATTEMPTS = 10;
 
+/** Whoever waits longer for a row that another transaction holds gets 55P03, which is `busy`. A limit that the application set stays. */
+const LIMIT_LOCKS = "SELECT set_config('lock_timeout', '5s', true) WHERE current_setting('lock_timeout') = '0'";
+
 /** @type {typeof import('./postgres.js').postgres} */
 export function postgres(client, { schema, listen = true } = {}) {
   /** @type {any} */
   const pool = client;
   if (typeof pool?.query !== 'function') throw new RethreadError('config_invalid', '`postgres` takes a Pool or a connected Client of pg, or an object with `query(text, params)`');
   if (schema !== undefined && (typeof schema !== 'string' || !schema)) throw new RethreadError('config_invalid', '`schema` must be the name of an existing schema');
-  let begin = schema === undefined ? 'BEGIN' : `BEGIN; SET LOCAL search_path TO "${schema.replaceAll('"', '""')}"`;
   if (typeof listen !== 'boolean') throw new RethreadError('config_invalid', '`listen` must be true or false');
   const isPool = typeof pool.connect === 'function' && 'totalCount' in pool;
+  const opening = ['BEGIN', LIMIT_LOCKS];
+  if (schema !== undefined) opening.push(`SET LOCAL search_path TO "${schema.replaceAll('"', '""')}"`);
+  // pg takes several statements in one message; other clients may not.
+  const begin = () => (typeof pool.on === 'function' ? [opening.join('; ')] : opening);
   let last = Promise.resolve();
   /** Transactions on one connection, one after the other. */
   const inTurn = (work) => {
@@ -23,12 +29,12 @@ export function postgres(client, { schema, listen = true } = {}) {
     last = done.then(() => {}, () => {});
     return done;
   };
-  const run = (connection, statements) => onConnection(connection, begin, statements);
+  const run = (connection, statements) => onConnection(connection, begin(), statements);
   const connections = isPool
     ? { connect: () => pool.connect(), release: (connection, error) => connection.release(error), transaction: run }
     : { connect: async () => pool, release() {}, transaction: (connection, statements) => inTurn(() => run(connection, statements)) };
   const canListen = listen && (isPool ? pool.options?.max !== 1 : typeof pool.on === 'function' && typeof pool.off === 'function');
-  const transaction = (statements) => (isPool ? withRetries(() => onPool(pool, begin, statements)) : inTurn(() => withRetries(() => run(pool, statements))));
+  const transaction = (statements) => (isPool ? withRetries(() => onPool(pool, begin(), statements)) : inTurn(() => withRetries(() => run(pool, statements))));
   return {
     dialect: 'postgres',
     transaction,
@@ -37,7 +43,7 @@ export function postgres(client, { schema, listen = true } = {}) {
       if (durability !== 'strict') return;
       const { rows } = await pool.query('SHOW fsync');
       if (rows[0]?.fsync !== 'on') throw new RethreadError('config_invalid', '`durability`: the server runs with `fsync = off`, so "strict" cannot be guaranteed; turn it on, or use "relaxed"');
-      begin += '; SET LOCAL synchronous_commit TO on';
+      opening.push('SET LOCAL synchronous_commit TO on');
     },
   };
 }
@@ -87,7 +93,7 @@ async function onPool(pool, begin, statements) {
 async function onConnection(client, begin, statements) {
   let isCommitting = false;
   try {
-    await client.query(begin);
+    for (const sql of begin) await client.query(sql);
     const results = [];
     for (const { sql, params } of statements) results.push((await client.query(sql, params)).rows);
     isCommitting = true;

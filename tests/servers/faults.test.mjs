@@ -14,6 +14,7 @@ import { open } from 'rethread';
 import { postgres } from 'rethread/postgres';
 import { sqlite } from 'rethread/sqlite';
 import { checkFound, turn } from './acknowledged.mjs';
+import { endsWithThisProcess } from './child-processes.mjs';
 import { openDriver } from './drivers.mjs';
 import { postgresAccount, startPostgres } from './postgres-server.mjs';
 import { mountSmallDisk } from './small-disk.mjs';
@@ -244,7 +245,7 @@ describe('r48 row 6: a lock held elsewhere is busy, and free when its holder end
     const session = await (await open({ store: sqlite(database) })).session('s');
     await session.append(turn('w', 0));
     const program = `const d = new (require('node:sqlite').DatabaseSync)(${JSON.stringify(file)}); d.exec('BEGIN IMMEDIATE'); console.log('held'); setInterval(() => {}, 1000)`;
-    const holder = spawn(process.execPath, ['--no-warnings', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const holder = endsWithThisProcess(spawn(process.execPath, ['--no-warnings', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] }));
     await once(holder.stdout, 'data');
     holder.kill('SIGSTOP');
     await assert.rejects(session.append(turn('w', 1)), { code: 'busy' });
@@ -255,11 +256,20 @@ describe('r48 row 6: a lock held elsewhere is busy, and free when its holder end
     await checkFound(await open({ store: sqlite(file) }), 's', ['w:0', 'w:2']);
   });
 
-  test('a transaction on PostgreSQL', async () => {
+  test('a transaction on PostgreSQL, after the time that the application set or after ours', async () => {
     const admin = new pg.Client(server.place);
     await admin.connect();
     await admin.query('CREATE DATABASE held');
+    const limit = async () => {
+      const pool = new pg.Pool({ ...server.place, database: 'held' });
+      const [[row]] = await postgres(pool).transaction([{ sql: "SELECT current_setting('lock_timeout') AS value", params: [] }]);
+      await pool.end();
+      return row.value;
+    };
+    assert.equal(await limit(), '5s');
     await admin.query("ALTER DATABASE held SET lock_timeout = '300ms'");
+    assert.equal(await limit(), '300ms');
+    await admin.query("ALTER DATABASE held RESET lock_timeout");
     await admin.end();
     const pool = new pg.Pool({ ...server.place, database: 'held', max: 3 });
     const session = await (await open({ store: postgres(pool) })).session('s');
