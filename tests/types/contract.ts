@@ -2,10 +2,10 @@
 
 import {
   RethreadError, StreamAssembler, convert, init, open, repair, validate,
-  type AppendOptions, type AssembledResponse, type Bytes, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery,
+  type AppendOptions, type AssembledResponse, type Branch, type Bytes, type ChangeFeed, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery, type KvEntry, type KvStore,
   type Message, type MessageSource, type NewMessage, type NewToolMessage, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type ProviderRequest, type Rendered, type RenderRequest,
   type Reducer, type RepairOptions, type ReplayPolicy, type Rethread, type Run, type RunEvent, type RunRequest, type RunResult, type Session, type SessionOptions, type SessionSnapshot,
-  type SessionSummary, type SessionView, type StateBag, type StateOwner, type StoreStatus, type StreamEvent, type Tool, type ToolCall, type ToolInvocation, type Tools,
+  type SessionSummary, type SessionView, type SqlDriver, type SqlRow, type StateBag, type StateOwner, type StoreStatus, type StreamEvent, type Tool, type ToolCall, type ToolInvocation, type Tools,
   type Usage, type ViewMessage, type WireBody, type WireInput,
 } from "rethread";
 import { drive, type DriveOptions } from "rethread/host";
@@ -119,6 +119,68 @@ function pending(run: PendingRun): string[] {
   same<typeof run.state, "live" | "interrupted" | "failed">(true);
   console.log(run.id, run.session, run.startedAt, run.turn, run.provider.url, run.input.map(message), run.text, run.error?.code);
   return run.openCalls.map(({ callId, name, arguments: given, state }) => `${callId} ${name} ${given} ${state}`);
+}
+
+// ---- stores
+
+const changes: ChangeFeed = {
+  subscribe(listener) {
+    same<Parameters<typeof listener>, [notice: string | null]>(true);
+    return async () => listener(null);
+  },
+  publish: async (notice) => console.log(notice.length),
+};
+const values = new Map<string, Uint8Array>();
+/** What a store must have: one writer a session is expected. */
+const writeOnce: KvStore = {
+  get: (key) => ({ value: values.get(key) ?? new Uint8Array() }),
+  list: (prefix, cursor, limit) => ({ keys: [...values.keys()].filter((key) => key.startsWith(prefix) && key > (cursor ?? "")).slice(0, limit), cursor: null }),
+  put: (key, value) => void values.set(key, value),
+  delete: (key) => void values.delete(key),
+};
+/** And what it may have. */
+const withCommit: KvStore = {
+  ...writeOnce, name: "deno-kv", limits: { maxValueBytes: 65_536, minRewriteMs: 1000, readYourWrites: true }, changes,
+  async get(key): Promise<KvEntry | null> {
+    const value = values.get(key);
+    return value === undefined ? null : { value, version: "1" };
+  },
+  getMany: async (keys) => keys.map((key) => values.get(key) ?? null),
+  async commit(checks, writes, notice) {
+    same<typeof notice, string | undefined>(true);
+    if (checks.some(({ key, version }) => (version === null) === values.has(key))) return false;
+    for (const { key, value } of writes) if (value === null) values.delete(key); else values.set(key, value);
+    return true;
+  },
+  close: async () => values.clear(),
+};
+const sql: SqlDriver = {
+  dialect: "postgres", limits: { maxValueBytes: 1024, maxParams: 100 }, changes, setDurability(durability) { same<typeof durability, "relaxed" | "strict">(true); },
+  transaction: (statements) => statements.map(({ sql: text, params }): SqlRow[] => [{ length: text.length + params.length }]),
+};
+
+export async function stores(): Promise<void> {
+  for (const store of [writeOnce, withCommit, sql]) await (await open({ store, durability: "relaxed" })).close();
+  // @ts-expect-error a key-value store lists its keys
+  const noList: KvStore = { get: writeOnce.get, put: writeOnce.put, delete: writeOnce.delete };
+  // @ts-expect-error a value has its bytes
+  const noBytes: KvStore = { ...writeOnce, get: () => ({ value: "text" }) };
+  // @ts-expect-error a commit says whether it was applied
+  const noOutcome: KvStore = { ...withCommit, commit: async () => {} };
+  // @ts-expect-error no such limit
+  const noLimit: KvStore = { ...writeOnce, limits: { maxKeys: 5 } };
+  // @ts-expect-error a feed ends when its function is called
+  const noEnd: ChangeFeed = { subscribe: () => 5 };
+  console.log(noList, noBytes, noOutcome, noLimit, noEnd);
+}
+
+/** The sides of a session that two writers wrote at once, where nobody could exclude one of them. */
+export async function conflicts(session: Session): Promise<string[]> {
+  const [main, ...others]: Branch[] = await session.branches();
+  same<Branch["kind"], "main" | "fork" | "conflict">(true);
+  same<Branch["parent"], string | null>(true);
+  console.log(main?.branch === session.branch, main?.createdAt, main?.messageCount);
+  return others.filter(({ kind }) => kind === "conflict").map(({ branch, forkedAfter }) => `${branch} after ${forkedAfter ?? "nothing"}`);
 }
 
 // ---- sessions
