@@ -1,4 +1,4 @@
-// Writes the frozen databases of the current version: node tests/frozen/write.mjs <version> sqlite|postgres|indexed-db
+// Writes the frozen databases of the current version: node tests/frozen/write.mjs <version> sqlite|postgres|redis|unstorage|indexed-db|localstorage
 //
 // Files of older versions are never written again: a test opens each with the current build.
 
@@ -9,8 +9,10 @@ import { fileURLToPath } from 'node:url';
 import { open } from 'rethread';
 import { writeFrozenChat } from './frozen-chat.mjs';
 import { dumpDatabase } from './indexed-db-dump.mjs';
+import { dumpRedis, dumpStorage } from './key-value-dump.mjs';
 
 const [version, kind] = process.argv.slice(2);
+const writeJson = (extension, value) => writeFileSync(place(extension), `${JSON.stringify(value, null, 1)}\n`);
 const place = (extension) => fileURLToPath(new URL(`chat-${version}.${extension}`, import.meta.url));
 
 const WRITERS = {
@@ -35,13 +37,36 @@ const WRITERS = {
     writeFileSync(place('postgres.sql'), dump.split('\n').filter((line) => !/^(--|SET |SELECT pg_catalog\.set_config|\\|$)/.test(line)).join('\n'));
     await server.stop();
   },
+  async redis() {
+    const [{ Redis }, { redis }, { startRedis }] = await Promise.all([import('ioredis'), import('rethread/redis'), import('../servers/redis-server.mjs')]);
+    const server = await startRedis();
+    const client = new Redis(server.place);
+    await writeFrozenChat(open, { store: redis(client) });
+    writeJson('redis.json', await dumpRedis(client));
+    client.disconnect();
+    await server.stop();
+  },
+  async unstorage() {
+    const [{ createStorage }, { unstorage }] = await Promise.all([import('unstorage'), import('rethread/unstorage')]);
+    const storage = createStorage();
+    await writeFrozenChat(open, { store: unstorage(storage) });
+    writeJson('unstorage.json', await dumpStorage(storage));
+  },
+  async localstorage() {
+    const { openWorld } = await import('../browser/page.mjs');
+    const world = await openWorld();
+    const page = await world.page();
+    await page.evaluate(`(${writeFrozenChat})(rethread.open, { store: 'localstorage', name: 'frozen' })`);
+    writeJson('local-storage.json', await page.evaluate('({ ...localStorage })'));
+    await world.close();
+  },
   async 'indexed-db'() {
     const { openWorld } = await import('../browser/page.mjs');
     const world = await openWorld();
     const page = await world.page();
     await page.evaluate(`(${writeFrozenChat})(rethread.open, { name: 'frozen' })`);
     const dump = await page.evaluate(`(${dumpDatabase})('frozen')`);
-    writeFileSync(place('indexed-db.json'), `${JSON.stringify(dump, null, 1)}\n`);
+    writeJson('indexed-db.json', dump);
     await world.close();
   },
 };
