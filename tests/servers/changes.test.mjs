@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
@@ -15,6 +15,7 @@ import { postgres } from 'rethread/postgres';
 import { redis } from 'rethread/redis';
 import { sqlite } from 'rethread/sqlite';
 import { openDriver } from './drivers.mjs';
+import { until } from './polling.mjs';
 import { startPostgres } from './postgres-server.mjs';
 import { startRedis } from './redis-server.mjs';
 import { allTexts } from './texts.mjs';
@@ -28,27 +29,36 @@ const hears = (session, count) => new Promise((resolve, reject) => {
   session.subscribe(look);
 });
 
-/** Listens to a session, and resolves when an append of another store was heard. */
+/** Listens to a session until an append of another store was heard. Returns all texts. */
 async function subscribed(session, other, text) {
   // The first append may come before the server has begun to listen: others follow until one is heard.
   const count = (await allTexts(session)).length + 1;
   let isHeard = false;
-  const heard = hears(session, count).then((texts) => { isHeard = true; return texts; });
-  while (!isHeard) {
-    await other.append(message(text));
-    await Promise.race([heard, new Promise((resolve) => { setTimeout(resolve, 50); })]);
-  }
-  return heard;
+  const heard = hears(session, count).then(() => { isHeard = true; });
+  await until('a notice', async () => {
+    if (!isHeard) {
+      await other.append(message(text));
+      await Promise.race([heard, setTimeout(50)]);
+    }
+    return isHeard;
+  }, 600);
+  // The notices of the last appends may be under way.
+  await session.refresh();
+  return allTexts(session);
+}
+
+/** Ends what the tests of a server left, and the server. A test that failed left clients in use, whose end would wait for ever. */
+async function stopAll(ends, server) {
+  const ended = Promise.allSettled(ends.map(async (end) => end()));
+  await Promise.race([ended, setTimeout(5000, undefined, { ref: false })]);
+  await server?.stop();
 }
 
 describe('PostgreSQL', () => {
   let server;
   const ends = [];
   before(async () => { server = await startPostgres(); });
-  after(async () => {
-    await Promise.all(ends.map((end) => end().catch(() => {})));
-    await server.stop();
-  });
+  after(() => stopAll(ends, server));
   const pool = (more) => {
     const made = new pg.Pool({ ...server.place, max: 3, ...more });
     made.on('error', () => {});
@@ -131,7 +141,7 @@ describe('PostgreSQL', () => {
     await subscribed(session, await writer.session('closed'), 'x');
     assert.equal(shared.totalCount - shared.idleCount, 1);
     await store.close();
-    while (shared.totalCount !== shared.idleCount) await setImmediate();
+    await until('every connection', () => shared.totalCount === shared.idleCount);
     await writer.close();
   });
 
@@ -151,9 +161,8 @@ for (const client of ['ioredis', 'redis']) {
       raw = new Redis(server.place);
     });
     after(async () => {
-      await Promise.all(ends.map((end) => end()));
-      raw.disconnect();
-      await server.stop();
+      raw?.disconnect();
+      await stopAll(ends, server);
     });
     const driver = async (name) => {
       const opened = await openDriver(client, `${server.place} ${name}:`);
@@ -161,7 +170,7 @@ for (const client of ['ioredis', 'redis']) {
       return opened.driver;
     };
     const listeners = async () => (await raw.client('LIST', 'TYPE', 'pubsub')).split('\n').filter(Boolean).length;
-    const gone = async () => { while (await listeners() > 0) await setImmediate(); };
+    const gone = () => until('the end of all listeners', async () => await listeners() === 0);
 
     test('r47 a session and a store are notified by another process, once for each append', async () => {
       const store = await open({ store: await driver('heard') });
@@ -195,7 +204,7 @@ for (const client of ['ioredis', 'redis']) {
       const session = await store.session('s');
       const { revision } = await session.append(message('q'));
       await store.deleteSession('s');
-      while (heard.length < 1) await setImmediate();
+      await until('a notice', () => heard.length > 0);
       assert.deepEqual(heard.map((notice) => { const { from, ...change } = JSON.parse(notice); return change; }), [{ session: 's', revision }]);
       assert.deepEqual(published.map((notice) => JSON.parse(notice).deleted), [true]);
       end();
@@ -226,7 +235,7 @@ for (const client of ['ioredis', 'redis']) {
       assert.equal(await listeners(), 0);
       session.subscribe(() => {});
       session.subscribe(() => {});
-      while (await listeners() === 0) await setImmediate();
+      await until('a listener', async () => await listeners() > 0);
       assert.equal(await listeners(), 1);
       await store.close();
       await gone();
@@ -242,7 +251,7 @@ for (const client of ['ioredis', 'redis']) {
       await session.append(message('q'));
       assert.deepEqual(await allTexts(session), ['q']);
       session.subscribe(() => {});
-      while (warnings.length === 0) await setImmediate();
+      await until('a warning', () => warnings.length > 0);
       assert.match(warnings[0], /^callback_failed: the redis store does not hear of changes/);
       await store.deleteSession('s');
       await store.close();

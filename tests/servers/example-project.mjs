@@ -6,9 +6,9 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } fro
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startStandIn } from '../stand-in/server.mjs';
+import { until } from './polling.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 export const KEY = 'sk-example-secret';
@@ -49,11 +49,11 @@ export async function startServices() {
     env: { OPENAI_API_KEY: KEY, MODEL_URL: `${model.url}/v1/chat/completions`, WEATHER_URL: `${url}/weather`, WEBHOOK_URL: `${url}/note` },
     hold: (service) => held.add(service),
     async called(service, times) {
-      while (calls[service] < times) await setTimeout(10);
+      await until(`call ${times} of ${service}`, () => calls[service] >= times);
     },
     /** Waits for a call that hangs. */
     async hanging() {
-      while (!waiting.length) await setTimeout(10);
+      await until('a call that hangs', () => waiting.length > 0);
     },
     release() {
       held.clear();

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { launchBrowser } from '../../.ci/browser.mjs';
+import { endsWithThisProcess } from './child-processes.mjs';
 import { KEY, checkKills, exampleProject, startServices } from './example-project.mjs';
 import { startPostgres } from './postgres-server.mjs';
 
@@ -30,7 +31,7 @@ after(async () => {
 let printed = '';
 async function start(store) {
   const env = { PATH: process.env.PATH, ...services.env, ...store, PORT: '0', LEASE_MS: '400' };
-  const child = spawn(process.execPath, ['--no-warnings', 'server/server.js'], { cwd: project.folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = endsWithThisProcess(spawn(process.execPath, ['--no-warnings', 'server/server.js'], { cwd: project.folder, env, stdio: ['ignore', 'pipe', 'pipe'] }));
   children.add(child);
   child.stderr.on('data', (text) => { printed += text; });
   const exited = once(child, 'exit');

@@ -1,7 +1,12 @@
 // What is killed with SIGKILL in the middle of appends: one row a store and a victim.
 //
-// A target has `prepare(folder)`, which returns `round(writer, appends)`: it begins to append as `writer`, kills after so many
-// acknowledged turns, restarts what was killed, and returns `{ acknowledged, doubtful }`; `check(acknowledged, doubtful)`, and `end()`.
+// A target is a function of a folder and a `TargetTest`. It returns `round(writer, appends)`, which begins to append as `writer`, kills
+// after so many acknowledged turns, restarts what was killed, and returns `{ acknowledged, doubtful }`; and `check(acknowledged, doubtful)`.
+//
+// A target tells `onEnd` how to stop what it has started as soon as it runs, and stops appending when `signal` says that the test is over:
+// so a test that fails or takes too long leaves nothing running.
+//
+// @typedef {{ onEnd: (end: () => unknown) => void, signal: AbortSignal }} TargetTest
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -12,6 +17,7 @@ import { fileURLToPath } from 'node:url';
 import { Miniflare } from 'miniflare';
 import { open } from 'rethread';
 import { checkFound, turn } from './acknowledged.mjs';
+import { endsWithThisProcess } from './child-processes.mjs';
 import { openDriver } from './drivers.mjs';
 import { startPostgres } from './postgres-server.mjs';
 import { startRedis } from './redis-server.mjs';
@@ -21,11 +27,12 @@ const writerProgram = fileURLToPath(new URL('kill-writer.mjs', import.meta.url))
 
 /** Kills the process that appends. It may have appended one turn more than it could say. */
 function writerKilled(store, start) {
-  return async (folder) => {
-    const { place, stop } = await start(folder);
+  return async (folder, test) => {
+    const { place } = await start(folder, test);
     return {
       async round(writer, appends) {
-        const child = spawn(process.execPath, ['--no-warnings', writerProgram, store, place, 's', writer], { stdio: ['ignore', 'pipe', 'inherit'] });
+        const child = endsWithThisProcess(spawn(process.execPath, ['--no-warnings', writerProgram, store, place, 's', writer], { stdio: ['ignore', 'pipe', 'inherit'] }));
+        test.onEnd(() => child.kill('SIGKILL'));
         const exited = once(child, 'exit');
         let printed = '';
         for await (const chunk of child.stdout) {
@@ -38,21 +45,23 @@ function writerKilled(store, start) {
         return { acknowledged, doubtful: [`${writer}:${acknowledged.length}`] };
       },
       async check(acknowledged, doubtful) {
-        const { driver, end: close } = await openDriver(store, place);
-        const found = await checkFound(await open({ store: driver }), 's', acknowledged, doubtful);
-        await close();
-        return found;
+        const { driver, end } = await openDriver(store, place);
+        try {
+          return await checkFound(await open({ store: driver }), 's', acknowledged, doubtful);
+        } finally {
+          await end();
+        }
       },
-      end: stop,
     };
   };
 }
 
 /** Kills the server, or a part of it, while this process appends through one client, which goes on when the server is back. */
 function serverKilled(store, start, kill) {
-  return async (folder) => {
-    const server = await start(folder);
+  return async (folder, test) => {
+    const server = await start(folder, test);
     const { driver, end } = await openDriver(store, server.place);
+    test.onEnd(end);
     const client = await open({ store: driver });
     const session = await client.session('s');
     return {
@@ -61,6 +70,7 @@ function serverKilled(store, start, kill) {
         const doubtful = [];
         let killing;
         for (let number = 0; acknowledged.length < appends + 20; number += 1) {
+          test.signal.throwIfAborted();
           if (acknowledged.length >= appends) killing ??= setTimeout(Math.random() * 5).then(() => kill(server));
           try {
             await session.append(turn(writer, number));
@@ -78,13 +88,11 @@ function serverKilled(store, start, kill) {
       },
       async check(acknowledged, doubtful) {
         const other = await openDriver(store, server.place);
-        const found = await checkFound(await open({ store: other.driver }), 's', acknowledged, doubtful);
-        await other.end();
-        return found;
-      },
-      async end() {
-        await end();
-        await server.stop();
+        try {
+          return await checkFound(await open({ store: other.driver }), 's', acknowledged, doubtful);
+        } finally {
+          await other.end();
+        }
       },
     };
   };
@@ -92,7 +100,7 @@ function serverKilled(store, start, kill) {
 
 /** Kills workerd, with all that runs in it. Of a request that got no answer, any number of its turns may be there. */
 function workerdKilled(address) {
-  return async (folder) => {
+  return async (folder, test) => {
     const start = () => new Miniflare({
       cf: false,
       compatibilityDate: '2026-04-01',
@@ -107,6 +115,7 @@ function workerdKilled(address) {
       durableObjectsPersist: path.join(folder, 'objects'),
     });
     let worker = start();
+    test.onEnd(() => worker.dispose());
     const ask = async (what, body) => {
       const response = await worker.dispatchFetch(`http://worker/${address}/${what}`, body ? { method: 'POST', body: JSON.stringify(body) } : {});
       const text = await response.text();
@@ -122,6 +131,7 @@ function workerdKilled(address) {
         const pid = workerdProcess();
         let killing;
         for (let first = 0; !doubtful.length; first += count) {
+          test.signal.throwIfAborted();
           const asked = ask(`append?writer=${writer}&first=${first}&count=${count}`);
           // In the middle of a request, not before it has arrived.
           if (acknowledged.length >= appends) killing ??= setTimeout(Math.random() * 40).then(() => process.kill(pid, 'SIGKILL'));
@@ -135,43 +145,54 @@ function workerdKilled(address) {
         }
         await killing;
         await worker.dispose().catch(() => {}); // its process is gone
+        test.signal.throwIfAborted();
         worker = start();
         return { acknowledged, doubtful };
       },
       check: async (acknowledged, doubtful) => (await ask('check', { acknowledged, doubtful })).found,
-      end: () => worker.dispose(),
     };
   };
 }
 
-const file = async (folder) => ({ place: path.join(folder, 'chat.sqlite'), stop: () => {} });
-const postgresServer = async (options) => {
+const file = async (folder) => ({ place: path.join(folder, 'chat.sqlite') });
+const postgresServer = (options) => async (folder, test) => {
   const server = await startPostgres(options);
+  test.onEnd(() => server.stop());
   return { ...server, place: JSON.stringify(server.place) };
 };
 // Redis has a command on the disk before it answers.
 const SAFE = ['--appendfsync', 'always'];
-const redisServer = async () => {
+const redisServer = async (folder, test) => {
   let server = await startRedis({ settings: SAFE });
+  test.onEnd(() => server.stop());
   return {
     place: server.place,
     async crash() {
       await server.kill();
+      test.signal.throwIfAborted();
       server = await startRedis({ folder: server.folder, settings: SAFE });
     },
-    stop: () => server.stop(),
   };
 };
 
+/** By file of tests: each file is one for node's test runner, which ends it after its time. */
 export const TARGETS = {
-  'node:sqlite, its process': writerKilled('node:sqlite', file),
-  '@libsql/client, its process': writerKilled('@libsql/client', file),
-  'PostgreSQL, the writing process': writerKilled('pg Pool', () => postgresServer()),
-  'PostgreSQL, the server': serverKilled('pg Pool', () => postgresServer({ fsync: true }), (server) => server.crash()),
-  'PostgreSQL, the backend': serverKilled('pg Pool', () => postgresServer({ fsync: true }), (server) => server.crashBackends()),
-  'Redis, the writing process': writerKilled('ioredis', redisServer),
-  'Redis, the server': serverKilled('ioredis', redisServer, (server) => server.crash()),
-  'Redis with the other client, the server': serverKilled('redis', redisServer, (server) => server.crash()),
-  'Durable Object, workerd': workerdKilled('object'),
-  'D1, workerd': workerdKilled('d1'),
+  sqlite: {
+    'node:sqlite, its process': writerKilled('node:sqlite', file),
+    '@libsql/client, its process': writerKilled('@libsql/client', file),
+  },
+  postgres: {
+    'PostgreSQL, the writing process': writerKilled('pg Pool', postgresServer()),
+    'PostgreSQL, the server': serverKilled('pg Pool', postgresServer({ fsync: true }), (server) => server.crash()),
+    'PostgreSQL, the backend': serverKilled('pg Pool', postgresServer({ fsync: true }), (server) => server.crashBackends()),
+  },
+  redis: {
+    'Redis, the writing process': writerKilled('ioredis', redisServer),
+    'Redis, the server': serverKilled('ioredis', redisServer, (server) => server.crash()),
+    'Redis with the other client, the server': serverKilled('redis', redisServer, (server) => server.crash()),
+  },
+  workerd: {
+    'Durable Object, workerd': workerdKilled('object'),
+    'D1, workerd': workerdKilled('d1'),
+  },
 };

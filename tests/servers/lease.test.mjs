@@ -13,6 +13,7 @@ import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { open } from 'rethread';
 import { sqlite } from 'rethread/sqlite';
+import { endsWithThisProcess } from './child-processes.mjs';
 import { openDriver } from './drivers.mjs';
 import { startRedis } from './redis-server.mjs';
 
@@ -274,7 +275,7 @@ for (const name of ['node:sqlite', 'ioredis', 'redis']) describe(`with real proc
   };
   /** A process that has begun a run. */
   const owner = async (file) => {
-    const child = fork(program, [name, file, String(LEASE_MS)], { execArgv: ['--no-warnings'] });
+    const child = endsWithThisProcess(fork(program, [name, file, String(LEASE_MS)], { execArgv: ['--no-warnings'] }));
     const [id] = await once(child, 'message');
     return { child, id };
   };

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
+import { endsWithThisProcess } from './child-processes.mjs';
 
 /** PostgreSQL does not run as root: then it runs as the user `postgres`, which its package makes. */
 export function postgresAccount() {
@@ -37,12 +38,15 @@ export async function startPostgres({ bin = process.env.POSTGRES_BIN, fsync = fa
   const place = { host: folder, port: 5432, user: 'postgres', database: 'postgres' };
   let server;
   let exited;
+  let isStopped = false;
   const launch = () => {
-    server = spawn(path.join(bin, 'postgres'), ['-D', data, '-k', folder, '-c', 'listen_addresses=', '-c', `fsync=${fsync ? 'on' : 'off'}`], options);
+    // Its other processes end when this one is gone.
+    server = endsWithThisProcess(spawn(path.join(bin, 'postgres'), ['-D', data, '-k', folder, '-c', 'listen_addresses=', '-c', `fsync=${fsync ? 'on' : 'off'}`], options));
     exited = new Promise((resolve) => { server.once('exit', resolve); });
   };
   const ready = async () => {
     for (let attempt = 0; ; attempt += 1) {
+      if (isStopped) throw new Error('the server was stopped');
       // After a crash it does not start while a process of the former server lives.
       if (!server || server.exitCode !== null || server.signalCode !== null) launch();
       try {
@@ -56,6 +60,7 @@ export async function startPostgres({ bin = process.env.POSTGRES_BIN, fsync = fa
   await ready();
   return {
     place,
+    pid: () => server.pid,
     /** Kills the server with SIGKILL, and starts it again. */
     async crash() {
       server.kill('SIGKILL');
@@ -69,6 +74,7 @@ export async function startPostgres({ bin = process.env.POSTGRES_BIN, fsync = fa
       await ready();
     },
     async stop() {
+      isStopped = true;
       server.kill('SIGINT');
       await exited;
       rmSync(folder, { recursive: true, force: true });

@@ -6,13 +6,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { createClient } from 'redis';
+import { endsWithThisProcess } from './child-processes.mjs';
 
 /** Starts a server that writes each command to its file before it answers. Start it again with `folder` to go on with its data. */
 export async function startRedis({ folder = mkdtempSync(path.join(tmpdir(), 'rethread-redis-')), settings = [] } = {}) {
   const socket = path.join(folder, 'redis.sock');
   const program = process.env.REDIS_SERVER || 'redis-server';
   const args = ['--port', '0', '--unixsocket', socket, '--dir', folder, '--appendonly', 'yes', '--appendfsync', 'no', '--save', '', ...settings];
-  const server = spawn(program, args, { stdio: 'ignore' });
+  const server = endsWithThisProcess(spawn(program, args, { stdio: 'ignore' }));
   for (let attempt = 0; ; attempt += 1) {
     const client = createClient({ socket: { path: socket, reconnectStrategy: false } });
     client.on('error', () => {});
@@ -32,6 +33,7 @@ export async function startRedis({ folder = mkdtempSync(path.join(tmpdir(), 'ret
   };
   return {
     place: socket,
+    pid: () => server.pid,
     folder,
     kill: () => end('SIGKILL'),
     async stop() {
