@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,7 +11,10 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { open } from 'rethread';
 import { sqlite } from 'rethread/sqlite';
+import { readFrozenChat } from '../frozen/frozen-chat.mjs';
+import { assertConstant, LENGTHS, TURNS_AT_ONCE } from '../servers/constant-costs.mjs';
 import { assertAllPassed, chat, startTesting } from '../servers/testing.mjs';
+import { counted, turnCosts } from '../servers/turn-costs.mjs';
 
 const Database = createRequire(path.join(process.env.BETTER_SQLITE3, 'index.js'))('better-sqlite3');
 const folder = mkdtempSync(path.join(tmpdir(), 'rethread-better-sqlite3-'));
@@ -64,6 +67,25 @@ test('r48 a closed, a read-only and a busy database', async () => {
   await assert.rejects(session.append(question), { code: 'closed', message: /sqlite/ });
   await assert.rejects(open({ store: sqlite(database) }), { code: 'closed', message: /sqlite/ });
   assert.equal((await reading.messages()).items.length, 1);
+});
+
+test('r46 a turn costs the same at any length', async () => {
+  assertConstant(await turnCosts(open, counted(sqlite(connect('costs'))), LENGTHS, TURNS_AT_ONCE));
+});
+
+test('r48 what version 1 wrote is read; what a newer one or somebody else wrote is left alone', async () => {
+  const frozen = (name) => new URL(`../frozen/${name}`, import.meta.url);
+  copyFileSync(frozen('chat-1.sqlite'), path.join(folder, 'old'));
+  copyFileSync(frozen('chat-1.sqlite'), path.join(folder, 'newer'));
+  const found = await readFrozenChat(open, { store: sqlite(connect('old')) });
+  assert.deepEqual(found, JSON.parse(readFileSync(frozen('chat-1.expected.json'), 'utf8')));
+  for (const [name, sql, code] of [['newer', 'UPDATE rethread_schema SET version = 99', 'unsupported_version'], ['foreign', 'CREATE TABLE rethread_log (id INTEGER)', 'config_invalid']]) {
+    const database = connect(name);
+    database.exec(sql);
+    const content = readFileSync(path.join(folder, name));
+    await assert.rejects(open({ store: sqlite(database) }), { name: 'RethreadError', code, message: /the sqlite store/ });
+    assert.deepEqual(readFileSync(path.join(folder, name)), content);
+  }
 });
 
 test('durability', async () => {

@@ -1,18 +1,42 @@
-// A turn on a SQL store costs the same at any length: statements and bytes, counted.
+// r46: a turn costs a store the same at 100 and at 10,000 messages: requests, operations and bytes, counted. D1, Durable Objects and Workers
+// KV are in workers.test.mjs, IndexedDB and localStorage in tests/browser/turn-costs.test.mjs, better-sqlite3 in tests/better-sqlite3.
 
-import assert from 'node:assert/strict';
-import { DatabaseSync } from 'node:sqlite';
-import { test } from 'node:test';
-import { sqlite } from 'rethread/sqlite';
-import { turnCosts } from './turn-costs.mjs';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { open } from 'rethread';
+import { assertConstant, LENGTHS, TURNS_AT_ONCE } from './constant-costs.mjs';
+import { openDriver } from './drivers.mjs';
+import { startPostgres } from './postgres-server.mjs';
+import { startRedis } from './redis-server.mjs';
+import { counted, turnCosts } from './turn-costs.mjs';
 
-test('r46 a turn is one transaction of the same size at any length of history of history', async () => {
-  const database = new DatabaseSync(':memory:');
-  const rows = await turnCosts(sqlite(database), [100, 1200]);
-  database.close();
-  const [short, long] = rows.map(({ append }) => append);
-  assert.deepEqual([short.transactions, long.transactions], [1, 1]);
-  assert.equal(short.statements, long.statements);
-  assert.ok(long.sent < short.sent * 1.05, `${long.sent} bytes after ${rows[1].messages} messages, ${short.sent} after ${rows[0].messages}`);
-  assert.ok(long.received < 100, `${long.received} bytes came back`);
+const folder = mkdtempSync(path.join(tmpdir(), 'rethread-costs-'));
+let postgres;
+let redis;
+before(async () => { [postgres, redis] = await Promise.all([startPostgres(), startRedis()]); });
+after(async () => {
+  await Promise.all([postgres?.stop(), redis?.stop()]);
+  rmSync(folder, { recursive: true, force: true });
 });
+
+const STORES = {
+  'node:sqlite': () => path.join(folder, 'node.sqlite'),
+  '@libsql/client': () => path.join(folder, 'libsql.sqlite'),
+  'pg Pool': () => JSON.stringify(postgres.place),
+  ioredis: () => `${redis.place} ioredis:`,
+  redis: () => `${redis.place} redis:`,
+  'unstorage fs': () => path.join(folder, 'unstorage'),
+};
+
+for (const [store, place] of Object.entries(STORES)) {
+  test(`r46 a turn costs the same at any length: ${store}`, async () => {
+    const { driver, end } = await openDriver(store, place());
+    try {
+      assertConstant(await turnCosts(open, counted(driver), LENGTHS, TURNS_AT_ONCE), { listsAppends: !driver.transaction && !driver.commit });
+    } finally {
+      await end();
+    }
+  });
+}

@@ -4,25 +4,39 @@ import { DurableObject } from 'cloudflare:workers';
 import { open } from '../../js/entry/workerd.js';
 import { d1, durableObject, workersKv } from '../../js/stores/cloudflare.js';
 import module from '../../dist/testing_bg.wasm';
+import { readFrozenChat } from '../frozen/frozen-chat.mjs';
 import { chat, startTesting } from './testing.mjs';
+import { counted, turnCosts } from './turn-costs.mjs';
 import { kvLimit, lagging, limited, randomNumbers, readFromFarAway } from './weak-services.mjs';
 
 let testing;
 
-const codeOf = async (action) => {
+/** The code of the error that an action throws, and its message if that does not name the store. */
+const codeOf = async (action, store = '') => {
   try {
     await action();
     return null;
   } catch (error) {
-    return error.code;
+    return error.message.includes(store) ? error.code : `${error.code} ${error.message}`;
   }
 };
 
-async function act(driver, wrongDriver, address) {
+const bytesOf = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+
+async function act(driver, wrongDriver, request) {
   testing ??= startTesting(module);
   const program = await testing;
-  const { pathname, searchParams } = new URL(address);
+  const { pathname, searchParams } = new URL(request.url);
   switch (pathname.split('/')[2]) {
+    case 'costs': {
+      const { lengths, turnsAtOnce } = await request.json();
+      return turnCosts(open, counted(driver()), lengths, turnsAtOnce);
+    }
+    case 'frozen': {
+      const statements = await request.json();
+      await driver().transaction(statements.map(({ sql, params }) => ({ sql, params: params.map((value) => (value?.bytes === undefined ? value : bytesOf(value.bytes))) })));
+      return readFrozenChat(open, { store: driver() });
+    }
     case 'suite':
       return program.checkStore(driver, `suite-${Math.random()}`);
     case 'chat':
@@ -34,7 +48,7 @@ async function act(driver, wrongDriver, address) {
       return {};
     case 'foreign': {
       await driver().transaction([{ sql: 'CREATE TABLE IF NOT EXISTS rethread_log (id INTEGER)', params: [] }]);
-      const code = await codeOf(() => open({ store: driver() }));
+      const code = await codeOf(() => open({ store: driver() }), 'the sqlite store');
       const [tables] = await driver().transaction([{ sql: "SELECT name FROM sqlite_master WHERE name LIKE 'rethread%'", params: [] }]);
       return { code, tables: tables.map(({ name }) => name) };
     }
@@ -43,7 +57,7 @@ async function act(driver, wrongDriver, address) {
     default: {
       const codes = [await codeOf(() => wrongDriver(undefined)), await codeOf(() => wrongDriver({ sql: 1 }))];
       await driver().transaction([{ sql: 'UPDATE rethread_schema SET version = 9', params: [] }]);
-      codes.push(await codeOf(() => open({ store: driver() })));
+      codes.push(await codeOf(() => open({ store: driver() }), 'the sqlite store'));
       await driver().transaction([{ sql: 'UPDATE rethread_schema SET version = 1', params: [] }]);
       return { codes };
     }
@@ -124,35 +138,43 @@ async function stale(namespace) {
   return all;
 }
 
+/** Loads what unstorage had: its keys begin with `rethread:`, and the same engine wrote them. */
+async function frozenKv(namespace, dump) {
+  const prefix = 'frozen/';
+  for (const [key, value] of Object.entries(dump)) await namespace.put(prefix + key.replace(/^rethread:/, ''), bytesOf(value));
+  return readFrozenChat(open, { store: workersKv(namespace, { prefix }) });
+}
+
 /** Keys of others, a newer layout, no namespace, a namespace as it is, a promise that it cannot keep. */
 async function wrongKv(namespace) {
   const codes = [await codeOf(() => workersKv(undefined)), await codeOf(() => open({ store: namespace }))];
   await namespace.put('newer/schema', 'rethread appends 2');
   await namespace.put('other/user', 'somebody');
-  for (const prefix of ['newer/', 'other/']) codes.push(await codeOf(() => open({ store: workersKv(namespace, { prefix }) })));
+  for (const prefix of ['newer/', 'other/']) codes.push(await codeOf(() => open({ store: workersKv(namespace, { prefix }) }), 'the workers-kv store'));
   codes.push(await codeOf(() => open({ store: workersKv(namespace), durability: 'strict' })));
   return { codes, keys: (await namespace.list({ prefix: 'other/' })).keys.length };
 }
 
 export class Chats extends DurableObject {
   async fetch(request) {
-    return Response.json(await act(() => durableObject(this.ctx.storage), durableObject, request.url));
+    return Response.json(await act(() => durableObject(this.ctx.storage), durableObject, request));
   }
 }
 
 export default {
   async fetch(request, env) {
     try {
-      // The address says which store, and what it does; `foreign` is in a database of its own.
+      // The address says which store, and what it does; `foreign` and `frozen` are in databases of their own.
       const [, store, action] = new URL(request.url).pathname.split('/');
-      const name = action === 'foreign' ? 'FOREIGN' : 'DB';
+      const name = { foreign: 'FOREIGN', frozen: 'FROZEN' }[action] ?? 'DB';
       if (store === 'object') return await env.CHATS.get(env.CHATS.idFromName(name)).fetch(request);
       if (store === 'kv' && action === 'fork') return Response.json(await fork(env.KV));
       if (store === 'kv' && action === 'limits') return Response.json(await limits(env.KV));
       if (store === 'kv' && action === 'stale') return Response.json(await stale(env.KV));
+      if (store === 'kv' && action === 'frozen') return Response.json(await frozenKv(env.KV, await request.json()));
       if (store === 'kv' && action === 'wrong') return Response.json(await wrongKv(env.KV));
-      if (store === 'kv') return Response.json(await act(() => workersKv(env.KV), workersKv, request.url));
-      return Response.json(await act(() => d1(env[name]), d1, request.url));
+      if (store === 'kv') return Response.json(await act(() => workersKv(env.KV), workersKv, request));
+      return Response.json(await act(() => d1(env[name]), d1, request));
     } catch (error) {
       return new Response(`${error.code} ${error.message} ${error.stack}`, { status: 500 });
     }

@@ -1,46 +1,35 @@
 // r46 r47 r48: rethread/cloudflare in workerd: the SQLite storage of a Durable Object, D1, and Workers KV.
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { readFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Miniflare } from 'miniflare';
+import { assertConstant, LENGTHS, TURNS_AT_ONCE } from './constant-costs.mjs';
+import { startWorker } from './workerd.mjs';
 
-const folder = mkdtempSync(path.join(tmpdir(), 'rethread-workers-'));
 let worker;
-before(() => {
-  worker = new Miniflare({
-    cf: false,
-    compatibilityDate: '2026-04-01',
-    compatibilityFlags: ['nodejs_compat'],
-    modules: true,
-    modulesRoot: fileURLToPath(new URL('../..', import.meta.url)),
-    scriptPath: fileURLToPath(new URL('worker.js', import.meta.url)),
-    modulesRules: [
-      { type: 'ESModule', include: ['**/*.js', '**/*.mjs'] },
-      { type: 'CompiledWasm', include: ['**/*.wasm'] },
-    ],
-    d1Databases: { DB: 'chats', FOREIGN: 'foreign' },
-    d1Persist: path.join(folder, 'd1'),
-    kvNamespaces: { KV: 'chats' },
-    kvPersist: path.join(folder, 'kv'),
-    durableObjects: { CHATS: { className: 'Chats', useSQLite: true } },
-    durableObjectsPersist: path.join(folder, 'objects'),
-  });
-});
-after(async () => {
-  await worker.dispose();
-  rmSync(folder, { recursive: true, force: true });
-});
+before(() => { worker = startWorker(); });
+after(() => worker.end());
 
-const ask = async (address) => {
-  const response = await worker.dispatchFetch(`http://worker/${address}`);
-  const text = await response.text();
-  assert.equal(response.status, 200, text);
-  return JSON.parse(text);
-};
+const ask = (address, body) => worker.ask(address, body);
+const frozen = (name) => fileURLToPath(new URL(`../frozen/${name}`, import.meta.url));
+const expected = JSON.parse(readFileSync(frozen('chat-1.expected.json'), 'utf8'));
+
+/** What is in a SQLite file, as statements. */
+function statementsOf(file) {
+  const database = new DatabaseSync(file, { readOnly: true });
+  const objects = database.prepare("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index'").all();
+  const statements = objects.map(({ sql }) => ({ sql, params: [] }));
+  for (const { name } of objects.filter(({ type }) => type === 'table')) {
+    for (const row of database.prepare(`SELECT * FROM ${name}`).all()) {
+      const params = Object.values(row).map((value) => (value instanceof Uint8Array ? { bytes: Buffer.from(value).toString('base64') } : value));
+      statements.push({ sql: `INSERT INTO ${name} VALUES (${params.map(() => '?').join(', ')})`, params });
+    }
+  }
+  database.close();
+  return statements;
+}
 
 for (const store of ['d1', 'object']) {
   describe(store, () => {
@@ -57,6 +46,14 @@ for (const store of ['d1', 'object']) {
     test('r47 two requests at once lose nothing', async () => {
       await Promise.all([ask(`${store}/write?writer=0`), ask(`${store}/write?writer=1`)]);
       assert.deepEqual(await ask(`${store}/written`), {});
+    });
+
+    test('r46 a turn costs the same at any length', async () => {
+      assertConstant(await ask(`${store}/costs`, { lengths: LENGTHS, turnsAtOnce: TURNS_AT_ONCE }));
+    });
+
+    test('r48 what version 1 wrote', async () => {
+      assert.deepEqual(await ask(`${store}/frozen`, statementsOf(frozen('chat-1.sqlite'))), expected);
     });
 
     test('strict durability is guaranteed', async () => {
@@ -79,6 +76,14 @@ describe('kv', () => {
     const results = await ask('kv/suite');
     assert.ok(results.length >= 24, `only ${results.length} checks ran`);
     assert.deepEqual(results.filter(({ error }) => error), []);
+  });
+
+  test('r46 a turn costs the same at any length', async () => {
+    assertConstant(await ask('kv/costs', { lengths: LENGTHS, turnsAtOnce: TURNS_AT_ONCE }), { listsAppends: true });
+  });
+
+  test('r48 what version 1 wrote', async () => {
+    assert.deepEqual(await ask('kv/frozen', JSON.parse(readFileSync(frozen('chat-1.unstorage.json'), 'utf8'))), expected);
   });
 
   test('r47 a second writer is reported, both sides are kept, every reader chooses the same one', async () => {
