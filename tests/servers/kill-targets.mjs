@@ -69,9 +69,13 @@ function serverKilled(store, start, kill) {
         const acknowledged = [];
         const doubtful = [];
         let killing;
+        const startKilling = () => {
+          killing = setTimeout(Math.random() * 5).then(() => kill(server));
+          killing.catch(() => {}); // a round that fails does not wait for it
+        };
         for (let number = 0; acknowledged.length < appends + 20; number += 1) {
           test.signal.throwIfAborted();
-          if (acknowledged.length >= appends) killing ??= setTimeout(Math.random() * 5).then(() => kill(server));
+          if (acknowledged.length >= appends && !killing) startKilling();
           try {
             await session.append(turn(writer, number));
             acknowledged.push(`${writer}:${number}`);

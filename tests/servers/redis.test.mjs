@@ -104,6 +104,14 @@ describe('r48 an unusable store is rejected and unchanged', () => {
     await assert.rejects(other.session('s'), { code: 'closed' });
   });
 
+  test('a connection that was lost is `unavailable`, one that was closed is `closed`', async () => {
+    const messages = { 'Socket closed unexpectedly': 'unavailable', 'read ECONNRESET': 'unavailable', 'The client is closed': 'closed', 'Disconnects client': 'closed', 'Connection is closed.': 'closed' };
+    for (const [text, code] of Object.entries(messages)) {
+      const store = { ...redis(raw), get: () => Promise.reject(new Error(text)) };
+      await assert.rejects(open({ store }), { code, message: /redis/ }, text);
+    }
+  });
+
   test('a full memory', async () => {
     const full = await startRedis({ settings: ['--maxmemory', '3mb', '--maxmemory-policy', 'noeviction'] });
     const client = new Redis(full.place);

@@ -201,8 +201,9 @@ fn code_of(thrown: &JsValue, reason: &str) -> ErrorCode {
     match member(thrown, "name").as_string().as_deref() {
         Some("QuotaExceededError") => ErrorCode::QuotaExceeded,
         _ if has(&["OOM command not allowed"]) => ErrorCode::QuotaExceeded,
-        _ if has(&["Connection is closed", "client is closed", "Socket closed"]) => ErrorCode::Closed,
-        _ if has(&["ECONNREFUSED", "ECONNRESET", "LOADING "]) => ErrorCode::Unavailable,
+        // "Socket closed unexpectedly" is a lost connection: the client makes another one.
+        _ if has(&["Connection is closed", "client is closed", "Disconnects client"]) => ErrorCode::Closed,
+        _ if has(&["ECONNREFUSED", "ECONNRESET", "LOADING ", "Socket closed unexpectedly"]) => ErrorCode::Unavailable,
         _ => ErrorCode::StoreError,
     }
 }
