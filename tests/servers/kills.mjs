@@ -10,7 +10,7 @@ import { TARGETS } from './kill-targets.mjs';
 
 const LONG = Boolean(process.env.RETHREAD_LONG);
 const KILLS = LONG ? 20 : 2;
-const APPENDS = LONG ? 300 : 60;
+const APPENDS = LONG ? 100 : 60;
 /** A server that does not end within this time is killed when the process ends. */
 const END_MS = 10_000;
 
