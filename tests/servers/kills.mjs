@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { TARGETS } from './kill-targets.mjs';
 
@@ -16,6 +16,8 @@ const END_MS = 10_000;
 
 /** One test for each target of a file. */
 export function testKills(file) {
+  // What a failed test left, such as a workerd that could not be started, would keep this process alive.
+  after(() => { setTimeout(END_MS, undefined, { ref: false }).then(() => process.exit()); });
   for (const [name, prepare] of Object.entries(TARGETS[file])) {
     test(`r48 SIGKILL: ${name}: acknowledged appends are found`, { timeout: LONG ? 900_000 : 60_000 }, async (context) => {
       const folder = mkdtempSync(path.join(tmpdir(), 'rethread-kills-'));
