@@ -179,8 +179,9 @@ pub(crate) trait Codec: ItemFormat {
         self.rejected_members().contains(&name)
     }
 
-    /// Returns true if a parameter is not a member of the body: [`write_defaults`](Self::write_defaults) writes it, or it is in the URL.
-    fn gathers(&self, _name: &str) -> bool {
+    /// Returns true if a parameter is not copied to the body under its name: [`write_defaults`](Self::write_defaults) writes it to another
+    /// place, or it is in the URL.
+    fn moves_parameter(&self, _name: &str) -> bool {
         false
     }
 

@@ -163,9 +163,9 @@ impl Codec for Gemini {
         ]
     }
 
-    fn gathers(&self, name: &str) -> bool {
+    fn moves_parameter(&self, name: &str) -> bool {
         // The model is named in the URL.
-        name == "model" || config::gathers(name)
+        name == "model" || config::contains_parameter(name)
     }
 
     fn read_tools(&self, entry: JsonRef<'_>) -> Vec<ToolDefinition> {

@@ -29,7 +29,7 @@ fn member_of(name: &str) -> Option<TranslatedParameter> {
 }
 
 /// Returns true if a parameter is `generationConfig` or is moved into it.
-pub(super) fn gathers(name: &str) -> bool {
+pub(super) fn contains_parameter(name: &str) -> bool {
     NAMES.contains(&name) || member_of(name).is_some()
 }
 

@@ -79,7 +79,7 @@ impl ProviderRequest {
                 name if name == codec.tools_member() || names_parameter(name, Parameter::Stream) => continue,
                 // `check` took it: it is null.
                 empty if codec.reserved_members().contains(&empty) => continue,
-                gathered if codec.gathers(gathered) => continue,
+                moved if codec.moves_parameter(moved) => continue,
                 // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
                 name if !callable && (name == TOOL_CHOICE || names_parameter(name, Parameter::ParallelToolCalls)) => {
                     leave_out(name, "rejected without tools");
