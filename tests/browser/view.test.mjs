@@ -209,7 +209,7 @@ test('r56 older() pages back through 260 messages, and messages() by cursor', as
   assert.deepEqual(facts.pages.reverse().flat(), Array.from({ length: 260 }, (_, n) => `m${n}`));
 });
 
-test('r35 r35 title, channel, metadata and the state bag survive a reload', async () => {
+test('r35 title, channel, metadata and the state bag survive a reload', async () => {
   const context = await world.context();
   const first = await opened('kept', context, { title: 'First', channel: 'chat', metadata: { tags: ['a'] } });
   const before = await first.evaluate(async () => {
@@ -243,7 +243,7 @@ test('r35 r35 title, channel, metadata and the state bag survive a reload', asyn
   assert.deepEqual([facts.cleared.title, facts.cleared.channel, facts.cleared.metadata], [null, null, null]);
 });
 
-test('r39 r39 sessions() by page and by channel; status() and persist()', async () => {
+test('r39 sessions() by page and by channel; status() and persist()', async () => {
   const page = await opened('many');
   const facts = await page.evaluate(async () => {
     for (let n = 0; n < 25; n += 1) {

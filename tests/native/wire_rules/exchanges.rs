@@ -1,5 +1,5 @@
-//! Requests that real providers accepted or refused. A request that was accepted is without error and comes back byte for
-//! byte; one that was refused for its sequence, ids or parts has an error.
+//! Requests that real providers accepted or rejected. An accepted request has no error and is returned byte for byte; one that was
+//! rejected for its sequence, ids or parts has an error.
 
 use crate::codes;
 use rethread::finding::Severity;
@@ -14,14 +14,14 @@ fn folder(dialect: Dialect) -> PathBuf {
     root.join("exchanges").join(dialect.as_str())
 }
 
-/// Checks every recorded exchange of a dialect. `least` is the number of accepted requests that the repository has; fewer mean that some
+/// Checks every recorded exchange of a dialect. `least` is the number of accepted requests in the repository; fewer mean that some
 /// were lost.
-fn judge(dialect: Dialect, least: usize) {
+fn check_recorded(dialect: Dialect, least: usize) {
     let folder = folder(dialect);
     let mut files: Vec<_> =
         std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{folder:?}: {e}")).map(|f| f.unwrap().path()).collect();
     files.sort();
-    let (mut taken, mut refused, mut wrong) = (0, 0, Vec::new());
+    let (mut accepted, mut rejected, mut wrong) = (0, 0, Vec::new());
     for file in files
         .iter()
         .filter(|f| f.extension().is_some_and(|e| e == "json") && f.file_name().is_some_and(|n| n != "index.json"))
@@ -34,51 +34,51 @@ fn judge(dialect: Dialect, least: usize) {
             let (out, _) = repair(body.as_bytes(), dialect, &RepairOptions::default()).unwrap();
             let name = file.file_name().unwrap();
             if step["status"].as_u64() == Some(200) {
-                taken += 1;
-                let strange = report.iter().any(|finding| finding.code.as_str() == "unknown_shape");
-                if strange || !errors.is_empty() || out != body.as_bytes() {
+                accepted += 1;
+                let is_unknown = report.iter().any(|finding| finding.code.as_str() == "unknown_shape");
+                if is_unknown || !errors.is_empty() || out != body.as_bytes() {
                     wrong.push(format!("{name:?} step {at} was accepted: {report:?}"));
                 }
             } else if step["response"]["error"]["code"] != "tool_use_failed" {
-                // That code judges what the model wrote, not the request.
-                refused += 1;
+                // That code is about the model's output, not the request.
+                rejected += 1;
                 if errors.is_empty() {
-                    wrong.push(format!("{name:?} step {at} was refused: {}", step["response"]));
+                    wrong.push(format!("{name:?} step {at} was rejected: {}", step["response"]));
                 }
-                let left = validate(&out, dialect);
-                assert!(codes(&left, Severity::Error).is_empty(), "{left:?}");
+                let remaining = validate(&out, dialect);
+                assert!(codes(&remaining, Severity::Error).is_empty(), "{remaining:?}");
             }
         }
     }
     println!(
-        "{}: {taken} accepted requests without error and byte for byte, {refused} refused ones with an error",
+        "{}: {accepted} accepted requests without an error, {rejected} rejected ones with one",
         dialect.as_str()
     );
-    assert!(taken >= least, "{taken} accepted requests of {}, {least} at least", dialect.as_str());
+    assert!(accepted >= least, "{accepted} accepted requests of {}, {least} at least", dialect.as_str());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn openai_chat() {
-    judge(Dialect::OpenAiChat, 170);
+fn r40_recorded_requests_of_openai_chat() {
+    check_recorded(Dialect::OpenAiChat, 170);
 }
 
 #[test]
-fn anthropic() {
-    judge(Dialect::Anthropic, 120);
+fn r40_recorded_requests_of_anthropic() {
+    check_recorded(Dialect::Anthropic, 120);
 }
 
 #[test]
-fn mistral() {
-    judge(Dialect::Mistral, 30);
+fn r40_recorded_requests_of_mistral() {
+    check_recorded(Dialect::Mistral, 30);
 }
 
 #[test]
-fn gemini() {
-    judge(Dialect::Gemini, 100);
+fn r40_recorded_requests_of_gemini() {
+    check_recorded(Dialect::Gemini, 100);
 }
 
 #[test]
-fn openai_responses() {
-    judge(Dialect::OpenAiResponses, 130);
+fn r40_recorded_requests_of_openai_responses() {
+    check_recorded(Dialect::OpenAiResponses, 130);
 }
