@@ -217,7 +217,7 @@ describe('the demo', { concurrency: 4 }, () => {
   });
 
   describe('two tabs', () => {
-    test('see each other's live run, its messages, and its end', async () => {
+    test('see the live run of each other, its messages, and its end', async () => {
       const guest = await Guest.visit(demo, 'tabs');
       const { page } = guest;
       await guest.ask(QUESTION);

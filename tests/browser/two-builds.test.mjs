@@ -49,7 +49,7 @@ const tables = ['heads', 'log', 'tool_invocations', 'runs'];
 const allStored = (page) => page.evaluate(async (names) => Promise.all(names.map((name) => stored(name))), tables);
 
 describe('r67 two builds in one browser', () => {
-  test('r67 in IndexedDB each build reads the other one's records and loses nothing when it writes', async () => {
+  test('r67 in IndexedDB each build reads the records of the other one and loses nothing when it writes', async () => {
     const { now, later } = await bothTabs('beside');
     await now.evaluate(async () => {
       await session.update({ title: 'Title' });

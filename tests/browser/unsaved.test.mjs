@@ -188,7 +188,7 @@ describe('r69 the view alone', () => {
     assert.deepEqual(facts, { revision: 0, run: { status: 'failed', error: 'model_error', ours: false }, messages: [ASKED] });
   });
 
-  test('the README's check of the revision imports after a crash: the revision counts history alone', async () => {
+  test('the check of the revision in the README imports after a crash: the revision counts history alone', async () => {
     const { lane, page } = await scene('revision', [CALL, HANGS]);
     await page.evaluate((url) => ask(url), lane.chat);
     assert.ok(await page.evaluate(() => until(() => look().messages.some((text) => text.includes('get_time pending')))));

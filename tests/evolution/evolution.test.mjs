@@ -8,7 +8,7 @@ import { databaseFile, twoBuilds } from './builds.mjs';
 const run = twoBuilds();
 const OK = { code: null };
 
-test('r67 each build reads the other one's records and loses nothing when it writes', () => {
+test('r67 each build reads the records of the other one and loses nothing when it writes', () => {
   const file = databaseFile('beside');
   assert.deepEqual(run('now', file, 'append', 'a'), OK);
   // A field that the later build removed is skipped.
