@@ -17,7 +17,7 @@ after(() => demo?.close());
 const reloading = /net::ERR|Failed to load resource/;
 
 // Side by side: most of their time is waiting for the model and the tools.
-describe('the demo', { concurrency: 4 }, () => {
+describe('r52 the demo', { concurrency: 4 }, () => {
   describe('a question', () => {
     test('is answered by two parallel calls, another round, then streamed text, and is shown again after a reload', async () => {
       const guest = await Guest.visit(demo, 'ask');

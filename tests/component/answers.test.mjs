@@ -89,21 +89,21 @@ describe(`${requests.length} recorded requests, ${BROKEN} broken ones (seed ${SE
     assert.ok(native.filter(({ found }) => found.some(({ severity }) => severity === 'error')).length > BROKEN / 3);
   });
 
-  test('the web build answers as the native one', () => {
+  test('r51 the web build answers as the native one', () => {
     const web = { validate, repair, convert };
     same(cases.map((one) => answersTo({ ...one, body: new Uint8Array(one.body) }, web, WEB, (report) => report)), native);
   });
 
-  test('the component in Node answers as the native one', () => {
+  test('r51 the component in Node answers as the native one', () => {
     const { wire } = component.exports;
     const plain = (report) => report.map(present);
     same(cases.map((one) => answersTo(one, wire, WIT, plain)), native);
   });
 
-  test('the component under wasmtime answers as the native one', () => {
+  test('r51 the component under wasmtime answers as the native one', () => {
     const program = fileURLToPath(new URL('host.py', import.meta.url));
     same(answersOf('python3', [program, file]), native);
   });
 });
 
-test('the component imports nothing', () => assert.deepEqual(component.imports, []));
+test('r51 the component imports nothing', () => assert.deepEqual(component.imports, []));

@@ -58,7 +58,7 @@ test('OpenAI\'s client in the page gets its stream', async () => {
   assert.deepEqual(page.complaints, []);
 });
 
-test('if the wasm cannot be loaded, requests pass unchanged', async () => {
+test('r64 if the wasm cannot be loaded, requests pass unchanged', async () => {
   const page = await openPage();
   const lane = laneOf(server.url, 'no-wasm');
   await page.route('**/*.wasm', (route) => route.fulfill({ status: 404, body: 'gone' }));

@@ -113,7 +113,7 @@ describe('r64: bodies', () => {
     }
   });
 
-  test('a body that is too large passes, a stream from its first byte', async () => {
+  test('r64 a body that is too large passes, a stream from its first byte', async () => {
     const large = `${broken.slice(0, -1)},"pad":"${'x'.repeat(33 * 1024 * 1024)}"}`;
     for (const body of [large, bytes(large), new Blob([large])]) {
       const { fetch, calls } = spy();

@@ -115,7 +115,7 @@ fn body(dialect: Dialect, count: usize, answered: bool) -> Value {
 }
 
 #[test]
-fn r63_parallel_calls_are_repaired_in_linear_time() {
+fn r32_r63_parallel_calls_are_repaired_in_linear_time() {
     for dialect in DIALECTS {
         for answered in [true, false] {
             grows_in_proportion(&format!("repair {dialect:?}"), |count| {

@@ -59,7 +59,7 @@ describe('the tarball', () => {
 });
 
 describe('Node', () => {
-  test('a chat with tools, and synchronous functions without init', async () => {
+  test('r50 a chat with tools, and synchronous functions without init', async () => {
     const project = install(packed, 'node');
     const answer = JSON.parse(await node(['main.js', model('node-fetch'), model('node')], project));
     await assertChat(answer, 'node');
@@ -98,7 +98,7 @@ describe('Node', () => {
   });
 });
 
-test('a plain page with a content security policy and IndexedDB', async () => {
+test('r50 a plain page with a content security policy and IndexedDB', async () => {
   const project = install(packed, 'page');
   const server = await serve({ folders: { '/': project } });
   const browser = await launchBrowser();
@@ -128,7 +128,7 @@ test('a plain page with a content security policy and IndexedDB', async () => {
   }
 });
 
-test('workerd', async () => {
+test('r50 workerd', async () => {
   const project = install(packed, 'workerd');
   // workerd knows no bare names: resolve them as its bundler does, through the exports map.
   for (const name of ['rethread/host', 'rethread']) {

@@ -336,7 +336,7 @@ fn unusable_drivers_are_rejected() {
 }
 
 #[test]
-fn audit_queries_use_an_index() {
+fn r13_audit_queries_use_an_index() {
     let folder = TestFolder::new();
     let driver = SqliteDriver::open(&folder.file("chat.sqlite"));
     let store = store(&driver);

@@ -50,10 +50,7 @@ fn check_recorded(dialect: Dialect, least: usize) {
             }
         }
     }
-    println!(
-        "{}: {accepted} accepted requests without an error, {rejected} rejected ones with one",
-        dialect.as_str()
-    );
+    println!("{}: {accepted} accepted requests without an error, {rejected} rejected ones with one", dialect.as_str());
     assert!(accepted >= least, "{accepted} accepted requests of {}, {least} at least", dialect.as_str());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
