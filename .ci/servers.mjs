@@ -2,38 +2,45 @@
 
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { cache, output, run, which } from './shell.mjs';
+import { aptInstall, cache, output, run, which } from './shell.mjs';
 
 const NODE = '22.23.3';
+
+/** Installs a package into the cache, in a folder named after `label`, if `file` of its node_modules is missing. Returns the folder. */
+async function npmPackage(name, version, file, label = name) {
+  const folder = path.join(cache, `${label}-${version}`);
+  if (!existsSync(path.join(folder, 'node_modules', file))) {
+    mkdirSync(folder, { recursive: true });
+    await run('npm', ['install', '--prefix', folder, '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', `${name}@${version}`], { minutes: 10 });
+  }
+  return folder;
+}
+
+/** Returns what `find` finds; installs the system's package first if that is nothing. `title` and `program` are for error messages. */
+async function systemPackage(name, { title, program, find }) {
+  if (!find()) await aptInstall([name], `${title} is needed: as root on Debian \`apt-get install ${name}\`, elsewhere install it so that \`${program}\` is on PATH`);
+  const found = find();
+  if (!found) throw new Error(`${title} was installed, but \`${program}\` is not found`);
+  return found;
+}
 
 /** A Node that has node:sqlite without a flag: this one, else the npm package `node`. */
 export async function nodeWithSqlite() {
   const has = (program) => output(program, ['--no-warnings', '-e', 'require("node:sqlite")']) !== null;
   if (has(process.execPath)) return process.execPath;
-  const place = path.join(cache, `node-${NODE}`);
   // The package is named after the platform: its installer is a script, and scripts are off here.
   const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
-  const program = path.join(place, 'node_modules', name, 'bin', 'node');
-  if (!existsSync(program)) {
-    mkdirSync(place, { recursive: true });
-    await run('npm', ['install', '--prefix', place, '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', `${name}@${NODE}`], { minutes: 10 });
-  }
-  if (!has(program)) throw new Error(`a Node with node:sqlite is needed, from 22.13 on: ${program} is none`);
-  console.log(`node: ${NODE} in ${place}`);
+  const file = path.join(name, 'bin', 'node');
+  const folder = await npmPackage(name, NODE, file, 'node');
+  const program = path.join(folder, 'node_modules', file);
+  if (!has(program)) throw new Error(`a Node with node:sqlite is needed, 22.13 or newer, and ${program} lacks it`);
+  console.log(`node: ${NODE} in ${folder}`);
   return program;
 }
 
 /** The program of the Redis server, from the system's packages. */
 export async function redisProgram() {
-  if (!which('redis-server')) {
-    const canInstall = process.platform === 'linux' && process.getuid?.() === 0 && which('apt-get');
-    if (!canInstall) throw new Error('Redis is needed: as root on Debian `apt-get install redis-server`, elsewhere install it so that `redis-server` is on PATH');
-    const env = { DEBIAN_FRONTEND: 'noninteractive' };
-    await run('apt-get', ['update', '-q'], { env, minutes: 10 });
-    await run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'redis-server'], { env, minutes: 10 });
-  }
-  const found = which('redis-server');
-  if (!found) throw new Error('Redis was installed, and `redis-server` is not on PATH');
+  const found = await systemPackage('redis-server', { title: 'Redis', program: 'redis-server', find: () => which('redis-server') });
   console.log(`redis: ${found}`);
   return found;
 }
@@ -49,15 +56,7 @@ function findPostgres() {
 
 /** The folder of PostgreSQL's programs, from the system's packages. */
 export async function postgresPrograms() {
-  if (!findPostgres()) {
-    const canInstall = process.platform === 'linux' && process.getuid?.() === 0 && which('apt-get');
-    if (!canInstall) throw new Error('PostgreSQL is needed: as root on Debian `apt-get install postgresql`, elsewhere install it so that `initdb` is on PATH');
-    const env = { DEBIAN_FRONTEND: 'noninteractive' };
-    await run('apt-get', ['update', '-q'], { env, minutes: 10 });
-    await run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'postgresql'], { env, minutes: 20 });
-  }
-  const found = findPostgres();
-  if (!found) throw new Error('PostgreSQL was installed, and `initdb` is not found');
+  const found = await systemPackage('postgresql', { title: 'PostgreSQL', program: 'initdb', find: findPostgres });
   console.log(`postgres: ${found}`);
   return found;
 }
@@ -80,12 +79,7 @@ const VITEST = '3.2.7';
 
 /** The folder with vitest in its node_modules. */
 export async function vitest() {
-  const place = path.join(cache, `vitest-${VITEST}`);
-  if (!existsSync(path.join(place, 'node_modules/vitest/vitest.mjs'))) {
-    mkdirSync(place, { recursive: true });
-    await run('npm', ['install', '--prefix', place, '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', `vitest@${VITEST}`], { minutes: 10 });
-  }
-  return place;
+  return npmPackage('vitest', VITEST, 'vitest/vitest.mjs');
 }
 
 /** The version that contains the miniflare of package.json. */
@@ -93,10 +87,5 @@ const WRANGLER = '4.86.0';
 
 /** The folder with wrangler in its node_modules: it bundles the example for Workers. */
 export async function wrangler() {
-  const place = path.join(cache, `wrangler-${WRANGLER}`);
-  if (!existsSync(path.join(place, 'node_modules/wrangler/bin/wrangler.js'))) {
-    mkdirSync(place, { recursive: true });
-    await run('npm', ['install', '--prefix', place, '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', `wrangler@${WRANGLER}`], { minutes: 10 });
-  }
-  return place;
+  return npmPackage('wrangler', WRANGLER, 'wrangler/bin/wrangler.js');
 }

@@ -71,6 +71,15 @@ export function run(program, args, { minutes = 20, env = {}, cwd = root } = {}) 
   });
 }
 
+/** Installs packages of Debian as root; elsewhere throws `advice`. */
+export async function aptInstall(packages, advice) {
+  const canInstall = process.platform === 'linux' && process.getuid?.() === 0 && which('apt-get');
+  if (!canInstall) throw new Error(advice);
+  const env = { DEBIAN_FRONTEND: 'noninteractive' };
+  await run('apt-get', ['update', '-q'], { env, minutes: 10 });
+  await run('apt-get', ['install', '-y', '-q', '--no-install-recommends', ...packages], { env, minutes: 20 });
+}
+
 export const read = (file) => readFileSync(path.join(root, file), 'utf8');
 export const present = (file) => existsSync(path.join(root, file));
 

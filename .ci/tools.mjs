@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { cache, hash, output, present, read, root, run, which } from './shell.mjs';
+import { aptInstall, cache, hash, output, present, read, root, run, which } from './shell.mjs';
 
 const WASM_PACK = '0.15.1';
 const WASMTIME = '50.0.1';
@@ -122,16 +122,9 @@ export const chromedriverPath = () => process.env.CHROMEDRIVER || which('chromed
 /** Chromium with its driver, from the system's packages. */
 export const chromium = once(async () => {
   if (!chromiumPath() || !chromedriverPath()) {
-    const canInstall = process.platform === 'linux' && process.getuid?.() === 0 && which('apt-get');
-    if (!canInstall) {
-      throw new Error(
-        'Chromium and chromedriver of one version are needed: as root on Debian `apt-get install chromium chromium-driver`, ' +
-          'elsewhere install both and name them in CHROMIUM and CHROMEDRIVER',
-      );
-    }
-    const env = { DEBIAN_FRONTEND: 'noninteractive' };
-    await run('apt-get', ['update', '-q'], { env, minutes: 10 });
-    await run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'chromium', 'chromium-driver'], { env, minutes: 20 });
+    await aptInstall(['chromium', 'chromium-driver'],
+      'Chromium and chromedriver of one version are needed: as root on Debian `apt-get install chromium chromium-driver`, '
+        + 'elsewhere install both and name them in CHROMIUM and CHROMEDRIVER');
   }
   if (!chromiumPath() || !chromedriverPath()) throw new Error('Chromium was installed but is not on PATH: set CHROMIUM and CHROMEDRIVER');
   console.log(`chromium: ${chromiumPath()}, ${chromedriverPath()}`);

@@ -3,23 +3,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Miniflare } from 'miniflare';
 import { startStandIn } from '../stand-in/server.mjs';
+import { startWorkerd } from '../workerd.mjs';
 import { BROKEN } from './bodies.mjs';
 
 test('every form of a body is repaired in workerd', async () => {
   const standIn = await startStandIn();
-  const worker = new Miniflare({
-    cf: false,
-    compatibilityDate: '2026-04-01',
-    modules: true,
-    modulesRoot: fileURLToPath(new URL('../..', import.meta.url)),
-    scriptPath: fileURLToPath(new URL('worker.js', import.meta.url)),
-    modulesRules: [
-      { type: 'ESModule', include: ['**/*.js'] },
-      { type: 'CompiledWasm', include: ['**/*.wasm'] },
-    ],
-  });
+  const worker = startWorkerd(fileURLToPath(new URL('../..', import.meta.url)), fileURLToPath(new URL('worker.js', import.meta.url)));
   try {
     const url = `${standIn.url}/lane/workerd/v1/chat/completions`;
     const response = await worker.dispatchFetch('http://worker/', { method: 'POST', body: JSON.stringify({ url, text: JSON.stringify(BROKEN['openai-chat']) }) });

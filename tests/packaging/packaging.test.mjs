@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 import { launchBrowser } from '../../.ci/browser.mjs';
 import { serve } from '../../.ci/serve.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
+import { startWorkerd } from '../workerd.mjs';
 import { install, pack, repository } from './project.mjs';
 
 const exec = promisify(execFile);
@@ -138,18 +139,7 @@ test('r50 workerd', async () => {
     const file = path.join(project, 'chat.js');
     writeFileSync(file, readFileSync(file, 'utf8').replaceAll(`'${name}'`, `'${relative}'`));
   }
-  const { Miniflare } = await import('miniflare');
-  const worker = new Miniflare({
-    cf: false,
-    compatibilityDate: '2026-04-01',
-    modules: true,
-    modulesRoot: project,
-    scriptPath: path.join(project, 'main.js'),
-    modulesRules: [
-      { type: 'ESModule', include: ['**/*.js'] },
-      { type: 'CompiledWasm', include: ['**/*.wasm'] },
-    ],
-  });
+  const worker = startWorkerd(project, path.join(project, 'main.js'));
   try {
     const response = await worker.dispatchFetch(`http://worker/?model=${encodeURIComponent(model('workerd'))}`);
     await assertChat(await response.json(), 'workerd');

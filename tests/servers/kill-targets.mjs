@@ -14,8 +14,8 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { Miniflare } from 'miniflare';
 import { open } from 'rethread';
+import { askWorkerd, startWorkerd } from '../workerd.mjs';
 import { checkFound, turn } from './acknowledged.mjs';
 import { endsWithThisProcess } from './child-processes.mjs';
 import { openDriver } from './drivers.mjs';
@@ -105,14 +105,8 @@ function serverKilled(store, start, kill) {
 /** Kills workerd, with all that runs in it. Of a request that got no answer, any number of its turns may be there. */
 function workerdKilled(address) {
   return async (folder, test) => {
-    const start = () => new Miniflare({
-      cf: false,
-      compatibilityDate: '2026-04-01',
+    const start = () => startWorkerd(fileURLToPath(new URL('../..', import.meta.url)), fileURLToPath(new URL('kill-worker.js', import.meta.url)), {
       compatibilityFlags: ['nodejs_compat'],
-      modules: true,
-      modulesRoot: fileURLToPath(new URL('../..', import.meta.url)),
-      scriptPath: fileURLToPath(new URL('kill-worker.js', import.meta.url)),
-      modulesRules: [{ type: 'ESModule', include: ['**/*.js', '**/*.mjs'] }, { type: 'CompiledWasm', include: ['**/*.wasm'] }],
       d1Databases: { DB: 'chats' },
       d1Persist: path.join(folder, 'd1'),
       durableObjects: { CHATS: { className: 'Chats', useSQLite: true } },
@@ -120,12 +114,7 @@ function workerdKilled(address) {
     });
     let worker = start();
     test.onEnd(() => worker.dispose());
-    const ask = async (what, body) => {
-      const response = await worker.dispatchFetch(`http://worker/${address}/${what}`, body ? { method: 'POST', body: JSON.stringify(body) } : {});
-      const text = await response.text();
-      assert.equal(response.status, 200, text);
-      return JSON.parse(text);
-    };
+    const ask = (path, body) => askWorkerd(worker, `${address}/${path}`, body ? { method: 'POST', body: JSON.stringify(body) } : {});
     return {
       async round(writer, appends) {
         const acknowledged = [];

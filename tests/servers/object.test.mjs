@@ -1,4 +1,4 @@
-// r18 r47: a Durable Object in workerd: requests at once, stores beside each other, and an instance after another.
+// r18 r47: a Durable Object in workerd: concurrent requests, several stores in one object, and a new instance after an eviction.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -6,21 +6,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Miniflare } from 'miniflare';
+import { askWorkerd, startWorkerd } from '../workerd.mjs';
 import { assertNothingLost, changesOfWriter } from './texts.mjs';
 
 const APPENDS = 200;
 const folder = mkdtempSync(path.join(tmpdir(), 'rethread-object-'));
 let worker;
 before(() => {
-  worker = new Miniflare({
-    cf: false,
-    compatibilityDate: '2026-04-01',
-    modules: true,
-    modulesRoot: fileURLToPath(new URL('../..', import.meta.url)),
-    scriptPath: fileURLToPath(new URL('object.js', import.meta.url)),
+  worker = startWorkerd(fileURLToPath(new URL('../..', import.meta.url)), fileURLToPath(new URL('object.js', import.meta.url)), {
     compatibilityFlags: ['nodejs_compat'],
-    modulesRules: [{ type: 'ESModule', include: ['**/*.js', '**/*.mjs'] }, { type: 'CompiledWasm', include: ['**/*.wasm'] }],
     durableObjects: { CHATS: { className: 'Chat', useSQLite: true } },
     durableObjectsPersist: folder,
   });
@@ -30,12 +24,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const ask = async (address) => {
-  const response = await worker.dispatchFetch(`http://worker/${address}`);
-  const text = await response.text();
-  assert.equal(response.status, 200, text);
-  return JSON.parse(text);
-};
+const ask = (address) => askWorkerd(worker, address);
 
 test('r47 two concurrent requests lose and duplicate nothing, each in its order', async (context) => {
   await Promise.all([0, 1].map((writer) => ask(`append?writer=${writer}&count=${APPENDS}`)));

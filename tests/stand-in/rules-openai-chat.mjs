@@ -1,5 +1,7 @@
-// What the OpenAI chat endpoint refuses, in its own words. Independent of the engine on purpose:
-// it shares no code with it, so both cannot be wrong in the same way by accident.
+// What the OpenAI chat endpoint rejects, with its own messages. It shares no code with the engine on purpose, so that both do not have
+// the same defect.
+
+import { Refusal, isObject, missing, refuse, unknown, wrongType } from './openai-errors.mjs';
 
 const TOP = new Set(`model messages stream stream_options tools tool_choice parallel_tool_calls n temperature top_p
   max_tokens max_completion_tokens stop seed frequency_penalty presence_penalty logit_bias logprobs top_logprobs user
@@ -21,28 +23,8 @@ const PARTS = {
 const ALL_PARTS = "'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'";
 const NAME = /^[a-zA-Z0-9_-]+$/;
 
-class Refusal extends Error {
-  constructor(message, param = null, code = null) {
-    super(message);
-    Object.assign(this, { param, code });
-  }
-}
-const refuse = (message, param, code) => { throw new Refusal(message, param, code); };
-const isObject = (v) => typeof v === 'object' && v !== null && !Array.isArray(v);
-
-function nounOf(v) {
-  if (v === null) return 'null';
-  if (Array.isArray(v)) return 'an array';
-  if (typeof v === 'object') return 'an object';
-  if (typeof v === 'number') return Number.isInteger(v) ? 'an integer' : 'a decimal number';
-  return `a ${typeof v}`;
-}
-const missing = (path) => refuse(`Missing required parameter: '${path}'.`, path, 'missing_required_parameter');
-const wrongType = (path, expected, v) =>
-  refuse(`Invalid type for '${path}': expected ${expected}, but got ${nounOf(v)} instead.`, path, 'invalid_type');
 const emptyArray = (path) => refuse(
   `Invalid '${path}': empty array. Expected an array with minimum length 1, but got an empty array instead.`, path, 'empty_array');
-const unknown = (path) => refuse(`Unknown parameter: '${path}'.`, path, 'unknown_parameter');
 
 function wantString(v, path) {
   if (v === undefined) missing(path);
@@ -224,7 +206,7 @@ export function errorBody(message, { type = 'invalid_request_error', param = nul
   return { error: { message, type, param, code } };
 }
 
-/** null when OpenAI would take the body, else the status and the error body it would answer. */
+/** Returns null if OpenAI accepts the body, else the status and the error body of its response. */
 export function check(body) {
   try {
     checkTop(body);

@@ -1,5 +1,6 @@
-// What the OpenAI responses endpoint refuses, in its own words. Shares no code with the engine.
+// What the OpenAI responses endpoint rejects, with its own messages. Shares no code with the engine.
 
+import { Refusal, isObject, missing, nounOf, refuse, unknown, wrongType } from './openai-errors.mjs';
 import { errorBody } from './rules-openai-chat.mjs';
 
 const TOP = new Set(`model input instructions stream stream_options tools tool_choice parallel_tool_calls store include
@@ -36,26 +37,7 @@ const OUTPUT_PARTS = ['input_text', 'input_image', 'input_file'];
 const NAME = /^[a-zA-Z0-9_-]+$/;
 const SPEAKERS = ['user', 'system', 'developer'];
 
-class Refusal extends Error {
-  constructor(message, param = 'input', code = null) {
-    super(message);
-    Object.assign(this, { param, code });
-  }
-}
-const refuse = (message, param, code) => { throw new Refusal(message, param, code); };
-const isObject = (v) => typeof v === 'object' && v !== null && !Array.isArray(v);
-
-function nounOf(v) {
-  if (v === null) return 'null';
-  if (Array.isArray(v)) return 'an array';
-  if (typeof v === 'object') return 'an object';
-  if (typeof v === 'number') return Number.isInteger(v) ? 'an integer' : 'a decimal number';
-  return `a ${typeof v}`;
-}
 const quote = (names) => names.map((name) => `'${name}'`).join(', ').replace(/, (?='[^']*'$)/, names.length > 2 ? ', and ' : ' and ');
-const missing = (path) => refuse(`Missing required parameter: '${path}'.`, path, 'missing_required_parameter');
-const wrongType = (path, expected, v) => refuse(`Invalid type for '${path}': expected ${expected}, but got ${nounOf(v)} instead.`, path, 'invalid_type');
-const unknown = (path) => refuse(`Unknown parameter: '${path}'.`, path, 'unknown_parameter');
 const wrongValue = (path, v, names) => refuse(`Invalid value: '${v}'. Supported values are: ${quote(names)}.`, path, 'invalid_value');
 
 function wantString(v, path) {
@@ -208,6 +190,6 @@ export function check(body, { held } = {}) {
     return null;
   } catch (e) {
     if (!(e instanceof Refusal)) throw e;
-    return { status: 400, error: errorBody(e.message, { param: e.param, code: e.code }) };
+    return { status: 400, error: errorBody(e.message, { param: e.param ?? 'input', code: e.code }) };
   }
 }
