@@ -28,7 +28,8 @@ return {
 export function asFactory(text) {
   const loader = text.indexOf('\nlet wasmModule, wasmInstance, wasm;');
   const exported = [...text.matchAll(/^export (?:class|function) (\w+)/gm)].map((found) => found[1]);
-  const body = text.slice(0, loader).replace(/^export (?=class |function )/gm, '');
+  // Without the comments, which are those of the Rust source again.
+  const body = text.slice(0, loader).replace(/^export (?=class |function )/gm, '').replace(/^ *\/\*\*$[^]*?\*\/\n/gm, '');
   const foreign = /^(?:import|export)\b.*/m.exec(body);
   if (loader < 0 || !exported.length || foreign || !body.includes('function __wbg_get_imports()')) {
     throw new Error(`the glue of wasm-bindgen does not have the form that .ci/glue.mjs expects${foreign ? `: ${foreign[0]}` : ''}`);
