@@ -2,11 +2,19 @@
 
 use crate::error::Result;
 use js_sys::{Function, Promise};
+use std::pin::Pin;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::{JsFuture, future_to_promise, spawn_local};
 
+/// The work of an exported method. Boxed, so that what makes a promise of it is in the wasm once and not once for each method.
+pub type PromisedWork = Pin<Box<dyn Future<Output = Result<JsValue>>>>;
+
 /// Runs a future; the promise resolves to its value or rejects with its error.
 pub fn promise(work: impl Future<Output = Result<JsValue>> + 'static) -> Promise {
+    boxed_promise(Box::pin(work))
+}
+
+fn boxed_promise(work: PromisedWork) -> Promise {
     future_to_promise(async { Ok(work.await?) })
 }
 
@@ -28,5 +36,6 @@ pub async fn await_settled(returned: JsValue) -> std::result::Result<JsValue, Js
 
 /// Runs a future that nobody awaits.
 pub fn in_background(work: impl Future<Output = ()> + 'static) {
+    let work: Pin<Box<dyn Future<Output = ()>>> = Box::pin(work);
     spawn_local(work);
 }

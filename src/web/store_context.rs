@@ -7,7 +7,7 @@ use super::options::{OpenOptions, channel_layers};
 use super::owned_runs::OwnedRuns;
 use super::payloads::AuditPayloads;
 use super::platform::{PlatformClock, PlatformIds, random_id, seed};
-use super::promise::promise;
+use super::promise::{PromisedWork, promise};
 use super::results::{SessionChange, result_to_js};
 use super::tab_channel::TabChannel;
 use super::wire::report_to_js;
@@ -178,6 +178,10 @@ impl StoreContext {
 
     /// Runs a future of an exported method; the promise rejects with `closed` if the store is closed.
     pub fn promise(self: &Rc<Self>, work: impl Future<Output = Result<JsValue>> + 'static) -> Promise {
+        self.boxed_promise(Box::pin(work))
+    }
+
+    fn boxed_promise(self: &Rc<Self>, work: PromisedWork) -> Promise {
         let context = self.clone();
         promise(async move {
             context.check_open()?;
