@@ -7,7 +7,6 @@ use crate::id::{IdMap, Seed};
 use crate::json::Json;
 use crate::message::{Message, PartBody, Role};
 use crate::tool::{InvocationStatus, ToolInvocation};
-use std::collections::BTreeSet;
 
 /// Messages and their tool invocations, folded from [`HistoryEntry`]s in log order.
 #[derive(Clone, Debug)]
@@ -19,8 +18,8 @@ pub struct History {
     invocation_at: IdMap<usize>,
     /// The number of invocations of each call id.
     call_id_uses: IdMap<usize>,
-    /// Indexes of the invocations without a result.
-    open: BTreeSet<usize>,
+    /// Indexes of the invocations without a result, ascending.
+    open: Vec<usize>,
     /// Indexes of the invocations whose results contain sources, in the order in which the results were stored.
     with_sources: Vec<usize>,
     /// The highest source number in any result so far.
@@ -64,7 +63,7 @@ impl History {
             message_at: IdMap::with_seed(seed),
             invocation_at: IdMap::with_seed(seed),
             call_id_uses: IdMap::with_seed(seed),
-            open: BTreeSet::new(),
+            open: Vec::new(),
             with_sources: Vec::new(),
             highest_source: None,
             position: TurnPosition::default(),
@@ -227,7 +226,7 @@ impl History {
         }
         // An invocation whose content is withheld from the store never gets a result.
         if invocation.result.is_none() && !invocation.is_withheld() {
-            self.open.insert(at);
+            self.open.push(at);
         }
         self.invocations.push(invocation);
         self.index_sources(at);
@@ -245,8 +244,10 @@ impl History {
         invocation.finished_at = entry.finished_at;
         invocation.append_freshness = entry.freshness.or(invocation.append_freshness);
         invocation.result = entry.result;
-        if invocation.result.is_some() {
-            self.open.remove(&at);
+        if invocation.result.is_some()
+            && let Ok(place) = self.open.binary_search(&at)
+        {
+            self.open.remove(place);
         }
         self.index_sources(at);
     }

@@ -83,7 +83,7 @@ impl<T> OpenCalls<T> {
         // Within one message, the deferred calls stand before the others: the sort is stable.
         let mut all = std::mem::take(&mut self.deferred);
         all.append(&mut self.groups);
-        all.sort_by_key(|group| group.position);
+        all.sort_by_cached_key(|group| group.position);
         for mut group in all {
             match self.groups.last_mut() {
                 Some(last) if last.position == group.position => last.calls.append(&mut group.calls),

@@ -85,7 +85,7 @@ fn not_json() -> Error {
 struct ParameterConversion<'b, 'r> {
     from: Dialect,
     to: Dialect,
-    /// Place in the target (`temperature`, or `generationConfig.topP`) and JSON value.
+    /// Place in the target (`temperature`, or `generationConfig.topP`) and JSON value; sorted by the place's first name.
     places: Vec<(&'static str, String)>,
     tool_choice: Option<JsonRef<'b>>,
     report: &'r mut Report,
@@ -139,7 +139,9 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
         match translate_parameter(self.from, place, self.to) {
             Some(target) if target.parameter == Parameter::Stream => {}
             Some(target) if self.places.iter().all(|(place, _)| *place != target.place) => {
-                self.places.push((target.place, translate_value(target.parameter, value, self.to)));
+                let value = translate_value(target.parameter, value, self.to);
+                let at = self.places.partition_point(|(place, _)| first_name(place) <= first_name(target.place));
+                self.places.insert(at, (target.place, value));
             }
             _ => {
                 let text = format!("`{place}` has no place in the dialect \"{}\"", self.to.as_str());
@@ -152,10 +154,8 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
 
     /// Writes the parameters, those of one object together.
     fn into_json(self) -> Json {
-        let mut places = self.places;
-        places.sort_by(|(a, _), (b, _)| a.split('.').next().cmp(&b.split('.').next()));
         ObjectWriter::build(|object| {
-            let mut rest = places.iter().peekable();
+            let mut rest = self.places.iter().peekable();
             while let Some((place, value)) = rest.next() {
                 let Some((group, name)) = place.split_once('.') else {
                     object.raw(place, value);
@@ -177,6 +177,11 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
             }
         })
     }
+}
+
+/// Returns the name of the member of a body that a place is in: `generationConfig` of `generationConfig.topP`.
+fn first_name(place: &str) -> &str {
+    place.split_once('.').map_or(place, |(group, _)| group)
 }
 
 /// Returns the warning that the model keeps its name. The caller must choose one of the target.

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::finding::{FindingCode, Report};
 use crate::history::History;
 use crate::json::{Json, ObjectWriter};
-use crate::message::{Dialect, Message, Role};
+use crate::message::{Message, Role};
 use crate::provider::{ProviderRequest, codec, extra_content, names_tool_choice};
 use crate::replay::{
     DraftMessage, DraftOrigin, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
@@ -44,8 +44,8 @@ pub enum RenderStep {
 /// The renderer of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
-    /// The encodings of messages, by dialect.
-    encodings: BTreeMap<Dialect, EncodingCache>,
+    /// The encodings of messages, by the name of the dialect.
+    encodings: BTreeMap<String, Box<EncodingCache>>,
     /// Results without the sources that no answer cites.
     trimmed: TrimmedResults,
     /// Token counts and summaries.
@@ -119,7 +119,7 @@ impl Renderer {
             Ok(draft) => draft,
             Err(pending) => return complete(*pending, stored_count, request).map(RenderStep::Question),
         };
-        let cache = self.encodings.entry(request.provider.dialect).or_default();
+        let cache = self.encodings.entry(request.provider.dialect.as_str().to_owned()).or_default();
         let composed = BodyComposer { cache, stored_count, request }.compose(&draft, &mut report)?;
         self.warn_of_default_once(&mut report);
         let max_source = history.highest_source().max(live.and_then(History::highest_source));

@@ -30,7 +30,7 @@ pub struct TrimmedResults {
     /// The number of the history's results with sources that are processed.
     done: usize,
     /// By the index of the invocation: the result, and the number of dropped items.
-    less: BTreeMap<usize, (ToolResult, usize)>,
+    less: BTreeMap<u64, Box<(ToolResult, usize)>>,
 }
 
 impl TrimmedResults {
@@ -58,10 +58,10 @@ impl TrimmedResults {
             let less = read.as_ref().zip(call.result.as_ref()).and_then(|((_, cited), result)| cited.keep(result));
             match less {
                 Some(less) => {
-                    self.less.insert(*at, less);
+                    self.less.insert(*at as u64, Box::new(less));
                 }
                 None => {
-                    self.less.remove(at);
+                    self.less.remove(&(*at as u64));
                 }
             }
         }
@@ -75,9 +75,9 @@ impl TrimmedResults {
         for item in draft.messages.iter_mut().filter(|item| matches!(item.origin, DraftOrigin::Stored(_))) {
             for call in item.calls.iter_mut().filter(|call| matches!(call.result, Some(DraftResult::Stored(_)))) {
                 let at = history.invocation_index(&call.invocation.id);
-                if let Some((less, gone)) = at.and_then(|at| self.less.get(&at)) {
-                    call.result = Some(DraftResult::Stored(less));
-                    report.push(finding(call.invocation, *gone));
+                if let Some(less) = at.and_then(|at| self.less.get(&(at as u64))) {
+                    call.result = Some(DraftResult::Stored(&less.0));
+                    report.push(finding(call.invocation, less.1));
                 }
             }
         }

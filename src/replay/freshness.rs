@@ -11,7 +11,6 @@ use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Message, Role};
 use crate::tool::Window;
-use std::collections::BTreeSet;
 
 /// The highest difference between two clocks, in milliseconds.
 const SKEW: Ms = 60_000;
@@ -53,15 +52,26 @@ struct FreshnessPass<'p> {
 /// Where a draft has stale results.
 #[derive(Default)]
 struct StaleRounds {
-    /// Turn and round of each stale result.
-    rounds: BTreeSet<(u32, u32)>,
+    /// Turn and round of each stale result, ascending, each once.
+    rounds: Vec<(u32, u32)>,
     /// The number of results that are stale by the built-in window.
     by_default: usize,
 }
 
 impl StaleRounds {
+    /// Adds a round. It is the last one, unless the history is damaged.
+    fn add(&mut self, turn: u32, round: u32) {
+        if let Err(at) = self.rounds.binary_search(&(turn, round)) {
+            self.rounds.insert(at, (turn, round));
+        }
+    }
+
     fn has_turn(&self, turn: u32) -> bool {
-        self.rounds.range((turn, 0)..=(turn, u32::MAX)).next().is_some()
+        self.rounds.binary_search_by_key(&turn, |(turn, _)| *turn).is_ok()
+    }
+
+    fn has_round(&self, turn: u32, round: u32) -> bool {
+        self.rounds.binary_search(&(turn, round)).is_ok()
     }
 }
 
@@ -77,7 +87,7 @@ impl FreshnessPass<'_> {
             for call in &item.calls {
                 if let Some((_, built_in)) = staleness(call, self.policy, self.now) {
                     stale.by_default += usize::from(built_in);
-                    stale.rounds.insert((item.message.turn, call.invocation.round));
+                    stale.add(item.message.turn, call.invocation.round);
                 }
             }
         }
@@ -90,7 +100,7 @@ impl FreshnessPass<'_> {
         let reason = staleness(call, self.policy, self.now);
         let is_dropped = match self.policy.stale_unit() {
             StaleUnit::Call => reason.is_some(),
-            StaleUnit::Round => stale.rounds.contains(&(message.turn, call.invocation.round)),
+            StaleUnit::Round => stale.has_round(message.turn, call.invocation.round),
             StaleUnit::Turn => true,
         };
         let placeholder = self.policy.on_stale() == OnStale::Placeholder;

@@ -27,7 +27,8 @@ impl CredentialFilter {
             }
         }
         values.retain(|value| value.len() >= MIN_LENGTH);
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        values.sort_by_cached_key(String::len);
+        values.reverse();
         values.dedup();
         Self { values }
     }

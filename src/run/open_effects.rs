@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Open effects, in the order in which they were offered.
 #[derive(Default)]
 pub(super) struct OpenEffects {
-    open: BTreeMap<u64, Effect>,
+    open: BTreeMap<u64, Box<Effect>>,
     /// The number of effects offered so far, which is the number of the newest one.
     offered: u64,
     /// Numbers of effects that were closed and not reported yet.
@@ -18,7 +18,7 @@ impl OpenEffects {
     pub fn offer(&mut self, kind: EffectKind) -> String {
         self.offered += 1;
         let id = effect_id(self.offered);
-        self.open.insert(self.offered, Effect { id: id.clone(), kind });
+        self.open.insert(self.offered, Box::new(Effect { id: id.clone(), kind }));
         id
     }
 
@@ -44,12 +44,12 @@ impl OpenEffects {
 
     /// Returns all open effects.
     pub fn all(&self) -> Vec<&Effect> {
-        self.open.values().collect()
+        self.open.values().map(|effect| &**effect).collect()
     }
 
     /// Returns the open effects with higher numbers than `number`.
     pub fn after(&self, number: u64) -> Vec<(u64, &Effect)> {
-        self.open.range(number.saturating_add(1)..).map(|(number, effect)| (*number, effect)).collect()
+        self.open.range(number.saturating_add(1)..).map(|(number, effect)| (*number, &**effect)).collect()
     }
 
     /// Takes the numbers of the effects that were closed since the last call.

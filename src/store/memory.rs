@@ -13,7 +13,7 @@ use std::rc::Rc;
 /// A store in memory. A clone is another handle of the same data.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    sessions: Rc<RefCell<BTreeMap<String, StoredSession>>>,
+    sessions: Rc<RefCell<BTreeMap<String, Box<StoredSession>>>>,
 }
 
 /// A session, or its tombstone.
@@ -24,7 +24,7 @@ pub(super) struct StoredSession {
     head: Option<Bytes>,
     channel: Option<String>,
     operations: Operations,
-    records: BTreeMap<(Table, u64), Record>,
+    records: BTreeMap<(Table, u64), Box<Record>>,
     /// The largest distance between the first and last key of a segment so far. A segment that overlaps a range begins at most this far
     /// before it.
     widest: u64,
@@ -87,7 +87,7 @@ impl StoredSession {
         }
         for record in batch.put.into_iter().chain(batch.replace) {
             self.widest = self.widest.max(record.last_key.map_or(0, |last| last.saturating_sub(record.key)));
-            self.records.insert((record.table, record.key), record);
+            self.records.insert((record.table, record.key), Box::new(record));
         }
         self.revision = self.revision.saturating_add(1).max(batch.at_least);
         self.head = Some(batch.head);
@@ -114,7 +114,7 @@ impl StoredSession {
                 continue;
             }
             bytes = bytes.saturating_add(size(record));
-            taken.push(record.clone());
+            taken.push(Record::clone(record));
             if bytes >= query.limit_bytes {
                 break;
             }
@@ -151,7 +151,7 @@ impl LogStore for MemoryStore {
     }
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
-        Box::pin(async move { Ok(self.sessions.borrow().get(session).and_then(StoredSession::head)) })
+        Box::pin(async move { Ok(self.sessions.borrow().get(session).and_then(|stored| stored.head())) })
     }
 
     fn append<'a>(
@@ -177,7 +177,7 @@ impl LogStore for MemoryStore {
             if expected != 0 {
                 return Ok(Appended::Conflict(0));
             }
-            let mut stored = StoredSession::default();
+            let mut stored = Box::new(StoredSession::default());
             let appended = stored.write(batch, operation);
             sessions.insert(session.to_owned(), stored);
             Ok(appended)
@@ -234,7 +234,7 @@ impl LogStore for MemoryStore {
                         page.cursor = page.items.last().map(|(id, last): &(String, Record)| audit_cursor(id, last.key));
                         return Ok(page);
                     }
-                    page.items.push((id.clone(), record.clone()));
+                    page.items.push((id.clone(), Record::clone(record)));
                 }
             }
             Ok(page)

@@ -39,6 +39,7 @@ pub use write::{Committed, commit};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -181,6 +182,15 @@ impl Batch {
             check_keys(*key, *key)?;
         }
         Ok(())
+    }
+
+    /// Returns the records that the batch writes, in the order of tables and keys. Of several with one key the last one is written.
+    pub(crate) fn written(&self) -> Vec<&Record> {
+        let mut records = BTreeMap::new();
+        for record in self.put.iter().chain(&self.replace) {
+            records.insert((record.table, record.key), record);
+        }
+        records.into_values().collect()
     }
 }
 

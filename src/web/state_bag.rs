@@ -3,7 +3,6 @@
 use super::convert::{to_js, to_json};
 use super::session_inner::SessionInner;
 use js_sys::Array;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -46,10 +45,14 @@ impl JsStateBag {
 
     /// Returns all keys, sorted.
     pub fn keys(&self) -> Array {
-        let mut keys: BTreeSet<&str> = BTreeSet::new();
         let (log, unsaved) = (self.inner.log.borrow(), self.inner.state.borrow());
-        keys.extend(log.head.state.iter().map(|(key, _)| key.as_str()));
-        keys.extend(unsaved.keys().map(String::as_str));
+        // Stored values are sorted by key.
+        let mut keys: Vec<&str> = log.head.state.iter().map(|(key, _)| key.as_str()).collect();
+        for key in unsaved.keys() {
+            if let Err(at) = keys.binary_search(&key.as_str()) {
+                keys.insert(at, key);
+            }
+        }
         let list = Array::new();
         for key in keys {
             list.push(&JsValue::from_str(key));

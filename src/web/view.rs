@@ -179,7 +179,9 @@ impl SnapshotBuilder<'_> {
         }
         let old = &self.old;
         let indexes = self.indexes.get_or_insert_with(|| {
-            old.iter().enumerate().map(|(at, shown)| (shown.id.clone(), at)).collect::<BTreeMap<_, _>>()
+            let mut indexes = BTreeMap::new();
+            indexes.extend(old.iter().enumerate().map(|(at, shown)| (shown.id.clone(), at)));
+            indexes
         });
         indexes.get(id).copied()
     }

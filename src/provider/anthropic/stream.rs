@@ -3,6 +3,7 @@
 mod block;
 mod usage;
 
+use crate::id::{IdMap, Seed};
 use crate::json::{JsonRef, JsonStr};
 use crate::provider::stream::LatestPositions;
 use crate::provider::stream::{AnswerReader, inside, non_empty_text};
@@ -10,7 +11,6 @@ use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent};
 use crate::provider::stream::{MetaMembers, ResponseMeta, malformed, message_of};
 use block::{StreamBlock, StreamBlockKind, empty_thinking_block, text_block};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use usage::AnthropicUsage;
 
 const META_MEMBERS: MetaMembers = MetaMembers { id: "id", model: "model" };
@@ -137,8 +137,10 @@ impl AnswerReader for AnthropicAssembler {
         // The server executes an open call of its own tools when a paused answer is continued.
         let server_continues = complete || status == AnswerStatus::Incomplete && self.is_paused();
         let omits_text = self.has_only_blank_text(complete);
-        let result_ids: BTreeSet<&str> =
-            self.blocks.iter().filter_map(|block| block.string_member("tool_use_id")).collect();
+        let mut result_ids = IdMap::with_seed(Seed::default());
+        for id in self.blocks.iter().filter_map(|block| block.string_member("tool_use_id")) {
+            result_ids.insert_new(id, ());
+        }
         for (at, block) in self.blocks.iter().enumerate() {
             let before_fallback = at < fallback_at;
             match block.kind {
@@ -148,7 +150,7 @@ impl AnswerReader for AnthropicAssembler {
             }
             let is_abandoned_server_call = (before_fallback || !server_continues)
                 && block.has_type(&["server_tool_use", "mcp_tool_use"])
-                && !block.string_member("id").is_some_and(|id| result_ids.contains(id));
+                && !block.string_member("id").is_some_and(|id| result_ids.contains_key(id));
             let is_omitted = is_abandoned_server_call
                 || omits_text && block.kind == StreamBlockKind::Text
                 || before_fallback && block.has_type(&["thinking", "redacted_thinking", "tool_use"]);

@@ -22,6 +22,7 @@
 use super::Responses;
 use super::kinds::{CallKind, FUNCTION, kind_of, runs_on_server};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
+use crate::id::{IdMap, Seed};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::Codec;
@@ -76,57 +77,61 @@ pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
     decoder.end_answer();
 }
 
-/// Pairs of a call kind and a call id, sorted.
-struct CallIdSet<'w>(Vec<(&'static str, Cow<'w, str>)>);
+/// The ids of some calls, each with the kinds of its calls.
+struct CallIdSet(IdMap<Vec<&'static str>>);
 
-impl<'w> CallIdSet<'w> {
-    fn new(mut ids: Vec<(&'static str, Cow<'w, str>)>) -> Self {
-        ids.sort_unstable();
-        Self(ids)
+impl CallIdSet {
+    fn empty() -> Self {
+        Self(IdMap::with_seed(Seed::default()))
+    }
+
+    fn add(&mut self, kind: &'static str, id: &str) {
+        let kinds = self.0.get_or_insert(id, Vec::new());
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
     }
 
     fn contains(&self, kind: &str, id: Option<&str>) -> bool {
-        id.is_some_and(|id| self.0.binary_search_by(|(own, own_id)| (*own, &**own_id).cmp(&(kind, id))).is_ok())
+        id.and_then(|id| self.0.get(id)).is_some_and(|kinds| kinds.contains(&kind))
     }
 }
 
 /// The calls among some items, by who answers them. Sets that are not by kind have the kind `""`.
-struct CallIndex<'w> {
+struct CallIndex {
     /// Calls of OpenAI's own tools (shell, computer, …) that have an output of their kind among the items.
-    hosted_with_output: CallIdSet<'w>,
+    hosted_with_output: CallIdSet,
     /// Those of them that a client answered: they are decoded as calls.
-    answered_hosted: CallIdSet<'w>,
+    answered_hosted: CallIdSet,
     /// Calls that stay opaque parts. So do their outputs, whatever their type (recorded: `function_call_output`).
-    opaque: CallIdSet<'w>,
+    opaque: CallIdSet,
     /// Calls of functions and of custom tools.
-    functions: CallIdSet<'w>,
+    functions: CallIdSet,
 }
 
-impl<'w> CallIndex<'w> {
-    fn of(wires: &[JsonRef<'w>]) -> Self {
-        let with_output = wires.iter().filter_map(|wire| {
-            let kind = CallKind::of_output(&kind_of(*wire)).filter(|kind| kind.is_hosted())?;
-            Some((kind.kind, wire.text("call_id")?))
-        });
+impl CallIndex {
+    fn of(wires: &[JsonRef<'_>]) -> Self {
         let mut index = Self {
-            hosted_with_output: CallIdSet::new(with_output.collect()),
-            answered_hosted: CallIdSet::new(Vec::new()),
-            opaque: CallIdSet::new(Vec::new()),
-            functions: CallIdSet::new(Vec::new()),
+            hosted_with_output: CallIdSet::empty(),
+            answered_hosted: CallIdSet::empty(),
+            opaque: CallIdSet::empty(),
+            functions: CallIdSet::empty(),
         };
-        let (mut answered_hosted, mut opaque, mut functions) = (Vec::new(), Vec::new(), Vec::new());
+        for wire in wires {
+            let kind = CallKind::of_output(&kind_of(*wire)).filter(|kind| kind.is_hosted());
+            if let (Some(kind), Some(id)) = (kind, wire.text("call_id")) {
+                index.hosted_with_output.add(kind.kind, &id);
+            }
+        }
         for wire in wires {
             let kind = kind_of(*wire);
             let Some(id) = wire.text("call_id").filter(|_| kind.ends_with("_call")) else { continue };
             match CallKind::of(&kind) {
-                Some(own) if !own.is_hosted() => functions.push(("", id)),
-                Some(own) if index.is_client_call(*wire, own) => answered_hosted.push((own.kind, id)),
-                _ => opaque.push(("", id)),
+                Some(own) if !own.is_hosted() => index.functions.add("", &id),
+                Some(own) if index.is_client_call(*wire, own) => index.answered_hosted.add(own.kind, &id),
+                _ => index.opaque.add("", &id),
             }
         }
-        index.answered_hosted = CallIdSet::new(answered_hosted);
-        index.opaque = CallIdSet::new(opaque);
-        index.functions = CallIdSet::new(functions);
         index
     }
 
@@ -152,17 +157,17 @@ impl<'w> CallIndex<'w> {
     }
 }
 
-struct ItemDecoder<'i, 'w> {
+struct ItemDecoder<'i> {
     items: &'i mut Vec<Incoming>,
     /// The parts of the model since the last item of anybody else.
     answer: Vec<IncomingPart>,
-    calls: CallIndex<'w>,
+    calls: CallIndex,
     /// Some items are references to items that the server stores.
     has_references: bool,
 }
 
-impl<'w> ItemDecoder<'_, 'w> {
-    fn item(&mut self, wire: JsonRef<'w>) {
+impl ItemDecoder<'_> {
+    fn item(&mut self, wire: JsonRef<'_>) {
         let kind = kind_of(wire);
         if !wire.is_object() || kind.is_empty() {
             return self.items.push(Incoming::Unknown(wire.to_owned()));
@@ -188,7 +193,7 @@ impl<'w> ItemDecoder<'_, 'w> {
         }
     }
 
-    fn message(&mut self, wire: JsonRef<'w>) {
+    fn message(&mut self, wire: JsonRef<'_>) {
         match wire.text("role").as_deref() {
             Some("assistant") => decode_answer_message(wire, &mut self.answer),
             Some("user") => self.input(wire, Role::User),

@@ -16,7 +16,6 @@ use crate::provider::stream::{
 use item::{ItemStage, OutputItem, OutputKind, PartList};
 use item_parts::TextUpdate;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 const META_MEMBERS: MetaMembers = MetaMembers { id: "id", model: "model" };
 
@@ -28,8 +27,8 @@ pub(crate) struct ResponsesAssembler {
     unstored: bool,
     items: Vec<OutputItem>,
     positions: LatestPositions,
-    /// Positions of the items that are not complete.
-    open: BTreeSet<usize>,
+    /// Positions of the items that are not complete, ascending.
+    open: Vec<usize>,
     /// The number of calls so far.
     calls: u32,
     /// How the response ended, once it has.
@@ -306,7 +305,7 @@ impl ResponsesAssembler {
             self.positions.record_index(index, position);
         }
         self.positions.record_id(&item.id(), position);
-        self.open.insert(position);
+        self.open.push(position);
         self.items.push(item);
         position
     }
@@ -315,8 +314,10 @@ impl ResponsesAssembler {
         let Some(own) = self.items.get_mut(position) else { return };
         own.read(item, stage, out);
         self.positions.record_id(&own.id(), position);
-        if own.done {
-            self.open.remove(&position);
+        if own.done
+            && let Ok(at) = self.open.binary_search(&position)
+        {
+            self.open.remove(at);
         }
     }
 

@@ -393,12 +393,12 @@ impl<'a> Pairs<'a> {
             let has_id = |a: &usize| self.results.get(*a).is_some_and(|answer| answer.id.is_some());
             let (early, later) = std::mem::take(&mut keyed.early).into_iter().partition(|a| has_id(a) == with_id);
             keyed.early = later;
-            let mut early: Vec<usize> = early;
+            let early: Vec<usize> = early;
             if early.is_empty() {
                 continue;
             }
-            early.sort_by_key(|result| self.is_synthetic(*result));
-            let mut early = early.into_iter();
+            let (synthetic, real): (Vec<_>, Vec<_>) = early.into_iter().partition(|result| self.is_synthetic(*result));
+            let mut early = real.into_iter().chain(synthetic);
             for c in keyed.calls.iter().copied() {
                 if self.calls.get(c).is_some_and(|call| call.result.is_none())
                     && let Some(a) = early.next()

@@ -13,7 +13,8 @@ impl<'a> Plan<'a, '_> {
         for (finding, (start, _)) in self.places.iter().enumerate() {
             starts.push((*start, finding));
         }
-        starts.sort_unstable_by(|a, b| b.cmp(a));
+        starts.sort_unstable();
+        starts.reverse();
         self.walk(self.body.object, &mut String::new(), &mut starts);
     }
 

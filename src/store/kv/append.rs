@@ -47,10 +47,7 @@ impl<'a> SessionCommit<'a> {
         for (table, key) in &batch.remove {
             self.remove(*table, *key);
         }
-        // If two records have the same key, the last one is kept.
-        let written = batch.put.iter().chain(&batch.replace);
-        let records: BTreeMap<_, _> = written.map(|record| ((record.table, record.key), record)).collect();
-        for record in records.values() {
+        for record in batch.written() {
             self.remove(record.table, record.key);
             self.write(record, revision)?;
         }

@@ -22,9 +22,9 @@ struct LogPlace {
 /// The appends of a session that this process has read or written. None is ever forgotten, so a stale list shortens nothing.
 #[derive(Debug, Default)]
 pub(super) struct AppendTree {
-    nodes: BTreeMap<AppendId, TreeNode>,
+    nodes: BTreeMap<AppendId, Box<TreeNode>>,
     /// The contents of appends that are not in `folded` yet.
-    unfolded: BTreeMap<AppendId, StoredAppend>,
+    unfolded: BTreeMap<AppendId, Box<StoredAppend>>,
     /// Parents that were not read.
     missing: BTreeSet<AppendId>,
     /// Appends that more than one other comes after.
@@ -39,7 +39,7 @@ pub(super) struct AppendTree {
     /// are not kept, since the writer has them.
     folded: StoredSession,
     /// The places of the log records, by their keys.
-    log_places: BTreeMap<u64, LogPlace>,
+    log_places: BTreeMap<u64, Box<LogPlace>>,
     /// Counts how often the tip moved to another side.
     pub(super) lineage: u64,
     /// What is added to the revision of an append for the callers of this process. A tip on another side may have a lower revision
@@ -109,8 +109,8 @@ impl AppendTree {
         if append.is_deletion && self.deletion.as_ref().is_none_or(|known| default_order(&id, known).is_gt()) {
             self.deletion = Some(id.clone());
         }
-        self.nodes.insert(id.clone(), TreeNode { parent: append.parent.clone() });
-        self.unfolded.insert(id, append);
+        self.nodes.insert(id.clone(), Box::new(TreeNode { parent: append.parent.clone() }));
+        self.unfolded.insert(id, Box::new(append));
     }
 
     /// Returns the parents that were not read, as far as they count.
@@ -180,7 +180,7 @@ impl AppendTree {
 
     /// Adds the content of an append of the tree that was read again.
     pub(super) fn add_content(&mut self, id: AppendId, append: StoredAppend) {
-        self.unfolded.insert(id, append);
+        self.unfolded.insert(id, Box::new(append));
     }
 
     /// Moves to the default side: the append of the highest revision, and of several the one whose writer's name is lowest. Everybody
@@ -210,7 +210,7 @@ impl AppendTree {
                 for record in append.batch.put.iter().chain(&append.batch.replace) {
                     if record.table == Table::Log {
                         let place = LogPlace { append: id.clone(), bytes: record.value.len() as u64 };
-                        self.log_places.insert(record.key, place);
+                        self.log_places.insert(record.key, Box::new(place));
                     }
                 }
                 append.apply(id, &mut self.folded);
@@ -263,9 +263,10 @@ impl AppendTree {
 
     /// Returns the chain of the default side; none if there is no append.
     fn default_chain(&self) -> Option<Vec<AppendId>> {
-        let mut order: Vec<&AppendId> = self.nodes.keys().collect();
-        order.sort_by(|one, other| default_order(other, one));
-        let chain = order.into_iter().find_map(|id| self.chain(id))?;
+        let ids: Vec<&AppendId> = self.nodes.keys().collect();
+        // By `default_order`, the default side first.
+        let mut candidates = ids.chunk_by(|one, next| one.revision == next.revision).rev().flatten();
+        let chain = candidates.find_map(|id| self.chain(id))?;
         Some(chain.into_iter().cloned().collect())
     }
 
@@ -290,7 +291,8 @@ impl AppendTree {
 
     /// Returns the other sides: the ends of all chains but the default one.
     pub(super) fn other_sides(&self) -> Vec<OtherSide> {
-        let parents: BTreeSet<_> = self.nodes.values().filter_map(|node| node.parent.as_ref()).collect();
+        let mut parents = BTreeSet::new();
+        parents.extend(self.nodes.values().filter_map(|node| node.parent.clone()));
         let main = self.tip.as_ref().and_then(|tip| self.chain(tip)).unwrap_or_default();
         let ends = self.nodes.keys().filter(|id| !parents.contains(id) && !main.contains(id));
         let side = |id: &AppendId| {

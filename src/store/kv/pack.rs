@@ -252,9 +252,8 @@ impl PackedAppends {
     /// Adds a pack that was read or written; its appends need no other one.
     pub(super) fn add_pack(&mut self, name: PackName, appends: &[AppendId]) {
         self.drop_unpacked(appends);
-        if !self.packs.contains(&name) {
-            self.packs.push(name);
-            self.packs.sort();
+        if let Err(at) = self.packs.binary_search(&name) {
+            self.packs.insert(at, name);
         }
     }
 

@@ -73,8 +73,9 @@ impl WriteOnceStore {
             }
         }
         // Parents before children: the tree finds the parent of a damaged append among those before it.
-        found.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Ok(found)
+        let mut appends = BTreeMap::new();
+        appends.extend(found.into_iter().map(|(id, append)| (id, Box::new(append))));
+        Ok(appends.into_iter().map(|(id, append)| (id, *append)).collect())
     }
 
     fn stale_read(&self) -> Error {
@@ -116,7 +117,8 @@ impl WriteOnceStore {
     /// Reads packs, the largest first, as long as they may have an append that is wanted.
     async fn read_named(&self, reader: &mut PackReader<'_>, mut names: Vec<PackName>) -> Result<()> {
         let session = reader.session;
-        names.sort_by_key(|name| std::cmp::Reverse(name.count));
+        names.sort_by_cached_key(|name| name.count as usize);
+        names.reverse();
         let mut names = names.into_iter().peekable();
         while names.peek().is_some() && !reader.is_done() {
             let is_useful =

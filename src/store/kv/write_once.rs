@@ -23,7 +23,7 @@ use crate::store::{
 };
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
@@ -42,11 +42,11 @@ pub struct WriteOnceStore {
     pub(super) driver: PatientDriver,
     /// Unique among all writers.
     writer: String,
-    pub(super) sessions: RefCell<BTreeMap<String, AppendTree>>,
+    pub(super) sessions: RefCell<BTreeMap<String, Box<AppendTree>>>,
     /// The sessions that are being written to, each with the writes that wait for it.
     writing: RefCell<BTreeMap<String, Vec<Waker>>>,
     /// Of each session the last append that may be written although the service returned an error, and its operation.
-    unanswered: RefCell<BTreeMap<String, (AppendId, String)>>,
+    unanswered: RefCell<BTreeMap<String, Box<(AppendId, String)>>>,
     closed: Cell<bool>,
 }
 
@@ -79,7 +79,7 @@ impl WriteOnceStore {
     /// The bytes of a session's values that are in memory.
     #[cfg(any(test, feature = "conformance"))]
     pub fn held_bytes(&self, session: &str) -> usize {
-        self.sessions.borrow().get(session).map_or(0, AppendTree::held_bytes)
+        self.sessions.borrow().get(session).map_or(0, |tree| tree.held_bytes())
     }
 
     fn check_open(&self) -> Result<()> {
@@ -176,14 +176,11 @@ impl WriteOnceStore {
     async fn remove_deleted(&self, session: &str) -> Result<()> {
         let floor = self.with_tree(session, |tree| tree.floor());
         let is_old = |key: &String| AppendId::of_key(key).is_some_and(|id| id.revision < floor);
-        let mut old = self.list(&append_prefix(session)).await?;
-        old.retain(is_old);
+        let mut appends = BTreeSet::new();
+        appends.extend(self.list(&append_prefix(session)).await?.into_iter().filter(is_old));
         // A list may be stale.
-        old.extend(
-            self.with_tree(session, |tree| tree.ids().map(|id| id.key(session)).filter(is_old).collect::<Vec<_>>()),
-        );
-        old.sort();
-        old.dedup();
+        self.with_tree(session, |tree| appends.extend(tree.ids().map(|id| id.key(session)).filter(is_old)));
+        let mut old: Vec<_> = appends.into_iter().collect();
         old.extend(self.list(&pack_prefix(session)).await?);
         old.push(manifest_key(session));
         for key in old {
@@ -230,7 +227,7 @@ impl WriteOnceStore {
     /// Returns the writer's name for an append. An unanswered one of another operation may have the revision, unseen by a stale list: the
     /// new one gets another name, which comes first in order, and overwrites nothing.
     fn writer_of(&self, session: &str, revision: u64, operation: &str) -> String {
-        match self.unanswered.borrow().get(session) {
+        match self.unanswered.borrow().get(session).map(|unanswered| &**unanswered) {
             Some((id, of)) if id.revision == revision && of == operation => id.writer.clone(),
             Some((id, _)) if id.revision == revision => format!("-{}", id.writer),
             _ => self.writer.clone(),
@@ -247,7 +244,7 @@ impl WriteOnceStore {
             self.driver.put(head_key(&session_key(session)), marker).await?;
         }
         if let Err(error) = self.driver.put(id.key(session), value.clone()).await {
-            self.unanswered.borrow_mut().insert(session.to_owned(), (id, append.operation));
+            self.unanswered.borrow_mut().insert(session.to_owned(), Box::new((id, append.operation)));
             return Err(error);
         }
         self.unanswered.borrow_mut().remove(session);
@@ -269,11 +266,13 @@ impl WriteOnceStore {
         let mut values = BTreeMap::new();
         for (_, append) in self.get_appends(session, unread).await? {
             let written = append.batch.put.into_iter().chain(append.batch.replace);
-            values.extend(written.filter(|record| record.table == Table::Log).map(|record| (record.key, record.value)));
+            values.extend(
+                written.filter(|record| record.table == Table::Log).map(|record| (record.key, Box::new(record.value))),
+            );
         }
         for record in &mut records {
             if let Some(value) = values.remove(&record.key).filter(|_| record.value.is_empty()) {
-                record.value = value;
+                record.value = *value;
             }
         }
         Ok(records)
@@ -454,7 +453,7 @@ impl LogStore for WriteOnceStore {
     }
 
     fn fork_count(&self, session: &str) -> u64 {
-        self.sessions.borrow().get(session).map_or(0, AppendTree::fork_count)
+        self.sessions.borrow().get(session).map_or(0, |tree| tree.fork_count())
     }
 
     fn release(&self, session: &str) {

@@ -12,7 +12,6 @@ use super::schema::{table_name, table_number};
 use super::statement::{ColumnType, SqlWriter, integer};
 use crate::error::{Error, Result};
 use crate::store::{Appended, Batch, MAX_KEY, REMEMBERED_OPERATIONS, Record, Table};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Parameters of a statement beside the ranges or rows that it repeats.
 const OTHER_PARAMS: usize = 12;
@@ -74,11 +73,10 @@ impl AppendPlan<'_> {
         if self.batch.at_least > MAX_KEY {
             return Err(Error::invalid(format!("a revision stays at or below {MAX_KEY}; {revision} is above it")));
         }
-        let removed: BTreeSet<_> = self.batch.remove.iter().copied().collect();
-        let replaced = self.batch.replace.iter().map(|record| (record.table, record.key));
-        let mut statements = self.claim(&removed);
-        let cleared: BTreeSet<_> = removed.iter().copied().chain(replaced).collect();
-        self.clear(&key_ranges(cleared.into_iter()), &mut statements);
+        let mut statements = self.claim();
+        let mut cleared = self.batch.remove.clone();
+        cleared.extend(self.batch.replace.iter().map(|record| (record.table, record.key)));
+        self.clear(&key_ranges(cleared), &mut statements);
         self.insert_records(&mut statements);
         statements.extend(self.note_operation(revision));
         statements.extend(self.batch.notice.as_deref().map(|notice| self.notify(notice)));
@@ -118,9 +116,11 @@ impl AppendPlan<'_> {
 
     /// Sets `pending`, unless something is in the way. As many of the places that are to be free are looked at as there are
     /// parameters for; further statements look at the others, and clear `pending` if one is taken.
-    fn claim(&self, removed: &BTreeSet<(Table, u64)>) -> Vec<SqlStatement> {
-        let put: BTreeSet<_> = self.batch.put.iter().map(|record| (record.table, record.key)).collect();
-        let places = key_ranges(put.difference(removed).copied());
+    fn claim(&self) -> Vec<SqlStatement> {
+        let mut removed = self.batch.remove.clone();
+        removed.sort_unstable();
+        let put = self.batch.put.iter().map(|record| (record.table, record.key));
+        let places = key_ranges(put.filter(|place| removed.binary_search(place).is_err()).collect());
         let mut packs = places.chunks(self.ranges_in_statement(CONDITION_PARAMS));
         let mut claim = self.writer();
         claim
@@ -213,12 +213,10 @@ impl AppendPlan<'_> {
     }
 
     fn insert_records(&self, statements: &mut Vec<SqlStatement>) {
-        // If two records have the same key, the last one is kept.
-        let written = self.batch.put.iter().chain(&self.batch.replace);
-        let records: BTreeMap<_, _> = written.map(|record| ((record.table, record.key), record)).collect();
+        let records = self.batch.written();
         let mut chunks = self.chunks(HEAD_CHUNKS, 0, &self.batch.head);
         for table in [Table::Log, Table::ToolInvocations, Table::Runs] {
-            let records = records.values().filter(|record| record.table == table);
+            let records = records.iter().copied().filter(|record| record.table == table);
             let rows = records.clone().map(|record| self.record_row(record)).collect();
             let columns = if table == Table::ToolInvocations { AUDIT_COLUMNS } else { RECORD_COLUMNS };
             self.insert_rows(&InsertTarget { table: table_name(table), columns }, rows, statements);

@@ -15,8 +15,10 @@ pub(super) struct KeyRange {
 /// Parameters of [`write_condition`], at most.
 pub(super) const CONDITION_PARAMS: usize = 3;
 
-/// Joins keys, which are sorted by table and key, into ranges.
-pub(super) fn key_ranges(keys: impl Iterator<Item = (Table, u64)>) -> Vec<KeyRange> {
+/// Joins keys into ranges, which are sorted by table and key.
+pub(super) fn key_ranges(mut keys: Vec<(Table, u64)>) -> Vec<KeyRange> {
+    keys.sort_unstable();
+    keys.dedup();
     let mut ranges: Vec<KeyRange> = Vec::new();
     for (table, key) in keys {
         match ranges.last_mut() {

@@ -104,14 +104,15 @@ impl SessionList<'_> {
     /// # Errors
     /// `store_error` for rows that the store did not write.
     pub(super) fn page(&self, mut listed: Vec<ListedSession>, headless: &[SqlRow]) -> Result<Page<SessionRow>> {
+        // Both are in the order of their keys.
         for row in headless {
             let columns = SqlColumns::new(self.dialect, row);
             let key = columns.bytes(0)?.unwrap_or_default().to_vec();
             let head = StoredHead { revision: 0, value: Bytes::new() };
-            listed
-                .push(ListedSession { row: SessionRow { id: String::from_utf8_lossy(&key).into_owned(), head }, key });
+            let row = SessionRow { id: String::from_utf8_lossy(&key).into_owned(), head };
+            let at = listed.partition_point(|one| one.key < key);
+            listed.insert(at, ListedSession { row, key });
         }
-        listed.sort_by(|one, other| one.key.cmp(&other.key));
         let is_last = listed.len() <= self.limit;
         listed.truncate(self.limit);
         let cursor = listed.last().filter(|_| !is_last).map(|last| last.row.id.clone());

@@ -9,7 +9,7 @@ pub(super) type DeltaEvent = Option<fn(JsonStr) -> StreamEvent>;
 
 /// Parts by the index in the events. Some servers count from 1.
 #[derive(Default)]
-pub(super) struct ItemParts(BTreeMap<u64, ItemPart>);
+pub(super) struct ItemParts(BTreeMap<u64, Box<ItemPart>>);
 
 /// One part: a text or a refusal.
 pub(super) struct ItemPart {
@@ -96,12 +96,12 @@ impl ItemParts {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &ItemPart> {
-        self.0.values()
+        self.0.values().map(|part| &**part)
     }
 
     /// Returns the part of that index, opening one of type `kind` if there is none.
     fn part(&mut self, index: u64, kind: &str, refusal: bool) -> &mut ItemPart {
-        self.0.entry(index).or_insert_with(|| ItemPart::new(kind, refusal))
+        self.0.entry(index).or_insert_with(|| Box::new(ItemPart::new(kind, refusal)))
     }
 
     /// Appends to or replaces a part's text.
@@ -123,7 +123,7 @@ impl ItemParts {
     /// Replaces a part by the one of an event. If that one has no text, the text so far is kept.
     pub fn read(&mut self, index: u64, part: JsonRef<'_>, delta: DeltaEvent, out: &mut Vec<StreamEvent>) {
         let mut new = ItemPart::read(part);
-        if let Some(own) = self.0.get_mut(&index).and_then(ItemPart::text_mut).map(std::mem::take) {
+        if let Some(own) = self.0.get_mut(&index).and_then(|part| part.text_mut()).map(std::mem::take) {
             if new.text().is_empty() && !own.is_empty() {
                 new.set_text(own);
             } else if let Some(text) = new.text_mut() {
@@ -132,7 +132,7 @@ impl ItemParts {
             }
         }
         new.emit(delta, out);
-        self.0.insert(index, new);
+        self.0.insert(index, Box::new(new));
     }
 
     /// Replaces all parts by the list of a complete item. Returns true if text so far was kept because the list lacks it, as
@@ -166,7 +166,7 @@ impl ItemParts {
         }
         mark_emitted(&mut new, &emitted);
         new.iter_mut().for_each(|part| part.emit(delta, out));
-        self.0 = (0..).zip(new).collect();
+        self.0.extend((0..).zip(new.into_iter().map(Box::new)));
         kept
     }
 
@@ -177,7 +177,7 @@ impl ItemParts {
         let counts_from_zero = parts.contains_key(&0);
         let position =
             |index: u64, count: usize| if counts_from_zero { usize::try_from(index).unwrap_or(count) } else { count };
-        parts.into_iter().enumerate().map(|(count, (index, part))| (position(index, count), part)).collect()
+        parts.into_iter().enumerate().map(|(count, (index, part))| (position(index, count), *part)).collect()
     }
 
     /// Writes the parts that have text.

@@ -149,18 +149,15 @@ impl PageScript {
         for (range, key) in ranges.into_iter().zip(first) {
             let Some((id, ..)) = rows::place(key) else { continue };
             let lower = bounds_around(&JsValue::from_str(&id)).1;
-            if !self.sessions.iter().any(|row| row.id == id) {
-                self.sessions.push(SessionRow { id, head: StoredHead { revision: 0, value: Bytes::new() } });
+            // In the order of UTF-16 code units, as IndexedDB has its keys.
+            let place = self.sessions.binary_search_by(|row| row.id.encode_utf16().cmp(id.encode_utf16()));
+            if let Err(at) = place {
+                self.sessions.insert(at, SessionRow { id, head: StoredHead { revision: 0, value: Bytes::new() } });
             }
             if range.found < self.limit {
                 self.headless.push(HeadlessRange { lower, found: range.found + 1, ..range });
             }
         }
-    }
-
-    /// Sorts the sessions by key, in the order of UTF-16 code units as IndexedDB does.
-    fn sort_sessions(&mut self) {
-        self.sessions.sort_by(|a, b| a.id.encode_utf16().cmp(b.id.encode_utf16()));
     }
 
     /// Returns the page of sessions.
@@ -194,7 +191,6 @@ impl Script for PageScript {
     fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<ScriptStep, IdbFailure> {
         if !self.headless.is_empty() {
             self.add_sessions_without_head(answers);
-            self.sort_sessions();
             return self.request_headless(transaction);
         }
         if !answers.is_empty() {

@@ -24,7 +24,7 @@ enum RecordEdit<'b> {
     Replaced(&'b Record),
 }
 
-type RecordEdits<'b> = BTreeMap<(Table, u64), RecordEdit<'b>>;
+type RecordEdits<'b> = BTreeMap<(Table, u64), Box<RecordEdit<'b>>>;
 
 impl AppendRequest {
     /// The object stores that the batch needs.
@@ -66,13 +66,14 @@ impl AppendRequest {
         let mut edits = RecordEdits::new();
         // The last of two records with one key is kept.
         for record in &self.batch.put {
-            edits.insert((record.table, record.key), RecordEdit::Added { record, removed: false });
+            edits.insert((record.table, record.key), Box::new(RecordEdit::Added { record, removed: false }));
         }
         for record in &self.batch.replace {
-            edits.insert((record.table, record.key), RecordEdit::Replaced(record));
+            edits.insert((record.table, record.key), Box::new(RecordEdit::Replaced(record)));
         }
         for place in &self.batch.remove {
-            if let RecordEdit::Added { removed, .. } = edits.entry(*place).or_insert(RecordEdit::Removed) {
+            let edit = edits.entry(*place).or_insert_with(|| Box::new(RecordEdit::Removed));
+            if let RecordEdit::Added { removed, .. } = &mut **edit {
                 *removed = true;
             }
         }
@@ -99,7 +100,7 @@ impl AppendRequest {
         }
         *written = self.batch.head.len() as u64;
         for edit in edits.values() {
-            let record = match edit {
+            let record = match &**edit {
                 RecordEdit::Removed => continue,
                 RecordEdit::Added { record, .. } => {
                     add_record(transaction, keys, record)?;
@@ -141,7 +142,7 @@ pub(super) fn tombstone(head: HeadRow) -> HeadRow {
 fn deleted_ranges(edits: &RecordEdits<'_>, segments: bool) -> Vec<(Table, u64, u64)> {
     let mut runs: Vec<(Table, u64, u64)> = Vec::new();
     for ((table, key), edit) in edits {
-        let clears = match edit {
+        let clears = match &**edit {
             RecordEdit::Removed => true,
             RecordEdit::Added { removed, .. } => *removed,
             RecordEdit::Replaced(_) => segments,
