@@ -1,4 +1,5 @@
-//! How stored values are encoded: CBOR maps and arrays whose fields have numbers, as [`minicbor`] derives them.
+//! How stored values are encoded: CBOR maps and arrays whose fields have numbers, as [`minicbor`] derives them. Most structs have the same
+//! encoding by a macro of this module: the derived decoder has the code of each field twice, for maps with and without a length.
 //!
 //! A number is never used twice. A reader skips fields that it does not know, and a field that is absent reads as its default, so two
 //! builds work on one database. Texts are not copied: they are slices of the record's bytes.
@@ -128,6 +129,74 @@ impl UnknownFields {
     }
 }
 
+/// Decodes an optional field. The variant that a newer build has added to an enum reads as none.
+pub(crate) fn read_optional<'b, Ctx, T: Decode<'b, Ctx> + Default>(
+    from: &mut Decoder<'b>,
+    context: &mut Ctx,
+) -> Result<T, Error> {
+    match T::decode(from, context) {
+        Err(error) if error.is_unknown_variant() && T::nil().is_some() => {
+            from.skip()?;
+            Ok(T::default())
+        }
+        decoded => decoded,
+    }
+}
+
+/// Reads the head of a map that has a length.
+pub(crate) fn map_length(from: &mut Decoder<'_>) -> Result<u64, Error> {
+    from.map()?.ok_or_else(|| Error::message("a map without a length"))
+}
+
+/// Encodes and decodes a struct as a map with numbered fields, in ascending order. A field that is `required` is always written, and its
+/// absence is an error; any other is not written if it has its default value. A `list` is decoded by [`exact_list`].
+macro_rules! encode_fields {
+    (struct $name:ident { $($number:literal => $field:ident $(: $mode:ident)?),* $(,)? }) => {
+        impl<Ctx: $crate::encoding::TextSource> minicbor::Encode<Ctx> for $name {
+            fn encode<W: minicbor::encode::Write>(
+                &self,
+                out: &mut minicbor::Encoder<W>,
+                context: &mut Ctx,
+            ) -> std::result::Result<(), minicbor::encode::Error<W::Error>> {
+                out.map(0 $(+ u64::from(encode_fields!(@is_written &self.$field $(, $mode)?)))*)?;
+                $(if encode_fields!(@is_written &self.$field $(, $mode)?) {
+                    out.u32($number)?;
+                    minicbor::Encode::encode(&self.$field, out, context)?;
+                })*
+                Ok(())
+            }
+        }
+
+        impl<'b, Ctx: $crate::encoding::TextSource> minicbor::Decode<'b, Ctx> for $name {
+            fn decode(
+                from: &mut minicbor::Decoder<'b>,
+                context: &mut Ctx,
+            ) -> std::result::Result<Self, minicbor::decode::Error> {
+                $(let mut $field = encode_fields!(@absent $($mode)?);)*
+                for _ in 0..$crate::encoding::map_length(from)? {
+                    match from.i64()? {
+                        $($number => $field = encode_fields!(@read from, context $(, $mode)?),)*
+                        _ => from.skip()?,
+                    }
+                }
+                Ok(Self { $($field: encode_fields!(@value $field, $number $(, $mode)?),)* })
+            }
+        }
+    };
+    (@is_written $value:expr, required) => { true };
+    (@is_written $value:expr $(, list)?) => { !$crate::encoding::is_default($value) };
+    (@absent required) => { None };
+    (@absent $(list)?) => { Default::default() };
+    (@read $from:ident, $context:ident, required) => { Some(minicbor::Decode::decode($from, $context)?) };
+    (@read $from:ident, $context:ident, list) => { $crate::encoding::exact_list($from, $context)? };
+    (@read $from:ident, $context:ident) => { $crate::encoding::read_optional($from, $context)? };
+    (@value $value:ident, $number:literal, required) => {
+        $value.ok_or_else(|| minicbor::decode::Error::missing_value($number))?
+    };
+    (@value $value:ident, $number:literal $(, list)?) => { $value };
+}
+pub(crate) use encode_fields;
+
 /// Encodes and decodes a struct that is read, changed and written again (a session's head). The fields of a newer build stay in
 /// `unknown`. A field with its default value is not written.
 macro_rules! encode_with_unknown_fields {
@@ -154,8 +223,7 @@ macro_rules! encode_with_unknown_fields {
                 context: &mut Ctx,
             ) -> std::result::Result<Self, minicbor::decode::Error> {
                 let mut value = Self::default();
-                let count = from.map()?.ok_or_else(|| minicbor::decode::Error::message("a map without a length"))?;
-                for _ in 0..count {
+                for _ in 0..$crate::encoding::map_length(from)? {
                     let number = from.int()?;
                     match i128::from(number) {
                         $($number => value.$field = minicbor::Decode::decode(from, context)?,)*

@@ -1,7 +1,7 @@
 //! Messages: data types. What an application reads is neutral; the remaining members of the wire message are kept in a template.
 
 use crate::clock::Ms;
-use crate::encoding::{TextSource, exact_list, is_default};
+use crate::encoding::{TextSource, encode_fields, exact_list};
 use crate::json::{Json, JsonStr};
 use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder, decode, encode};
@@ -135,16 +135,17 @@ impl MessageStatus {
 }
 
 /// Where a message came from.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// The kind of source.
-    #[cbor(n(0), skip_if = "is_default")]
     pub kind: SourceKind,
     /// The id of the provider of context or history.
-    #[n(1)]
     pub id: Option<String>,
 }
+encode_fields!(struct Source {
+    0 => kind,
+    1 => id,
+});
 
 /// The kinds of source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -175,21 +176,22 @@ impl SourceKind {
 }
 
 /// Tokens that a model call used. `input` includes the cached ones, also for providers that report them apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-#[cbor(map)]
 pub struct Usage {
-    #[cbor(n(0), skip_if = "is_default")]
     pub input: u64,
-    #[cbor(n(1), skip_if = "is_default")]
     pub output: u64,
-    #[n(2)]
     pub cached_input: Option<u64>,
-    #[n(3)]
     pub cache_write: Option<u64>,
-    #[n(4)]
     pub reasoning: Option<u64>,
 }
+encode_fields!(struct Usage {
+    0 => input,
+    1 => output,
+    2 => cached_input,
+    3 => cache_write,
+    4 => reasoning,
+});
 
 impl Usage {
     /// Returns the sum of two calls.
@@ -211,52 +213,53 @@ impl Usage {
 
 /// One message: an input, or one answer of the model. It does not contain its calls: a part refers to a
 /// [`ToolInvocation`](crate::tool::ToolInvocation) by id.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-#[cbor(map, context_bound = "TextSource")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     /// The id, unique over all sessions.
-    #[n(0)]
     pub id: String,
     /// The position in the session, assigned when it is appended.
-    #[cbor(n(1), skip_if = "is_default")]
     pub seq: u64,
     /// The turn, from 0. A turn begins with the user's message.
-    #[cbor(n(2), skip_if = "is_default")]
     pub turn: u32,
     /// The role of a message.
-    #[n(3)]
     pub role: Role,
     /// The content, in the order of the wire message.
-    #[cbor(n(4), skip_if = "is_default", decode_with = "exact_list")]
     pub parts: Vec<Part>,
     /// When it was created.
-    #[cbor(n(5), skip_if = "is_default")]
     pub created_at: Ms,
     /// Where it came from.
-    #[cbor(n(6), skip_if = "is_default")]
     pub source: Source,
     /// The run that produced it.
-    #[n(7)]
     pub run_id: Option<String>,
     /// How it ended.
-    #[n(8)]
     pub status: MessageStatus,
     /// The message that it follows, if that is not the previous one.
-    #[n(9)]
     pub parent_id: Option<String>,
     /// Metadata of the application.
-    #[n(10)]
     pub metadata: Option<Json>,
     /// Metadata of an answer, from the provider.
-    #[n(11)]
     pub answer: Option<Box<AnswerMeta>>,
     /// The dialect that it was received in. Templates are used when that dialect is rendered.
-    #[n(12)]
     pub dialect: Option<Dialect>,
     /// The members of the wire message, if they differ from the dialect's standard ones.
-    #[n(13)]
     pub template: Option<WireTemplate>,
 }
+encode_fields!(struct Message {
+    0 => id: required,
+    1 => seq,
+    2 => turn,
+    3 => role: required,
+    4 => parts: list,
+    5 => created_at,
+    6 => source,
+    7 => run_id,
+    8 => status: required,
+    9 => parent_id,
+    10 => metadata,
+    11 => answer,
+    12 => dialect,
+    13 => template,
+});
 
 impl Message {
     /// Creates a message for one body. It has no id and no position.
@@ -282,28 +285,29 @@ impl Message {
 }
 
 /// Metadata of an answer, from the provider.
-#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AnswerMeta {
     /// The model, as named in the response.
-    #[n(0)]
     pub model: Option<String>,
     /// Tokens that the call used.
-    #[n(1)]
     pub usage: Option<Usage>,
     /// The provider's reason, as sent, such as `end_turn` or `length`.
-    #[n(2)]
     pub finish_reason: Option<String>,
     /// Time from request to last byte, in milliseconds.
-    #[n(3)]
     pub duration_ms: Option<u64>,
     /// The provider's id of the response.
-    #[n(4)]
     pub response_id: Option<String>,
     /// The container in which the provider ran code (Anthropic). The next request of the run names it.
-    #[n(5)]
     pub container: Option<String>,
 }
+encode_fields!(struct AnswerMeta {
+    0 => model,
+    1 => usage,
+    2 => finish_reason,
+    3 => duration_ms,
+    4 => response_id,
+    5 => container,
+});
 
 /// A part of a message.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -356,21 +360,22 @@ pub enum PartBody {
 }
 
 /// An image or a file: one of `url`, `data` (base64) and `file_id`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-#[cbor(map, context_bound = "TextSource")]
 pub struct Media {
-    #[n(0)]
     pub url: Option<JsonStr>,
-    #[n(1)]
     pub data: Option<JsonStr>,
-    #[n(2)]
     pub file_id: Option<JsonStr>,
-    #[n(3)]
     pub media_type: Option<String>,
-    #[n(4)]
     pub name: Option<String>,
 }
+encode_fields!(struct Media {
+    0 => url,
+    1 => data,
+    2 => file_id,
+    3 => media_type,
+    4 => name,
+});
 
 impl Message {
     /// Appends a streamed part. Text or reasoning is appended to the last part if that is of the same kind.

@@ -1,7 +1,7 @@
 //! A session's head: identity, owner, channel, state bag and counters. It is small; every append writes it again.
 
 use crate::clock::Ms;
-use crate::encoding::{UnknownFields, encode_with_unknown_fields, is_default};
+use crate::encoding::{UnknownFields, encode_fields, encode_with_unknown_fields};
 use crate::error::ErrorCode;
 use crate::json::Json;
 use minicbor::{Decode, Encode};
@@ -184,34 +184,35 @@ impl SessionHead {
 }
 
 /// The counters of a head as of an append, contained in the log record or journal record of that append.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-#[cbor(map)]
 pub struct HeadMark {
     /// The store's revision that the append made.
-    #[cbor(n(0), skip_if = "is_default")]
     pub revision: u64,
-    #[cbor(n(1), skip_if = "is_default")]
     pub history_revision: u64,
-    #[cbor(n(2), skip_if = "is_default")]
     pub born: u64,
-    #[cbor(n(3), skip_if = "is_default")]
     pub created_at: Ms,
-    #[n(4)]
     pub title: Option<String>,
-    #[n(5)]
     pub channel: Option<String>,
-    #[cbor(n(6), skip_if = "is_default")]
     pub next_seq: u64,
-    #[cbor(n(7), skip_if = "is_default")]
     pub next_invocation: u64,
-    #[cbor(n(8), skip_if = "is_default")]
     pub next_run: u64,
-    #[cbor(n(9), skip_if = "is_default")]
     pub turns: u32,
-    #[cbor(n(10), skip_if = "is_default")]
     pub source_high_water: i64,
 }
+encode_fields!(struct HeadMark {
+    0 => revision,
+    1 => history_revision,
+    2 => born,
+    3 => created_at,
+    4 => title,
+    5 => channel,
+    6 => next_seq,
+    7 => next_invocation,
+    8 => next_run,
+    9 => turns,
+    10 => source_high_water,
+});
 
 /// Where the conversation's state is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]

@@ -1,80 +1,81 @@
 //! Tool calls and their results: data types.
 
 use crate::clock::Ms;
-use crate::encoding::{TextSource, is_default};
+use crate::encoding::{TextSource, encode_fields};
 use crate::json::{Json, JsonRef, JsonStr};
 use crate::message::{Dialect, WireTemplate};
 use minicbor::{Decode, Encode};
 use std::borrow::Cow;
 
 /// A tool call and its result.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-#[cbor(map, context_bound = "TextSource")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ToolInvocation {
     /// The id, unique over all sessions. Tools use it as idempotency key.
-    #[n(0)]
     pub id: String,
     /// The number in the audit table, assigned when it is appended.
-    #[cbor(n(1), skip_if = "is_default")]
     pub number: u64,
     /// The key of the log record with the call, assigned when it is appended.
-    #[cbor(n(2), skip_if = "is_default")]
     pub record: u64,
     /// The assistant message with the call.
-    #[n(3)]
     pub message_id: String,
     /// The turn of that message.
-    #[cbor(n(4), skip_if = "is_default")]
     pub turn: u32,
     /// The call id as received. It may be empty or used before.
-    #[n(5)]
     pub call_id: String,
     /// The id that is sent instead of a `call_id` that is empty or used by an earlier call (R5).
-    #[n(6)]
     pub replay_id: Option<String>,
     /// The tool's name.
-    #[n(7)]
     pub name: String,
     /// The arguments.
-    #[n(8)]
     pub arguments: Arguments,
     /// The round of the turn, from 0: calls of one answer are of one round.
-    #[cbor(n(9), skip_if = "is_default")]
     pub round: u32,
     /// The place in the round, from 0.
-    #[cbor(n(10), skip_if = "is_default")]
     pub place: u32,
     /// The status.
-    #[n(11)]
     pub status: InvocationStatus,
     /// When the tool started.
-    #[n(12)]
     pub started_at: Option<Ms>,
     /// When the result was there.
-    #[n(13)]
     pub finished_at: Option<Ms>,
     /// When it was stored.
-    #[cbor(n(14), skip_if = "is_default")]
     pub stored_at: Ms,
     /// True if `persist` replaced or withheld something.
-    #[cbor(n(15), skip_if = "is_default")]
     pub redacted: bool,
     /// The session's channel when the call was stored.
-    #[n(16)]
     pub channel: Option<String>,
     /// The tool's own window for its result, given with the run (R10).
-    #[n(17)]
     pub freshness: Option<Window>,
     /// The freshness window of the append that added the call or its result. Overrides the tool's (R10).
-    #[n(18)]
     pub append_freshness: Option<Window>,
     /// The result.
-    #[n(19)]
     pub result: Option<ToolResult>,
     /// The members of the wire call, if they differ from the dialect's standard ones.
-    #[n(20)]
     pub template: Option<WireTemplate>,
 }
+encode_fields!(struct ToolInvocation {
+    0 => id: required,
+    1 => number,
+    2 => record,
+    3 => message_id: required,
+    4 => turn,
+    5 => call_id: required,
+    6 => replay_id,
+    7 => name: required,
+    8 => arguments: required,
+    9 => round,
+    10 => place,
+    11 => status: required,
+    12 => started_at,
+    13 => finished_at,
+    14 => stored_at,
+    15 => redacted,
+    16 => channel,
+    17 => freshness,
+    18 => append_freshness,
+    19 => result,
+    20 => template,
+});
 
 impl ToolInvocation {
     /// Returns the id that is sent.
@@ -184,22 +185,23 @@ impl InvocationStatus {
 }
 
 /// The result of a tool call.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-#[cbor(map, context_bound = "TextSource")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
     /// Any JSON value: a string for text, an array of the dialect's blocks if it was received so.
-    #[n(0)]
     pub content: Json,
     /// True if the tool failed.
-    #[cbor(n(1), skip_if = "is_default")]
     pub is_error: bool,
     /// The dialect that it was received in by `append`; none for a result of a run.
-    #[n(2)]
     pub dialect: Option<Dialect>,
     /// The members of the wire result, if they differ from the dialect's standard ones.
-    #[n(3)]
     pub template: Option<WireTemplate>,
 }
+encode_fields!(struct ToolResult {
+    0 => content: required,
+    1 => is_error,
+    2 => dialect,
+    3 => template,
+});
 
 impl ToolResult {
     /// Creates an error result with a text.

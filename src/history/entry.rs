@@ -1,7 +1,7 @@
 //! The entries of the session log.
 
 use crate::clock::Ms;
-use crate::encoding::{TextSource, exact_list, is_default};
+use crate::encoding::{TextSource, encode_fields};
 use crate::json::Json;
 use crate::message::{Dialect, Message};
 use crate::session_head::HeadMark;
@@ -9,25 +9,26 @@ use crate::tool::{InvocationStatus, ToolInvocation, ToolResult, Window};
 use minicbor::{Decode, Encode};
 
 /// The record of one append: in persistence mode `run`, a whole turn.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-#[cbor(map, context_bound = "TextSource")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LogRecord {
     /// The id of the append. A writer whose reply was lost recognizes its append by it.
-    #[n(0)]
     pub operation: String,
     /// The run that appended it, if any.
-    #[n(1)]
     pub run: Option<String>,
     /// The time of the append.
-    #[cbor(n(2), skip_if = "is_default")]
     pub at: Ms,
     /// The head's counters after the append.
-    #[n(3)]
     pub mark: HeadMark,
     /// The entries, in order.
-    #[cbor(n(4), skip_if = "is_default", decode_with = "exact_list")]
     pub entries: Vec<HistoryEntry>,
 }
+encode_fields!(struct LogRecord {
+    0 => operation: required,
+    1 => run,
+    2 => at,
+    3 => mark: required,
+    4 => entries: list,
+});
 
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -61,39 +62,41 @@ impl HistoryEntry {
 }
 
 /// A result that was stored after its call.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-#[cbor(map, context_bound = "TextSource")]
 pub struct ResultEntry {
-    #[n(0)]
     pub invocation: String,
-    #[n(1)]
     pub status: InvocationStatus,
-    #[n(2)]
     pub started_at: Option<Ms>,
-    #[n(3)]
     pub finished_at: Option<Ms>,
     /// The freshness window of the append that added the result.
-    #[n(4)]
     pub freshness: Option<Window>,
-    #[n(5)]
     pub result: Option<ToolResult>,
 }
+encode_fields!(struct ResultEntry {
+    0 => invocation: required,
+    1 => status: required,
+    2 => started_at,
+    3 => finished_at,
+    4 => freshness,
+    5 => result,
+});
 
 /// An item that was set aside: an orphan result, a second result of one call, or an item that is no message.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
-#[cbor(map, context_bound = "TextSource")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SetAsideItem {
     /// The code of the finding that reported it.
-    #[n(0)]
     pub reason: String,
     /// The dialect of `value`.
-    #[n(1)]
     pub dialect: Option<Dialect>,
     /// The item, unchanged.
-    #[n(2)]
     pub value: Json,
     /// The time of the append.
-    #[cbor(n(3), skip_if = "is_default")]
     pub at: Ms,
 }
+encode_fields!(struct SetAsideItem {
+    0 => reason: required,
+    1 => dialect,
+    2 => value: required,
+    3 => at,
+});

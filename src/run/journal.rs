@@ -1,7 +1,7 @@
 //! The journal of an unfinished run, and the run that is recovered from it (R18).
 
 use crate::clock::Ms;
-use crate::encoding::{TextSource, is_default};
+use crate::encoding::{TextSource, encode_fields};
 use crate::error::{Error, Result};
 use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::id::Seed;
@@ -81,44 +81,46 @@ pub enum JournalEntry {
 }
 
 /// What a run began with, except callbacks, which a resume passes again.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-#[cbor(map, context_bound = "TextSource")]
 pub struct RunStart {
-    #[n(0)]
     pub run: String,
-    #[cbor(n(1), skip_if = "is_default")]
     pub at: Ms,
-    #[n(2)]
     pub provider: StoredProvider,
-    #[cbor(n(3), skip_if = "is_default")]
     pub input: Vec<Message>,
 }
+encode_fields!(struct RunStart {
+    0 => run: required,
+    1 => at,
+    2 => provider: required,
+    3 => input,
+});
 
 /// The provider of a run, for a resume. Contains no credential: [`ProviderRequest::check`] refuses one in the address and in the headers,
 /// and of the parameters those that hold one are left out.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-#[cbor(map, context_bound = "TextSource")]
 pub struct StoredProvider {
-    #[n(0)]
     pub dialect: Dialect,
-    #[n(1)]
     pub url: String,
-    #[n(2)]
     pub params: Json,
-    #[cbor(n(3), skip_if = "is_default")]
     pub stream: bool,
-    #[cbor(n(4), skip_if = "is_default")]
     pub headers: Vec<(String, String)>,
-    #[n(5)]
     pub system_role: Option<Role>,
     /// `reasoning_content`, `reasoning` or `drop`.
-    #[n(6)]
     pub reasoning_field: Option<String>,
-    #[cbor(n(7), skip_if = "is_default")]
     pub no_stream_usage: bool,
 }
+encode_fields!(struct StoredProvider {
+    0 => dialect: required,
+    1 => url: required,
+    2 => params: required,
+    3 => stream,
+    4 => headers,
+    5 => system_role,
+    6 => reasoning_field,
+    7 => no_stream_usage,
+});
 
 impl StoredProvider {
     /// Returns the storable form of a request; `params` are its parameters without credentials.

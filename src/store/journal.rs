@@ -9,11 +9,10 @@
 use super::record::{RecordKind, open_record, seal_record};
 use super::{Batch, LogStore, PAGE_BYTES, Query, Record, Table};
 use crate::clock::Ms;
-use crate::encoding::{UnknownFields, is_default};
+use crate::encoding::{UnknownFields, encode_fields};
 use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::{HeadMark, RunEntry, SessionHead};
 use bytes::Bytes;
-use minicbor::{Decode, Encode};
 
 /// Bits of a journal key that are the entry's number; the run's number is above them.
 const RUN_BITS: u32 = 20;
@@ -56,25 +55,26 @@ pub enum JournalStep {
 }
 
 /// The state of the run and the head as of a journal record, from which a lost head is rebuilt.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-#[cbor(map)]
 pub struct JournalMark {
-    #[n(0)]
     pub run: String,
-    #[cbor(n(1), skip_if = "is_default")]
     pub epoch: u32,
-    #[cbor(n(2), skip_if = "is_default")]
     pub lease_until: Ms,
-    #[cbor(n(3), skip_if = "is_default")]
     pub started_at: Ms,
     /// Why the run failed, as of this record.
-    #[n(4)]
     pub failed: Option<(String, String)>,
     /// The head's counters, as of this record.
-    #[n(5)]
     pub head: HeadMark,
 }
+encode_fields!(struct JournalMark {
+    0 => run: required,
+    1 => epoch,
+    2 => lease_until,
+    3 => started_at,
+    4 => failed,
+    5 => head: required,
+});
 
 impl JournalMark {
     fn of(run: &RunEntry, head: HeadMark) -> Self {
