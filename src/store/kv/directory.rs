@@ -1,26 +1,26 @@
 //! Which records a session has: runs of neighbouring keys, so that ten thousand records are one range.
 
-use crate::encoding::is_default;
-use minicbor::{Decode, Encode};
+use crate::encoding::encode_fields;
 
 /// Neighbouring keys of records, or one record that is a segment or large.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct KeyRun {
-    #[cbor(n(0), skip_if = "is_default")]
     pub(super) first: u64,
-    #[cbor(n(1), skip_if = "is_default")]
     pub(super) last: u64,
     /// The last key that a segment spans.
-    #[n(2)]
     pub(super) segment_last: Option<u64>,
     /// How many further parts the record's value has.
-    #[cbor(n(3), skip_if = "is_default")]
     pub(super) parts: u32,
     /// The revision at which the parts were written.
-    #[cbor(n(4), skip_if = "is_default")]
     pub(super) revision: u64,
 }
+encode_fields!(struct KeyRun {
+    0 => first,
+    1 => last,
+    2 => segment_last,
+    3 => parts,
+    4 => revision,
+});
 
 impl KeyRun {
     /// The run of one key.
@@ -35,13 +35,14 @@ impl KeyRun {
 }
 
 /// The keys of one table of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct KeyDirectory {
     /// Sorted, and apart.
-    #[cbor(n(0), skip_if = "is_default")]
     runs: Vec<KeyRun>,
 }
+encode_fields!(struct KeyDirectory {
+    0 => runs,
+});
 
 impl KeyDirectory {
     /// Returns the index of the run that has the key, or of the first one after it.

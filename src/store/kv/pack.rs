@@ -7,12 +7,11 @@
 use super::key::session_key;
 use super::stored_append::AppendId;
 use super::value::{InParts, open_value, seal_value};
-use crate::encoding::is_default;
+use crate::encoding::encode_fields;
 use crate::error::Result;
 use crate::id::hash;
 use crate::store::record::RecordKind;
 use bytes::{Bytes, BytesMut};
-use minicbor::{Decode, Encode};
 use std::collections::BTreeMap;
 
 /// The most bytes of a pack.
@@ -34,23 +33,24 @@ const MERGED_AT_ONCE: usize = 8;
 const MAX_HELD_BYTES: usize = 4 * 1024 * 1024;
 
 /// What the key of a pack tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PackName {
     /// The lowest revision.
-    #[cbor(n(0), skip_if = "is_default")]
     pub(super) first: u64,
     /// The highest revision.
-    #[cbor(n(1), skip_if = "is_default")]
     pub(super) last: u64,
     /// How many appends it has.
-    #[cbor(n(2), skip_if = "is_default")]
     pub(super) count: u64,
-    #[cbor(n(3), skip_if = "is_default")]
     bytes: u64,
-    #[cbor(n(4), skip_if = "is_default")]
     hash: u64,
 }
+encode_fields!(struct PackName {
+    0 => first,
+    1 => last,
+    2 => count,
+    3 => bytes,
+    4 => hash,
+});
 
 /// The beginning of the keys of a session's packs.
 pub(super) fn pack_prefix(session: &str) -> String {
@@ -98,24 +98,26 @@ impl PackName {
 }
 
 /// The description of a pack. The values of its appends follow, one after the other.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct KvPack {
     /// The session's id.
-    #[n(0)]
     session: String,
-    #[cbor(n(1), skip_if = "is_default")]
     appends: Vec<PackedAppend>,
 }
+encode_fields!(struct KvPack {
+    0 => session: required,
+    1 => appends: list,
+});
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct PackedAppend {
-    #[n(0)]
     id: AppendId,
-    #[cbor(n(1), skip_if = "is_default")]
     length: u64,
 }
+encode_fields!(struct PackedAppend {
+    0 => id: required,
+    1 => length,
+});
 
 impl InParts for KvPack {
     const KIND: RecordKind = RecordKind::KvPack;
@@ -124,18 +126,19 @@ impl InParts for KvPack {
 }
 
 /// The packs of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct KvManifest {
     /// The session's id.
-    #[n(0)]
     session: String,
-    #[cbor(n(1), skip_if = "is_default")]
     pub(super) packs: Vec<PackName>,
     /// Packs whose appends were merged into others. They are removed with the next merge, since older manifests name them.
-    #[cbor(n(2), skip_if = "is_default")]
     pub(super) merged: Vec<PackName>,
 }
+encode_fields!(struct KvManifest {
+    0 => session: required,
+    1 => packs: list,
+    2 => merged: list,
+});
 
 impl InParts for KvManifest {
     const KIND: RecordKind = RecordKind::KvManifest;

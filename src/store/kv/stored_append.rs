@@ -4,23 +4,23 @@
 
 use super::key::session_key;
 use super::value::{InParts, KvRecord, TABLES, open_value, seal_value};
-use crate::encoding::is_default;
+use crate::encoding::encode_fields;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::memory::StoredSession;
 use crate::store::record::RecordKind;
 use crate::store::{Batch, Record, Table};
 use bytes::{Bytes, BytesMut};
-use minicbor::{Decode, Encode};
 
 /// What tells an append from every other one of its session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AppendId {
-    #[cbor(n(0), skip_if = "is_default")]
     pub(super) revision: u64,
-    #[n(1)]
     pub(super) writer: String,
 }
+encode_fields!(struct AppendId {
+    0 => revision,
+    1 => writer: required,
+});
 
 /// The beginning of the keys of a session's appends.
 pub(super) fn append_prefix(session: &str) -> String {
@@ -41,41 +41,43 @@ impl AppendId {
 }
 
 /// The description of an append. Its head and the values of its records follow, one after the other.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct KvAppend {
     /// The session's id.
-    #[n(0)]
     session: String,
-    #[n(1)]
     parent: Option<AppendId>,
     /// The session was deleted.
-    #[cbor(n(2), skip_if = "is_default")]
     is_deletion: bool,
-    #[n(3)]
     channel: Option<String>,
-    #[n(4)]
     operation: String,
-    #[cbor(n(5), skip_if = "is_default")]
     head_length: u64,
-    #[cbor(n(6), skip_if = "is_default")]
     removed: Vec<(u8, u64)>,
-    #[cbor(n(7), skip_if = "is_default")]
     written: Vec<WrittenRecord>,
 }
+encode_fields!(struct KvAppend {
+    0 => session: required,
+    1 => parent,
+    2 => is_deletion,
+    3 => channel,
+    4 => operation: required,
+    5 => head_length,
+    6 => removed,
+    7 => written,
+});
 
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct WrittenRecord {
-    #[cbor(n(0), skip_if = "is_default")]
     table: u8,
-    #[cbor(n(1), skip_if = "is_default")]
     key: u64,
-    #[cbor(n(2), skip_if = "is_default")]
     length: u64,
-    #[n(3)]
     record: KvRecord,
 }
+encode_fields!(struct WrittenRecord {
+    0 => table,
+    1 => key,
+    2 => length,
+    3 => record: required,
+});
 
 impl InParts for KvAppend {
     const KIND: RecordKind = RecordKind::KvAppend;

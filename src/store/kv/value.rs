@@ -8,40 +8,40 @@
 
 use super::directory::KeyDirectory;
 use crate::clock::Ms;
-use crate::encoding::is_default;
+use crate::encoding::encode_fields;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::record::{RecordKind, StoredValue, open_record, seal_record};
 use crate::store::{AuditIndex, Operations, Record, Table};
 use bytes::Bytes;
-use minicbor::{Decode, Encode};
 
 /// What the store knows of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct KvHead {
     /// The session's id.
-    #[n(0)]
     pub(super) id: String,
-    #[cbor(n(1), skip_if = "is_default")]
     pub(super) revision: u64,
     /// False of a tombstone.
-    #[cbor(n(2), skip_if = "is_default")]
     pub(super) is_live: bool,
-    #[n(3)]
     pub(super) channel: Option<String>,
-    #[cbor(n(4), skip_if = "is_default")]
     operations: Vec<(String, u64)>,
     /// The records. A tombstone has those that are still to be removed.
-    #[cbor(n(5), skip_if = "is_default")]
     log: KeyDirectory,
-    #[cbor(n(6), skip_if = "is_default")]
     tool_invocations: KeyDirectory,
-    #[cbor(n(7), skip_if = "is_default")]
     runs: KeyDirectory,
     /// How many further parts the session's head has.
-    #[cbor(n(8), skip_if = "is_default")]
     pub(super) parts: u32,
 }
+encode_fields!(struct KvHead {
+    0 => id: required,
+    1 => revision,
+    2 => is_live,
+    3 => channel,
+    4 => operations,
+    5 => log,
+    6 => tool_invocations,
+    7 => runs,
+    8 => parts,
+});
 
 /// The tables, in the order of [`Table`].
 pub(super) const TABLES: [Table; 3] = [Table::Log, Table::ToolInvocations, Table::Runs];
@@ -81,34 +81,36 @@ impl KvHead {
 }
 
 /// What the store knows of a record.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct KvRecord {
     /// The revision at which it was written.
-    #[cbor(n(0), skip_if = "is_default")]
     pub(super) revision: u64,
-    #[n(1)]
     pub(super) last_key: Option<u64>,
-    #[n(2)]
     index: Option<KvAuditIndex>,
     /// How many further parts the value has.
-    #[cbor(n(3), skip_if = "is_default")]
     pub(super) parts: u32,
 }
+encode_fields!(struct KvRecord {
+    0 => revision,
+    1 => last_key,
+    2 => index,
+    3 => parts,
+});
 
 /// The fields that audit rows are queried by.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct KvAuditIndex {
-    #[n(0)]
     tool: String,
-    #[n(1)]
     status: String,
-    #[n(2)]
     channel: Option<String>,
-    #[cbor(n(3), skip_if = "is_default")]
     at: Ms,
 }
+encode_fields!(struct KvAuditIndex {
+    0 => tool: required,
+    1 => status: required,
+    2 => channel,
+    3 => at,
+});
 
 impl KvRecord {
     pub(super) fn new(record: &Record, revision: u64) -> Self {
