@@ -70,12 +70,13 @@ async function compile(feature, profile = 'release') {
   return path.join(process.env.CARGO_TARGET_DIR ?? 'target', 'wasm32-unknown-unknown', profile, 'rethread.wasm');
 }
 
-/** Optimizes a wasm in place. Functions with one caller are not inlined: the result would compress 5 % worse. */
+/** Optimizes a wasm in place. Functions with one caller are not inlined: the result would compress 5 % worse. Functions are sorted by name,
+ *  so that similar ones, such as those of one generic type, are close to each other: that compresses 0.5 % better. */
 function optimize(file) {
   const before = statSync(path.join(root, file)).size;
   const printed = output(process.execPath, [
     'node_modules/binaryen/bin/wasm-opt', ...FEATURES.map((name) => `--enable-${name}`), '-Oz', '--one-caller-inline-max-function-size=5',
-    '--strip-debug', '--strip-target-features', file, '-o', file,
+    '--reorder-functions-by-name', '--strip-debug', '--strip-target-features', file, '-o', file,
   ], { stdio: ['ignore', 'pipe', 'inherit'], timeout: 600_000 });
   if (printed === null) throw new Error(`wasm-opt could not read or write ${file}`);
   console.log(`wasm-opt: ${before} -> ${statSync(path.join(root, file)).size} bytes`);
