@@ -93,7 +93,7 @@ encode_fields!(struct RunStart {
     0 => run: required,
     1 => at,
     2 => provider: required,
-    3 => input,
+    3 => input: list,
 });
 
 /// The provider of a run, for a resume. Contains no credential: [`ProviderRequest::check`] refuses one in the address and in the headers,
@@ -116,7 +116,7 @@ encode_fields!(struct StoredProvider {
     1 => url: required,
     2 => params: required,
     3 => stream,
-    4 => headers,
+    4 => headers: list,
     5 => system_role,
     6 => reasoning_field,
     7 => no_stream_usage,

@@ -41,7 +41,7 @@ pub(super) struct KeyDirectory {
     runs: Vec<KeyRun>,
 }
 encode_fields!(struct KeyDirectory {
-    0 => runs,
+    0 => runs: list,
 });
 
 impl KeyDirectory {

@@ -61,8 +61,8 @@ encode_fields!(struct KvAppend {
     3 => channel,
     4 => operation: required,
     5 => head_length,
-    6 => removed,
-    7 => written,
+    6 => removed: list,
+    7 => written: list,
 });
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -36,7 +36,7 @@ encode_fields!(struct KvHead {
     1 => revision,
     2 => is_live,
     3 => channel,
-    4 => operations,
+    4 => operations: list,
     5 => log,
     6 => tool_invocations,
     7 => runs,
