@@ -296,21 +296,25 @@ impl FieldAccess {
         keys.extend(keys_of_options(&object)?.into_iter().filter(is_undeclared));
         Ok(Self { object, keys: keys.into_iter(), next: None })
     }
+
+    /// Returns the next member that is present, with its value.
+    fn next_member(&mut self) -> Result<Option<(String, JsValue)>, OptionError> {
+        for key in self.keys.by_ref() {
+            let value = get(&self.object, &key)?;
+            if !value.is_undefined() {
+                return Ok(Some((key, value)));
+            }
+        }
+        Ok(None)
+    }
 }
 
 impl<'de> MapAccess<'de> for FieldAccess {
     type Error = OptionError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, OptionError> {
-        for key in self.keys.by_ref() {
-            let value = get(&self.object, &key)?;
-            if !value.is_undefined() {
-                let field = seed.deserialize(str_deserializer(&key))?;
-                self.next = Some((key, value));
-                return Ok(Some(field));
-            }
-        }
-        Ok(None)
+        self.next = self.next_member()?;
+        self.next.as_ref().map(|(key, _)| seed.deserialize(str_deserializer(key))).transpose()
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, OptionError> {

@@ -170,7 +170,7 @@ impl GeminiEncoder<'_> {
     fn encode_results(&mut self, mut pending: Vec<PendingResult<'_, '_>>) -> EncodedResponses {
         let count = pending.first().and_then(result_position).map(|(_, count)| count);
         if pending.iter().all(|result| result_position(result).map(|(_, count)| count) == count) {
-            pending.sort_by_cached_key(|result| result_position(result).map_or(0, |(place, _)| place));
+            pending.sort_by_cached_key(|result| result_position(result).map_or(0, |(place, _)| place as usize));
         }
         let mut encoded = EncodedResponses::default();
         for result in &pending {

@@ -63,7 +63,7 @@ impl<'a> Plan<'a, '_> {
         spans.extend(pairs.calls.iter().map(|call| self.edits.span(call.value)));
         let answers = pairs.results.iter().filter(|answer| answer.id.is_some());
         spans.extend(answers.map(|answer| self.edits.span(answer.value)));
-        spans.sort_unstable();
+        spans.sort_by_cached_key(|span| span.start);
         spans
     }
 
