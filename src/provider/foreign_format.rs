@@ -86,7 +86,7 @@ impl ForeignFormat {
     }
 
     /// Returns true if this format is more specific than another one.
-    pub fn says_more_than(self, other: Self) -> bool {
+    pub fn is_more_specific_than(self, other: Self) -> bool {
         let rank = |format| match format {
             Self::Unknown => 0,
             Self::Plain(_) => 1,
@@ -283,7 +283,7 @@ pub(crate) fn reject_foreign(formats: &ItemFormats, items: &[JsonRef<'_>]) -> Re
             _ => None,
         };
         if let Some(format) = format
-            && found.is_none_or(|(_, before)| format.says_more_than(before))
+            && found.is_none_or(|(_, before)| format.is_more_specific_than(before))
         {
             found = Some((at, format));
         }

@@ -75,17 +75,17 @@ impl TrimmedResults {
         for item in draft.messages.iter_mut().filter(|item| matches!(item.origin, DraftOrigin::Stored(_))) {
             for call in item.calls.iter_mut().filter(|call| matches!(call.result, Some(DraftResult::Stored(_)))) {
                 let at = history.invocation_index(&call.invocation.id);
-                if let Some(less) = at.and_then(|at| self.less.get(&(at as u64))) {
-                    call.result = Some(DraftResult::Stored(&less.0));
-                    report.push(finding(call.invocation, less.1));
+                if let Some((less, dropped)) = at.and_then(|at| self.less.get(&(at as u64))) {
+                    call.result = Some(DraftResult::Stored(less));
+                    report.push(finding(call.invocation, *dropped));
                 }
             }
         }
     }
 }
 
-fn finding(call: &ToolInvocation, gone: usize) -> Finding {
-    Finding::info(FindingCode::Uncited, format!("{gone} items that the turn's answer does not cite are left out"))
+fn finding(call: &ToolInvocation, dropped: usize) -> Finding {
+    Finding::info(FindingCode::Uncited, format!("{dropped} items that the turn's answer does not cite are left out"))
         .of_message(&call.message_id)
         .of_call(&call.call_id)
         .with_action(Action::Dropped)
@@ -114,10 +114,10 @@ pub fn drop_uncited_sources(entries: &mut [HistoryEntry], policy: &Policy, repor
         for entry in items {
             if let HistoryEntry::Invocation(call) = entry
                 && let Some(result) = &call.result
-                && let Some((less, gone)) = cited.keep(result)
+                && let Some((less, dropped)) = cited.keep(result)
             {
                 call.result = Some(less);
-                report.push(finding(call, gone));
+                report.push(finding(call, dropped));
             }
         }
     }
@@ -140,18 +140,18 @@ impl TurnCitations {
         }
         // An answer that was cut might have cited more.
         self.answered = message.status == MessageStatus::Complete;
-        let mut says = false;
+        let mut has_text = false;
         for part in &message.parts {
             match &part.body {
                 PartBody::Text(text) => {
-                    says |= !text.is_empty();
+                    has_text |= !text.is_empty();
                     self.scan(&text.decode());
                 }
                 PartBody::ToolCall { .. } => self.answered = false,
                 _ => {}
             }
         }
-        self.answered &= says;
+        self.answered &= has_text;
     }
 
     fn scan(&mut self, text: &str) {
@@ -175,25 +175,25 @@ impl TurnCitations {
         if !self.answered {
             return None;
         }
-        let mut gone = 0_usize;
+        let mut dropped = 0_usize;
         let content = change_sources(result, &mut |list| {
-            let before = gone;
+            let before = dropped;
             let mut out = String::new();
             let mut kept = ArrayWriter::new(&mut out);
             for item in list.items() {
                 if source_number(item).is_some_and(|number| self.numbers.contains(&number)) {
                     kept.item().push_str(item.as_raw());
                 } else {
-                    gone += 1;
+                    dropped += 1;
                 }
             }
             kept.end();
-            if gone == before {
+            if dropped == before {
                 return None;
             }
             Some(if self.numbers.is_empty() { UNCITED_NOTE.to_owned() } else { out })
         })?;
         let (is_error, dialect, template) = (result.is_error, result.dialect, result.template.clone());
-        Some((ToolResult { content, is_error, dialect, template }, gone))
+        Some((ToolResult { content, is_error, dialect, template }, dropped))
     }
 }

@@ -95,8 +95,8 @@ fn came_among(item: &DraftMessage<'_>) -> usize {
         }
         _ => 0,
     };
-    let asked = item.message.parts.iter().filter(|part| matches!(part.body, PartBody::ToolCall { .. })).count();
+    let call_parts = item.message.parts.iter().filter(|part| matches!(part.body, PartBody::ToolCall { .. })).count();
     let mut calls = item.calls.iter().map(among);
-    let first = calls.next().filter(|_| asked == item.calls.len()).unwrap_or(0);
+    let first = calls.next().filter(|_| call_parts == item.calls.len()).unwrap_or(0);
     if calls.all(|among| among == first) { first } else { 0 }
 }

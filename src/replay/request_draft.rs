@@ -161,7 +161,7 @@ impl<'h> DraftMessage<'h> {
 
 /// Returns a hash of a result that is shown: the invocation's own, or the part of it that a pass kept.
 fn shown(call: &DraftCall<'_>, result: &ToolResult) -> u64 {
-    let own = call.invocation.result.as_ref().is_some_and(|own| std::ptr::eq(own, result));
-    let less = if own { 0 } else { crate::id::hash_words(1, result.content.as_str().as_bytes()) << 8 };
+    let is_unchanged = call.invocation.result.as_ref().is_some_and(|stored| std::ptr::eq(stored, result));
+    let less = if is_unchanged { 0 } else { crate::id::hash_words(1, result.content.as_str().as_bytes()) << 8 };
     less + 1 + call.invocation.status as u64
 }

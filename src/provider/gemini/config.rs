@@ -33,11 +33,11 @@ pub(super) fn contains_parameter(name: &str) -> bool {
     NAMES.contains(&name) || member_of(name).is_some()
 }
 
-/// Writes `generationConfig`: its own members as given, then the parameters of other dialects that it lacks.
+/// Writes `generationConfig`: its own members unchanged, then the parameters of other dialects that it lacks.
 pub(super) fn write(params: JsonRef<'_>, object: &mut ObjectWriter<'_>) {
-    let given = NAMES.iter().find_map(|name| params.find(name)).filter(|given| given.is_object());
+    let native_config = NAMES.iter().find_map(|name| params.find(name)).filter(|config| config.is_object());
     let is_given = |place: &str| {
-        let mut members = given.unwrap_or_default().entries();
+        let mut members = native_config.unwrap_or_default().entries();
         members.any(|(key, _)| key.as_text().is_some_and(|key| camel_case(&key) == place))
     };
     let mut moved: Vec<(TranslatedParameter, JsonRef<'_>)> = Vec::new();
@@ -47,11 +47,11 @@ pub(super) fn write(params: JsonRef<'_>, object: &mut ObjectWriter<'_>) {
             moved.push((member, value));
         }
     }
-    if given.is_none() && moved.is_empty() {
+    if native_config.is_none() && moved.is_empty() {
         return;
     }
     object.object(NAMES[0], |config| {
-        config.copy_all(given.unwrap_or_default(), "");
+        config.copy_all(native_config.unwrap_or_default(), "");
         for (member, value) in moved {
             config.raw(member.place, &translate_value(member.parameter, value, Dialect::Gemini));
         }

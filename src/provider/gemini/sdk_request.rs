@@ -58,20 +58,20 @@ pub(super) fn api_request(body: JsonRef<'_>) -> Option<Json> {
 
 /// Writes `generationConfig`: the body's own members first, then the settings in the SDK's `config` that it lacks.
 fn write_settings(object: &mut ObjectWriter<'_>, body: JsonRef<'_>) {
-    let given = body.find("generationConfig").unwrap_or_default();
+    let generation_config = body.find("generationConfig").unwrap_or_default();
     let config = body.find("config").filter(|config| config.is_object()).unwrap_or_default();
     let is_setting = |name: &str| !TOP_LEVEL.contains(&name) && !NOT_SENT.contains(&name);
     let settings = || {
         config.entries().filter(|(key, value)| {
             let name = key.as_text().unwrap_or_default();
-            is_setting(&name) && !value.is_null() && given.get(&name).is_none()
+            is_setting(&name) && !value.is_null() && generation_config.get(&name).is_none()
         })
     };
-    if given.entries().next().is_none() && settings().next().is_none() {
+    if generation_config.entries().next().is_none() && settings().next().is_none() {
         return;
     }
     object.object("generationConfig", |out| {
-        out.copy_all(given, "");
+        out.copy_all(generation_config, "");
         for (key, value) in settings() {
             out.copy(key, value);
         }

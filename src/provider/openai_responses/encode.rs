@@ -17,21 +17,21 @@ use blocks::write_blocks;
 
 /// Writes a message and the outputs of its calls. An empty message is omitted.
 pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
-    let own = item.message.dialect == Some(Dialect::OpenAiResponses);
+    let native = item.message.dialect == Some(Dialect::OpenAiResponses);
     match item.message.role {
-        Role::Assistant if own => answer::encode_own(wire, item, context.report),
+        Role::Assistant if native => answer::encode_native(wire, item, context.report),
         Role::Assistant => answer::encode_foreign(wire, item, context.report),
         _ => encode_input(wire, item.message, context.report),
     }
-    for call in item.calls.iter().filter(|call| calls::has_output(call, own)) {
-        calls::write_output(wire.begin(), call, own, context);
+    for call in item.calls.iter().filter(|call| calls::has_output(call, native)) {
+        calls::write_output(wire.begin(), call, native, context);
     }
 }
 
 /// Encodes a message of the user or the system.
 fn encode_input(wire: &mut Wire<'_>, message: &Message, report: &mut Report) {
-    let own = message.dialect == Some(Dialect::OpenAiResponses);
-    if let Some(template) = message.template.as_ref().filter(|_| own) {
+    let native = message.dialect == Some(Dialect::OpenAiResponses);
+    if let Some(template) = message.template.as_ref().filter(|_| native) {
         let mut blocks = String::new();
         write_blocks(&mut blocks, message);
         let values = match message.parts.first().and_then(text_of) {
@@ -48,7 +48,7 @@ fn encode_input(wire: &mut Wire<'_>, message: &Message, report: &mut Report) {
     object.text("role", message.role.as_str());
     match text.single() {
         Some(single) => _ = object.token("content", single),
-        None if own || message.role == Role::User => write_blocks(object.key("content"), message),
+        None if native || message.role == Role::User => write_blocks(object.key("content"), message),
         // A system message holds only text.
         None => _ = object.token("content", &text.joined()),
     }

@@ -47,7 +47,7 @@ impl<'a> Plan<'a, '_> {
                 self.survey.dropped_unknown |=
                     item.entries().any(|(key, value)| !value.is_null() && !key.is_text("role"));
             }
-            format if self.survey.foreign.is_none_or(|before| format.says_more_than(before)) => {
+            format if self.survey.foreign.is_none_or(|before| format.is_more_specific_than(before)) => {
                 self.survey.foreign = Some(format);
             }
             _ => {}
@@ -72,9 +72,9 @@ impl<'a> Plan<'a, '_> {
     /// that format, or no known one, or it may hold a result that cannot be read. If the body has no native item, only its format is
     /// reported.
     pub(super) fn end_survey(&mut self) -> Option<ForeignFormat> {
-        let lost = self.survey.dropped_unknown && !self.survey.has_readable_item;
+        let is_emptied = self.survey.dropped_unknown && !self.survey.has_readable_item;
         let mut format = self.survey.foreign;
-        let mut rejects_member = lost || format.is_some() && !self.survey.has_native_item;
+        let mut rejects_member = is_emptied || format.is_some() && !self.survey.has_native_item;
         if !self.survey.has_native_item {
             for (at, item, block_format) in std::mem::take(&mut self.survey.foreign_blocks) {
                 let place = format!("{}[{at}]", self.survey.formats.named.list());
@@ -90,7 +90,7 @@ impl<'a> Plan<'a, '_> {
             self.report.push(finding);
             self.places.push((start, ""));
         }
-        format.or_else(|| (lost || self.survey.has_unread_mention).then_some(ForeignFormat::Unknown))
+        format.or_else(|| (is_emptied || self.survey.has_unread_mention).then_some(ForeignFormat::Unknown))
     }
 }
 

@@ -314,8 +314,8 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
             if !opened || last.speaker != speaker {
                 if opened {
                     changed = true;
-                    let made = if speaker == Speaker::System { Speaker::User } else { speaker };
-                    self.turns.push(Turn::synthetic(made, value, Vec::new()));
+                    let speaker = if speaker == Speaker::System { Speaker::User } else { speaker };
+                    self.turns.push(Turn::synthetic(speaker, value, Vec::new()));
                 } else if speaker != turn_speaker {
                     last.speaker = speaker;
                     self.plan.edits.set(message.object, "role", quoted(self.grammar.role));

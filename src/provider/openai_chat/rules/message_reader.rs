@@ -105,24 +105,24 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
 
     /// Returns the role. One that the provider does not know is replaced.
     fn role(&mut self, fields: &Fields<'a>) -> &'static str {
-        let given = fields.owned_text("role");
+        let role_name = fields.owned_text("role");
         let roles = ["user", "assistant", "tool", "function", "system", "developer"];
-        let known = roles.into_iter().find(|role| given == *role);
-        let is_instruction = matches!(known, Some("system" | "developer"));
+        let known_role = roles.into_iter().find(|role| role_name == *role);
+        let is_instruction = matches!(known_role, Some("system" | "developer"));
         // Recorded: o1-mini accepts neither system nor developer messages.
         let rejected_by_model = is_instruction && self.model.starts_with("o1-mini");
-        let is_accepted = !rejected_by_model && (known != Some("developer") || self.rules.developer_role);
-        if let Some(role) = known.filter(|_| is_accepted) {
+        let is_accepted = !rejected_by_model && (known_role != Some("developer") || self.rules.developer_role);
+        if let Some(role) = known_role.filter(|_| is_accepted) {
             return role;
         }
-        let role = if is_instruction && !rejected_by_model { "system" } else { guess_role(fields, &given) };
+        let role = if is_instruction && !rejected_by_model { "system" } else { guess_role(fields, &role_name) };
         let sentence = if rejected_by_model {
             "Unsupported value: 'messages[{at}].role' does not support '{}' with this model."
         } else {
             "Invalid value: '{}' in 'messages[{at}].role'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
         };
-        let violation = Violation::error(role_code(&given), sentence);
-        self.plan.rewrite(violation.at_member(fields.object, "role").quoting(&given), quoted(role));
+        let violation = Violation::error(role_code(&role_name), sentence);
+        self.plan.rewrite(violation.at_member(fields.object, "role").quoting(&role_name), quoted(role));
         role
     }
 
@@ -282,9 +282,9 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
 }
 
 /// Returns the role of a message whose own is unknown.
-fn guess_role(fields: &Fields<'_>, given: &str) -> &'static str {
+fn guess_role(fields: &Fields<'_>, role_name: &str) -> &'static str {
     let has_calls = fields.get("tool_calls").is_some_and(|calls| calls.items().next().is_some());
-    if names_model(given) || has_calls {
+    if names_model(role_name) || has_calls {
         "assistant"
     } else if fields.find("tool_call_id").is_some() {
         "tool"

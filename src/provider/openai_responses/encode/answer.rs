@@ -38,7 +38,7 @@ struct PlannedItem {
 }
 
 /// Writes the items of an answer of this dialect.
-pub(super) fn encode_own(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
+pub(super) fn encode_native(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
     let message = item.message;
     let mut planned = plan_items(item, report);
     omit_orphaned_reasoning(&mut planned, message, report);

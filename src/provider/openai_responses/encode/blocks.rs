@@ -8,23 +8,23 @@ use crate::provider::wire_template::write_part;
 
 /// Writes a message's content as a list, without the parts that the endpoint does not take.
 pub(super) fn write_blocks(out: &mut String, message: &Message) {
-    let own = message.dialect == Some(Dialect::OpenAiResponses);
+    let native = message.dialect == Some(Dialect::OpenAiResponses);
     let is_block = |part: &Part| match &part.body {
-        PartBody::Text(text) | PartBody::Refusal(text) => own || !text.is_empty(),
+        PartBody::Text(text) | PartBody::Refusal(text) => native || !text.is_empty(),
         PartBody::Image(_) | PartBody::File(_) => rejected_media(part, message.dialect, &Responses).is_none(),
-        PartBody::Opaque(_) => own,
+        PartBody::Opaque(_) => native,
         PartBody::Data { .. } | PartBody::Reasoning(_) | PartBody::ToolCall { .. } => false,
     };
     let mut list = ArrayWriter::new(out);
     for part in message.parts.iter().filter(|part| is_block(part)) {
-        write_block(list.item(), part, own);
+        write_block(list.item(), part, native);
     }
     list.end();
 }
 
-/// Writes a part of a user's message or of an output. `own`: in its original form, if it has one.
-pub(in super::super) fn write_block(out: &mut String, part: &Part, own: bool) {
-    if let Some(template) = part.template.as_ref().filter(|_| own) {
+/// Writes a part of a user's message or of an output. `native`: in its original form, if it has one.
+pub(in super::super) fn write_block(out: &mut String, part: &Part, native: bool) {
+    if let Some(template) = part.template.as_ref().filter(|_| native) {
         return write_part(out, part, template, &["file_id"]);
     }
     if let PartBody::Opaque(value) = &part.body {

@@ -26,9 +26,9 @@ pub(super) fn fix_non_object<'a>(plan: &mut Plan<'a, '_>, value: JsonRef<'a>) ->
 
 /// Returns an item's `type`. A missing one is guessed from the members, and written if the endpoint requires it.
 pub(super) fn type_of<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> String {
-    let given = fields.owned_text("type");
-    if !given.is_empty() {
-        return given;
+    let written_type = fields.owned_text("type");
+    if !written_type.is_empty() {
+        return written_type;
     }
     let guess = match kind_of(fields.object) {
         guess if !guess.is_empty() => guess,
