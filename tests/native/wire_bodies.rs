@@ -1,4 +1,4 @@
-//! Bodies in short, and what every repair must keep to. Shared by the targets that look at wire rules; each uses its part.
+//! Short constructors of bodies, and assertions about every repair. Shared by several test targets; each uses a part.
 #![allow(dead_code)]
 
 use rethread::finding::{Finding, Severity};
@@ -15,17 +15,17 @@ pub fn codes(report: &[Finding], severity: Severity) -> Vec<&'static str> {
     report.iter().filter(|f| f.severity == severity).map(|f| f.code.as_str()).collect()
 }
 
-/// Repairs a body and checks what every repair must keep to; gives the messages.
-pub fn mended(body: &Value, dialect: Dialect) -> Value {
-    mended_with(body, dialect, &RepairOptions::default())
+/// Repairs a body, checks the properties of every repair, and returns the repaired messages.
+pub fn repaired_body(body: &Value, dialect: Dialect) -> Value {
+    repaired_body_with(body, dialect, &RepairOptions::default())
 }
 
-pub fn mended_with(body: &Value, dialect: Dialect, options: &RepairOptions) -> Value {
+pub fn repaired_body_with(body: &Value, dialect: Dialect, options: &RepairOptions) -> Value {
     let text = body.to_string();
     let (out, report) = repair(text.as_bytes(), dialect, options).unwrap();
     let out_text = String::from_utf8(out.clone()).unwrap();
-    let left = validate(&out, dialect);
-    assert!(codes(&left, Severity::Error).is_empty(), "still refused: {left:?}\n{text}\n{out_text}");
+    let remaining = validate(&out, dialect);
+    assert!(codes(&remaining, Severity::Error).is_empty(), "still rejected: {remaining:?}\n{text}\n{out_text}");
     assert_eq!(repair(&out, dialect, options).unwrap().0, out, "not a fixpoint: {text}");
     let broken = !codes(&validate(text.as_bytes(), dialect), Severity::Error).is_empty();
     assert_eq!(broken, out_text != text, "changed without an error, or an error without a change: {text} {report:?}");
@@ -40,14 +40,14 @@ pub fn mended_with(body: &Value, dialect: Dialect, options: &RepairOptions) -> V
 
 pub const TEXT: &str = rethread::provider::INTERRUPTED;
 
-// Short hands for openai-chat and mistral.
+// openai-chat and mistral
 pub fn user(text: &str) -> Value {
     json!({ "role": "user", "content": text })
 }
 pub fn system(text: &str) -> Value {
     json!({ "role": "system", "content": text })
 }
-pub fn says(text: &str) -> Value {
+pub fn assistant(text: &str) -> Value {
     json!({ "role": "assistant", "content": text })
 }
 pub fn call(id: &str) -> Value {
@@ -59,30 +59,30 @@ pub fn calls(ids: &[&str]) -> Value {
 pub fn tool(id: &str, text: &str) -> Value {
     json!({ "role": "tool", "tool_call_id": id, "content": text })
 }
-pub fn closed(id: &str) -> Value {
+pub fn interrupted_tool(id: &str) -> Value {
     tool(id, TEXT)
 }
 pub fn chat(messages: Vec<Value>) -> Value {
     json!({ "model": "m", "messages": messages })
 }
 
-// Short hands for anthropic.
-pub fn use_(id: &str) -> Value {
+// anthropic
+pub fn tool_use(id: &str) -> Value {
     json!({ "type": "tool_use", "id": id, "name": "f", "input": {} })
 }
 pub fn result(id: &str, text: &str) -> Value {
     json!({ "type": "tool_result", "tool_use_id": id, "content": text })
 }
-pub fn cut(id: &str) -> Value {
+pub fn interrupted_result(id: &str) -> Value {
     json!({ "type": "tool_result", "tool_use_id": id, "content": TEXT, "is_error": true })
 }
 pub fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
-pub fn model(blocks: Vec<Value>) -> Value {
+pub fn assistant_blocks(blocks: Vec<Value>) -> Value {
     json!({ "role": "assistant", "content": blocks })
 }
-pub fn human(blocks: Vec<Value>) -> Value {
+pub fn user_blocks(blocks: Vec<Value>) -> Value {
     json!({ "role": "user", "content": blocks })
 }
 pub fn claude(messages: Vec<Value>) -> Value {
@@ -93,68 +93,62 @@ pub const CHAT: Dialect = Dialect::OpenAiChat;
 pub const CLAUDE: Dialect = Dialect::Anthropic;
 pub const MISTRAL: Dialect = Dialect::Mistral;
 
-/// An openai-chat body has an error of that code, and this is what is left once it is mended.
-pub fn mends(given: Vec<Value>, code: &str, expected: Vec<Value>) {
-    let body = chat(given);
-    let found = errors(&body, CHAT);
+/// Checks that a body has an error of that code, and the messages of the repaired body.
+pub fn assert_repair(body: &Value, dialect: Dialect, code: &str, expected: Vec<Value>) {
+    let found = errors(body, dialect);
     assert!(found.contains(&code), "{code} not in {found:?}");
-    assert_eq!(mended(&body, CHAT), Value::from(expected));
+    assert_eq!(repaired_body(body, dialect), Value::from(expected));
 }
 
-pub fn mends_claude(given: Vec<Value>, code: &str, expected: Vec<Value>) {
-    let body = claude(given);
-    let found = errors(&body, CLAUDE);
-    assert!(found.contains(&code), "{code} not in {found:?}");
-    assert_eq!(mended(&body, CLAUDE), Value::from(expected));
+pub fn assert_chat_repair(messages: Vec<Value>, code: &str, expected: Vec<Value>) {
+    assert_repair(&chat(messages), CHAT, code, expected);
 }
 
-pub fn takes(body: Value, dialect: Dialect) {
+pub fn assert_claude_repair(messages: Vec<Value>, code: &str, expected: Vec<Value>) {
+    assert_repair(&claude(messages), CLAUDE, code, expected);
+}
+
+pub fn assert_accepted(body: Value, dialect: Dialect) {
     assert_eq!(errors(&body, dialect), Vec::<&str>::new());
     let text = body.to_string();
     assert_eq!(repair(text.as_bytes(), dialect, &RepairOptions::default()).unwrap().0, text.as_bytes());
 }
 
-// Short hands for gemini and openai-responses.
+// gemini and openai-responses
 pub const GEMINI: Dialect = Dialect::Gemini;
 pub const RESPONSES: Dialect = Dialect::OpenAiResponses;
 
-pub fn asks(parts: Vec<Value>) -> Value {
+pub fn user_parts(parts: Vec<Value>) -> Value {
     json!({ "role": "user", "parts": parts })
 }
-pub fn acts(parts: Vec<Value>) -> Value {
+pub fn model_parts(parts: Vec<Value>) -> Value {
     json!({ "role": "model", "parts": parts })
 }
-pub fn say(text: &str) -> Value {
+pub fn text_part(text: &str) -> Value {
     json!({ "text": text })
 }
-pub fn fc(name: &str) -> Value {
+pub fn function_call(name: &str) -> Value {
     json!({ "functionCall": { "name": name, "args": {} } })
 }
-pub fn fr(name: &str, result: &str) -> Value {
+pub fn function_response(name: &str, result: &str) -> Value {
     json!({ "functionResponse": { "name": name, "response": { "result": result } } })
 }
-pub fn failed(name: &str) -> Value {
+pub fn interrupted_response(name: &str) -> Value {
     json!({ "functionResponse": { "name": name, "response": { "error": TEXT } } })
 }
-pub fn mends_gemini(given: Vec<Value>, code: &str, expected: Vec<Value>) {
-    let body = json!({ "contents": given });
-    let found = errors(&body, GEMINI);
-    assert!(found.contains(&code), "{code} not in {found:?}");
-    assert_eq!(mended(&body, GEMINI), Value::from(expected));
+pub fn assert_gemini_repair(contents: Vec<Value>, code: &str, expected: Vec<Value>) {
+    assert_repair(&json!({ "contents": contents }), GEMINI, code, expected);
 }
 
-pub fn fcall(id: &str) -> Value {
+pub fn call_item(id: &str) -> Value {
     json!({ "type": "function_call", "call_id": id, "name": "f", "arguments": "{}" })
 }
-pub fn out(id: &str, text: &str) -> Value {
+pub fn output_item(id: &str, text: &str) -> Value {
     json!({ "type": "function_call_output", "call_id": id, "output": text })
 }
-pub fn thinks() -> Value {
+pub fn reasoning_item() -> Value {
     json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e" })
 }
-pub fn mends_responses(given: Vec<Value>, code: &str, expected: Vec<Value>) {
-    let body = json!({ "model": "m", "input": given });
-    let found = errors(&body, RESPONSES);
-    assert!(found.contains(&code), "{code} not in {found:?}");
-    assert_eq!(mended(&body, RESPONSES), Value::from(expected));
+pub fn assert_responses_repair(items: Vec<Value>, code: &str, expected: Vec<Value>) {
+    assert_repair(&json!({ "model": "m", "input": items }), RESPONSES, code, expected);
 }

@@ -136,7 +136,7 @@ pub fn converted(body: &Value, from: Dialect, to: Dialect) -> (Value, Report) {
 }
 
 pub fn repaired(body: &Value, dialect: Dialect) -> (Value, Report) {
-    mended(body, dialect);
+    repaired_body(body, dialect);
     let (out, report) = repair(body.to_string().as_bytes(), dialect, &RepairOptions::default()).unwrap();
     (serde_json::from_slice(&out).unwrap(), report)
 }
@@ -145,14 +145,14 @@ pub fn has(report: &[Finding], codes: &[&str]) -> bool {
     codes.is_empty() || report.iter().any(|found| codes.contains(&found.code.as_str()))
 }
 
-/// A conversation comes to `want` wherever it is written, repaired, stored, rendered or converted; where something is wrong
-/// with it, every way names one of the codes.
-pub fn comes_to(given: &str, want: &str, codes: &[&str]) {
-    comes_to_in(&ALL, given, want, codes);
+/// Checks that a conversation in each dialect, repaired, stored and rendered, and converted to each dialect, reads as `want`. Each report
+/// has one of the codes, if there are any.
+pub fn assert_converts(given: &str, want: &str, codes: &[&str]) {
+    assert_converts_from(&ALL, given, want, codes);
 }
 
-/// As `comes_to`, for what can be said in these dialects alone; it goes to every one.
-pub fn comes_to_in(from: &[Dialect], given: &str, want: &str, codes: &[&str]) {
+/// Like `assert_converts`, for a conversation that only the dialects `from` can represent.
+pub fn assert_converts_from(from: &[Dialect], given: &str, want: &str, codes: &[&str]) {
     for from in from.iter().copied() {
         let body = write(from, given);
         let (out, report) = repaired(&body, from);
@@ -162,9 +162,9 @@ pub fn comes_to_in(from: &[Dialect], given: &str, want: &str, codes: &[&str]) {
         for to in ALL {
             let (text, report) = stored.bytes(to);
             assert_eq!(read(to, &serde_json::from_str(&text).unwrap()), want, "{from:?} stored, to {to:?}: {text}");
-            let told = [&stored.report[..], &report[..]].concat();
-            // Where a history has no such flaw by its make, nothing is told.
-            assert!(by_make(codes) || has(&told, codes), "{from:?} {to:?} {told:?}");
+            let reports = [&stored.report[..], &report[..]].concat();
+            // A stored history cannot have some of the problems, so they are not reported.
+            assert!(are_positional(codes) || has(&reports, codes), "{from:?} {to:?} {reports:?}");
             let (out, report) = converted(&body, from, to);
             assert_eq!(read(to, &out), want, "{from:?} converted to {to:?}: {out}");
             assert!(has(&report, codes), "{from:?} to {to:?} {report:?}");
@@ -172,7 +172,7 @@ pub fn comes_to_in(from: &[Dialect], given: &str, want: &str, codes: &[&str]) {
     }
 }
 
-/// A result hangs on its call: its place is none, so a wrong one is not seen.
-fn by_make(codes: &[&str]) -> bool {
+/// Returns true for problems of a result's position. In a history a result belongs to its call and has no position.
+fn are_positional(codes: &[&str]) -> bool {
     codes.iter().all(|code| matches!(*code, "interposed_message" | "result_before_call"))
 }

@@ -114,12 +114,12 @@ fn wf_30_an_empty_result_is_valid_in_every_dialect() {
     }
     for given in [json!(""), json!([]), json!([{ "type": "text", "text": "" }])] {
         let result = json!({ "type": "tool_result", "tool_use_id": "a", "content": given, "is_error": true });
-        let body = claude(vec![model(vec![use_("a")]), human(vec![result])]);
+        let body = claude(vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result])]);
         assert!(errors(&body, CLAUDE).contains(&"empty_content"));
-        assert!(!mended(&body, CLAUDE)[1]["content"][0]["content"].as_str().unwrap().is_empty());
+        assert!(!repaired_body(&body, CLAUDE)[1]["content"][0]["content"].as_str().unwrap().is_empty());
     }
-    takes(claude(vec![model(vec![use_("a")]), human(vec![result("a", "")])]), CLAUDE);
-    mends(
+    assert_accepted(claude(vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "")])]), CLAUDE);
+    assert_chat_repair(
         vec![calls(&["a"]), json!({ "role": "tool", "tool_call_id": "a", "content": null })],
         "empty_content",
         vec![calls(&["a"]), tool("a", "")],
@@ -156,24 +156,24 @@ fn wf_31_an_image_in_a_result_is_sent_in_every_dialect() {
     }
     let image = json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,AAAA" } });
     let given = json!({ "role": "tool", "tool_call_id": "a", "content": [{ "type": "text", "text": "see" }, image] });
-    mends(
-        vec![calls(&["a", "b"]), given, tool("b", "2"), says("x")],
+    assert_chat_repair(
+        vec![calls(&["a", "b"]), given, tool("b", "2"), assistant("x")],
         "unsupported_part",
         vec![
             calls(&["a", "b"]),
             json!({ "role": "tool", "tool_call_id": "a", "content": [{ "type": "text", "text": "see" }] }),
             tool("b", "2"),
-            human(vec![image.clone()]),
-            says("x"),
+            user_blocks(vec![image.clone()]),
+            assistant("x"),
         ],
     );
     let only = chat(vec![calls(&["a"]), json!({ "role": "tool", "tool_call_id": "a", "content": [image] })]);
-    assert_eq!(mended(&only, CHAT)[1]["content"][0]["type"], "text");
+    assert_eq!(repaired_body(&only, CHAT)[1]["content"][0]["type"], "text");
     let png = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "AAAA" } });
-    takes(
+    assert_accepted(
         claude(vec![
-            model(vec![use_("a")]),
-            human(vec![json!({ "type": "tool_result", "tool_use_id": "a", "content": [png] })]),
+            assistant_blocks(vec![tool_use("a")]),
+            user_blocks(vec![json!({ "type": "tool_result", "tool_use_id": "a", "content": [png] })]),
         ]),
         CLAUDE,
     );
@@ -203,12 +203,16 @@ fn wf_32_gemini_results_take_their_name_from_the_call() {
             assert!(named[0].1.contains('2') && named[1].1.contains('1'), "{from:?} {out}");
         }
     }
-    let mut nameless = fr("f", "1");
+    let mut nameless = function_response("f", "1");
     nameless["functionResponse"]["name"] = json!("");
-    mends_gemini(
-        vec![asks(vec![say("q")]), acts(vec![fc("f")]), asks(vec![nameless])],
+    assert_gemini_repair(
+        vec![user_parts(vec![text_part("q")]), model_parts(vec![function_call("f")]), user_parts(vec![nameless])],
         "malformed",
-        vec![asks(vec![say("q")]), acts(vec![fc("f")]), asks(vec![fr("f", "1")])],
+        vec![
+            user_parts(vec![text_part("q")]),
+            model_parts(vec![function_call("f")]),
+            user_parts(vec![function_response("f", "1")]),
+        ],
     );
 }
 
@@ -216,27 +220,27 @@ fn wf_32_gemini_results_take_their_name_from_the_call() {
 fn wf_33_parallel_gemini_calls_of_one_name_without_ids_are_paired_by_position() {
     let calling = |n: u32| json!({ "functionCall": { "name": "f", "args": { "n": n } } });
     let body = json!({ "contents": [
-        asks(vec![say("q")]),
-        acts(vec![calling(1), calling(2), calling(3)]),
-        asks(vec![fr("f", "one"), fr("f", "two"), fr("f", "three")]),
-        acts(vec![calling(4), calling(5)]),
-        asks(vec![fr("f", "four"), fr("f", "five")]),
-        acts(vec![say("x")]),
-        asks(vec![say("p")]),
+        user_parts(vec![text_part("q")]),
+        model_parts(vec![calling(1), calling(2), calling(3)]),
+        user_parts(vec![function_response("f", "one"), function_response("f", "two"), function_response("f", "three")]),
+        model_parts(vec![calling(4), calling(5)]),
+        user_parts(vec![function_response("f", "four"), function_response("f", "five")]),
+        model_parts(vec![text_part("x")]),
+        user_parts(vec![text_part("p")]),
     ] });
-    takes(body.clone(), GEMINI);
+    assert_accepted(body.clone(), GEMINI);
     let want = "u q; c 1; c 2; c 3; r 1=one; r 2=two; r 3=three; c 4; c 5; r 4=four; r 5=five; a x; u p";
     for (to, out) in everywhere(GEMINI, &body) {
         assert_eq!(read(to, &out), want, "{to:?} {out}");
         // And back.
         assert_eq!(read(GEMINI, &converted(&out, to, GEMINI).0), want, "{to:?} {out}");
     }
-    takes(
-        json!({ "contents": [asks(vec![say("q")]), acts(vec![fc("f"), fc("f")]), asks(vec![fr("f", "1"), fr("f", "2")])] }),
+    assert_accepted(
+        json!({ "contents": [user_parts(vec![text_part("q")]), model_parts(vec![function_call("f"), function_call("f")]), user_parts(vec![function_response("f", "1"), function_response("f", "2")])] }),
         GEMINI,
     );
-    takes(
-        json!({ "contents": [asks(vec![say("q")]), acts(vec![fc("f")]), acts(vec![fc("g")]), asks(vec![fr("f", "1"), fr("g", "2"), say("p")])] }),
+    assert_accepted(
+        json!({ "contents": [user_parts(vec![text_part("q")]), model_parts(vec![function_call("f")]), model_parts(vec![function_call("g")]), user_parts(vec![function_response("f", "1"), function_response("g", "2"), text_part("p")])] }),
         GEMINI,
     );
 }

@@ -89,7 +89,7 @@ fn wf_19_mistral_ids_are_nine_letters_and_digits_in_call_and_result() {
     let body =
         chat(vec![calls(&["call_abc_123", "call_abc_124"]), tool("call_abc_124", "2"), tool("call_abc_123", "1")]);
     assert!(errors(&body, MISTRAL).contains(&"invalid_call_id"));
-    let out = mended(&body, MISTRAL);
+    let out = repaired_body(&body, MISTRAL);
     let (one, two) = (out[0]["tool_calls"][0]["id"].as_str().unwrap(), out[0]["tool_calls"][1]["id"].as_str().unwrap());
     assert!([one, two].iter().all(|id| id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric())) && one != two);
     assert_eq!((&out[1], &out[2]), (&tool(two, "2"), &tool(one, "1")));
@@ -102,19 +102,19 @@ fn wf_20_ids_that_collide_once_shortened_stay_distinct() {
     carried(&["a b", "a_b", "a:b", "a-b"]);
     carried(&["call_abcdefghi", "callabcdefghi", "abcdefghi", "abcdefgh"]);
     carried(&["a b", "a_b_2", "a:b", "a_b"]);
-    mends_claude(
+    assert_claude_repair(
         vec![
-            model(vec![use_("a b"), use_("a_b"), use_("a:b")]),
-            human(vec![result("a:b", "3"), result("a_b", "2"), result("a b", "1")]),
+            assistant_blocks(vec![tool_use("a b"), tool_use("a_b"), tool_use("a:b")]),
+            user_blocks(vec![result("a:b", "3"), result("a_b", "2"), result("a b", "1")]),
         ],
         "invalid_call_id",
         vec![
-            model(vec![use_("a_b_2"), use_("a_b"), use_("a_b_3")]),
-            human(vec![result("a_b_3", "3"), result("a_b", "2"), result("a_b_2", "1")]),
+            assistant_blocks(vec![tool_use("a_b_2"), tool_use("a_b"), tool_use("a_b_3")]),
+            user_blocks(vec![result("a_b_3", "3"), result("a_b", "2"), result("a_b_2", "1")]),
         ],
     );
     let (one, two) = (format!("{}1", "x".repeat(82)), format!("{}2", "x".repeat(82)));
-    let out = mended(&chat(vec![calls(&[&one, &two]), tool(&two, "2"), tool(&one, "1")]), CHAT);
+    let out = repaired_body(&chat(vec![calls(&[&one, &two]), tool(&two, "2"), tool(&one, "1")]), CHAT);
     assert_ne!(out[0]["tool_calls"][0]["id"], out[0]["tool_calls"][1]["id"]);
     assert_eq!(out[1]["tool_call_id"], out[0]["tool_calls"][1]["id"]);
 }
@@ -123,23 +123,26 @@ fn wf_20_ids_that_collide_once_shortened_stay_distinct() {
 fn wf_21_an_id_is_sanitized_in_call_and_result() {
     carried(&["a b:c"]);
     carried(&["é/ü", "日本"]);
-    mends_claude(
-        vec![model(vec![use_("a b:c")]), human(vec![result("a b:c", "1")])],
+    assert_claude_repair(
+        vec![assistant_blocks(vec![tool_use("a b:c")]), user_blocks(vec![result("a b:c", "1")])],
         "invalid_call_id",
-        vec![model(vec![use_("a_b_c")]), human(vec![result("a_b_c", "1")])],
+        vec![assistant_blocks(vec![tool_use("a_b_c")]), user_blocks(vec![result("a_b_c", "1")])],
     );
-    takes(claude(vec![model(vec![use_("call_1")]), human(vec![result("call_1", "1")])]), CLAUDE);
+    assert_accepted(
+        claude(vec![assistant_blocks(vec![tool_use("call_1")]), user_blocks(vec![result("call_1", "1")])]),
+        CLAUDE,
+    );
 }
 
 #[test]
 fn wf_22_a_long_id_is_shortened_in_call_and_result() {
     carried(&[&"y".repeat(83)]);
     let id = "y".repeat(83);
-    let out = mended(&chat(vec![calls(&[&id]), tool(&id, "1")]), CHAT);
+    let out = repaired_body(&chat(vec![calls(&[&id]), tool(&id, "1")]), CHAT);
     let cut = out[0]["tool_calls"][0]["id"].as_str().unwrap();
     assert!(cut.len() <= 64 && cut.starts_with("yyyy"));
     assert_eq!(out[1]["tool_call_id"], cut);
-    takes(chat(vec![calls(&[&"y".repeat(64)]), tool(&"y".repeat(64), "1")]), CHAT);
+    assert_accepted(chat(vec![calls(&[&"y".repeat(64)]), tool(&"y".repeat(64), "1")]), CHAT);
 }
 
 /// Conversations with something of everything, whole and broken.
@@ -260,7 +263,7 @@ fn wf_25_empty_arguments_become_an_empty_object() {
             let want = if OBJECTS.contains(&to) { "{}" } else { r#""{}""# };
             assert!(got == want || same, "{from:?} {to:?} {got}");
         }
-        takes(serde_json::from_str(&given).unwrap(), from);
+        assert_accepted(serde_json::from_str(&given).unwrap(), from);
     }
     for from in OBJECTS {
         for given in ["{}", r#""""#, "null"] {
@@ -272,18 +275,18 @@ fn wf_25_empty_arguments_become_an_empty_object() {
             }
         }
     }
-    let mut body = claude(vec![model(vec![use_("a")]), human(vec![result("a", "1")])]);
+    let mut body = claude(vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "1")])]);
     for given in [json!(""), Value::Null, json!("null")] {
         body["messages"][0]["content"][0]["input"] = given;
         assert_eq!(errors(&body, CLAUDE), ["invalid_arguments"]);
-        assert_eq!(mended(&body, CLAUDE)[0], model(vec![use_("a")]));
+        assert_eq!(repaired_body(&body, CLAUDE)[0], assistant_blocks(vec![tool_use("a")]));
     }
     let mut body = chat(vec![calls(&["a"]), tool("a", "1")]);
     body["messages"][0]["tool_calls"][0]["function"]["arguments"] = json!("");
-    takes(body.clone(), CHAT);
+    assert_accepted(body.clone(), CHAT);
     assert_eq!(codes(&validate(body.to_string().as_bytes(), CHAT), Severity::Warning), ["invalid_arguments"]);
     body["messages"][0]["tool_calls"][0]["function"]["arguments"] = Value::Null;
-    assert_eq!(mended(&body, CHAT)[0], calls(&["a"]));
+    assert_eq!(repaired_body(&body, CHAT)[0], calls(&["a"]));
 }
 
 #[test]
@@ -299,13 +302,13 @@ fn wf_26_arguments_that_are_not_json_are_reported_and_kept() {
             }
         }
     }
-    let mut body = claude(vec![model(vec![use_("a")]), human(vec![result("a", "1")])]);
+    let mut body = claude(vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "1")])]);
     body["messages"][0]["content"][0]["input"] = json!("{\"a\":");
     assert_eq!(errors(&body, CLAUDE), ["invalid_arguments"]);
-    assert_eq!(mended(&body, CLAUDE)[0]["content"][0]["input"], json!({ "value": "{\"a\":" }));
+    assert_eq!(repaired_body(&body, CLAUDE)[0]["content"][0]["input"], json!({ "value": "{\"a\":" }));
     let mut body = chat(vec![calls(&["a"]), tool("a", "1")]);
     body["messages"][0]["tool_calls"][0]["function"]["arguments"] = json!("{\"a\":");
-    takes(body, CHAT);
+    assert_accepted(body, CHAT);
 }
 
 #[test]
@@ -322,7 +325,7 @@ fn wf_27_arguments_that_are_not_an_object_are_wrapped() {
             }
         }
     }
-    let mut body = claude(vec![model(vec![use_("a")]), human(vec![result("a", "1")])]);
+    let mut body = claude(vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "1")])]);
     for (given, out) in [
         (json!([1]), json!({ "value": [1] })),
         (json!("[1]"), json!({ "value": [1] })),
@@ -330,15 +333,15 @@ fn wf_27_arguments_that_are_not_an_object_are_wrapped() {
         (json!(true), json!({ "value": true })),
     ] {
         body["messages"][0]["content"][0]["input"] = given;
-        assert_eq!(mended(&body, CLAUDE)[0]["content"][0]["input"], out);
+        assert_eq!(repaired_body(&body, CLAUDE)[0]["content"][0]["input"], out);
     }
     let mut body = chat(vec![calls(&["a"]), tool("a", "1")]);
     body["messages"][0]["tool_calls"][0]["function"]["arguments"] = json!({ "b": [1] });
     assert_eq!(errors(&body, CHAT), ["invalid_arguments"]);
-    assert_eq!(mended(&body, CHAT)[0]["tool_calls"][0]["function"]["arguments"], json!("{\"b\":[1]}"));
-    let body = json!({ "contents": [asks(vec![say("q")]), acts(vec![json!({ "functionCall": { "name": "f", "args": [1] } })]), asks(vec![fr("f", "1")])] });
+    assert_eq!(repaired_body(&body, CHAT)[0]["tool_calls"][0]["function"]["arguments"], json!("{\"b\":[1]}"));
+    let body = json!({ "contents": [user_parts(vec![text_part("q")]), model_parts(vec![json!({ "functionCall": { "name": "f", "args": [1] } })]), user_parts(vec![function_response("f", "1")])] });
     assert_eq!(errors(&body, GEMINI), ["invalid_arguments"]);
-    assert_eq!(mended(&body, GEMINI)[1]["parts"][0]["functionCall"]["args"], json!({ "value": [1] }));
+    assert_eq!(repaired_body(&body, GEMINI)[1]["parts"][0]["functionCall"]["args"], json!({ "value": [1] }));
 }
 
 #[test]

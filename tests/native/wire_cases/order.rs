@@ -39,11 +39,11 @@ fn wf_41_a_trimmed_gemini_history_begins_with_a_user_message_never_with_a_call()
             }
         }
     }
-    let go_on = || asks(vec![say("Continue.")]);
-    mends_gemini(
-        vec![acts(vec![fc("f")]), asks(vec![fr("f", "1")])],
+    let go_on = || user_parts(vec![text_part("Continue.")]);
+    assert_gemini_repair(
+        vec![model_parts(vec![function_call("f")]), user_parts(vec![function_response("f", "1")])],
         "role_order",
-        vec![go_on(), acts(vec![fc("f")]), asks(vec![fr("f", "1")])],
+        vec![go_on(), model_parts(vec![function_call("f")]), user_parts(vec![function_response("f", "1")])],
     );
 }
 
@@ -68,11 +68,15 @@ fn wf_42_a_cut_inside_a_block_is_moved_to_its_boundary() {
             }
         }
     }
-    mends(vec![tool("b", "2"), says("x"), user("p")], "orphan_result", vec![says("x"), user("p")]);
-    mends_claude(
-        vec![human(vec![result("b", "2"), text("p")]), model(vec![text("x")])],
+    assert_chat_repair(
+        vec![tool("b", "2"), assistant("x"), user("p")],
         "orphan_result",
-        vec![human(vec![text("p")]), model(vec![text("x")])],
+        vec![assistant("x"), user("p")],
+    );
+    assert_claude_repair(
+        vec![user_blocks(vec![result("b", "2"), text("p")]), assistant_blocks(vec![text("x")])],
+        "orphan_result",
+        vec![user_blocks(vec![text("p")]), assistant_blocks(vec![text("x")])],
     );
 }
 
@@ -119,7 +123,7 @@ fn wf_43_reasoning_stays_directly_before_its_call() {
             user("q"),
             reasoning(Some("rs_1")),
             called("a", "fc_1"),
-            out("a", "1"),
+            output_item("a", "1"),
             reasoning(Some("rs_2")),
             answered("msg_1", "x"),
             user("p")
@@ -129,18 +133,30 @@ fn wf_43_reasoning_stays_directly_before_its_call() {
             reasoning(Some("rs_1")),
             called("a", "fc_1"),
             called("b", "fc_2"),
-            out("a", "1"),
-            out("b", "2"),
+            output_item("a", "1"),
+            output_item("b", "2"),
             user("p")
         ]),
-        json!([user("q"), reasoning(Some("rs_1")), reasoning(Some("rs_2")), called("a", "fc_1"), out("a", "1")]),
+        json!([
+            user("q"),
+            reasoning(Some("rs_1")),
+            reasoning(Some("rs_2")),
+            called("a", "fc_1"),
+            output_item("a", "1")
+        ]),
         // Nobody stored it, so it has no ids.
-        json!([user("q"), reasoning(None), fcall("a"), out("a", "1"), answered("msg_1", "x"), user("p")]),
-        json!([user("q"), reasoning(Some("rs_1")), answered("msg_1", "so"), called("a", "fc_1"), out("a", "1")]),
+        json!([user("q"), reasoning(None), call_item("a"), output_item("a", "1"), answered("msg_1", "x"), user("p")]),
+        json!([
+            user("q"),
+            reasoning(Some("rs_1")),
+            answered("msg_1", "so"),
+            called("a", "fc_1"),
+            output_item("a", "1")
+        ]),
     ];
     for list in lists {
         let body = responses(&list);
-        takes(body.clone(), RESPONSES);
+        assert_accepted(body.clone(), RESPONSES);
         assert_eq!(Stored::of(RESPONSES, &body).body(RESPONSES)["input"].to_string(), list.to_string());
     }
     // An open call is closed behind it.
@@ -150,28 +166,38 @@ fn wf_43_reasoning_stays_directly_before_its_call() {
         assert_eq!(out["input"][2], called("a", "fc_1"), "{out}");
         assert_eq!(out["input"][3]["type"], "function_call_output", "{out}");
     }
-    takes(json!({ "input": [user("q"), thinks(), fcall("a"), fcall("b"), out("a", "1"), out("b", "2")] }), RESPONSES);
+    assert_accepted(
+        json!({ "input": [user("q"), reasoning_item(), call_item("a"), call_item("b"), output_item("a", "1"), output_item("b", "2")] }),
+        RESPONSES,
+    );
 }
 
 #[test]
 fn wf_44_reasoning_without_the_item_that_followed_it_is_dropped() {
-    mends_responses(vec![user("q"), thinks()], "orphan_reasoning", vec![user("q")]);
-    mends_responses(vec![user("q"), thinks(), user("p")], "orphan_reasoning", vec![user("q"), user("p")]);
-    mends_responses(
-        vec![user("q"), thinks(), says("x"), user("p")],
+    assert_responses_repair(vec![user("q"), reasoning_item()], "orphan_reasoning", vec![user("q")]);
+    assert_responses_repair(
+        vec![user("q"), reasoning_item(), user("p")],
         "orphan_reasoning",
-        vec![user("q"), says("x"), user("p")],
+        vec![user("q"), user("p")],
+    );
+    assert_responses_repair(
+        vec![user("q"), reasoning_item(), assistant("x"), user("p")],
+        "orphan_reasoning",
+        vec![user("q"), assistant("x"), user("p")],
     );
     // Shared by parallel calls: it stays with the one that stays.
     let omit = RepairOptions { dangling: Dangling::Omit, dangling_text: None };
-    let body = json!({ "input": [user("q"), thinks(), fcall("a"), fcall("b"), out("b", "2")] });
-    assert_eq!(mended_with(&body, RESPONSES, &omit), json!([user("q"), thinks(), fcall("b"), out("b", "2")]));
+    let body = json!({ "input": [user("q"), reasoning_item(), call_item("a"), call_item("b"), output_item("b", "2")] });
+    assert_eq!(
+        repaired_body_with(&body, RESPONSES, &omit),
+        json!([user("q"), reasoning_item(), call_item("b"), output_item("b", "2")])
+    );
     // Stored: the call is too old to be shown.
     let list = json!([
         user("q"),
         reasoning(Some("rs_1")),
         called("a", "fc_1"),
-        out("a", "1"),
+        output_item("a", "1"),
         reasoning(Some("rs_2")),
         answered("msg_1", "x"),
         user("p"),
@@ -200,7 +226,14 @@ fn wf_44_reasoning_without_the_item_that_followed_it_is_dropped() {
 #[test]
 fn wf_45_without_its_reasoning_a_call_loses_its_item_id_and_keeps_its_call_id() {
     // The message behind the reasoning has lost its id: the reasoning is refused.
-    let list = json!([user("q"), reasoning(Some("rs_1")), says("so"), called("a", "fc_1"), out("a", "1"), user("p")]);
+    let list = json!([
+        user("q"),
+        reasoning(Some("rs_1")),
+        assistant("so"),
+        called("a", "fc_1"),
+        output_item("a", "1"),
+        user("p")
+    ]);
     let body = responses(&list);
     assert!(errors(&body, RESPONSES).contains(&"orphan_reasoning"));
     for out in [repaired(&body, RESPONSES).0, Stored::of(RESPONSES, &body).body(RESPONSES)] {
@@ -225,7 +258,7 @@ fn wf_45_without_its_reasoning_a_call_loses_its_item_id_and_keeps_its_call_id() 
 
 #[test]
 fn wf_46_a_call_id_is_never_sent_as_an_item_id() {
-    let body = responses(&json!([user("q"), called("call_1", "call_1"), out("call_1", "1"), user("p")]));
+    let body = responses(&json!([user("q"), called("call_1", "call_1"), output_item("call_1", "1"), user("p")]));
     for out in [repaired(&body, RESPONSES).0, Stored::of(RESPONSES, &body).body(RESPONSES)] {
         assert!(out["input"][1].get("id").is_none(), "{out}");
         assert_eq!(out["input"][1]["call_id"], "call_1");
@@ -237,23 +270,31 @@ fn wf_46_a_call_id_is_never_sent_as_an_item_id() {
             assert!(!out.to_string().contains(r#""id":"call_"#), "{from:?} {out}");
         }
     }
-    let mut given = fcall("call_1");
+    let mut given = call_item("call_1");
     given["id"] = json!("call_1");
-    mends_responses(vec![given, out("call_1", "1")], "invalid_call_id", vec![fcall("call_1"), out("call_1", "1")]);
+    assert_responses_repair(
+        vec![given, output_item("call_1", "1")],
+        "invalid_call_id",
+        vec![call_item("call_1"), output_item("call_1", "1")],
+    );
 }
 
 #[test]
 fn wf_47_a_body_that_refers_to_a_stored_response_needs_only_new_items() {
-    for input in [json!([out("a", "1")]), json!([out("a", "1"), out("b", "2"), user("p")]), json!([user("p")])] {
+    for input in [
+        json!([output_item("a", "1")]),
+        json!([output_item("a", "1"), output_item("b", "2"), user("p")]),
+        json!([user("p")]),
+    ] {
         let body = json!({ "model": "m", "previous_response_id": "resp_1", "input": input });
-        takes(body.clone(), RESPONSES);
+        assert_accepted(body.clone(), RESPONSES);
         assert!(has(
-            &validate(json!({ "input": [out("a", "1")] }).to_string().as_bytes(), RESPONSES),
+            &validate(json!({ "input": [output_item("a", "1")] }).to_string().as_bytes(), RESPONSES),
             &["orphan_result"]
         ));
     }
-    takes(json!({ "previous_response_id": "resp_1", "input": [out("a", "1")] }), RESPONSES);
-    takes(json!({ "input": "hello" }), RESPONSES);
+    assert_accepted(json!({ "previous_response_id": "resp_1", "input": [output_item("a", "1")] }), RESPONSES);
+    assert_accepted(json!({ "input": "hello" }), RESPONSES);
 }
 
 #[test]
@@ -263,25 +304,25 @@ fn wf_48_a_server_call_is_never_a_client_call() {
     let found = json!({ "type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{ "type": "web_search_result", "url": "https://x.example", "title": "X", "encrypted_content": "e" }] });
     let search = json!({ "type": "web_search_call", "id": "ws_1", "status": "completed", "action": { "type": "search", "query": "x" } });
     let given = [
-        (CLAUDE, json!([user("q"), model(vec![served, found, text("x")]), user("p")])),
+        (CLAUDE, json!([user("q"), assistant_blocks(vec![served, found, text("x")]), user("p")])),
         (RESPONSES, json!([user("q"), search, answered("msg_1", "x"), user("p")])),
         (
             GEMINI,
             json!([
-                asks(vec![say("q")]),
-                acts(vec![
+                user_parts(vec![text_part("q")]),
+                model_parts(vec![
                     json!({ "executableCode": { "language": "PYTHON", "code": "print(1)" } }),
                     json!({ "codeExecutionResult": { "outcome": "OUTCOME_OK", "output": "1" } }),
-                    say("x"),
+                    text_part("x"),
                 ]),
-                asks(vec![say("p")]),
+                user_parts(vec![text_part("p")]),
             ]),
         ),
     ];
     for (from, list) in given {
         let mut body = json!({ "model": "m", "max_tokens": 9 });
         body[list_name(from)] = list.clone();
-        takes(body.clone(), from);
+        assert_accepted(body.clone(), from);
         let stored = Stored::of(from, &body);
         assert!(stored.history.invocations().is_empty(), "{from:?}");
         assert_eq!(stored.body(from)[list_name(from)].to_string(), list.to_string());
@@ -303,12 +344,18 @@ fn wf_48_a_server_call_is_never_a_client_call() {
         json!({ "type": "server_tool_use", "id": "s", "name": "web_search", "input": {} }),
         json!({ "type": "web_search_tool_result", "tool_use_id": "s", "content": [] }),
     );
-    takes(claude(vec![user("q"), model(vec![served.clone(), found.clone(), text("x")]), user("p")]), CLAUDE);
-    takes(claude(vec![user("q"), model(vec![served, use_("a")]), human(vec![result("a", "1")])]), CLAUDE);
-    mends_claude(
-        vec![user("q"), model(vec![found, text("x")]), user("p")],
+    assert_accepted(
+        claude(vec![user("q"), assistant_blocks(vec![served.clone(), found.clone(), text("x")]), user("p")]),
+        CLAUDE,
+    );
+    assert_accepted(
+        claude(vec![user("q"), assistant_blocks(vec![served, tool_use("a")]), user_blocks(vec![result("a", "1")])]),
+        CLAUDE,
+    );
+    assert_claude_repair(
+        vec![user("q"), assistant_blocks(vec![found, text("x")]), user("p")],
         "orphan_result",
-        vec![user("q"), model(vec![text("x")]), user("p")],
+        vec![user("q"), assistant_blocks(vec![text("x")]), user("p")],
     );
 }
 
@@ -340,7 +387,7 @@ fn wf_49_a_paused_turn_is_sent_again_unchanged() {
     let (same, _) = repair(out.as_bytes(), CLAUDE, &RepairOptions::default()).unwrap();
     assert_eq!(String::from_utf8(same).unwrap(), out);
     let served = json!({ "type": "server_tool_use", "id": "s", "name": "web_search", "input": {} });
-    takes(claude(vec![user("q"), model(vec![text("so"), served])]), CLAUDE);
+    assert_accepted(claude(vec![user("q"), assistant_blocks(vec![text("so"), served])]), CLAUDE);
 }
 
 #[test]
@@ -354,7 +401,7 @@ fn wf_50_a_refusal_is_text_in_dialects_without_refusals() {
     for (from, list) in given {
         let mut body = json!({ "model": "m" });
         body[list_name(from)] = list;
-        takes(body.clone(), from);
+        assert_accepted(body.clone(), from);
         for to in ALL {
             for out in [Stored::of(from, &body).body(to), converted(&body, from, to).0] {
                 assert_eq!(read(to, &out), "u q; a I cannot; u p", "{from:?} {to:?} {out}");
@@ -370,7 +417,7 @@ fn wf_51_a_developer_message_is_a_system_message_in_dialects_without_that_role()
     for from in [CHAT, RESPONSES] {
         let mut body = json!({ "model": "m" });
         body[list_name(from)] = json!([{ "role": "developer", "content": "be brief" }, user("q")]);
-        takes(body.clone(), from);
+        assert_accepted(body.clone(), from);
         for to in ALL {
             for out in [Stored::of(from, &body).body(to), converted(&body, from, to).0] {
                 assert_eq!(read(to, &out), "s be brief; u q", "{from:?} {to:?} {out}");
@@ -382,7 +429,7 @@ fn wf_51_a_developer_message_is_a_system_message_in_dialects_without_that_role()
     let mut old = chat(vec![json!({ "role": "developer", "content": "be brief" }), user("q")]);
     old["model"] = json!("o1-mini");
     assert_eq!(errors(&old, CHAT), ["role_order"]);
-    mended(&old, CHAT);
+    repaired_body(&old, CHAT);
     // Gemini and Anthropic have no such role in a list either.
     for (dialect, list) in [
         (CLAUDE, json!([{ "role": "developer", "content": "be brief" }, user("q")])),
@@ -390,25 +437,25 @@ fn wf_51_a_developer_message_is_a_system_message_in_dialects_without_that_role()
     ] {
         let body = json!({ "model": "m", "max_tokens": 9, "messages": list });
         assert_eq!(errors(&body, dialect), ["role_order"], "{dialect:?}");
-        assert!(mended(&body, dialect).to_string().contains("be brief"));
+        assert!(repaired_body(&body, dialect).to_string().contains("be brief"));
     }
 }
 
 #[test]
 fn wf_52_consecutive_user_messages_are_all_sent_to_gemini() {
     // Recorded: Gemini takes them as they are, so nothing has to be merged.
-    takes(
-        json!({ "contents": [asks(vec![say("q")]), asks(vec![say("again")]), acts(vec![say("x")]), asks(vec![say("p")]), asks(vec![say("n")])] }),
+    assert_accepted(
+        json!({ "contents": [user_parts(vec![text_part("q")]), user_parts(vec![text_part("again")]), model_parts(vec![text_part("x")]), user_parts(vec![text_part("p")]), user_parts(vec![text_part("n")])] }),
         GEMINI,
     );
-    comes_to("u q; u again; a x; u p; u n", "u q; u again; a x; u p; u n", &[]);
-    comes_to("u q; c a; r a=1; u p; u n", "u q; c 1; r 1=1; u p; u n", &[]);
+    assert_converts("u q; u again; a x; u p; u n", "u q; u again; a x; u p; u n", &[]);
+    assert_converts("u q; c a; r a=1; u p; u n", "u q; c 1; r 1=1; u p; u n", &[]);
 }
 
 #[test]
 fn wf_53_mistral_accepts_a_user_message_after_a_tool_message() {
     // Recorded, too; its own tokenizer agrees.
-    takes(write(MISTRAL, "u q; c a b; r a=1 b=2; u p; a x; u n"), MISTRAL);
+    assert_accepted(write(MISTRAL, "u q; c a b; r a=1 b=2; u p; a x; u n"), MISTRAL);
     for from in ALL {
         let body = write(from, "u q; c a; r a=1; u p");
         for out in [Stored::of(from, &body).body(MISTRAL), converted(&body, from, MISTRAL).0] {
@@ -436,21 +483,21 @@ fn wf_54_a_history_that_ends_in_an_answer_is_valid_in_every_dialect() {
             }
         }
     }
-    takes(chat(vec![user("q"), says("x")]), CHAT);
-    takes(claude(vec![user("q"), says("x")]), CLAUDE);
-    mends_claude(vec![user("q"), says("x \n\u{a0}")], "empty_content", vec![user("q"), says("x")]);
-    mends_claude(
-        vec![user("q"), model(vec![text("x"), text(" \n")])],
+    assert_accepted(chat(vec![user("q"), assistant("x")]), CHAT);
+    assert_accepted(claude(vec![user("q"), assistant("x")]), CLAUDE);
+    assert_claude_repair(vec![user("q"), assistant("x \n\u{a0}")], "empty_content", vec![user("q"), assistant("x")]);
+    assert_claude_repair(
+        vec![user("q"), assistant_blocks(vec![text("x"), text(" \n")])],
         "empty_content",
-        vec![user("q"), model(vec![text("x")])],
+        vec![user("q"), assistant_blocks(vec![text("x")])],
     );
-    let out = mended(&chat(vec![user("q"), says("x")]), MISTRAL);
+    let out = repaired_body(&chat(vec![user("q"), assistant("x")]), MISTRAL);
     assert_eq!(out[1]["prefix"], json!(true));
-    let go_on = || asks(vec![say("Continue.")]);
-    mends_gemini(
-        vec![asks(vec![say("q")]), acts(vec![say("x")])],
+    let go_on = || user_parts(vec![text_part("Continue.")]);
+    assert_gemini_repair(
+        vec![user_parts(vec![text_part("q")]), model_parts(vec![text_part("x")])],
         "role_order",
-        vec![asks(vec![say("q")]), acts(vec![say("x")]), go_on()],
+        vec![user_parts(vec![text_part("q")]), model_parts(vec![text_part("x")]), go_on()],
     );
 }
 
@@ -481,5 +528,5 @@ fn wf_55_a_call_of_a_removed_tool_is_still_paired() {
     }
     let mut body = chat(vec![calls(&["a"]), tool("a", "1")]);
     body["tools"] = json!([{ "type": "function", "function": { "name": "other" } }]);
-    takes(body, CHAT);
+    assert_accepted(body, CHAT);
 }

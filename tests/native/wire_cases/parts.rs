@@ -15,7 +15,7 @@ fn redacted() -> Value {
 fn returns(dialect: Dialect, list: &Value, params: &str) {
     let mut body: Value = serde_json::from_str(params).unwrap();
     body[list_name(dialect)] = list.clone();
-    takes(body.clone(), dialect);
+    assert_accepted(body.clone(), dialect);
     let (text, _) = Stored::of(dialect, &body).bytes_for(&with_params(dialect, params), &[]);
     let out: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(out[list_name(dialect)].to_string(), list.to_string());
@@ -27,17 +27,17 @@ const THINKING: &str = r#"{"model":"m","max_tokens":99,"thinking":{"type":"enabl
 fn wf_34_thinking_in_a_tool_loop_is_unchanged_and_comes_first() {
     let list = json!([
         user("q"),
-        model(vec![signed(), text("so"), use_("a")]),
-        human(vec![result("a", "1")]),
-        model(vec![signed(), use_("b"), use_("c")]),
-        human(vec![result("b", "2"), result("c", "3")]),
+        assistant_blocks(vec![signed(), text("so"), tool_use("a")]),
+        user_blocks(vec![result("a", "1")]),
+        assistant_blocks(vec![signed(), tool_use("b"), tool_use("c")]),
+        user_blocks(vec![result("b", "2"), result("c", "3")]),
     ]);
     returns(CLAUDE, &list, THINKING);
     // As it was written: order of members, escapes.
     let odd = r#"{"signature":"c2ln","thinking":"h\u006dm\/","type":"thinking"}"#;
     let body = format!(
         r#"{{"max_tokens":99,"messages":[{{"role":"user","content":"q"}},{{"role":"assistant","content":[{odd},{}]}}]}}"#,
-        use_("a")
+        tool_use("a")
     );
     let mut stored = Stored::new();
     stored.append(CLAUDE, &body);
@@ -53,17 +53,21 @@ fn wf_34_thinking_in_a_tool_loop_is_unchanged_and_comes_first() {
 fn wf_35_redacted_thinking_keeps_its_data() {
     let list = json!([
         user("q"),
-        model(vec![redacted(), signed(), redacted(), use_("a")]),
-        human(vec![result("a", "1")]),
-        model(vec![redacted(), text("x")]),
+        assistant_blocks(vec![redacted(), signed(), redacted(), tool_use("a")]),
+        user_blocks(vec![result("a", "1")]),
+        assistant_blocks(vec![redacted(), text("x")]),
         user("p"),
     ]);
     returns(CLAUDE, &list, THINKING);
     returns(CLAUDE, &list, r#"{"model":"m","max_tokens":99}"#);
-    mends_claude(
-        vec![user("q"), model(vec![signed(), redacted(), use_("a")])],
+    assert_claude_repair(
+        vec![user("q"), assistant_blocks(vec![signed(), redacted(), tool_use("a")])],
         "dangling_call",
-        vec![user("q"), model(vec![signed(), redacted(), use_("a")]), human(vec![cut("a")])],
+        vec![
+            user("q"),
+            assistant_blocks(vec![signed(), redacted(), tool_use("a")]),
+            user_blocks(vec![interrupted_result("a")]),
+        ],
     );
 }
 
@@ -74,24 +78,24 @@ fn wf_36_thinking_of_another_provider_is_not_sent() {
             CLAUDE,
             claude(vec![
                 user("q"),
-                model(vec![
+                assistant_blocks(vec![
                     json!({ "type": "thinking", "thinking": "HMM", "signature": "U0lHTkVE" }),
                     json!({ "type": "redacted_thinking", "data": "U0lHTkVE" }),
                     text("so"),
-                    use_("a"),
+                    tool_use("a"),
                 ]),
-                human(vec![result("a", "1")]),
-                model(vec![text("x")]),
+                user_blocks(vec![result("a", "1")]),
+                assistant_blocks(vec![text("x")]),
                 user("p"),
             ]),
         ),
         (
             GEMINI,
-            json!({ "contents": [asks(vec![say("q")]), acts(vec![json!({ "text": "HMM", "thought": true }), say("so"), json!({ "functionCall": { "name": "f", "args": {} }, "thoughtSignature": "U0lHTkVE" })]), asks(vec![fr("f", "1")]), acts(vec![json!({ "text": "x", "thoughtSignature": "U0lHTkVE" })]), asks(vec![say("p")])] }),
+            json!({ "contents": [user_parts(vec![text_part("q")]), model_parts(vec![json!({ "text": "HMM", "thought": true }), text_part("so"), json!({ "functionCall": { "name": "f", "args": {} }, "thoughtSignature": "U0lHTkVE" })]), user_parts(vec![function_response("f", "1")]), model_parts(vec![json!({ "text": "x", "thoughtSignature": "U0lHTkVE" })]), user_parts(vec![text_part("p")])] }),
         ),
         (
             RESPONSES,
-            json!({ "model": "m", "input": [user("q"), { "type": "reasoning", "id": "rs_1", "summary": [{ "type": "summary_text", "text": "HMM" }], "encrypted_content": "U0lHTkVE" }, { "type": "message", "id": "msg_1", "role": "assistant", "content": [{ "type": "output_text", "text": "so", "annotations": [] }] }, fcall("a"), out("a", "1"), { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "x", "annotations": [] }] }, user("p")] }),
+            json!({ "model": "m", "input": [user("q"), { "type": "reasoning", "id": "rs_1", "summary": [{ "type": "summary_text", "text": "HMM" }], "encrypted_content": "U0lHTkVE" }, { "type": "message", "id": "msg_1", "role": "assistant", "content": [{ "type": "output_text", "text": "so", "annotations": [] }] }, call_item("a"), output_item("a", "1"), { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "x", "annotations": [] }] }, user("p")] }),
         ),
         (
             CHAT,
@@ -99,7 +103,7 @@ fn wf_36_thinking_of_another_provider_is_not_sent() {
                 user("q"),
                 json!({ "role": "assistant", "reasoning_content": "HMM", "reasoning_details": [{ "type": "reasoning.encrypted", "data": "U0lHTkVE" }], "content": "so", "tool_calls": [call("a")] }),
                 tool("a", "1"),
-                says("x"),
+                assistant("x"),
                 user("p"),
             ]),
         ),
@@ -109,13 +113,13 @@ fn wf_36_thinking_of_another_provider_is_not_sent() {
                 user("q"),
                 json!({ "role": "assistant", "content": [{ "type": "thinking", "thinking": [{ "type": "text", "text": "HMM" }] }, { "type": "text", "text": "so" }], "tool_calls": [call("aaaaaaaaa")] }),
                 tool("aaaaaaaaa", "1"),
-                says("x"),
+                assistant("x"),
                 user("p"),
             ]),
         ),
     ];
     for (from, body) in bodies {
-        takes(body.clone(), from);
+        assert_accepted(body.clone(), from);
         for to in ALL {
             let stored = Stored::of(from, &body).body(to);
             let thought = stored.to_string().contains("HMM");
@@ -136,7 +140,11 @@ fn wf_37_unsigned_thinking_is_not_sent() {
         json!({ "type": "thinking", "thinking": "HMM", "signature": "" }),
         json!({ "type": "thinking", "thinking": "HMM", "signature": null }),
     ] {
-        let body = claude(vec![user("q"), model(vec![unsigned, text("so"), use_("a")]), human(vec![result("a", "1")])]);
+        let body = claude(vec![
+            user("q"),
+            assistant_blocks(vec![unsigned, text("so"), tool_use("a")]),
+            user_blocks(vec![result("a", "1")]),
+        ]);
         for to in ALL {
             let (out, report) = Stored::of(CLAUDE, &body).bytes(to);
             assert!(!out.contains("HMM"), "{to:?} {out}");
@@ -150,10 +158,10 @@ fn wf_37_unsigned_thinking_is_not_sent() {
         json!({ "type": "thinking", "thinking": "t", "signature": "" }),
         json!({ "type": "redacted_thinking" }),
     ] {
-        mends_claude(
-            vec![user("q"), model(vec![unsigned, text("x")]), user("p")],
+        assert_claude_repair(
+            vec![user("q"), assistant_blocks(vec![unsigned, text("x")]), user("p")],
             "unsigned_thinking",
-            vec![user("q"), model(vec![text("x")]), user("p")],
+            vec![user("q"), assistant_blocks(vec![text("x")]), user("p")],
         );
     }
 }
@@ -171,12 +179,12 @@ fn signed_calls(body: &Value) -> Vec<bool> {
 #[test]
 fn wf_38_only_the_first_of_parallel_gemini_calls_is_signed() {
     let list = json!([
-        asks(vec![say("q")]),
-        acts(vec![signed_call("f", "b25l"), fc("g"), fc("h")]),
-        asks(vec![fr("f", "1"), fr("g", "2"), fr("h", "3")]),
+        user_parts(vec![text_part("q")]),
+        model_parts(vec![signed_call("f", "b25l"), function_call("g"), function_call("h")]),
+        user_parts(vec![function_response("f", "1"), function_response("g", "2"), function_response("h", "3")]),
     ]);
     returns(GEMINI, &list, "{}");
-    takes(json!({ "model": "gemini-3-pro", "contents": list }), GEMINI);
+    assert_accepted(json!({ "model": "gemini-3-pro", "contents": list }), GEMINI);
     // Of another model's calls the first one takes the stand-in, and no other.
     for from in [CHAT, CLAUDE, RESPONSES, MISTRAL] {
         let body = write(from, "u q; c a b; r a=1 b=2; c c d; r c=3 d=4");
@@ -185,7 +193,7 @@ fn wf_38_only_the_first_of_parallel_gemini_calls_is_signed() {
         }
     }
     // Bare, the call of a Gemini 3 body gets it, too.
-    let bare = json!({ "model": "gemini-3-pro", "contents": [asks(vec![say("q")]), acts(vec![fc("f"), fc("g")]), asks(vec![fr("f", "1"), fr("g", "2")])] });
+    let bare = json!({ "model": "gemini-3-pro", "contents": [user_parts(vec![text_part("q")]), model_parts(vec![function_call("f"), function_call("g")]), user_parts(vec![function_response("f", "1"), function_response("g", "2")])] });
     assert_eq!(errors(&bare, GEMINI), ["unsigned_thinking"]);
     assert_eq!(signed_calls(&repaired(&bare, GEMINI).0), [true, false]);
 }
@@ -193,43 +201,43 @@ fn wf_38_only_the_first_of_parallel_gemini_calls_is_signed() {
 #[test]
 fn wf_39_each_sequential_gemini_step_has_its_own_signature() {
     let list = json!([
-        asks(vec![say("q")]),
-        acts(vec![signed_call("f", "b25l")]),
-        asks(vec![fr("f", "1")]),
-        acts(vec![signed_call("f", "dHdv"), fc("g")]),
-        asks(vec![fr("f", "2"), fr("g", "3")]),
-        acts(vec![signed_call("g", "dGhyZWU=")]),
-        asks(vec![fr("g", "4")]),
+        user_parts(vec![text_part("q")]),
+        model_parts(vec![signed_call("f", "b25l")]),
+        user_parts(vec![function_response("f", "1")]),
+        model_parts(vec![signed_call("f", "dHdv"), function_call("g")]),
+        user_parts(vec![function_response("f", "2"), function_response("g", "3")]),
+        model_parts(vec![signed_call("g", "dGhyZWU=")]),
+        user_parts(vec![function_response("g", "4")]),
     ]);
     returns(GEMINI, &list, "{}");
-    takes(json!({ "model": "gemini-3-pro", "contents": list }), GEMINI);
+    assert_accepted(json!({ "model": "gemini-3-pro", "contents": list }), GEMINI);
     let signed = |name: &str| json!({ "functionCall": { "name": name, "args": {} }, "thoughtSignature": "c2ln" });
-    let body = json!({ "model": "gemini-3-pro", "contents": [asks(vec![say("q")]), acts(vec![signed("f"), fc("g")]), asks(vec![fr("f", "1"), fr("g", "2")]), acts(vec![signed("f")]), asks(vec![fr("f", "3")])] });
-    takes(body.clone(), GEMINI);
+    let body = json!({ "model": "gemini-3-pro", "contents": [user_parts(vec![text_part("q")]), model_parts(vec![signed("f"), function_call("g")]), user_parts(vec![function_response("f", "1"), function_response("g", "2")]), model_parts(vec![signed("f")]), user_parts(vec![function_response("f", "3")])] });
+    assert_accepted(body.clone(), GEMINI);
     let mut bare = body;
-    bare["contents"][3]["parts"][0] = fc("f");
+    bare["contents"][3]["parts"][0] = function_call("f");
     assert_eq!(errors(&bare, GEMINI), ["unsigned_thinking"]);
     assert_eq!(
-        mended(&bare, GEMINI)[3]["parts"][0]["thoughtSignature"],
+        repaired_body(&bare, GEMINI)[3]["parts"][0]["thoughtSignature"],
         "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
     );
     // The address names the model as a rule: then it is a warning.
     bare.as_object_mut().unwrap().remove("model");
-    takes(bare, GEMINI);
+    assert_accepted(bare, GEMINI);
 }
 
 #[test]
 fn wf_40_a_signature_on_an_empty_text_is_kept() {
     let list = json!([
-        asks(vec![say("q")]),
-        acts(vec![say("x"), json!({ "text": "", "thoughtSignature": "c2ln" })]),
-        asks(vec![say("p")]),
+        user_parts(vec![text_part("q")]),
+        model_parts(vec![text_part("x"), json!({ "text": "", "thoughtSignature": "c2ln" })]),
+        user_parts(vec![text_part("p")]),
     ]);
     returns(GEMINI, &list, "{}");
     let alone = json!([
-        asks(vec![say("q")]),
-        acts(vec![json!({ "text": "", "thoughtSignature": "c2ln" })]),
-        asks(vec![say("p")])
+        user_parts(vec![text_part("q")]),
+        model_parts(vec![json!({ "text": "", "thoughtSignature": "c2ln" })]),
+        user_parts(vec![text_part("p")])
     ]);
     returns(GEMINI, &alone, "{}");
 }

@@ -24,11 +24,11 @@ fn sorted(steps: &str) -> Vec<&str> {
 #[test]
 fn wf_01_call_result_and_answer_are_accepted_everywhere() {
     for dialect in ALL {
-        takes(write(dialect, "u q; c a; r a=1; a x; u p"), dialect);
-        takes(write(dialect, "s be brief; u q; a so + c a b; r a=1 b=2; c c; r c=3; a x; u p"), dialect);
+        assert_accepted(write(dialect, "u q; c a; r a=1; a x; u p"), dialect);
+        assert_accepted(write(dialect, "s be brief; u q; a so + c a b; r a=1 b=2; c c; r c=3; a x; u p"), dialect);
     }
-    comes_to("u q; c a; r a=1; a x; u p", "u q; c 1; r 1=1; a x; u p", &[]);
-    comes_to(
+    assert_converts("u q; c a; r a=1; a x; u p", "u q; c 1; r 1=1; a x; u p", &[]);
+    assert_converts(
         "s be brief; u q; a so + c a b; r a=1 b=2; c c; r c=3; a x; u p",
         "s be brief; u q; a so; c 1; c 2; r 1=1; r 2=2; c 3; r 3=3; a x; u p",
         &[],
@@ -38,10 +38,10 @@ fn wf_01_call_result_and_answer_are_accepted_everywhere() {
 #[test]
 fn wf_02_parallel_results_in_another_order_are_kept_in_one_turn() {
     let given = "u q; c a b; r b=2 a=1; a x; u p";
-    comes_to(given, "u q; c 1; c 2; r 1=1; r 2=2; a x; u p", &[]);
+    assert_converts(given, "u q; c 1; c 2; r 1=1; r 2=2; a x; u p", &[]);
     for from in ALL {
         let body = write(from, given);
-        takes(body.clone(), from);
+        assert_accepted(body.clone(), from);
         for to in ALL {
             let out = Stored::of(from, &body).body(to);
             let turn = &out[list_name(to)][2];
@@ -52,12 +52,12 @@ fn wf_02_parallel_results_in_another_order_are_kept_in_one_turn() {
             }
         }
     }
-    takes(chat(vec![user("q"), calls(&["a", "b"]), tool("b", "2"), tool("a", "1"), says("x")]), CHAT);
-    takes(
+    assert_accepted(chat(vec![user("q"), calls(&["a", "b"]), tool("b", "2"), tool("a", "1"), assistant("x")]), CHAT);
+    assert_accepted(
         claude(vec![
-            human(vec![text("q")]),
-            model(vec![use_("a"), use_("b")]),
-            human(vec![result("b", "2"), result("a", "1")]),
+            user_blocks(vec![text("q")]),
+            assistant_blocks(vec![tool_use("a"), tool_use("b")]),
+            user_blocks(vec![result("b", "2"), result("a", "1")]),
         ]),
         CLAUDE,
     );
@@ -65,52 +65,65 @@ fn wf_02_parallel_results_in_another_order_are_kept_in_one_turn() {
 
 #[test]
 fn wf_03_a_dangling_call_before_a_user_message_is_closed_before_it() {
-    comes_to("u q; c a; u p", "u q; c 1; r 1=closed; u p", &["dangling_call"]);
-    comes_to("u q; a so + c a; u p; a x; u n", "u q; a so; c 1; r 1=closed; u p; a x; u n", &["dangling_call"]);
-    mends(
+    assert_converts("u q; c a; u p", "u q; c 1; r 1=closed; u p", &["dangling_call"]);
+    assert_converts("u q; a so + c a; u p; a x; u n", "u q; a so; c 1; r 1=closed; u p; a x; u n", &["dangling_call"]);
+    assert_chat_repair(
         vec![user("q"), calls(&["a"]), user("p")],
         "dangling_call",
-        vec![user("q"), calls(&["a"]), closed("a"), user("p")],
+        vec![user("q"), calls(&["a"]), interrupted_tool("a"), user("p")],
     );
-    mends_claude(
-        vec![human(vec![text("q")]), model(vec![use_("a")]), human(vec![text("p")])],
+    assert_claude_repair(
+        vec![user_blocks(vec![text("q")]), assistant_blocks(vec![tool_use("a")]), user_blocks(vec![text("p")])],
         "dangling_call",
-        vec![human(vec![text("q")]), model(vec![use_("a")]), human(vec![cut("a"), text("p")])],
+        vec![
+            user_blocks(vec![text("q")]),
+            assistant_blocks(vec![tool_use("a")]),
+            user_blocks(vec![interrupted_result("a"), text("p")]),
+        ],
     );
     // A text that is no list yet becomes one.
-    mends_claude(
-        vec![user("q"), model(vec![use_("a")]), user("p")],
+    assert_claude_repair(
+        vec![user("q"), assistant_blocks(vec![tool_use("a")]), user("p")],
         "dangling_call",
-        vec![user("q"), model(vec![use_("a")]), human(vec![cut("a"), text("p")])],
+        vec![user("q"), assistant_blocks(vec![tool_use("a")]), user_blocks(vec![interrupted_result("a"), text("p")])],
     );
-    let q = || asks(vec![say("q")]);
-    mends_gemini(
-        vec![q(), acts(vec![fc("f")]), asks(vec![say("p")])],
+    let q = || user_parts(vec![text_part("q")]);
+    assert_gemini_repair(
+        vec![q(), model_parts(vec![function_call("f")]), user_parts(vec![text_part("p")])],
         "dangling_call",
-        vec![q(), acts(vec![fc("f")]), asks(vec![failed("f")]), asks(vec![say("p")])],
+        vec![
+            q(),
+            model_parts(vec![function_call("f")]),
+            user_parts(vec![interrupted_response("f")]),
+            user_parts(vec![text_part("p")]),
+        ],
     );
-    mends_responses(
-        vec![user("q"), fcall("a"), user("p")],
+    assert_responses_repair(
+        vec![user("q"), call_item("a"), user("p")],
         "dangling_call",
-        vec![user("q"), fcall("a"), out("a", TEXT), user("p")],
+        vec![user("q"), call_item("a"), output_item("a", TEXT), user("p")],
     );
 }
 
 #[test]
 fn wf_04_a_dangling_call_at_the_end_is_closed_and_reported() {
-    comes_to("u q; c a", "u q; c 1; r 1=closed", &["dangling_call"]);
-    comes_to("u q; c a b", "u q; c 1; c 2; r 1=closed; r 2=closed", &["dangling_call"]);
-    mends(vec![user("q"), calls(&["a"])], "dangling_call", vec![user("q"), calls(&["a"]), closed("a")]);
-    mends_claude(
-        vec![user("q"), model(vec![use_("a")])],
+    assert_converts("u q; c a", "u q; c 1; r 1=closed", &["dangling_call"]);
+    assert_converts("u q; c a b", "u q; c 1; c 2; r 1=closed; r 2=closed", &["dangling_call"]);
+    assert_chat_repair(
+        vec![user("q"), calls(&["a"])],
         "dangling_call",
-        vec![user("q"), model(vec![use_("a")]), human(vec![cut("a")])],
+        vec![user("q"), calls(&["a"]), interrupted_tool("a")],
     );
-    let q = || asks(vec![say("q")]);
-    mends_gemini(
-        vec![q(), acts(vec![fc("f")])],
+    assert_claude_repair(
+        vec![user("q"), assistant_blocks(vec![tool_use("a")])],
         "dangling_call",
-        vec![q(), acts(vec![fc("f")]), asks(vec![failed("f")])],
+        vec![user("q"), assistant_blocks(vec![tool_use("a")]), user_blocks(vec![interrupted_result("a")])],
+    );
+    let q = || user_parts(vec![text_part("q")]);
+    assert_gemini_repair(
+        vec![q(), model_parts(vec![function_call("f")])],
+        "dangling_call",
+        vec![q(), model_parts(vec![function_call("f")]), user_parts(vec![interrupted_response("f")])],
     );
 }
 
@@ -127,7 +140,7 @@ fn wf_04_a_dangling_call_is_omitted_by_option() {
             ("u q; c a b; r b=2; u p", "u q; c 1; r 1=2; u p"),
         ] {
             let body = write(from, given);
-            let out = json!({ list_name(from): mended_with(&body, from, &omit()) });
+            let out = json!({ list_name(from): repaired_body_with(&body, from, &omit()) });
             assert_eq!(read(from, &out), want, "{from:?} {out}");
             for to in ALL {
                 let (text, report) = Stored::of(from, &body).bytes_by(&request(to), &[], &policy);
@@ -140,58 +153,84 @@ fn wf_04_a_dangling_call_is_omitted_by_option() {
     }
     let omit = RepairOptions { dangling: Dangling::Omit, dangling_text: None };
     let body = chat(vec![user("q"), calls(&["a"]), calls(&["b", "c"]), tool("b", "1")]);
-    assert_eq!(mended_with(&body, CHAT, &omit), json!([user("q"), calls(&["b"]), tool("b", "1")]));
-    let body = claude(vec![user("q"), model(vec![text("let me"), use_("a")]), user("p"), model(vec![use_("b")])]);
-    assert_eq!(mended_with(&body, CLAUDE, &omit), json!([user("q"), model(vec![text("let me")]), user("p")]));
+    assert_eq!(repaired_body_with(&body, CHAT, &omit), json!([user("q"), calls(&["b"]), tool("b", "1")]));
+    let body = claude(vec![
+        user("q"),
+        assistant_blocks(vec![text("let me"), tool_use("a")]),
+        user("p"),
+        assistant_blocks(vec![tool_use("b")]),
+    ]);
+    assert_eq!(
+        repaired_body_with(&body, CLAUDE, &omit),
+        json!([user("q"), assistant_blocks(vec![text("let me")]), user("p")])
+    );
 }
 
 #[test]
 fn wf_04_a_dangling_call_is_closed_with_a_custom_text() {
     let options = RepairOptions { dangling: Dangling::Synthesize, dangling_text: Some("gone".into()) };
     for from in ALL {
-        let out = json!({ list_name(from): mended_with(&write(from, "u q; c a"), from, &options) });
+        let out = json!({ list_name(from): repaired_body_with(&write(from, "u q; c a"), from, &options) });
         assert_eq!(read(from, &out), "u q; c 1; r 1=gone", "{from:?}");
     }
-    assert_eq!(mended_with(&chat(vec![calls(&["a"])]), CHAT, &options), json!([calls(&["a"]), tool("a", "gone")]));
+    assert_eq!(
+        repaired_body_with(&chat(vec![calls(&["a"])]), CHAT, &options),
+        json!([calls(&["a"]), tool("a", "gone")])
+    );
 }
 
 #[test]
 fn wf_05_only_the_missing_one_of_two_results_is_synthesized() {
     let codes = ["missing_parallel_result", "dangling_call"];
-    comes_to("u q; c a b; r b=2; u p", "u q; c 1; c 2; r 1=closed; r 2=2; u p", &codes);
-    comes_to("u q; c a b; r a=1", "u q; c 1; c 2; r 1=1; r 2=closed", &codes);
-    mends(
+    assert_converts("u q; c a b; r b=2; u p", "u q; c 1; c 2; r 1=closed; r 2=2; u p", &codes);
+    assert_converts("u q; c a b; r a=1", "u q; c 1; c 2; r 1=1; r 2=closed", &codes);
+    assert_chat_repair(
         vec![calls(&["a", "b"]), tool("b", "2"), user("p")],
         "missing_parallel_result",
-        vec![calls(&["a", "b"]), tool("b", "2"), closed("a"), user("p")],
+        vec![calls(&["a", "b"]), tool("b", "2"), interrupted_tool("a"), user("p")],
     );
-    mends_claude(
-        vec![model(vec![use_("a"), use_("b")]), human(vec![result("b", "2"), text("p")])],
+    assert_claude_repair(
+        vec![assistant_blocks(vec![tool_use("a"), tool_use("b")]), user_blocks(vec![result("b", "2"), text("p")])],
         "missing_parallel_result",
-        vec![model(vec![use_("a"), use_("b")]), human(vec![result("b", "2"), cut("a"), text("p")])],
+        vec![
+            assistant_blocks(vec![tool_use("a"), tool_use("b")]),
+            user_blocks(vec![result("b", "2"), interrupted_result("a"), text("p")]),
+        ],
     );
-    let q = || asks(vec![say("q")]);
-    mends_gemini(
-        vec![q(), acts(vec![fc("f"), fc("g")]), asks(vec![fr("g", "2")])],
+    let q = || user_parts(vec![text_part("q")]);
+    assert_gemini_repair(
+        vec![
+            q(),
+            model_parts(vec![function_call("f"), function_call("g")]),
+            user_parts(vec![function_response("g", "2")]),
+        ],
         "missing_parallel_result",
-        vec![q(), acts(vec![fc("f"), fc("g")]), asks(vec![fr("g", "2"), failed("f")])],
+        vec![
+            q(),
+            model_parts(vec![function_call("f"), function_call("g")]),
+            user_parts(vec![function_response("g", "2"), interrupted_response("f")]),
+        ],
     );
-    mends_responses(
-        vec![fcall("a"), fcall("b"), out("b", "2")],
+    assert_responses_repair(
+        vec![call_item("a"), call_item("b"), output_item("b", "2")],
         "missing_parallel_result",
-        vec![fcall("a"), fcall("b"), out("b", "2"), out("a", TEXT)],
+        vec![call_item("a"), call_item("b"), output_item("b", "2"), output_item("a", TEXT)],
     );
 }
 
 #[test]
 fn wf_06_an_orphan_result_is_removed_and_reported() {
-    comes_to("u q; r z=9; a x; u p", "u q; a x; u p", &["orphan_result"]);
-    comes_to("u q; c a; r a=1; a x; r z=9; u p", "u q; c 1; r 1=1; a x; u p", &["orphan_result"]);
-    mends(vec![user("q"), tool("a", "1"), says("x")], "orphan_result", vec![user("q"), says("x")]);
-    mends_claude(
-        vec![user("q"), human(vec![result("a", "1")]), model(vec![text("x")])],
+    assert_converts("u q; r z=9; a x; u p", "u q; a x; u p", &["orphan_result"]);
+    assert_converts("u q; c a; r a=1; a x; r z=9; u p", "u q; c 1; r 1=1; a x; u p", &["orphan_result"]);
+    assert_chat_repair(
+        vec![user("q"), tool("a", "1"), assistant("x")],
         "orphan_result",
-        vec![user("q"), model(vec![text("x")])],
+        vec![user("q"), assistant("x")],
+    );
+    assert_claude_repair(
+        vec![user("q"), user_blocks(vec![result("a", "1")]), assistant_blocks(vec![text("x")])],
+        "orphan_result",
+        vec![user("q"), assistant_blocks(vec![text("x")])],
     );
     let report = validate(chat(vec![tool("a", "1")]).to_string().as_bytes(), CHAT);
     assert_eq!(
@@ -199,76 +238,86 @@ fn wf_06_an_orphan_result_is_removed_and_reported() {
         (Some("/messages/0"), Some("a"), None)
     );
     assert!(report[0].message.contains("must be a response to a preceeding message with 'tool_calls'"));
-    let q = || asks(vec![say("q")]);
-    mends_gemini(vec![q(), asks(vec![fr("f", "1")])], "orphan_result", vec![q()]);
-    mends_responses(vec![user("q"), out("a", "1")], "orphan_result", vec![user("q")]);
+    let q = || user_parts(vec![text_part("q")]);
+    assert_gemini_repair(vec![q(), user_parts(vec![function_response("f", "1")])], "orphan_result", vec![q()]);
+    assert_responses_repair(vec![user("q"), output_item("a", "1")], "orphan_result", vec![user("q")]);
 }
 
 #[test]
 fn wf_07_an_orphan_inside_a_valid_block_is_removed_alone() {
-    comes_to("u q; c a b; r a=1 z=9 b=2; u p", "u q; c 1; c 2; r 1=1; r 2=2; u p", &["orphan_result"]);
-    mends(
+    assert_converts("u q; c a b; r a=1 z=9 b=2; u p", "u q; c 1; c 2; r 1=1; r 2=2; u p", &["orphan_result"]);
+    assert_chat_repair(
         vec![calls(&["a", "b"]), tool("a", "1"), tool("z", "9"), tool("b", "2")],
         "orphan_result",
         vec![calls(&["a", "b"]), tool("a", "1"), tool("b", "2")],
     );
-    mends_claude(
-        vec![model(vec![use_("a")]), human(vec![result("z", "9"), result("a", "1"), text("p")])],
+    assert_claude_repair(
+        vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("z", "9"), result("a", "1"), text("p")])],
         "orphan_result",
-        vec![model(vec![use_("a")]), human(vec![result("a", "1"), text("p")])],
+        vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "1"), text("p")])],
     );
 }
 
 #[test]
 fn wf_08_a_result_before_its_call_is_moved_after_it() {
-    comes_to("u q; r a=1; c a; u p", "u q; c 1; r 1=1; u p", &["result_before_call"]);
-    comes_to("u q; r a=1; c a b; r b=2; u p", "u q; c 1; c 2; r 1=1; r 2=2; u p", &["result_before_call"]);
-    mends(
-        vec![user("q"), tool("a", "1"), calls(&["a"]), says("x")],
+    assert_converts("u q; r a=1; c a; u p", "u q; c 1; r 1=1; u p", &["result_before_call"]);
+    assert_converts("u q; r a=1; c a b; r b=2; u p", "u q; c 1; c 2; r 1=1; r 2=2; u p", &["result_before_call"]);
+    assert_chat_repair(
+        vec![user("q"), tool("a", "1"), calls(&["a"]), assistant("x")],
         "result_before_call",
-        vec![user("q"), calls(&["a"]), tool("a", "1"), says("x")],
+        vec![user("q"), calls(&["a"]), tool("a", "1"), assistant("x")],
     );
-    mends_claude(
-        vec![human(vec![text("q"), result("a", "1")]), model(vec![use_("a")])],
+    assert_claude_repair(
+        vec![user_blocks(vec![text("q"), result("a", "1")]), assistant_blocks(vec![tool_use("a")])],
         "result_before_call",
-        vec![human(vec![text("q")]), model(vec![use_("a")]), human(vec![result("a", "1")])],
+        vec![user_blocks(vec![text("q")]), assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "1")])],
     );
-    mends_responses(
-        vec![user("q"), out("a", "1"), fcall("a")],
+    assert_responses_repair(
+        vec![user("q"), output_item("a", "1"), call_item("a")],
         "result_before_call",
-        vec![user("q"), fcall("a"), out("a", "1")],
+        vec![user("q"), call_item("a"), output_item("a", "1")],
     );
 }
 
 #[test]
 fn wf_09_user_text_between_call_and_result_is_moved_after_the_result() {
     let want = "u q; c 1; r 1=1; u wait; a x; u p";
-    comes_to("u q; c a; u wait; r a=1; a x; u p", want, &["interposed_message"]);
-    mends(
-        vec![calls(&["a"]), user("wait"), tool("a", "1"), says("x")],
+    assert_converts("u q; c a; u wait; r a=1; a x; u p", want, &["interposed_message"]);
+    assert_chat_repair(
+        vec![calls(&["a"]), user("wait"), tool("a", "1"), assistant("x")],
         "interposed_message",
-        vec![calls(&["a"]), tool("a", "1"), user("wait"), says("x")],
+        vec![calls(&["a"]), tool("a", "1"), user("wait"), assistant("x")],
     );
-    mends_claude(
-        vec![model(vec![use_("a")]), human(vec![text("wait"), result("a", "1")])],
+    assert_claude_repair(
+        vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![text("wait"), result("a", "1")])],
         "interposed_message",
-        vec![model(vec![use_("a")]), human(vec![result("a", "1"), text("wait")])],
+        vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "1"), text("wait")])],
     );
-    mends_claude(
-        vec![model(vec![use_("a")]), user("wait"), human(vec![result("a", "1")])],
+    assert_claude_repair(
+        vec![assistant_blocks(vec![tool_use("a")]), user("wait"), user_blocks(vec![result("a", "1")])],
         "interposed_message",
-        vec![model(vec![use_("a")]), human(vec![result("a", "1"), text("wait")])],
+        vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "1"), text("wait")])],
     );
-    let q = || asks(vec![say("q")]);
-    mends_gemini(
-        vec![q(), acts(vec![fc("f")]), asks(vec![say("p")]), asks(vec![fr("f", "1")])],
+    let q = || user_parts(vec![text_part("q")]);
+    assert_gemini_repair(
+        vec![
+            q(),
+            model_parts(vec![function_call("f")]),
+            user_parts(vec![text_part("p")]),
+            user_parts(vec![function_response("f", "1")]),
+        ],
         "interposed_message",
-        vec![q(), acts(vec![fc("f")]), asks(vec![fr("f", "1")]), asks(vec![say("p")])],
+        vec![
+            q(),
+            model_parts(vec![function_call("f")]),
+            user_parts(vec![function_response("f", "1")]),
+            user_parts(vec![text_part("p")]),
+        ],
     );
-    mends_responses(
-        vec![fcall("a"), user("p"), out("a", "1")],
+    assert_responses_repair(
+        vec![call_item("a"), user("p"), output_item("a", "1")],
         "interposed_message",
-        vec![fcall("a"), out("a", "1"), user("p")],
+        vec![call_item("a"), output_item("a", "1"), user("p")],
     );
 }
 
@@ -291,58 +340,80 @@ fn wf_10_system_text_between_call_and_result_is_moved_after_the_result() {
             }
         }
     }
-    mends(
+    assert_chat_repair(
         vec![calls(&["a"]), system("s"), tool("a", "1")],
         "interposed_message",
         vec![calls(&["a"]), tool("a", "1"), system("s")],
     );
-    mends_claude(
-        vec![model(vec![use_("a")]), system("s"), human(vec![result("a", "1")]), model(vec![text("x")])],
+    assert_claude_repair(
+        vec![
+            assistant_blocks(vec![tool_use("a")]),
+            system("s"),
+            user_blocks(vec![result("a", "1")]),
+            assistant_blocks(vec![text("x")]),
+        ],
         "interposed_message",
-        vec![model(vec![use_("a")]), human(vec![result("a", "1")]), system("s"), model(vec![text("x")])],
+        vec![
+            assistant_blocks(vec![tool_use("a")]),
+            user_blocks(vec![result("a", "1")]),
+            system("s"),
+            assistant_blocks(vec![text("x")]),
+        ],
     );
 }
 
 #[test]
 fn wf_11_of_two_results_the_first_real_one_is_kept() {
     let want = "u q; c 1; r 1=1; u p";
-    comes_to("u q; c a; r a=1; r a=2; u p", want, &["duplicate_result"]);
-    comes_to("u q; c a; r a=1 a=2; u p", want, &["duplicate_result"]);
-    comes_to("u q; c a; r a=1; a x; u p; r a=2; u n", "u q; c 1; r 1=1; a x; u p; u n", &["duplicate_result"]);
-    mends(vec![calls(&["a"]), tool("a", "1"), tool("a", "2")], "duplicate_result", vec![calls(&["a"]), tool("a", "1")]);
-    mends(
-        vec![calls(&["a"]), closed("a"), user("p"), tool("a", "late")],
+    assert_converts("u q; c a; r a=1; r a=2; u p", want, &["duplicate_result"]);
+    assert_converts("u q; c a; r a=1 a=2; u p", want, &["duplicate_result"]);
+    assert_converts("u q; c a; r a=1; a x; u p; r a=2; u n", "u q; c 1; r 1=1; a x; u p; u n", &["duplicate_result"]);
+    assert_chat_repair(
+        vec![calls(&["a"]), tool("a", "1"), tool("a", "2")],
+        "duplicate_result",
+        vec![calls(&["a"]), tool("a", "1")],
+    );
+    assert_chat_repair(
+        vec![calls(&["a"]), interrupted_tool("a"), user("p"), tool("a", "late")],
         "duplicate_result",
         vec![calls(&["a"]), tool("a", "late"), user("p")],
     );
-    mends(vec![calls(&["a"]), tool("a", "1"), closed("a")], "duplicate_result", vec![calls(&["a"]), tool("a", "1")]);
-    mends_claude(
-        vec![model(vec![use_("a")]), human(vec![result("a", "1"), result("a", "2")])],
+    assert_chat_repair(
+        vec![calls(&["a"]), tool("a", "1"), interrupted_tool("a")],
         "duplicate_result",
-        vec![model(vec![use_("a")]), human(vec![result("a", "1")])],
+        vec![calls(&["a"]), tool("a", "1")],
     );
-    mends_claude(
-        vec![model(vec![use_("a")]), human(vec![cut("a"), result("a", "real")])],
+    assert_claude_repair(
+        vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "1"), result("a", "2")])],
         "duplicate_result",
-        vec![model(vec![use_("a")]), human(vec![result("a", "real")])],
+        vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "1")])],
     );
-    mends_responses(
-        vec![fcall("a"), out("a", "1"), out("a", "2")],
+    assert_claude_repair(
+        vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![interrupted_result("a"), result("a", "real")])],
         "duplicate_result",
-        vec![fcall("a"), out("a", "1")],
+        vec![assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "real")])],
     );
-    let q = || asks(vec![say("q")]);
-    mends_gemini(
-        vec![q(), acts(vec![fc("f")]), asks(vec![fr("f", "1"), fr("f", "1")])],
+    assert_responses_repair(
+        vec![call_item("a"), output_item("a", "1"), output_item("a", "2")],
         "duplicate_result",
-        vec![q(), acts(vec![fc("f")]), asks(vec![fr("f", "1")])],
+        vec![call_item("a"), output_item("a", "1")],
+    );
+    let q = || user_parts(vec![text_part("q")]);
+    assert_gemini_repair(
+        vec![
+            q(),
+            model_parts(vec![function_call("f")]),
+            user_parts(vec![function_response("f", "1"), function_response("f", "1")]),
+        ],
+        "duplicate_result",
+        vec![q(), model_parts(vec![function_call("f")]), user_parts(vec![function_response("f", "1")])],
     );
 }
 
 #[test]
 fn wf_12_the_second_of_two_calls_with_one_id_is_renamed_with_its_result() {
     let (given, want) = ("u q; c a a; r a=1 a=2; u p", "u q; c 1; c 2; r 1=1; r 2=2; u p");
-    comes_to(given, want, &["duplicate_call_id"]);
+    assert_converts(given, want, &["duplicate_call_id"]);
     for from in ALL {
         let stored = Stored::of(from, &write(from, "u q; c a a b; r a=1 a=2 b=3; u p"));
         for to in [CHAT, MISTRAL, CLAUDE, Dialect::OpenAiResponses] {
@@ -354,58 +425,69 @@ fn wf_12_the_second_of_two_calls_with_one_id_is_renamed_with_its_result() {
             assert_eq!(ids.len(), 3, "{from:?} {to:?} {out}");
         }
     }
-    mends(
+    assert_chat_repair(
         vec![calls(&["a", "a"]), tool("a", "1"), tool("a", "2")],
         "duplicate_call_id",
         vec![calls(&["a", "a_2"]), tool("a", "1"), tool("a_2", "2")],
     );
-    mends(
+    assert_chat_repair(
         vec![calls(&["a", "a_2", "a"]), tool("a_2", "0"), tool("a", "1")],
         "duplicate_call_id",
-        vec![calls(&["a", "a_2", "a_3"]), tool("a_2", "0"), tool("a", "1"), closed("a_3")],
+        vec![calls(&["a", "a_2", "a_3"]), tool("a_2", "0"), tool("a", "1"), interrupted_tool("a_3")],
     );
-    mends_claude(
-        vec![model(vec![use_("a")]), model(vec![use_("a")]), human(vec![result("a", "1"), result("a", "2")])],
+    assert_claude_repair(
+        vec![
+            assistant_blocks(vec![tool_use("a")]),
+            assistant_blocks(vec![tool_use("a")]),
+            user_blocks(vec![result("a", "1"), result("a", "2")]),
+        ],
         "duplicate_call_id",
-        vec![model(vec![use_("a")]), model(vec![use_("a_2")]), human(vec![result("a", "1"), result("a_2", "2")])],
+        vec![
+            assistant_blocks(vec![tool_use("a")]),
+            assistant_blocks(vec![tool_use("a_2")]),
+            user_blocks(vec![result("a", "1"), result("a_2", "2")]),
+        ],
     );
-    mends_responses(
-        vec![fcall("a"), fcall("a"), out("a", "1"), out("a", "2")],
+    assert_responses_repair(
+        vec![call_item("a"), call_item("a"), output_item("a", "1"), output_item("a", "2")],
         "duplicate_call_id",
-        vec![fcall("a"), fcall("a_2"), out("a", "1"), out("a_2", "2")],
+        vec![call_item("a"), call_item("a_2"), output_item("a", "1"), output_item("a_2", "2")],
     );
 }
 
 #[test]
 fn wf_13_an_id_reused_in_a_later_turn_is_a_warning() {
     let given = "u q; c a; r a=1; a x; u p; c a; r a=2; a y; u n";
-    comes_to(given, "u q; c 1; r 1=1; a x; u p; c 2; r 2=2; a y; u n", &[]);
+    assert_converts(given, "u q; c 1; r 1=1; a x; u p; c 2; r 2=2; a y; u n", &[]);
     for dialect in ALL {
         let body = write(dialect, given);
-        takes(body.clone(), dialect);
+        assert_accepted(body.clone(), dialect);
         // Gemini's ids are optional, and its order counts.
         let found = codes(&validate(body.to_string().as_bytes(), dialect), Severity::Warning);
         assert!(dialect == Dialect::Gemini || found.contains(&"duplicate_call_id"), "{dialect:?} {found:?}");
     }
     let body = chat(vec![calls(&["a"]), tool("a", "1"), user("p"), calls(&["a"]), tool("a", "2")]);
-    takes(body.clone(), CHAT);
+    assert_accepted(body.clone(), CHAT);
     assert_eq!(codes(&validate(body.to_string().as_bytes(), CHAT), Severity::Warning), ["duplicate_call_id"]);
-    takes(
+    assert_accepted(
         claude(vec![
-            model(vec![use_("a")]),
-            human(vec![result("a", "1")]),
-            model(vec![use_("a")]),
-            human(vec![result("a", "2")]),
+            assistant_blocks(vec![tool_use("a")]),
+            user_blocks(vec![result("a", "1")]),
+            assistant_blocks(vec![tool_use("a")]),
+            user_blocks(vec![result("a", "2")]),
         ]),
         CLAUDE,
     );
     // A second, open call that reuses an answered id is closed in its own turn.
-    mends(
+    assert_chat_repair(
         vec![calls(&["a"]), tool("a", "1"), calls(&["a"]), user("p")],
         "dangling_call",
-        vec![calls(&["a"]), tool("a", "1"), calls(&["a"]), closed("a"), user("p")],
+        vec![calls(&["a"]), tool("a", "1"), calls(&["a"]), interrupted_tool("a"), user("p")],
     );
-    takes(json!({ "input": [fcall("a"), out("a", "1"), user("p"), fcall("a"), out("a", "2")] }), RESPONSES);
+    assert_accepted(
+        json!({ "input": [call_item("a"), output_item("a", "1"), user("p"), call_item("a"), output_item("a", "2")] }),
+        RESPONSES,
+    );
 }
 
 #[test]
@@ -413,7 +495,7 @@ fn wf_14_text_after_a_call_in_one_turn_keeps_the_pair() {
     for from in [CLAUDE, Dialect::Gemini, Dialect::OpenAiResponses] {
         for given in ["u q; c a + a so; r a=1; u p", "u q; c a + a so + c b; r a=1 b=2; u p"] {
             let body = write(from, given);
-            takes(body.clone(), from);
+            assert_accepted(body.clone(), from);
             for to in ALL {
                 for out in [Stored::of(from, &body).body(to), converted(&body, from, to).0] {
                     let said = read(to, &out);
@@ -423,32 +505,41 @@ fn wf_14_text_after_a_call_in_one_turn_keeps_the_pair() {
             }
         }
     }
-    takes(claude(vec![user("q"), model(vec![use_("a"), text("so")]), human(vec![result("a", "1")])]), CLAUDE);
-    mends(
-        vec![calls(&["a"]), says("so"), tool("a", "1")],
-        "interposed_message",
-        vec![calls(&["a"]), tool("a", "1"), says("so")],
+    assert_accepted(
+        claude(vec![user("q"), assistant_blocks(vec![tool_use("a"), text("so")]), user_blocks(vec![result("a", "1")])]),
+        CLAUDE,
     );
-    let body =
-        json!({ "model": "m", "input": [user("q"), fcall("a"), says("so"), fcall("b"), out("a", "1"), out("b", "2")] });
-    takes(body.clone(), RESPONSES);
+    assert_chat_repair(
+        vec![calls(&["a"]), assistant("so"), tool("a", "1")],
+        "interposed_message",
+        vec![calls(&["a"]), tool("a", "1"), assistant("so")],
+    );
+    let body = json!({ "model": "m", "input": [user("q"), call_item("a"), assistant("so"), call_item("b"), output_item("a", "1"), output_item("b", "2")] });
+    assert_accepted(body.clone(), RESPONSES);
     // Recorded: DeepSeek alone refuses it.
     let mut body = body;
     body["model"] = json!("deepseek-chat");
     assert_eq!(errors(&body, RESPONSES), ["interposed_message"]);
     assert_eq!(
-        mended(&body, RESPONSES),
-        json!([user("q"), fcall("a"), out("a", "1"), says("so"), fcall("b"), out("b", "2")])
+        repaired_body(&body, RESPONSES),
+        json!([
+            user("q"),
+            call_item("a"),
+            output_item("a", "1"),
+            assistant("so"),
+            call_item("b"),
+            output_item("b", "2")
+        ])
     );
 }
 
 #[test]
 fn wf_15_text_and_call_form_one_assistant_message() {
     let given = "u q; a so + c a; r a=1; a x; u p";
-    comes_to(given, "u q; a so; c 1; r 1=1; a x; u p", &[]);
+    assert_converts(given, "u q; a so; c 1; r 1=1; a x; u p", &[]);
     for from in ALL {
         let body = write(from, given);
-        takes(body.clone(), from);
+        assert_accepted(body.clone(), from);
         for to in ALL {
             let out = Stored::of(from, &body).body(to);
             let spoke = |item: &&Value| item["role"] == "assistant" || item["role"] == "model";
@@ -459,7 +550,10 @@ fn wf_15_text_and_call_form_one_assistant_message() {
             assert_eq!(list[2]["type"].as_str().filter(|_| !expected.is_empty()).unwrap_or(""), expected, "{out}");
         }
     }
-    takes(chat(vec![json!({ "role": "assistant", "content": "so", "tool_calls": [call("a")] }), tool("a", "1")]), CHAT);
+    assert_accepted(
+        chat(vec![json!({ "role": "assistant", "content": "so", "tool_calls": [call("a")] }), tool("a", "1")]),
+        CHAT,
+    );
 }
 
 #[test]
@@ -475,13 +569,16 @@ fn wf_16_an_empty_text_beside_a_call_is_not_sent_as_a_block() {
             }
         }
     }
-    mends_claude(
-        vec![user("q"), model(vec![text(""), use_("a")]), human(vec![result("a", "1")])],
+    assert_claude_repair(
+        vec![user("q"), assistant_blocks(vec![text(""), tool_use("a")]), user_blocks(vec![result("a", "1")])],
         "empty_content",
-        vec![user("q"), model(vec![use_("a")]), human(vec![result("a", "1")])],
+        vec![user("q"), assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "1")])],
     );
-    takes(chat(vec![json!({ "role": "assistant", "content": "", "tool_calls": [call("a")] }), tool("a", "")]), CHAT);
-    takes(chat(vec![json!({ "role": "assistant", "tool_calls": [call("a")] }), tool("a", "1")]), CHAT);
+    assert_accepted(
+        chat(vec![json!({ "role": "assistant", "content": "", "tool_calls": [call("a")] }), tool("a", "")]),
+        CHAT,
+    );
+    assert_accepted(chat(vec![json!({ "role": "assistant", "tool_calls": [call("a")] }), tool("a", "1")]), CHAT);
 }
 
 #[test]
@@ -504,13 +601,15 @@ fn wf_17_an_empty_assistant_message_is_omitted() {
         json!({ "role": "assistant", "content": null }),
         json!({ "role": "assistant", "content": [] }),
     ] {
-        mends(vec![user("q"), nothing, user("p")], "empty_content", vec![user("q"), user("p")]);
+        assert_chat_repair(vec![user("q"), nothing, user("p")], "empty_content", vec![user("q"), user("p")]);
     }
-    for nothing in [json!({ "role": "assistant" }), says(""), model(vec![]), model(vec![text("")])] {
-        mends_claude(vec![user("q"), nothing, user("p")], "empty_content", vec![user("q"), user("p")]);
+    for nothing in
+        [json!({ "role": "assistant" }), assistant(""), assistant_blocks(vec![]), assistant_blocks(vec![text("")])]
+    {
+        assert_claude_repair(vec![user("q"), nothing, user("p")], "empty_content", vec![user("q"), user("p")]);
     }
     // The final one may be empty.
-    takes(claude(vec![user("q"), says("")]), CLAUDE);
+    assert_accepted(claude(vec![user("q"), assistant("")]), CLAUDE);
 }
 
 #[test]
@@ -528,13 +627,16 @@ fn wf_18_without_calls_no_list_of_calls_is_sent() {
         }
     }
     for none in [json!([]), Value::Null] {
-        mends(
+        assert_chat_repair(
             vec![user("q"), json!({ "role": "assistant", "content": "x", "tool_calls": none })],
             "empty_tool_calls",
-            vec![user("q"), says("x")],
+            vec![user("q"), assistant("x")],
         );
     }
-    takes(chat(vec![user("q"), json!({ "role": "assistant", "content": "x", "tool_calls": [] }), user("p")]), MISTRAL);
+    assert_accepted(
+        chat(vec![user("q"), json!({ "role": "assistant", "content": "x", "tool_calls": [] }), user("p")]),
+        MISTRAL,
+    );
 }
 
 /// The ids of a body's calls.

@@ -116,11 +116,17 @@ fn r61_messages_of_other_sdks_are_named_and_rejected() {
 
 fn own_history(dialect: Dialect) -> Value {
     match dialect {
-        Dialect::OpenAiChat => json!([user("q"), calls(&["abcdefghi"]), tool("abcdefghi", "1"), says("x")]),
+        Dialect::OpenAiChat => json!([user("q"), calls(&["abcdefghi"]), tool("abcdefghi", "1"), assistant("x")]),
         Dialect::Mistral => json!([user("q"), calls(&["abcdefghi"]), tool("abcdefghi", "1"), user("p")]),
-        Dialect::Anthropic => json!([user("q"), model(vec![use_("a")]), human(vec![result("a", "1")])]),
-        Dialect::Gemini => json!([asks(vec![say("q")]), acts(vec![fc("f")]), asks(vec![fr("f", "1")])]),
-        Dialect::OpenAiResponses => json!([user("q"), fcall("a"), out("a", "1"), says("x")]),
+        Dialect::Anthropic => {
+            json!([user("q"), assistant_blocks(vec![tool_use("a")]), user_blocks(vec![result("a", "1")])])
+        }
+        Dialect::Gemini => json!([
+            user_parts(vec![text_part("q")]),
+            model_parts(vec![function_call("f")]),
+            user_parts(vec![function_response("f", "1")])
+        ]),
+        Dialect::OpenAiResponses => json!([user("q"), call_item("a"), output_item("a", "1"), assistant("x")]),
     }
 }
 
@@ -128,7 +134,7 @@ fn own_history(dialect: Dialect) -> Value {
 fn r61_a_body_of_another_dialect_is_named_and_rejected() {
     for from in ALL {
         let body = list_of(from, &own_history(from));
-        takes(body.clone(), from);
+        assert_accepted(body.clone(), from);
         for dialect in ALL {
             let family = |dialect| if dialect == MISTRAL { CHAT } else { dialect };
             if family(from) == family(dialect) {
@@ -141,8 +147,8 @@ fn r61_a_body_of_another_dialect_is_named_and_rejected() {
     }
     // What several dialects have says nothing of which it is.
     for dialect in [CHAT, MISTRAL, CLAUDE, RESPONSES] {
-        let body = list_of(dialect, &json!([user("q"), says("x"), user("p")]));
-        takes(body, dialect);
+        let body = list_of(dialect, &json!([user("q"), assistant("x"), user("p")]));
+        assert_accepted(body, dialect);
     }
 }
 
@@ -157,7 +163,7 @@ fn r61_unknown_items_are_removed_and_never_leave_an_empty_body() {
         let mut items = own_history(dialect).as_array().unwrap().clone();
         items.insert(1, json!({ "foo": 1 }));
         let body = list_of(dialect, &Value::from(items));
-        let (shapes, left) = (shapes(&body, dialect), mended(&body, dialect));
+        let (shapes, left) = (shapes(&body, dialect), repaired_body(&body, dialect));
         assert_eq!(shapes.len(), 1);
         assert!(shapes[0].path.as_deref().unwrap().ends_with("/1"), "{shapes:?}");
         assert_eq!(left, own_history(dialect), "{dialect:?}");
@@ -179,34 +185,34 @@ fn r61_a_result_without_its_type_still_answers_its_call() {
     let stray = json!({ "role": "user", "tool_call_id": "a", "content": "1" });
     let body = chat(vec![user("q"), calls(&["a"]), user("p"), stray.clone()]);
     assert_eq!(errors(&body, CHAT), ["malformed", "interposed_message"]);
-    assert_eq!(mended(&body, CHAT), json!([user("q"), calls(&["a"]), tool("a", "1"), user("p")]));
-    takes(chat(vec![user("q"), calls(&["a"]), tool("a", "1"), stray.clone()]), CHAT);
+    assert_eq!(repaired_body(&body, CHAT), json!([user("q"), calls(&["a"]), tool("a", "1"), user("p")]));
+    assert_accepted(chat(vec![user("q"), calls(&["a"]), tool("a", "1"), stray.clone()]), CHAT);
     let body = chat(vec![user("q"), calls(&["a"]), stray.clone(), stray.clone()]);
-    assert_eq!(mended(&body, CHAT), json!([user("q"), calls(&["a"]), tool("a", "1"), stray]));
+    assert_eq!(repaired_body(&body, CHAT), json!([user("q"), calls(&["a"]), tool("a", "1"), stray]));
     for kind in [json!({}), json!({ "type": "text" }), json!({ "type": null })] {
         let mut block = json!({ "tool_use_id": "a", "content": "1" });
         block.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
-        let body = claude(vec![user("q"), model(vec![use_("a")]), human(vec![text("x"), block])]);
-        let left = mended(&body, CLAUDE);
+        let body = claude(vec![user("q"), assistant_blocks(vec![tool_use("a")]), user_blocks(vec![text("x"), block])]);
+        let left = repaired_body(&body, CLAUDE);
         let results: Vec<_> =
             left[2]["content"].as_array().unwrap().iter().map(|block| block["type"].clone()).collect();
         assert_eq!(results, ["tool_result", "text"], "{left}");
         assert!(!left.to_string().contains("Interrupted"));
     }
-    mends_responses(
-        vec![user("q"), fcall("a"), json!({ "type": "text", "call_id": "a", "output": "1" })],
+    assert_responses_repair(
+        vec![user("q"), call_item("a"), json!({ "type": "text", "call_id": "a", "output": "1" })],
         "malformed",
-        vec![user("q"), fcall("a"), out("a", "1")],
+        vec![user("q"), call_item("a"), output_item("a", "1")],
     );
     // Another call of that id is no result.
     let mut copy = calls(&["a"]);
     copy["role"] = json!("user");
     copy["content"] = json!("x");
     let body = chat(vec![user("q"), copy.clone(), calls(&["a"])]);
-    assert_eq!(mended(&body, CHAT), json!([user("q"), copy, calls(&["a"]), closed("a")]));
+    assert_eq!(repaired_body(&body, CHAT), json!([user("q"), copy, calls(&["a"]), interrupted_tool("a")]));
     // What says nothing is no loss.
     for dialect in ALL {
-        assert_eq!(mended(&list_of(dialect, &json!([{}])), dialect), json!([]));
+        assert_eq!(repaired_body(&list_of(dialect, &json!([{}])), dialect), json!([]));
     }
 }
 
@@ -214,16 +220,21 @@ fn r61_a_result_without_its_type_still_answers_its_call() {
 fn r61_parts_outside_a_content_belong_to_the_user() {
     let content = |parts: Value| json!([{ "role": "user", "parts": parts }]);
     let parts = json!([{ "text": "a" }, { "inlineData": { "mimeType": "image/png", "data": "AA==" } }]);
-    assert_eq!(mended(&json!({ "contents": parts }), GEMINI), content(parts));
-    assert_eq!(mended(&json!({ "contents": { "text": "a" } }), GEMINI), content(json!([{ "text": "a" }])));
-    assert_eq!(mended(&json!({ "contents": ["a", "b"] }), GEMINI), content(json!([{ "text": "a" }, { "text": "b" }])));
+    assert_eq!(repaired_body(&json!({ "contents": parts }), GEMINI), content(parts));
+    assert_eq!(repaired_body(&json!({ "contents": { "text": "a" } }), GEMINI), content(json!([{ "text": "a" }])));
+    assert_eq!(
+        repaired_body(&json!({ "contents": ["a", "b"] }), GEMINI),
+        content(json!([{ "text": "a" }, { "text": "b" }]))
+    );
 }
 
 #[test]
 fn r61_no_result_is_added_for_a_call_whose_id_occurs_elsewhere() {
     for spelling in ["callId", "call_id", "toolCallId", "tool_use_id", "toolUseId", "id"] {
         let stray = json!({ "kind": "result", spelling: "a", "value": 1 });
-        for (dialect, call) in [(CHAT, calls(&["a"])), (CLAUDE, model(vec![use_("a")])), (RESPONSES, fcall("a"))] {
+        for (dialect, call) in
+            [(CHAT, calls(&["a"])), (CLAUDE, assistant_blocks(vec![tool_use("a")])), (RESPONSES, call_item("a"))]
+        {
             let body = list_of(dialect, &json!([user("q"), call, stray, user("p")]));
             let text = body.to_string();
             let error = repair(text.as_bytes(), dialect, &RepairOptions::default()).unwrap_err();
@@ -241,7 +252,7 @@ fn r61_no_result_is_added_for_a_call_whose_id_occurs_elsewhere() {
     body["tool_outputs"] = json!([{ "tool_call_id": "a", "output": "x" }]);
     assert!(repair(body.to_string().as_bytes(), CHAT, &RepairOptions::default()).is_err());
     let beside = json!({ "type": "tool-result", "toolCallId": "a", "output": "x" });
-    let body = claude(vec![user("q"), model(vec![use_("a"), beside]), user("p")]);
+    let body = claude(vec![user("q"), assistant_blocks(vec![tool_use("a"), beside]), user("p")]);
     assert!(repair(body.to_string().as_bytes(), CLAUDE, &RepairOptions::default()).is_err());
     // However deep it stands.
     let deep = format!("{}{{\"callId\":\"a\"}}{}", "[".repeat(100_000), "]".repeat(100_000));
@@ -250,23 +261,27 @@ fn r61_no_result_is_added_for_a_call_whose_id_occurs_elsewhere() {
     assert!(repair(body.as_bytes(), CHAT, &RepairOptions::default()).is_err());
     // A result that misspells its member, and stands in its place, is taken.
     let body = json!([user("q"), calls(&["a"]), { "role": "tool", "content": "x" }, user("p")]);
-    assert_eq!(mended(&json!({ "messages": body }), CHAT)[2]["tool_call_id"], "a");
+    assert_eq!(repaired_body(&json!({ "messages": body }), CHAT)[2]["tool_call_id"], "a");
     // The same id in the arguments, in a text, or in what belongs to the call says nothing.
     let mut call = calls(&["a"]);
     call["tool_calls"][0]["function"]["arguments"] = json!("{\"id\":\"a\"}");
     call["reasoning_details"] = json!([{ "type": "reasoning.encrypted", "id": "a", "data": "x" }]);
     let body = chat(vec![user("q"), call.clone(), user("a")]);
-    assert_eq!(mended(&body, CHAT), json!([user("q"), call, closed("a"), user("a")]));
+    assert_eq!(repaired_body(&body, CHAT), json!([user("q"), call, interrupted_tool("a"), user("a")]));
     // An id that comes again is the other turn's.
     let body = chat(vec![user("q"), calls(&["a"]), tool("a", "1"), user("p"), calls(&["a"]), user("o")]);
-    assert_eq!(mended(&body, CHAT)[5], closed("a"));
+    assert_eq!(repaired_body(&body, CHAT)[5], interrupted_tool("a"));
 }
 
 #[test]
 fn r61_an_unknown_block_type_is_kept_and_one_of_another_format_rejected() {
     let body = |kind: &str| {
         let block = json!({ "type": kind, "toolCallId": "x", "value": 1 });
-        claude(vec![user("q"), model(vec![text("x"), block, use_("a")]), human(vec![result("a", "1")])])
+        claude(vec![
+            user("q"),
+            assistant_blocks(vec![text("x"), block, tool_use("a")]),
+            user_blocks(vec![result("a", "1")]),
+        ])
     };
     let report = |kind| -> Vec<_> {
         found(&body(kind), CLAUDE)
@@ -277,23 +292,24 @@ fn r61_an_unknown_block_type_is_kept_and_one_of_another_format_rejected() {
     let path = || "/messages/1/content/1".to_owned();
     for kind in ["nonsense", "video", "some_new_block_2027"] {
         assert_eq!(report(kind), [("unknown_shape", Severity::Warning, path())]);
-        takes(body(kind), CLAUDE);
+        assert_accepted(body(kind), CLAUDE);
     }
     for kind in ["tool-call", "toolCall", "Text", "data-card"] {
         assert_eq!(report(kind), [("unknown_shape", Severity::Error, path())], "{kind}");
-        let left = mended(&body(kind), CLAUDE);
+        let left = repaired_body(&body(kind), CLAUDE);
         assert_eq!(left[1]["content"][1]["type"], "text");
     }
     // Without anything of the dialect's own, such a block is the body's shape.
     let block = json!({ "type": "tool-call", "toolCallId": "c", "toolName": "look", "input": {} });
-    refused(&claude(vec![user("q"), model(vec![block])]), CLAUDE, "AI SDK");
-    for (dialect, item) in
-        [(RESPONSES, json!({ "type": "some_new_item", "id": "x" })), (GEMINI, asks(vec![json!({ "newData": {} })]))]
-    {
+    refused(&claude(vec![user("q"), assistant_blocks(vec![block])]), CLAUDE, "AI SDK");
+    for (dialect, item) in [
+        (RESPONSES, json!({ "type": "some_new_item", "id": "x" })),
+        (GEMINI, user_parts(vec![json!({ "newData": {} })])),
+    ] {
         let body = list_of(dialect, &json!([own_history(dialect)[0], item]));
         let found = found(&body, dialect);
         assert_eq!((found[0].code.as_str(), found[0].severity), ("unknown_shape", Severity::Warning), "{dialect:?}");
-        takes(body, dialect);
+        assert_accepted(body, dialect);
     }
 }
 
@@ -303,7 +319,7 @@ fn r61_an_unknown_role_is_an_unknown_shape_and_its_text_is_kept() {
         for dialect in [CHAT, CLAUDE, MISTRAL, RESPONSES] {
             let body = list_of(dialect, &json!([user("q"), { "role": role, "content": "hello" }, user("p")]));
             assert_eq!(errors(&body, dialect), ["unknown_shape"], "{dialect:?} {role}");
-            assert!(mended(&body, dialect).to_string().contains("hello"));
+            assert!(repaired_body(&body, dialect).to_string().contains("hello"));
             assert!(decode_body(dialect, JsonRef::parse(&body.to_string()).unwrap()).is_err());
         }
     }

@@ -35,35 +35,35 @@ fn r40_a_call_of_openais_own_tools_needs_an_output() {
         (local, json!({ "type": "local_shell_call_output", "call_id": "a", "output": TEXT })),
         (search.clone(), found),
     ] {
-        let given = vec![user("q"), thinks(), call.clone(), user("p")];
-        mends_responses(
+        let given = vec![user("q"), reasoning_item(), call.clone(), user("p")];
+        assert_responses_repair(
             given.clone(),
             "dangling_call",
-            vec![user("q"), thinks(), call.clone(), made.clone(), user("p")],
+            vec![user("q"), reasoning_item(), call.clone(), made.clone(), user("p")],
         );
-        takes(input(vec![user("q"), call.clone(), made.clone(), user("p")]), RESPONSES);
+        assert_accepted(input(vec![user("q"), call.clone(), made.clone(), user("p")]), RESPONSES);
         // Of these it is not known that nobody may speak in between.
-        takes(input(vec![user("q"), call.clone(), user("p"), made]), RESPONSES);
+        assert_accepted(input(vec![user("q"), call.clone(), user("p"), made]), RESPONSES);
         // What the server holds may have the output.
-        takes(with(input(vec![call]), "conversation", json!("conv_1")), RESPONSES);
+        assert_accepted(with(input(vec![call]), "conversation", json!("conv_1")), RESPONSES);
         let omit = RepairOptions { dangling: Dangling::Omit, dangling_text: None };
-        assert_eq!(mended_with(&input(given), RESPONSES, &omit), json!([user("q"), user("p")]));
+        assert_eq!(repaired_body_with(&input(given), RESPONSES, &omit), json!([user("q"), user("p")]));
     }
     // Nobody can make up a screenshot.
-    mends_responses(
-        vec![user("q"), thinks(), computer.clone(), user("p")],
+    assert_responses_repair(
+        vec![user("q"), reasoning_item(), computer.clone(), user("p")],
         "dangling_call",
         vec![user("q"), user("p")],
     );
-    takes(input(vec![user("q"), thinks(), computer, screen.clone(), user("p")]), RESPONSES);
+    assert_accepted(input(vec![user("q"), reasoning_item(), computer, screen.clone(), user("p")]), RESPONSES);
     // What the server ran is its own business. Recorded: a function's output answers a search.
     for place in ["container_auto", "container_reference"] {
-        takes(input(vec![with(shell("a"), "environment", json!({ "type": place })), user("p")]), RESPONSES);
+        assert_accepted(input(vec![with(shell("a"), "environment", json!({ "type": place })), user("p")]), RESPONSES);
     }
     for (name, value) in [("execution", json!("server")), ("call_id", Value::Null)] {
-        takes(input(vec![with(search.clone(), name, value), user("p")]), RESPONSES);
+        assert_accepted(input(vec![with(search.clone(), name, value), user("p")]), RESPONSES);
     }
-    takes(input(vec![user("q"), search, out("a", "1"), user("p")]), RESPONSES);
+    assert_accepted(input(vec![user("q"), search, output_item("a", "1"), user("p")]), RESPONSES);
     // An output that answers no call.
     for orphan in [
         shell_out("a"),
@@ -71,16 +71,24 @@ fn r40_a_call_of_openais_own_tools_needs_an_output() {
         json!({ "type": "apply_patch_call_output", "call_id": "a", "status": "completed" }),
         json!({ "type": "local_shell_call_output", "id": "a", "output": "x" }),
     ] {
-        mends_responses(vec![user("q"), orphan.clone(), user("p")], "orphan_result", vec![user("q"), user("p")]);
-        takes(json!({ "previous_response_id": "resp_1", "input": [orphan] }), RESPONSES);
+        assert_responses_repair(
+            vec![user("q"), orphan.clone(), user("p")],
+            "orphan_result",
+            vec![user("q"), user("p")],
+        );
+        assert_accepted(json!({ "previous_response_id": "resp_1", "input": [orphan] }), RESPONSES);
     }
     // A program's calls are answered to it (SDK: `caller`).
     let caller = json!({ "type": "program", "caller_id": "p" });
-    let call = with(fcall("a"), "caller", caller.clone());
-    mends_responses(vec![call.clone()], "dangling_call", vec![call, with(out("a", TEXT), "caller", caller)]);
+    let call = with(call_item("a"), "caller", caller.clone());
+    assert_responses_repair(
+        vec![call.clone()],
+        "dangling_call",
+        vec![call, with(output_item("a", TEXT), "caller", caller)],
+    );
     // An id that is too long is shortened in both places.
     let long = "x".repeat(65);
-    let out = mended(&input(vec![shell(&long), shell_out(&long)]), RESPONSES);
+    let out = repaired_body(&input(vec![shell(&long), shell_out(&long)]), RESPONSES);
     assert_eq!(out[0]["call_id"], out[1]["call_id"]);
 }
 
@@ -91,29 +99,29 @@ fn r40_an_approval_request_needs_a_response() {
     let answer =
         |approve: bool| json!({ "type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": approve });
     for end in [vec![], vec![user("p")]] {
-        let mut given = vec![user("q"), thinks(), asked.clone()];
+        let mut given = vec![user("q"), reasoning_item(), asked.clone()];
         let mut want = [given.clone(), vec![answer(false)]].concat();
         given.extend(end.clone());
         want.extend(end);
-        mends_responses(given, "dangling_call", want);
+        assert_responses_repair(given, "dangling_call", want);
     }
-    takes(input(vec![user("q"), asked.clone(), answer(true), user("p")]), RESPONSES);
-    takes(with(input(vec![answer(true)]), "previous_response_id", json!("resp_1")), RESPONSES);
+    assert_accepted(input(vec![user("q"), asked.clone(), answer(true), user("p")]), RESPONSES);
+    assert_accepted(with(input(vec![answer(true)]), "previous_response_id", json!("resp_1")), RESPONSES);
     // An answer to what is not here is not known to be refused.
-    takes(input(vec![user("q"), answer(true), answer(true)]), RESPONSES);
-    takes(with(input(vec![asked]), "conversation", json!("conv_1")), RESPONSES);
+    assert_accepted(input(vec![user("q"), answer(true), answer(true)]), RESPONSES);
+    assert_accepted(with(input(vec![asked]), "conversation", json!("conv_1")), RESPONSES);
     let found = json!({ "type": "tool_search_output", "call_id": "a", "execution": "client", "tools": [] });
     let output = json!({ "type": "function_call_output", "call_id": "a", "output": "r" });
-    takes(input(vec![user("q"), fcall("a"), found, output, user("p")]), RESPONSES);
+    assert_accepted(input(vec![user("q"), call_item("a"), found, output, user("p")]), RESPONSES);
     // Found by a property: a call's id is no request's, though they read the same.
     let output = json!({ "type": "function_call_output", "call_id": "mcpr_1", "output": "r" });
-    takes(input(vec![user("q"), fcall("mcpr_1"), answer(true), output.clone()]), RESPONSES);
-    takes(input(vec![user("q"), fcall("mcpr_1"), output, answer(true)]), RESPONSES);
+    assert_accepted(input(vec![user("q"), call_item("mcpr_1"), answer(true), output.clone()]), RESPONSES);
+    assert_accepted(input(vec![user("q"), call_item("mcpr_1"), output, answer(true)]), RESPONSES);
 }
 
 #[test]
 fn r40_each_role_has_its_own_part_types() {
-    let says = |role: &str, parts: Value| json!({ "role": role, "content": parts });
+    let message = |role: &str, parts: Value| json!({ "role": role, "content": parts });
     let output = |parts: Value| json!({ "type": "function_call_output", "call_id": "a", "output": parts });
     let image = json!({ "type": "input_image", "image_url": "https://x/y" });
     let file = json!({ "type": "input_file", "file_id": "file-1" });
@@ -121,69 +129,77 @@ fn r40_each_role_has_its_own_part_types() {
     let chat_file = json!({ "type": "file", "file": { "file_id": "file-1" } });
     let text = |kind: &str| json!({ "type": kind, "text": "x" });
     let new = json!({ "type": "input_new", "x": 1 });
-    takes(input(vec![says("user", json!([text("input_text"), image, file, new]))]), RESPONSES);
-    takes(
-        input(vec![says("assistant", json!([text("output_text"), { "type": "refusal", "refusal": "no" }, new]))]),
+    assert_accepted(input(vec![message("user", json!([text("input_text"), image, file, new]))]), RESPONSES);
+    assert_accepted(
+        input(vec![message("assistant", json!([text("output_text"), { "type": "refusal", "refusal": "no" }, new]))]),
         RESPONSES,
     );
-    takes(input(vec![fcall("a"), output(json!([text("input_text"), image, file, new]))]), RESPONSES);
+    assert_accepted(input(vec![call_item("a"), output(json!([text("input_text"), image, file, new]))]), RESPONSES);
     let code = "unsupported_part";
     for given in [json!([text("text"), chat_image, chat_file]), json!([text("output_text"), image, chat_file])] {
         let want = json!([text("input_text"), image, file]);
-        mends_responses(vec![fcall("a"), output(given.clone())], code, vec![fcall("a"), output(want.clone())]);
-        mends_responses(vec![says("user", given)], code, vec![says("user", want)]);
+        assert_responses_repair(
+            vec![call_item("a"), output(given.clone())],
+            code,
+            vec![call_item("a"), output(want.clone())],
+        );
+        assert_responses_repair(vec![message("user", given)], code, vec![message("user", want)]);
     }
     let detailed = json!({ "type": "image_url", "image_url": { "url": "https://x/y", "detail": "low" } });
     let plain = json!({ "type": "image_url", "image_url": "https://x/y" });
     let low = with(image.clone(), "detail", json!("low"));
-    mends_responses(vec![says("user", json!([detailed, plain]))], code, vec![says("user", json!([low, image]))]);
+    assert_responses_repair(
+        vec![message("user", json!([detailed, plain]))],
+        code,
+        vec![message("user", json!([low, image]))],
+    );
     // A user shows what nobody else may show.
     for (role, kind) in [("system", "input_text"), ("developer", "input_text"), ("assistant", "output_text")] {
-        mends_responses(
-            vec![says(role, json!([image, text(kind), chat_file])), user("p")],
+        assert_responses_repair(
+            vec![message(role, json!([image, text(kind), chat_file])), user("p")],
             code,
-            vec![says(role, json!([text(kind)])), says("user", json!([image, file])), user("p")],
+            vec![message(role, json!([text(kind)])), message("user", json!([image, file])), user("p")],
         );
     }
-    mends_responses(
+    assert_responses_repair(
         vec![
-            thinks(),
-            with(says("assistant", json!([text("output_text"), image])), "id", json!("msg_1")),
-            fcall("a"),
-            out("a", "1"),
+            reasoning_item(),
+            with(message("assistant", json!([text("output_text"), image])), "id", json!("msg_1")),
+            call_item("a"),
+            output_item("a", "1"),
         ],
         code,
         vec![
-            thinks(),
-            with(says("assistant", json!([text("output_text")])), "id", json!("msg_1")),
-            says("user", json!([image])),
-            fcall("a"),
-            out("a", "1"),
+            reasoning_item(),
+            with(message("assistant", json!([text("output_text")])), "id", json!("msg_1")),
+            message("user", json!([image])),
+            call_item("a"),
+            output_item("a", "1"),
         ],
     );
-    mends_responses(
-        vec![fcall("a"), says("assistant", json!([image])), out("a", "1")],
+    assert_responses_repair(
+        vec![call_item("a"), message("assistant", json!([image])), output_item("a", "1")],
         code,
-        vec![fcall("a"), out("a", "1"), says("assistant", json!([])), says("user", json!([image]))],
+        vec![call_item("a"), output_item("a", "1"), message("assistant", json!([])), message("user", json!([image]))],
     );
 }
 
 #[test]
 fn r40_a_text_part_needs_a_text() {
-    let says = |role: &str, parts: Value| json!({ "role": role, "content": parts });
+    let message = |role: &str, parts: Value| json!({ "role": role, "content": parts });
     let part = |text: Value| json!({ "type": "input_text", "text": text });
     for absent in [json!({ "type": "input_text" }), part(json!(null)), json!({ "type": "text" }), json!({})] {
-        mends_responses(
-            vec![says("user", json!([absent, part(json!("x"))]))],
+        assert_responses_repair(
+            vec![message("user", json!([absent, part(json!("x"))]))],
             "empty_content",
-            vec![says("user", json!([part(json!("x"))]))],
+            vec![message("user", json!([part(json!("x"))]))],
         );
     }
     for (given, text) in [(json!(7), "7"), (json!({ "n": 1 }), "{\"n\":1}"), (json!([]), "[]")] {
-        mends_responses(
-            vec![says("user", json!([part(given)]))],
+        assert_responses_repair(
+            vec![message("user", json!([part(given)]))],
             "malformed",
-            vec![says("user", json!([part(json!(text))]))],
+            vec![message("user", json!([part(json!(text))]))],
         );
     }
 }
@@ -195,22 +211,29 @@ fn r40_an_item_reference_needs_no_type() {
         json!({ "id": "fc_1", "type": null }),
         json!({ "type": "item_reference", "id": "fc_1" }),
     ] {
-        takes(input(vec![user("q"), reference, out("a", "1"), user("p")]), RESPONSES);
+        assert_accepted(input(vec![user("q"), reference, output_item("a", "1"), user("p")]), RESPONSES);
     }
-    mends_responses(vec![user("q"), json!({ "id": "fc_1", "x": 1 })], "unknown_shape", vec![user("q")]);
+    assert_responses_repair(vec![user("q"), json!({ "id": "fc_1", "x": 1 })], "unknown_shape", vec![user("q")]);
     // What it refers to may be the call that an id named first.
-    takes(input(vec![json!({ "id": "fc_1" }), out("a", "1"), user("p"), fcall("a"), out("a", "2")]), RESPONSES);
+    assert_accepted(
+        input(vec![json!({ "id": "fc_1" }), output_item("a", "1"), user("p"), call_item("a"), output_item("a", "2")]),
+        RESPONSES,
+    );
 }
 
 #[test]
 fn r40_reasoning_needs_a_summary() {
     let bare = json!({ "type": "reasoning", "encrypted_content": "e" });
     let whole = with(bare.clone(), "summary", json!([]));
-    mends_responses(vec![user("q"), bare, says("x")], "malformed", vec![user("q"), whole.clone(), says("x")]);
+    assert_responses_repair(
+        vec![user("q"), bare, assistant("x")],
+        "malformed",
+        vec![user("q"), whole.clone(), assistant("x")],
+    );
     let null = json!({ "type": "reasoning", "summary": null, "encrypted_content": "e" });
     let there = json!({ "type": "reasoning", "summary": [], "encrypted_content": "e" });
-    mends_responses(vec![user("q"), null, says("x")], "malformed", vec![user("q"), there, says("x")]);
-    takes(input(vec![user("q"), whole, says("x")]), RESPONSES);
+    assert_responses_repair(vec![user("q"), null, assistant("x")], "malformed", vec![user("q"), there, assistant("x")]);
+    assert_accepted(input(vec![user("q"), whole, assistant("x")]), RESPONSES);
 }
 
 #[test]
@@ -220,31 +243,41 @@ fn r41_an_input_without_content_is_a_warning() {
             rethread::provider::validate(json!({ "model": "m", "input": silent }).to_string().as_bytes(), RESPONSES);
         assert_eq!(codes(&report, rethread::finding::Severity::Warning), ["malformed"]);
     }
-    takes(json!({ "model": "m", "input": "" }), RESPONSES);
+    assert_accepted(json!({ "model": "m", "input": "" }), RESPONSES);
 }
 
 #[test]
 fn r40_item_ids_have_their_types_prefix_and_a_maximum_length() {
-    let message = |id: &str| with(with(says("x"), "type", json!("message")), "id", json!(id));
-    let call = |id: &str| with(fcall("a"), "id", json!(id));
+    let message = |id: &str| with(with(assistant("x"), "type", json!("message")), "id", json!(id));
+    let call = |id: &str| with(call_item("a"), "id", json!(id));
     let free = |id: &str| json!({ "type": "custom_tool_call", "call_id": "a", "name": "f", "input": "x", "id": id });
     let long = "x".repeat(62);
-    for (given, bare) in
-        [(call("toolu_1"), fcall("a")), (call("ctc_1"), fcall("a")), (call(&format!("fc_{long}")), fcall("a"))]
-    {
-        mends_responses(vec![given.clone(), out("a", "1")], "invalid_call_id", vec![bare, out("a", "1")]);
+    for (given, bare) in [
+        (call("toolu_1"), call_item("a")),
+        (call("ctc_1"), call_item("a")),
+        (call(&format!("fc_{long}")), call_item("a")),
+    ] {
+        assert_responses_repair(
+            vec![given.clone(), output_item("a", "1")],
+            "invalid_call_id",
+            vec![bare, output_item("a", "1")],
+        );
         // Recorded: others have ids of their own.
         for model in ["grok-4", "deepseek-v4"] {
-            takes(json!({ "model": model, "input": [given, out("a", "1")] }), RESPONSES);
+            assert_accepted(json!({ "model": model, "input": [given, output_item("a", "1")] }), RESPONSES);
         }
     }
-    assert_eq!(errors(&input(vec![free("fc_1"), out("a", "1")]), RESPONSES), ["invalid_call_id"]);
-    takes(input(vec![free("ctc_1"), out("a", "1")]), RESPONSES);
+    assert_eq!(errors(&input(vec![free("fc_1"), output_item("a", "1")]), RESPONSES), ["invalid_call_id"]);
+    assert_accepted(input(vec![free("ctc_1"), output_item("a", "1")]), RESPONSES);
     for wrong in ["chatcmpl-1", &format!("msg_{long}")] {
-        let bare = with(says("x"), "type", json!("message"));
-        mends_responses(vec![user("q"), message(wrong)], "invalid_call_id", vec![user("q"), bare.clone()]);
+        let bare = with(assistant("x"), "type", json!("message"));
+        assert_responses_repair(vec![user("q"), message(wrong)], "invalid_call_id", vec![user("q"), bare.clone()]);
         // Its reasoning goes with the id.
-        mends_responses(vec![user("q"), thinks(), message(wrong)], "orphan_reasoning", vec![user("q"), bare]);
+        assert_responses_repair(
+            vec![user("q"), reasoning_item(), message(wrong)],
+            "orphan_reasoning",
+            vec![user("q"), bare],
+        );
     }
-    takes(input(vec![user("q"), thinks(), message("msg_1")]), RESPONSES);
+    assert_accepted(input(vec![user("q"), reasoning_item(), message("msg_1")]), RESPONSES);
 }

@@ -206,14 +206,18 @@ fn r41_deep_and_large_bodies_are_repaired() {
             .flat_map(|i| {
                 let id = format!("c{}", i % 7);
                 if dialect == CLAUDE {
-                    [crate::model(vec![crate::use_(&id)]), crate::human(vec![crate::text("x")])]
+                    [crate::assistant_blocks(vec![crate::tool_use(&id)]), crate::user_blocks(vec![crate::text("x")])]
                 } else {
                     [crate::calls(&[&id]), crate::user("x")]
                 }
             })
             .chain((0..n).map(|i| {
                 let id = format!("c{}", i % 7);
-                if dialect == CLAUDE { crate::human(vec![crate::result(&id, "r")]) } else { crate::tool(&id, "r") }
+                if dialect == CLAUDE {
+                    crate::user_blocks(vec![crate::result(&id, "r")])
+                } else {
+                    crate::tool(&id, "r")
+                }
             }))
             .collect();
         crate::chat(messages).to_string()
@@ -222,7 +226,7 @@ fn r41_deep_and_large_bodies_are_repaired() {
         let _ = repair(many(4_000, dialect).as_bytes(), dialect, &RepairOptions::default());
     }
     let one = serde_json::json!({ "messages": [crate::calls(&vec!["same"; 20_000])] }).to_string();
-    crate::mended(&serde_json::from_str(&one).unwrap(), CHAT);
+    crate::repaired_body(&serde_json::from_str(&one).unwrap(), CHAT);
 }
 
 #[test]
