@@ -75,7 +75,7 @@ impl TrimmedResults {
         for item in draft.messages.iter_mut().filter(|item| matches!(item.origin, DraftOrigin::Stored(_))) {
             for call in item.calls.iter_mut().filter(|call| matches!(call.result, Some(DraftResult::Stored(_)))) {
                 let at = history.invocation_index(&call.invocation.id);
-                if let Some((less, dropped)) = at.and_then(|at| self.less.get(&(at as u64))) {
+                if let Some((less, dropped)) = at.and_then(|at| self.less.get(&(at as u64))).map(Box::as_ref) {
                     call.result = Some(DraftResult::Stored(less));
                     report.push(finding(call.invocation, *dropped));
                 }
