@@ -1,4 +1,4 @@
-// Tools whose `parameters` are a schema of zod, valibot or arktype: what the model is told, and how its arguments are validated.
+// Tools whose `parameters` are a schema of zod, valibot or arktype: the schema in the request, and how its arguments are validated.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -37,7 +37,7 @@ async function chat(steps) {
   return { lane, ...await session(), provider: { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream: true } };
 }
 
-/** Runs a turn in which the model calls `f` once for each of `given`; what it was told at last, and what the run said. */
+/** Runs a turn in which the model calls `f` once for each of `given`. Returns the tool messages of the last request, and the result of the run. */
 async function calls(tool, given, options) {
   const { lane, session, provider } = await chat([{ calls: given.map((args) => ({ name: 'f', arguments: args })) }, { text: 'Done.' }]);
   const run = await session.run({ input: 'x', provider, tools: { f: tool } });
@@ -46,8 +46,8 @@ async function calls(tool, given, options) {
   for await (const event of driven) events.push(event);
   const result = await driven.result;
   const requests = await lane.requests();
-  const told = requests.at(-1).body.messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
-  return { result, events, told, session, tool: requests[0].body.tools[0], run };
+  const toolMessages = requests.at(-1).body.messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
+  return { result, events, toolMessages, session, tool: requests[0].body.tools[0], run };
 }
 
 test('r55 the request contains the JSON Schema of a Standard Schema, in each dialect', async () => {
@@ -60,9 +60,9 @@ test('r55 the request contains the JSON Schema of a Standard Schema, in each dia
       assert.deepEqual(schemaOf(JSON.parse(new TextDecoder().decode(body))), JSON_SCHEMA, `${library}, ${dialect}`);
     }
     const { body } = await own.render({ dialect: 'gemini', params: {}, input: 'x', tools: { f: { parameters } } });
-    const [{ functionDeclarations: [told] }] = JSON.parse(new TextDecoder().decode(body)).tools;
-    assert.equal(JSON.stringify(told).includes('city'), true, library);
-    assert.equal(JSON.stringify(told).includes('$schema'), false, library);
+    const [{ functionDeclarations: [declaration] }] = JSON.parse(new TextDecoder().decode(body)).tools;
+    assert.equal(JSON.stringify(declaration).includes('city'), true, library);
+    assert.equal(JSON.stringify(declaration).includes('$schema'), false, library);
   }
   await store.close();
 });
@@ -71,10 +71,10 @@ for (const [library, parameters] of Object.entries(LIBRARIES)) {
   test(`r55 ${library}: valid arguments reach \`execute\` as the schema gives them, invalid ones are reported to the model and the tool does not run`, { timeout: 10_000 }, async () => {
     const ran = [];
     const tool = defineTool({ parameters, execute: (args, { argumentsText }) => ran.push([args, argumentsText]) && `${args.city}: ${args.days}` });
-    const { told, events, result, session, tool: sent, run } = await calls(tool, [{ city: 'Rome', days: '3' }, { city: 'X' }, { days: '3' }]);
+    const { toolMessages, events, result, session, tool: sent, run } = await calls(tool, [{ city: 'Rome', days: '3' }, { city: 'X' }, { days: '3' }]);
     assert.deepEqual(ran, [[{ city: 'Rome', days: 3 }, '{"city":"Rome","days":"3"}']], 'the transform\'s output');
-    assert.equal(told[0], 'Rome: 3');
-    for (const refusal of told.slice(1)) assert.match(refusal, /^Error: the arguments are not valid, so the tool was not run\. .*city.*\. Call it again with valid arguments\.$/);
+    assert.equal(toolMessages[0], 'Rome: 3');
+    for (const refusal of toolMessages.slice(1)) assert.match(refusal, /^Error: the arguments are not valid, so the tool was not run\. .*city.*\. Call it again with valid arguments\.$/);
     assert.equal(result.status, 'finished');
     assert.deepEqual(events.filter(({ type: kind }) => kind === 'tool_finished').map(({ isError }) => isError).toSorted(), [false, true, true]);
     assert.equal(events.filter(({ type: kind }) => kind === 'tool_started').length, 1);
@@ -96,20 +96,20 @@ test('r55 validation can be asynchronous, fail, and time out', { timeout: 10_000
   const validate = (value) => value.id === 'broken' ? Promise.reject(new Error('the database is away')) : standard.validate(value);
   const parameters = { '~standard': { ...standard, jsonSchema: standard.jsonSchema, validate } };
   const ran = [];
-  const { told } = await calls({ parameters, execute: ({ id }) => ran.push(id) && 'yes' }, ['a', 'b', 'broken', 'slow'].map((id) => ({ id })), { toolTimeoutMs: 100 });
+  const { toolMessages } = await calls({ parameters, execute: ({ id }) => ran.push(id) && 'yes' }, ['a', 'b', 'broken', 'slow'].map((id) => ({ id })), { toolTimeoutMs: 100 });
   assert.deepEqual(ran, ['a']);
-  assert.equal(told[0], 'yes');
-  assert.match(told[1], /id: no such order/);
-  assert.match(told[2], /^Error: the arguments could not be validated, so the tool was not run: the database is away/);
-  assert.match(told[3], /^Error: the arguments were not validated within 100 ms/);
+  assert.equal(toolMessages[0], 'yes');
+  assert.match(toolMessages[1], /id: no such order/);
+  assert.match(toolMessages[2], /^Error: the arguments could not be validated, so the tool was not run: the database is away/);
+  assert.match(toolMessages[3], /^Error: the arguments were not validated within 100 ms/);
 });
 
 test('r55 an issue is reported with its path, and of a thousand issues only the first ones', { timeout: 10_000 }, async () => {
   const parameters = z.object({ items: z.array(z.object({ 'the name': z.string() })), note: z.string().optional() });
-  const { told } = await calls({ parameters, execute: () => 'ran' }, [{ items: [{ 'the name': 'x' }, { 'the name': 5 }] }, { items: Array.from({ length: 1000 }, () => ({})) }]);
-  assert.match(told[0], /items\[1\]\.the name: /);
-  assert.match(told[1], /and 980 more/);
-  assert.ok(told[1].length < 3000);
+  const { toolMessages } = await calls({ parameters, execute: () => 'ran' }, [{ items: [{ 'the name': 'x' }, { 'the name': 5 }] }, { items: Array.from({ length: 1000 }, () => ({})) }]);
+  assert.match(toolMessages[0], /items\[1\]\.the name: /);
+  assert.match(toolMessages[1], /and 980 more/);
+  assert.ok(toolMessages[1].length < 3000);
 });
 
 test('r55 a call that the application answers is validated as well', { timeout: 10_000 }, async () => {
@@ -119,9 +119,9 @@ test('r55 a call that the application answers is validated as well', { timeout: 
   const effect = await until(() => run.effects().find(({ type: kind, arguments: args }) => kind === 'run_tool' && args.ask));
   await run.answer(effect.id, { type: 'tool_result', content: 'Ann' });
   assert.equal((await driven.result).status, 'finished');
-  const told = (await lane.requests()).at(-1).body.messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
-  assert.match(told[0], /not valid.*ask/);
-  assert.equal(told[1], 'Ann');
+  const toolMessages = (await lane.requests()).at(-1).body.messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
+  assert.match(toolMessages[0], /not valid.*ask/);
+  assert.equal(toolMessages[1], 'Ann');
 });
 
 test('r55 a tool of a class keeps its methods and its private members', { timeout: 10_000 }, async () => {
@@ -132,8 +132,8 @@ test('r55 a tool of a class keeps its methods and its private members', { timeou
     execute({ city }) { return `${city} 21 ${this.#unit}`; }
     persist() { return { result: '(gone)' }; }
   }
-  const { told, tool, session } = await calls(new Weather(), [{ city: 'Rome' }]);
-  assert.deepEqual(told, ['Rome 21 C']);
+  const { toolMessages, tool, session } = await calls(new Weather(), [{ city: 'Rome' }]);
+  assert.deepEqual(toolMessages, ['Rome 21 C']);
   assert.equal(tool.function.description, 'Weather.');
   assert.equal((await session.invocations({ payload: true })).items[0].result.content, '(gone)');
 });
@@ -151,8 +151,8 @@ test('r55 a resumed run validates as well', { timeout: 10_000 }, async () => {
   const [pending] = await session.pendingRuns();
   const { result } = drive(await session.resume(pending.id, { provider, tools }));
   assert.equal((await result).status, 'finished');
-  const { tools: [told], messages } = (await lane.requests()).at(-1).body;
-  assert.deepEqual(told.function.parameters, JSON_SCHEMA);
+  const { tools: [definition], messages } = (await lane.requests()).at(-1).body;
+  assert.deepEqual(definition.function.parameters, JSON_SCHEMA);
   assert.match(messages.at(-1).content, /not valid/);
   assert.deepEqual(ran, []);
 });
@@ -160,10 +160,10 @@ test('r55 a resumed run validates as well', { timeout: 10_000 }, async () => {
 test('r55 `jsonSchema` replaces a schema without a JSON Schema', { timeout: 10_000 }, async () => {
   const plain = v.object({ city: v.pipe(v.string(), v.minLength(2)) });
   const ran = [];
-  const { tool, told } = await calls({ parameters: plain, jsonSchema: JSON_TEXT, execute: ({ city }) => ran.push(city) && city }, [{ city: 'Rome' }, { city: 'X' }]);
+  const { tool, toolMessages } = await calls({ parameters: plain, jsonSchema: JSON_TEXT, execute: ({ city }) => ran.push(city) && city }, [{ city: 'Rome' }, { city: 'X' }]);
   assert.deepEqual(tool.function.parameters, JSON_TEXT);
   assert.deepEqual(ran, ['Rome']);
-  assert.match(told[1], /^Error: the arguments are not valid.*city/);
+  assert.match(toolMessages[1], /^Error: the arguments are not valid.*city/);
 });
 
 test('r55 a schema without a JSON Schema is `config_invalid`, and the message says what to pass', async () => {
@@ -199,8 +199,8 @@ test('r62 a hostile schema does not stop a run', { timeout: 10_000 }, async () =
     () => { throw { get message() { throw new Error('trap'); } }; }, () => null, () => Promise.reject(), () => ({ issues: 5 }), () => ({ issues: [null, { message: 7, path: 9 }, { path: [Symbol('s'), null, { key: 1 }] }] }),
     () => new Proxy({}, { get() { throw 1; } }), () => ({ get issues() { throw new Error('trap'); } }),
   ]) {
-    const { result, told } = await calls({ parameters: standard(validate), execute: () => assert.fail('it ran') }, [{ city: 'x' }]);
+    const { result, toolMessages } = await calls({ parameters: standard(validate), execute: () => assert.fail('it ran') }, [{ city: 'x' }]);
     assert.equal(result.status, 'finished', String(validate));
-    assert.match(told[0], /^Error: the arguments /, String(validate));
+    assert.match(toolMessages[0], /^Error: the arguments /, String(validate));
   }
 });

@@ -104,10 +104,10 @@ describe('r54_check', () => {
   test('--json', async () => {
     const { code, out, err } = await check('lines.jsonl', '--json');
     assert.deepEqual([code, err], [1, '']);
-    const told = JSON.parse(out);
-    assert.equal(told.findings[0].path, '/1/tool_calls/0');
-    assert.deepEqual([told.file, told.form, told.dialect, told.ok, told.errors, told.warnings], ['lines.jsonl', 'lines', 'openai-chat', false, 1, 0]);
-    assert.match(told.guessed, /tool_calls/);
+    const report = JSON.parse(out);
+    assert.equal(report.findings[0].path, '/1/tool_calls/0');
+    assert.deepEqual([report.file, report.form, report.dialect, report.ok, report.errors, report.warnings], ['lines.jsonl', 'lines', 'openai-chat', false, 1, 0]);
+    assert.match(report.guessed, /tool_calls/);
     assert.equal(JSON.parse((await check('clean.json', '--json', '-d', 'openai-chat')).out).guessed, null);
   });
 

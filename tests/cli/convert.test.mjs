@@ -61,8 +61,8 @@ describe('r54_convert', () => {
 
   test('--json contains the source and the target dialect', async () => {
     const { err } = await convert('open.json', '--to', 'anthropic', '--json');
-    const told = JSON.parse(err);
-    assert.deepEqual([told.dialect, told.to, told.ok, told.errors], ['openai-chat', 'anthropic', true, 2]);
+    const report = JSON.parse(err);
+    assert.deepEqual([report.dialect, report.to, report.ok, report.errors], ['openai-chat', 'anthropic', true, 2]);
   });
 
   test('without a target, or with an unknown one, the exit code is 2', async () => {

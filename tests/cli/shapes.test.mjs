@@ -39,8 +39,8 @@ describe('r61_cli', () => {
       assert.match(out, word);
       assert.match(out, /no dialect, \d messages, \d errors?\n/);
       assert.match(out, /unknown_shape/);
-      const told = JSON.parse((await run('check', file, '--json')).out);
-      assert.deepEqual([told.dialect, told.ok, told.findings[0].code], [null, false, 'unknown_shape']);
+      const report = JSON.parse((await run('check', file, '--json')).out);
+      assert.deepEqual([report.dialect, report.ok, report.findings[0].code], [null, false, 'unknown_shape']);
       for (const dialect of ['openai-chat', 'gemini', 'openai-responses']) {
         const named = await run('check', file, '-d', dialect);
         assert.equal(named.code, 1);

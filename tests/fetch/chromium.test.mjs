@@ -42,9 +42,9 @@ test('every form of a body is repaired; the wasm is the small one, fetched once 
   const lane = laneOf(server.url, 'forms');
   assert.equal(await page.evaluate((url) => sendOther(url), `${lane.base}/control/requests`), 200);
   assert.deepEqual(page.dist, ['/dist/formats.js'], 'no wasm before a conversation is sent');
-  const { answers, told } = await page.evaluate(([url, text]) => sendForms(url, text), [lane.chat, JSON.stringify(BROKEN['openai-chat'])]);
+  const { answers, reports } = await page.evaluate(([url, text]) => sendForms(url, text), [lane.chat, JSON.stringify(BROKEN['openai-chat'])]);
   assert.deepEqual(answers, [200, 200, 200, 200]);
-  assert.deepEqual(told, Array(4).fill(['openai-chat', 'dangling_call']));
+  assert.deepEqual(reports, Array(4).fill(['openai-chat', 'dangling_call']));
   assert.deepEqual(page.dist, ['/dist/formats.js', '/dist/formats_bg.wasm']);
   assert.deepEqual(page.complaints, []);
 });
@@ -62,9 +62,9 @@ test('r64 if the wasm cannot be loaded, requests pass unchanged', async () => {
   const page = await openPage();
   const lane = laneOf(server.url, 'no-wasm');
   await page.route('**/*.wasm', (route) => route.fulfill({ status: 404, body: 'gone' }));
-  const { answers, told } = await page.evaluate(([url, text]) => sendForms(url, text), [lane.chat, JSON.stringify(BROKEN['openai-chat'])]);
+  const { answers, reports } = await page.evaluate(([url, text]) => sendForms(url, text), [lane.chat, JSON.stringify(BROKEN['openai-chat'])]);
   assert.deepEqual(answers, [400, 400, 400, 400], 'the provider has the last word');
-  assert.deepEqual(told, []);
+  assert.deepEqual(reports, []);
   assert.equal(page.complaints.length, 1, 'said once');
   assert.match(page.complaints[0], /^rethread\/fetch: the wasm could not be loaded.*404/);
 });

@@ -25,21 +25,21 @@ async function warnings(work) {
 describe('r64: modes', () => {
   test('report: sends the body unchanged and calls onRepair', async () => {
     const { fetch, calls } = spy();
-    const told = [];
+    const reports = [];
     const init = post();
-    await repairing({ fetch, mode: 'report', onRepair: (info) => told.push(info) })(OPENAI, init);
+    await repairing({ fetch, mode: 'report', onRepair: (info) => reports.push(info) })(OPENAI, init);
     assert.equal(calls[0][1], init);
-    assert.deepEqual(told[0].report.map(({ code }) => code), ['dangling_call']);
+    assert.deepEqual(reports[0].report.map(({ code }) => code), ['dangling_call']);
     const valid = post(JSON.stringify(VALID));
-    await repairing({ fetch, mode: 'report', onRepair: (info) => told.push(info) })(OPENAI, valid);
+    await repairing({ fetch, mode: 'report', onRepair: (info) => reports.push(info) })(OPENAI, valid);
     assert.equal(calls[1][1], valid);
-    assert.equal(told.length, 1, 'nothing to tell of a valid one');
+    assert.equal(reports.length, 1, 'a valid body is not reported');
   });
 
   test('reject: rejects with invalid_input and the report, and sends nothing', async () => {
     const { fetch, calls } = spy();
-    let told = 0;
-    const own = repairing({ fetch, mode: 'reject', onRepair: () => { told += 1; } });
+    let reports = 0;
+    const own = repairing({ fetch, mode: 'reject', onRepair: () => { reports += 1; } });
     await assert.rejects(own(OPENAI, post()), (error) => {
       assert.ok(error instanceof RethreadError && error instanceof FormatsError);
       assert.equal(error.code, 'invalid_input');
@@ -52,7 +52,7 @@ describe('r64: modes', () => {
     await own(OPENAI, post(JSON.stringify(VALID)));
     await own(OPENAI, post('no JSON'));
     assert.equal(calls.length, 2);
-    assert.equal(told, 0, 'nothing was repaired');
+    assert.equal(reports, 0, 'nothing was repaired');
   });
 
   test('danglingCalls and danglingText', async () => {
@@ -109,18 +109,18 @@ describe('r61 r64: messages of another format', () => {
 
   test('are sent unchanged, never emptied', async () => {
     const { fetch, calls } = spy();
-    const told = [];
+    const reports = [];
     const init = post(langChain);
-    await repairing({ fetch, onRepair: (info) => told.push(info) })(OPENAI, init);
+    await repairing({ fetch, onRepair: (info) => reports.push(info) })(OPENAI, init);
     assert.equal(calls[0][1], init);
-    assert.deepEqual(told, []);
+    assert.deepEqual(reports, []);
   });
 
   test('are reported, and rejected in the mode reject', async () => {
     const { fetch, calls } = spy();
-    const told = [];
-    await repairing({ fetch, mode: 'report', onRepair: (info) => told.push(info) })(OPENAI, post(langChain));
-    assert.ok(told[0].report.some(({ severity }) => severity === 'error'));
+    const reports = [];
+    await repairing({ fetch, mode: 'report', onRepair: (info) => reports.push(info) })(OPENAI, post(langChain));
+    assert.ok(reports[0].report.some(({ severity }) => severity === 'error'));
     await assert.rejects(repairing({ fetch, mode: 'reject' })(OPENAI, post(langChain)), { code: 'invalid_input' });
     assert.equal(calls.length, 1);
   });
@@ -187,10 +187,10 @@ describe('r64: no failure inside fails a request', () => {
 
   test('wrapped twice, it repairs once', async () => {
     const { fetch, calls } = spy();
-    let told = 0;
-    const count = () => { told += 1; };
+    let reports = 0;
+    const count = () => { reports += 1; };
     await repairing({ onRepair: count, fetch: repairing({ fetch, onRepair: count }) })(OPENAI, post());
-    assert.equal(told, 1);
+    assert.equal(reports, 1);
     assert.equal(calls.length, 1);
   });
 });
@@ -198,11 +198,11 @@ describe('r64: no failure inside fails a request', () => {
 describe('r64: reports', () => {
   test('r68: no key of the address', async () => {
     const { fetch, calls } = spy();
-    const told = [];
+    const reports = [];
     const url = 'https://me:secret@generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse&key=AIzaSecret';
-    await repairing({ fetch, onRepair: (info) => told.push(info) })(url, post(JSON.stringify(BROKEN.gemini)));
+    await repairing({ fetch, onRepair: (info) => reports.push(info) })(url, post(JSON.stringify(BROKEN.gemini)));
     assert.equal(calls[0][0], url);
-    assert.equal(told[0].url, 'https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse');
+    assert.equal(reports[0].url, 'https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse');
   });
 
   test('wrong options are config_invalid at once', () => {

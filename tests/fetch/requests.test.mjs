@@ -51,25 +51,25 @@ describe('r64: bodies', () => {
   for (const [form, argumentsOf] of Object.entries(FORMS)) {
     test(`${form} is repaired`, async () => {
       const { fetch, calls } = spy();
-      const told = [];
+      const reports = [];
       const args = argumentsOf(broken);
-      await repairing({ fetch, onRepair: (info) => told.push(info) })(...args);
+      await repairing({ fetch, onRepair: (info) => reports.push(info) })(...args);
       assert.equal(calls[0][0], args[0], 'the same address');
       const sent = new Request(...calls[0]);
       assert.equal(sent.method, 'POST');
       const type = new Request(...argumentsOf(broken)).headers.get('content-type');
       assert.equal(sent.headers.get('content-type'), type, 'the content type that it would have had');
       assert.equal(await sent.text(), repaired);
-      assert.deepEqual(told.map(({ url, dialect, report }) => [url, dialect, report[0].code]), [[OPENAI, 'openai-chat', 'dangling_call']]);
+      assert.deepEqual(reports.map(({ url, dialect, report }) => [url, dialect, report[0].code]), [[OPENAI, 'openai-chat', 'dangling_call']]);
     });
 
     test(`${form} that is valid passes`, async () => {
       const { fetch, calls } = spy();
       const args = argumentsOf(valid);
       const isStream = args[1]?.duplex;
-      const told = [];
-      await repairing({ fetch, onRepair: (info) => told.push(info) })(...args);
-      assert.deepEqual(told, []);
+      const reports = [];
+      await repairing({ fetch, onRepair: (info) => reports.push(info) })(...args);
+      assert.deepEqual(reports, []);
       if (!isStream) args.forEach((one, i) => assert.equal(calls[0][i], one, 'the very same arguments'));
       assert.equal(await sentText(calls[0]), valid);
     });

@@ -49,8 +49,8 @@ for (const [name, sdk] of Object.entries(SDKS)) {
         await own.control('options', { delayMs: 0 });
         const given = [];
         const sent = [];
-        const told = [];
-        const inner = repairing({ fetch: (...args) => { sent.push(args); return own.fetch(...args); }, onRepair: (info) => told.push(info) });
+        const reports = [];
+        const inner = repairing({ fetch: (...args) => { sent.push(args); return own.fetch(...args); }, onRepair: (info) => reports.push(info) });
         const outer = (...args) => { given.push(args); return inner(...args); };
         const history = [sdk.question(QUESTION)];
         const rounds = [];
@@ -63,7 +63,7 @@ for (const [name, sdk] of Object.entries(SDKS)) {
         assert.deepEqual(rounds, [2, 1, 0]);
         assert.match(answer.text, /RESULT-get_weather.*RESULT-get_time.*RESULT-book_table/s);
         assert.equal(given.length, 3);
-        assert.deepEqual(told, []);
+        assert.deepEqual(reports, []);
         for (const [i, args] of given.entries()) {
           assert.equal(sent[i].length, args.length);
           args.forEach((one, k) => assert.equal(sent[i][k], one, 'the very same arguments'));
@@ -82,16 +82,16 @@ for (const [name, sdk] of Object.entries(SDKS)) {
         assert.deepEqual((await plain.requests()).map((one) => one.status), [400]);
 
         const own = lane();
-        const told = [];
-        const { text } = await sdk.ask(repairing({ fetch: own.fetch, onRepair: (info) => told.push(info) }), history, { stream });
+        const reports = [];
+        const { text } = await sdk.ask(repairing({ fetch: own.fetch, onRepair: (info) => reports.push(info) }), history, { stream });
         assert.ok(text.length > 0);
         const [{ status, dialect, stream: streamed, headers, bodyText }, ...more] = await own.requests();
         assert.deepEqual([status, dialect, streamed, more.length], [200, sdk.dialect, stream, 0]);
         assert.equal(headers['content-type'].split(';')[0], 'application/json');
         if (headers['content-length']) assert.equal(Number(headers['content-length']), Buffer.byteLength(bodyText));
-        assert.equal(told.length, 1);
-        assert.equal(told[0].dialect, sdk.dialect);
-        assert.ok(told[0].report.some((finding) => finding.severity === 'error'));
+        assert.equal(reports.length, 1);
+        assert.equal(reports[0].dialect, sdk.dialect);
+        assert.ok(reports[0].report.some((finding) => finding.severity === 'error'));
       });
     }
 
@@ -114,13 +114,13 @@ for (const [name, sdk] of Object.entries(SDKS)) {
       const own = lane();
       const headers = { 'retry-after-ms': '1', 'retry-after': '0' };
       await own.control('script', { steps: [{ status: 500, headers }, { status: 429, headers }, { text: 'at last' }] });
-      let told = 0;
-      const { text } = await sdk.ask(repairing({ fetch: own.fetch, onRepair: () => { told += 1; } }), history, { stream: false, retries: 3 });
+      let reports = 0;
+      const { text } = await sdk.ask(repairing({ fetch: own.fetch, onRepair: () => { reports += 1; } }), history, { stream: false, retries: 3 });
       assert.equal(text, 'at last');
       const requests = await own.requests();
       assert.deepEqual(requests.map((one) => one.status), [500, 429, 200]);
       assert.equal(new Set(requests.map((one) => one.bodyText)).size, 1);
-      assert.equal(told, 3);
+      assert.equal(reports, 3);
     });
   });
 }

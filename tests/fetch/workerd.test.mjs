@@ -13,9 +13,9 @@ test('every form of a body is repaired in workerd', async () => {
   try {
     const url = `${standIn.url}/lane/workerd/v1/chat/completions`;
     const response = await worker.dispatchFetch('http://worker/', { method: 'POST', body: JSON.stringify({ url, text: JSON.stringify(BROKEN['openai-chat']) }) });
-    const { answers, told } = await response.json();
+    const { answers, reports } = await response.json();
     assert.deepEqual(answers, [200, 200, 200, 200, 200, 200]);
-    assert.deepEqual(told, Array(5).fill(['openai-chat', 'dangling_call']));
+    assert.deepEqual(reports, Array(5).fill(['openai-chat', 'dangling_call']));
     const requests = await (await fetch(`${standIn.url}/lane/workerd/control/requests`)).json();
     assert.equal(requests.at(-1).bodyText, '{"model":"m", "messages":[{"role":"user","content":"q"}]}', 'a valid body byte for byte');
   } finally {

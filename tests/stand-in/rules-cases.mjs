@@ -9,19 +9,19 @@ import { addressOf } from './dialects.mjs';
 
 export const data = process.env.RETHREAD_DATA ?? fileURLToPath(new URL('../corpora', import.meta.url));
 
-/** `refused`: by name a body, the sentence and what else `check` is told; `taken`: bodies. `messageOf(error)` finds the sentence. */
+/** `refused`: by name a body, the sentence and the second argument of `check`; `taken`: bodies. `messageOf(error)` finds the sentence. */
 export function testCases(name, check, { refused, taken, messageOf, assertShape }) {
-  for (const [what, [body, words, told]] of Object.entries(refused)) {
+  for (const [what, [body, words, address]] of Object.entries(refused)) {
     test(`${name} rejects ${what}`, () => {
-      const out = check(body, told);
+      const out = check(body, address);
       assert.ok(out, 'it is refused');
       assert.match(messageOf(out.error), words);
       assertShape(out);
     });
   }
   for (const [what, given] of Object.entries(taken)) {
-    const [body, told] = Array.isArray(given) ? given : [given];
-    test(`${name} accepts ${what}`, () => assert.equal(check(body, told), null));
+    const [body, address] = Array.isArray(given) ? given : [given];
+    test(`${name} accepts ${what}`, () => assert.equal(check(body, address), null));
   }
 }
 
@@ -36,13 +36,13 @@ export function testRecorded(name, check) {
     for (const file of fs.readdirSync(folder)) {
       if (file === 'index.json' || !file.endsWith('.json')) continue;
       for (const [i, s] of JSON.parse(fs.readFileSync(path.join(folder, file), 'utf8')).steps.entries()) {
-        const told = addressOf(s.url_path.slice(1), new URLSearchParams()) ?? {};
+        const address = addressOf(s.url_path.slice(1), new URLSearchParams()) ?? {};
         if (s.status === 200) {
-          assert.deepEqual(check(s.request, told), null, `${file} step ${i} was accepted`);
+          assert.deepEqual(check(s.request, address), null, `${file} step ${i} was accepted`);
           taken += 1;
         } else if (s.status === 400 && s.response?.error?.code !== 'tool_use_failed') {
           // tool_use_failed is a judgement of what the model wrote, not of the request.
-          assert.equal(check(s.request, told)?.status, 400, `${file} step ${i} was refused`);
+          assert.equal(check(s.request, address)?.status, 400, `${file} step ${i} was refused`);
         }
       }
     }

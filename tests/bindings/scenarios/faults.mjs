@@ -23,14 +23,14 @@ async function around({ steps = [], tools = plainTools(), request = {}, options 
     : await finish(drive, await ask('And now?', { tools, retry: { backoffMs: 1 }, ...request }), options);
   const after = await plainMessages(session);
   const pending = (await session.pendingRuns()).map(({ state, error, text }) => ({ state, code: error?.code ?? null, text }));
-  const asked = (await control.requests(env)).slice(from).map(({ status, at, ended, body }) => ({ status, at, ended, body: JSON.stringify(body).length > 100_000 ? null : body }));
+  const modelRequests = (await control.requests(env)).slice(from).map(({ status, at, ended, body }) => ({ status, at, ended, body: JSON.stringify(body).length > 100_000 ? null : body }));
 
   await control.script(env, [CALL, LAST]);
   const last = await finish(drive, await ask('Once more: Oslo?'));
   const refused = (await control.requests(env)).filter(({ ended }) => ended === 'refused').map(({ error }) => error);
   const { items: calls } = await session.invocations({ payload: true, limit: 1000 });
   const facts = {
-    good: [first.result.status, last.result.status], before, after, added: after.slice(before.length), pending, asked, refused,
+    good: [first.result.status, last.result.status], before, after, added: after.slice(before.length), pending, modelRequests, refused,
     status: faulty.result.status, error: faulty.result.error, text: faulty.result.text, saved: faulty.result.saved,
     types: faulty.events.map(({ type }) => type), retries: faulty.events.filter(({ type }) => type === 'retrying'),
     finished: faulty.events.filter(({ type }) => type === 'tool_finished').map(({ isError, result }) => ({ isError, result: JSON.stringify(result ?? null).slice(0, 300) })),
@@ -56,7 +56,7 @@ function failed(assert, facts, { requests, code = 'model_error', pattern } = {})
   if (pattern) assert.match(facts.error.message, pattern);
   assert.deepEqual(facts.added, [], 'R15: a failed turn leaves history as it was');
   assert.equal(facts.saved, false);
-  if (requests !== undefined) assert.equal(facts.asked.length, requests);
+  if (requests !== undefined) assert.equal(facts.modelRequests.length, requests);
   assert.deepEqual(facts.pending.map(({ state, code: own }) => [state, own]), [['failed', code]]);
 }
 
@@ -66,7 +66,7 @@ function cancelled(assert, facts, { requests } = {}) {
   assert.equal(facts.error, null, 'what the user asked for is no error');
   assert.deepEqual(facts.added, [], 'R15: an aborted turn leaves history as it was');
   assert.deepEqual(facts.pending, []);
-  if (requests !== undefined) assert.equal(facts.asked.length, requests);
+  if (requests !== undefined) assert.equal(facts.modelRequests.length, requests);
 }
 
 function finished(assert, facts) {
@@ -124,7 +124,7 @@ const CASES = [
     check(assert, facts) {
       failed(assert, facts, { requests: 3, pattern: /500/ });
       assert.equal(facts.retries.length, 2);
-      assert.ok(facts.asked[2].at - facts.asked[1].at >= 38, 'the second wait is twice as long');
+      assert.ok(facts.modelRequests[2].at - facts.modelRequests[1].at >= 38, 'the second wait is twice as long');
     },
   },
   {
@@ -132,7 +132,7 @@ const CASES = [
     plan: { steps: [{ status: 500 }, LAST] },
     check(assert, facts) {
       finished(assert, facts);
-      assert.equal(facts.asked.length, 2);
+      assert.equal(facts.modelRequests.length, 2);
       assert.equal(facts.retries[0].error.code, 'model_error');
       assert.equal(facts.retries[0].attempt, 2);
     },
@@ -142,11 +142,11 @@ const CASES = [
     plan: { steps: [{ status: 429, headers: { 'retry-after': '1' } }, LAST] },
     check(assert, facts) {
       finished(assert, facts);
-      assert.equal(facts.asked.length, 2, 'no busy loop');
-      assert.ok(facts.asked[1].at - facts.asked[0].at >= 990, `asked again after ${facts.asked[1].at - facts.asked[0].at} ms`);
+      assert.equal(facts.modelRequests.length, 2, 'no busy loop');
+      assert.ok(facts.modelRequests[1].at - facts.modelRequests[0].at >= 990, `asked again after ${facts.modelRequests[1].at - facts.modelRequests[0].at} ms`);
       assert.equal(facts.retries.length, 1);
       const { at } = facts.retries[0];
-      assert.ok(at >= facts.startedAt + 990 && at <= facts.asked[1].at + 20, 'the event says when');
+      assert.ok(at >= facts.startedAt + 990 && at <= facts.modelRequests[1].at + 20, 'the event says when');
     },
   },
   {
@@ -154,7 +154,7 @@ const CASES = [
     plan: { steps: [{ status: 429, headers: { 'retry-after-ms': '60' } }, { status: 400, message: 'no such model' }] },
     check(assert, facts) {
       failed(assert, facts, { requests: 2, pattern: /no such model/ });
-      assert.ok(facts.asked[1].at - facts.asked[0].at >= 58);
+      assert.ok(facts.modelRequests[1].at - facts.modelRequests[0].at >= 58);
     },
   },
   {
@@ -204,7 +204,7 @@ const CASES = [
     plan: { steps: [{ hang: true }, LAST], options: { idleTimeoutMs: 150 } },
     check(assert, facts) {
       finished(assert, facts);
-      assert.equal(facts.asked.length, 2);
+      assert.equal(facts.modelRequests.length, 2);
     },
   },
   {
@@ -410,7 +410,7 @@ const CASES = [
     check(assert, facts) {
       finished(assert, facts);
       assert.deepEqual(facts.more, { one: 'fulfilled', two: 'busy' });
-      assert.equal(facts.asked.length, 1);
+      assert.equal(facts.modelRequests.length, 1);
     },
   },
   {

@@ -9,14 +9,14 @@ globalThis.forms = {
   blob: (text) => ({ body: new Blob([text], { type: 'application/json' }) }),
 };
 
-/** Sends a body in each form, and in a Request; gives what was answered and told. */
+/** Sends a body in each form, and in a Request; returns the statuses and the reported findings. */
 globalThis.sendForms = async (url, text) => {
-  const told = [];
-  const own = repairing({ onRepair: ({ dialect, report }) => told.push([dialect, report[0].code]) });
+  const reports = [];
+  const own = repairing({ onRepair: ({ dialect, report }) => reports.push([dialect, report[0].code]) });
   const answers = [];
   for (const form of Object.values(globalThis.forms)) answers.push((await own(url, { method: 'POST', ...form(text) })).status);
   answers.push((await own(new Request(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: text }))).status);
-  return { answers, told };
+  return { answers, reports };
 };
 
 /** A request that is no conversation. */
