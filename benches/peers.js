@@ -17,7 +17,8 @@ export async function openPeers() {
   const store = tanstack({ databaseName: `${NAME}-tanstack` });
   return {
     Dexie: {
-      put: (id, messages) => chats.chats.put({ id, messages }),
+      // Dexie's promises are its own: `time` awaits those of the language alone.
+      put: async (id, messages) => { await chats.chats.put({ id, messages }); },
       get: async (id) => (await chats.chats.get(id)).messages,
     },
     TanStack: {
