@@ -92,9 +92,8 @@ impl HeadScript {
         answers: &[JsValue],
     ) -> Result<ScriptStep, IdbFailure> {
         let (appended, bytes, written_row) = written;
-        let mut row = HeadRow::default();
-        let exists = answers.first().is_some_and(|value| row.read(value));
-        if !exists || self.remembered.as_ref() != Some(&row) {
+        let remembered = self.remembered.as_ref();
+        if !answers.first().is_some_and(|stored| remembered.is_some_and(|row| row.is_stored_as(stored))) {
             self.is_stale = true;
             return Err(IdbFailure::found_nothing());
         }

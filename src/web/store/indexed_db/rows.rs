@@ -12,13 +12,40 @@
 
 use super::failure::IdbFailure;
 use super::transaction::ScriptStep;
-use crate::store::{AuditIndex, MAX_KEY, Operations, Record, StoredHead, Table};
-use crate::web::convert::set;
+use crate::store::{AuditIndex, MAX_KEY, Operations, REMEMBERED_OPERATIONS, Record, StoredHead, Table};
 use crate::web::foreign::member;
 use bytes::Bytes;
 use js_sys::{Array, Object, Uint8Array};
-use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen::prelude::*;
 use web_sys::{IdbKeyRange, IdbTransaction};
+
+#[wasm_bindgen]
+extern "C" {
+    /// A row with members. A setter costs less than `Reflect.set`, which gets each name as a new string.
+    type RowObject;
+    #[wasm_bindgen(method, setter)]
+    fn set_r(this: &RowObject, revision: f64);
+    #[wasm_bindgen(method, setter)]
+    fn set_v(this: &RowObject, value: &Uint8Array);
+    #[wasm_bindgen(method, setter)]
+    fn set_c(this: &RowObject, channel: &JsValue);
+    #[wasm_bindgen(method, setter)]
+    fn set_o(this: &RowObject, operations: &Array);
+    #[wasm_bindgen(method, setter)]
+    fn set_d(this: &RowObject, deleted: bool);
+    #[wasm_bindgen(method, setter)]
+    fn set_w(this: &RowObject, widest: f64);
+    #[wasm_bindgen(method, setter)]
+    fn set_t(this: &RowObject, tool: &str);
+    #[wasm_bindgen(method, setter)]
+    fn set_s(this: &RowObject, status: &str);
+    #[wasm_bindgen(method, setter)]
+    fn set_a(this: &RowObject, at: f64);
+    #[wasm_bindgen(method, getter)]
+    fn r(this: &RowObject) -> JsValue;
+    #[wasm_bindgen(method, getter)]
+    fn o(this: &RowObject) -> JsValue;
+}
 
 pub(super) const HEADS: &str = "heads";
 
@@ -104,7 +131,11 @@ impl SessionKeys {
 
 /// Exact, since keys stay at or below 2^53 - 1.
 fn number(key: u64) -> JsValue {
-    JsValue::from_f64(key.min(MAX_KEY) as f64)
+    JsValue::from_f64(exact(key))
+}
+
+fn exact(key: u64) -> f64 {
+    key.min(MAX_KEY) as f64
 }
 
 fn whole(value: &JsValue) -> Option<u64> {
@@ -114,18 +145,24 @@ fn whole(value: &JsValue) -> Option<u64> {
 
 /// Parses a key: session, key, last key. Returns none for a foreign key.
 pub(super) fn place(key: &JsValue) -> Option<(String, u64, Option<u64>)> {
+    let (first, last) = record_keys(key)?;
+    Some((key.dyn_ref::<Array>()?.get(0).as_string()?, first, last))
+}
+
+/// Parses the record keys of a key: key, last key. Returns none for a foreign key.
+pub(super) fn record_keys(key: &JsValue) -> Option<(u64, Option<u64>)> {
     let key: &Array = key.dyn_ref()?;
     let last = match key.length() {
         2 => None,
         3 => Some(whole(&key.get(2))?),
         _ => return None,
     };
-    Some((key.get(0).as_string()?, whole(&key.get(1))?, last))
+    Some((whole(&key.get(1))?, last))
 }
 
 /// Copies bytes to JavaScript memory: IndexedDB would store the whole wasm memory with a view of it.
-fn bytes(value: &[u8]) -> JsValue {
-    Uint8Array::from(value).into()
+fn bytes(value: &[u8]) -> Uint8Array {
+    Uint8Array::from(value)
 }
 
 fn optional(text: Option<&str>) -> JsValue {
@@ -134,13 +171,13 @@ fn optional(text: Option<&str>) -> JsValue {
 
 /// Returns the value of a record in its table.
 fn write(record: &Record) -> JsValue {
-    let Some(index) = &record.index else { return bytes(&record.value) };
-    let row = Object::new();
-    set(&row, "t", &index.tool.as_str().into());
-    set(&row, "s", &index.status.as_str().into());
-    set(&row, "c", &optional(index.channel.as_deref()));
-    set(&row, "a", &JsValue::from_f64(index.at as f64));
-    set(&row, "v", &bytes(&record.value));
+    let Some(index) = &record.index else { return bytes(&record.value).into() };
+    let row: RowObject = Object::new().unchecked_into();
+    row.set_t(&index.tool);
+    row.set_s(&index.status);
+    row.set_c(&optional(index.channel.as_deref()));
+    row.set_a(index.at as f64);
+    row.set_v(&bytes(&record.value));
     row.into()
 }
 
@@ -237,12 +274,14 @@ pub(super) fn delete(
 }
 
 /// A row of the table `heads`.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub(super) struct HeadRow {
     pub(super) revision: u64,
     pub(super) value: Bytes,
     pub(super) channel: Option<String>,
     pub(super) operations: Operations,
+    /// The operations as they are stored, of a row that this store wrote: the next append adds its own.
+    pub(super) stored_operations: Option<Array>,
     pub(super) deleted: bool,
     /// The largest distance between the first and the last key of any segment so far: a segment that reaches into a range begins at most
     /// so far before it.
@@ -272,19 +311,52 @@ impl HeadRow {
         true
     }
 
-    fn write(&self) -> JsValue {
+    /// Returns true if a stored row is the one that this append wrote: no other append has its revision and its name.
+    pub(super) fn is_stored_as(&self, value: &JsValue) -> bool {
+        let Some((newest, _)) = self.operations.0.last().filter(|_| value.is_object()) else { return false };
+        let stored: &RowObject = value.unchecked_ref();
+        if whole(&stored.r()) != Some(self.revision) {
+            return false;
+        }
+        let operations = stored.o();
+        let name = operations.dyn_ref::<Array>().map(|kept| kept.get(kept.length().saturating_sub(2)));
+        name.is_some_and(|name| name.as_string().as_ref() == Some(newest))
+    }
+
+    /// Adds the operation that makes the present revision.
+    pub(super) fn note(&mut self, operation: &str) {
+        self.operations.note(operation, self.revision);
+        let Some(stored) = &self.stored_operations else {
+            self.stored_operations = Some(self.operations_to_js());
+            return;
+        };
+        stored.push(&operation.into());
+        stored.push(&number(self.revision));
+        while stored.length() as usize > 2 * REMEMBERED_OPERATIONS {
+            stored.shift();
+        }
+    }
+
+    fn operations_to_js(&self) -> Array {
         let operations = Array::new();
         for (name, made) in &self.operations.0 {
             operations.push(&name.as_str().into());
             operations.push(&number(*made));
         }
-        let row = Object::new();
-        set(&row, "r", &number(self.revision));
-        set(&row, "v", &bytes(&self.value));
-        set(&row, "c", &optional(self.channel.as_deref()));
-        set(&row, "o", &operations);
-        set(&row, "d", &self.deleted.into());
-        set(&row, "w", &number(self.widest));
+        operations
+    }
+
+    fn write(&self) -> JsValue {
+        let row: RowObject = Object::new().unchecked_into();
+        row.set_r(exact(self.revision));
+        row.set_v(&bytes(&self.value));
+        row.set_c(&optional(self.channel.as_deref()));
+        match &self.stored_operations {
+            Some(operations) => row.set_o(operations),
+            None => row.set_o(&self.operations_to_js()),
+        }
+        row.set_d(self.deleted);
+        row.set_w(exact(self.widest));
         row.into()
     }
 

@@ -114,7 +114,7 @@ impl AppendRequest {
             *written = written.saturating_add(record.value.len() as u64);
         }
         head.revision = head.revision.saturating_add(1).max(self.batch.at_least);
-        head.operations.note(&self.operation, head.revision);
+        head.note(&self.operation);
         head.value.clone_from(&self.batch.head);
         head.channel.clone_from(&self.batch.channel);
         head.deleted = false;
