@@ -46,6 +46,12 @@ use std::pin::Pin;
 /// A future that need not be `Send`.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + 'a>>;
 
+/// Returns the query of the records that are read together with a head, if there are any to read.
+pub type RecordSelector = Box<dyn Fn(&StoredHead) -> Option<Query>>;
+
+/// Takes records as they arrive.
+pub type RecordSink<'a> = &'a mut (dyn FnMut(Vec<Record>) + 'a);
+
 /// What a store can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -206,6 +212,9 @@ fn check_keys(key: u64, last: u64) -> Result<()> {
 /// Size of the pages in which records are read, in bytes.
 pub(crate) const PAGE_BYTES: u64 = 1024 * 1024;
 
+/// Size of the parts in which a log is read, in bytes.
+const PART_BYTES: u64 = 4 * 1024 * 1024;
+
 /// Number of operations that a store remembers per session. An append is repeated immediately or not at all.
 pub const REMEMBERED_OPERATIONS: usize = 16;
 
@@ -266,13 +275,15 @@ pub struct Query {
     pub reverse: bool,
     /// Stops after the record with which the values reach this size, in bytes. At least one record is returned, if there is one.
     pub limit_bytes: u64,
+    /// Number of records that are expected to be enough, 0 if unknown. A hint for the size of a store's first request.
+    pub expected_records: u64,
 }
 
 impl Query {
     /// All records of a table.
     #[must_use]
     pub fn all(table: Table) -> Self {
-        Self { table, from: 0, to: MAX_KEY, reverse: false, limit_bytes: u64::MAX }
+        Self { table, from: 0, to: MAX_KEY, reverse: false, limit_bytes: u64::MAX, expected_records: 0 }
     }
 }
 
@@ -442,6 +453,45 @@ pub trait LogStore {
     /// # Errors
     /// If the store cannot be read.
     fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>>;
+
+    /// Returns the head, as [`head`](Self::head) does, and the records of the query that `select` makes of it. A store that has
+    /// transactions may read both in one.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn head_and_records<'a>(
+        &'a self,
+        session: &'a str,
+        select: RecordSelector,
+    ) -> StoreFuture<'a, Option<(StoredHead, Vec<Record>)>> {
+        Box::pin(async move {
+            let Some(head) = self.head(session).await? else { return Ok(None) };
+            let records = match select(&head) {
+                Some(query) => self.read(session, query).await?,
+                None => Vec::new(),
+            };
+            Ok(Some((head, records)))
+        })
+    }
+
+    /// Reads a range in key order, whatever its size, and passes the records on in parts. A store may request the next part before
+    /// `take` gets one.
+    ///
+    /// # Errors
+    /// If the store cannot be read. `take` may have got some records.
+    fn read_parts<'a>(&'a self, session: &'a str, query: Query, take: RecordSink<'a>) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let mut from = query.from;
+            while from <= query.to {
+                let part = Query { from, limit_bytes: PART_BYTES, reverse: false, ..query };
+                let records = self.read(session, part).await?;
+                let Some(last) = records.last() else { break };
+                from = last.last_key.unwrap_or(last.key).saturating_add(1);
+                take(records);
+            }
+            Ok(())
+        })
+    }
 
     /// Returns a page of sessions in a stable order. Damaged ones are included if no channel is given. `limit` 0 means [`PAGE`].
     ///

@@ -4,6 +4,7 @@ use super::log::{SessionLog, UnreadRecords};
 use super::merge_queue::MergeQueue;
 use super::rebuild::{Rebuilt, rebuild_head};
 use super::record::{RecordKind, open_record};
+use super::segment::split_segment;
 use super::{LogStore, MAX_KEY, Query, Record, StoredHead, Table};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
@@ -41,19 +42,24 @@ pub async fn open_session_tail(store: &dyn LogStore, id: &str, seed: Seed, now: 
 
 async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail: bool) -> Result<SessionLog> {
     let mut log = SessionLog::new(id, seed, now, MergeQueue::new(store));
-    let Some(head) = store.head(id).await? else { return Ok(log) };
+    let select = move |head: &StoredHead| {
+        let head = open_record::<SessionHead>(RecordKind::Head, &head.value).ok()?;
+        first_query(&head, tail)
+    };
+    let Some((head, records)) = store.head_and_records(id, Box::new(select)).await? else { return Ok(log) };
     log.lineage = store.lineage(id);
     match open_record::<SessionHead>(RecordKind::Head, &head.value) {
         Ok(session) => {
             log.set_revision(head.revision);
-            let reads_tail = tail && session.log_bytes >= LARGE_LOG_BYTES;
-            let records = if reads_tail && read_tail(store, &mut log, &session).await? {
-                Ok(())
+            let is_tail = tail && is_large(&session) && !records.is_empty();
+            if is_tail {
+                add_tail(&mut log, records, session.next_record);
             } else {
-                read_log(store, &mut log, id, 0, session.next_record).await
-            };
+                let mut next = 0;
+                log.add_records(&records, &mut next, session.next_record);
+                read_log(store, &mut log, id, (next, session.next_record)).await?;
+            }
             log.set_head(session);
-            records?;
         }
         Err(error) => {
             log.warn(unreadable_head(id, &error));
@@ -66,31 +72,55 @@ async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail
     Ok(log)
 }
 
-/// Reads the end of a log. Returns false, with nothing read, if its last record is missing.
-async fn read_tail(store: &dyn LogStore, log: &mut SessionLog, head: &SessionHead) -> Result<bool> {
-    let Some(last) = head.next_record.checked_sub(1) else { return Ok(false) };
-    let from = head.merged_until.min(last);
-    let query = Query { from, to: last, reverse: true, limit_bytes: TAIL_BYTES, ..Query::all(Table::Log) };
-    let mut tail = store.read(&head.id, query).await?;
-    let bytes: usize = tail.iter().map(|record| record.value.len()).sum();
-    let first = tail.last().map_or(0, |record| record.key);
-    // The records after the newest segment are few: the segment is read too.
-    if let (true, Some(before)) = ((bytes as u64) < TAIL_BYTES, first.checked_sub(1)) {
-        let query = Query { from: before, to: before, ..Query::all(Table::Log) };
-        let segment = store.read(&head.id, query).await?;
-        tail.extend(segment.into_iter().filter(|record| record.key < first).rev());
+fn is_large(head: &SessionHead) -> bool {
+    head.log_bytes >= LARGE_LOG_BYTES
+}
+
+/// Returns the query of what is read together with a head: all of a small log, the end of a large one, or nothing.
+fn first_query(head: &SessionHead, tail: bool) -> Option<Query> {
+    let last = head.next_record.checked_sub(1)?;
+    let query =
+        Query { to: last, limit_bytes: PAGE_BYTES, expected_records: head.next_record, ..Query::all(Table::Log) };
+    match (is_large(head), tail) {
+        (false, _) => Some(query),
+        (true, false) => None,
+        (true, true) => {
+            // After the newest segment there may be fewer records than are wanted: then it is read, too.
+            let after_segments = head.next_record.saturating_sub(head.merged_until);
+            let wanted = TAIL_BYTES / (head.log_bytes / head.next_record).max(1) + 1;
+            let expected_records = wanted.min(after_segments + 1);
+            Some(Query { reverse: true, limit_bytes: TAIL_BYTES, expected_records, ..query })
+        }
     }
+}
+
+/// Folds the newest records of a log, newest first. Of a segment no more is folded than [`TAIL_BYTES`] need.
+fn add_tail(log: &mut SessionLog, mut tail: Vec<Record>, past: u64) {
     tail.reverse();
-    let Some(end) = tail.first().map(|record| record.key) else { return Ok(false) };
-    let mut next = end;
-    log.add_records(&tail, &mut next, head.next_record);
-    if next < head.next_record {
-        log.warn_missing_end(head.next_record - next);
+    let Some(end) = tail.first().map(|record| record.key) else { return };
+    let mut next = tail_start(&tail).unwrap_or(end);
+    if next > 0 {
+        log.unread = Some(UnreadRecords { end, tail: tail.clone() });
     }
-    if end > 0 {
-        log.unread = Some(UnreadRecords { end, tail });
+    log.add_records(&tail, &mut next, past);
+    if next < past {
+        log.warn_missing_end(past - next);
     }
-    Ok(true)
+}
+
+/// Returns the key from which records, in key order, have [`TAIL_BYTES`]; none if they are smaller together.
+fn tail_start(tail: &[Record]) -> Option<u64> {
+    let mut bytes = 0;
+    for record in tail.iter().rev() {
+        // An index that cannot be read is reported when the records are folded.
+        for (key, value) in split_segment(record).ok()?.iter().rev() {
+            bytes += value.len() as u64;
+            if bytes >= TAIL_BYTES {
+                return Some(*key);
+            }
+        }
+    }
+    None
 }
 
 /// Reads the records that [`open_session_tail`] left out. Without any it does nothing.
@@ -104,7 +134,7 @@ pub async fn read_older(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Res
         (log.head.id.clone(), log.seed, log.head.created_at, unread.end)
     };
     let mut fresh = SessionLog::new(&id, seed, now, MergeQueue::new(store));
-    read_log(store, &mut fresh, &id, 0, end).await?;
+    read_log(store, &mut fresh, &id, (0, end)).await?;
     // Records are missing: they are damaged, or the session was deleted while it was read.
     let is_replaced = !fresh.findings.is_empty() && is_another_session(store, cell).await?;
     let Some(unread) = cell.borrow_mut().unread.take() else { return Ok(()) };
@@ -151,7 +181,7 @@ pub fn unreadable_head(id: &str, error: &Error) -> String {
 /// Reads all tables of the session and rebuilds the head from them.
 async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> Result<()> {
     let id = log.head.id.clone();
-    read_log(store, log, &id, 0, u64::MAX).await?;
+    read_log(store, log, &id, (0, u64::MAX)).await?;
     let Rebuilt { head, min_revision, findings } =
         rebuild_head(store, &id, &log.survey, &log.history, revision).await?;
     log.findings.extend(findings);
@@ -176,18 +206,14 @@ pub async fn read_head(store: &dyn LogStore, id: &str, head: &StoredHead, seed: 
     }
 }
 
-/// Reads the records from `from` up to but not including `end`. Later ones belong to a later head.
-async fn read_log(store: &dyn LogStore, log: &mut SessionLog, id: &str, from: u64, end: u64) -> Result<()> {
-    let mut next = from;
-    while next < end {
-        let records = read_page(store, id, next, end).await?;
-        if records.is_empty() {
-            if end != u64::MAX {
-                log.warn_missing_end(end - next);
-            }
-            break;
-        }
-        log.add_records(&records, &mut next, end);
+/// Reads and folds the records from `next` up to but not including `end`. Later ones belong to a later head.
+async fn read_log(store: &dyn LogStore, log: &mut SessionLog, id: &str, (mut next, end): (u64, u64)) -> Result<()> {
+    if next < end {
+        let query = Query { from: next, to: end.saturating_sub(1).min(MAX_KEY), ..Query::all(Table::Log) };
+        store.read_parts(id, query, &mut |records| log.add_records(&records, &mut next, end)).await?;
+    }
+    if next < end && end != u64::MAX {
+        log.warn_missing_end(end - next);
     }
     Ok(())
 }

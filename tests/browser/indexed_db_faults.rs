@@ -9,8 +9,8 @@ use rethread::store::{Appended, AuditQuery, Batch, LogStore, Query, Record, Stor
 use rethread::web::store::{Durability, IndexedDbStore, delete_database};
 use std::task::{Context, Waker};
 use support::{
-    abort_next, all, batch, close, count, erase, exception, fresh, fresh_with, hasty, hold, key_of, log, odd, open,
-    put, release, remove, remove_at_once, sleep,
+    abort_get, abort_next, all, batch, close, count, erase, exception, fresh, fresh_with, hasty, hold, key_of, log,
+    odd, open, put, release, remove, remove_at_once, sleep,
 };
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
@@ -222,6 +222,30 @@ async fn r48_a_failure_within_the_transaction_rolls_all_of_it_back() {
         assert_eq!(store.append("s", at, batch(vec![log(at, b"w")]), name).await.unwrap(), Appended::Revision(at + 1));
     }
     assert_eq!(all(&store, "s").await.len(), 4);
+}
+
+#[wasm_bindgen_test]
+async fn r48_a_read_in_parts_goes_on_after_a_lost_connection() {
+    let store = fresh("r48-parts").await;
+    let segments = (0..20).map(|at| Record { last_key: Some(at * 10 + 9), ..log(at * 10, &[7; 70_000]) });
+    let singles = (200..500).map(|key| log(key, b"single"));
+    store.append("s", 0, batch(segments.chain(singles).collect()), "one").await.unwrap();
+    let whole = all(&store, "s").await;
+    // Of 20 segments, the read fails at the first request, in the middle, and at the last one.
+    for (lost, count) in [(true, 1), (true, 12), (true, 20), (false, 12)] {
+        let mut records = Vec::new();
+        abort_get(&exception(if lost { "UnknownError" } else { "DataError" }), count);
+        let read = store.read_parts("s", Query::all(Table::Log), &mut |part| records.extend(part)).await;
+        assert_eq!(read.is_ok(), lost, "{read:?}");
+        assert!(records == whole || !lost && whole.starts_with(&records) && records.len() < 20, "{count}");
+    }
+    let mut some = Vec::new();
+    store
+        .read_parts("s", Query { from: 15, to: 210, ..Query::all(Table::Log) }, &mut |part| some.extend(part))
+        .await
+        .unwrap();
+    assert_eq!(some, whole[1..31]);
+    delete_database("r48-parts").await.unwrap();
 }
 
 #[wasm_bindgen_test]

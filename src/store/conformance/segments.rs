@@ -111,8 +111,13 @@ pub(super) async fn a_reader_misses_nothing_while_segments_are_made(context: &St
     let reader = async {
         for at in 0..24_u64 {
             let from = at.saturating_mul(7);
-            let query = Query { reverse: at % 2 == 1, ..range(from, MAX_KEY) };
-            let mut records = context.other.read(session, query).await?;
+            let query = Query { reverse: at % 3 == 1, ..range(from, MAX_KEY) };
+            let mut records = Vec::new();
+            if at % 3 == 2 {
+                context.other.read_parts(session, query, &mut |part| records.extend(part)).await?;
+            } else {
+                records = context.other.read(session, query).await?;
+            }
             if query.reverse {
                 records.reverse();
             }
@@ -135,7 +140,14 @@ pub(super) async fn ranges_and_limits_hold(context: &StoreCheckContext) -> Resul
     context
         .written(session, 0, batch(b"1", (0..30).map(|at: u64| log(at.saturating_mul(10), &[7; 100])).collect()))
         .await?;
-    let limited = |from, to, reverse, limit_bytes| Query { table: Table::Log, from, to, reverse, limit_bytes };
+    let limited = |from, to, reverse, limit_bytes| Query {
+        table: Table::Log,
+        from,
+        to,
+        reverse,
+        limit_bytes,
+        expected_records: 0,
+    };
     let cases = [
         (limited(0, 0, false, u64::MAX), vec![0]),
         (limited(1, 9, false, u64::MAX), vec![]),
@@ -182,6 +194,19 @@ pub(super) async fn a_thousand_records_are_read(context: &StoreCheckContext) -> 
     ensure!(back == records, "a thousand records in reverse are {}", summary(&back));
     let tail = context.keys(session, Query { reverse: true, limit_bytes: 50 * 1024, ..Query::all(Table::Log) }).await?;
     ensure!(tail.iter().copied().eq((950..1000).rev()), "the last fifty are {tail:?}");
+    let mut parts = Vec::new();
+    context.store.read_parts(session, range(7, MAX_KEY), &mut |part| parts.extend(part)).await?;
+    ensure!(parts.as_slice() == records.get(7..).unwrap_or_default(), "in parts they are {}", summary(&parts));
+    for expected_records in [0, 1, 50, 1000] {
+        let tail = Query { reverse: true, limit_bytes: 50 * 1024, expected_records, ..range(0, 999) };
+        let found = context.store.head_and_records(session, Box::new(move |_| Some(tail))).await?;
+        let Some((head, found)) = found else { return Err(Error::new(ErrorCode::Internal, "there is no head")) };
+        let newest: Vec<_> = found.iter().map(|record| record.key).collect();
+        ensure!(newest.iter().copied().eq((950..1000).rev()), "the last fifty with the head are {newest:?}");
+        ensure!(Some(head) == context.store.head(session).await?, "the head is another one with records");
+    }
+    let absent = context.store.head_and_records(&context.session("absent"), Box::new(|_| None)).await?;
+    ensure!(absent.is_none(), "a session that is not there has a head");
     Ok(())
 }
 
@@ -196,8 +221,7 @@ pub(super) async fn pages_meet_where_the_records_end(context: &StoreCheckContext
         for limit_bytes in [u64::MAX, count.saturating_mul(10), count.saturating_mul(10).saturating_sub(9)] {
             for reverse in [false, true] {
                 for (from, to) in [(0, MAX_KEY), (0, count.saturating_sub(1))] {
-                    let mut got =
-                        context.keys(session, Query { table: Table::Log, from, to, reverse, limit_bytes }).await?;
+                    let mut got = context.keys(session, Query { reverse, limit_bytes, ..range(from, to) }).await?;
                     if reverse {
                         got.reverse();
                     }

@@ -149,7 +149,11 @@ pub(super) async fn read_range(
     is_last: bool,
 ) -> Result<Option<Vec<Record>>> {
     let mut runs = loaded.head.directory(query.table).overlapping(query.from, query.to);
-    let mut at_once = if query.limit_bytes == u64::MAX { MOST_AT_ONCE } else { FIRST_AT_ONCE };
+    let mut at_once = match usize::try_from(query.expected_records) {
+        _ if query.limit_bytes == u64::MAX => MOST_AT_ONCE,
+        Ok(0) | Err(_) => FIRST_AT_ONCE,
+        Ok(expected) => expected.min(MOST_AT_ONCE),
+    };
     let (mut records, mut bytes) = (Vec::new(), 0_u64);
     loop {
         let mut wanted = Vec::new();

@@ -9,6 +9,7 @@ mod failure;
 mod head;
 mod options;
 mod pages;
+mod parts;
 mod read;
 mod rows;
 mod scan;
@@ -21,16 +22,18 @@ pub use options::{Durability, IndexedDbOptions};
 
 use crate::error::{ErrorCode, Result};
 use crate::store::{
-    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,
-    StoreFuture, StoredHead,
+    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
+    RecordSelector, RecordSink, SessionRow, StoreFuture, StoredHead,
 };
 use connection::{EvictionMarker, IdbConnection};
 use failure::IdbFailure;
 use head::{HeadOperation, HeadScript};
 use pages::PageScript;
+use parts::PartsScript;
 use read::RangeReadScript;
 use rows::{HeadRow, SessionKeys};
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
 use transaction::{Script, SharedScript};
 use write::AppendRequest;
@@ -45,6 +48,8 @@ pub struct IndexedDbStore {
     evicted: Cell<bool>,
     closed: Cell<bool>,
     uses_newest_api: Cell<bool>,
+    /// The mark that the database exists was set since the store was opened.
+    is_marked: Cell<bool>,
     /// The heads that were written last, by session: an append to one of them writes without waiting for the head.
     written_heads: RefCell<Vec<(String, HeadRow)>>,
 }
@@ -75,6 +80,7 @@ impl IndexedDbStore {
             evicted: Cell::new(false),
             closed: Cell::new(false),
             uses_newest_api: Cell::new(true),
+            is_marked: Cell::new(false),
             written_heads: RefCell::default(),
         };
         store.connection().await.map_err(|failure| failure.error)?;
@@ -102,18 +108,26 @@ impl IndexedDbStore {
         if self.closed.get() {
             return Err(IdbFailure::new(ErrorCode::Closed, "the store was closed; `open` again"));
         }
-        let marker = EvictionMarker::of(&self.name);
         let (connection, made) = IdbConnection::open(&self.name, &self.options).await?;
         let connection = Rc::new(connection);
         self.connection.replace(Some(Rc::clone(&connection)));
-        let existed = self.opened.replace(true) || marker.is_set();
-        marker.set();
-        if made && existed {
+        let was_open = self.opened.replace(true);
+        // The first access to localStorage waits for the browser, and a database that is there was not evicted.
+        if made && (self.mark_existence() || was_open) {
             self.evicted.set(true);
             let message = "the browser removed this site's database, and the chats in it are gone; a new one is open now: repeat the call to go on with it";
             return Err(IdbFailure::new(ErrorCode::Evicted, message));
         }
         Ok(connection)
+    }
+
+    /// Marks that the database exists. Returns true if it was marked before.
+    fn mark_existence(&self) -> bool {
+        let marker = EvictionMarker::of(&self.name);
+        let was_set = marker.is_set();
+        marker.set();
+        self.is_marked.set(true);
+        was_set
     }
 
     /// Runs a script, on a new connection if the first is lost.
@@ -134,7 +148,7 @@ impl IndexedDbStore {
         let connection = self.connection().await?;
         let stores = script.borrow().stores();
         let ended = match connection.begin(&stores, write.then_some(self.options.durability)) {
-            Ok(transaction) => transaction::run(transaction, Rc::clone(script), self.options.busy_after).await,
+            Ok(transaction) => transaction::run(transaction, Rc::clone(script), self.options.busy_after, write).await,
             Err(failure) => Err(failure),
         };
         if ended.as_ref().is_err_and(|failure| failure.lost) {
@@ -232,6 +246,9 @@ impl LogStore for IndexedDbStore {
             if let Some(row) = script.borrow_mut().written_row.take() {
                 self.remember_written_head(session, row);
             }
+            if !self.is_marked.get() {
+                self.mark_existence();
+            }
             let appended = script.borrow().appended;
             appended.ok_or_else(|| IdbFailure::found_nothing().error)
         })
@@ -249,6 +266,40 @@ impl LogStore for IndexedDbStore {
             )));
             self.transact(read.clone(), false).await?;
             Ok(std::mem::take(&mut read.borrow_mut().records))
+        })
+    }
+
+    fn head_and_records<'a>(
+        &'a self,
+        session: &'a str,
+        select: RecordSelector,
+    ) -> StoreFuture<'a, Option<(StoredHead, Vec<Record>)>> {
+        Box::pin(async move {
+            let read = RangeReadScript::after_head(SessionKeys::of(session), select, self.uses_newest_api.get());
+            let read = Rc::new(RefCell::new(read));
+            self.transact(read.clone(), false).await?;
+            let mut read = read.borrow_mut();
+            Ok(read.head.take().map(|head| (head, std::mem::take(&mut read.records))))
+        })
+    }
+
+    fn read_parts<'a>(&'a self, session: &'a str, query: Query, take: RecordSink<'a>) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            if query.from > query.to || query.from > MAX_KEY {
+                return Ok(());
+            }
+            let parts = Rc::new(RefCell::new(PartsScript::new(SessionKeys::of(session), query)));
+            let mut reading = self.transact(parts.clone(), false);
+            // More is requested before this future is woken.
+            poll_fn(|context| {
+                let ended = reading.as_mut().poll(context);
+                let records = parts.borrow_mut().take_arrived(context.waker());
+                if !records.is_empty() {
+                    take(records);
+                }
+                ended
+            })
+            .await
         })
     }
 

@@ -48,6 +48,16 @@ use wasm_bindgen::prelude::*;
     export const odd = (which) => [7, "text", null, { v: "no bytes", t: 5 }, [1, 2], new Uint8Array([9])][which];
     export const keyOf = (session, key) => [session, key];
     export const exception = (name) => new DOMException("as a browser says it", name);
+    // The request of so many gets from now fails.
+    export function abortGet(error, count) {
+        const get = IDBObjectStore.prototype.get;
+        IDBObjectStore.prototype.get = function (key) {
+            count -= 1;
+            if (count > 0) return get.call(this, key);
+            IDBObjectStore.prototype.get = get;
+            throw error;
+        };
+    }
     export function abortNext(error) {
         const put = IDBObjectStore.prototype.put;
         IDBObjectStore.prototype.put = function () { IDBObjectStore.prototype.put = put; throw error; };
@@ -75,6 +85,8 @@ extern "C" {
     pub fn exception(name: &str) -> JsValue;
     #[wasm_bindgen(js_name = abortNext)]
     pub fn abort_next(error: &JsValue);
+    #[wasm_bindgen(js_name = abortGet)]
+    pub fn abort_get(error: &JsValue, count: u32);
 }
 
 pub async fn fresh(name: &str) -> IndexedDbStore {

@@ -86,7 +86,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => session().prop_map(|session| Operation::Delete { session }),
         3 => read.prop_map(|(session, table, from, to, reverse, limit_bytes)| Operation::Read {
             session,
-            query: Query { table: TABLES[table], from, to, reverse, limit_bytes },
+            query: Query { table: TABLES[table], from, to, reverse, limit_bytes, expected_records: 0 },
         }),
         2 => audit.prop_map(|(session, tool, status, since, limit)| Operation::Audit(AuditQuery {
             session: session.map(|at| SESSIONS[at].into()),

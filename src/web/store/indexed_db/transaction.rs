@@ -46,11 +46,18 @@ pub(super) type SharedScript = Rc<RefCell<dyn Script>>;
 /// Runs a script to the transaction's end. If the future is dropped, the script takes no further step; since a script writes in its last
 /// step, everything is written or nothing. An append that writes ahead of its last step rolls back unless that step confirms it.
 ///
-/// `patience` is the maximum time of a step. Writing takes up to a second more for each megabyte.
-pub(super) async fn run(transaction: IdbTransaction, script: SharedScript, patience: Ms) -> Result<(), IdbFailure> {
+/// `patience` is the maximum time of a step. Writing takes up to a second more for each megabyte. A transaction that does not write is
+/// not awaited further than its last answer.
+pub(super) async fn run(
+    transaction: IdbTransaction,
+    script: SharedScript,
+    patience: Ms,
+    writes: bool,
+) -> Result<(), IdbFailure> {
     let running = Rc::new(RunningTransaction {
         transaction,
         patience,
+        writes,
         script: RefCell::new(Some(script)),
         requests: RefCell::default(),
         answered: RefCell::default(),
@@ -66,6 +73,7 @@ pub(super) async fn run(transaction: IdbTransaction, script: SharedScript, patie
 struct RunningTransaction {
     transaction: IdbTransaction,
     patience: Ms,
+    writes: bool,
     /// None after the last step.
     script: RefCell<Option<SharedScript>>,
     requests: RefCell<Vec<IdbRequest>>,
@@ -96,6 +104,9 @@ impl RunningTransaction {
                 // Saves a turn of the event loop, and releases the lock even if the page is frozen now. Without this call
                 // the transaction commits by itself, so a failure does not matter.
                 let _ = self.transaction.unchecked_ref::<TransactionExt>().commit();
+                if !self.writes {
+                    return self.end.set(Ok(()));
+                }
                 self.patience.saturating_add(written / 1024)
             }
             Err(failure) => return self.fail(failure),
