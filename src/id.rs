@@ -50,6 +50,12 @@ impl<V> IdMap<V> {
         Self { indexes: IndexById::with_hasher(seed), values: Vec::new() }
     }
 
+    /// Reserves memory for so many ids.
+    pub fn reserve(&mut self, count: usize) {
+        self.indexes.reserve(count);
+        self.values.reserve(count);
+    }
+
     /// Returns the hash seed.
     #[must_use]
     pub fn seed(&self) -> Seed {

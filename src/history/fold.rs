@@ -70,6 +70,15 @@ impl History {
         }
     }
 
+    /// Reserves memory for so many messages and invocations, instead of moving those that are there as it grows.
+    pub fn reserve(&mut self, messages: usize, invocations: usize) {
+        self.messages.reserve(messages);
+        self.message_at.reserve(messages);
+        self.invocations.reserve(invocations);
+        self.invocation_at.reserve(invocations);
+        self.call_id_uses.reserve(invocations);
+    }
+
     /// Returns the hash seed of its maps.
     #[must_use]
     pub fn seed(&self) -> Seed {

@@ -40,6 +40,12 @@ impl EncodedSpan {
     }
 }
 
+/// Number of messages of which the average length says nothing about others.
+const FEW_MESSAGES: usize = 16;
+
+/// Bytes of memory for the next message, above the average.
+const RESERVED_AHEAD: usize = 8 * 1024;
+
 /// The encodings of stored messages, by their index in history.
 #[derive(Clone, Debug, Default)]
 pub struct EncodingCache {
@@ -49,6 +55,8 @@ pub struct EncodingCache {
     /// The number of bytes of `text` that no span refers to any more.
     dead: usize,
     spans: Vec<Option<CachedMessage>>,
+    /// The number of spans that are there.
+    count: usize,
     /// The spans of the last body: hash and count.
     last: Vec<(u64, u32)>,
 }
@@ -67,6 +75,7 @@ impl EncodingCache {
         if settings != self.settings || messages < self.spans.len() || self.dead > self.text.len() / 2 {
             self.text.clear();
             self.spans.clear();
+            self.count = 0;
             self.dead = 0;
             self.settings = settings;
         }
@@ -94,9 +103,11 @@ impl EncodingCache {
             report.extend_from_slice(&message.report);
             return message.span;
         }
-        if let Some(old) = cached.take() {
-            self.dead += old.span.end - old.span.start;
+        match cached.take() {
+            Some(old) => self.dead += old.span.end - old.span.start,
+            None => self.count += 1,
         }
+        self.reserve_rest(index);
         let start = self.text.len();
         let mut findings = Report::new();
         let encoding = encode(&mut self.text, &mut findings);
@@ -106,8 +117,23 @@ impl EncodingCache {
             self.text.push(',');
         }
         report.extend_from_slice(&findings);
-        *cached = Some(CachedMessage { signature, span, report: findings });
+        if let Some(cached) = self.spans.get_mut(index) {
+            *cached = Some(CachedMessage { signature, span, report: findings });
+        }
         span
+    }
+
+    /// Reserves memory for the messages from `index` on when the text is full, if all before them were encoded for the first time: the
+    /// text of a long history would be moved often as it grows. They are assumed to be as long as those before, which are a sixteenth
+    /// of all at least.
+    fn reserve_rest(&mut self, index: usize) {
+        let is_full = self.text.capacity().saturating_sub(self.text.len()) < RESERVED_AHEAD;
+        let is_first_pass = self.count == index + 1 && self.dead == 0;
+        let is_enough = index >= FEW_MESSAGES && index >= self.spans.len() / 16;
+        if let (true, Some(average)) = (is_full && is_first_pass && is_enough, self.text.len().checked_div(index)) {
+            let rest = self.spans.len().saturating_sub(index).saturating_mul(average);
+            self.text.reserve(rest + rest / 16 + RESERVED_AHEAD);
+        }
     }
 
     /// Returns the number of leading wire messages that are byte-identical to the last body, and keeps this body for the next call.

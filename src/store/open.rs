@@ -22,6 +22,9 @@ const TAIL_BYTES: u64 = 128 * 1024;
 /// Size in bytes from which a log is opened by its end.
 const LARGE_LOG_BYTES: u64 = 512 * 1024;
 
+/// Size of a small stored message in bytes.
+const SMALL_MESSAGE_BYTES: u64 = 64;
+
 /// Opens a session. Reads the head and then the log in pages of [`PAGE_BYTES`]; an empty session costs one read (R6). A damaged head is
 /// rebuilt.
 ///
@@ -55,6 +58,7 @@ async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail
             if is_tail {
                 add_tail(&mut log, records, session.next_record);
             } else {
+                reserve_history(&mut log, &session);
                 let mut next = 0;
                 log.add_records(&records, &mut next, session.next_record);
                 read_log(store, &mut log, id, (next, session.next_record)).await?;
@@ -92,6 +96,12 @@ fn first_query(head: &SessionHead, tail: bool) -> Option<Query> {
             Some(Query { reverse: true, limit_bytes: TAIL_BYTES, expected_records, ..query })
         }
     }
+}
+
+/// Reserves memory for the history of a log, as far as one of its size can have it.
+fn reserve_history(log: &mut SessionLog, head: &SessionHead) {
+    let count = |claimed: u64| usize::try_from(claimed.min(head.log_bytes / SMALL_MESSAGE_BYTES)).unwrap_or(0);
+    log.history.reserve(count(head.next_seq), count(head.next_invocation));
 }
 
 /// Folds the newest records of a log, newest first. Of a segment no more is folded than [`TAIL_BYTES`] need.
@@ -134,6 +144,7 @@ pub async fn read_older(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Res
         (log.head.id.clone(), log.seed, log.head.created_at, unread.end)
     };
     let mut fresh = SessionLog::new(&id, seed, now, MergeQueue::new(store));
+    reserve_history(&mut fresh, &cell.borrow().head);
     read_log(store, &mut fresh, &id, (0, end)).await?;
     // Records are missing: they are damaged, or the session was deleted while it was read.
     let is_replaced = !fresh.findings.is_empty() && is_another_session(store, cell).await?;
