@@ -52,6 +52,9 @@ pub struct ToolInvocation {
     pub result: Option<ToolResult>,
     /// The members of the wire call, if they differ from the dialect's standard ones.
     pub template: Option<WireTemplate>,
+    /// True if it was stored without a result while its run went on: that no start is stored does not show that its tool did not run.
+    #[cbor(n(21), skip_if = "is_default")]
+    pub stored_open: bool,
 }
 encode_fields!(struct ToolInvocation {
     0 => id: required,
@@ -97,6 +100,12 @@ impl ToolInvocation {
     #[must_use]
     pub fn is_withheld(&self) -> bool {
         self.redacted && matches!(&self.arguments, Arguments::Text(text) if text.is_empty())
+    }
+
+    /// Returns true if the call was answered, and the result is withheld from the store (R12).
+    #[must_use]
+    pub fn has_withheld_result(&self) -> bool {
+        self.result.is_none() && matches!(self.status, InvocationStatus::Ok | InvocationStatus::Error)
     }
 
     /// Returns true if a result may still be stored: there is none, or only the placeholder of an interrupted call.

@@ -40,6 +40,7 @@ export interface RunRequest {
   /** Maximum number of model calls. */
   maxTurns?: number;
   replay?: ReplayPolicy;
+  /** Default: the session's; for `resume`, the one that the run began with. */
   persistence?: Persistence;
   retry?: { attempts?: number; backoffMs?: number };
   /** Maximum bytes of one model response; a larger one fails the run with `too_large`. Default 32 MiB, at most 256 MiB. */

@@ -15,8 +15,11 @@ export interface SessionOptions {
   owner?: StateOwner;
   /** When history is written. Default "run". */
   persistence?: Persistence;
+  /** In mode "run": leaves out of history results that no later model call saw (`endsRun`), as a service would. Default false. */
+  trimTrailingResults?: boolean;
   /** For a run that is cancelled or fails: "discard" (default) leaves history unchanged; "keep" stores the question and the partial
-   *  answer with their status. */
+   *  answer with their status. In modes "call" and "result" a run that is cancelled while its answer streams leaves the inputs of that
+   *  call in history, which the service has too. */
   onStop?: "discard" | "keep";
   /** Minimum milliseconds between two writes of a run's journal, for stores that charge per write. At most 60000. A kill loses at most the
    *  work of that time. Appends, updates and the end of a run are written at once. Default 0: nothing is lost. */
@@ -28,9 +31,11 @@ export interface SessionOptions {
 /** "session": history is stored here and replayed in full. */
 export type StateOwner = { kind: "session" };
 
-/** "run": one atomic append when the run succeeds. A durable store also keeps a journal of the unfinished run outside
- *  history, so that a crash loses no work and history is never half-updated. */
-export type Persistence = "run";
+/** "run": one atomic append when the run succeeds. "call": after each model call its new inputs and its answer, as a service stores
+ *  them; results that end the run are not stored. "result": as "call", and each tool result the moment it exists. In every mode a durable
+ *  store also keeps a journal of the unfinished run outside history, so that a crash loses no work. "call" and "result" store what a run
+ *  that fails later has done; calls without a result are closed in the next request. `replay.citations: "store"` needs "run". */
+export type Persistence = "run" | "call" | "result";
 
 /** One conversation. */
 export interface Session {

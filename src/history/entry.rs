@@ -21,6 +21,9 @@ pub struct LogRecord {
     pub mark: HeadMark,
     /// The entries, in order.
     pub entries: Vec<HistoryEntry>,
+    /// True if the run goes on: its journal stays.
+    #[cbor(n(5), skip_if = "is_default")]
+    pub run_goes_on: bool,
 }
 encode_fields!(struct LogRecord {
     0 => operation: required,

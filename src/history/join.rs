@@ -242,6 +242,7 @@ impl<'h> Joiner<'h> {
             freshness: None,
             append_freshness: self.origin.freshness,
             result: None,
+            stored_open: false,
             template: call.template,
         }
     }

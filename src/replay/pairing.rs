@@ -16,8 +16,10 @@ pub(super) fn pair_results(draft: &mut RequestDraft<'_>, policy: &Policy, report
     for item in &mut draft.messages {
         // A round of this session is dropped if none of its calls started. A round that was appended may have run.
         let ours = item.message.run_id.is_some();
-        let untouched =
-            ours && item.calls.iter().all(|call| call.result.is_none() && call.invocation.started_at.is_none());
+        let never_ran = |call: &DraftCall<'_>| {
+            ours && call.result.is_none() && call.invocation.started_at.is_none() && !call.invocation.stored_open
+        };
+        let untouched = item.calls.iter().all(never_ran);
         item.calls.retain_mut(|call| {
             let id = &call.invocation.call_id;
             if call.result.is_none() {
@@ -26,7 +28,7 @@ pub(super) fn pair_results(draft: &mut RequestDraft<'_>, policy: &Policy, report
                     report.push(finding.with_action(Action::Dropped));
                     return false;
                 }
-                let text = if ours && call.invocation.started_at.is_none() { NOT_RUN } else { INTERRUPTED };
+                let text = if never_ran(call) { NOT_RUN } else { INTERRUPTED };
                 call.result = Some(DraftResult::Closing(text));
                 report.push(finding.with_action(Action::Synthesized));
             }

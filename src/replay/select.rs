@@ -16,7 +16,15 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     let ReplayInput { history, live, .. } = *input;
     let count = history.messages().len() + live.map_or(0, |live| live.messages().len());
     let mut messages = Vec::with_capacity(count);
+    // What history has of the live turn already stands in the live turn, with its raw values.
+    let run = live.and_then(|live| live.messages().first()).and_then(|first| first.run_id.as_ref());
+    let is_live = |message: &Message| {
+        run.is_some() && message.run_id.as_ref() == run && live.is_some_and(|live| live.message(&message.id).is_some())
+    };
     for (at, message) in history.messages().iter().enumerate() {
+        if is_live(message) {
+            continue;
+        }
         let calls = sent_calls(history, message, false, report);
         messages.push(draft_message(input, message, DraftOrigin::Stored(at), calls));
     }
@@ -44,13 +52,14 @@ fn sent_calls<'h>(history: &'h History, message: &'h Message, live: bool, report
     let mut calls = Vec::new();
     if message.role == Role::Assistant {
         for invocation in history.calls_of(message) {
-            if invocation.is_withheld() && live {
+            let is_withheld = invocation.is_withheld() || invocation.has_withheld_result();
+            if is_withheld && live {
                 // In a resumed run the model must know that it called the tool.
                 let result = invocation.result.as_ref().map_or(DraftResult::Closing(WITHHELD), DraftResult::Stored);
                 calls.push(DraftCall { invocation, result: Some(result) });
                 continue;
             }
-            if invocation.is_withheld() {
+            if is_withheld {
                 let text = "nothing is stored of this call but that it was made; it is left out";
                 let finding =
                     Finding::info(FindingCode::Redacted, text).of_message(&message.id).of_call(&invocation.call_id);

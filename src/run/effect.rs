@@ -131,8 +131,15 @@ pub enum SaveKind {
     Begin(Vec<JournalEntry>),
     /// Further journal entries.
     Write(Vec<JournalEntry>),
+    /// Journal entries, and what history gets while the run goes on, atomically.
+    Store {
+        /// The journal entries.
+        journal: Vec<JournalEntry>,
+        /// The entries of history.
+        history: Vec<HistoryEntry>,
+    },
     /// The last journal entry of a failed or stopped run, which can be resumed until it is discarded.
     Fail(Box<JournalEntry>),
-    /// The turn is appended and the journal removed, atomically.
+    /// What history lacks of the turn is appended and the journal removed, atomically.
     Append(Vec<HistoryEntry>),
 }

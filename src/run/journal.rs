@@ -1,5 +1,6 @@
 //! The journal of an unfinished run, and the run that is recovered from it (R18).
 
+use super::setup::{Persistence, RunSetup};
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
 use crate::error::{Error, Result};
@@ -88,6 +89,8 @@ pub struct RunStart {
     pub at: Ms,
     pub provider: StoredProvider,
     pub input: Vec<Message>,
+    #[cbor(n(4), skip_if = "is_default")]
+    pub persistence: Persistence,
 }
 encode_fields!(struct RunStart {
     0 => run: required,
@@ -144,10 +147,11 @@ impl StoredProvider {
 
 impl JournalEntry {
     /// Returns the first entries of a run.
-    pub(super) fn beginning(run: &str, at: Ms, provider: &ProviderRequest, input: Vec<Message>) -> Vec<Self> {
-        let Withheld { params, members, .. } = withhold(provider.dialect, &provider.params);
-        let provider = StoredProvider::new(provider, params);
-        let mut entries = vec![Self::Began(RunStart { run: run.to_owned(), at, provider, input })];
+    pub(super) fn beginning(setup: &RunSetup, at: Ms, input: Vec<Message>) -> Vec<Self> {
+        let Withheld { params, members, .. } = withhold(setup.provider.dialect, &setup.provider.params);
+        let provider = StoredProvider::new(&setup.provider, params);
+        let start = RunStart { run: setup.id.clone(), at, provider, input, persistence: setup.persistence };
+        let mut entries = vec![Self::Began(start)];
         if !members.is_empty() {
             entries.push(Self::Withheld { members });
         }

@@ -14,6 +14,7 @@ use super::state::{
     AwaitingAnswerSave, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingReducer, AwaitingRetry, AwaitingTools,
     begin_call, build_body,
 };
+use super::stored_turn::StoredTurn;
 use super::turn::{Turn, TurnTotals};
 use crate::error::{Error, Result};
 use crate::finding::Report;
@@ -55,8 +56,9 @@ impl Run {
     ) -> Result<Self> {
         setup.check()?;
         let (live, report) = first_messages(&setup, input, input_id, context)?;
-        let entries = JournalEntry::beginning(&setup.id, context.now, &setup.provider, live.messages().to_vec());
-        let mut turn = Turn::new(setup, live, TurnTotals::default(), report);
+        let entries = JournalEntry::beginning(&setup, context.now, live.messages().to_vec());
+        let stored = StoredTurn::default();
+        let mut turn = Turn::new(setup, live, stored, report);
         let state = RunState::AwaitingJournal(AwaitingJournal::enter(&mut turn, entries));
         Ok(Self { turn, state })
     }
@@ -69,6 +71,7 @@ impl Run {
         setup.check()?;
         recovered.check_credentials(&setup.provider)?;
         let RecoveredRun { live, model_calls, usage, attempts, .. } = recovered;
+        let stored = StoredTurn::in_history(&live, context.history);
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
         let mut next = NextState::CallModel;
         if let Some(last) = live.messages().last().filter(|last| last.role == Role::Assistant) {
@@ -78,7 +81,8 @@ impl Run {
                 next = NextState::RunTools(attempts);
             }
         }
-        let mut turn = Turn::new(setup, live, totals, Report::new());
+        let mut turn = Turn::new(setup, live, stored, Report::new());
+        turn.set_totals(totals);
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })
     }
@@ -236,8 +240,8 @@ impl Run {
     fn save_succeeded(&mut self, save: u64, revision: u64) -> Option<NextState> {
         match &mut self.state {
             RunState::AwaitingJournal(state) => Some(state.saved()),
-            RunState::AwaitingAnswerSave(state) => Some(state.saved()),
-            RunState::AwaitingTools(state) => state.saved(save, &self.turn),
+            RunState::AwaitingAnswerSave(state) => Some(state.saved(&mut self.turn, revision)),
+            RunState::AwaitingTools(state) => state.saved(save, &mut self.turn, revision),
             RunState::AwaitingEndSave(state) => Some(state.saved(&mut self.turn, revision)),
             RunState::AwaitingReducer(_)
             | RunState::AwaitingModel(_)
@@ -295,7 +299,7 @@ impl Run {
         self.turn.setup().provider.dialect
     }
 
-    /// Returns the turn so far, which is not in history yet.
+    /// Returns the turn so far. History has none of it yet in mode `run`, and a part of it in the others.
     #[must_use]
     pub fn live(&self) -> &History {
         self.turn.live()
@@ -430,7 +434,7 @@ fn enter(turn: &mut Turn, mut next: NextState, context: &mut RunContext<'_>) -> 
                     None => return RunState::AwaitingTools(tools),
                 }
             }
-            NextState::Finish => return RunState::AwaitingEndSave(AwaitingEndSave::finish(turn)),
+            NextState::Finish(end) => return RunState::AwaitingEndSave(AwaitingEndSave::finish(turn, end)),
             NextState::Stop(stop) => return RunState::AwaitingEndSave(AwaitingEndSave::stop(turn, stop)),
             NextState::End(end) => return RunState::Done(Box::new(ended(turn, end))),
         };

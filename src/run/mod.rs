@@ -25,6 +25,7 @@ mod save_queue;
 mod setup;
 mod start;
 mod state;
+mod stored_turn;
 mod to_json;
 mod turn;
 
@@ -36,7 +37,7 @@ pub use machine::Run;
 pub use open_effects::effect_id;
 pub use outcome::{RunOutcome, RunStatus};
 pub use persist::{PersistQuestion, PersistReply};
-pub use persistence::{RunWriter, change_for, mark_open_calls, stopped_entries, without_calls};
+pub use persistence::{RunWriter, change_for, discarded_entries, mark_open_calls, stopped_entries, without_calls};
 pub use response::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES};
 pub use retry::RetryPolicy;
-pub use setup::{OnInterrupted, OnStop, RunSetup, ToolSettings};
+pub use setup::{OnInterrupted, OnStop, Persistence, RunSetup, ToolSettings};

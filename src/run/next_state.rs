@@ -25,12 +25,21 @@ pub(super) enum NextState {
     SaveAnswer(Message, Vec<ToolInvocation>),
     /// Runs the tools of the last answer. In a resumed run, the calls that were started before, with the number of attempts.
     RunTools(BTreeMap<String, u32>),
-    /// Saves the whole turn.
-    Finish,
+    /// Saves what history lacks of the turn, and ends the run.
+    Finish(TurnEnd),
     /// Ends the run before its turn is complete.
     Stop(RunStop),
     /// Ends the run; nothing is left to save.
     End(RunEnd),
+}
+
+/// What a turn ends with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TurnEnd {
+    /// The model's answer.
+    Answer,
+    /// The results of tools, which the model does not see.
+    Results,
 }
 
 /// A body that is being built.

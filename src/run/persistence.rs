@@ -2,6 +2,7 @@
 
 use super::effect::{Save, SaveKind};
 use super::journal::JournalEntry;
+use super::stored_turn::StoredTurn;
 use crate::clock::Ms;
 use crate::error::Result;
 use crate::history::{History, HistoryEntry};
@@ -9,21 +10,30 @@ use crate::message::{Message, MessageStatus, PartBody};
 use crate::store::{Change, JournalChange, JournalStep};
 use crate::tool::{InvocationStatus, ToolInvocation};
 
-/// Returns the entries of a complete turn: each message, followed by its invocations.
-pub fn turn_entries(live: &History) -> Vec<HistoryEntry> {
-    let mut entries = Vec::with_capacity(live.messages().len() + live.invocations().len());
-    for message in live.messages() {
-        entries.push(HistoryEntry::Message(message.clone()));
-        for call in live.calls_of(message) {
-            entries.push(HistoryEntry::Invocation(call.clone()));
-        }
-    }
-    entries
+/// Returns what history lacks of a turn that ended early: the last message has `status`, and running calls are aborted.
+pub fn stopped_entries(
+    live: &History,
+    history: &History,
+    partial: Option<Message>,
+    status: MessageStatus,
+) -> Vec<HistoryEntry> {
+    stopped_rest(&mut StoredTurn::in_history(live, history), live, partial, status)
 }
 
-/// Returns the entries of a turn that ended early: the last message has `status`, and running calls are aborted.
-pub fn stopped_entries(live: &History, partial: Option<Message>, status: MessageStatus) -> Vec<HistoryEntry> {
-    let mut entries = turn_entries(live);
+/// Returns what history lacks of a discarded turn of which it has a part: the note that calls were interrupted.
+pub fn discarded_entries(live: &History, history: &History) -> Vec<HistoryEntry> {
+    StoredTurn::in_history(live, history).mark_started_calls(live, InvocationStatus::Interrupted)
+}
+
+/// As [`stopped_entries`], of a turn that was stored so far.
+pub(super) fn stopped_rest(
+    stored: &mut StoredTurn,
+    live: &History,
+    partial: Option<Message>,
+    status: MessageStatus,
+) -> Vec<HistoryEntry> {
+    let mut entries = stored.mark_started_calls(live, InvocationStatus::Aborted);
+    entries.extend(stored.take_rest(live, false));
     match partial {
         Some(mut message) => {
             drop_calls(&mut message);
@@ -47,6 +57,22 @@ pub fn stopped_entries(live: &History, partial: Option<Message>, status: Message
         }
     }
     entries
+}
+
+/// Removes the results of the last answer's calls, which no model call has seen.
+pub(super) fn trim_last_results(entries: &mut Vec<HistoryEntry>, live: &History) {
+    let Some(answer) = live.last_answer() else { return };
+    let is_last = |invocation: &str| live.invocation(invocation).is_some_and(|call| call.message_id == answer.id);
+    entries.retain(|entry| !matches!(entry, HistoryEntry::Result(result) if is_last(&result.invocation)));
+    for entry in entries {
+        if let HistoryEntry::Invocation(call) = entry
+            && call.message_id == answer.id
+        {
+            call.status = InvocationStatus::Pending;
+            call.finished_at = None;
+            call.result = None;
+        }
+    }
 }
 
 /// Removes the calls of an incomplete answer: they never run and are not stored.
@@ -102,6 +128,12 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
     let step = match &save.kind {
         SaveKind::Begin(entries) => JournalStep::Begin(entries.iter().map(JournalEntry::seal).collect()),
         SaveKind::Write(entries) => JournalStep::Write(entries.iter().map(JournalEntry::seal).collect()),
+        SaveKind::Store { journal, history } => {
+            change.entries = history.clone();
+            change.caller_ids = history.iter().filter_map(own_id).cloned().collect();
+            change.run_goes_on = true;
+            JournalStep::Write(journal.iter().map(JournalEntry::seal).collect())
+        }
         SaveKind::Fail(entry) => {
             let why = match &**entry {
                 JournalEntry::Failed { code, message } => (code.clone(), message.clone()),
@@ -118,4 +150,13 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
     let lease_until = if matches!(step, JournalStep::Fail { .. }) { 0 } else { lease_until };
     change.journal = Some(JournalChange { run: run.to_owned(), epoch, lease_until, lease_ended_by: None, step });
     Ok(change)
+}
+
+/// Returns the id of a message or a call. Later entries of the run refer to it, so it must not be replaced.
+fn own_id(entry: &HistoryEntry) -> Option<&String> {
+    match entry {
+        HistoryEntry::Message(message) => Some(&message.id),
+        HistoryEntry::Invocation(call) => Some(&call.id),
+        HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => None,
+    }
 }

@@ -150,49 +150,68 @@ struct TurnRedaction<'r> {
 impl TurnRedaction<'_> {
     fn redact(&self, kind: &mut SaveKind) {
         match kind {
-            SaveKind::Write(entries) => {
-                let mut redactions = Vec::new();
-                for entry in entries.iter_mut() {
-                    match entry {
-                        JournalEntry::Answered { message, invocations } => {
-                            for call in invocations.iter_mut() {
-                                self.redact_call(call);
-                            }
-                            if invocations.iter().any(|call| call.redacted) {
-                                strip(message);
-                            }
-                        }
-                        JournalEntry::Partial(message) => strip(message),
-                        JournalEntry::Finished(entry) => {
-                            if let Some(redaction) = self.redact_result(entry) {
-                                redactions.push(redaction);
-                            }
-                        }
-                        _ => {}
-                    }
-                }
-                entries.retain(|entry| !matches!(entry, JournalEntry::Redacted { .. }));
-                entries.append(&mut redactions);
+            SaveKind::Write(journal) => self.redact_journal(journal),
+            SaveKind::Append(history) => self.redact_history(history),
+            SaveKind::Store { journal, history } => {
+                self.redact_journal(journal);
+                self.redact_history(history);
             }
-            SaveKind::Append(entries) => {
-                let mut redacted: IdMap<()> = IdMap::with_seed(self.live.seed());
-                for entry in entries.iter_mut() {
-                    if let HistoryEntry::Invocation(call) = entry {
+            SaveKind::Begin(_) | SaveKind::Fail(_) => {}
+        }
+    }
+
+    fn redact_journal(&self, entries: &mut Vec<JournalEntry>) {
+        let mut redactions = Vec::new();
+        for entry in entries.iter_mut() {
+            match entry {
+                JournalEntry::Answered { message, invocations } => {
+                    for call in invocations.iter_mut() {
                         self.redact_call(call);
-                        if call.redacted {
-                            redacted.insert(call.message_id.clone(), ());
-                        }
                     }
-                }
-                for entry in entries {
-                    if let HistoryEntry::Message(message) = entry
-                        && redacted.contains_key(&message.id)
-                    {
+                    if invocations.iter().any(|call| call.redacted) {
                         strip(message);
                     }
                 }
+                JournalEntry::Partial(message) => strip(message),
+                JournalEntry::Finished(entry) => {
+                    if let Some(redaction) = self.redact_result(entry) {
+                        redactions.push(redaction);
+                    }
+                }
+                JournalEntry::Began(_)
+                | JournalEntry::Started { .. }
+                | JournalEntry::Failed { .. }
+                | JournalEntry::Redacted { .. }
+                | JournalEntry::Withheld { .. } => {}
             }
-            SaveKind::Begin(_) | SaveKind::Fail(_) => {}
+        }
+        entries.retain(|entry| !matches!(entry, JournalEntry::Redacted { .. }));
+        entries.append(&mut redactions);
+    }
+
+    fn redact_history(&self, entries: &mut [HistoryEntry]) {
+        let mut redacted: IdMap<()> = IdMap::with_seed(self.live.seed());
+        for entry in entries.iter_mut() {
+            match entry {
+                HistoryEntry::Invocation(call) => {
+                    self.redact_call(call);
+                    if call.redacted {
+                        redacted.insert(call.message_id.clone(), ());
+                    }
+                }
+                // The arguments were stored before, as `persist` returned them then.
+                HistoryEntry::Result(result) => {
+                    self.redact_result(result);
+                }
+                HistoryEntry::Message(_) | HistoryEntry::SetAside(_) => {}
+            }
+        }
+        for entry in entries {
+            if let HistoryEntry::Message(message) = entry
+                && redacted.contains_key(&message.id)
+            {
+                strip(message);
+            }
         }
     }
 
@@ -254,19 +273,39 @@ impl TurnRedaction<'_> {
 /// Returns the calls in an entry of a save; `None` after the last entry.
 fn calls_of_entry<'s>(kind: &'s SaveKind, at: usize, live: &'s History) -> Option<&'s [ToolInvocation]> {
     match kind {
-        SaveKind::Write(entries) => entries.get(at).map(|entry| match entry {
-            JournalEntry::Answered { invocations, .. } => invocations.as_slice(),
-            JournalEntry::Finished(entry) => {
-                live.invocation(&entry.invocation).map(std::slice::from_ref).unwrap_or_default()
-            }
-            _ => &[],
-        }),
-        SaveKind::Append(entries) => entries.get(at).map(|entry| match entry {
-            HistoryEntry::Invocation(call) => std::slice::from_ref(call),
-            _ => &[],
-        }),
+        SaveKind::Write(journal) => journal.get(at).map(|entry| calls_in_journal(entry, live)),
+        SaveKind::Append(history) => history.get(at).map(|entry| calls_in_history(entry, live)),
+        SaveKind::Store { journal, history } => match journal.get(at) {
+            Some(entry) => Some(calls_in_journal(entry, live)),
+            None => history.get(at.saturating_sub(journal.len())).map(|entry| calls_in_history(entry, live)),
+        },
         SaveKind::Begin(_) | SaveKind::Fail(_) => None,
     }
+}
+
+fn calls_in_journal<'s>(entry: &'s JournalEntry, live: &'s History) -> &'s [ToolInvocation] {
+    match entry {
+        JournalEntry::Answered { invocations, .. } => invocations,
+        JournalEntry::Finished(result) => answered_call(result, live),
+        JournalEntry::Began(_)
+        | JournalEntry::Started { .. }
+        | JournalEntry::Failed { .. }
+        | JournalEntry::Redacted { .. }
+        | JournalEntry::Withheld { .. }
+        | JournalEntry::Partial(_) => &[],
+    }
+}
+
+fn calls_in_history<'s>(entry: &'s HistoryEntry, live: &'s History) -> &'s [ToolInvocation] {
+    match entry {
+        HistoryEntry::Invocation(call) => std::slice::from_ref(call),
+        HistoryEntry::Result(result) => answered_call(result, live),
+        HistoryEntry::Message(_) | HistoryEntry::SetAside(_) => &[],
+    }
+}
+
+fn answered_call<'s>(result: &ResultEntry, live: &'s History) -> &'s [ToolInvocation] {
+    live.invocation(&result.invocation).map(std::slice::from_ref).unwrap_or_default()
 }
 
 /// Returns the arguments to store instead of a call's own, in the same form. `None` keeps its own. Empty arguments would mean that the

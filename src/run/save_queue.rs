@@ -41,6 +41,11 @@ impl SaveQueue {
         !self.failed.is_empty()
     }
 
+    /// Iterates over the saves that failed and were not retried.
+    pub fn failed(&self) -> impl Iterator<Item = &Save> {
+        self.failed.iter()
+    }
+
     /// Queues the failed saves again. They come before later ones: a journal is read in its order.
     pub fn retry_failed(&mut self) {
         self.failed.append(&mut self.waiting);

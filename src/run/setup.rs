@@ -1,12 +1,13 @@
 //! The configuration of a run.
 
 use super::retry::RetryPolicy;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::json::ObjectWriter;
 use crate::provider::{ProviderRequest, ToolDefinition};
-use crate::replay::{Callback, Policy};
+use crate::replay::{Callback, Citations, Policy};
 use crate::tool::Window;
+use minicbor::{Decode, Encode};
 use std::collections::BTreeMap;
 
 /// The configuration of a run.
@@ -28,6 +29,10 @@ pub struct RunSetup {
     pub max_turns: u32,
     /// The highest number of bytes of a response; a larger response fails the run (R62).
     pub max_response_bytes: u64,
+    /// When history is written.
+    pub persistence: Persistence,
+    /// In mode `run`: true if results that no later model call saw are not stored, as a service would not store them.
+    pub trim_trailing_results: bool,
     /// What a cancelled or failed run leaves in history.
     pub on_stop: OnStop,
     /// When a failed model call is repeated.
@@ -39,11 +44,35 @@ pub struct RunSetup {
 }
 
 impl RunSetup {
-    /// Rejects a configuration that no request can be built from.
-    pub(super) fn check(&self) -> Result<()> {
+    /// Rejects a configuration that no request can be built from, or that a mode cannot keep.
+    ///
+    /// # Errors
+    /// `config_invalid`.
+    pub fn check(&self) -> Result<()> {
         self.provider.check()?;
+        if self.persistence != Persistence::Run && self.policy.citations() == Citations::Store {
+            return Err(Error::config(
+                "`replay.citations: \"store\"` needs the whole turn before it is stored: use it with `persistence: \"run\"`, or use \"replay\"",
+            ));
+        }
         self.provider.write_head(&mut ObjectWriter::new(&mut String::new()), &self.tools, &mut Report::new())
     }
+}
+
+/// When history is written (R15 to R17). In every mode the journal has what history has not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Persistence {
+    /// Once, when the run succeeds: the whole turn.
+    #[default]
+    #[n(0)]
+    Run,
+    /// After each model call, as a service would store it: its new inputs and its answer.
+    #[n(1)]
+    Call,
+    /// As `Call`, and each tool result at once.
+    #[n(2)]
+    Result,
 }
 
 /// How a run treats a tool.

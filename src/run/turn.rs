@@ -3,25 +3,30 @@
 use super::credential_filter::CredentialFilter;
 use super::effect::{EffectKind, Save, SaveKind};
 use super::event::RunEvent;
+use super::journal::JournalEntry;
 use super::open_effects::OpenEffects;
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist::{PersistQuestion, PersistReply};
+use super::persistence::stopped_rest;
 use super::redaction::Redactions;
 use super::save_queue::SaveQueue;
-use super::setup::RunSetup;
+use super::setup::{Persistence, RunSetup};
+use super::stored_turn::StoredTurn;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, Report};
-use crate::history::{History, HistoryEntry};
+use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::json::JsonStr;
-use crate::message::{Message, Usage};
+use crate::message::{Message, MessageStatus, Usage};
 use crate::provider::Assembled;
-use crate::tool::ToolInvocation;
+use crate::tool::{InvocationStatus, ToolInvocation};
 
 /// The turn of a run. The run's states change it, and own what only they need.
 pub(super) struct Turn {
     setup: RunSetup,
     /// The messages and calls so far.
     live: History,
+    /// What was handed to a save of it.
+    stored: StoredTurn,
     effects: OpenEffects,
     saves: SaveQueue,
     events: Vec<RunEvent>,
@@ -56,16 +61,17 @@ impl Default for TurnTotals {
 
 impl Turn {
     /// Creates a turn of these messages.
-    pub fn new(setup: RunSetup, live: History, totals: TurnTotals, report: Report) -> Self {
+    pub fn new(setup: RunSetup, live: History, stored: StoredTurn, report: Report) -> Self {
         Self {
             credential_filter: CredentialFilter::new(&setup.provider),
             redactions: Redactions::new(live.seed()),
             setup,
             live,
+            stored,
             effects: OpenEffects::default(),
             saves: SaveQueue::default(),
             events: Vec::new(),
-            totals,
+            totals: TurnTotals::default(),
             report,
             cut_answer: None,
         }
@@ -94,6 +100,11 @@ impl Turn {
     /// Returns the totals so far.
     pub fn totals(&self) -> &TurnTotals {
         &self.totals
+    }
+
+    /// Sets the totals of a resumed run.
+    pub fn set_totals(&mut self, totals: TurnTotals) {
+        self.totals = totals;
     }
 
     /// Counts a model call, and returns its number, from 0.
@@ -197,6 +208,55 @@ impl Turn {
         self.saves.push(kind, self.live.highest_source())
     }
 
+    /// Takes the entries that no save has yet, for the last save.
+    pub fn take_rest(&mut self) -> Vec<HistoryEntry> {
+        self.stored.take_rest(&self.live, false)
+    }
+
+    /// Takes the entries that no save has yet, of a run that stops; a message at their end has this status.
+    pub fn take_stopped(&mut self, partial: Option<Message>, status: MessageStatus) -> Vec<HistoryEntry> {
+        stopped_rest(&mut self.stored, &self.live, partial, status)
+    }
+
+    /// Queues a save of the messages that the model was sent and history has not, if this mode writes history before the run ends.
+    pub fn save_inputs(&mut self) {
+        if self.setup.persistence == Persistence::Run {
+            return;
+        }
+        let history = self.stored.take_rest(&self.live, true);
+        if !history.is_empty() {
+            self.save(SaveKind::Store { journal: Vec::new(), history });
+        }
+    }
+
+    /// Queues a save that notes in history which of its calls were started and have no result, if there are any.
+    pub fn save_interruptions(&mut self, status: InvocationStatus) {
+        let history = self.stored.mark_started_calls(&self.live, status);
+        if !history.is_empty() {
+            self.save(SaveKind::Store { journal: Vec::new(), history });
+        }
+    }
+
+    /// Queues a save of journal entries and, in the modes that write history at this point, the entries that no save has yet.
+    pub fn save_answer(&mut self, entry: JournalEntry) -> u64 {
+        let kind = match self.setup.persistence {
+            Persistence::Run => SaveKind::Write(vec![entry]),
+            Persistence::Call | Persistence::Result => {
+                SaveKind::Store { journal: vec![entry], history: self.stored.take_rest(&self.live, true) }
+            }
+        };
+        self.save(kind)
+    }
+
+    /// Queues a save of journal entries and, in mode `result`, of these results in history.
+    pub fn save_results(&mut self, journal: Vec<JournalEntry>, results: Vec<ResultEntry>) -> u64 {
+        let kind = match self.setup.persistence {
+            Persistence::Run | Persistence::Call => SaveKind::Write(journal),
+            Persistence::Result => SaveKind::Store { journal, history: self.stored.take_results(&self.live, results) },
+        };
+        self.save(kind)
+    }
+
     /// Takes the next save, redacted.
     pub fn take_save(&mut self) -> Option<Save> {
         let mut save = self.saves.take()?;
@@ -224,6 +284,11 @@ impl Turn {
     /// Returns true if a save failed and was not retried.
     pub fn has_failed_save(&self) -> bool {
         self.saves.has_failed()
+    }
+
+    /// Returns true if one of the failed saves has entries of history.
+    pub fn has_failed_history(&self) -> bool {
+        self.saves.failed().any(|save| matches!(save.kind, SaveKind::Store { .. }))
     }
 
     /// Queues the failed saves again.

@@ -11,7 +11,7 @@ use crate::message::PartBody;
 /// Replaces the ids of messages and invocations that are in use: `a` becomes `a-2`, `a-3` and so on.
 ///
 /// # Errors
-/// `invalid_input` if history has a message with one of `caller_ids`, which must not be replaced.
+/// `invalid_input` if history has one of `caller_ids`, which must not be replaced.
 pub(super) fn replace_ids_in_use(history: &History, entries: &mut [HistoryEntry], caller_ids: &[String]) -> Result<()> {
     if !entries.iter().any(|entry| own_id(entry).is_some_and(|id| history.has_id(id))) {
         return Ok(());
@@ -59,9 +59,9 @@ fn replacements(history: &History, entries: &[HistoryEntry], caller_ids: &[Strin
     let mut replaced = IdMap::with_seed(history.seed());
     for entry in entries {
         let Some(id) = own_id(entry).filter(|id| history.has_id(id)) else { continue };
-        if matches!(entry, HistoryEntry::Message(_)) && fixed.contains_key(id) {
+        if fixed.contains_key(id) {
             return Err(Error::invalid(format!(
-                "another tab or process has stored a message with the id \"{id}\"; nothing was appended, choose another id"
+                "another tab or process has stored a message or a call with the id \"{id}\"; nothing was appended, choose another id"
             )));
         }
         let count = history.id_count() + taken.count();

@@ -69,6 +69,8 @@ pub struct Change {
     pub operation: String,
     /// The run that appends.
     pub run: Option<String>,
+    /// True if the run goes on after its append.
+    pub run_goes_on: bool,
     /// The time of the append.
     pub at: Ms,
     /// New entries, not numbered yet.
@@ -77,7 +79,8 @@ pub struct Change {
     pub journal: Option<JournalChange>,
     /// The highest source number assigned by the run. It is above those in `entries` if sources were dropped (R9).
     pub sources: Option<u64>,
-    /// Ids of messages that the caller chose. If history has one of these, the append fails; any other id in use is replaced.
+    /// Ids that must not be replaced: those of messages that the caller chose, and those to which a run's later appends refer. If history has
+    /// one of these, the append fails; any other id in use is replaced.
     pub caller_ids: Vec<String>,
     /// The [`history_revision`](SessionHead::history_revision) that the session must have, or the append is a conflict.
     pub expected: Option<u64>,
@@ -225,6 +228,7 @@ impl SessionLog {
         let record = LogRecord {
             operation: change.operation.clone(),
             run: change.run.clone(),
+            run_goes_on: change.run_goes_on,
             at: change.at,
             mark: head.mark(revision),
             entries,
@@ -330,7 +334,7 @@ impl SessionLog {
         match open_record::<LogRecord>(RecordKind::Log, value) {
             Ok(log) => {
                 self.survey.bytes = self.survey.bytes.saturating_add(bytes);
-                self.survey.read(&log.mark, log.at);
+                self.survey.read(&log);
                 self.operations.insert(log.operation, ());
                 for entry in log.entries {
                     self.history.apply(entry);

@@ -9,8 +9,9 @@ use super::{LogStore, MAX_KEY, PAGE_BYTES, Query, Table};
 use crate::encoding::UnknownFields;
 use crate::error::Result;
 use crate::finding::{Finding, FindingCode, Report};
-use crate::history::History;
+use crate::history::{History, LogRecord};
 use crate::session_head::{HeadMark, RunEntry, SessionHead};
+use std::collections::BTreeSet;
 
 /// Distance between the last revision that a mark has and that of a rebuilt head, if the store lost the revision too. A tab that saw the
 /// lost head must not mistake a new revision for one that it has read.
@@ -32,14 +33,22 @@ pub(super) struct LogSurvey {
     pub(super) at: u64,
     /// Number of records after the last readable one, and their size in bytes.
     pub(super) unreadable: (u32, u64),
+    /// Runs whose last append is not the one that ends them.
+    pub(super) open_runs: BTreeSet<String>,
 }
 
 impl LogSurvey {
     /// Adds a readable record.
-    pub(super) fn read(&mut self, mark: &HeadMark, at: u64) {
-        self.mark = Some(mark.clone());
-        self.at = at;
+    pub(super) fn read(&mut self, record: &LogRecord) {
+        self.mark = Some(record.mark.clone());
+        self.at = record.at;
         self.unreadable = (0, 0);
+        let Some(run) = &record.run else { return };
+        if record.run_goes_on {
+            self.open_runs.insert(run.clone());
+        } else {
+            self.open_runs.remove(run);
+        }
     }
 
     /// Adds records that cannot be read, and their size in bytes.
@@ -83,7 +92,8 @@ pub(super) async fn rebuild_head(
     survey_audit(store, id, &mut head).await?;
     head.runs = journals.runs;
     // A journal whose run is in the log already was not removed in time.
-    head.runs.retain(|run| !history.messages().iter().any(|message| message.run_id.as_ref() == Some(&run.id)));
+    let is_stored = |run: &RunEntry| history.messages().iter().any(|message| message.run_id.as_ref() == Some(&run.id));
+    head.runs.retain(|run| survey.open_runs.contains(&run.id) || !is_stored(run));
     Ok(Rebuilt { head, min_revision, findings })
 }
 

@@ -4,7 +4,7 @@ use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadValue
 use super::reducers::ReducerOptions;
 use crate::error::{Error, Result};
 use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit};
-use crate::run::OnStop;
+use crate::run::{OnStop, Persistence};
 use crate::tool::Window;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -47,7 +47,11 @@ words!(
 );
 words!(
     /// `persistence`.
-    PersistenceOption: () { "run" => () }
+    PersistenceOption: Persistence {
+        "run" => Persistence::Run,
+        "call" => Persistence::Call,
+        "result" => Persistence::Result,
+    }
 );
 words!(
     /// `owner.kind`.
@@ -112,7 +116,7 @@ pub struct OpenOptions {
     pub on_warning: Option<BoundFunction>,
 }
 
-/// The options of `Rethread.session`. `owner` and `persistence` have one allowed value each.
+/// The options of `Rethread.session`. `owner` has one allowed value.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SessionOptions {
@@ -120,8 +124,8 @@ pub struct SessionOptions {
     pub title: Option<String>,
     #[serde(rename = "owner")]
     _owner: Option<OwnerOptions>,
-    #[serde(rename = "persistence")]
-    _persistence: Option<PersistenceOption>,
+    pub persistence: Option<PersistenceOption>,
+    pub trim_trailing_results: Option<bool>,
     pub on_stop: Option<OnStopOption>,
     pub flush_ms: Option<MillisOption<0, 60_000>>,
     pub replay: Option<ReplayOptions>,

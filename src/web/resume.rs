@@ -8,7 +8,7 @@ use super::session_inner::SessionInner;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::message::MessageStatus;
-use crate::run::{Run, stopped_entries};
+use crate::run::{Run, discarded_entries, stopped_entries};
 use crate::session_head::RunEntry;
 use crate::store::{Change, JournalChange, JournalStep, check_lease};
 use std::rc::Rc;
@@ -41,11 +41,14 @@ async fn lock_run(session: &SessionInner, id: &str) -> Result<LockedRun> {
 
 /// Acquires an interrupted run and resumes it.
 pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOptions) -> Result<Rc<RunInner>> {
-    let setup = options.into_setup(session, id.to_owned())?;
-    setup.provider.check()?;
+    let persistence = options.persistence.map(|option| option.0);
+    let mut setup = options.into_setup(session, id.to_owned())?;
+    setup.check()?;
     let LockedRun { entry, lock, lease_ended_by } = lock_run(session, id).await?;
     let recovered = journal_of(&session.context, &session.id, &entry).await?;
     recovered.check_credentials(&setup.provider)?;
+    setup.persistence = persistence.unwrap_or(recovered.began.persistence);
+    setup.check()?;
     let mut change = journal_change(session, &entry, JournalStep::Take, lease_ended_by);
     if let (None, Some(journal)) = (&lock, &mut change.journal) {
         journal.lease_until = session.context.now().saturating_add(session.context.lease_ms);
@@ -68,7 +71,12 @@ pub async fn discard_run(session: &Rc<SessionInner>, id: &str, keep: bool) -> Re
         let recovered = journal_of(&session.context, &session.id, &entry).await?;
         let failed = entry.failed.is_some() && !entry.is_stopped();
         let status = if failed { MessageStatus::Failed } else { MessageStatus::Stopped };
-        change.entries = stopped_entries(&recovered.live, recovered.partial, status);
+        change.entries = stopped_entries(&recovered.live, &session.log.borrow().history, recovered.partial, status);
+    } else if session.has_stored_part(id) {
+        // A journal that cannot be read can be discarded all the same.
+        if let Ok(recovered) = journal_of(&session.context, &session.id, &entry).await {
+            change.entries = discarded_entries(&recovered.live, &session.log.borrow().history);
+        }
     }
     let revision = commit_as_new_owner(session, id, change).await?;
     session.context.announce_append(&session.id, revision);

@@ -111,6 +111,12 @@ impl RethreadInner {
                 self.register(SessionInner::new(context, id, log))
             }
         };
+        if let Some(persistence) = options.persistence {
+            session.persistence.set(persistence.0);
+        }
+        if let Some(trims) = options.trim_trailing_results {
+            session.trim_trailing_results.set(trims);
+        }
         if let Some(flush_ms) = options.flush_ms {
             session.flush_ms.set(flush_ms.0);
         }

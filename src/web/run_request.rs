@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for DialectOption {
     }
 }
 
-/// The request of `Session.run` and `Session.resume`. `persistence` has one allowed value.
+/// The request of `Session.run` and `Session.resume`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RunOptions {
@@ -72,8 +72,7 @@ pub struct RunOptions {
     tools: Option<OptionEntries<ToolOptions>>,
     max_turns: Option<AtLeastOne>,
     replay: Option<ReplayOptions>,
-    #[serde(rename = "persistence")]
-    _persistence: Option<PersistenceOption>,
+    pub persistence: Option<PersistenceOption>,
     retry: Option<RetryOptions>,
     max_response_bytes: Option<u64>,
 }
@@ -185,6 +184,8 @@ impl RunOptions {
             persist,
             max_turns: saturating_u32(self.max_turns.map_or(DEFAULT_MAX_TURNS, |option| option.0)),
             max_response_bytes,
+            persistence: self.persistence.map_or(session.persistence.get(), |option| option.0),
+            trim_trailing_results: session.trim_trailing_results.get(),
             on_stop: self.on_stop.map_or(session.on_stop.get(), |option| option.0),
             retry: self.retry.map(Into::into).unwrap_or_default(),
             policy,

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
 use crate::render::Renderer;
 use crate::replay::{Policy, PolicyLayer};
-use crate::run::OnStop;
+use crate::run::{OnStop, Persistence};
 use crate::session_head::RunEntry;
 use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, commit, refresh};
 use js_sys::Function;
@@ -33,6 +33,9 @@ pub struct SessionInner {
     pub view: RefCell<ViewState>,
     pub listeners: Listeners,
     pub on_stop: Cell<OnStop>,
+    /// When history is written, unless a run says otherwise.
+    pub persistence: Cell<Persistence>,
+    pub trim_trailing_results: Cell<bool>,
     /// How long journal writes of its runs are gathered, in milliseconds.
     pub flush_ms: Cell<Ms>,
     /// Orders appends, updates and saves.
@@ -95,6 +98,8 @@ impl SessionInner {
             view: RefCell::default(),
             listeners: Listeners::default(),
             on_stop: Cell::default(),
+            persistence: Cell::default(),
+            trim_trailing_results: Cell::default(),
             flush_ms: Cell::default(),
             writes: WriteQueue::default(),
             policy: RefCell::default(),
@@ -180,9 +185,12 @@ impl SessionInner {
 
     /// Returns true if an unfinished run or a run in history has this id.
     pub fn has_run(&self, run: &str) -> bool {
-        let log = self.log.borrow();
-        log.head.run(run).is_some()
-            || log.history.messages().iter().any(|message| message.run_id.as_deref() == Some(run))
+        self.log.borrow().head.run(run).is_some() || self.has_stored_part(run)
+    }
+
+    /// Returns true if history has messages of this run.
+    pub fn has_stored_part(&self, run: &str) -> bool {
+        self.log.borrow().history.messages().iter().any(|message| message.run_id.as_deref() == Some(run))
     }
 
     /// Reads the session again after a change in another tab or process. Further changes during the read cause one more read.

@@ -56,17 +56,16 @@ impl SessionInner {
         unfinished.len() < before
     }
 
-    /// Calls `show` with each unfinished run that the view shows, oldest first.
-    pub fn each_unfinished(&self, head: &SessionHead, show: &mut dyn FnMut(&UnfinishedRun)) {
+    /// Returns the unfinished runs that the view shows, oldest first. `unfinished` are those of this session.
+    pub fn shown_unfinished<'u>(&self, unfinished: &'u [UnfinishedRun], head: &SessionHead) -> Vec<&'u UnfinishedRun> {
         let live_here = self.live_run();
-        for run in &*self.unfinished.borrow() {
+        let is_shown = |run: &&UnfinishedRun| {
             let is_live_here = live_here.as_ref().is_some_and(|live| live.id() == run.id);
             // The run of this tab is the next turn.
             let superseded = live_here.is_some() && run.state != UnfinishedState::Live;
-            if !is_live_here && !superseded && run.is_shown(head) {
-                show(run);
-            }
-        }
+            !is_live_here && !superseded && run.is_shown(head)
+        };
+        unfinished.iter().filter(is_shown).collect()
     }
 
     /// Updates the list of unfinished runs, their states and their journals. Returns true if anything changed.

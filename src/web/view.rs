@@ -78,6 +78,13 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     let run = inner.live_run();
     let partial = run.as_ref().and_then(|run| run.partial());
     let log = inner.log.borrow();
+    let unfinished = inner.unfinished.borrow();
+    let unfinished = inner.shown_unfinished(&unfinished, &log.head);
+    let machine = run.as_ref().map(|run| run.machine());
+    // Of a turn that goes on, history has a part (modes `call` and `result`): the turn knows more of its calls.
+    let mut turns: Vec<(&str, &History)> =
+        unfinished.iter().filter_map(|run| Some((run.id.as_str(), run.turn()?))).collect();
+    turns.extend(machine.as_ref().map(|machine| (machine.id(), machine.live())));
     let mut view = inner.view.borrow_mut();
     let mut builder = SnapshotBuilder {
         id: &inner.id,
@@ -93,18 +100,20 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     let first = all.len().saturating_sub(view.window).max(usize::from(!is_whole)).min(all.len());
     let mut before = first.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
     for message in all.get(first..).unwrap_or(&[]) {
-        builder.message(message, &log.history, before, MessageFormat::View { saved: true, streaming: false });
+        let run = message.run_id.as_deref();
+        let turn = turns.iter().find(|(id, turn)| Some(*id) == run && turn.message(&message.id).is_some());
+        let history = turn.map_or(&log.history, |(_, turn)| turn);
+        builder.message(message, history, before, MessageFormat::View { saved: true, streaming: false });
         before = Some(&message.id);
     }
     let mut shown_run = JsValue::NULL;
-    inner.each_unfinished(&log.head, &mut |unfinished| {
+    for unfinished in unfinished {
         if let Some(turn) = unfinished.turn() {
             builder.turn(&log.history, turn, unfinished.partial.as_ref(), unfinished.state == UnfinishedState::Live);
         }
         shown_run = unfinished_run_to_js(unfinished);
-    });
-    if let Some(run) = &run {
-        let machine = run.machine();
+    }
+    if let Some((run, machine)) = run.as_ref().zip(machine) {
         builder.turn(&log.history, machine.live(), partial.as_ref(), true);
         shown_run = live_run_to_js(&**run, &machine);
     }

@@ -19,6 +19,6 @@ test('the types of error details match what Rust writes', () => {
   const types = between(read('js/types/error.d.ts'), 'interface KnownDetails', '\n}\n');
   const named = new Set([...types.matchAll(/^\s+(?:\w+: \{ )?(\w+)\?:|; (\w+)\?:/gm)].map(([, first, next]) => first ?? next));
   assert.ok(named.size >= 8, [...named].join());
-  const rust = read('src/error.rs') + ['src/run', 'src/store', 'src/web'].flatMap((folder) => readdirSync(new URL(`../../${folder}`, import.meta.url)).filter((file) => file.endsWith('.rs')).map((file) => read(`${folder}/${file}`))).join('\n');
+  const rust = read('src/error.rs') + ['src/run', 'src/store', 'src/web'].flatMap((folder) => readdirSync(new URL(`../../${folder}`, import.meta.url), { recursive: true }).filter((file) => file.endsWith('.rs')).map((file) => read(`${folder}/${file}`))).join('\n');
   for (const fact of named) assert.ok(rust.includes(`"${fact}"`), `nothing writes \`details.${fact}\``);
 });

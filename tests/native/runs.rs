@@ -19,6 +19,8 @@ mod gemini;
 mod kills;
 #[path = "runs/leases.rs"]
 mod leases;
+#[path = "runs/modes.rs"]
+mod modes;
 #[path = "runs/properties.rs"]
 mod properties;
 #[path = "runs/redaction.rs"]

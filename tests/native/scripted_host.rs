@@ -15,8 +15,8 @@ use rethread::provider::{ProviderRequest, Settings, ToolDefinition, validate};
 use rethread::render::{RenderRequest, Rendered, Renderer};
 use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
-    EffectKind, EffectReply, OnStop, PersistQuestion, PersistReply, RetryPolicy, Run, RunContext, RunEvent, RunInput,
-    RunOutcome, RunSetup, RunStatus, RunWriter, ToolSettings, change_for, recover,
+    EffectKind, EffectReply, OnStop, PersistQuestion, PersistReply, Persistence, RetryPolicy, Run, RunContext,
+    RunEvent, RunInput, RunOutcome, RunSetup, RunStatus, RunWriter, ToolSettings, change_for, recover,
 };
 use rethread::session_head::RunEntry;
 use rethread::store::{
@@ -296,6 +296,8 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> RunSetup {
         persist: std::iter::empty().collect(),
         max_turns: 10,
         max_response_bytes: rethread::run::DEFAULT_MAX_RESPONSE_BYTES,
+        persistence: Persistence::Run,
+        trim_trailing_results: false,
         on_stop: OnStop::Discard,
         retry: RetryPolicy { attempts: 3, backoff_ms: 100 },
         policy: Policy::default(),

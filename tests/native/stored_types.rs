@@ -9,7 +9,7 @@ use rethread::message::{
     AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Source, SourceKind, TemplateSlot, Usage,
     WireTemplate,
 };
-use rethread::run::{JournalEntry, RunStart, StoredProvider};
+use rethread::run::{JournalEntry, Persistence, RunStart, StoredProvider};
 use rethread::session_head::{HeadMark, Owner, RunEntry, SessionHead};
 use rethread::store::{AuditRow, JournalMark, RecordKind, StoredValue, open_record, seal_record};
 use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult, Window};
@@ -147,6 +147,7 @@ fn invocation(status: InvocationStatus) -> ToolInvocation {
         append_freshness: Some(Window::Always),
         result: Some(result()),
         template: Some(template()),
+        stored_open: false,
     }
 }
 
@@ -237,8 +238,44 @@ fn log_records() {
     fixed(
         "log_record",
         RecordKind::Log,
-        &LogRecord { operation: "run.0.9".into(), run: Some("run".into()), at: 44, mark: mark(), entries },
+        &LogRecord {
+            operation: "run.0.9".into(),
+            run: Some("run".into()),
+            at: 44,
+            mark: mark(),
+            entries,
+            run_goes_on: false,
+        },
     );
+}
+
+#[test]
+fn r16_r67_records_of_a_run_that_goes_on() {
+    let call = ToolInvocation { stored_open: true, result: None, ..invocation(InvocationStatus::Pending) };
+    let entries = vec![HistoryEntry::Invocation(call)];
+    let record = LogRecord {
+        operation: "run.0.9".into(),
+        run: Some("run".into()),
+        at: 44,
+        mark: mark(),
+        entries,
+        run_goes_on: true,
+    };
+    fixed("log_record_of_a_run_that_goes_on", RecordKind::Log, &record);
+    for (name, persistence) in [("call", Persistence::Call), ("result", Persistence::Result)] {
+        let provider = StoredProvider {
+            dialect: Dialect::Gemini,
+            url: "https://m".into(),
+            params: json("{}"),
+            stream: false,
+            headers: Vec::new(),
+            system_role: None,
+            reasoning_field: None,
+            no_stream_usage: false,
+        };
+        let start = RunStart { run: "r".into(), at: 1, provider, input: Vec::new(), persistence };
+        fixed(&format!("journal_began_in_mode_{name}"), RecordKind::Journal, &JournalEntry::Began(start));
+    }
 }
 
 fn mark() -> HeadMark {
@@ -297,6 +334,7 @@ fn journal_entries() {
             at: 1,
             provider,
             input: vec![plain(Role::User, MessageStatus::Complete, SourceKind::External)],
+            persistence: Persistence::Run,
         }),
     );
     fixed(

@@ -377,8 +377,9 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   await open({ replay: { reducers: [{ type: "magic" }] } });
   // @ts-expect-error a session has an id
   await rethread.session();
-  // @ts-expect-error not built
-  await rethread.session("s", { persistence: "call" });
+  await rethread.session("s", { persistence: "call", trimTrailingResults: true });
+  // @ts-expect-error no such mode
+  await rethread.session("s", { persistence: "turn" });
   // @ts-expect-error not built
   await rethread.session("s", { owner: { kind: "caller" } });
   // @ts-expect-error not built

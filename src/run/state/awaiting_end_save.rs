@@ -6,11 +6,12 @@ use crate::replay::drop_uncited_sources;
 use crate::run::effect::SaveKind;
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
-use crate::run::next_state::{NextState, RunEnd, RunStop, is_ownership_lost};
+use crate::run::next_state::{NextState, RunEnd, RunStop, TurnEnd, is_ownership_lost};
 use crate::run::outcome::RunStatus;
-use crate::run::persistence::{stopped_entries, turn_entries, without_calls};
-use crate::run::setup::OnStop;
+use crate::run::persistence::{trim_last_results, without_calls};
+use crate::run::setup::{OnStop, Persistence};
 use crate::run::turn::Turn;
+use crate::tool::InvocationStatus;
 
 /// The run waits for its last save.
 pub struct AwaitingEndSave {
@@ -23,9 +24,18 @@ pub struct AwaitingEndSave {
 
 impl AwaitingEndSave {
     /// Ends the run with the whole turn.
-    pub fn finish(turn: &mut Turn) -> Self {
+    pub fn finish(turn: &mut Turn, end: TurnEnd) -> Self {
         turn.close_effects();
-        let mut entries = turn_entries(turn.live());
+        let mut entries = turn.take_rest();
+        let setup = turn.setup();
+        let leaves_out = match setup.persistence {
+            Persistence::Run => setup.trim_trailing_results,
+            Persistence::Call => true,
+            Persistence::Result => false,
+        };
+        if leaves_out && end == TurnEnd::Results {
+            trim_last_results(&mut entries, turn.live());
+        }
         let mut report = Vec::new();
         drop_uncited_sources(&mut entries, &turn.setup().policy, &mut report);
         turn.add_to_report(&report);
@@ -38,13 +48,19 @@ impl AwaitingEndSave {
         let message_status = stop.message_status();
         let RunStop { status, error, partial } = stop;
         turn.close_effects();
+        // What failed to be stored cannot be appended to.
+        let appends = turn.setup().on_stop == OnStop::Keep && !turn.has_failed_history();
         turn.drop_failed_saves();
         let cut = partial.clone().and_then(without_calls);
         turn.keep_cut_answer(cut.clone());
-        let appends = turn.setup().on_stop == OnStop::Keep;
         let save = if appends {
-            turn.save(SaveKind::Append(stopped_entries(turn.live(), partial, message_status)))
+            let entries = turn.take_stopped(partial, message_status);
+            turn.save(SaveKind::Append(entries))
         } else {
+            turn.save_interruptions(match status {
+                RunStatus::Cancelled => InvocationStatus::Aborted,
+                RunStatus::Failed | RunStatus::Finished | RunStatus::Running => InvocationStatus::Interrupted,
+            });
             if let Some(cut) = cut {
                 turn.save(SaveKind::Write(vec![JournalEntry::Partial(cut)]));
             }

@@ -11,9 +11,11 @@ use crate::run::answer::{AnsweredCall, answer_message, cut_error, refusal_of, re
 use crate::run::context::RunContext;
 use crate::run::effect::{EffectKind, EffectReply};
 use crate::run::event::RunEvent;
-use crate::run::next_state::{ModelRequest, NextState, RunStop, wrong_state};
+use crate::run::next_state::{ModelRequest, NextState, RunStop, TurnEnd, wrong_state};
+use crate::run::outcome::RunStatus;
 use crate::run::response::{declared_length, response_too_large};
 use crate::run::retry::requested_wait;
+use crate::run::setup::OnStop;
 use crate::run::turn::Turn;
 
 /// The run waits for the model's response.
@@ -70,8 +72,13 @@ impl AwaitingModel {
     /// Stops the run. An incomplete streamed answer is kept.
     pub fn stop(&self, turn: &mut Turn, stop: RunStop, context: &RunContext<'_>) -> NextState {
         let partial = self.partial(turn, stop.message_status(), context);
+        let is_abandoned = stop.status == RunStatus::Cancelled;
         if let ReceivedResponse::Streaming(assembler) = &self.response {
             turn.set_text(assembler.partial().text);
+            // The service has what it was sent.
+            if is_abandoned && turn.setup().on_stop == OnStop::Discard {
+                turn.save_inputs();
+            }
         }
         stop.with(partial).into()
     }
@@ -273,14 +280,14 @@ impl AwaitingModel {
         }
         let call = self.answered(status, container);
         let Some((message, invocations)) = answer_message(turn, &assembled, &call, context) else {
-            return NextState::Finish;
+            return NextState::Finish(TurnEnd::Answer);
         };
         turn.apply(HistoryEntry::Message(message.clone()));
         for invocation in &invocations {
             turn.apply(HistoryEntry::Invocation(invocation.clone()));
         }
         if invocations.is_empty() && !goes_on {
-            return NextState::Finish;
+            return NextState::Finish(TurnEnd::Answer);
         }
         NextState::SaveAnswer(message, invocations)
     }

@@ -9,8 +9,8 @@ use crate::replay::INTERRUPTED;
 use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
-use crate::run::next_state::{NextState, RunEnd, is_ownership_lost, wrong_state};
-use crate::run::setup::{OnInterrupted, RunSetup};
+use crate::run::next_state::{NextState, RunEnd, TurnEnd, is_ownership_lost, wrong_state};
+use crate::run::setup::{OnInterrupted, Persistence, RunSetup};
 use crate::run::turn::Turn;
 use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
 use std::collections::BTreeMap;
@@ -91,16 +91,16 @@ impl AwaitingTools {
             return;
         }
         let mut journal = Vec::new();
-        for entry in results {
+        for entry in &results {
             let call_id = turn.live().invocation(&entry.invocation).map(|call| call.wire_id().to_owned());
             let result = entry.result.as_ref().map_or_else(Json::null, |result| result.content.clone());
             let is_error = entry.result.as_ref().is_none_or(|result| result.is_error);
             turn.apply(HistoryEntry::Result(entry.clone()));
             let call_id = call_id.unwrap_or_default();
             turn.emit(RunEvent::ToolFinished { call_id, is_error, result, duration_ms: 0 });
-            journal.push(JournalEntry::Finished(entry));
+            journal.push(JournalEntry::Finished(entry.clone()));
         }
-        let save = turn.save(SaveKind::Write(journal));
+        let save = turn.save_results(journal, results);
         self.saves.insert(save, false);
     }
 
@@ -109,7 +109,7 @@ impl AwaitingTools {
         if !self.saves.is_empty() || self.answered < self.tasks.len() {
             return None;
         }
-        Some(if ends_run(turn) { NextState::Finish } else { NextState::CallModel })
+        Some(if ends_run(turn) { NextState::Finish(TurnEnd::Results) } else { NextState::CallModel })
     }
 
     /// Handles the reply to a `run_tool`.
@@ -183,8 +183,8 @@ impl AwaitingTools {
         self.answered += 1;
         turn.apply(HistoryEntry::Result(entry.clone()));
         turn.emit(event);
-        journal.push(JournalEntry::Finished(entry));
-        let save = turn.save(SaveKind::Write(journal));
+        journal.push(JournalEntry::Finished(entry.clone()));
+        let save = turn.save_results(journal, vec![entry]);
         self.saves.insert(save, false);
     }
 
@@ -194,8 +194,11 @@ impl AwaitingTools {
     }
 
     /// Handles the success of a save.
-    pub fn saved(&mut self, save: u64, turn: &Turn) -> Option<NextState> {
-        self.saves.remove(&save);
+    pub fn saved(&mut self, save: u64, turn: &mut Turn, revision: u64) -> Option<NextState> {
+        let was_start = self.saves.remove(&save) == Some(true);
+        if !was_start && turn.setup().persistence == Persistence::Result {
+            turn.emit(RunEvent::Saved { revision });
+        }
         self.after_round(turn)
     }
 

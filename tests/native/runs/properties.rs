@@ -8,7 +8,9 @@ use super::scripted_host::*;
 use proptest::prelude::*;
 use rethread::json::Json;
 use rethread::message::Role;
-use rethread::run::{EffectKind, EffectReply, OnInterrupted, OnStop, RunInput, RunSetup, RunStatus, ToolSettings};
+use rethread::run::{
+    EffectKind, EffectReply, OnInterrupted, OnStop, Persistence, RunInput, RunSetup, RunStatus, ToolSettings,
+};
 use rethread::store::{MemoryStore, Table};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -57,16 +59,21 @@ fn model(script: &[Vec<u8>], body: &Value) -> Say {
 }
 
 /// What holds at any instant for whoever opens the session.
-fn check(store: &MemoryStore, runs: &mut BTreeMap<String, usize>) {
+fn check(store: &MemoryStore, runs: &mut BTreeMap<String, usize>, persistence: Persistence) {
     let mut reader = Host::open(store, "s", "reader");
     assert!(reader.log.borrow().findings.is_empty());
     for dialect in [CHAT, CLAUDE, RESPONSES] {
         reader.render(dialect);
     }
     let log = reader.log.borrow();
+    // In the other modes the run is stored in pieces, and other writers may append between.
+    let in_pieces = |run: &str| run == "run" && persistence != Persistence::Run;
     let mut seen: Vec<&str> = Vec::new();
     for message in log.history.messages() {
         let run = message.run_id.as_deref().unwrap();
+        if in_pieces(run) {
+            continue;
+        }
         if seen.last() != Some(&run) {
             assert!(!seen.contains(&run), "the turn of {run} is there twice, or in pieces");
             assert_eq!(message.role, Role::User);
@@ -78,22 +85,36 @@ fn check(store: &MemoryStore, runs: &mut BTreeMap<String, usize>) {
         *counts.entry(message.run_id.clone().unwrap()).or_insert(0) += 1;
     }
     for (run, count) in runs.iter() {
-        assert_eq!(counts.get(run), Some(count), "{run} changed after it was stored");
+        let now = counts.get(run).copied().unwrap_or(0);
+        assert!(now == *count || in_pieces(run) && now > *count, "{run} changed after it was stored");
     }
     *runs = counts;
+    let inputs = log.history.messages().iter().filter(|message| message.role == Role::User);
+    assert!(inputs.filter(|message| message.run_id.as_deref() == Some("run")).count() <= 1);
+    assert!(log.history.set_aside().is_empty(), "a result is stored twice");
     // A journal and a stored turn exclude each other.
-    assert!(log.head.runs.iter().all(|run| !runs.contains_key(&run.id)));
+    assert!(log.head.runs.iter().all(|run| in_pieces(&run.id) || !runs.contains_key(&run.id)));
     let rows: u64 = log.head.runs.iter().map(|run| run.entries).sum();
     drop(log);
     assert_eq!(reader.records(Table::Runs).len() as u64, rows);
 }
 
+/// How a run is played.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    stream: bool,
+    rerun: bool,
+    keep: bool,
+    persistence: Persistence,
+}
+
 #[expect(clippy::too_many_lines, reason = "one scenario, read from top to bottom")]
-fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: bool) {
+fn play(script: &[Vec<u8>], moves: &[Move], settings: Settings) {
+    let Settings { stream, rerun, keep, persistence } = settings;
     let store = MemoryStore::default();
     let dialect = if script.len().is_multiple_of(2) { CHAT } else { CLAUDE };
-    let mut setup =
-        RunSetup { on_stop: if keep { OnStop::Keep } else { OnStop::Discard }, ..setup("run", dialect, stream) };
+    let on_stop = if keep { OnStop::Keep } else { OnStop::Discard };
+    let mut setup = RunSetup { on_stop, persistence, ..setup("run", dialect, stream) };
     if rerun {
         setup
             .tool_settings
@@ -194,16 +215,16 @@ fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: boo
                 });
             }
         }
-        check(&store, &mut runs);
+        check(&store, &mut runs, persistence);
     }
     let run = host.run.as_ref().unwrap();
-    let written = Host::open(&store, "s", "x")
-        .log
-        .borrow()
-        .history
-        .messages()
-        .iter()
-        .any(|message| message.run_id.as_deref() == Some("run"));
+    let reader = Host::open(&store, "s", "x");
+    let is_pending = reader.pending().iter().any(|entry| entry.id == "run");
+    let messages = reader.log.borrow().history.messages().to_vec();
+    let written = !is_pending && messages.iter().any(|message| message.run_id.as_deref() == Some("run"));
+    let answers = messages.iter().filter(|message| message.role == Role::Assistant);
+    let answers = answers.filter(|message| message.run_id.as_deref() == Some("run")).count();
+    assert!(answers <= script.len() + 1, "an answer is stored twice");
     assert!(run.status() != RunStatus::Running || written, "it stands still: {:?}", run.effects());
     assert!(rerun || executed.values().all(|count| *count == 1), "a tool ran twice");
     if run.status() == RunStatus::Finished {
@@ -211,8 +232,10 @@ fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: boo
         let log = reader.log.borrow();
         assert!(log.history.invocations().iter().all(|call| call.result.is_some()));
     }
-    check(&store, &mut runs);
+    check(&store, &mut runs, persistence);
 }
+
+const MODES: [Persistence; 3] = [Persistence::Run, Persistence::Call, Persistence::Result];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
@@ -221,9 +244,9 @@ proptest! {
     fn r15_r18_runs_survive_any_order_of_events_and_any_kill(
         script in proptest::collection::vec(proptest::collection::vec(0_u8..4, 0..4), 0..4),
         moves in proptest::collection::vec(a_move(), 0..40),
-        stream: bool, rerun: bool, keep: bool,
+        stream: bool, rerun: bool, keep: bool, mode in 0_usize..3,
     ) {
-        play(&script, &moves, stream, rerun, keep);
+        play(&script, &moves, Settings { stream, rerun, keep, persistence: MODES[mode] });
     }
 }
 
@@ -238,9 +261,11 @@ fn r18_a_run_killed_after_any_save_is_resumed() {
                 for stream in [false, true] {
                     let mut moves = steps[..at].to_vec();
                     moves.push(end.clone());
-                    for keep in [false, true] {
-                        play(&script, &moves, stream, false, keep);
-                        play(&script, &moves, stream, true, keep);
+                    for persistence in MODES {
+                        for keep in [false, true] {
+                            play(&script, &moves, Settings { stream, rerun: false, keep, persistence });
+                            play(&script, &moves, Settings { stream, rerun: true, keep, persistence });
+                        }
                     }
                 }
             }

@@ -1,0 +1,103 @@
+//! What was stored of a run's turn, in the modes that write history before the run ends (R16, R17).
+
+use crate::history::{History, HistoryEntry, ResultEntry};
+use crate::tool::{InvocationStatus, ToolInvocation};
+use std::collections::BTreeSet;
+
+/// What was stored of a turn, or handed to a save.
+#[derive(Default)]
+pub(super) struct StoredTurn {
+    /// The number of messages.
+    messages: usize,
+    /// The ids of their calls that were stored without a result, in order.
+    open_calls: Vec<String>,
+    /// Those of `open_calls` whose results were stored since.
+    answered: BTreeSet<String>,
+}
+
+impl StoredTurn {
+    /// Returns what history has of the live turn of an interrupted run.
+    pub fn in_history(live: &History, history: &History) -> Self {
+        let mut stored = Self::default();
+        for message in live.messages().iter().take_while(|message| history.message(&message.id).is_some()) {
+            stored.messages += 1;
+            let is_open = |call: &&ToolInvocation| {
+                // A call whose interruption was noted has no result yet.
+                history
+                    .invocation(&call.id)
+                    .is_some_and(|stored| stored.result.is_none() && !stored.has_withheld_result())
+            };
+            stored.open_calls.extend(live.calls_of(message).filter(is_open).map(|call| call.id.clone()));
+        }
+        stored
+    }
+
+    /// Takes the entries of the turn that were not stored: results of stored calls, then messages with their calls. `run_goes_on`: the tools
+    /// of calls without a result may run after they are stored.
+    pub fn take_rest(&mut self, live: &History, run_goes_on: bool) -> Vec<HistoryEntry> {
+        let mut entries = Vec::new();
+        let mut open_calls = Vec::new();
+        for id in std::mem::take(&mut self.open_calls) {
+            match live.invocation(&id) {
+                Some(call) if has_outcome(call) => {
+                    if !self.answered.contains(&id) {
+                        entries.push(HistoryEntry::Result(result_of(call)));
+                    }
+                }
+                _ => open_calls.push(id),
+            }
+        }
+        self.answered.clear();
+        for message in live.messages().get(self.messages..).unwrap_or(&[]) {
+            entries.push(HistoryEntry::Message(message.clone()));
+            for call in live.calls_of(message) {
+                let mut call = call.clone();
+                if !has_outcome(&call) {
+                    call.stored_open = run_goes_on;
+                    open_calls.push(call.id.clone());
+                }
+                entries.push(HistoryEntry::Invocation(call));
+            }
+        }
+        self.messages = live.messages().len();
+        self.open_calls = open_calls;
+        entries
+    }
+
+    /// Takes new results of the last answer's calls.
+    pub fn take_results(&mut self, live: &History, results: Vec<ResultEntry>) -> Vec<HistoryEntry> {
+        // A run that was resumed in another mode may have answers that are not stored.
+        if self.messages < live.messages().len() {
+            return self.take_rest(live, true);
+        }
+        let mut entries = Vec::with_capacity(results.len());
+        for result in results {
+            self.answered.insert(result.invocation.clone());
+            entries.push(HistoryEntry::Result(result));
+        }
+        entries
+    }
+
+    /// Returns entries that give this status to stored calls that were started and have no result.
+    pub fn mark_started_calls(&self, live: &History, status: InvocationStatus) -> Vec<HistoryEntry> {
+        let calls = self.open_calls.iter().filter_map(|id| live.invocation(id));
+        let started = calls.filter(|call| !has_outcome(call) && call.started_at.is_some());
+        started.map(|call| HistoryEntry::Result(ResultEntry { status, ..result_of(call) })).collect()
+    }
+}
+
+/// Returns true if the call was answered. The result of an answered call may be withheld from the store (R12).
+fn has_outcome(call: &ToolInvocation) -> bool {
+    call.result.is_some() || call.status != InvocationStatus::Pending
+}
+
+fn result_of(call: &ToolInvocation) -> ResultEntry {
+    ResultEntry {
+        invocation: call.id.clone(),
+        status: call.status,
+        started_at: call.started_at,
+        finished_at: call.finished_at,
+        freshness: None,
+        result: call.result.clone(),
+    }
+}
