@@ -53,7 +53,6 @@ pub struct ToolInvocation {
     /// The members of the wire call, if they differ from the dialect's standard ones.
     pub template: Option<WireTemplate>,
     /// True if it was stored without a result while its run went on: that no start is stored does not show that its tool did not run.
-    #[cbor(n(21), skip_if = "is_default")]
     pub stored_open: bool,
 }
 encode_fields!(struct ToolInvocation {
@@ -78,6 +77,7 @@ encode_fields!(struct ToolInvocation {
     18 => append_freshness,
     19 => result,
     20 => template,
+    21 => stored_open,
 });
 
 impl ToolInvocation {

@@ -22,7 +22,6 @@ pub struct LogRecord {
     /// The entries, in order.
     pub entries: Vec<HistoryEntry>,
     /// True if the run goes on: its journal stays.
-    #[cbor(n(5), skip_if = "is_default")]
     pub run_goes_on: bool,
 }
 encode_fields!(struct LogRecord {
@@ -31,6 +30,7 @@ encode_fields!(struct LogRecord {
     2 => at,
     3 => mark: required,
     4 => entries: list,
+    5 => run_goes_on,
 });
 
 /// One entry of the log.

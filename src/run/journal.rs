@@ -89,7 +89,6 @@ pub struct RunStart {
     pub at: Ms,
     pub provider: StoredProvider,
     pub input: Vec<Message>,
-    #[cbor(n(4), skip_if = "is_default")]
     pub persistence: Persistence,
 }
 encode_fields!(struct RunStart {
@@ -97,6 +96,7 @@ encode_fields!(struct RunStart {
     1 => at,
     2 => provider: required,
     3 => input: list,
+    4 => persistence,
 });
 
 /// The provider of a run, for a resume. Contains no credential: [`ProviderRequest::check`] refuses one in the address and in the headers,

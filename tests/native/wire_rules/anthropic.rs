@@ -134,7 +134,10 @@ fn r40_a_server_call_may_be_open_until_the_next_user_message() {
     ] {
         assert_claude_repair(given, "dangling_call", left);
     }
-    // Many of one id, and a system message, on which nobody writes on.
+}
+
+#[test]
+fn r40_an_open_server_call_is_found_beside_its_likes_and_before_a_system_message() {
     let many = [vec![text("x")], vec![server_call("s1"); 9]].concat();
     assert_claude_repair(
         vec![user("q"), assistant_blocks(many), user("p")],

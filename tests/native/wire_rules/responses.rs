@@ -55,7 +55,7 @@ fn r40_a_call_of_openais_own_tools_needs_an_output() {
         "dangling_call",
         vec![user("q"), user("p")],
     );
-    assert_accepted(input(vec![user("q"), reasoning_item(), computer, screen.clone(), user("p")]), RESPONSES);
+    assert_accepted(input(vec![user("q"), reasoning_item(), computer, screen, user("p")]), RESPONSES);
     // What the server ran is its own business. Recorded: a function's output answers a search.
     for place in ["container_auto", "container_reference"] {
         assert_accepted(input(vec![with(shell("a"), "environment", json!({ "type": place })), user("p")]), RESPONSES);
@@ -64,7 +64,11 @@ fn r40_a_call_of_openais_own_tools_needs_an_output() {
         assert_accepted(input(vec![with(search.clone(), name, value), user("p")]), RESPONSES);
     }
     assert_accepted(input(vec![user("q"), search, output_item("a", "1"), user("p")]), RESPONSES);
-    // An output that answers no call.
+}
+
+#[test]
+fn r40_an_output_of_openais_own_tools_needs_a_call() {
+    let screen = json!({ "type": "computer_call_output", "call_id": "a", "output": { "type": "computer_screenshot", "image_url": "https://x/y" } });
     for orphan in [
         shell_out("a"),
         screen,
@@ -78,7 +82,11 @@ fn r40_a_call_of_openais_own_tools_needs_an_output() {
         );
         assert_accepted(json!({ "previous_response_id": "resp_1", "input": [orphan] }), RESPONSES);
     }
-    // A program's calls are answered to it (SDK: `caller`).
+}
+
+#[test]
+fn r40_the_output_of_a_programs_call_names_the_program() {
+    // SDK: `caller`.
     let caller = json!({ "type": "program", "caller_id": "p" });
     let call = with(call_item("a"), "caller", caller.clone());
     assert_responses_repair(
@@ -86,7 +94,10 @@ fn r40_a_call_of_openais_own_tools_needs_an_output() {
         "dangling_call",
         vec![call, with(output_item("a", TEXT), "caller", caller)],
     );
-    // An id that is too long is shortened in both places.
+}
+
+#[test]
+fn r41_an_id_that_is_too_long_is_shortened_in_the_call_and_its_output() {
     let long = "x".repeat(65);
     let out = repaired_body(&input(vec![shell(&long), shell_out(&long)]), RESPONSES);
     assert_eq!(out[0]["call_id"], out[1]["call_id"]);
