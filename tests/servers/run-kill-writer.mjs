@@ -27,7 +27,8 @@ for (const name of ['transaction', 'commit', 'put']) {
 const client = await open({ store: driver, leaseMs: 100 });
 const session = await client.session(id);
 isCounting = true;
-const { status } = await drive(await session.run({ input: 'Go', ...runRequest(file, persistence) }), { fetch: fetchFor(file) }).result;
+const { status, error } = await drive(await session.run({ input: 'Go', ...runRequest(file, persistence) }), { fetch: fetchFor(file) }).result;
+if (error) console.error(`the run failed: ${JSON.stringify(error)}`);
 await client.close();
 await end();
 process.exitCode = status === 'finished' ? 0 : 1;
