@@ -4,7 +4,7 @@
 //! commit that is applied if the head is as it was read, and [`KvStore`] keeps the whole contract. Without, [`WriteOnceStore`] keeps what one
 //! writer needs, and detects a second one.
 
-mod append;
+mod append_commit;
 mod append_tree;
 mod directory;
 mod driver;
@@ -12,6 +12,7 @@ mod key;
 mod list;
 mod load;
 mod pack;
+mod pack_io;
 mod packing;
 mod rate_limit;
 mod schema;
@@ -27,7 +28,7 @@ use super::{
     StoreFuture, StoredHead,
 };
 use crate::error::{Error, ErrorCode, Result};
-use append::SessionCommit;
+use append_commit::SessionCommit;
 use driver::{ATTEMPTS, too_busy};
 use list::{list_invocations, list_sessions};
 use load::{LoadedSession, load_session, read_range};

@@ -3,6 +3,7 @@
 //! A store keeps bytes and compares revisions; it does not interpret the bytes. The contract is async and independent of an executor.
 //! Every store passes the suite in [`conformance`].
 
+mod append;
 mod audit;
 mod branch;
 #[cfg(any(test, feature = "conformance"))]
@@ -21,8 +22,8 @@ mod record;
 mod second_results;
 mod segment;
 pub mod sql;
-mod write;
 
+pub use append::{Committed, commit};
 pub use audit::AuditRow;
 pub use branch::open_branch;
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};
@@ -34,7 +35,6 @@ pub use open::{open_session, open_session_tail, read_head, read_older, refresh, 
 pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};
 pub use segment::split_segment;
-pub use write::{Committed, commit};
 
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};

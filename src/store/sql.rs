@@ -3,7 +3,7 @@
 //! A [`SqlDriver`] runs statements; tables, statements and what they mean are here. Every append is one batch that changes
 //! nothing unless the head is at the expected revision, so a driver needs no more than "all of these in one transaction".
 
-mod append;
+mod append_statements;
 mod driver;
 mod key_ranges;
 mod list;
@@ -19,7 +19,7 @@ use super::{
     SessionRow, StoreFuture, StoredHead,
 };
 use crate::error::{Error, ErrorCode, Result};
-use append::{AppendPlan, delete_statements};
+use append_statements::{AppendPlan, delete_statements};
 use list::{SessionList, audit_page, audit_statement, page_size};
 use log_join::{joined_records, keys_of_statement, log_join_statement};
 use read::{RangeRead, ReadPage, ReadProgress, head_statement, read_head_rows};

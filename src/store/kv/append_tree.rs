@@ -1,6 +1,6 @@
 //! The appends of a session as a tree, and which side of a fork is the session's history.
 
-use super::pack::PackedAppends;
+use super::packing::PackedAppends;
 use super::stored_append::{AppendId, StoredAppend};
 use crate::store::memory::StoredSession;
 use crate::store::{Query, Record, Table};

@@ -1,240 +1,177 @@
-//! Reads appends from packs where there are some, and writes packs.
+//! Which appends are packed, and which packs are merged: the state of one session.
 
-use super::driver::KvDriver;
-use super::load::MOST_AT_ONCE;
-use super::pack::{MIN_PACKED, PackName, manifest_key, open_manifest, open_pack, pack_prefix, seal_pack};
-use super::stored_append::{AppendId, StoredAppend};
-use super::write_once::{KEYS_IN_PAGE, WriteOnceStore};
-use crate::error::{Error, ErrorCode, Result};
+use super::pack::{KvManifest, PackName, size_of_pack};
+use super::stored_append::AppendId;
+use super::value::seal_value;
+use crate::error::Result;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// Appends that are read one by one rather than from packs.
-const MAX_SINGLE_READS: usize = MIN_PACKED;
+/// Maximum size of a pack, in bytes.
+const MAX_PACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// The most packs that are got at once. Each may have 8 MB.
-const PACKS_AT_ONCE: usize = 4;
+/// Maximum size of the unpacked values that are held for the next pack, in bytes. A later reader packs the rest.
+const MAX_HELD_BYTES: usize = 4 * 1024 * 1024;
 
-/// Unpacked appends with which an append writes a pack if nobody did in an idle moment.
-const MAX_UNPACKED: usize = 64;
+/// Minimum number of appends in a pack.
+pub(super) const MIN_PACKED: usize = 32;
 
-/// The least time between two writes of a manifest, in milliseconds.
-const MANIFEST_INTERVAL: u64 = 1000;
+/// The number of packs of one level that are merged into one of the next level: packs of 32, of 256 and of 2,048 appends.
+const MERGED_AT_ONCE: usize = 8;
 
-/// Appends that are still to be read, and what was read.
-struct PackReader<'r> {
-    session: &'r str,
-    wanted: BTreeSet<AppendId>,
-    found: Vec<(AppendId, StoredAppend)>,
+/// The packs of a session that this process knows, and the appends that it knows to be in none.
+#[derive(Debug, Default)]
+pub(super) struct PackedAppends {
+    /// In order.
+    packs: Vec<PackName>,
+    /// Merged into others, and still there.
+    merged: Vec<PackName>,
+    /// The values of appends that are in no pack, as they were written; empty if they were released.
+    unpacked: BTreeMap<AppendId, Bytes>,
+    held_bytes: usize,
+    /// The manifest lacks a pack.
+    pub(super) manifest_is_due: bool,
+    /// When it was written last.
+    pub(super) manifest_written_at: Option<u64>,
+    /// How many unpacked appends there were when a pack could not be written.
+    pub(super) failed_at: usize,
 }
 
-impl PackReader<'_> {
-    /// Takes the appends that are wanted out of a pack. A damaged one is read from its own key.
-    fn take(&mut self, appends: &[(AppendId, Bytes)]) -> Result<()> {
-        for (id, value) in appends {
-            if !self.wanted.contains(id) {
-                continue;
-            }
-            let append = StoredAppend::open(self.session, id, value)?;
-            if !append.is_damaged {
-                self.wanted.remove(id);
-                self.found.push((id.clone(), append));
-            }
+impl PackedAppends {
+    /// Adds an append that was read from its own key, unless a pack seems to have it.
+    pub(super) fn add_single(&mut self, id: &AppendId, value: Bytes) {
+        if !self.packs.iter().any(|name| name.spans(id)) {
+            self.add_unpacked(id.clone(), value);
         }
-        Ok(())
     }
 
-    fn is_done(&self) -> bool {
-        self.wanted.len() <= MAX_SINGLE_READS
+    /// Adds an append that was written.
+    pub(super) fn add_unpacked(&mut self, id: AppendId, value: Bytes) {
+        let held_bytes = self.held_bytes.saturating_add(value.len());
+        if held_bytes <= MAX_HELD_BYTES && self.unpacked.insert(id, value).is_none() {
+            self.held_bytes = held_bytes;
+        }
+    }
+
+    /// Drops the values from memory. The appends still wait for a pack.
+    pub(super) fn release(&mut self) {
+        self.unpacked.values_mut().for_each(Bytes::clear);
+        self.held_bytes = 0;
+    }
+
+    /// Returns the appends whose values were released.
+    pub(super) fn released(&self) -> Vec<AppendId> {
+        self.unpacked.iter().filter(|(_, value)| value.is_empty()).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Sets the value of an append that was released.
+    pub(super) fn restore(&mut self, id: &AppendId, value: Bytes) {
+        if let Some(released) = self.unpacked.get_mut(id).filter(|value| value.is_empty()) {
+            self.held_bytes = self.held_bytes.saturating_add(value.len());
+            *released = value;
+        }
+    }
+
+    /// The bytes of the values that are held.
+    #[cfg(any(test, feature = "conformance"))]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// How many appends wait for a pack.
+    pub(super) fn unpacked_count(&self) -> usize {
+        self.unpacked.len()
+    }
+
+    /// Adds a pack that was read or written; its appends need no other one.
+    pub(super) fn add_pack(&mut self, name: PackName, appends: &[AppendId]) {
+        self.drop_unpacked(appends);
+        if let Err(at) = self.packs.binary_search(&name) {
+            self.packs.insert(at, name);
+        }
+    }
+
+    /// Forgets that appends wait for a pack: none has room for them.
+    pub(super) fn drop_unpacked(&mut self, ids: &[AppendId]) {
+        for id in ids {
+            if let Some(value) = self.unpacked.remove(id) {
+                self.held_bytes = self.held_bytes.saturating_sub(value.len());
+            }
+        }
+    }
+
+    /// Drops a pack that is not there or is damaged.
+    pub(super) fn drop_pack(&mut self, name: &PackName) {
+        self.packs.retain(|pack| pack != name);
+    }
+
+    /// Takes over what a manifest names. It may be older than what is known.
+    pub(super) fn add_manifest(&mut self, manifest: &KvManifest) {
+        for name in &manifest.packs {
+            if !self.packs.iter().any(|known| known.includes(name)) {
+                self.add_pack(*name, &[]);
+            }
+        }
+        for name in &manifest.merged {
+            if !self.merged.contains(name) && !self.packs.contains(name) {
+                self.merged.push(*name);
+            }
+        }
+    }
+
+    /// Returns the oldest appends that wait for a pack, as many as fit.
+    pub(super) fn next_pack(&self, max_value_bytes: usize) -> BTreeMap<AppendId, Bytes> {
+        let (mut appends, mut bytes) = (BTreeMap::new(), 0_usize);
+        for (id, value) in &self.unpacked {
+            bytes = bytes.saturating_add(value.len());
+            if !appends.is_empty() && size_of_pack(appends.len() + 1, bytes) > MAX_PACK_BYTES.min(max_value_bytes) {
+                break;
+            }
+            appends.insert(id.clone(), value.clone());
+        }
+        appends
+    }
+
+    /// Returns packs next to each other that are worth a merge.
+    pub(super) fn next_merge(&self, max_value_bytes: usize) -> Option<Vec<PackName>> {
+        let highest = self.packs.iter().map(merge_level).max().unwrap_or(0);
+        for level in 0..=highest {
+            let packs: Vec<_> = self.packs.iter().filter(|pack| merge_level(pack) == level).copied().collect();
+            let fits = |packs: &&[PackName]| {
+                let bytes: u64 = packs.iter().map(|pack| pack.bytes).sum();
+                usize::try_from(bytes).is_ok_and(|bytes| bytes <= MAX_PACK_BYTES.min(max_value_bytes))
+            };
+            if let Some(packs) = packs.windows(MERGED_AT_ONCE).find(fits) {
+                return Some(packs.to_vec());
+            }
+        }
+        None
+    }
+
+    /// Replaces packs by the one that they were merged into. Returns those that an earlier merge has replaced: no manifest of the last
+    /// merges names them.
+    pub(super) fn replace(&mut self, old: &[PackName], name: PackName) -> Vec<PackName> {
+        self.packs.retain(|pack| !old.contains(pack));
+        self.add_pack(name, &[]);
+        let removable = std::mem::take(&mut self.merged);
+        self.merged = old.to_vec();
+        removable.into_iter().filter(|pack| !self.packs.contains(pack)).collect()
+    }
+
+    /// Encodes the manifest; none if it is larger than a value may be.
+    ///
+    /// # Errors
+    /// `too_large`.
+    pub(super) fn seal_manifest(&self, session: &str, limit: usize) -> Result<Option<Bytes>> {
+        let (packs, merged) = (self.packs.clone(), self.merged.clone());
+        let mut manifest = KvManifest { session: session.to_owned(), packs, merged };
+        let (value, rest) = seal_value(&mut manifest, &Bytes::new(), limit)?;
+        Ok(rest.is_empty().then_some(value))
     }
 }
 
-impl WriteOnceStore {
-    /// Reads appends that are known to exist: from packs if they are many, else each by its key.
-    ///
-    /// # Errors
-    /// `maybe_stale` if the service does not show one of them.
-    pub(super) async fn get_appends(&self, session: &str, ids: Vec<AppendId>) -> Result<Vec<(AppendId, StoredAppend)>> {
-        let mut reader = PackReader { session, wanted: ids.into_iter().collect(), found: Vec::new() };
-        if !reader.is_done() {
-            self.read_packs(&mut reader).await?;
-        }
-        let PackReader { wanted, mut found, .. } = reader;
-        let wanted: Vec<_> = wanted.into_iter().collect();
-        for ids in wanted.chunks(MOST_AT_ONCE) {
-            let values = self.driver.get_many(ids.iter().map(|id| id.key(session)).collect()).await?;
-            for (id, value) in ids.iter().zip(values) {
-                let value = value.ok_or_else(|| self.stale_read())?;
-                let append = StoredAppend::open(session, id, &value)?;
-                if !append.is_damaged {
-                    self.with_tree(session, |tree| tree.packed.add_single(id, value));
-                }
-                found.push((id.clone(), append));
-            }
-        }
-        // Parents before children: the tree finds the parent of a damaged append among those before it.
-        let mut appends = BTreeMap::new();
-        appends.extend(found.into_iter().map(|(id, append)| (id, Box::new(append))));
-        Ok(appends.into_iter().map(|(id, append)| (id, *append)).collect())
-    }
-
-    fn stale_read(&self) -> Error {
-        let name = self.driver.name();
-        Error::new(
-            ErrorCode::MaybeStale,
-            format!(
-                "the {name} store lists more of the session than it shows; its reads are stale: try again in a minute"
-            ),
-        )
-    }
-
-    /// Reads the packs that the manifest names; if they are not enough, those that a list has.
-    async fn read_packs(&self, reader: &mut PackReader<'_>) -> Result<()> {
-        let session = reader.session;
-        let value = self.driver.get(manifest_key(session)).await?.map(|entry| entry.value);
-        if let Some(manifest) = value.and_then(|value| open_manifest(session, &value)) {
-            self.with_tree(session, |tree| tree.packed.add_manifest(&manifest));
-            self.read_named(reader, manifest.packs).await?;
-        }
-        if reader.is_done() {
-            return Ok(());
-        }
-        let (mut names, mut cursor) = (Vec::new(), None);
-        loop {
-            let page = self.driver.list(&pack_prefix(session), cursor.as_deref(), KEYS_IN_PAGE).await?;
-            names.extend(page.keys.iter().filter_map(|key| PackName::of_key(key)));
-            cursor = page.cursor;
-            if cursor.is_none() {
-                break;
-            }
-        }
-        if !names.is_empty() {
-            self.with_tree(session, |tree| tree.packed.manifest_is_due = true);
-        }
-        self.read_named(reader, names).await
-    }
-
-    /// Reads packs, the largest first, as long as they may have an append that is wanted.
-    async fn read_named(&self, reader: &mut PackReader<'_>, mut names: Vec<PackName>) -> Result<()> {
-        let session = reader.session;
-        names.sort_by_cached_key(|name| name.count as usize);
-        names.reverse();
-        let mut names = names.into_iter().peekable();
-        while names.peek().is_some() && !reader.is_done() {
-            let is_useful =
-                |name: &PackName| reader.wanted.range(name.lowest_id()..).next().is_some_and(|id| name.spans(id));
-            let chosen: Vec<_> = names.by_ref().filter(is_useful).take(PACKS_AT_ONCE).collect();
-            let values = self.driver.get_many(chosen.iter().map(|name| name.key(session)).collect()).await?;
-            for (name, value) in chosen.iter().zip(values) {
-                let Some(appends) = value.and_then(|value| open_pack(session, &value)) else {
-                    self.with_tree(session, |tree| tree.packed.drop_pack(name));
-                    continue;
-                };
-                reader.take(&appends)?;
-                let ids: Vec<_> = appends.into_iter().map(|(id, _)| id).collect();
-                self.with_tree(session, |tree| tree.packed.add_pack(*name, &ids));
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes packs after an append if many appends are in none. Nothing depends on packs, so a failure is not one of the append: it is
-    /// tried again after as many appends as are worth a pack.
-    pub(super) async fn pack_when_many(&self, session: &str) {
-        let is_due = self.with_tree(session, |tree| {
-            tree.packed.unpacked_count() >= MAX_UNPACKED.max(tree.packed.failed_at.saturating_add(MIN_PACKED))
-        });
-        if is_due && self.write_packs(session).await.is_err() {
-            self.with_tree(session, |tree| tree.packed.failed_at = tree.packed.unpacked_count());
-        }
-    }
-
-    /// Returns true if enough appends of the session are in no pack, or a pack is not in the manifest.
-    pub(super) fn has_pack_to_write(&self, session: &str) -> bool {
-        let sessions = self.sessions.borrow();
-        let packed = sessions.get(session).map(|tree| &tree.packed);
-        packed.is_some_and(|packed| packed.unpacked_count() >= MIN_PACKED || packed.manifest_is_due)
-    }
-
-    /// Writes the appends that are in no pack to packs, merges packs, and writes the manifest. No append is removed: a reader who does
-    /// not find a pack reads them.
-    ///
-    /// # Errors
-    /// The driver's own. What was written is used.
-    pub(super) async fn write_packs(&self, session: &str) -> Result<()> {
-        let limit = self.driver.limits().max_value_bytes;
-        let released = self.with_tree(session, |tree| tree.packed.released());
-        for ids in released.chunks(MOST_AT_ONCE) {
-            let values = self.driver.get_many(ids.iter().map(|id| id.key(session)).collect()).await?;
-            for (id, value) in ids.iter().zip(values) {
-                let value = value.ok_or_else(|| self.stale_read())?;
-                self.with_tree(session, |tree| tree.packed.restore(id, value));
-            }
-        }
-        while self.with_tree(session, |tree| tree.packed.unpacked_count() >= MIN_PACKED) {
-            let appends = self.with_tree(session, |tree| tree.packed.next_pack(limit));
-            let ids: Vec<_> = appends.keys().cloned().collect();
-            let Some((name, value)) = seal_pack(session, &appends, limit)? else {
-                self.with_tree(session, |tree| tree.packed.drop_unpacked(&ids));
-                continue;
-            };
-            self.driver.put(name.key(session), value).await?;
-            self.with_tree(session, |tree| {
-                tree.packed.add_pack(name, &ids);
-                tree.packed.manifest_is_due = true;
-                tree.packed.failed_at = 0;
-            });
-        }
-        let removable = self.merge_packs(session).await?;
-        self.write_manifest(session).await?;
-        for name in removable {
-            self.driver.delete(name.key(session)).await?;
-        }
-        Ok(())
-    }
-
-    /// Merges packs into larger ones. Returns those that may be removed.
-    async fn merge_packs(&self, session: &str) -> Result<Vec<PackName>> {
-        let limit = self.driver.limits().max_value_bytes;
-        let mut removable = Vec::new();
-        while let Some(names) = self.with_tree(session, |tree| tree.packed.next_merge(limit)) {
-            let mut appends = BTreeMap::new();
-            let keys: Vec<_> = names.iter().map(|name| name.key(session)).collect();
-            let mut is_whole = true;
-            for (name, value) in names.iter().zip(self.driver.get_many(keys).await?) {
-                match value.and_then(|value| open_pack(session, &value)) {
-                    Some(packed) => appends.extend(packed),
-                    None => {
-                        // Another process removed or damaged it.
-                        self.with_tree(session, |tree| tree.packed.drop_pack(name));
-                        is_whole = false;
-                    }
-                }
-            }
-            let Some((merged, value)) = (if is_whole { seal_pack(session, &appends, limit)? } else { None }) else {
-                break;
-            };
-            self.driver.put(merged.key(session), value).await?;
-            removable.extend(self.with_tree(session, |tree| tree.packed.replace(&names, merged)));
-        }
-        Ok(removable)
-    }
-
-    /// Writes the manifest, at most once a second: what it lacks then is in the next one, and in a list until then.
-    async fn write_manifest(&self, session: &str) -> Result<()> {
-        let now = self.driver.timer().map(|timer| timer.now());
-        let limit = self.driver.limits().max_value_bytes;
-        let value = self.with_tree(session, |tree| {
-            let is_early = |written: u64| now.is_some_and(|now| now < written.saturating_add(MANIFEST_INTERVAL));
-            if !tree.packed.manifest_is_due || tree.packed.manifest_written_at.is_some_and(is_early) {
-                return Ok(None);
-            }
-            tree.packed.manifest_written_at = now;
-            tree.packed.seal_manifest(session, limit)
-        })?;
-        let Some(value) = value else { return Ok(()) };
-        self.driver.put_once(manifest_key(session), value).await?;
-        self.with_tree(session, |tree| tree.packed.manifest_is_due = false);
-        Ok(())
-    }
+/// Returns how often the appends of a pack were merged.
+fn merge_level(pack: &PackName) -> u32 {
+    let units = pack.count / MIN_PACKED as u64;
+    units.max(1).ilog(MERGED_AT_ONCE as u64)
 }
