@@ -22,7 +22,7 @@ export const object = (name) => (value) => isObject(value) || invalid(`${name} m
 const optional = (check) => (value) => value === undefined || value === null || check(value);
 
 /** An object with checks for some of its members; others are not checked. */
-const membersOf = (name, members) => (value) => {
+const objectWith = (name, members) => (value) => {
   object(name)(value);
   for (const [key, check] of Object.entries(members)) optional(check)(value[key]);
 };
@@ -36,7 +36,7 @@ const only = (name, members) => (value) => {
   for (const member of Object.keys(value)) {
     if (!Object.hasOwn(members, member)) fail('config_invalid', `\`${member}\` is not one of ${name}: ${Object.keys(members).join(', ')}`);
   }
-  membersOf(name, members)(value);
+  objectWith(name, members)(value);
 };
 
 /** Reports a value that cannot be read (a getter that throws, a revoked proxy) as `invalid_input`. */

@@ -14,8 +14,8 @@ export { RethreadError };
 const ABORTED = Symbol('aborted');
 
 /** @type {typeof import('./fetch.d.ts').repairing} */
-export function repairing(requested = {}) {
-  const options = checkedOptions(requested);
+export function repairing(userOptions = {}) {
+  const options = checkedOptions(userOptions);
   // Taken now, so that `globalThis.fetch = repairing()` does not call itself.
   const send = options.fetch ?? globalThis.fetch;
   const warn = warnOnce();

@@ -4,7 +4,7 @@ import { RethreadError } from './error.js';
 import { Instance } from './instance.js';
 import { program } from './testing-program.js';
 
-const ADVICE = 'the store stopped the suite; run the case alone to find the call';
+const ADVICE = 'the suite crashed; run this case alone to find the store method that caused it';
 
 /** @type {typeof import('./testing.js').init} */
 export const init = (source) => program.load(source);

@@ -27,7 +27,7 @@ export class SessionView {
     return this.#last;
   };
 
-  /** Replaces `run.cancel` by one that rejects if the instance stops. An unchanged snapshot is the same object, in which it may be replaced already. */
+  /** Replaces `run.cancel` by one that rejects if the instance stops. An unchanged snapshot is the same object, so its `run.cancel` may already be wrapped. */
   #guardCancel(run) {
     const cancel = run.cancel;
     if (this.#cancels.get(cancel) === cancel) return;

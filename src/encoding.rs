@@ -1,5 +1,5 @@
-//! How stored values are encoded: CBOR maps and arrays whose fields have numbers, as [`minicbor`] derives them. Most structs have the same
-//! encoding by a macro of this module: the derived decoder has the code of each field twice, for maps with and without a length.
+//! How stored values are encoded: CBOR maps and arrays whose fields have numbers, as [`minicbor`] derives them. Most structs
+//! use `encode_fields!`, which writes the same bytes: the derived decoder contains each field twice and enlarges the wasm.
 //!
 //! A number is never used twice. A reader skips fields that it does not know, and a field that is absent reads as its default, so two
 //! builds work on one database. Texts are not copied: they are slices of the record's bytes.
@@ -77,7 +77,7 @@ pub(crate) fn exact_list<'b, Ctx, T: Decode<'b, Ctx>>(
     from: &mut Decoder<'b>,
     context: &mut Ctx,
 ) -> Result<Vec<T>, Error> {
-    let count = from.array()?.ok_or_else(|| Error::message("a list without a length"))?;
+    let count = from.array()?.ok_or_else(|| Error::message("a stored list must have a definite length"))?;
     let remaining_bytes = from.input().len().saturating_sub(from.position());
     let most = remaining_bytes.checked_div(size_of::<T>()).unwrap_or_default().max(SHORT_LIST);
     let mut list = Vec::with_capacity(usize::try_from(count).unwrap_or(most).min(most));
@@ -129,7 +129,7 @@ impl UnknownFields {
     }
 }
 
-/// Decodes an optional field. The variant that a newer build has added to an enum reads as none.
+/// Decodes an optional field. An unknown enum variant, from a newer build, decodes as `None`.
 pub(crate) fn read_optional<'b, Ctx, T: Decode<'b, Ctx> + Default>(
     from: &mut Decoder<'b>,
     context: &mut Ctx,
@@ -143,9 +143,9 @@ pub(crate) fn read_optional<'b, Ctx, T: Decode<'b, Ctx> + Default>(
     }
 }
 
-/// Reads the head of a map that has a length.
+/// Reads the header of a definite-length map.
 pub(crate) fn map_length(from: &mut Decoder<'_>) -> Result<u64, Error> {
-    from.map()?.ok_or_else(|| Error::message("a map without a length"))
+    from.map()?.ok_or_else(|| Error::message("a stored map must have a definite length"))
 }
 
 /// Encodes and decodes a struct as a map with numbered fields, in ascending order. A field that is `required` is always written, and its

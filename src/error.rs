@@ -78,7 +78,7 @@ codes! {
     TooLarge = "too_large",
     /// The store cannot be reached; it may be reached later. `details.outcome` is `none` if nothing was written, else `unknown`.
     Unavailable = "unavailable",
-    /// The store's service limits the rate of requests, and still did after some waits. Nothing was written by the last one.
+    /// The store's service limits the rate of requests, and repetitions were rejected too. The rejected request wrote nothing.
     RateLimited = "rate_limited",
     /// The store shows less than was written; reading again later may show it.
     MaybeStale = "maybe_stale",

@@ -52,8 +52,8 @@ pub struct ToolInvocation {
     pub result: Option<ToolResult>,
     /// The members of the wire call, if they differ from the dialect's standard ones.
     pub template: Option<WireTemplate>,
-    /// True if it was stored without a result while its run went on: that no start is stored does not show that its tool did not run.
-    pub stored_open: bool,
+    /// True if the call was stored before its run ended. Its tool may have run although no start is stored.
+    pub stored_during_run: bool,
 }
 encode_fields!(struct ToolInvocation {
     0 => id: required,
@@ -77,7 +77,7 @@ encode_fields!(struct ToolInvocation {
     18 => append_freshness,
     19 => result,
     20 => template,
-    21 => stored_open,
+    21 => stored_during_run,
 });
 
 impl ToolInvocation {

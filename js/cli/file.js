@@ -32,7 +32,7 @@ function textOf(bytes, name) {
   }
 }
 
-const withoutByteOrderMark = (text) => text.replace(/^\ufeff/, '').trim();
+const trimmedText = (text) => text.replace(/^\ufeff/, '').trim();
 
 const parsed = (text) => {
   try {
@@ -79,7 +79,7 @@ function linesOf(text, name) {
 export async function readConversation(file, stdin) {
   const name = file === '-' ? 'standard input' : file;
   const original = textOf(await bytesOf(file, stdin), name);
-  const text = withoutByteOrderMark(original);
+  const text = trimmedText(original);
   if (!text) throw new Misuse(`${name} is empty; pass a body, an array of messages, or one message per line`);
   const whole = parsed(text);
   if (whole && isMessage(whole.value)) {

@@ -37,7 +37,7 @@ function knownDialect(dialect) {
 }
 
 /** Returns the `unknown_shape` errors: items that belong to no dialect, such as messages of an SDK. */
-function foreignItems(conversation, guess) {
+function foreignFindings(conversation, guess) {
   const dialect = guess?.dialect ?? 'openai-chat';
   const framed = frame(conversation, dialect);
   const found = validate(framed.text, dialect).filter(({ code, severity }) => code === 'unknown_shape' && severity === 'error');
@@ -48,7 +48,7 @@ function foreignItems(conversation, guess) {
 function chooseDialect(requested, conversation, note, option) {
   const guess = guessDialect(conversation);
   if (requested !== undefined) return { dialect: knownDialect(requested), why: null, guess };
-  const foreign = foreignItems(conversation, guess);
+  const foreign = foreignFindings(conversation, guess);
   if (foreign.length) return { dialect: null, why: null, guess: null, foreign };
   if (!guess) {
     throw new Misuse(`the dialect of ${conversation.name} cannot be recognized; pass ${option} ${oneOf(DIALECTS)}`);

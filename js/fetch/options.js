@@ -29,11 +29,11 @@ const CHECKS = {
 };
 
 /** The options with their defaults. Throws `config_invalid`. */
-export function checkedOptions(requested) {
-  if (typeof requested !== 'object' || requested === null) reject('the options of `repairing` must be an object');
+export function checkedOptions(userOptions) {
+  if (typeof userOptions !== 'object' || userOptions === null) reject('the options of `repairing` must be an object');
   /** @type {any} */
   const options = { mode: 'repair' };
-  for (const [name, value] of Object.entries(requested)) {
+  for (const [name, value] of Object.entries(userOptions)) {
     if (!Object.hasOwn(CHECKS, name)) reject(`\`${name}\` is not an option of \`repairing\`; the options are ${Object.keys(CHECKS).join(', ')}`);
     if (value === undefined) continue;
     CHECKS[name](value);

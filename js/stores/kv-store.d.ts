@@ -3,7 +3,7 @@ import type { ChangeFeed } from './sql-driver.js';
 /** A key-value service. The engine defines keys and values; a driver only reads, lists and writes them.
  *  An error that a method throws with the `code` "busy", "quota_exceeded", "closed", "too_large" or "unavailable" keeps that
  *  code. The code "rate_limited" means that nothing was written: the request is repeated up to five times, after increasing delays, and
- *  not before `details.retryAfterMs`. */
+ *  not before `details.retryAfterMs`. If the service asks for more than 30 seconds (`Retry-After`), the call fails at once. */
 export interface KvStore {
   /** Its name in messages and in `status()`: "redis", "localstorage", "workers-kv", "unstorage" or "deno-kv". Any other is "key-value". */
   name?: string;

@@ -7,7 +7,7 @@ import { ChangeListener } from './postgres-changes.js';
 const RETRYABLE = new Set(['40001', '40P01']);
 const ATTEMPTS = 10;
 
-/** Whoever waits longer for a row that another transaction holds gets 55P03, which is `busy`. A limit that the application set stays. */
+/** A statement that waits longer for a lock fails with 55P03, reported as `busy`. An existing `lock_timeout` is kept. */
 const LIMIT_LOCKS = "SELECT set_config('lock_timeout', '5s', true) WHERE current_setting('lock_timeout') = '0'";
 
 /** @type {typeof import('./postgres.js').postgres} */
@@ -18,10 +18,10 @@ export function postgres(client, { schema, listen = true } = {}) {
   if (schema !== undefined && (typeof schema !== 'string' || !schema)) throw new RethreadError('config_invalid', '`schema` must be the name of an existing schema');
   if (typeof listen !== 'boolean') throw new RethreadError('config_invalid', '`listen` must be true or false');
   const isPool = typeof pool.connect === 'function' && 'totalCount' in pool;
-  const opening = ['BEGIN', LIMIT_LOCKS];
-  if (schema !== undefined) opening.push(`SET LOCAL search_path TO "${schema.replaceAll('"', '""')}"`);
+  const beginStatements = ['BEGIN', LIMIT_LOCKS];
+  if (schema !== undefined) beginStatements.push(`SET LOCAL search_path TO "${schema.replaceAll('"', '""')}"`);
   // pg takes several statements in one message; other clients may not.
-  const begin = () => (typeof pool.on === 'function' ? [opening.join('; ')] : opening);
+  const begin = () => (typeof pool.on === 'function' ? [beginStatements.join('; ')] : beginStatements);
   let last = Promise.resolve();
   /** Transactions on one connection, one after the other. */
   const inTurn = (work) => {
@@ -43,7 +43,7 @@ export function postgres(client, { schema, listen = true } = {}) {
       if (durability !== 'strict') return;
       const { rows } = await pool.query('SHOW fsync');
       if (rows[0]?.fsync !== 'on') throw new RethreadError('config_invalid', '`durability`: the server runs with `fsync = off`, so "strict" cannot be guaranteed; turn it on, or use "relaxed"');
-      opening.push('SET LOCAL synchronous_commit TO on');
+      beginStatements.push('SET LOCAL synchronous_commit TO on');
     },
   };
 }

@@ -1,12 +1,12 @@
 // "rethread/unstorage": has no compare-and-set, so keys are written once and one writer per session is expected.
 
 import { RethreadError } from '../error.js';
-import { request } from './rate-limits.js';
+import { withRateLimitErrors } from './rate-limits.js';
 
 /** @type {typeof import('./unstorage.js').unstorage} */
-export function unstorage(unstorageStorage, { prefix = 'rethread' } = {}) {
+export function unstorage(untypedStorage, { prefix = 'rethread' } = {}) {
   /** @type {any} */
-  const storage = unstorageStorage;
+  const storage = untypedStorage;
   if (typeof storage?.getItemRaw !== 'function' || typeof storage.getKeys !== 'function') {
     throw new RethreadError('config_invalid', '`unstorage` takes the return value of `createStorage` of unstorage');
   }
@@ -16,17 +16,17 @@ export function unstorage(unstorageStorage, { prefix = 'rethread' } = {}) {
     name: 'unstorage',
     limits: { maxValueBytes: 16 * 1024 * 1024, readYourWrites: false },
     async get(key) {
-      const value = await request(() => storage.getItemRaw(base + key));
+      const value = await withRateLimitErrors(() => storage.getItemRaw(base + key));
       return value === null || value === undefined ? null : { value: toBytes(value) };
     },
     async list(keyPrefix, cursor, limit) {
-      // A base ends at a colon.
-      const all = await request(() => storage.getKeys(base + keyPrefix.slice(0, keyPrefix.lastIndexOf(':') + 1)));
+      // `getKeys` accepts a base only up to a colon; the filter below applies the rest of the prefix.
+      const all = await withRateLimitErrors(() => storage.getKeys(base + keyPrefix.slice(0, keyPrefix.lastIndexOf(':') + 1)));
       const keys = all.map((key) => key.slice(base.length)).filter((key) => key.startsWith(keyPrefix) && (cursor === null || key > cursor)).sort();
       return { keys: keys.slice(0, limit), cursor: keys.length > limit ? keys[limit - 1] : null };
     },
-    put: (key, value) => request(() => storage.setItemRaw(base + key, value)),
-    delete: (key) => request(() => storage.removeItem(base + key)),
+    put: (key, value) => withRateLimitErrors(() => storage.setItemRaw(base + key, value)),
+    delete: (key) => withRateLimitErrors(() => storage.removeItem(base + key)),
   };
 }
 

@@ -1,7 +1,7 @@
 // Workers KV: has no compare-and-set, so keys are written once and one writer per session is expected.
 
 import { RethreadError } from '../error.js';
-import { request } from './rate-limits.js';
+import { withRateLimitErrors } from './rate-limits.js';
 
 /** @type {typeof import('./cloudflare.js').workersKv} */
 export function workersKv(binding, { prefix = '' } = {}) {
@@ -15,14 +15,14 @@ export function workersKv(binding, { prefix = '' } = {}) {
     name: 'workers-kv',
     limits: { maxValueBytes: 25 * 1024 * 1024, minRewriteMs: 1000, readYourWrites: false },
     async get(key) {
-      const value = await request(() => namespace.get(prefix + key, 'arrayBuffer'));
+      const value = await withRateLimitErrors(() => namespace.get(prefix + key, 'arrayBuffer'));
       return value && { value: new Uint8Array(value) };
     },
     async list(keyPrefix, cursor, limit) {
-      const page = await request(() => namespace.list({ prefix: prefix + keyPrefix, cursor, limit: Math.min(limit, 1000) }));
+      const page = await withRateLimitErrors(() => namespace.list({ prefix: prefix + keyPrefix, cursor, limit: Math.min(limit, 1000) }));
       return { keys: page.keys.map(({ name }) => name.slice(prefix.length)), cursor: page.list_complete ? null : page.cursor };
     },
-    put: (key, value) => request(() => namespace.put(prefix + key, value)),
-    delete: (key) => request(() => namespace.delete(prefix + key)),
+    put: (key, value) => withRateLimitErrors(() => namespace.put(prefix + key, value)),
+    delete: (key) => withRateLimitErrors(() => namespace.delete(prefix + key)),
   };
 }

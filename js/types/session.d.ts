@@ -15,7 +15,8 @@ export interface SessionOptions {
   owner?: StateOwner;
   /** When history is written. Default "run". */
   persistence?: Persistence;
-  /** In mode "run": leaves out of history results that no later model call saw (`endsRun`), as a service would. Default false. */
+  /** In mode "run": leaves out of history results that no later model call saw (`endsRun`), as a provider that stores conversations does.
+   *  Default false. */
   trimTrailingResults?: boolean;
   /** For a run that is cancelled or fails: "discard" (default) leaves history unchanged; "keep" stores the question and the partial
    *  answer with their status. In modes "call" and "result" a run that is cancelled while its answer streams leaves the inputs of that

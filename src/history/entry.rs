@@ -21,8 +21,8 @@ pub struct LogRecord {
     pub mark: HeadMark,
     /// The entries, in order.
     pub entries: Vec<HistoryEntry>,
-    /// True if the run goes on: its journal stays.
-    pub run_goes_on: bool,
+    /// True if the run continues: its journal stays.
+    pub run_continues: bool,
 }
 encode_fields!(struct LogRecord {
     0 => operation: required,
@@ -30,7 +30,7 @@ encode_fields!(struct LogRecord {
     2 => at,
     3 => mark: required,
     4 => entries: list,
-    5 => run_goes_on,
+    5 => run_continues,
 });
 
 /// One entry of the log.

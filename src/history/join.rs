@@ -242,7 +242,7 @@ impl<'h> Joiner<'h> {
             freshness: None,
             append_freshness: self.origin.freshness,
             result: None,
-            stored_open: false,
+            stored_during_run: false,
             template: call.template,
         }
     }

@@ -40,7 +40,7 @@ impl EncodedSpan {
     }
 }
 
-/// Number of messages of which the average length says nothing about others.
+/// Minimum number of encoded messages whose average length predicts the rest.
 const FEW_MESSAGES: usize = 16;
 
 /// Bytes of memory for the next message, above the average.
@@ -55,7 +55,7 @@ pub struct EncodingCache {
     /// The number of bytes of `text` that no span refers to any more.
     dead: usize,
     spans: Vec<Option<CachedMessage>>,
-    /// The number of spans that are there.
+    /// Number of `Some` in `spans`.
     count: usize,
     /// The spans of the last body: hash and count.
     last: Vec<(u64, u32)>,
@@ -123,9 +123,8 @@ impl EncodingCache {
         span
     }
 
-    /// Reserves memory for the messages from `index` on when the text is full, if all before them were encoded for the first time: the
-    /// text of a long history would be moved often as it grows. They are assumed to be as long as those before, which are a sixteenth
-    /// of all at least.
+    /// Reserves memory for the remaining messages of a first pass, from the average length so far. Otherwise the text of a long history
+    /// is copied at each growth. Applies only after a sixteenth of the messages.
     fn reserve_rest(&mut self, index: usize) {
         let is_full = self.text.capacity().saturating_sub(self.text.len()) < RESERVED_AHEAD;
         let is_first_pass = self.count == index + 1 && self.dead == 0;

@@ -17,7 +17,7 @@ pub(super) fn pair_results(draft: &mut RequestDraft<'_>, policy: &Policy, report
         // A round of this session is dropped if none of its calls started. A round that was appended may have run.
         let ours = item.message.run_id.is_some();
         let never_ran = |call: &DraftCall<'_>| {
-            ours && call.result.is_none() && call.invocation.started_at.is_none() && !call.invocation.stored_open
+            ours && call.result.is_none() && call.invocation.started_at.is_none() && !call.invocation.stored_during_run
         };
         let untouched = item.calls.iter().all(never_ran);
         item.calls.retain_mut(|call| {

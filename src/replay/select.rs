@@ -60,7 +60,11 @@ fn sent_calls<'h>(history: &'h History, message: &'h Message, live: bool, report
                 continue;
             }
             if is_withheld {
-                let text = "nothing is stored of this call but that it was made; it is left out";
+                let text = if invocation.is_withheld() {
+                    "nothing is stored of this call but that it was made; it is left out"
+                } else {
+                    "the result of this call is withheld from the store; the call is left out"
+                };
                 let finding =
                     Finding::info(FindingCode::Redacted, text).of_message(&message.id).of_call(&invocation.call_id);
                 report.push(finding.with_action(Action::Dropped));

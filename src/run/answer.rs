@@ -3,7 +3,7 @@
 use super::context::RunContext;
 use super::retry::is_transient;
 use super::setup::RunSetup;
-use super::turn::Turn;
+use super::turn::RunData;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode};
 use crate::history::{HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, JoinBase, Origin, join};
@@ -26,7 +26,7 @@ pub(super) struct AnsweredCall<'c> {
 }
 
 /// Returns the provider of the next call. Code that called a tool waits in its container, which the request must name.
-pub(super) fn next_provider(turn: &Turn) -> Cow<'_, ProviderRequest> {
+pub(super) fn next_provider(turn: &RunData) -> Cow<'_, ProviderRequest> {
     let provider = &turn.setup().provider;
     let mut answers = turn.live().messages().iter().rev().filter_map(|message| message.answer.as_ref());
     let container = answers.find_map(|answer| answer.container.as_ref());
@@ -40,7 +40,7 @@ pub(super) fn next_provider(turn: &Turn) -> Cow<'_, ProviderRequest> {
 
 /// Returns the message of an answer, and its calls; `None` if the answer has no content.
 pub(super) fn answer_message(
-    turn: &Turn,
+    turn: &RunData,
     assembled: &Assembled,
     call: &AnsweredCall<'_>,
     context: &RunContext<'_>,

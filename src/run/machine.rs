@@ -5,17 +5,17 @@ use super::context::RunContext;
 use super::effect::{Effect, EffectReply, RunInput, Save};
 use super::event::RunEvent;
 use super::journal::{JournalEntry, RecoveredRun};
-use super::next_state::{NextState, RunEnd, RunStop, wrong_state};
+use super::next_state::{EarlyStop, FinalResult, NextState, wrong_state};
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist::PersistQuestion;
 use super::setup::RunSetup;
-use super::start::first_messages;
+use super::start::join_input;
 use super::state::{
     AwaitingAnswerSave, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingReducer, AwaitingRetry, AwaitingTools,
     begin_call, build_body,
 };
 use super::stored_turn::StoredTurn;
-use super::turn::{Turn, TurnTotals};
+use super::turn::{RunData, TurnTotals};
 use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::history::{History, Incoming};
@@ -24,7 +24,7 @@ use crate::replay::ReducerQuestion;
 
 /// A run: one turn, from its input to the answer that ends it.
 pub struct Run {
-    turn: Turn,
+    turn: RunData,
     state: RunState,
 }
 
@@ -55,10 +55,10 @@ impl Run {
         context: &mut RunContext<'_>,
     ) -> Result<Self> {
         setup.check()?;
-        let (live, report) = first_messages(&setup, input, input_id, context)?;
+        let (live, report) = join_input(&setup, input, input_id, context)?;
         let entries = JournalEntry::beginning(&setup, context.now, live.messages().to_vec());
         let stored = StoredTurn::default();
-        let mut turn = Turn::new(setup, live, stored, report);
+        let mut turn = RunData::new(setup, live, stored, report);
         let state = RunState::AwaitingJournal(AwaitingJournal::enter(&mut turn, entries));
         Ok(Self { turn, state })
     }
@@ -71,7 +71,7 @@ impl Run {
         setup.check()?;
         recovered.check_credentials(&setup.provider)?;
         let RecoveredRun { live, model_calls, usage, attempts, .. } = recovered;
-        let stored = StoredTurn::in_history(&live, context.history);
+        let stored = StoredTurn::from_history(&live, context.history);
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
         let mut next = NextState::CallModel;
         if let Some(last) = live.messages().last().filter(|last| last.role == Role::Assistant) {
@@ -81,7 +81,7 @@ impl Run {
                 next = NextState::RunTools(attempts);
             }
         }
-        let mut turn = Turn::new(setup, live, stored, Report::new());
+        let mut turn = RunData::new(setup, live, stored, Report::new());
         turn.set_totals(totals);
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })
@@ -198,11 +198,11 @@ impl Run {
                 state.cancel();
                 None
             }
-            RunState::AwaitingModel(state) => Some(state.stop(&mut self.turn, RunStop::cancelled(), context)),
+            RunState::AwaitingModel(state) => Some(state.stop(&mut self.turn, EarlyStop::cancelled(), context)),
             RunState::AwaitingReducer(_)
             | RunState::AwaitingRetry(_)
             | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingTools(_) => Some(RunStop::cancelled().into()),
+            | RunState::AwaitingTools(_) => Some(EarlyStop::cancelled().into()),
             RunState::AwaitingEndSave(_) => AwaitingEndSave::cancel(&self.turn),
             RunState::Done(_) | RunState::Released => None,
         }
@@ -216,7 +216,7 @@ impl Run {
             | RunState::AwaitingModel(_)
             | RunState::AwaitingRetry(_)
             | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingTools(_) => Some(NextState::End(RunEnd::failed(error))),
+            | RunState::AwaitingTools(_) => Some(NextState::Done(FinalResult::failed(error))),
             // A run that is ending learns it from its last save.
             RunState::AwaitingEndSave(_) | RunState::Done(_) | RunState::Released => None,
         }
@@ -412,7 +412,7 @@ impl Run {
 }
 
 /// Enters the next state. One that has nothing to wait for leads to another one.
-fn enter(turn: &mut Turn, mut next: NextState, context: &mut RunContext<'_>) -> RunState {
+fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunContext<'_>) -> RunState {
     loop {
         next = match next {
             NextState::CallModel => begin_call(turn, context),
@@ -434,17 +434,17 @@ fn enter(turn: &mut Turn, mut next: NextState, context: &mut RunContext<'_>) -> 
                     None => return RunState::AwaitingTools(tools),
                 }
             }
-            NextState::Finish(end) => return RunState::AwaitingEndSave(AwaitingEndSave::finish(turn, end)),
-            NextState::Stop(stop) => return RunState::AwaitingEndSave(AwaitingEndSave::stop(turn, stop)),
-            NextState::End(end) => return RunState::Done(Box::new(ended(turn, end))),
+            NextState::SaveTurn(end) => return RunState::AwaitingEndSave(AwaitingEndSave::finish(turn, end)),
+            NextState::StopEarly(stop) => return RunState::AwaitingEndSave(AwaitingEndSave::stop(turn, stop)),
+            NextState::Done(end) => return RunState::Done(Box::new(end_run(turn, end))),
         };
     }
 }
 
 /// Ends the run, and returns its outcome.
-fn ended(turn: &mut Turn, end: RunEnd) -> RunOutcome {
+fn end_run(turn: &mut RunData, end: FinalResult) -> RunOutcome {
     turn.end();
-    let RunEnd { status, error, revision, saved } = end;
+    let FinalResult { status, error, revision, saved } = end;
     let outcome = RunOutcome { error, revision, saved, ..turn.outcome(status) };
     turn.emit(RunEvent::Finished(Box::new(outcome.clone())));
     outcome

@@ -26,11 +26,11 @@ pub(super) enum NextState {
     /// Runs the tools of the last answer. In a resumed run, the calls that were started before, with the number of attempts.
     RunTools(BTreeMap<String, u32>),
     /// Saves what history lacks of the turn, and ends the run.
-    Finish(TurnEnd),
+    SaveTurn(TurnEnd),
     /// Ends the run before its turn is complete.
-    Stop(RunStop),
+    StopEarly(EarlyStop),
     /// Ends the run; nothing is left to save.
-    End(RunEnd),
+    Done(FinalResult),
 }
 
 /// What a turn ends with.
@@ -59,7 +59,7 @@ pub(super) struct ModelRequest {
 }
 
 /// Why a run ends before its turn is complete.
-pub(super) struct RunStop {
+pub(super) struct EarlyStop {
     /// `Failed` or `Cancelled`.
     pub status: RunStatus,
     pub error: Error,
@@ -67,7 +67,7 @@ pub(super) struct RunStop {
     pub partial: Option<Message>,
 }
 
-impl RunStop {
+impl EarlyStop {
     /// Stops a run that failed.
     pub fn failed(error: Error) -> Self {
         Self { status: RunStatus::Failed, error, partial: None }
@@ -92,7 +92,7 @@ impl RunStop {
 }
 
 /// How a run ended.
-pub(super) struct RunEnd {
+pub(super) struct FinalResult {
     pub status: RunStatus,
     pub error: Option<Error>,
     /// The revision of history.
@@ -101,7 +101,7 @@ pub(super) struct RunEnd {
     pub saved: bool,
 }
 
-impl RunEnd {
+impl FinalResult {
     /// Ends a run that failed, with nothing of its last steps saved.
     pub fn failed(error: Error) -> Self {
         Self::unsaved(RunStatus::Failed, Some(error))
@@ -113,15 +113,21 @@ impl RunEnd {
     }
 }
 
-impl From<RunStop> for NextState {
-    fn from(stop: RunStop) -> Self {
-        Self::Stop(stop)
+impl From<EarlyStop> for NextState {
+    fn from(stop: EarlyStop) -> Self {
+        Self::StopEarly(stop)
     }
 }
 
 /// Returns true if a save failed because another owner took the run over, who alone may write now, or the session was deleted.
 pub(super) fn is_ownership_lost(failure: &Error) -> bool {
     matches!(failure.code, ErrorCode::Conflict | ErrorCode::NotFound)
+}
+
+/// Returns true if the save of an answer or a result fails in every attempt: the run does not own the session any more, or another writer
+/// has stored a message or a call with one of its ids, to which later entries refer.
+pub(super) fn is_permanent(failure: &Error) -> bool {
+    is_ownership_lost(failure) || failure.code == ErrorCode::InvalidInput
 }
 
 /// Creates the error of an input that the current state does not allow.

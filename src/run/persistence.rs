@@ -17,23 +17,23 @@ pub fn stopped_entries(
     partial: Option<Message>,
     status: MessageStatus,
 ) -> Vec<HistoryEntry> {
-    stopped_rest(&mut StoredTurn::in_history(live, history), live, partial, status)
+    unstored_of_stopped_turn(&mut StoredTurn::from_history(live, history), live, partial, status)
 }
 
 /// Returns what history lacks of a discarded turn of which it has a part: the note that calls were interrupted.
 pub fn discarded_entries(live: &History, history: &History) -> Vec<HistoryEntry> {
-    StoredTurn::in_history(live, history).mark_started_calls(live, InvocationStatus::Interrupted)
+    StoredTurn::from_history(live, history).mark_started_calls(live, InvocationStatus::Interrupted)
 }
 
 /// As [`stopped_entries`], of a turn that was stored so far.
-pub(super) fn stopped_rest(
+pub(super) fn unstored_of_stopped_turn(
     stored: &mut StoredTurn,
     live: &History,
     partial: Option<Message>,
     status: MessageStatus,
 ) -> Vec<HistoryEntry> {
     let mut entries = stored.mark_started_calls(live, InvocationStatus::Aborted);
-    entries.extend(stored.take_rest(live, false));
+    entries.extend(stored.take_unstored(live, false));
     match partial {
         Some(mut message) => {
             drop_calls(&mut message);
@@ -131,7 +131,7 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
         SaveKind::Store { journal, history } => {
             change.entries = history.clone();
             change.caller_ids = history.iter().filter_map(own_id).cloned().collect();
-            change.run_goes_on = true;
+            change.run_continues = true;
             JournalStep::Write(journal.iter().map(JournalEntry::seal).collect())
         }
         SaveKind::Fail(entry) => {

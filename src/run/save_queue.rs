@@ -1,7 +1,8 @@
 //! The saves of a run: those that wait to be written, and those that failed.
 
 use super::effect::{Save, SaveKind};
-use std::collections::VecDeque;
+use crate::history::HistoryEntry;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The saves of a run, in order.
 #[derive(Default)]
@@ -23,12 +24,18 @@ impl SaveQueue {
 
     /// Returns the next save.
     pub fn front(&self) -> Option<&Save> {
-        self.waiting.front()
+        self.waiting.front().filter(|next| !self.must_wait(next))
     }
 
     /// Takes the next save.
     pub fn take(&mut self) -> Option<Save> {
+        self.front()?;
         self.waiting.pop_front()
+    }
+
+    /// Returns true if a save may hold results of calls that only a failed save contains: history ignores a result before its call.
+    fn must_wait(&self, next: &Save) -> bool {
+        matches!(next.kind, SaveKind::Store { .. }) && self.failed.iter().flat_map(stored_calls).next().is_some()
     }
 
     /// Keeps a save that failed.
@@ -52,9 +59,19 @@ impl SaveQueue {
         std::mem::swap(&mut self.failed, &mut self.waiting);
     }
 
-    /// Drops the saves that failed.
-    pub fn drop_failed(&mut self) {
+    /// Drops the saves that failed, and the results of their calls in later saves. Returns the ids of these calls.
+    pub fn drop_failed(&mut self) -> BTreeSet<String> {
+        let dropped: BTreeSet<String> = self.failed.iter().flat_map(stored_calls).cloned().collect();
         self.failed.clear();
+        for save in &mut self.waiting {
+            if let SaveKind::Store { history, .. } = &mut save.kind {
+                history.retain(|entry| match entry {
+                    HistoryEntry::Result(result) => !dropped.contains(&result.invocation),
+                    HistoryEntry::Message(_) | HistoryEntry::Invocation(_) | HistoryEntry::SetAside(_) => true,
+                });
+            }
+        }
+        dropped
     }
 
     /// Drops all saves.
@@ -62,4 +79,10 @@ impl SaveQueue {
         self.waiting.clear();
         self.failed.clear();
     }
+}
+
+/// Iterates over the ids of the calls that a save adds to history.
+fn stored_calls(save: &Save) -> impl Iterator<Item = &String> {
+    let history: &[HistoryEntry] = if let SaveKind::Store { history, .. } = &save.kind { history } else { &[] };
+    history.iter().filter_map(|entry| if let HistoryEntry::Invocation(call) = entry { Some(&call.id) } else { None })
 }

@@ -11,7 +11,7 @@ use crate::message::Role;
 ///
 /// # Errors
 /// `invalid_input` if the input is not messages, has an id that is in use, or leaves nothing to answer.
-pub(super) fn first_messages(
+pub(super) fn join_input(
     setup: &RunSetup,
     input: Vec<Incoming>,
     input_id: Option<String>,

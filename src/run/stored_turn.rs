@@ -1,6 +1,7 @@
 //! What was stored of a run's turn, in the modes that write history before the run ends (R16, R17).
 
 use crate::history::{History, HistoryEntry, ResultEntry};
+use crate::message::Message;
 use crate::tool::{InvocationStatus, ToolInvocation};
 use std::collections::BTreeSet;
 
@@ -17,9 +18,12 @@ pub(super) struct StoredTurn {
 
 impl StoredTurn {
     /// Returns what history has of the live turn of an interrupted run.
-    pub fn in_history(live: &History, history: &History) -> Self {
+    pub fn from_history(live: &History, history: &History) -> Self {
         let mut stored = Self::default();
-        for message in live.messages().iter().take_while(|message| history.message(&message.id).is_some()) {
+        // A message of another run can have the same id, if ids repeat after a reload.
+        let is_stored =
+            |message: &&Message| history.message(&message.id).is_some_and(|one| one.run_id == message.run_id);
+        for message in live.messages().iter().take_while(is_stored) {
             stored.messages += 1;
             let is_open = |call: &&ToolInvocation| {
                 // A call whose interruption was noted has no result yet.
@@ -32,9 +36,9 @@ impl StoredTurn {
         stored
     }
 
-    /// Takes the entries of the turn that were not stored: results of stored calls, then messages with their calls. `run_goes_on`: the tools
+    /// Takes the entries of the turn that were not stored: results of stored calls, then messages with their calls. `run_continues`: the tools
     /// of calls without a result may run after they are stored.
-    pub fn take_rest(&mut self, live: &History, run_goes_on: bool) -> Vec<HistoryEntry> {
+    pub fn take_unstored(&mut self, live: &History, run_continues: bool) -> Vec<HistoryEntry> {
         let mut entries = Vec::new();
         let mut open_calls = Vec::new();
         for id in std::mem::take(&mut self.open_calls) {
@@ -53,7 +57,7 @@ impl StoredTurn {
             for call in live.calls_of(message) {
                 let mut call = call.clone();
                 if !has_outcome(&call) {
-                    call.stored_open = run_goes_on;
+                    call.stored_during_run = run_continues;
                     open_calls.push(call.id.clone());
                 }
                 entries.push(HistoryEntry::Invocation(call));
@@ -68,7 +72,7 @@ impl StoredTurn {
     pub fn take_results(&mut self, live: &History, results: Vec<ResultEntry>) -> Vec<HistoryEntry> {
         // A run that was resumed in another mode may have answers that are not stored.
         if self.messages < live.messages().len() {
-            return self.take_rest(live, true);
+            return self.take_unstored(live, true);
         }
         let mut entries = Vec::with_capacity(results.len());
         for result in results {
@@ -76,6 +80,11 @@ impl StoredTurn {
             entries.push(HistoryEntry::Result(result));
         }
         entries
+    }
+
+    /// Forgets calls whose save was dropped.
+    pub fn forget_calls(&mut self, calls: &BTreeSet<String>) {
+        self.open_calls.retain(|id| !calls.contains(id));
     }
 
     /// Returns entries that give this status to stored calls that were started and have no result.

@@ -7,7 +7,7 @@ use super::journal::JournalEntry;
 use super::open_effects::OpenEffects;
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist::{PersistQuestion, PersistReply};
-use super::persistence::stopped_rest;
+use super::persistence::unstored_of_stopped_turn;
 use super::redaction::Redactions;
 use super::save_queue::SaveQueue;
 use super::setup::{Persistence, RunSetup};
@@ -20,8 +20,8 @@ use crate::message::{Message, MessageStatus, Usage};
 use crate::provider::Assembled;
 use crate::tool::{InvocationStatus, ToolInvocation};
 
-/// The turn of a run. The run's states change it, and own what only they need.
-pub(super) struct Turn {
+/// The data of a run, with its turn. The run's states change it, and own what only they need.
+pub(super) struct RunData {
     setup: RunSetup,
     /// The messages and calls so far.
     live: History,
@@ -59,7 +59,7 @@ impl Default for TurnTotals {
     }
 }
 
-impl Turn {
+impl RunData {
     /// Creates a turn of these messages.
     pub fn new(setup: RunSetup, live: History, stored: StoredTurn, report: Report) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl Turn {
     }
 
     /// Adds the usage, the text and the response id of an answer to the totals.
-    pub fn count_answer(&mut self, assembled: &Assembled) {
+    pub fn add_answer(&mut self, assembled: &Assembled) {
         if let Some(usage) = assembled.usage {
             self.totals.usage = Some(self.totals.usage.map_or(usage, |sum| sum.plus(usage)));
         }
@@ -209,13 +209,13 @@ impl Turn {
     }
 
     /// Takes the entries that no save has yet, for the last save.
-    pub fn take_rest(&mut self) -> Vec<HistoryEntry> {
-        self.stored.take_rest(&self.live, false)
+    pub fn take_unstored(&mut self) -> Vec<HistoryEntry> {
+        self.stored.take_unstored(&self.live, false)
     }
 
     /// Takes the entries that no save has yet, of a run that stops; a message at their end has this status.
     pub fn take_stopped(&mut self, partial: Option<Message>, status: MessageStatus) -> Vec<HistoryEntry> {
-        stopped_rest(&mut self.stored, &self.live, partial, status)
+        unstored_of_stopped_turn(&mut self.stored, &self.live, partial, status)
     }
 
     /// Queues a save of the messages that the model was sent and history has not, if this mode writes history before the run ends.
@@ -223,7 +223,7 @@ impl Turn {
         if self.setup.persistence == Persistence::Run {
             return;
         }
-        let history = self.stored.take_rest(&self.live, true);
+        let history = self.stored.take_unstored(&self.live, true);
         if !history.is_empty() {
             self.save(SaveKind::Store { journal: Vec::new(), history });
         }
@@ -242,7 +242,7 @@ impl Turn {
         let kind = match self.setup.persistence {
             Persistence::Run => SaveKind::Write(vec![entry]),
             Persistence::Call | Persistence::Result => {
-                SaveKind::Store { journal: vec![entry], history: self.stored.take_rest(&self.live, true) }
+                SaveKind::Store { journal: vec![entry], history: self.stored.take_unstored(&self.live, true) }
             }
         };
         self.save(kind)
@@ -296,9 +296,10 @@ impl Turn {
         self.saves.retry_failed();
     }
 
-    /// Drops the saves that failed.
+    /// Drops the saves that failed. History does not have their calls.
     pub fn drop_failed_saves(&mut self) {
-        self.saves.drop_failed();
+        let calls = self.saves.drop_failed();
+        self.stored.forget_calls(&calls);
     }
 
     /// Drops the effects and the saves of a run that is over.
@@ -307,7 +308,7 @@ impl Turn {
         self.saves.clear();
     }
 
-    /// Drops all data.
+    /// Drops the messages, effects, saves and events.
     pub fn release(&mut self) {
         self.live = History::new(self.live.seed());
         self.events.clear();

@@ -18,7 +18,7 @@ const MAX_CONFLICTS: u32 = 200;
 /// Maximum time between two attempts, in milliseconds.
 const MAX_PAUSE: Ms = 64;
 
-/// Waits after an attempt that conflicted. After the first one it does not: mostly there is one other writer, and it is done.
+/// Waits after an attempt that conflicted. Does not wait after the first conflict: usually the only other writer has finished.
 async fn pause(change: &Change, attempt: u32) {
     if let (Some(pause), 1..) = (&change.pause, attempt) {
         pause(1_u64.checked_shl(attempt).unwrap_or(MAX_PAUSE).min(MAX_PAUSE)).await;

@@ -61,7 +61,7 @@ fn replacements(history: &History, entries: &[HistoryEntry], caller_ids: &[Strin
         let Some(id) = own_id(entry).filter(|id| history.has_id(id)) else { continue };
         if fixed.contains_key(id) {
             return Err(Error::invalid(format!(
-                "another tab or process has stored a message or a call with the id \"{id}\"; nothing was appended, choose another id"
+                "another tab or process has stored a message or a call with the id \"{id}\"; nothing was appended: pass another id, or start the run again"
             )));
         }
         let count = history.id_count() + taken.count();

@@ -32,14 +32,14 @@ use append_commit::SessionCommit;
 use driver::{ATTEMPTS, too_busy};
 use list::{list_invocations, list_sessions};
 use load::{LoadedSession, load_session, read_range};
-use rate_limit::PatientDriver;
+use rate_limit::RetryingDriver;
 use schema::prepare;
 use std::cell::Cell;
 use std::rc::Rc;
 
 /// A store over a key-value service with atomic commits.
 pub struct KvStore {
-    driver: PatientDriver,
+    driver: RetryingDriver,
     closed: Cell<bool>,
 }
 
@@ -59,7 +59,7 @@ impl KvStore {
                 driver.name()
             )));
         }
-        let driver = PatientDriver::new(driver);
+        let driver = RetryingDriver::new(driver);
         prepare(&driver).await?;
         Ok(Self { driver, closed: Cell::new(false) })
     }

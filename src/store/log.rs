@@ -69,8 +69,8 @@ pub struct Change {
     pub operation: String,
     /// The run that appends.
     pub run: Option<String>,
-    /// True if the run goes on after its append.
-    pub run_goes_on: bool,
+    /// True if the run continues after its append.
+    pub run_continues: bool,
     /// The time of the append.
     pub at: Ms,
     /// New entries, not numbered yet.
@@ -105,7 +105,7 @@ pub type HeadEdit = Box<dyn Fn(&mut SessionHead)>;
 /// Makes the text of a notice.
 pub type NoticeText = Box<dyn Fn(u64) -> Option<String>>;
 
-/// Waits for a random time of at most as many milliseconds, so that writers that conflicted do not meet again.
+/// Waits for a random time up to the given milliseconds, so that writers that conflicted do not conflict again.
 pub type ConflictPause = Box<dyn Fn(Ms) -> Pin<Box<dyn Future<Output = ()>>>>;
 
 /// An append that is ready to be written.
@@ -228,7 +228,7 @@ impl SessionLog {
         let record = LogRecord {
             operation: change.operation.clone(),
             run: change.run.clone(),
-            run_goes_on: change.run_goes_on,
+            run_continues: change.run_continues,
             at: change.at,
             mark: head.mark(revision),
             entries,

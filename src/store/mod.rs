@@ -399,7 +399,7 @@ pub trait LogStore {
     }
 
     /// Drops from memory what can be read again of a session that nobody holds any more.
-    fn release(&self, _session: &str) {}
+    fn drop_cached_values(&self, _session: &str) {}
 
     /// Counts the forks that this handle has met in the session: places where two writers appended at once.
     fn fork_count(&self, _session: &str) -> u64 {
@@ -407,7 +407,7 @@ pub trait LogStore {
     }
 
     /// Returns true if [`pack`](Self::pack) is worth its writes.
-    fn has_unpacked(&self, _session: &str) -> bool {
+    fn needs_packing(&self, _session: &str) -> bool {
         false
     }
 

@@ -98,13 +98,13 @@ fn first_query(head: &SessionHead, tail: bool) -> Option<Query> {
     }
 }
 
-/// Reserves memory for the history of a log, as far as one of its size can have it.
+/// Reserves memory for the history of a log, limited by the log's size, because a damaged head may claim any count.
 fn reserve_history(log: &mut SessionLog, head: &SessionHead) {
     let count = |claimed: u64| usize::try_from(claimed.min(head.log_bytes / SMALL_MESSAGE_BYTES)).unwrap_or(0);
     log.history.reserve(count(head.next_seq), count(head.next_invocation));
 }
 
-/// Folds the newest records of a log, newest first. Of a segment no more is folded than [`TAIL_BYTES`] need.
+/// Folds the newest records of a log, newest first. Folds only the last [`TAIL_BYTES`] of a segment.
 fn add_tail(log: &mut SessionLog, mut tail: Vec<Record>, past: u64) {
     tail.reverse();
     let Some(end) = tail.first().map(|record| record.key) else { return };

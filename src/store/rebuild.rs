@@ -44,7 +44,7 @@ impl LogSurvey {
         self.at = record.at;
         self.unreadable = (0, 0);
         let Some(run) = &record.run else { return };
-        if record.run_goes_on {
+        if record.run_continues {
             self.open_runs.insert(run.clone());
         } else {
             self.open_runs.remove(run);

@@ -178,11 +178,11 @@ impl LogStore for SqlStore {
             if keys.is_empty() {
                 return Ok(Vec::new());
             }
-            let packs = keys.chunks(keys_of_statement(self.driver.limits()));
-            let statements = packs.clone().map(|keys| log_join_statement(self.dialect(), keys)).collect();
+            let key_batches = keys.chunks(keys_of_statement(self.driver.limits()));
+            let statements = key_batches.clone().map(|keys| log_join_statement(self.dialect(), keys)).collect();
             let results = self.transaction(statements).await?;
             let mut found = Vec::new();
-            for (keys, rows) in packs.zip(&results) {
+            for (keys, rows) in key_batches.zip(&results) {
                 found.append(&mut joined_records(self.dialect(), keys, rows)?);
             }
             Ok(found)

@@ -72,7 +72,8 @@ impl SessionInner {
             return;
         }
         let message = format!(
-            "two writers appended to session \"{}\" at once, which the {} store cannot exclude; both sides are kept, and `branches()` lists the one that is not the history",
+            "two writers appended to session \"{}\" at the same time, which the {} store cannot prevent. Both sides are kept: \
+             `branches()` lists the conflict, `messages({{ branch }})` reads it. Use one writer per session.",
             self.id, self.context.kind
         );
         self.context.warn(&[Finding::warning(FindingCode::SecondWriter, message)]);

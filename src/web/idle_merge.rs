@@ -46,7 +46,7 @@ impl SessionInner {
     }
 
     fn has_unmerged(&self) -> bool {
-        self.log.borrow().has_unmerged() || self.context.store.has_unpacked(&self.id)
+        self.log.borrow().has_unmerged() || self.context.store.needs_packing(&self.id)
     }
 
     /// Merges once. Returns false if the next write has to start merging again.

@@ -27,7 +27,9 @@ mod trap_cleanup;
 #[cfg(feature = "formats")]
 mod wire;
 
-/// Sessions, runs and the classes for them. The path: the files are in the folder of this one.
+/// Sessions, runs and the classes for them.
+///
+/// `path = ""`: the files are in `src/web/` itself. The module exists so that one `cfg` covers them all.
 #[cfg(feature = "web")]
 #[path = ""]
 mod sessions {

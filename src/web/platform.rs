@@ -198,13 +198,13 @@ pub async fn wait_until_released(name: &str) -> bool {
     await_settled(requested).await.is_ok()
 }
 
-/// Resolves after `ms` milliseconds. Returns false at once on a platform without timers. A Node process that has nothing else to do
-/// does not stay for it.
+/// Resolves after `ms` milliseconds. Returns false at once on a platform without timers. The timer does not
+/// keep a Node process alive.
 pub async fn sleep(ms: Ms) -> bool {
     wait_for_timer(ms, true).await
 }
 
-/// Waits for a random time of at most `longest` milliseconds. A Node process stays for it.
+/// Waits for a random time of at most `longest` milliseconds. The timer keeps a Node process alive.
 pub async fn random_pause(longest: Ms) {
     let [a, b, ..] = random_bytes().unwrap_or_default();
     wait_for_timer(u64::from(u16::from_le_bytes([a, b])) % longest.saturating_add(1), false).await;

@@ -43,7 +43,8 @@ async fn lock_run(session: &SessionInner, id: &str) -> Result<LockedRun> {
 pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOptions) -> Result<Rc<RunInner>> {
     let persistence = options.persistence.map(|option| option.0);
     let mut setup = options.into_setup(session, id.to_owned())?;
-    setup.check()?;
+    // The whole setup can be checked only when the run's mode is known, which the journal has.
+    setup.provider.check()?;
     let LockedRun { entry, lock, lease_ended_by } = lock_run(session, id).await?;
     let recovered = journal_of(&session.context, &session.id, &entry).await?;
     recovered.check_credentials(&setup.provider)?;

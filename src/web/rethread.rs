@@ -61,7 +61,7 @@ async fn open_store(options: &OpenOptions, local_storage: &Function) -> Result<O
     if kind == "memory" {
         if is_strict {
             return Err(Error::config(
-                "`durability`: the memory store ends with the process and cannot promise \"strict\"; take another store",
+                "`durability`: the memory store is lost with the process, so \"strict\" cannot be guaranteed; use another store, or \"relaxed\"",
             ));
         }
         return Ok(OpenedStore { store: Rc::new(MemoryStore::default()), kind, owned_runs: None, changes: None });

@@ -132,7 +132,7 @@ impl RethreadInner {
         if session.runs_changed() && session.update_unfinished().await {
             session.notify();
         }
-        // Another caller may be reading them: the first view of every caller has them.
+        // Waits for an update that another caller began, so that the first view contains unfinished runs.
         session.unfinished_update.ended().await;
         Ok(session)
     }

@@ -386,7 +386,7 @@ impl SessionInner {
 
 impl Drop for SessionInner {
     fn drop(&mut self) {
-        self.context.store.release(&self.id);
+        self.context.store.drop_cached_values(&self.id);
     }
 }
 

@@ -15,14 +15,13 @@ const workFolder = path.join(target, 'evolution');
 /** The folder of the later build's wasm and glue. */
 export const laterDist = path.join(target, 'evolution-dist');
 
-const MOOD = '    /// New.\n    #[n(50)]\n    pub mood: Option<String>,\n}\n\n';
 const CALM = 'mood: Some("calm".to_owned()),';
 
 /** The differences of the later build: file, text, replacement. Each text must occur. */
 const CHANGES = [
   ['src/store/record.rs', 'pub const VERSION: u8 = 1;', 'pub const VERSION: u8 = 2;'],
   // Optional fields that are added: of messages ...
-  ['src/message.rs', '    pub template: Option<WireTemplate>,\n}\n\nimpl Message', `    pub template: Option<WireTemplate>,\n${MOOD}impl Message`],
+  ['src/message.rs', '    pub template: Option<WireTemplate>,\n}\nencode_fields!(struct Message {', '    pub template: Option<WireTemplate>,\n    /// New.\n    pub mood: Option<String>,\n}\nencode_fields!(struct Message { 50 => mood,'],
   ['src/message.rs', 'parent_id: None,', `parent_id: None, ${CALM}`],
   ['src/history/join.rs', 'parent_id: None,', `parent_id: None, ${CALM}`],
   // ... of heads, set by each append ...
@@ -36,8 +35,8 @@ const CHANGES = [
   ['src/message.rs', '    History,\n}', '    History,\n    /// New.\n    #[n(3)]\n    Plugin,\n}'],
   ['src/message.rs', 'Self::History => "history",', 'Self::History => "history", Self::Plugin => "plugin",'],
   ['src/web/append.rs', '"history" => SourceKind::History,', '"history" => SourceKind::History, "plugin" => SourceKind::Plugin,'],
-  // Fields that are removed: they have no number, so they are neither written nor read.
-  ['src/message.rs', '#[n(9)]\n    pub parent_id', '#[cbor(skip)]\n    pub parent_id'],
+  // Fields that are removed: their numbers are neither written nor read. The one of messages stays in Rust, under a number of its own.
+  ['src/message.rs', '    9 => parent_id,\n', '    51 => parent_id,\n'],
   ['src/session_head.rs', '    4 => title,\n', ''],
 ];
 

@@ -29,6 +29,8 @@ mod redaction;
 mod reducers;
 #[path = "runs/response_limit.rs"]
 mod response_limit;
+#[path = "runs/resumed_saves.rs"]
+mod resumed_saves;
 #[path = "scripted_host.rs"]
 mod scripted_host;
 #[path = "spy_store.rs"]

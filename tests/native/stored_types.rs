@@ -147,7 +147,7 @@ fn invocation(status: InvocationStatus) -> ToolInvocation {
         append_freshness: Some(Window::Always),
         result: Some(result()),
         template: Some(template()),
-        stored_open: false,
+        stored_during_run: false,
     }
 }
 
@@ -244,14 +244,14 @@ fn log_records() {
             at: 44,
             mark: mark(),
             entries,
-            run_goes_on: false,
+            run_continues: false,
         },
     );
 }
 
 #[test]
 fn r16_r67_records_of_a_run_that_goes_on() {
-    let call = ToolInvocation { stored_open: true, result: None, ..invocation(InvocationStatus::Pending) };
+    let call = ToolInvocation { stored_during_run: true, result: None, ..invocation(InvocationStatus::Pending) };
     let entries = vec![HistoryEntry::Invocation(call)];
     let record = LogRecord {
         operation: "run.0.9".into(),
@@ -259,7 +259,7 @@ fn r16_r67_records_of_a_run_that_goes_on() {
         at: 44,
         mark: mark(),
         entries,
-        run_goes_on: true,
+        run_continues: true,
     };
     fixed("log_record_of_a_run_that_goes_on", RecordKind::Log, &record);
     for (name, persistence) in [("call", Persistence::Call), ("result", Persistence::Result)] {

@@ -10,7 +10,8 @@ import { unstorage } from 'rethread/unstorage';
 import { createStorage } from 'unstorage';
 import fsDriver from 'unstorage/drivers/fs';
 import memoryDriver from 'unstorage/drivers/memory';
-import { httpLimit, lagging, limited, randomNumbers, readFromFarAway } from './weak-services.mjs';
+import { withRateLimitErrors } from '../../js/stores/rate-limits.js';
+import { httpLimit, kvLimit, lagging, limited, randomNumbers, readFromFarAway } from './weak-services.mjs';
 
 const folders = [];
 after(() => { for (const folder of folders) rmSync(folder, { recursive: true, force: true }); });
@@ -65,3 +66,10 @@ for (const [name, make] of Object.entries({ memory: memoryDriver, fs: files })) 
     });
   });
 }
+
+test('r48 row 8 a 429 in a key is no rate limit', async () => {
+  const codeOf = (error) => withRateLimitErrors(() => Promise.reject(error)).catch((thrown) => (thrown === error ? 'unchanged' : thrown.code));
+  assert.deepEqual(await Promise.all([kvLimit(), httpLimit()].map(codeOf)), ['rate_limited', 'rate_limited']);
+  const others = [new Error('the write of append:user-429:1 timed out'), new Error('KV PUT failed: 503 for user-429'), undefined];
+  assert.deepEqual(await Promise.all(others.map(codeOf)), ['unchanged', 'unchanged', 'unchanged']);
+});

@@ -107,11 +107,14 @@ async function limits(namespace) {
   let writes = 0;
   let refused = 0;
   let isShut = false;
+  // By key: a pack may be written at the same time.
+  const tries = new Map();
   const binding = limited(namespace, (key) => {
     writes += 1;
     const isEarly = Date.now() < (written.get(key) ?? -Infinity) + 1000;
     if (!isShut && !isEarly && writes % 40 !== 0) return void written.set(key, Date.now());
     refused += 1;
+    if (isShut) tries.set(key, (tries.get(key) ?? 0) + 1);
     return kvLimit();
   });
   const session = await (await open({ store: workersKv(binding, { prefix }) })).session('s');
@@ -123,7 +126,7 @@ async function limits(namespace) {
   await session.append(message('150'));
   const again = await (await open({ store: workersKv(namespace, { prefix }) })).session('s');
   const texts = (await again.messages({ limit: 1000 })).items.map(({ parts }) => parts[0].text);
-  return { texts, refused: before, last: refused - before, code, branches: (await again.branches()).length };
+  return { texts, refused: before, tries: Math.max(...tries.values()), code, branches: (await again.branches()).length };
 }
 
 /** Readers whose view of the namespace is old. */

@@ -66,7 +66,7 @@ fn append_in(dialect: Dialect, before: Option<&History>, history: &mut History, 
     let entries =
         join(crate::history::JoinBase { before, history }, items, &Came { at: 1_000, ..Came::default() }, ids).entries;
     let record =
-        LogRecord { operation: "o".into(), run: None, at: 1, mark: Default::default(), entries, run_goes_on: false };
+        LogRecord { operation: "o".into(), run: None, at: 1, mark: Default::default(), entries, run_continues: false };
     for entry in record.entries {
         history.apply(entry);
     }
@@ -187,7 +187,7 @@ fn r36_reasoning_is_kept_or_dropped_with_its_round() {
 }
 
 #[test]
-fn r36_the_tool_reducer_drops_rounds_of_earlier_turns_and_keeps_their_text() {
+fn r36_message_count_without_tools_drops_earlier_rounds_and_keeps_their_text() {
     let bare = || vec![Reducer::MessageCount { count: 9, keep_tools: false, first_system_only: false }];
     assert_eq!(reduced("u r2 a u r1", bare()), "u0 a2 u3 r1 -", "what the model waits for stays");
     let history = history_of(

@@ -1,12 +1,12 @@
 //! The run waits for the save of an answer.
 
-use crate::error::{Error, ErrorCode};
+use crate::error::Error;
 use crate::message::Message;
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
-use crate::run::next_state::{NextState, RunEnd, is_ownership_lost};
+use crate::run::next_state::{FinalResult, NextState, is_permanent};
 use crate::run::setup::Persistence;
-use crate::run::turn::Turn;
+use crate::run::turn::RunData;
 use crate::tool::ToolInvocation;
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct AwaitingAnswerSave {
 
 impl AwaitingAnswerSave {
     /// Queues the save of an answer, which the turn has already.
-    pub fn enter(turn: &mut Turn, message: Message, invocations: Vec<ToolInvocation>) -> Self {
+    pub fn enter(turn: &mut RunData, message: Message, invocations: Vec<ToolInvocation>) -> Self {
         let has_calls = !invocations.is_empty();
         let save = turn.save_answer(JournalEntry::Answered { message, invocations });
         Self { save, has_calls }
@@ -31,7 +31,7 @@ impl AwaitingAnswerSave {
     }
 
     /// Handles the success of the save.
-    pub fn saved(&self, turn: &mut Turn, revision: u64) -> NextState {
+    pub fn saved(&self, turn: &mut RunData, revision: u64) -> NextState {
         if turn.setup().persistence != Persistence::Run {
             turn.emit(RunEvent::Saved { revision });
         }
@@ -39,10 +39,9 @@ impl AwaitingAnswerSave {
     }
 
     /// Handles the failure of the save.
-    pub fn save_failed(turn: &mut Turn, failure: Error) -> Option<NextState> {
-        // Another writer has stored a message or a call with one of these ids, to which later entries refer.
-        if is_ownership_lost(&failure) || failure.code == ErrorCode::InvalidInput {
-            return Some(NextState::End(RunEnd::failed(failure)));
+    pub fn save_failed(turn: &mut RunData, failure: Error) -> Option<NextState> {
+        if is_permanent(&failure) {
+            return Some(NextState::Done(FinalResult::failed(failure)));
         }
         turn.emit(RunEvent::SaveFailed { error: failure });
         None

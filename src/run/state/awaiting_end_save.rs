@@ -6,11 +6,11 @@ use crate::replay::drop_uncited_sources;
 use crate::run::effect::SaveKind;
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
-use crate::run::next_state::{NextState, RunEnd, RunStop, TurnEnd, is_ownership_lost};
+use crate::run::next_state::{EarlyStop, FinalResult, NextState, TurnEnd, is_ownership_lost};
 use crate::run::outcome::RunStatus;
 use crate::run::persistence::{trim_last_results, without_calls};
 use crate::run::setup::{OnStop, Persistence};
-use crate::run::turn::Turn;
+use crate::run::turn::RunData;
 use crate::tool::InvocationStatus;
 
 /// The run waits for its last save.
@@ -24,16 +24,16 @@ pub struct AwaitingEndSave {
 
 impl AwaitingEndSave {
     /// Ends the run with the whole turn.
-    pub fn finish(turn: &mut Turn, end: TurnEnd) -> Self {
+    pub fn finish(turn: &mut RunData, end: TurnEnd) -> Self {
         turn.close_effects();
-        let mut entries = turn.take_rest();
+        let mut entries = turn.take_unstored();
         let setup = turn.setup();
-        let leaves_out = match setup.persistence {
+        let trims_results = match setup.persistence {
             Persistence::Run => setup.trim_trailing_results,
             Persistence::Call => true,
             Persistence::Result => false,
         };
-        if leaves_out && end == TurnEnd::Results {
+        if trims_results && end == TurnEnd::Results {
             trim_last_results(&mut entries, turn.live());
         }
         let mut report = Vec::new();
@@ -44,9 +44,9 @@ impl AwaitingEndSave {
     }
 
     /// Ends the run before its turn is complete.
-    pub fn stop(turn: &mut Turn, stop: RunStop) -> Self {
+    pub fn stop(turn: &mut RunData, stop: EarlyStop) -> Self {
         let message_status = stop.message_status();
-        let RunStop { status, error, partial } = stop;
+        let EarlyStop { status, error, partial } = stop;
         turn.close_effects();
         // What failed to be stored cannot be appended to.
         let appends = turn.setup().on_stop == OnStop::Keep && !turn.has_failed_history();
@@ -78,35 +78,35 @@ impl AwaitingEndSave {
     }
 
     /// Ends a run that the user gives up because its answer could not be saved. The journal stays, so the run can be resumed.
-    pub fn cancel(turn: &Turn) -> Option<NextState> {
+    pub fn cancel(turn: &RunData) -> Option<NextState> {
         // Otherwise the turn is complete and being saved.
-        turn.has_failed_save().then(|| NextState::End(RunEnd::unsaved(RunStatus::Cancelled, None)))
+        turn.has_failed_save().then(|| NextState::Done(FinalResult::unsaved(RunStatus::Cancelled, None)))
     }
 
     /// Handles the success of the save.
-    pub fn saved(&self, turn: &mut Turn, revision: u64) -> NextState {
+    pub fn saved(&self, turn: &mut RunData, revision: u64) -> NextState {
         if self.appends {
             turn.emit(RunEvent::Saved { revision });
         }
         let (status, error) = (self.status, self.error.clone());
-        NextState::End(RunEnd { status, error, revision, saved: self.appends })
+        NextState::Done(FinalResult { status, error, revision, saved: self.appends })
     }
 
     /// Handles the failure of the save.
-    pub fn save_failed(&self, turn: &mut Turn, failure: Error) -> Option<NextState> {
+    pub fn save_failed(&self, turn: &mut RunData, failure: Error) -> Option<NextState> {
         if !self.appends {
             // After a conflict the journal belongs to another owner, who removes it.
             if failure.code != ErrorCode::Conflict {
                 let message = format!(
-                    "the run's journal could not be removed, so the run is offered for resuming: {}",
+                    "the run's journal could not be removed, so `pendingRuns()` lists the run again; call `discard` to remove it: {}",
                     failure.message
                 );
                 turn.warn(Finding::warning(FindingCode::JournalKept, message));
             }
-            return Some(NextState::End(RunEnd::unsaved(self.status, self.error.clone())));
+            return Some(NextState::Done(FinalResult::unsaved(self.status, self.error.clone())));
         }
         if is_ownership_lost(&failure) {
-            return Some(NextState::End(RunEnd::failed(failure)));
+            return Some(NextState::Done(FinalResult::failed(failure)));
         }
         turn.emit(RunEvent::SaveFailed { error: failure });
         None

@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::run::effect::SaveKind;
 use crate::run::journal::JournalEntry;
-use crate::run::next_state::{NextState, RunEnd, RunStop};
-use crate::run::turn::Turn;
+use crate::run::next_state::{EarlyStop, FinalResult, NextState};
+use crate::run::turn::RunData;
 
 /// The run waits for the save of its journal's first entries.
 pub struct AwaitingJournal {
@@ -14,7 +14,7 @@ pub struct AwaitingJournal {
 
 impl AwaitingJournal {
     /// Queues the save.
-    pub fn enter(turn: &mut Turn, entries: Vec<JournalEntry>) -> Self {
+    pub fn enter(turn: &mut RunData, entries: Vec<JournalEntry>) -> Self {
         Self { save: turn.save(SaveKind::Begin(entries)), is_cancelled: false }
     }
 
@@ -30,11 +30,11 @@ impl AwaitingJournal {
 
     /// Handles the success of the save.
     pub fn saved(&self) -> NextState {
-        if self.is_cancelled { RunStop::cancelled().into() } else { NextState::CallModel }
+        if self.is_cancelled { EarlyStop::cancelled().into() } else { NextState::CallModel }
     }
 
     /// Handles the failure of the save.
     pub fn save_failed(failure: Error) -> NextState {
-        NextState::End(RunEnd::failed(failure))
+        NextState::Done(FinalResult::failed(failure))
     }
 }

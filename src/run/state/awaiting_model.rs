@@ -11,12 +11,12 @@ use crate::run::answer::{AnsweredCall, answer_message, cut_error, refusal_of, re
 use crate::run::context::RunContext;
 use crate::run::effect::{EffectKind, EffectReply};
 use crate::run::event::RunEvent;
-use crate::run::next_state::{ModelRequest, NextState, RunStop, TurnEnd, wrong_state};
+use crate::run::next_state::{EarlyStop, ModelRequest, NextState, TurnEnd, wrong_state};
 use crate::run::outcome::RunStatus;
 use crate::run::response::{declared_length, response_too_large};
 use crate::run::retry::requested_wait;
 use crate::run::setup::OnStop;
-use crate::run::turn::Turn;
+use crate::run::turn::RunData;
 
 /// The run waits for the model's response.
 pub struct AwaitingModel {
@@ -42,7 +42,7 @@ enum ReceivedResponse {
 
 impl AwaitingModel {
     /// Offers a `call_model`.
-    pub fn enter(turn: &mut Turn, request: ModelRequest, context: &RunContext<'_>) -> Self {
+    pub fn enter(turn: &mut RunData, request: ModelRequest, context: &RunContext<'_>) -> Self {
         let provider = &turn.setup().provider;
         let kind = EffectKind::CallModel {
             dialect: provider.dialect,
@@ -59,24 +59,24 @@ impl AwaitingModel {
     }
 
     /// Returns the received part of a streamed answer, with this status.
-    pub fn partial(&self, turn: &Turn, status: MessageStatus, context: &RunContext<'_>) -> Option<Message> {
+    pub fn partial(&self, turn: &RunData, status: MessageStatus, context: &RunContext<'_>) -> Option<Message> {
         let ReceivedResponse::Streaming(assembler) = &self.response else { return None };
-        let call = self.answered(status, None);
+        let call = self.answered_call(status, None);
         answer_message(turn, &assembler.partial(), &call, context).map(|(message, _)| message)
     }
 
-    fn answered(&self, status: MessageStatus, container: Option<String>) -> AnsweredCall<'_> {
+    fn answered_call(&self, status: MessageStatus, container: Option<String>) -> AnsweredCall<'_> {
         AnsweredCall { message_id: &self.message_id, asked_at: self.asked_at, status, container }
     }
 
     /// Stops the run. An incomplete streamed answer is kept.
-    pub fn stop(&self, turn: &mut Turn, stop: RunStop, context: &RunContext<'_>) -> NextState {
+    pub fn stop(&self, turn: &mut RunData, stop: EarlyStop, context: &RunContext<'_>) -> NextState {
         let partial = self.partial(turn, stop.message_status(), context);
-        let is_abandoned = stop.status == RunStatus::Cancelled;
+        let is_cancelled = stop.status == RunStatus::Cancelled;
         if let ReceivedResponse::Streaming(assembler) = &self.response {
             turn.set_text(assembler.partial().text);
-            // The service has what it was sent.
-            if is_abandoned && turn.setup().on_stop == OnStop::Discard {
+            // A provider that stores conversations keeps the inputs of a cancelled call; history keeps them too.
+            if is_cancelled && turn.setup().on_stop == OnStop::Discard {
                 turn.save_inputs();
             }
         }
@@ -89,13 +89,13 @@ impl AwaitingModel {
     /// `wrong_state` for a reply that does not fit; nothing has changed then.
     pub fn reply(
         &mut self,
-        turn: &mut Turn,
+        turn: &mut RunData,
         reply: EffectReply,
         context: &RunContext<'_>,
     ) -> Result<Option<NextState>> {
         match (reply, &self.response) {
             (EffectReply::ResponseStarted { status, headers }, ReceivedResponse::None) => {
-                Ok(self.started(turn, status, headers, context))
+                Ok(self.on_start(turn, status, headers, context))
             }
             (EffectReply::ResponseStarted { .. }, _) => {
                 Err(wrong_state("the response has started already; feed its bytes"))
@@ -103,14 +103,14 @@ impl AwaitingModel {
             (EffectReply::ResponseEnd, ReceivedResponse::None) => {
                 Err(wrong_state("`response_started` must come before `response_end`"))
             }
-            (EffectReply::ResponseEnd, _) => Ok(self.ended(turn, context)),
+            (EffectReply::ResponseEnd, _) => Ok(self.on_end(turn, context)),
             (EffectReply::Response { status, headers, body }, ReceivedResponse::None) => {
-                Ok(Some(self.whole(turn, (status, &headers, &body), context)))
+                Ok(Some(self.on_response(turn, (status, &headers, &body), context)))
             }
             (EffectReply::Response { .. }, _) => {
                 Err(wrong_state("the response has started already; feed its bytes and end it with `response_end`"))
             }
-            (EffectReply::Failed { code, message }, _) => Ok(Some(self.failed(turn, code, &message, context))),
+            (EffectReply::Failed { code, message }, _) => Ok(Some(self.on_failure(turn, code, &message, context))),
             (EffectReply::Started, _) => Ok(None),
             (EffectReply::ToolResult { .. } | EffectReply::Waited, _) => {
                 Err(wrong_state("a `call_model` must be answered by a response or by `failed`"))
@@ -119,9 +119,9 @@ impl AwaitingModel {
     }
 
     /// Handles the status and the headers of a response.
-    fn started(
+    fn on_start(
         &mut self,
-        turn: &mut Turn,
+        turn: &mut RunData,
         status: u16,
         headers: Vec<(String, String)>,
         context: &RunContext<'_>,
@@ -139,7 +139,7 @@ impl AwaitingModel {
         None
     }
 
-    fn report_message_started(&self, turn: &mut Turn) {
+    fn report_message_started(&self, turn: &mut RunData) {
         turn.emit(RunEvent::MessageStarted {
             message_id: self.message_id.clone(),
             turn: turn.totals().model_calls.saturating_sub(1),
@@ -151,9 +151,9 @@ impl AwaitingModel {
     ///
     /// # Errors
     /// `wrong_state` if the response has not started; nothing has changed then.
-    pub fn receive(&mut self, turn: &mut Turn, bytes: &[u8], context: &RunContext<'_>) -> Result<Option<NextState>> {
+    pub fn receive(&mut self, turn: &mut RunData, bytes: &[u8], context: &RunContext<'_>) -> Result<Option<NextState>> {
         if matches!(self.response, ReceivedResponse::None) {
-            return Err(wrong_state("`response_started` comes before the bytes"));
+            return Err(wrong_state("`response_started` must come before the bytes"));
         }
         self.received = self.received.saturating_add(bytes.len() as u64);
         if self.received > turn.setup().max_response_bytes {
@@ -175,23 +175,23 @@ impl AwaitingModel {
     }
 
     /// Handles the end of a response whose bytes were received.
-    fn ended(&mut self, turn: &mut Turn, context: &RunContext<'_>) -> Option<NextState> {
+    fn on_end(&mut self, turn: &mut RunData, context: &RunContext<'_>) -> Option<NextState> {
         match std::mem::replace(&mut self.response, ReceivedResponse::None) {
             ReceivedResponse::None => None,
             ReceivedResponse::Streaming(mut assembler) => {
                 let assembled = turn.credential_filter().redact_answer(assembler.finish());
-                Some(self.complete(turn, assembled, assembler.container(), context))
+                Some(self.finish_answer(turn, assembled, assembler.container(), context))
             }
             ReceivedResponse::Whole { status, headers, body } => {
-                Some(self.whole(turn, (status, &headers, &body), context))
+                Some(self.on_response(turn, (status, &headers, &body), context))
             }
         }
     }
 
     /// Handles a complete response that was not streamed.
-    fn whole(
+    fn on_response(
         &self,
-        turn: &mut Turn,
+        turn: &mut RunData,
         (status, headers, body): (u16, &[(String, String)], &[u8]),
         context: &RunContext<'_>,
     ) -> NextState {
@@ -206,18 +206,24 @@ impl AwaitingModel {
                 let event = StreamEvent::TextDelta(assembled.text.clone());
                 turn.emit(RunEvent::Stream { message_id: self.message_id.clone(), event });
             }
-            return self.complete(turn, assembled, container, context);
+            return self.finish_answer(turn, assembled, container, context);
         }
         let (error, may_pass) = refused_request(status, &assembled);
         let wait = requested_wait(headers, context.now);
         match self.pause_after(turn, wait).filter(|_| may_pass) {
             Some(ms) => self.retry(turn, (ms, error), context),
-            None => self.stop(turn, RunStop::failed(error), context),
+            None => self.stop(turn, EarlyStop::failed(error), context),
         }
     }
 
     /// Handles the host's report that the request failed.
-    fn failed(&self, turn: &mut Turn, code: Option<String>, message: &str, context: &RunContext<'_>) -> NextState {
+    fn on_failure(
+        &self,
+        turn: &mut RunData,
+        code: Option<String>,
+        message: &str,
+        context: &RunContext<'_>,
+    ) -> NextState {
         let code = code.map(|code| turn.credential_filter().redact(&code));
         let message = turn.credential_filter().redact(message);
         let error =
@@ -228,17 +234,17 @@ impl AwaitingModel {
         let may_pass = !matches!(self.response, ReceivedResponse::Streaming(_)) && code.as_deref() != Some("redirect");
         match self.pause_after(turn, None).filter(|_| may_pass) {
             Some(ms) => self.retry(turn, (ms, error), context),
-            None => self.stop(turn, RunStop::failed(error), context),
+            None => self.stop(turn, EarlyStop::failed(error), context),
         }
     }
 
     /// Returns the pause before the request is repeated, or `None` if it was tried as often as it may.
-    fn pause_after(&self, turn: &Turn, requested: Option<Ms>) -> Option<Ms> {
+    fn pause_after(&self, turn: &RunData, requested: Option<Ms>) -> Option<Ms> {
         turn.setup().retry.wait_after(self.request.attempt, requested)
     }
 
     /// Repeats the request after a pause.
-    fn retry(&self, turn: &mut Turn, (ms, error): (Ms, Error), context: &RunContext<'_>) -> NextState {
+    fn retry(&self, turn: &mut RunData, (ms, error): (Ms, Error), context: &RunContext<'_>) -> NextState {
         let ModelRequest { attempt, body } = &self.request;
         let at = context.now.saturating_add(ms);
         turn.emit(RunEvent::Retrying { attempt: attempt + 1, at, error });
@@ -246,15 +252,15 @@ impl AwaitingModel {
     }
 
     /// Fails the run without a retry, since the response to the same request would be too large again.
-    pub fn too_large(&self, turn: &mut Turn, context: &RunContext<'_>) -> NextState {
+    pub fn too_large(&self, turn: &mut RunData, context: &RunContext<'_>) -> NextState {
         let error = response_too_large(turn.setup().max_response_bytes);
-        self.stop(turn, RunStop::failed(error), context)
+        self.stop(turn, EarlyStop::failed(error), context)
     }
 
     /// Handles a complete answer.
-    fn complete(
+    fn finish_answer(
         &self,
-        turn: &mut Turn,
+        turn: &mut RunData,
         assembled: Assembled,
         container: Option<String>,
         context: &RunContext<'_>,
@@ -262,32 +268,32 @@ impl AwaitingModel {
         let provider = &turn.setup().provider;
         let reason = assembled.finish_reason.as_deref().unwrap_or_default();
         let pause = codec(provider.dialect).pause_after(reason, provider.params.view());
-        let (is_paused, goes_on) = (pause.is_some(), pause == Some(Pause::Resumes));
+        let (is_paused, model_continues) = (pause.is_some(), pause == Some(Pause::Resumes));
         if let Some(why) = refusal_of(&assembled, is_paused) {
             let error = cut_error(why, &assembled);
-            let call = self.answered(MessageStatus::Failed, container);
+            let call = self.answered_call(MessageStatus::Failed, container);
             let partial = answer_message(turn, &assembled, &call, context).map(|(message, _)| message);
             turn.set_text(assembled.text);
-            return RunStop::failed(error).with(partial).into();
+            return EarlyStop::failed(error).with(partial).into();
         }
         turn.close_effects();
-        turn.count_answer(&assembled);
+        turn.add_answer(&assembled);
         let is_whole = assembled.status != AnswerStatus::Incomplete || is_paused;
         let status = if is_whole { MessageStatus::Complete } else { MessageStatus::Truncated };
         if !is_whole {
             let text = "the provider cut the answer (its length limit, usually); it is stored as truncated";
             turn.warn(Finding::warning(FindingCode::Interrupted, text).of_message(&self.message_id));
         }
-        let call = self.answered(status, container);
+        let call = self.answered_call(status, container);
         let Some((message, invocations)) = answer_message(turn, &assembled, &call, context) else {
-            return NextState::Finish(TurnEnd::Answer);
+            return NextState::SaveTurn(TurnEnd::Answer);
         };
         turn.apply(HistoryEntry::Message(message.clone()));
         for invocation in &invocations {
             turn.apply(HistoryEntry::Invocation(invocation.clone()));
         }
-        if invocations.is_empty() && !goes_on {
-            return NextState::Finish(TurnEnd::Answer);
+        if invocations.is_empty() && !model_continues {
+            return NextState::SaveTurn(TurnEnd::Answer);
         }
         NextState::SaveAnswer(message, invocations)
     }

@@ -6,23 +6,23 @@ use crate::replay::{ReducerQuestion, ReducerReplies, ReducerReply};
 use crate::run::answer::next_provider;
 use crate::run::context::RunContext;
 use crate::run::event::RunEvent;
-use crate::run::next_state::{ModelRequest, NextState, RenderPlan, RunStop};
-use crate::run::turn::Turn;
+use crate::run::next_state::{EarlyStop, ModelRequest, NextState, RenderPlan};
+use crate::run::turn::RunData;
 use std::rc::Rc;
 
 /// Begins a model call, or fails the run if it has called as often as it may.
-pub fn begin_call(turn: &Turn, context: &RunContext<'_>) -> NextState {
+pub fn begin_call(turn: &RunData, context: &RunContext<'_>) -> NextState {
     let model_calls = turn.totals().model_calls;
     if model_calls >= turn.setup().max_turns {
         let message =
             format!("the model still calls tools after {model_calls} model calls; raise `maxTurns` to allow more");
-        return RunStop::failed(Error::new(ErrorCode::MaxTurns, message)).into();
+        return EarlyStop::failed(Error::new(ErrorCode::MaxTurns, message)).into();
     }
     NextState::Render(RenderPlan { replies: ReducerReplies::default(), at: context.now })
 }
 
 /// Builds the body from the replies so far; asks the application if a reducer needs another reply.
-pub fn build_body(turn: &mut Turn, plan: RenderPlan, context: &mut RunContext<'_>) -> NextState {
+pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext<'_>) -> NextState {
     let setup = turn.setup();
     let provider = next_provider(turn);
     let request = RenderRequest {
@@ -35,7 +35,7 @@ pub fn build_body(turn: &mut Turn, plan: RenderPlan, context: &mut RunContext<'_
     let rendered = match context.renderer.step(input, &request, &plan.replies) {
         Ok(RenderStep::Done(rendered)) => rendered,
         Ok(RenderStep::Question(question)) => return NextState::AskReducer(plan, question),
-        Err(error) => return RunStop::failed(error).into(),
+        Err(error) => return EarlyStop::failed(error).into(),
     };
     turn.add_to_report(&rendered.report);
     let number = turn.count_model_call();

@@ -4,7 +4,7 @@ use crate::clock::Ms;
 use crate::error::Result;
 use crate::run::effect::{EffectKind, EffectReply};
 use crate::run::next_state::{ModelRequest, NextState, wrong_state};
-use crate::run::turn::Turn;
+use crate::run::turn::RunData;
 
 /// The run pauses before it repeats a model call.
 pub struct AwaitingRetry {
@@ -13,7 +13,7 @@ pub struct AwaitingRetry {
 
 impl AwaitingRetry {
     /// Offers a `wait`. `request` is the one that failed.
-    pub fn enter(turn: &mut Turn, request: ModelRequest, ms: Ms) -> Self {
+    pub fn enter(turn: &mut RunData, request: ModelRequest, ms: Ms) -> Self {
         turn.close_effects();
         turn.offer(EffectKind::Wait { ms });
         Self { request }
@@ -23,7 +23,7 @@ impl AwaitingRetry {
     ///
     /// # Errors
     /// `wrong_state` for a reply that does not fit.
-    pub fn reply(&self, turn: &mut Turn, reply: &EffectReply) -> Result<NextState> {
+    pub fn reply(&self, turn: &mut RunData, reply: &EffectReply) -> Result<NextState> {
         let EffectReply::Waited = reply else {
             return Err(wrong_state("a `wait` must be answered by `waited`"));
         };

@@ -9,9 +9,9 @@ use crate::replay::INTERRUPTED;
 use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
-use crate::run::next_state::{NextState, RunEnd, TurnEnd, is_ownership_lost, wrong_state};
+use crate::run::next_state::{FinalResult, NextState, TurnEnd, is_permanent, wrong_state};
 use crate::run::setup::{OnInterrupted, Persistence, RunSetup};
-use crate::run::turn::Turn;
+use crate::run::turn::RunData;
 use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ enum CallPlan {
 
 impl AwaitingTools {
     /// Offers the open calls of the last answer. `attempts` are the started calls of a resumed run, with the number of attempts.
-    pub fn enter(turn: &mut Turn, attempts: &BTreeMap<String, u32>, now: Ms) -> Self {
+    pub fn enter(turn: &mut RunData, attempts: &BTreeMap<String, u32>, now: Ms) -> Self {
         let seed = turn.live().seed();
         let mut round =
             Self { tasks: Vec::new(), by_effect: IdMap::with_seed(seed), answered: 0, saves: BTreeMap::new() };
@@ -72,7 +72,7 @@ impl AwaitingTools {
     }
 
     /// Offers a call.
-    fn offer(&mut self, turn: &mut Turn, call: ToolInvocation, arguments: Json, attempt: u32) {
+    fn offer(&mut self, turn: &mut RunData, call: ToolInvocation, arguments: Json, attempt: u32) {
         let effect = turn.offer(EffectKind::RunTool {
             call_id: call.wire_id().to_owned(),
             invocation: call.id.clone(),
@@ -86,7 +86,7 @@ impl AwaitingTools {
     }
 
     /// Adds results that are known without running a tool to the turn, and saves them.
-    fn apply_known_results(&mut self, turn: &mut Turn, results: Vec<ResultEntry>) {
+    fn apply_known_results(&mut self, turn: &mut RunData, results: Vec<ResultEntry>) {
         if results.is_empty() {
             return;
         }
@@ -105,18 +105,18 @@ impl AwaitingTools {
     }
 
     /// Returns the next state if every call is answered and every answer is saved.
-    pub fn after_round(&self, turn: &Turn) -> Option<NextState> {
+    pub fn after_round(&self, turn: &RunData) -> Option<NextState> {
         if !self.saves.is_empty() || self.answered < self.tasks.len() {
             return None;
         }
-        Some(if ends_run(turn) { NextState::Finish(TurnEnd::Results) } else { NextState::CallModel })
+        Some(if ends_run(turn) { NextState::SaveTurn(TurnEnd::Results) } else { NextState::CallModel })
     }
 
     /// Handles the reply to a `run_tool`.
     ///
     /// # Errors
     /// `wrong_state` for a reply that does not fit; nothing has changed then.
-    pub fn reply(&mut self, turn: &mut Turn, effect: &str, reply: EffectReply, now: Ms) -> Result<()> {
+    pub fn reply(&mut self, turn: &mut RunData, effect: &str, reply: EffectReply, now: Ms) -> Result<()> {
         let Some(at) = self.by_effect.get(effect).copied() else { return Ok(()) };
         let phase = self.tasks.get(at).map(|task| task.phase);
         let (content, is_error) = match reply {
@@ -144,7 +144,7 @@ impl AwaitingTools {
     }
 
     /// Marks a call as started.
-    fn start(&mut self, turn: &mut Turn, at: usize, now: Ms) {
+    fn start(&mut self, turn: &mut RunData, at: usize, now: Ms) {
         let Some(task) = self.tasks.get_mut(at) else { return };
         let Some(call) = turn.call_mut(&task.invocation) else { return };
         call.started_at = Some(now);
@@ -157,7 +157,7 @@ impl AwaitingTools {
     }
 
     /// Adds the result of a call to the turn, and saves it.
-    fn finish(&mut self, turn: &mut Turn, at: usize, result: ToolResult, now: Ms) {
+    fn finish(&mut self, turn: &mut RunData, at: usize, result: ToolResult, now: Ms) {
         let Some(task) = self.tasks.get_mut(at) else { return };
         let Some(call) = turn.live().invocation(&task.invocation) else { return };
         let began = call.started_at.unwrap_or(now);
@@ -194,7 +194,7 @@ impl AwaitingTools {
     }
 
     /// Handles the success of a save.
-    pub fn saved(&mut self, save: u64, turn: &mut Turn, revision: u64) -> Option<NextState> {
+    pub fn saved(&mut self, save: u64, turn: &mut RunData, revision: u64) -> Option<NextState> {
         let was_start = self.saves.remove(&save) == Some(true);
         if !was_start && turn.setup().persistence == Persistence::Result {
             turn.emit(RunEvent::Saved { revision });
@@ -203,11 +203,11 @@ impl AwaitingTools {
     }
 
     /// Handles the failure of a save.
-    pub fn save_failed(&self, save: u64, turn: &mut Turn, failure: Error) -> Option<NextState> {
+    pub fn save_failed(&self, save: u64, turn: &mut RunData, failure: Error) -> Option<NextState> {
         // A tool must not run unless its start is saved.
         let was_start = self.saves.get(&save) == Some(&true);
-        if was_start || is_ownership_lost(&failure) {
-            return Some(NextState::End(RunEnd::failed(failure)));
+        if was_start || is_permanent(&failure) {
+            return Some(NextState::Done(FinalResult::failed(failure)));
         }
         turn.emit(RunEvent::SaveFailed { error: failure });
         None
@@ -244,7 +244,7 @@ fn plan(call: &ToolInvocation, setup: &RunSetup, attempts: u32) -> CallPlan {
         Ok(value) if value.kind() == JsonKind::String && matches!(call.arguments, Arguments::Value(_)) => {
             CallPlan::Run { arguments: value.to_owned() }
         }
-        Ok(_) => error("Error: the arguments are no JSON object. Call again with one.".into()),
+        Ok(_) => error("Error: the arguments are not a JSON object. Call the tool again with a JSON object.".into()),
         Err(invalid) => error(format!(
             "Error: the arguments are not valid JSON (at byte {}). Call again with a JSON object.",
             invalid.at
@@ -265,7 +265,7 @@ fn closing_result(call: &ToolInvocation, status: InvocationStatus, text: &str, n
 }
 
 /// Returns true if a tool of the last round ends the run. It may have been answered before an interruption.
-fn ends_run(turn: &Turn) -> bool {
+fn ends_run(turn: &RunData) -> bool {
     let live = turn.live();
     let Some(answer) = live.last_answer() else { return false };
     live.calls_of(answer).any(|call| {

@@ -66,7 +66,10 @@ pub(super) async fn log_records_are_found_by_their_keys(context: &StoreCheckCont
         ensure!(got.clone().next().is_some() == is_stored, "key {key} of {session:?} is stored: {is_stored}");
         ensure!(got.all(|(_, record)| stored.contains(record)), "key {key} of {session:?} gave another record");
     }
-    ensure!(context.store.log_records(&[]).await?.is_empty(), "records were found by no key");
+    ensure!(
+        context.store.log_records(&[]).await?.is_empty(),
+        "`log_records` returned records for an empty list of keys"
+    );
     Ok(())
 }
 
@@ -196,17 +199,20 @@ pub(super) async fn a_thousand_records_are_read(context: &StoreCheckContext) -> 
     ensure!(tail.iter().copied().eq((950..1000).rev()), "the last fifty are {tail:?}");
     let mut parts = Vec::new();
     context.store.read_parts(session, range(7, MAX_KEY), &mut |part| parts.extend(part)).await?;
-    ensure!(parts.as_slice() == records.get(7..).unwrap_or_default(), "in parts they are {}", summary(&parts));
+    ensure!(parts.as_slice() == records.get(7..).unwrap_or_default(), "`read_parts` returned {}", summary(&parts));
     for expected_records in [0, 1, 50, 1000] {
         let tail = Query { reverse: true, limit_bytes: 50 * 1024, expected_records, ..range(0, 999) };
         let found = context.store.head_and_records(session, Box::new(move |_| Some(tail))).await?;
         let Some((head, found)) = found else { return Err(Error::new(ErrorCode::Internal, "there is no head")) };
         let newest: Vec<_> = found.iter().map(|record| record.key).collect();
         ensure!(newest.iter().copied().eq((950..1000).rev()), "the last fifty with the head are {newest:?}");
-        ensure!(Some(head) == context.store.head(session).await?, "the head is another one with records");
+        ensure!(
+            Some(head) == context.store.head(session).await?,
+            "`head_and_records` and `head` returned different heads"
+        );
     }
     let absent = context.store.head_and_records(&context.session("absent"), Box::new(|_| None)).await?;
-    ensure!(absent.is_none(), "a session that is not there has a head");
+    ensure!(absent.is_none(), "`head_and_records` returned a head for an absent session");
     Ok(())
 }
 

@@ -99,7 +99,7 @@ impl AppendTree {
         if let Some(parent) = append.parent.as_ref().filter(|parent| !self.contains(parent) && !append.is_deletion) {
             self.missing.insert(parent.clone());
         }
-        // Of the appends before the first one, none has a name.
+        // A first append has no parent; `AppendId::default()` stands for it.
         let before = append.parent.clone().unwrap_or_default();
         // Appends are added in their order, so hardly any is after the parent.
         let mut later = self.nodes.range(before.clone()..);
@@ -141,7 +141,7 @@ impl AppendTree {
         is_rooted.then_some(chain)
     }
 
-    /// Returns the appends to fold, the oldest first, and whether the session is folded from its beginning; none if it is folded.
+    /// Returns the appends to fold, oldest first, and whether the session is folded from its beginning; `None` if nothing is left to fold.
     fn next_fold(&self) -> Option<(Vec<AppendId>, bool)> {
         if let Some(appends) = self.appends_after_tip() {
             return (!appends.is_empty()).then_some((appends, false));
@@ -155,7 +155,8 @@ impl AppendTree {
         Some((appends.to_vec(), known.is_none()))
     }
 
-    /// Returns the appends between the tip and the default one if they come after the tip, one by one, as most often.
+    /// Returns the appends from the tip to the default end, oldest first; `None` if that end does not descend from the tip. The fast path
+    /// of [`next_fold`](Self::next_fold).
     fn appends_after_tip(&self) -> Option<Vec<AppendId>> {
         // A deletion may have ended the tip's side.
         let tip = self.tip.as_ref().filter(|_| self.deletion == self.settled_deletion)?;
@@ -166,7 +167,8 @@ impl AppendTree {
         while at != tip {
             let node = self.nodes.get(at).filter(|_| at.revision > tip.revision)?;
             appends.push(at.clone());
-            at = node.parent.as_ref()?;
+            // A parent has a lower revision; anything else is damage, and must not lead in a circle.
+            at = node.parent.as_ref().filter(|parent| parent.revision < at.revision)?;
         }
         appends.reverse();
         Some(appends)
@@ -238,8 +240,8 @@ impl AppendTree {
     }
 
     /// Drops from memory what can be read again: the values of log records, and of appends that wait for a pack.
-    pub(super) fn release(&mut self) {
-        self.packed.release();
+    pub(super) fn drop_cached_values(&mut self) {
+        self.packed.drop_cached_values();
         for key in self.log_places.keys() {
             self.folded.drop_value((Table::Log, *key));
         }
@@ -311,4 +313,36 @@ impl AppendTree {
 /// Orders appends by what makes them the default: a high revision, then a low name of the writer.
 fn default_order(one: &AppendId, other: &AppendId) -> std::cmp::Ordering {
     one.revision.cmp(&other.revision).then_with(|| other.writer.cmp(&one.writer))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn id(revision: u64) -> AppendId {
+        AppendId { revision, writer: "w".into() }
+    }
+
+    /// Adds an append as it is read from the store.
+    fn add(tree: &mut AppendTree, id: AppendId, parent: Option<AppendId>) {
+        let append = StoredAppend { parent, ..StoredAppend::default() };
+        let value = append.seal("s", usize::MAX).unwrap();
+        tree.add(id.clone(), StoredAppend::open("s", &id, &value).unwrap());
+    }
+
+    #[test]
+    fn r48_appends_that_name_each_other_as_parents_end_no_history() {
+        for (revision, parent) in [(2, 2), (3, 4)] {
+            let mut tree = AppendTree::default();
+            add(&mut tree, id(1), None);
+            tree.settle();
+            add(&mut tree, id(revision), Some(id(parent)));
+            if parent != revision {
+                add(&mut tree, id(parent), Some(id(revision)));
+            }
+            tree.settle();
+            assert_eq!(tree.tip(), Some(&id(1)));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::store::{AuditQuery, MAX_KEY, PAGE, Page, Record, SessionRow, StoredHead, Table};
 
 /// The fewest heads that an audit query reads at once.
-const FEWEST_AT_ONCE: usize = 8;
+const MIN_HEADS_AT_ONCE: usize = 8;
 
 /// Where a walk over all sessions stands. A page of a service may change between two reads, so the session itself is part of it.
 #[derive(Clone, Default)]
@@ -204,7 +204,7 @@ pub(super) async fn list_invocations(driver: &dyn KvDriver, query: &AuditQuery) 
         return Ok(page.end(rest, &at));
     }
     // A head is read for each session, so no more are read at once than rows are wanted.
-    let mut walk = SessionWalk::new(driver, at, page.limit.max(FEWEST_AT_ONCE));
+    let mut walk = SessionWalk::new(driver, at, page.limit.max(MIN_HEADS_AT_ONCE));
     loop {
         let before = walk.position();
         let Some(session) = walk.next().await? else { return Ok(page.end(None, &before)) };

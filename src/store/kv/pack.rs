@@ -15,12 +15,12 @@ use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 
 /// Bytes that the description of a pack takes for each append: a revision, a writer's name and a length.
-const BYTES_OF_ENTRY: usize = 160;
+const ENTRY_BYTES: usize = 160;
 
 /// The most bytes of a session's id in the description, and its frame.
-const BYTES_OF_DESCRIPTION: usize = 4096;
+const PACK_HEADER_BYTES: usize = 4096;
 
-/// What the key of a pack tells.
+/// The name of a pack: the numbers in its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PackName {
     /// The lowest revision.
@@ -130,7 +130,7 @@ impl InParts for KvManifest {
 
 /// Returns the size of a pack with so many appends whose values have so many bytes.
 pub(super) fn size_of_pack(count: usize, bytes: usize) -> usize {
-    bytes.saturating_add(count.saturating_mul(BYTES_OF_ENTRY)).saturating_add(BYTES_OF_DESCRIPTION)
+    bytes.saturating_add(count.saturating_mul(ENTRY_BYTES)).saturating_add(PACK_HEADER_BYTES)
 }
 
 /// Encodes a pack.

@@ -16,7 +16,7 @@ const MAX_SINGLE_READS: usize = MIN_PACKED;
 /// The most packs that are got at once. Each may have 8 MB.
 const PACKS_AT_ONCE: usize = 4;
 
-/// Unpacked appends with which an append writes a pack if nobody did in an idle moment.
+/// Number of unpacked appends from which an append itself writes a pack.
 const MAX_UNPACKED: usize = 64;
 
 /// The least time between two writes of a manifest, in milliseconds.
@@ -81,12 +81,10 @@ impl WriteOnceStore {
 
     fn stale_read(&self) -> Error {
         let name = self.driver.name();
-        Error::new(
-            ErrorCode::MaybeStale,
-            format!(
-                "the {name} store lists more of the session than it shows; its reads are stale: try again in a minute"
-            ),
-        )
+        let message = format!(
+            "the {name} store does not return an append that is known to exist; its reads are stale: try again in a minute"
+        );
+        Error::new(ErrorCode::MaybeStale, message)
     }
 
     /// Reads the packs that the manifest names; if they are not enough, those that a list has.
@@ -125,6 +123,9 @@ impl WriteOnceStore {
             let is_useful =
                 |name: &PackName| reader.wanted.range(name.lowest_id()..).next().is_some_and(|id| name.spans(id));
             let chosen: Vec<_> = names.by_ref().filter(is_useful).take(PACKS_AT_ONCE).collect();
+            if chosen.is_empty() {
+                break;
+            }
             let values = self.driver.get_many(chosen.iter().map(|name| name.key(session)).collect()).await?;
             for (name, value) in chosen.iter().zip(values) {
                 let Some(appends) = value.and_then(|value| open_pack(session, &value)) else {
@@ -141,20 +142,13 @@ impl WriteOnceStore {
 
     /// Writes packs after an append if many appends are in none. Nothing depends on packs, so a failure is not one of the append: it is
     /// tried again after as many appends as are worth a pack.
-    pub(super) async fn pack_when_many(&self, session: &str) {
+    pub(super) async fn pack_if_due(&self, session: &str) {
         let is_due = self.with_tree(session, |tree| {
             tree.packed.unpacked_count() >= MAX_UNPACKED.max(tree.packed.failed_at.saturating_add(MIN_PACKED))
         });
         if is_due && self.write_packs(session).await.is_err() {
             self.with_tree(session, |tree| tree.packed.failed_at = tree.packed.unpacked_count());
         }
-    }
-
-    /// Returns true if enough appends of the session are in no pack, or a pack is not in the manifest.
-    pub(super) fn has_pack_to_write(&self, session: &str) -> bool {
-        let sessions = self.sessions.borrow();
-        let packed = sessions.get(session).map(|tree| &tree.packed);
-        packed.is_some_and(|packed| packed.unpacked_count() >= MIN_PACKED || packed.manifest_is_due)
     }
 
     /// Writes the appends that are in no pack to packs, merges packs, and writes the manifest. No append is removed: a reader who does
@@ -186,18 +180,25 @@ impl WriteOnceStore {
                 tree.packed.failed_at = 0;
             });
         }
-        let removable = self.merge_packs(session).await?;
-        self.write_manifest(session).await?;
+        // Packs that this call replaces stay: a reader may have the manifest that names them.
+        let mut removable = self.with_tree(session, |tree| tree.packed.replaced());
+        if !self.merge_packs(session).await? {
+            removable.clear();
+        }
+        if !self.write_manifest(session, &removable).await? {
+            return Ok(());
+        }
         for name in removable {
             self.driver.delete(name.key(session)).await?;
+            self.with_tree(session, |tree| tree.packed.forget_replaced(&name));
         }
         Ok(())
     }
 
-    /// Merges packs into larger ones. Returns those that may be removed.
-    async fn merge_packs(&self, session: &str) -> Result<Vec<PackName>> {
+    /// Merges packs into larger ones. Returns true if any were merged.
+    async fn merge_packs(&self, session: &str) -> Result<bool> {
         let limit = self.driver.limits().max_value_bytes;
-        let mut removable = Vec::new();
+        let mut has_merged = false;
         while let Some(names) = self.with_tree(session, |tree| tree.packed.next_merge(limit)) {
             let mut appends = BTreeMap::new();
             let keys: Vec<_> = names.iter().map(|name| name.key(session)).collect();
@@ -216,13 +217,15 @@ impl WriteOnceStore {
                 break;
             };
             self.driver.put(merged.key(session), value).await?;
-            removable.extend(self.with_tree(session, |tree| tree.packed.replace(&names, merged)));
+            self.with_tree(session, |tree| tree.packed.replace(&names, merged));
+            has_merged = true;
         }
-        Ok(removable)
+        Ok(has_merged)
     }
 
     /// Writes the manifest, at most once a second: what it lacks then is in the next one, and in a list until then.
-    async fn write_manifest(&self, session: &str) -> Result<()> {
+    /// It does not name the packs that are removed next. Returns true if it was written.
+    async fn write_manifest(&self, session: &str, removable: &[PackName]) -> Result<bool> {
         let now = self.driver.timer().map(|timer| timer.now());
         let limit = self.driver.limits().max_value_bytes;
         let value = self.with_tree(session, |tree| {
@@ -231,11 +234,11 @@ impl WriteOnceStore {
                 return Ok(None);
             }
             tree.packed.manifest_written_at = now;
-            tree.packed.seal_manifest(session, limit)
+            tree.packed.seal_manifest(session, removable, limit)
         })?;
-        let Some(value) = value else { return Ok(()) };
-        self.driver.put_once(manifest_key(session), value).await?;
+        let Some(value) = value else { return Ok(false) };
+        self.driver.put_without_retry(manifest_key(session), value).await?;
         self.with_tree(session, |tree| tree.packed.manifest_is_due = false);
-        Ok(())
+        Ok(true)
     }
 }

@@ -17,7 +17,7 @@ const MAX_HELD_BYTES: usize = 4 * 1024 * 1024;
 pub(super) const MIN_PACKED: usize = 32;
 
 /// The number of packs of one level that are merged into one of the next level: packs of 32, of 256 and of 2,048 appends.
-const MERGED_AT_ONCE: usize = 8;
+const PACKS_PER_MERGE: usize = 8;
 
 /// The packs of a session that this process knows, and the appends that it knows to be in none.
 #[derive(Debug, Default)]
@@ -47,14 +47,16 @@ impl PackedAppends {
 
     /// Adds an append that was written.
     pub(super) fn add_unpacked(&mut self, id: AppendId, value: Bytes) {
-        let held_bytes = self.held_bytes.saturating_add(value.len());
-        if held_bytes <= MAX_HELD_BYTES && self.unpacked.insert(id, value).is_none() {
+        let replaced_bytes = self.unpacked.get(&id).map_or(0, Bytes::len);
+        let held_bytes = self.held_bytes.saturating_sub(replaced_bytes).saturating_add(value.len());
+        if held_bytes <= MAX_HELD_BYTES {
+            self.unpacked.insert(id, value);
             self.held_bytes = held_bytes;
         }
     }
 
     /// Drops the values from memory. The appends still wait for a pack.
-    pub(super) fn release(&mut self) {
+    pub(super) fn drop_cached_values(&mut self) {
         self.unpacked.values_mut().for_each(Bytes::clear);
         self.held_bytes = 0;
     }
@@ -81,6 +83,11 @@ impl PackedAppends {
     /// How many appends wait for a pack.
     pub(super) fn unpacked_count(&self) -> usize {
         self.unpacked.len()
+    }
+
+    /// Returns true if enough appends are in no pack, or the manifest lacks a pack.
+    pub(super) fn needs_packing(&self) -> bool {
+        self.unpacked_count() >= MIN_PACKED || self.manifest_is_due
     }
 
     /// Adds a pack that was read or written; its appends need no other one.
@@ -141,29 +148,38 @@ impl PackedAppends {
                 let bytes: u64 = packs.iter().map(|pack| pack.bytes).sum();
                 usize::try_from(bytes).is_ok_and(|bytes| bytes <= MAX_PACK_BYTES.min(max_value_bytes))
             };
-            if let Some(packs) = packs.windows(MERGED_AT_ONCE).find(fits) {
+            if let Some(packs) = packs.windows(PACKS_PER_MERGE).find(fits) {
                 return Some(packs.to_vec());
             }
         }
         None
     }
 
-    /// Replaces packs by the one that they were merged into. Returns those that an earlier merge has replaced: no manifest of the last
-    /// merges names them.
-    pub(super) fn replace(&mut self, old: &[PackName], name: PackName) -> Vec<PackName> {
+    /// Replaces packs by the one that they were merged into. They stay in the store until the next merge.
+    pub(super) fn replace(&mut self, old: &[PackName], name: PackName) {
         self.packs.retain(|pack| !old.contains(pack));
         self.add_pack(name, &[]);
-        let removable = std::mem::take(&mut self.merged);
-        self.merged = old.to_vec();
-        removable.into_iter().filter(|pack| !self.packs.contains(pack)).collect()
+        self.merged.extend_from_slice(old);
+        self.manifest_is_due = true;
     }
 
-    /// Encodes the manifest; none if it is larger than a value may be.
+    /// Returns the packs that merges have replaced and that are still in the store: the current manifest does not name them as packs.
+    pub(super) fn replaced(&self) -> Vec<PackName> {
+        self.merged.iter().filter(|pack| !self.packs.contains(pack)).copied().collect()
+    }
+
+    /// Forgets a replaced pack that was removed from the store.
+    pub(super) fn forget_replaced(&mut self, name: &PackName) {
+        self.merged.retain(|pack| pack != name);
+    }
+
+    /// Encodes the manifest without the packs that are removed next; none if it is larger than a value may be.
     ///
     /// # Errors
     /// `too_large`.
-    pub(super) fn seal_manifest(&self, session: &str, limit: usize) -> Result<Option<Bytes>> {
-        let (packs, merged) = (self.packs.clone(), self.merged.clone());
+    pub(super) fn seal_manifest(&self, session: &str, removable: &[PackName], limit: usize) -> Result<Option<Bytes>> {
+        let (packs, mut merged) = (self.packs.clone(), self.merged.clone());
+        merged.retain(|pack| !removable.contains(pack));
         let mut manifest = KvManifest { session: session.to_owned(), packs, merged };
         let (value, rest) = seal_value(&mut manifest, &Bytes::new(), limit)?;
         Ok(rest.is_empty().then_some(value))
@@ -173,5 +189,24 @@ impl PackedAppends {
 /// Returns how often the appends of a pack were merged.
 fn merge_level(pack: &PackName) -> u32 {
     let units = pack.count / MIN_PACKED as u64;
-    units.max(1).ilog(MERGED_AT_ONCE as u64)
+    units.max(1).ilog(PACKS_PER_MERGE as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r49_a_value_that_is_read_again_counts_as_held() {
+        let (mut packed, id) = (PackedAppends::default(), AppendId::default());
+        packed.add_unpacked(id.clone(), Bytes::from_static(b"value"));
+        packed.drop_cached_values();
+        assert_eq!(packed.held_bytes(), 0);
+        for _ in 0..2 {
+            packed.add_unpacked(id.clone(), Bytes::from_static(b"value"));
+            assert_eq!(packed.held_bytes(), 5);
+        }
+        packed.drop_unpacked(&[id]);
+        assert_eq!(packed.held_bytes(), 0);
+    }
 }

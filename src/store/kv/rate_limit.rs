@@ -11,19 +11,19 @@ use std::rc::Rc;
 const MAX_REPEATS: u32 = 5;
 
 /// The wait before the first repetition, in milliseconds; each further one is twice as long.
-const FIRST_WAIT: Ms = 250;
+const FIRST_WAIT_MS: Ms = 250;
 
 /// The longest wait that the service may ask for, in milliseconds. With a longer one the request fails at once.
-const LONGEST_WAIT: Ms = 30_000;
+const MAX_WAIT_MS: Ms = 30_000;
 
-/// A driver whose requests are repeated when the service limits their rate. What was refused was not carried out, so a repetition
-/// doubles nothing.
-pub(super) struct PatientDriver(Rc<dyn KvDriver>);
+/// A driver whose requests are repeated when the service limits their rate. A rejected request was not executed, so repeating it
+/// duplicates nothing.
+pub(super) struct RetryingDriver(Rc<dyn KvDriver>);
 
 /// Returns the wait before a repetition: half of the doubled wait is random, so that clients which were refused together do not come
 /// back together.
 fn wait_before(repeat: u32, random: u32) -> Ms {
-    let wait = FIRST_WAIT.saturating_mul(1 << repeat);
+    let wait = FIRST_WAIT_MS.saturating_mul(1 << repeat);
     (wait / 2).saturating_add(u64::from(random) * (wait / 2) / u64::from(u32::MAX))
 }
 
@@ -33,20 +33,20 @@ fn retry_after(error: &Error) -> Ms {
     asked.unwrap_or(0)
 }
 
-impl PatientDriver {
+impl RetryingDriver {
     pub(super) fn new(driver: Rc<dyn KvDriver>) -> Self {
         Self(driver)
     }
 
     /// Writes a value without a repetition: what is not worth a wait.
-    pub(super) fn put_once(&self, key: String, value: Bytes) -> StoreFuture<'_, ()> {
+    pub(super) fn put_without_retry(&self, key: String, value: Bytes) -> StoreFuture<'_, ()> {
         self.0.put(key, value)
     }
 
     /// Waits before a repetition. Returns the error if there is none.
     async fn wait(&self, repeat: u32, error: Error) -> Result<()> {
         let asked = retry_after(&error);
-        let Some(timer) = self.0.timer().filter(|_| repeat < MAX_REPEATS && asked <= LONGEST_WAIT) else {
+        let Some(timer) = self.0.timer().filter(|_| repeat < MAX_REPEATS && asked <= MAX_WAIT_MS) else {
             return Err(error);
         };
         if timer.sleep(wait_before(repeat, timer.random()).max(asked)).await { Ok(()) } else { Err(error) }
@@ -64,7 +64,7 @@ impl PatientDriver {
     }
 }
 
-impl KvDriver for PatientDriver {
+impl KvDriver for RetryingDriver {
     fn name(&self) -> &str {
         self.0.name()
     }

@@ -11,7 +11,7 @@ use super::key::{head_key, session_key};
 use super::list::{AuditPage, SessionCursor, SessionPage, SessionWalk, decode_audit_cursor};
 use super::load::MOST_AT_ONCE;
 use super::pack::{manifest_key, pack_prefix};
-use super::rate_limit::PatientDriver;
+use super::rate_limit::RetryingDriver;
 use super::schema::prepare;
 use super::stored_append::{AppendId, StoredAppend, append_prefix};
 use super::value::{KvHead, seal_value};
@@ -39,7 +39,7 @@ const OPEN_DIGITS: usize = 2;
 
 /// A store over a key-value service without atomic commits.
 pub struct WriteOnceStore {
-    pub(super) driver: PatientDriver,
+    pub(super) driver: RetryingDriver,
     /// Unique among all writers.
     writer: String,
     pub(super) sessions: RefCell<BTreeMap<String, Box<AppendTree>>>,
@@ -70,7 +70,7 @@ impl WriteOnceStore {
     /// `unsupported_version` if a newer version wrote the keys, `config_invalid` if somebody else did or the driver's limits are too
     /// narrow, and the driver's own. Nothing is written then.
     pub async fn open(driver: Rc<dyn KvDriver>, writer: String) -> Result<Self> {
-        let driver = PatientDriver::new(driver);
+        let driver = RetryingDriver::new(driver);
         prepare(&driver).await?;
         let (sessions, writing, unanswered) = (RefCell::default(), RefCell::default(), RefCell::default());
         Ok(Self { driver, writer, sessions, writing, unanswered, closed: Cell::new(false) })
@@ -252,8 +252,10 @@ impl WriteOnceStore {
             tree.packed.add_unpacked(id.clone(), value);
             tree.add(id, append);
         });
-        self.settle(session).await?;
-        self.with_tree(session, AppendTree::drop_values_of_tip);
+        // The append is written: an error would make the caller repeat it under another name. The next read settles again.
+        if self.settle(session).await.is_ok() {
+            self.with_tree(session, AppendTree::drop_values_of_tip);
+        }
         Ok(())
     }
 
@@ -292,7 +294,7 @@ impl WriteOnceStore {
         self.refresh_newest(&listed.head.id).await?;
         if !is_known {
             // A list needs no log, and goes over all sessions.
-            self.release(&listed.head.id);
+            self.drop_cached_values(&listed.head.id);
         }
         let head = self.head_of(&listed.head.id);
         Ok(Some((listed.head.id, head)))
@@ -367,7 +369,7 @@ impl LogStore for WriteOnceStore {
             let batch = Batch { at_least: revision, ..batch };
             let append = StoredAppend { parent, operation: operation.to_owned(), batch, ..StoredAppend::default() };
             self.write(session, append, revision).await?;
-            self.pack_when_many(session).await;
+            self.pack_if_due(session).await;
             Ok(Appended::Revision(revision.saturating_add(offset)))
         })
     }
@@ -456,14 +458,14 @@ impl LogStore for WriteOnceStore {
         self.sessions.borrow().get(session).map_or(0, |tree| tree.fork_count())
     }
 
-    fn release(&self, session: &str) {
+    fn drop_cached_values(&self, session: &str) {
         if let Some(tree) = self.sessions.borrow_mut().get_mut(session) {
-            tree.release();
+            tree.drop_cached_values();
         }
     }
 
-    fn has_unpacked(&self, session: &str) -> bool {
-        self.has_pack_to_write(session)
+    fn needs_packing(&self, session: &str) -> bool {
+        self.sessions.borrow().get(session).is_some_and(|tree| tree.packed.needs_packing())
     }
 
     fn pack<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {

@@ -16,7 +16,7 @@ pub struct JsTimer;
 impl HostTimer for JsTimer {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn now(&self) -> Ms {
-        js_sys::Date::now() as Ms // proof: the adapter that may
+        js_sys::Date::now() as Ms // proof: only the host adapter may read the clock
     }
 
     fn sleep(&self, ms: Ms) -> Pin<Box<dyn Future<Output = bool> + '_>> {
@@ -31,6 +31,6 @@ impl HostTimer for JsTimer {
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn random(&self) -> u32 {
-        (js_sys::Math::random() * f64::from(u32::MAX)) as u32 // proof: the adapter that may
+        (js_sys::Math::random() * f64::from(u32::MAX)) as u32 // proof: only the host adapter may read randomness
     }
 }

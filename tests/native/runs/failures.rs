@@ -297,7 +297,7 @@ fn r60_a_call_with_invalid_arguments_gets_an_error_result_and_never_runs() {
         let ids = ["c1", "c2", "c3", "c4"].into_iter().zip([error, ok, error, error]).zip(0..);
         assert_eq!(calls_in(&host), ids.map(|((id, how), at)| (id.into(), 0, at, how)).collect::<Vec<_>>());
         let told = host.asked[1].to_string();
-        assert!(told.contains("not valid JSON") && told.contains("no JSON object"), "{told}");
+        assert!(told.contains("not valid JSON") && told.contains("not a JSON object"), "{told}");
         // What the model wrote goes back, as an object where there is no other way.
         if dialect == CLAUDE {
             let content = host.asked[1]["messages"].as_array().unwrap().iter().find(|m| m["role"] == "assistant");

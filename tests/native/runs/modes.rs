@@ -41,7 +41,7 @@ fn second_call_fails(body: &Value) -> Answer {
 }
 
 /// The log, a text a record: `u` input, `a` answer, `c` open call, `c+` call with result, `r` result.
-fn stored(host: &Host<'_>) -> Vec<String> {
+pub(super) fn stored(host: &Host<'_>) -> Vec<String> {
     let name = |entry: &HistoryEntry| match entry {
         HistoryEntry::Message(message) if message.role == Role::User => "u",
         HistoryEntry::Message(_) => "a",

@@ -11,7 +11,9 @@ use rethread::json::Json;
 use rethread::message::Dialect;
 use rethread::provider::decode_body;
 use rethread::replay::Callback;
-use rethread::run::{OnInterrupted, OnStop, PersistQuestion, PersistReply, RunSetup, RunStatus, ToolSettings, recover};
+use rethread::run::{
+    OnInterrupted, OnStop, PersistQuestion, PersistReply, Persistence, RunSetup, RunStatus, ToolSettings, recover,
+};
 use rethread::store::{AuditQuery, AuditRow, LogStore, MemoryStore, RecordKind, open_record, read_journal};
 use rethread::tool::InvocationStatus;
 use serde_json::Value;
@@ -335,4 +337,19 @@ fn r12_persist_can_withhold_a_result_after_the_tool_ran() {
     let log = second.log.borrow();
     let facts: Vec<_> = log.history.invocations().iter().map(|call| (call.status, call.is_withheld())).collect();
     assert_eq!(facts, [(InvocationStatus::Ok, true); 2]);
+}
+
+#[test]
+fn r12_a_call_whose_result_alone_is_withheld_is_reported_as_such() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.persist = Box::new(|ask| match ask.result {
+        None => PersistReply::Replaced { arguments: None, result: None },
+        Some(_) => PersistReply::Nothing,
+    });
+    let outcome = host.ask(RunSetup { persistence: Persistence::Call, ..with_persist(CHAT, false) }, "Go", secretive);
+    assert_eq!(outcome.status, RunStatus::Finished);
+    let rendered = reopened(&host).render(CHAT);
+    let found: Vec<_> = rendered.report.iter().filter(|found| found.code.as_str() == "redacted").collect();
+    assert!(found.len() == 1 && found[0].message.starts_with("the result of this call is withheld"), "{found:?}");
 }

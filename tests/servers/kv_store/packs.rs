@@ -189,16 +189,16 @@ fn r46_no_log_record_is_kept_in_memory_twice() {
     assert_eq!(page, [639, 638, 637]);
     // What nobody holds any more leaves memory, and is read again, and packed.
     for store in [&store, &reader] {
-        store.release("s");
+        store.drop_cached_values("s");
         assert_eq!(store.held_bytes("s"), 0);
         assert_eq!(block_on(store.read("s", Query::all(Table::Log))).unwrap().len(), 640);
     }
     for revision in 640..700 {
         assert_eq!(write(revision), Appended::Revision(revision + 1));
-        store.release("s");
+        store.drop_cached_values("s");
     }
     block_on(store.pack("s")).unwrap();
-    assert!(!store.has_unpacked("s"));
+    assert!(!store.needs_packing("s"));
     let lister = write_once(&connection(&service), "lister");
     assert_eq!(block_on(lister.sessions(None, 0, None)).unwrap().items.len(), 1);
     assert!(lister.held_bytes("s") < 65 * 6_000, "{} bytes", lister.held_bytes("s"));
@@ -231,8 +231,45 @@ fn r48_a_manifest_is_written_at_most_once_a_second() {
     // The clock has not moved since the first one.
     let (first, _) = service.keys.borrow()["manifest:s"].clone();
     assert!(first.len() < 200, "the manifest names more than the first pack");
-    assert!(store.has_unpacked("s"));
+    assert!(store.needs_packing("s"));
     open_requests(&service, 1_000);
+}
+
+#[test]
+fn r48_a_merge_removes_only_packs_that_an_earlier_one_replaced() {
+    let service = plain();
+    let store = write_once(&service, "one");
+    let mut before = Vec::new();
+    for revision in 0..2_048 {
+        put(&store, revision, revision);
+        if revision % 32 == 31 {
+            before = keys_of(&service, "pack:");
+            block_on(store.pack("s")).unwrap();
+        }
+    }
+    // The last call merged twice: eight packs of 32, then eight of 256. The seventh merge of the first kind replaced eight.
+    let after = keys_of(&service, "pack:");
+    assert_eq!(before.iter().filter(|key| !after.contains(key)).count(), 8);
+    open_requests(&service, 2_048);
+}
+
+#[test]
+fn r48_merged_packs_stay_while_the_manifest_names_them() {
+    let timer = Rc::new(TestTimer::default());
+    let service = MemoryKv { timer: Some(timer.clone()), ..plain() };
+    let store = write_once(&service, "one");
+    for revision in 0..768 {
+        put(&store, revision, revision);
+        if revision == 767 {
+            // Of 23 packs and two merged ones none was removed: the manifest is still the first one.
+            assert_eq!(keys_of(&service, "pack:").len(), 25);
+            timer.advance(1_000);
+        }
+        if revision % 32 == 31 {
+            block_on(store.pack("s")).unwrap();
+        }
+    }
+    assert_eq!(keys_of(&service, "pack:").len(), 24 + 3 - 16);
 }
 
 #[test]

@@ -53,7 +53,7 @@ impl IdbConnection {
         if !STORES.iter().all(|store| database.object_store_names().contains(store)) {
             database.close();
             return Err(Error::config(format!(
-                "the indexeddb store: the database \"{name}\" has object stores that rethread did not make; open another `name`"
+                "the indexeddb store: the database \"{name}\" was not created by rethread: it lacks rethread's object stores; pass another `name` to `open`"
             ))
             .into());
         }

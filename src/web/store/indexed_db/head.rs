@@ -130,11 +130,11 @@ impl HeadScript {
         (mut row, exists): (HeadRow, bool),
         found: bool,
     ) -> Result<ScriptStep, IdbFailure> {
-        let is_there = exists && !row.deleted;
+        let is_live = exists && !row.deleted;
         let mut written = 0;
         match &self.operation {
             // Runs again after a lost connection.
-            HeadOperation::Read => self.head = (is_there || found).then(|| row.head()),
+            HeadOperation::Read => self.head = (is_live || found).then(|| row.head()),
             HeadOperation::Append(append) => {
                 self.appended = Some(match append.outcome(&row) {
                     Some(outcome) => outcome,
@@ -146,11 +146,11 @@ impl HeadScript {
                     }
                 });
             }
-            HeadOperation::Delete if is_there => {
+            HeadOperation::Delete if is_live => {
                 clear(&self.keys, transaction)?;
                 put_head(transaction, &self.keys, &tombstone(row))?;
             }
-            HeadOperation::Erase if is_there => {
+            HeadOperation::Erase if is_live => {
                 clear(&self.keys, transaction)?;
                 delete_head(transaction, &self.keys)?;
                 self.unwritten_tombstone = Some(tombstone(row));
@@ -180,6 +180,9 @@ impl Script for HeadScript {
         self.written_ahead = None;
         self.rollback = None;
         self.is_stale = false;
+        // The earlier transaction wrote nothing.
+        self.appended = None;
+        self.written_row = None;
     }
 
     fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<ScriptStep, IdbFailure> {

@@ -87,11 +87,11 @@ impl PageScript {
             Listing::Sessions(channel) => {
                 let Some(id) = key.as_string() else { return Ok(()) };
                 let mut row = HeadRow::default();
-                let is_there = row.read(value) && !row.deleted;
+                let is_live = row.read(value) && !row.deleted;
                 if channel.is_none() {
                     self.heads.push(key.clone());
                 }
-                if is_there && (channel.is_none() || row.channel == *channel) {
+                if is_live && (channel.is_none() || row.channel == *channel) {
                     self.sessions.push(SessionRow { id, head: row.head() });
                 }
             }

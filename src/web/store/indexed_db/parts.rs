@@ -60,18 +60,26 @@ impl PartsScript {
         Ok(ScriptStep::Request(vec![store.get_all_keys_with_key(&range.into())?]))
     }
 
-    /// Groups the keys of records that overlap the range.
+    /// Groups the keys of records that overlap the range. The singles of a group are all keys between its first and its last one, because
+    /// the group is read as a range.
     fn group(&self, keys: &Array) -> VecDeque<RecordGroup> {
         let mut groups: VecDeque<RecordGroup> = VecDeque::new();
+        let mut follows_foreign_key = false;
         for at in 0..keys.length() {
             // A foreign key: no call of this store can address it.
-            let Some((key, last)) = rows::record_keys(&keys.get(at)) else { continue };
+            let Some((key, last)) = rows::record_keys(&keys.get(at)) else {
+                follows_foreign_key = true;
+                continue;
+            };
+            let starts_group = std::mem::take(&mut follows_foreign_key);
             if last.unwrap_or(key) < self.query.from {
                 continue;
             }
             match (last, groups.back_mut()) {
                 (Some(last), _) => groups.push_back(RecordGroup::Segment(key, last)),
-                (None, Some(RecordGroup::Singles(singles))) if singles.len() < MAX_SINGLES => singles.push(key),
+                (None, Some(RecordGroup::Singles(singles))) if !starts_group && singles.len() < MAX_SINGLES => {
+                    singles.push(key);
+                }
                 (None, _) => groups.push_back(RecordGroup::Singles(vec![key])),
             }
         }

@@ -181,8 +181,8 @@ impl RangeReadScript {
         exists: bool,
     ) -> Result<ScriptStep, IdbFailure> {
         if let Some(select) = self.select.take() {
-            let is_there = exists && !head.deleted;
-            let has_records = is_there && self.select_records(&select, head.head());
+            let is_live = exists && !head.deleted;
+            let has_records = is_live && self.select_records(&select, head.head());
             self.select = Some(select);
             if !exists {
                 self.phase = ReadPhase::Headless;

@@ -131,10 +131,10 @@ impl SessionKeys {
 
 /// Exact, since keys stay at or below 2^53 - 1.
 fn number(key: u64) -> JsValue {
-    JsValue::from_f64(exact(key))
+    JsValue::from_f64(to_f64(key))
 }
 
-fn exact(key: u64) -> f64 {
+fn to_f64(key: u64) -> f64 {
     key.min(MAX_KEY) as f64
 }
 
@@ -280,7 +280,8 @@ pub(super) struct HeadRow {
     pub(super) value: Bytes,
     pub(super) channel: Option<String>,
     pub(super) operations: Operations,
-    /// The operations as they are stored, of a row that this store wrote: the next append adds its own.
+    /// The operations as they are stored, of a row that this store wrote: the next append adds its own. A clone shares the array, so a row
+    /// is used up when a clone of it is written: the script that did so drops it, and no failed append is remembered.
     pub(super) stored_operations: Option<Array>,
     pub(super) deleted: bool,
     /// The largest distance between the first and the last key of any segment so far: a segment that reaches into a range begins at most
@@ -348,7 +349,7 @@ impl HeadRow {
 
     fn write(&self) -> JsValue {
         let row: RowObject = Object::new().unchecked_into();
-        row.set_r(exact(self.revision));
+        row.set_r(to_f64(self.revision));
         row.set_v(&bytes(&self.value));
         row.set_c(&optional(self.channel.as_deref()));
         match &self.stored_operations {
@@ -356,7 +357,7 @@ impl HeadRow {
             None => row.set_o(&self.operations_to_js()),
         }
         row.set_d(self.deleted);
-        row.set_w(exact(self.widest));
+        row.set_w(to_f64(self.widest));
         row.into()
     }
 
