@@ -82,6 +82,20 @@ test('r16_r18 a run that is resumed keeps its mode, and nothing is stored twice'
   }
 });
 
+test('r16_r18 a resumed run is checked in its own mode, not in the mode of the session', { timeout: 20_000 }, async () => {
+  const { lane, session, provider } = await chat('own-mode', { options: { persistence: 'call', replay: { citations: 'store' } } });
+  await assert.rejects(session.run({ input: 'x', provider }), { code: 'config_invalid' });
+  const tools = tool(() => 5);
+  const run = await session.run({ input: 'x', provider, tools, persistence: 'run' });
+  const driven = drive(run);
+  await until(async () => (await lane.waiting()).length);
+  run[Symbol.dispose]();
+  await driven.result.catch(() => {});
+  await lane.openGate('go');
+  await lane.script([{ text: 'All done.' }]);
+  assert.equal((await drive(await session.resume(run.id, { provider, tools })).result).status, 'finished');
+});
+
 test('r16 trailing results are trimmed by option; a discarded run leaves its calls as interrupted', { timeout: 20_000 }, async () => {
   const { session, provider } = await chat('trim', { options: { trimTrailingResults: true }, steps: [{ calls: [{ name: 'f', arguments: {} }] }] });
   const { status } = await drive(await session.run({ input: 'x', provider, tools: tool(() => 5, { endsRun: true }) })).result;
