@@ -79,7 +79,7 @@ export async function recover({ world, browser, given, point, before, killed }) 
     if (point.begun === 'maybe' && !acknowledged('run')) {
       assert.deepEqual(story, before, 'a run that was never begun left nothing');
     } else {
-      assert.ok(saved, 'the run is gone');
+      assert.ok(saved, `the run is gone: of ${before.messages.length} earlier messages ${story.messages.length} are there`);
       counts.landed = 1;
       checkTurn({ given, story, before, states: {}, killed, lane });
       assert.equal(lane.requests.length, killed.requests);
