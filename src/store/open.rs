@@ -249,13 +249,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         if cell.borrow().revision == 0 {
             return Ok(false);
         }
-        // Another tab or process deleted the session: it is empty, and may not be written to.
-        let mut log = cell.borrow_mut();
-        log.reset();
-        log.read_only = Some(Error::new(
-            ErrorCode::NotFound,
-            "the session was deleted in the meantime; open it again to begin a new one",
-        ));
+        close_deleted(&mut cell.borrow_mut());
         return Ok(true);
     };
     let lineage = store.lineage(&id);
@@ -274,14 +268,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         || cell.borrow().read_only.is_some();
     let from = if restarted { 0 } else { next };
     // All records are read before the log is borrowed: no borrow is held across an await.
-    let mut records = Vec::new();
-    let mut at = from;
-    while at < session.next_record {
-        let mut read = read_page(store, &id, at, session.next_record).await?;
-        let Some(last) = read.last() else { break };
-        at = last.last_key.unwrap_or(last.key) + 1;
-        records.append(&mut read);
-    }
+    let records = read_pages(store, &id, from, session.next_record).await?;
     let mut log = cell.borrow_mut();
     if log.stored_revision >= head.revision && !restarted {
         return Ok(true);
@@ -300,6 +287,28 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     log.set_revision(head.revision);
     log.lineage = lineage;
     Ok(changed)
+}
+
+/// Empties a session that another tab or process deleted. It may not be written to.
+fn close_deleted(log: &mut SessionLog) {
+    log.reset();
+    log.read_only = Some(Error::new(
+        ErrorCode::NotFound,
+        "the session was deleted in the meantime; open it again to begin a new one",
+    ));
+}
+
+/// Reads the log records from `from` to before `end`, as far as they are there.
+async fn read_pages(store: &dyn LogStore, id: &str, from: u64, end: u64) -> Result<Vec<Record>> {
+    let mut records = Vec::new();
+    let mut at = from;
+    while at < end {
+        let mut page = read_page(store, id, at, end).await?;
+        let Some(last) = page.last() else { break };
+        at = last.last_key.unwrap_or(last.key) + 1;
+        records.append(&mut page);
+    }
+    Ok(records)
 }
 
 /// Reads the session again. Fields that only the earlier head has are kept.

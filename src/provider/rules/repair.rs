@@ -117,21 +117,21 @@ enum PassOutcome {
     ResultsMarked(String, Report),
 }
 
+/// Returns the text of a body and its value, or the provider's sentence about a body that is not JSON.
+fn parse_body(body: &[u8]) -> std::result::Result<(&str, JsonRef<'_>), String> {
+    let text = std::str::from_utf8(body)
+        .map_err(|_| "We could not parse the JSON body of your request: it is not UTF-8.".to_owned())?;
+    let value = JsonRef::parse(text).map_err(|error| {
+        format!("We could not parse the JSON body of your request: it stops being JSON at byte {}.", error.at)
+    })?;
+    Ok((text, value))
+}
+
 /// Runs the rules over a body. `marks_results`: results that lack their mark are marked, instead of being reported.
 fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_results: bool) -> PassOutcome {
-    let Ok(text) = std::str::from_utf8(body) else {
-        return PassOutcome::Done(malformed(
-            "We could not parse the JSON body of your request: it is not UTF-8.".into(),
-        ));
-    };
-    let value = match JsonRef::parse(text) {
-        Ok(value) => value,
-        Err(error) => {
-            return PassOutcome::Done(malformed(format!(
-                "We could not parse the JSON body of your request: it stops being JSON at byte {}.",
-                error.at
-            )));
-        }
+    let (text, value) = match parse_body(body) {
+        Ok(parsed) => parsed,
+        Err(problem) => return PassOutcome::Done(malformed(problem)),
     };
     let codec = codec(dialect);
     let list = codec.list();
