@@ -46,7 +46,7 @@ const paintSoon = perFrame(() => {
   $('#welcome').hidden = running || view.getSnapshot().messages.length > 0;
   $('#title').textContent = chat.title ?? 'New chat';
   document.title = chat.title ? `${chat.title} · rethread demo` : 'rethread demo';
-  $('#model-name').textContent = `${settings.model} · ${settings.dialect === 'anthropic' ? 'Anthropic' : 'OpenAI chat'}`;
+  $('#model-name').textContent = `${settings.model} · ${settings.format}`;
   if (follows) conversation.toEnd();
 });
 

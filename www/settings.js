@@ -1,6 +1,6 @@
 // The model, its endpoint and key. The key is kept in this object only and sent in the request's header only.
 
-const PATHS = { 'openai-chat': 'v1/chat/completions', anthropic: 'v1/messages' };
+import { WIRE_FORMATS } from './wire-formats.js';
 
 /** A URL with a query, a fragment or a user name may contain a key, so it is not stored. */
 function isPlain(address) {
@@ -9,7 +9,7 @@ function isPlain(address) {
 }
 
 export class Settings {
-  #keys = { 'openai-chat': '', anthropic: '' };
+  #keys = Object.fromEntries(Object.keys(WIRE_FORMATS).map((dialect) => [dialect, '']));
   #store;
   #base;
   #values = { dialect: 'openai-chat', stream: true, hostile: false, endpoints: {}, models: {} };
@@ -23,7 +23,7 @@ export class Settings {
     } catch {
       // Unreadable, or no storage: use the defaults.
     }
-    if (!Object.hasOwn(PATHS, this.#values.dialect)) this.#values.dialect = 'openai-chat';
+    if (!Object.hasOwn(WIRE_FORMATS, this.#values.dialect)) this.#values.dialect = 'openai-chat';
   }
 
   get dialect() {
@@ -39,7 +39,7 @@ export class Settings {
   }
 
   defaultEndpoint(dialect = this.dialect) {
-    return this.#base + PATHS[dialect];
+    return this.#base + WIRE_FORMATS[dialect].path;
   }
 
   of(dialect) {
@@ -48,6 +48,11 @@ export class Settings {
 
   get model() {
     return this.of(this.dialect).model || 'stand-in';
+  }
+
+  /** The name of the wire format. */
+  get format() {
+    return WIRE_FORMATS[this.dialect].name;
   }
 
   get isStandIn() {
@@ -62,15 +67,16 @@ export class Settings {
   /** The `provider` of `Session.run` and `Session.resume`. It contains no secret, because it is stored with the run. */
   get provider() {
     const { dialect, stream, model } = this;
-    const url = this.of(dialect).endpoint || this.defaultEndpoint();
-    return { dialect, url, stream, params: dialect === 'anthropic' ? { model, max_tokens: 2048 } : { model } };
+    const { url, params } = WIRE_FORMATS[dialect];
+    const endpoint = this.of(dialect).endpoint || this.defaultEndpoint();
+    return { dialect, url: url?.(endpoint, this) ?? endpoint, stream, params: { model, ...params } };
   }
 
   /** The `headers` of `drive`, called for each model call. */
   headers = ({ dialect }) => {
     const key = this.#keys[dialect];
     if (!key) return {};
-    return dialect === 'anthropic' ? { 'x-api-key': key, 'anthropic-dangerous-direct-browser-access': 'true' } : { authorization: `Bearer ${key}` };
+    return WIRE_FORMATS[dialect].headers?.(key) ?? { authorization: `Bearer ${key}` };
   };
 
   offerHostile() {
@@ -102,6 +108,12 @@ export class Settings {
 export function settingsDialog(settings, changed) {
   const dialog = document.querySelector('#settings');
   const form = dialog.querySelector('form');
+  for (const [dialect, { name }] of Object.entries(WIRE_FORMATS)) {
+    const radio = Object.assign(document.createElement('input'), { type: 'radio', name: 'dialect', value: dialect });
+    const label = document.createElement('label');
+    label.append(radio, ` ${name}`);
+    form.querySelector('.choice').append(label);
+  }
   const fields = form.elements;
   let drafts;
   let shown;
@@ -140,7 +152,7 @@ export function settingsDialog(settings, changed) {
 
   return {
     open() {
-      drafts = Object.fromEntries(Object.keys(PATHS).map((dialect) => [dialect, settings.of(dialect)]));
+      drafts = Object.fromEntries(Object.keys(WIRE_FORMATS).map((dialect) => [dialect, settings.of(dialect)]));
       fields.dialect.value = settings.dialect;
       fields.stream.checked = settings.stream;
       fields.hostile.checked = settings.hostile;

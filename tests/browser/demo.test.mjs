@@ -64,22 +64,28 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       assert.deepEqual(await guest.leave(), CLEAN);
     });
 
-    test('works with Anthropic as well, streamed and whole', async () => {
-      const guest = await Guest.visit(demo, 'anthropic');
-      await guest.settings({ dialect: 'anthropic', model: 'claude-stand-in' });
-      await guest.ask(QUESTION);
-      await guest.settings({ stream: false });
-      await guest.ask('And in Rome?');
-      assert.deepEqual(await guest.runs(), { get_weather: 2, get_time: 2, get_forecast: 2 });
+    test('is answered in each of the five wire formats, streamed or whole, in one conversation', async () => {
+      const guest = await Guest.visit(demo, 'formats');
+      const formats = {
+        'openai-chat': 'OpenAI chat', 'openai-responses': 'OpenAI Responses', anthropic: 'Anthropic', gemini: 'Gemini', mistral: 'Mistral',
+      };
+      const offered = await guest.page.locator('#settings [name=dialect]').evaluateAll((radios) => radios.map(({ value }) => value));
+      assert.deepEqual(offered, Object.keys(formats));
+      const expected = [];
+      const turns = [['openai-chat', true], ['openai-responses', false], ['anthropic', true], ['gemini', true], ['gemini', false], ['mistral', false]];
+      for (const [dialect, stream] of turns) {
+        await guest.settings({ dialect, stream, model: 'gemini-3-stand-in' });
+        await guest.ask(stream ? QUESTION : 'And in Rome?');
+        expected.push(...Array(3).fill(`${dialect} ${stream} 200`));
+        assert.equal(await guest.page.locator('#model-name').innerText(), `gemini-3-stand-in · ${formats[dialect]}`);
+      }
       const requests = await guest.control('requests');
-      assert.deepEqual(requests.map(({ dialect, stream }) => `${dialect} ${stream}`), [...Array(3).fill('anthropic true'), ...Array(3).fill('anthropic false')]);
-      assert.equal(requests[0].body.model, 'claude-stand-in');
-      // A conversation that began in one wire format goes on in another.
-      await guest.settings({ dialect: 'openai-chat', stream: true });
-      await guest.ask('And in Lisbon?');
-      assert.match(await guest.words(), /You asked: "And in Lisbon\?"/);
+      assert.deepEqual(requests.map(({ dialect, stream, status }) => `${dialect} ${stream} ${status}`), expected);
+      assert.equal(requests[0].body.model, 'gemini-3-stand-in');
+      assert.deepEqual(await guest.runs(), { get_weather: 6, get_time: 6, get_forecast: 6 });
+      assert.equal((await guest.words()).match(/I called 3 tools in 2 rounds/g).length, 6);
       await guest.reload();
-      assert.equal(await guest.page.locator('#model-name').innerText(), 'stand-in · OpenAI chat', 'the choice outlives a reload');
+      assert.equal(await guest.page.locator('#model-name').innerText(), 'gemini-3-stand-in · Mistral', 'the choice outlives a reload');
       assert.deepEqual(await guest.leave(), CLEAN);
     });
 

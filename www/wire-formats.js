@@ -1,0 +1,21 @@
+// The wire formats of the demo. `path`: where the stand-in speaks it, and the beginning of a provider's address of the same shape.
+
+export const WIRE_FORMATS = {
+  'openai-chat': { name: 'OpenAI chat', path: 'v1/chat/completions' },
+  'openai-responses': { name: 'OpenAI Responses', path: 'v1/responses' },
+  anthropic: {
+    name: 'Anthropic',
+    path: 'v1/messages',
+    params: { max_tokens: 2048 },
+    headers: (key) => ({ 'x-api-key': key, 'anthropic-dangerous-direct-browser-access': 'true' }),
+  },
+  gemini: {
+    name: 'Gemini',
+    path: 'v1beta/models',
+    /** The address names the model and selects streaming. */
+    url: (endpoint, { model, stream }) =>
+      `${endpoint.replace(/\/$/, '')}/${encodeURIComponent(model)}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+    headers: (key) => ({ 'x-goog-api-key': key }),
+  },
+  mistral: { name: 'Mistral', path: 'mistral/v1/chat/completions' },
+};
