@@ -46,7 +46,21 @@ export function drive(run, options = {}) {
   return { result, [Symbol.asyncIterator]: () => events.iterator() };
 }
 
-/** The events of a run. All iterators take from one queue, so each event is delivered once. */
+/** The member of a delta that grows. */
+const DELTAS = { text_delta: 'text', reasoning_delta: 'text', tool_arguments_delta: 'json' };
+
+/** Appends a delta to the one before it, if both belong to one text; returns false if they do not. */
+function joinDelta(last, event) {
+  if (last?.type !== event.type || !Object.hasOwn(DELTAS, event.type)) return false;
+  if (last.messageId !== event.messageId || last.index !== event.index) return false;
+  last[DELTAS[event.type]] += event[DELTAS[event.type]];
+  return true;
+}
+
+/**
+ * The events of a run. All iterators take from one queue, so each event is delivered once. Deltas that nobody has read are joined: so the
+ * queue is as long as an answer has parts, and not as long as the stream has chunks.
+ */
 class EventStream {
   #events = queue();
   /** The `resolve` functions of calls of `next` that wait for an event. */
@@ -56,7 +70,7 @@ class EventStream {
   push(event) {
     const resolve = this.#waiting.take();
     if (resolve) resolve({ value: event, done: false });
-    else this.#events.push(event);
+    else if (!joinDelta(this.#events.last(), event)) this.#events.push(event);
   }
 
   end() {

@@ -60,6 +60,8 @@ export function queue() {
   let next = 0;
   return {
     push: (item) => items.push(item),
+    /** The newest item, or undefined. */
+    last: () => (next < items.length ? items.at(-1) : undefined),
     take() {
       if (next === items.length) return undefined;
       const item = items[next];

@@ -8,7 +8,8 @@ import { redactedError } from './redacted-error.js';
 /** Executes a `run_tool` effect. Returns without an answer if `signal` aborts, and for a tool that the application answers itself. */
 export async function runTool(run, effect, options, signal) {
   if (signal.aborted) return;
-  const tool = run.tools?.[effect.name];
+  // The name is the model's: an inherited member, such as `toString`, is no tool.
+  const tool = run.tools && Object.hasOwn(run.tools, effect.name) ? run.tools[effect.name] : undefined;
   const timeout = new IdleTimeout(options.toolTimeoutMs, signal);
   const { value: args, problem } = await validArguments(tool, effect, timeout, options);
   if (signal.aborted) return;

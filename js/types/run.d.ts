@@ -147,5 +147,6 @@ export interface DriveOptions {
   toolTimeoutMs?: number;
 }
 /** Executes the effects of a run. Starts at once and yields events as they happen. Leaving the loop stops watching, not the run; `signal` and
- *  `Run.cancel` stop the run. A rejection of `result` that nothing handles is not reported as unhandled. Throws `wrong_state` for a run that is already driven. */
+ *  `Run.cancel` stop the run. A slow reader of events does not delay the run: events wait, and deltas of one text are joined meanwhile, so
+ *  they take about as much memory as the answers and results. A response is read as fast as the run takes its bytes. A rejection of `result` that nothing handles is not reported as unhandled. Throws `wrong_state` for a run that is already driven. */
 export function drive(run: Run, options?: DriveOptions): AsyncIterable<RunEvent> & { result: Promise<RunResult> };
