@@ -25,7 +25,7 @@ use crate::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
     RecordSelector, RecordSink, SessionRow, StoreFuture, StoredHead,
 };
-use connection::{EvictionMarker, IdbConnection};
+use connection::{DatabaseOrigin, EvictionMarker, IdbConnection};
 use failure::IdbFailure;
 use head::{HeadOperation, HeadScript};
 use pages::PageScript;
@@ -70,7 +70,7 @@ impl IndexedDbStore {
     ///
     /// # Errors
     /// `store_error` where there is no IndexedDB, `upgrade_blocked` while another tab keeps it from opening,
-    /// `unsupported_version` if a newer version created it, and `evicted`, once, if it existed and is gone.
+    /// `unsupported_version` if a newer version created it, and `evicted`, once, if the browser has removed it.
     pub async fn open_with(name: &str, options: IndexedDbOptions) -> Result<Self> {
         let store = Self {
             name: name.into(),
@@ -108,17 +108,24 @@ impl IndexedDbStore {
         if self.closed.get() {
             return Err(IdbFailure::new(ErrorCode::Closed, "the store was closed; `open` again"));
         }
-        let (connection, made) = IdbConnection::open(&self.name, &self.options).await?;
+        let (connection, origin) = IdbConnection::open(&self.name, &self.options).await?;
         let connection = Rc::new(connection);
         self.connection.replace(Some(Rc::clone(&connection)));
         let was_open = self.opened.replace(true);
-        // The first access to localStorage waits for the browser, and a database that is there was not evicted.
-        if made && (self.mark_existence() || was_open) {
-            self.evicted.set(true);
-            let message = "the browser removed this site's database, and the chats in it are gone; a new one is open now: repeat the call to go on with it";
-            return Err(IdbFailure::new(ErrorCode::Evicted, message));
-        }
-        Ok(connection)
+        let cause = match origin {
+            // The first access to localStorage waits for the browser, and a database that is there was not evicted.
+            DatabaseOrigin::Existing => return Ok(connection),
+            DatabaseOrigin::Created if !self.mark_existence() && !was_open => return Ok(connection),
+            DatabaseOrigin::Created => "the browser removed this site's database".to_owned(),
+            DatabaseOrigin::Replaced(reason) => {
+                self.mark_existence();
+                format!("the browser found this site's database damaged and removed it ({reason})")
+            }
+        };
+        self.evicted.set(true);
+        let message =
+            format!("{cause}, and the chats in it are gone; a new one is open now: repeat the call to go on with it");
+        Err(IdbFailure::new(ErrorCode::Evicted, message))
     }
 
     /// Marks that the database exists. Returns true if it was marked before.

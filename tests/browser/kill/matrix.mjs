@@ -18,26 +18,31 @@ const DELAYS = [0, 3, 6, 10, 20];
 /** A test a point, and a table of them all. */
 export function killTests(title, points) {
   test(`${title}: a run killed there is finished after the restart`, async (t) => {
-    const rows = await matrix(points);
+    const { rows, removals } = await matrix(points);
     for (const row of rows) await t.test(row.name, () => assert.deepEqual(row.failures, []));
     if (rows.length) printTable(rows, (line) => console.log(line));
+    for (const removal of removals) console.log(`Runs were killed again in a new profile, since ${removal}`);
   });
 }
+
+/** How often a run is killed again because Chromium deleted its damaged database. */
+const REMOVALS = 2;
 
 /** Kills at each point, and gives a row a point: its counts and what was wrong. */
 async function matrix(points) {
   const world = await openWorld();
   const rows = points.filter(({ name }) => ONLY.test(name)).map((point) => ({ name: point.name, point, failures: [], ...Object.fromEntries(COUNTS.map((key) => [key, 0])) }));
+  const removals = [];
   const queue = Array.from({ length: REPEATS }, (_, repeat) => rows.map((row, at) => ({ row, repeat, at }))).flat();
   try {
-    await Promise.all(Array.from({ length: LANES }, () => work(world, queue)));
+    await Promise.all(Array.from({ length: LANES }, () => work(world, queue, removals)));
   } finally {
     await world.close();
   }
-  return rows;
+  return { rows, removals };
 }
 
-async function work(world, queue) {
+async function work(world, queue, removals) {
   let browser = null;
   const launch = async (profile) => { browser = await world.launch(profile); };
   for (let jobs = take(queue); jobs.length; jobs = take(queue)) {
@@ -54,16 +59,35 @@ async function work(world, queue) {
       const killed = await strike({ world, browser, scenes: scenes.filter(Boolean), delay: DELAYS[jobs[0].repeat % DELAYS.length] });
       // The next kill is of this very browser.
       await launch(profile);
+      const removal = await browser.page.evaluate(() => window.kill.removal());
+      if (removal) {
+        killAgain({ live, queue, failed, removal });
+        removals.push(removal);
+        await browser.kill();
+        browser = null;
+        continue;
+      }
       const counts = await each(live, failed, ({ given }, i) => recover({ ...scenes.filter(Boolean)[i], browser, given, killed: killed[i] }));
       live.forEach(({ row }, i) => { for (const key of counts[i] ? COUNTS : []) row[key] += counts[i][key]; });
     } catch (error) {
       for (const job of jobs) failed(job, error);
       await browser?.kill();
       browser = null;
+    } finally {
+      for (const { given } of jobs) world.forget(given.lane);
     }
-    for (const { given } of jobs) world.forget(given.lane);
   }
   await browser?.kill();
+}
+
+/** Puts runs back whose database Chromium has deleted because an earlier kill had cut its log (docs/stores.md). Any other removal is a failure. */
+function killAgain({ live, queue, failed, removal }) {
+  assert.match(removal, /found this site's database damaged and removed it/);
+  for (const job of live) {
+    job.removals = (job.removals ?? 0) + 1;
+    if (job.removals > REMOVALS) failed(job, new Error(`lost ${job.removals} times: ${removal}`));
+    else queue.push(job);
+  }
 }
 
 /** The next runs that die together. One of them at the most is hit while it writes, so that each delay means one write. */

@@ -111,6 +111,17 @@ window.kill = {
   seen,
   codeOf,
 
+  /** Opens the database. Returns why the browser has removed it, or null. */
+  async removal() {
+    try {
+      await database();
+      return null;
+    } catch (error) {
+      if (error?.code !== 'evicted') throw error;
+      return error.message;
+    }
+  },
+
   /** One finished turn, with a tool. */
   async before(given) {
     const own = await session(given.session);

@@ -37,17 +37,42 @@ pub(super) struct IdbConnection {
     _hold: Option<TrapCleanup>,
 }
 
+/// Where an open database comes from.
+#[derive(Clone, Default)]
+pub(super) enum DatabaseOrigin {
+    #[default]
+    Existing,
+    /// It had to be created.
+    Created,
+    /// The browser deleted a damaged database, for this reason, and created an empty one.
+    Replaced(String),
+}
+
+impl DatabaseOrigin {
+    /// Reads the event of a database that is created. Chromium reports what it deleted in members of its own.
+    fn of_upgrade(event: &JsValue) -> Self {
+        let text = |key: &str| member(event, key).as_string().unwrap_or_default();
+        match text("dataLoss").as_str() {
+            "" | "none" => Self::Created,
+            _ => Self::Replaced(text("dataLossMessage")),
+        }
+    }
+}
+
 struct OpenDatabase {
     database: IdbDatabase,
     closed: Cell<bool>,
 }
 
 impl IdbConnection {
-    /// Opens the database. Returns true if it had to be created.
+    /// Opens the database.
     ///
     /// # Errors
     /// `config_invalid` if somebody else made it; nothing is written then.
-    pub(super) async fn open(name: &str, options: &IndexedDbOptions) -> std::result::Result<(Self, bool), IdbFailure> {
+    pub(super) async fn open(
+        name: &str,
+        options: &IndexedDbOptions,
+    ) -> std::result::Result<(Self, DatabaseOrigin), IdbFailure> {
         let guard = attach_handlers(factory()?.open_with_u32(name, VERSION)?, options)?;
         let database: IdbDatabase = guard.opening.end.wait().await?.unchecked_into();
         if !STORES.iter().all(|store| database.object_store_names().contains(store)) {
@@ -65,9 +90,11 @@ impl IdbConnection {
         let on_close = handler(&open, |open| open.closed.set(true));
         set(&open.database, "onversionchange", on_versionchange.as_ref());
         set(&open.database, "onclose", on_close.as_ref());
-        let made = guard.opening.made.get();
         let hold = TrapCleanup::closing(&open.database);
-        Ok((Self { _hold: hold, open, _on_versionchange: on_versionchange, _on_close: on_close }, made))
+        Ok((
+            Self { _hold: hold, open, _on_versionchange: on_versionchange, _on_close: on_close },
+            guard.opening.origin.take(),
+        ))
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -130,8 +157,7 @@ fn factory() -> std::result::Result<IdbFactory, IdbFailure> {
 struct OpenRequest {
     request: IdbOpenDbRequest,
     state: Cell<OpenRequestState>,
-    /// The database had to be created.
-    made: Cell<bool>,
+    origin: RefCell<DatabaseOrigin>,
     end: OneShot<JsValue>,
     blocked_after: Ms,
     timers: RefCell<Vec<Timeout>>,
@@ -147,9 +173,9 @@ enum OpenRequestState {
 
 impl OpenRequest {
     /// Creates the object stores of a new database.
-    fn upgrade(self: &Rc<Self>) {
+    fn upgrade(&self, event: &JsValue) {
         let failure = match self.make_stores() {
-            Ok(()) => return self.made.set(true),
+            Ok(()) => return drop(self.origin.replace(DatabaseOrigin::of_upgrade(event))),
             Err(thrown) => IdbFailure::from(thrown),
         };
         if let Some(transaction) = self.request.transaction() {
@@ -209,15 +235,20 @@ fn attach_handlers(
     let opening = Rc::new(OpenRequest {
         request,
         state: Cell::new(OpenRequestState::Waiting),
-        made: Cell::new(false),
+        origin: RefCell::default(),
         end: OneShot::new(),
         blocked_after: options.blocked_after,
         timers: RefCell::default(),
     });
     // Behind a deletion that waits for another tab no event arrives, so a long silence counts as blocked, too.
     opening.give_up_after(options.busy_after)?;
-    let reactions = [OpenRequest::upgrade, OpenRequest::succeeded, OpenRequest::failed, OpenRequest::blocked];
-    let handlers = reactions.map(|reaction| handler(&opening, reaction));
+    let upgraded = Rc::clone(&opening);
+    let handlers = [
+        EventHandler::new(move |event| upgraded.upgrade(&event)),
+        handler(&opening, OpenRequest::succeeded),
+        handler(&opening, OpenRequest::failed),
+        handler(&opening, OpenRequest::blocked),
+    ];
     for (event, handler) in EVENTS.iter().zip(&handlers) {
         set(&opening.request, event, handler.as_ref());
     }

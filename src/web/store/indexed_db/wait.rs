@@ -48,13 +48,13 @@ impl<T> OneShot<T> {
     }
 }
 
-/// An event handler. JavaScript calls it until it is dropped.
-pub(super) type EventHandler = Closure<dyn FnMut()>;
+/// An event handler, called with the event. JavaScript calls it until it is dropped.
+pub(super) type EventHandler = Closure<dyn FnMut(JsValue)>;
 
 /// Makes a handler that calls `react` with `shared`.
 pub(super) fn handler<T: 'static>(shared: &Rc<T>, react: fn(&Rc<T>)) -> EventHandler {
     let shared = Rc::clone(shared);
-    Closure::new(move || react(&shared))
+    Closure::new(move |_event| react(&shared))
 }
 
 #[wasm_bindgen]
