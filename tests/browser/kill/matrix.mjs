@@ -15,10 +15,10 @@ const DIALECTS = ['openai-chat', 'anthropic'];
 /** Milliseconds from letting a write go to the kill. */
 const DELAYS = [0, 3, 6, 10, 20];
 
-/** A test a point, and a table of them all. */
-export function killTests(title, points) {
-  test(`${title}: a run killed there is finished after the restart`, async (t) => {
-    const { rows, removals } = await matrix(points);
+/** A test a point, and a table of them all. `begin`: what begins a test, such as that of another one. */
+export function killTests(title, points, { repeats = REPEATS, begin = test } = {}) {
+  return begin(`${title}: a run killed there is finished after the restart`, async (t) => {
+    const { rows, removals } = await matrix(points, repeats);
     for (const row of rows) await t.test(row.name, () => assert.deepEqual(row.failures, []));
     if (rows.length) printTable(rows, (line) => console.log(line));
     for (const removal of removals) console.log(`Runs were killed again in a new profile, since ${removal}`);
@@ -29,11 +29,11 @@ export function killTests(title, points) {
 const REMOVALS = 2;
 
 /** Kills at each point, and gives a row a point: its counts and what was wrong. */
-async function matrix(points) {
+async function matrix(points, repeats) {
   const world = await openWorld();
   const rows = points.filter(({ name }) => ONLY.test(name)).map((point) => ({ name: point.name, point, failures: [], ...Object.fromEntries(COUNTS.map((key) => [key, 0])) }));
   const removals = [];
-  const queue = Array.from({ length: REPEATS }, (_, repeat) => rows.map((row, at) => ({ row, repeat, at }))).flat();
+  const queue = Array.from({ length: repeats }, (_, repeat) => rows.map((row, at) => ({ row, repeat, at }))).flat();
   try {
     await Promise.all(Array.from({ length: LANES }, () => work(world, queue, removals)));
   } finally {
@@ -56,7 +56,7 @@ async function work(world, queue, removals) {
         return { ...scene, before: await approach(scene) };
       });
       const live = jobs.filter((_, i) => scenes[i]);
-      const killed = await strike({ world, browser, scenes: scenes.filter(Boolean), delay: DELAYS[jobs[0].repeat % DELAYS.length] });
+      const killed = await strike({ world, browser, scenes: scenes.filter(Boolean), delay: DELAYS[(jobs[0].repeat + jobs[0].at) % DELAYS.length] });
       // The next kill is of this very browser.
       await launch(profile);
       const removal = await browser.page.evaluate(() => window.kill.removal());
@@ -103,8 +103,8 @@ function take(queue) {
 
 function givenFor(world, { row, repeat, at }, slot) {
   const lane = `${at}-${repeat}`;
-  const { onInterrupted } = row.point;
-  return { lane, session: `session ${lane}`, standIn: world.standIn(lane, slot), dialect: DIALECTS[repeat % 2], ...(onInterrupted ? { onInterrupted } : {}) };
+  const { onInterrupted, persistence } = row.point;
+  return { lane, session: `session ${lane}`, standIn: world.standIn(lane, slot), dialect: DIALECTS[repeat % 2], ...(onInterrupted ? { onInterrupted } : {}), ...(persistence ? { persistence } : {}) };
 }
 
 /** Does it for all at once; what fails is told, and gives undefined. */

@@ -87,6 +87,19 @@ export const rerun = [...tools, ...rest]
   .filter(({ calls }) => Object.values(calls).flat().includes(running))
   .map((point) => ({ ...point, name: `${point.name} (rerun)`, onInterrupted: 'rerun' }));
 
+/** What the short form kills in the modes `call` and `result`: each kind of write, before, while and after it is made. */
+const SHORT = new Set([
+  'call 1 arrived', "answer 1: in beta's arguments", 'answer 1 whole, not journalled', 'answer 1 being journalled', 'answer 1 journalled',
+  "alpha's start being journalled", 'alpha runs', "alpha's result in the page", "alpha's result being journalled", 'alpha answered, beta not started',
+  'beta answered, alpha runs', "beta's result being journalled", 'both answered, before call 2', "answer 2: in gamma's arguments", 'answer 2 being journalled',
+  'gamma runs', "gamma's result being journalled", 'call 3 arrived', 'at the save', 'saved',
+]);
+
+/** The points in a mode in which history is written during the run. */
+export const inMode = (persistence, isLong) => [...answer, ...tools, ...rest]
+  .filter(({ name }) => isLong || SHORT.has(name))
+  .map((point) => ({ ...point, persistence }));
+
 function named(points) {
   return points.map(([name, point]) => ({ name, ...point }));
 }

@@ -137,7 +137,8 @@ window.kill = {
     const work = async () => {
       const own = await session(given.session);
       await mark('before run');
-      const run = await own.run({ ...request(given), input: 'Do all three.' });
+      const { persistence } = given;
+      const run = await own.run({ ...request(given), input: 'Do all three.', ...(persistence ? { persistence } : {}) });
       await mark('after run');
       await driven(run, given);
       await mark('after finish');
