@@ -50,6 +50,8 @@ const readable = (check) => (value) => {
 };
 
 export const sessionId = readable(text('a session\'s id'));
+export const exportedSession = readable(text('an exported session'));
+export const serializedSession = readable(bytes('a serialized session'));
 export const runId = readable(text('the run\'s id'));
 export const effectId = readable(text('the effect\'s id'));
 export const callId = readable(text('the call\'s id'));

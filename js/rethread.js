@@ -23,7 +23,7 @@ export class Rethread {
   /** @type {PublicRethread['session']} */
   session(id, options) {
     return this.#handle.promise((store) => store.session(id, options), () => check.sessionId(id))
-      .then((object) => new Session(new WasmHandle(this.#handle.instance, object)));
+      .then((object) => this.#session(object));
   }
 
   /** @type {PublicRethread['sessions']} */
@@ -34,6 +34,23 @@ export class Rethread {
   /** @type {PublicRethread['deleteSession']} */
   deleteSession(id) {
     return this.#handle.promise((store) => store.deleteSession(id), () => check.sessionId(id));
+  }
+
+  /** @type {PublicRethread['exportSession']} */
+  exportSession(id) {
+    return this.#handle.promise((store) => store.exportSession(id), () => check.sessionId(id));
+  }
+
+  /** @type {PublicRethread['importSession']} */
+  importSession(lines, options) {
+    return this.#handle.promise((store) => store.importSession(lines, options), () => check.exportedSession(lines))
+      .then((object) => this.#session(object));
+  }
+
+  /** @type {PublicRethread['restore']} */
+  restore(serialized, options) {
+    return this.#handle.promise((store) => store.restore(serialized, options), () => check.serializedSession(serialized))
+      .then((object) => this.#session(object));
   }
 
   /** @type {PublicRethread['invocations']} */
@@ -69,6 +86,10 @@ export class Rethread {
       if (!this.#isClosed) instances.leave(this.#handle.instance);
       this.#isClosed = true;
     }
+  }
+
+  #session(object) {
+    return new Session(new WasmHandle(this.#handle.instance, object));
   }
 
   [dispose]() {

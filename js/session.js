@@ -131,6 +131,16 @@ export class Session {
     return this.#handle.promise((session) => session.branches());
   }
 
+  /** @type {PublicSession['clear']} */
+  clear() {
+    return this.#handle.promise((session) => session.clear());
+  }
+
+  /** @type {PublicSession['serialize']} */
+  serialize() {
+    return this.#handle.promise((session) => session.serialize());
+  }
+
   /** @type {PublicSession['refresh']} */
   refresh() {
     return this.#handle.promise((session) => session.refresh());

@@ -1,6 +1,6 @@
 // Sessions and views of them.
 
-import type { Dialect, WireInput } from "./formats.js";
+import type { Bytes, Dialect, WireInput } from "./formats.js";
 import type { InvocationQuery, Message, MessageSource, NewMessage, NewToolMessage, Part, ToolInvocation } from "./message.js";
 import type { ReplayPolicy, Rendered, RenderRequest } from "./replay.js";
 import type { ErrorCode } from "./error.js";
@@ -80,6 +80,12 @@ export interface Session {
   /** The history ("main") and the conflicting sides. In a store that cannot exclude a second writer (Workers KV, unstorage), two writers
    *  create two sides: every reader chooses the same one as history, and the other is kept as a "conflict". */
   branches(): Promise<Branch[]>;
+  /** Removes all messages, tool calls and unfinished runs, in one append; title, channel, metadata and state stay. Other tabs then see an
+   *  empty session. `busy` while a run is under way, here or elsewhere. */
+  clear(): Promise<void>;
+  /** The whole session as bytes, for `Rethread.restore`: ids, times, signatures, state and unfinished runs. Opaque and versioned, with a
+   *  checksum. The results of tools are in it, credentials are not. `not_found` for a session that is not stored yet. */
+  serialize(): Promise<Bytes>;
   /** Calls the listener after each change, in this tab or another. Returns the unsubscribe function. */
   subscribe(listener: () => void): () => void;
   [Symbol.dispose](): void;

@@ -41,6 +41,15 @@ export interface Rethread {
   session(id: string, options?: SessionOptions): Promise<Session>;
   sessions(query?: { channel?: string; limit?: number; cursor?: string }): Promise<Page<SessionSummary>>;
   deleteSession(id: string): Promise<void>;
+  /** The session as JSON Lines that a person can read: a line for the session, one for each append, audit row and journal entry, and an
+   *  end. Versioned, and lossless: ids, times, signatures, state and unfinished runs are in it. `not_found` for a session that is not stored. */
+  exportSession(id: string): Promise<string>;
+  /** Stores what `exportSession` returned, in one append, and opens it; `id` is the new session's id. `conflict` if a session of this id
+   *  exists. Lines that were cut off or edited are `invalid_input` (`details.line`), another version is `unsupported_version`. */
+  importSession(lines: string, options?: { id?: string }): Promise<Session>;
+  /** Stores what `Session.serialize` returned, in one append, and opens it. Errors as of `importSession`. A session that is restored twice is
+   *  two sessions: an unfinished run in it can be resumed in each. */
+  restore(serialized: Uint8Array, options?: { id?: string }): Promise<Session>;
   /** The audit table over all sessions: every stored invocation, whether or not it is replayed. */
   invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;
   /** Unfinished runs of all sessions: interrupted, failed, or running in another tab. */

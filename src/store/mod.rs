@@ -4,8 +4,11 @@
 //! Every store passes the suite in [`conformance`].
 
 mod append;
+mod archive;
+mod archive_lines;
 mod audit;
 mod branch;
+mod clear;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod id_collisions;
@@ -24,8 +27,10 @@ mod segment;
 pub mod sql;
 
 pub use append::{Committed, commit};
+pub use archive::SessionArchive;
 pub use audit::AuditRow;
 pub use branch::open_branch;
+pub use clear::clear_session;
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};
 pub use log::{Change, ConflictPause, HeadEdit, NoticeText, SessionLog};
 pub use memory::MemoryStore;

@@ -53,6 +53,8 @@ pub enum RecordKind {
     KvPack = 10,
     /// Which packs there are.
     KvManifest = 11,
+    /// Of a whole session, for another store.
+    Archive = 12,
 }
 
 /// A type that can be stored in a record.
@@ -166,11 +168,15 @@ fn write_checksum(bytes: &mut [u8]) {
     }
 }
 
-/// CRC-32 (IEEE 802.3) of everything but the checksum itself.
+/// CRC-32 (IEEE 802.3) of a record: of everything but the checksum itself.
 fn checksum(bytes: &[u8]) -> u32 {
+    crc32([bytes.get(..CHECKSUM).unwrap_or(bytes), bytes.get(HEADER..).unwrap_or(&[])])
+}
+
+/// CRC-32 (IEEE 802.3) of bytes in two parts.
+pub(super) fn crc32(parts: [&[u8]; 2]) -> u32 {
     let mut digest = CRC.get_or_init(|| Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC)).digest();
-    digest.update(bytes.get(..CHECKSUM).unwrap_or(bytes));
-    digest.update(bytes.get(HEADER..).unwrap_or(&[]));
+    parts.iter().for_each(|part| digest.update(part));
     digest.finalize()
 }
 

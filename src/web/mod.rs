@@ -37,6 +37,7 @@ mod sessions {
 
     mod answer_broadcast;
     mod append;
+    mod archive;
     mod audit;
     mod branches;
     mod change_feed;

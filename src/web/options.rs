@@ -207,6 +207,13 @@ pub struct DiscardOptions {
     pub keep: bool,
 }
 
+/// The options of `Rethread.restore` and `Rethread.importSession`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RestoreOptions {
+    pub id: Option<String>,
+}
+
 /// The options of `Session.messages`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -1,5 +1,6 @@
 //! `Rethread`: the class of an open store.
 
+use super::archive::{read_archive, restore_archive};
 use super::audit::{MAX_PAGE, audit_page};
 use super::change_feed::DriverFeedMembers;
 use super::convert::to_js;
@@ -16,7 +17,7 @@ use super::store::{Durability, IndexedDbStore, StorageStatus, open_js_store, per
 use super::store_context::{DEFAULT_NAME, OpenedStore};
 use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::SessionHead;
-use crate::store::{MemoryStore, RecordKind, open_record, unreadable_head};
+use crate::store::{MemoryStore, RecordKind, SessionArchive, open_record, unreadable_head};
 use js_sys::{Function, Promise};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -115,6 +116,37 @@ impl JsRethread {
             }
             inner.context.announce_change(&id, 0, true);
             Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Returns a session as JSON Lines.
+    #[wasm_bindgen(js_name = exportSession)]
+    pub fn export_session(&self, id: String) -> Promise {
+        let inner = self.inner.clone();
+        self.inner.context.promise(async move {
+            let archive = read_archive(&inner.context, inner.session(&id).as_deref(), &id).await?;
+            Ok(archive.to_json_lines().into())
+        })
+    }
+
+    /// Stores what `exportSession` returned.
+    #[wasm_bindgen(js_name = importSession)]
+    pub fn import_session(&self, lines: String, options: JsValue) -> Promise {
+        let inner = self.inner.clone();
+        self.inner.context.promise(async move {
+            let archive = SessionArchive::from_json_lines(&lines)?;
+            let session = restore_archive(&inner, archive, &options).await?;
+            Ok(JsSession { inner: session }.into())
+        })
+    }
+
+    /// Stores what `Session.serialize` returned.
+    pub fn restore(&self, serialized: Vec<u8>, options: JsValue) -> Promise {
+        let inner = self.inner.clone();
+        self.inner.context.promise(async move {
+            let archive = SessionArchive::open(&serialized.into())?;
+            let session = restore_archive(&inner, archive, &options).await?;
+            Ok(JsSession { inner: session }.into())
         })
     }
 

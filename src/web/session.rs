@@ -1,5 +1,6 @@
 //! The class `Session`.
 
+use super::archive::{clear, read_archive};
 use super::audit::audit_page;
 use super::branches::{MAIN_BRANCH, branches};
 use super::convert::to_json;
@@ -19,7 +20,7 @@ use super::state_bag::JsStateBag;
 use super::view::JsSessionView;
 use crate::error::{Error, Result};
 use crate::store::{Change, HeadEdit};
-use js_sys::{Function, Promise};
+use js_sys::{Function, Promise, Uint8Array};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -168,6 +169,24 @@ impl JsSession {
             discard_run(&inner, &run, options.keep).await?;
             inner.notify();
             Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Removes its messages, calls and unfinished runs.
+    pub fn clear(&self) -> Promise {
+        let inner = self.inner.clone();
+        self.inner.context.promise(async move {
+            clear(&inner).await?;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Returns the whole session as bytes.
+    pub fn serialize(&self) -> Promise {
+        let inner = self.inner.clone();
+        self.inner.context.promise(async move {
+            let archive = read_archive(&inner.context, Some(&inner), &inner.id).await?;
+            Ok(Uint8Array::from(archive.seal().as_ref()).into())
         })
     }
 

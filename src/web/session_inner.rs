@@ -215,7 +215,8 @@ impl SessionInner {
         });
     }
 
-    fn drop_views_of_replaced_history(&self) {
+    /// Drops what was made of an earlier history: after the session was deleted, cleared, or replaced by another side of a fork.
+    pub fn drop_views_of_replaced_history(&self) {
         let generation = self.log.borrow().generation;
         if self.generation.replace(generation) != generation {
             self.renderer.borrow_mut().clear();

@@ -1,6 +1,8 @@
 //! The session log over a store that is counted, torn, refused and shared.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "session_log/archive.rs"]
+mod archive;
 #[path = "session_log/conflicts.rs"]
 mod conflicts;
 #[path = "scripted_host.rs"]

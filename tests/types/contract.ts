@@ -104,6 +104,10 @@ export async function client(): Promise<void> {
   console.log(kept, (await rethread.pendingRuns({ session: "s" })).map(pending));
   const query: InvocationQuery = { session: "s", messageId: "m", tool: "t", status: "ok", channel: "mail", since: 0, until: 1, payload: true, limit: 5, cursor: "c" };
   (await rethread.invocations(query)).items.forEach(row);
+  const lines: string = await rethread.exportSession("s");
+  const imported: Session = await rethread.importSession(lines, { id: "t" });
+  const bytes: Uint8Array = await imported.serialize();
+  await (await rethread.restore(bytes, { id: "u" })).clear();
   await rethread.deleteSession("s");
   await rethread.close();
 }
@@ -382,8 +386,8 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   await rethread.session("s", { persistence: "turn" });
   // @ts-expect-error not built
   await rethread.session("s", { owner: { kind: "caller" } });
-  // @ts-expect-error not built
-  await rethread.exportSession("s");
+  // @ts-expect-error bytes come from `serialize`, lines from `exportSession`
+  await rethread.restore("lines");
   // @ts-expect-error a dialect says what the body is
   await session.append(wire);
   // @ts-expect-error a stored call gets its result, nothing else
@@ -392,8 +396,6 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   session.revision = 5;
   // @ts-expect-error not built
   await session.fork(null);
-  // @ts-expect-error not built
-  await session.serialize();
   // @ts-expect-error a provider is needed
   await session.run({ input: "hi" });
   // @ts-expect-error `url` is needed

@@ -1,0 +1,220 @@
+//! [`SessionArchive`]: a whole session as one value, to be restored in another store (R37).
+//!
+//! An archive has the stored records as they are: ids, times, signatures, journals of unfinished runs, and fields of newer builds.
+
+use super::log::NoticeText;
+use super::open::read_head;
+use super::record::{MAX_RECORD_BYTES, RecordKind, open_record, seal_record};
+use super::{Appended, AuditIndex, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, Table};
+use crate::clock::Ms;
+use crate::encoding::encode_fields;
+use crate::error::{Error, ErrorCode, Result};
+use crate::id::Seed;
+use crate::session_head::SessionHead;
+use bytes::Bytes;
+use minicbor::bytes::ByteVec;
+
+/// How often an archive is read again because a writer was faster.
+const MAX_READS: u32 = 20;
+
+/// All tables beside the heads.
+pub(super) const TABLES: [Table; 3] = [Table::Log, Table::ToolInvocations, Table::Runs];
+
+/// A session with all its records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionArchive {
+    /// The store's revision when it was read.
+    pub revision: u64,
+    /// Its head, without leases: no owner of a run lives where it is restored.
+    pub head: SessionHead,
+    /// Its records, in the order of tables and keys.
+    pub records: Vec<Record>,
+}
+
+impl SessionArchive {
+    /// Reads a session. While others write to it, it is read again.
+    ///
+    /// # Errors
+    /// `not_found` for a session that is not stored; `busy` if it changes faster than it can be read; the store's own.
+    pub async fn read(store: &dyn LogStore, session: &str, seed: Seed) -> Result<Self> {
+        for _ in 0..MAX_READS {
+            let stored = store.head(session).await?.ok_or_else(|| not_stored(session))?;
+            let (head, _) = read_head(store, session, &stored, seed).await?;
+            let mut records = Vec::new();
+            for table in TABLES {
+                read_table(store, session, table, &mut records).await?;
+            }
+            let is_same = store.head(session).await?.is_some_and(|now| now.revision == stored.revision);
+            if is_same {
+                return Ok(Self { revision: stored.revision, head: head.without_leases(), records });
+            }
+        }
+        Err(Error::new(ErrorCode::Busy, "others write to the session all the time; try again in a moment"))
+    }
+
+    /// Encodes the archive as one value.
+    #[must_use]
+    pub fn seal(&self) -> Bytes {
+        let records = self.records.iter().map(ArchivedRecord::new).collect();
+        seal_record(RecordKind::Archive, &StoredArchive { revision: self.revision, head: self.head.clone(), records })
+    }
+
+    /// Decodes what [`seal`](Self::seal) made.
+    ///
+    /// # Errors
+    /// `unsupported_version` for an archive of a newer format; `invalid_input` for one that is damaged, incomplete, or no archive.
+    pub fn open(bytes: &Bytes) -> Result<Self> {
+        let opened: Result<StoredArchive> = open_record(RecordKind::Archive, bytes);
+        let StoredArchive { revision, head, records } = opened.map_err(|error| match error.code {
+            ErrorCode::CorruptRecord => Error::invalid(
+                "these bytes are no serialized session, or they are incomplete or changed; serialize the session again",
+            ),
+            _ => error,
+        })?;
+        let records = records.into_iter().map(ArchivedRecord::record).collect::<Result<_>>()?;
+        Ok(Self { revision, head, records })
+    }
+
+    /// Writes the archive as the session `id`, in one append. Its history then is as it was when the archive was read. `operation` is the
+    /// unique name of the append; `notice` makes its [notice](Batch::notice).
+    ///
+    /// # Errors
+    /// `conflict` if a session of this id exists; `too_large`; the store's own. Nothing is written then.
+    pub async fn restore(
+        mut self,
+        store: &dyn LogStore,
+        id: &str,
+        (operation, notice): (&str, Option<NoticeText>),
+    ) -> Result<()> {
+        if store.head(id).await?.is_some() {
+            return Err(exists(id));
+        }
+        id.clone_into(&mut self.head.id);
+        let mut expected = 0;
+        loop {
+            if expected > 0 {
+                // Revisions go on from those of a deleted session with this id, whose readers must not mistake it for this one.
+                self.head.born = expected + 1;
+            }
+            let batch = Batch {
+                head: seal_record(RecordKind::Head, &self.head),
+                channel: self.head.channel.clone(),
+                at_least: self.revision.max(expected + 1),
+                put: self.records.clone(),
+                notice: notice.as_ref().and_then(|notice| notice(self.head.history_revision)),
+                ..Batch::default()
+            };
+            batch.check(operation, store.capabilities().max_value_bytes)?;
+            match store.append(id, expected, batch, &format!("{operation}.{expected}")).await? {
+                Appended::Revision(_) => return Ok(()),
+                // The revision of a tombstone.
+                Appended::Conflict(actual) if expected == 0 && store.head(id).await?.is_none() => expected = actual,
+                Appended::Conflict(_) | Appended::Occupied => return Err(exists(id)),
+            }
+        }
+    }
+}
+
+fn not_stored(session: &str) -> Error {
+    Error::new(
+        ErrorCode::NotFound,
+        format!("session \"{session}\" is not stored: it was deleted, or nothing was ever appended to it"),
+    )
+}
+
+fn exists(id: &str) -> Error {
+    Error::new(
+        ErrorCode::Conflict,
+        format!("a session \"{id}\" exists already; pass another `id`, or delete that session first"),
+    )
+}
+
+/// Reads all records of a table.
+pub(super) async fn read_table(
+    store: &dyn LogStore,
+    session: &str,
+    table: Table,
+    records: &mut Vec<Record>,
+) -> Result<()> {
+    let mut from = 0;
+    while from <= MAX_KEY {
+        let page = store.read(session, Query { from, limit_bytes: PAGE_BYTES, ..Query::all(table) }).await?;
+        let Some(last) = page.last() else { break };
+        from = last.last_key.unwrap_or(last.key) + 1;
+        records.extend(page);
+    }
+    Ok(())
+}
+
+/// The encoded form of an archive.
+#[derive(Clone, Debug, PartialEq)]
+struct StoredArchive {
+    revision: u64,
+    head: SessionHead,
+    records: Vec<ArchivedRecord>,
+}
+encode_fields!(struct StoredArchive {
+    0 => revision,
+    1 => head: required,
+    2 => records: list,
+});
+
+/// A record in an archive.
+#[derive(Clone, Debug, PartialEq)]
+struct ArchivedRecord {
+    /// The table's name.
+    table: String,
+    key: u64,
+    last_key: Option<u64>,
+    /// The index of an audit row.
+    tool: Option<String>,
+    status: Option<String>,
+    channel: Option<String>,
+    at: Ms,
+    value: ByteVec,
+}
+encode_fields!(struct ArchivedRecord {
+    0 => table: required,
+    1 => key,
+    2 => last_key,
+    3 => tool,
+    4 => status,
+    5 => channel,
+    6 => at,
+    7 => value: required,
+});
+
+impl ArchivedRecord {
+    fn new(record: &Record) -> Self {
+        let index = record.index.as_ref();
+        Self {
+            table: record.table.as_str().to_owned(),
+            key: record.key,
+            last_key: record.last_key,
+            tool: index.map(|index| index.tool.clone()),
+            status: index.map(|index| index.status.clone()),
+            channel: index.and_then(|index| index.channel.clone()),
+            at: index.map_or(0, |index| index.at),
+            value: record.value.to_vec().into(),
+        }
+    }
+
+    fn record(self) -> Result<Record> {
+        let Self { table, key, last_key, tool, status, channel, at, value } = self;
+        let table = Table::from_name(&table).ok_or_else(|| {
+            Error::new(
+                ErrorCode::UnsupportedVersion,
+                format!("the archive has a table \"{table}\", which this build does not know; update rethread"),
+            )
+        })?;
+        let index = match (tool, status) {
+            (Some(tool), Some(status)) => Some(AuditIndex { tool, status, channel, at }),
+            _ => None,
+        };
+        let value = Vec::from(value);
+        if value.len() > MAX_RECORD_BYTES {
+            return Err(Error::invalid("a record of the archive is too large"));
+        }
+        Ok(Record { table, key, last_key, index, value: value.into() })
+    }
+}

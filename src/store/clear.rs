@@ -1,0 +1,80 @@
+//! Removes the history of a session.
+
+use super::archive::{TABLES, read_table};
+use super::journal::check_lease;
+use super::log::{NoticeText, SessionLog};
+use super::open::refresh;
+use super::record::{RecordKind, seal_record};
+use super::{Appended, Batch, LogStore};
+use crate::clock::Ms;
+use crate::error::{Error, ErrorCode, Result};
+use crate::session_head::SessionHead;
+use std::cell::RefCell;
+
+/// Conflicts after which clearing fails with `busy`.
+const MAX_CONFLICTS: u32 = 20;
+
+/// Removes all messages, invocations and unfinished runs of a session in one append. Title, channel, metadata, owner and state bag stay.
+/// For other writers the session is a new one: their open appends fail with `not_found`, and a refresh shows it empty. `operation` is the
+/// unique name of the append; `notice` makes its [notice](Batch::notice).
+///
+/// # Errors
+/// `busy` while another tab or process owns a run, or if others write all the time; those of [`SessionLog::writable`]; the store's own.
+/// Nothing is removed then.
+pub async fn clear_session(
+    store: &dyn LogStore,
+    cell: &RefCell<SessionLog>,
+    (operation, now): (&str, Ms),
+    notice: Option<NoticeText>,
+) -> Result<()> {
+    for attempt in 0..MAX_CONFLICTS {
+        refresh(store, cell).await?;
+        let (head, expected, at_least) = {
+            let log = cell.borrow();
+            log.writable()?;
+            (log.head.clone(), log.stored_revision, log.min_revision)
+        };
+        if cell.borrow().revision == 0 {
+            return Ok(());
+        }
+        head.runs.iter().try_for_each(|run| check_lease(run, now))?;
+        let mut records = Vec::new();
+        for table in TABLES {
+            read_table(store, &head.id, table, &mut records).await?;
+        }
+        let cleared = cleared_head(&head, (expected + 1).max(at_least), now);
+        let batch = Batch {
+            head: seal_record(RecordKind::Head, &cleared),
+            channel: cleared.channel.clone(),
+            at_least,
+            notice: notice.as_ref().and_then(|notice| notice(cleared.history_revision)),
+            remove: records.iter().map(|record| (record.table, record.key)).collect(),
+            ..Batch::default()
+        };
+        match store.append(&head.id, expected, batch, &format!("{operation}.{attempt}")).await? {
+            Appended::Revision(_) => {
+                refresh(store, cell).await?;
+                return Ok(());
+            }
+            Appended::Conflict(_) | Appended::Occupied => {}
+        }
+    }
+    Err(Error::new(ErrorCode::Busy, "others write to the session all the time; try again in a moment"))
+}
+
+/// Returns the head of the emptied session. Numbers of runs and sources go on, so that none stands for two things.
+fn cleared_head(head: &SessionHead, revision: u64, now: Ms) -> SessionHead {
+    SessionHead {
+        born: revision,
+        updated_at: head.updated_at.max(now),
+        history_revision: head.history_revision + 1,
+        next_seq: 0,
+        next_record: 0,
+        next_invocation: 0,
+        turns: 0,
+        log_bytes: 0,
+        runs: Vec::new(),
+        merged_until: 0,
+        ..head.clone()
+    }
+}

@@ -1,0 +1,108 @@
+// Sessions as values: serialized, exported, restored in another store, and cleared.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { open } from 'rethread';
+
+const TOOL_TURN = `{"messages":[{"role":"user","content":"Oslo?"},
+  {"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{\\"n\\":1.50}"}}]},
+  {"role":"tool","tool_call_id":"c1","content":"12345678901234567890"},{"role":"assistant","content":"Cold."}]}`;
+const provider = { dialect: 'openai-chat', url: 'https://model.invalid', params: { model: 'm' } };
+
+/** A store with a session that has a tool turn, a title, state that is not saved yet, and an interrupted run. */
+async function filled() {
+  const client = await open({ store: 'memory' });
+  const session = await client.session('s', { title: 'Weather', channel: 'mail', metadata: { user: 7 } });
+  await session.append(TOOL_TURN, 'openai-chat', { at: 1_000, freshness: null });
+  const run = await session.run({ input: 'Bergen?', provider });
+  await run.cancel();
+  session.state.set('memory', { a: [1, 2] });
+  return { client, session };
+}
+
+async function contentOf(client, id) {
+  const session = await client.session(id);
+  const { items: messages } = await session.messages();
+  const { items: calls } = await session.invocations({ payload: true });
+  const { items: [listed] } = await client.sessions();
+  const body = new TextDecoder().decode((await session.render({ dialect: 'anthropic', params: { model: 'm', max_tokens: 9 }, replay: { freshness: Infinity } })).body);
+  return { messages, calls: calls.map((call) => ({ ...call, sessionId: null })), listed: { ...listed, id: null }, memory: session.state.get('memory'), body, revision: session.revision };
+}
+
+test('r37 a session is restored in another store with everything in it, from bytes and from JSON Lines', async () => {
+  const { client, session } = await filled();
+  const [bytes, lines] = [await session.serialize(), await client.exportSession('s')];
+  const original = await contentOf(client, 's');
+  assert.equal(original.messages.length, 3);
+  for (const restore of [(other) => other.restore(bytes, { id: 'copy' }), (other) => other.importSession(lines, { id: 'copy' })]) {
+    const other = await open({ store: 'memory' });
+    const copy = await restore(other);
+    assert.equal(copy.id, 'copy');
+    assert.deepEqual(await contentOf(other, 'copy'), original);
+    await copy.append({ messages: [{ role: 'user', content: 'more' }] }, 'openai-chat');
+    assert.equal((await copy.messages()).items.length, 4);
+    await other.close();
+  }
+  assert.ok(lines.split('\n').slice(0, -1).every((line) => JSON.parse(line)) && lines.includes('"Weather"'));
+  await client.close();
+});
+
+test('r37 a session is not restored over another, and edited, cut or foreign input stores nothing', async () => {
+  const { client, session } = await filled();
+  const [bytes, lines] = [await session.serialize(), await client.exportSession('s')];
+  const rejected = async (work, code, line) => {
+    await assert.rejects(work, (error) => error.code === code && (line === undefined || error.details.line === line) && error.message.length > 20);
+  };
+  await rejected(() => client.restore(bytes), 'conflict');
+  await rejected(() => client.importSession(lines), 'conflict');
+  const other = await open({ store: 'memory' });
+  await rejected(() => other.restore(bytes.slice(0, 40)), 'invalid_input');
+  await rejected(() => other.restore(new Uint8Array([9, 9, 9, 9, 9, 9, 9, 9])), 'unsupported_version');
+  await rejected(() => other.restore(/** @type {any} */ (lines)), 'invalid_input');
+  await rejected(() => other.importSession(lines.replace('Oslo?', 'Rome?')), 'invalid_input', 2);
+  await rejected(() => other.importSession(lines.slice(0, lines.indexOf('\n') + 1)), 'invalid_input', 1);
+  await rejected(() => other.importSession('[{"role":"user","content":"hello"}]'), 'invalid_input', 1);
+  await rejected(() => other.importSession(lines.replace('"version":1', '"version":2')), 'unsupported_version');
+  await rejected(() => other.exportSession('none'), 'not_found');
+  await rejected(async () => (await other.session('none')).serialize(), 'not_found');
+  assert.deepEqual((await other.sessions()).items, []);
+  await other.close();
+  await client.close();
+});
+
+test('r37 an interrupted run is resumed where its session was restored', async () => {
+  const { client, session } = await filled();
+  const run = await session.run({ input: 'Bergen?', provider });
+  await assert.rejects(session.clear(), { code: 'busy' });
+  const bytes = await session.serialize();
+  const other = await open({ store: 'memory' });
+  const copy = await other.restore(bytes);
+  const [pending] = await copy.pendingRuns();
+  assert.deepEqual([pending.id, pending.state, pending.input[0].parts], [run.id, 'interrupted', [{ type: 'text', text: 'Bergen?' }]]);
+  const resumed = await copy.resume(run.id, { provider });
+  const [effect] = resumed.effects();
+  const body = JSON.stringify({ id: 'r', object: 'chat.completion', model: 'm', choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Rain.' } }] });
+  await resumed.answer(effect.id, { type: 'response', status: 200, body });
+  assert.deepEqual([resumed.result().status, resumed.result().text], ['finished', 'Rain.']);
+  await run.cancel();
+  await other.close();
+  await client.close();
+});
+
+test('r37 clear empties a session, its view and its runs, and keeps its title', async () => {
+  const { client, session } = await filled();
+  const view = session.view();
+  const changes = [];
+  client.subscribe((change) => changes.push(change));
+  const { revision } = session;
+  await session.clear();
+  assert.deepEqual(view.getSnapshot().messages, []);
+  assert.equal(view.getSnapshot().run, null);
+  assert.deepEqual([(await session.messages()).items, (await session.invocations()).items, await session.pendingRuns()], [[], [], []]);
+  assert.deepEqual([session.title, (await client.sessions()).items[0].messageCount], ['Weather', 0]);
+  assert.ok(session.revision > revision && changes.some((change) => change.session === 's' && change.revision === session.revision));
+  await session.append({ messages: [{ role: 'user', content: 'again' }] }, 'openai-chat');
+  assert.equal((await session.messages()).items.length, 1);
+  assert.ok(new TextDecoder().decode((await session.render({ dialect: 'openai-chat' })).body).includes('again'));
+  await client.close();
+});
