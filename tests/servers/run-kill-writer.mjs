@@ -1,33 +1,29 @@
 // A process that runs a turn with tools, and is killed at one of the store's operations:
-// node run-kill-writer.mjs <store> <place> <session> <persistence> <operation> <before|after> <file>
+// node run-kill-writer.mjs <store> <place> <session> <persistence> <operation> <before|during|after> <file>
 // It ends by itself if the run has fewer operations.
 
+import { appendFileSync } from 'node:fs';
 import { open } from 'rethread';
 import { drive } from 'rethread/host';
 import { openDriver } from './drivers.mjs';
-import { fetchFor, runRequest } from './run-kill-model.mjs';
+import { fetchFor, runRequest, watchedDriver } from './run-kill-model.mjs';
 
 const [store, place, id, persistence, operation, when, file] = process.argv.slice(2);
+/** Maximum milliseconds from the begin of an operation to a kill "during" it. */
+const DURING_MS = 4;
 const { driver, end } = await openDriver(store, place);
-let operations = 0;
-let isCounting = false;
+const counter = { isCounting: false, operations: 0 };
 const die = () => process.kill(process.pid, 'SIGKILL');
-for (const name of ['transaction', 'commit', 'put']) {
-  if (!driver[name]) continue;
-  const perform = driver[name].bind(driver);
-  driver[name] = async (...args) => {
-    if (isCounting) operations += 1;
-    const isLast = isCounting && operations === Number(operation);
-    if (isLast && when === 'before') die();
-    const result = await perform(...args);
-    if (isLast) die();
-    return result;
-  };
-}
+watchedDriver(driver, counter, (at, moment) => {
+  if (at !== Number(operation)) return;
+  if (moment === when) die();
+  if (moment === 'before' && when === 'during') setTimeout(die, Math.random() * DURING_MS);
+});
+const note = (line) => appendFileSync(file, `${line}\n`);
 const client = await open({ store: driver, leaseMs: 100 });
 const session = await client.session(id);
-isCounting = true;
-const { status, error } = await drive(await session.run({ input: 'Go', ...runRequest(file, persistence) }), { fetch: fetchFor(file) }).result;
+counter.isCounting = true;
+const { status, error } = await drive(await session.run({ input: 'Go', ...runRequest(note, persistence) }), { fetch: fetchFor(note) }).result;
 if (error) console.error(`the run failed: ${JSON.stringify(error)}`);
 await client.close();
 await end();
