@@ -55,6 +55,7 @@ export const serializedSession = readable(bytes('a serialized session'));
 export const runId = readable(text('the run\'s id'));
 export const effectId = readable(text('the effect\'s id'));
 export const callId = readable(text('the call\'s id'));
+export const rejectionReason = readable(optional(text('the reason')));
 export const stateKey = readable(text('the key'));
 export const listener = readable(callback('the listener'));
 export const request = readable(object('the request'));
@@ -69,4 +70,5 @@ export const driveOptions = readable(only('the options of `drive`', {
   idleTimeoutMs: amount('`idleTimeoutMs`'),
   toolConcurrency: amount('`toolConcurrency`'),
   toolTimeoutMs: amount('`toolTimeoutMs`'),
+  onApproval: option('`onApproval` must be a function', (value) => typeof value === 'function'),
 }));

@@ -3,6 +3,7 @@
 import * as check from './arguments.js';
 import { Credentials } from './credentials.js';
 import { RethreadError } from './error.js';
+import { Approvals } from './host/approvals.js';
 import { concurrencyLimit, queue, sleep } from './host/async.js';
 import { registerStaticHeaders } from './host/headers.js';
 import { callModel } from './host/model-call.js';
@@ -22,7 +23,7 @@ function checkArguments(run, options) {
 }
 
 /**
- * Drives a run to its end. Starts at once; watching is optional.
+ * Drives a run to its end, or until it waits for an approval that nobody gives here. Starts at once; watching is optional.
  *
  * @type {typeof import('./types.js').drive}
  */
@@ -30,7 +31,11 @@ export function drive(run, options = {}) {
   checkArguments(run, options);
   drivenRuns.add(run);
   const events = new EventStream();
-  const emitEvents = () => run.events().forEach((event) => events.push(event));
+  const emitEvents = () => {
+    const emitted = run.events();
+    emitted.forEach((event) => events.push(event));
+    return emitted;
+  };
 
   const result = executeEffects(run, options, emitEvents).finally(() => {
     try {
@@ -96,7 +101,7 @@ class EventStream {
   }
 }
 
-/** Executes the effects of the run until it ends; returns its result. */
+/** Executes the effects of the run until it ends, or waits for an approval without `onApproval`; returns its result. */
 async function executeEffects(run, driveOptions, emitEvents) {
   const options = { ...driveOptions, credentials: new Credentials() };
   const { signal } = options;
@@ -113,6 +118,8 @@ async function executeEffects(run, driveOptions, emitEvents) {
   const limitTools = concurrencyLimit(Math.max(1, options.toolConcurrency ?? Infinity));
   /** The abort controllers of the started effects, by effect id. */
   const started = new Map();
+  const approvals = new Approvals(run, options);
+  approvals.ask();
   try {
     // An earlier `drive` may have taken effects and left them open, so start from all open effects.
     run.takeEffects();
@@ -120,8 +127,12 @@ async function executeEffects(run, driveOptions, emitEvents) {
     for (;;) {
       const changed = run.changed();
       changed.catch(() => {}); // the loop may end before it is awaited
-      emitEvents();
+      if (emitEvents().some(({ type }) => type === 'approval_needed')) approvals.ask();
       if (END_STATUSES.has(run.status)) break;
+      if (run.status === 'waiting_approval' && !approvals.isAsking) {
+        approvals.throwFailure();
+        break;
+      }
       for (const effect of changes.opened) {
         const controller = new AbortController();
         started.set(effect.id, controller);
@@ -132,7 +143,7 @@ async function executeEffects(run, driveOptions, emitEvents) {
         started.get(id)?.abort();
         started.delete(id);
       }
-      await changed;
+      await (approvals.isAsking ? Promise.race([changed, approvals.answered()]) : changed);
       // Only the changes: a round may have thousands of calls, and each changes twice.
       changes = run.takeEffects();
     }

@@ -87,6 +87,25 @@ export class Run {
     return this.#handle.step((run) => run.isErrorResponse(bytes));
   }
 
+  /** @type {PublicRun['approvals']} */
+  approvals() {
+    return this.#handle.step((run) => run.approvals());
+  }
+
+  /** @type {PublicRun['approve']} */
+  approve(callId) {
+    return this.#handle.promise((run) => run.approve(callId), () => check.callId(callId));
+  }
+
+  /** @type {PublicRun['reject']} */
+  reject(callId, reason) {
+    const checks = () => {
+      check.callId(callId);
+      check.rejectionReason(reason);
+    };
+    return this.#handle.promise((run) => run.reject(callId, reason ?? undefined), checks);
+  }
+
   /** @type {PublicRun['cancel']} */
   cancel() {
     return this.#handle.promise((run) => run.cancel());

@@ -105,7 +105,7 @@ impl ToolInvocation {
     /// Returns true if the call was answered, and the result is withheld from the store (R12).
     #[must_use]
     pub fn has_withheld_result(&self) -> bool {
-        self.result.is_none() && matches!(self.status, InvocationStatus::Ok | InvocationStatus::Error)
+        self.result.is_none() && matches!(self.status, InvocationStatus::Ok | InvocationStatus::Error | InvocationStatus::Rejected)
     }
 
     /// Returns true if a result may still be stored: there is none, or only the placeholder of an interrupted call.
@@ -168,6 +168,9 @@ pub enum InvocationStatus {
     /// Its result is an error.
     #[n(2)]
     Error,
+    /// A person rejected it, so the tool did not run.
+    #[n(3)]
+    Rejected,
     /// The run was interrupted; it is not known whether the tool ran.
     #[n(4)]
     Interrupted,
@@ -178,7 +181,7 @@ pub enum InvocationStatus {
 
 impl InvocationStatus {
     /// Every status.
-    pub const ALL: [Self; 5] = [Self::Pending, Self::Ok, Self::Error, Self::Interrupted, Self::Aborted];
+    pub const ALL: [Self; 6] = [Self::Pending, Self::Ok, Self::Error, Self::Rejected, Self::Interrupted, Self::Aborted];
 
     /// Returns the name in the public types.
     #[must_use]
@@ -187,6 +190,7 @@ impl InvocationStatus {
             Self::Pending => "pending",
             Self::Ok => "ok",
             Self::Error => "error",
+            Self::Rejected => "rejected",
             Self::Interrupted => "interrupted",
             Self::Aborted => "aborted",
         }

@@ -13,6 +13,7 @@ import { Settings, settingsDialog } from './settings.js';
 const SUGGESTIONS = [
   { text: 'How is the weather in Oslo, and what time is it there?' },
   { text: 'I fly to Tokyo tomorrow. What should I expect?' },
+  { text: 'Please send 20 euros to Ada.', label: 'Send 20 euros to Ada (asks you before)' },
   { text: 'What does the web say about Rome?', label: 'What does a hostile web page say about Rome?', hostile: true },
 ];
 
@@ -41,7 +42,7 @@ const paintSoon = perFrame(() => {
   if (!chat) return;
   const { running, view } = chat;
   const follows = conversation.isAtEnd();
-  conversation.paint(view, running);
+  conversation.paint(view, running, decide);
   notices.paint(chat);
   $('#welcome').hidden = running || view.getSnapshot().messages.length > 0;
   $('#title').textContent = chat.title ?? 'New chat';
@@ -65,7 +66,7 @@ async function show(id) {
   address.searchParams.set('session', id);
   history.replaceState(null, '', address);
   conversation.clear();
-  conversation.paint(chat.view, chat.running);
+  conversation.paint(chat.view, chat.running, decide);
   conversation.toEnd();
   paint();
 }
@@ -73,6 +74,11 @@ async function show(id) {
 function release(old) {
   chats.delete(old.id);
   old.close();
+}
+
+/** A person's decision about a call of the open chat. */
+function decide(runId, callId, approves, reason) {
+  return chat?.decide(runId, callId, approves, reason);
 }
 
 async function newChat() {

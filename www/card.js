@@ -4,7 +4,7 @@ import { clip, duration, el, setText } from './dom.js';
 
 const WORDS = {
   waiting: 'waiting', pending: 'waiting', running: 'running', ok: 'done', error: 'failed',
-  interrupted: 'interrupted', aborted: 'stopped', rejected: 'rejected',
+  interrupted: 'interrupted', aborted: 'stopped', rejected: 'rejected', asking: 'needs your approval',
 };
 
 const pretty = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 2) ?? '');
@@ -17,7 +17,7 @@ function brief(args) {
 }
 
 /** A pending call that has a start time is running. */
-const statusOf = (call) => (call.status === 'pending' && call.startedAt ? 'running' : call.status);
+const statusOf = (call, asks) => (asks ? 'asking' : call.status === 'pending' && call.startedAt ? 'running' : call.status);
 
 export class Card {
   #parts = {
@@ -25,20 +25,40 @@ export class Card {
     full: el('pre'), result: el('pre.call-result'), id: el('code'),
   };
   #resultTitle = el('h4', {}, 'Result');
+  #decide = null;
+  #reason = el('input.reason', { type: 'text', placeholder: 'Reason (optional)', 'aria-label': 'Reason for rejecting' });
+  #approval = el('div.actions.approval', { hidden: true, role: 'group', 'aria-label': 'Approval' },
+    this.#button('Approve', 'primary', () => this.#decide?.(true)),
+    this.#button('Reject', 'quiet', () => this.#decide?.(false, this.#reason.value)),
+    this.#reason);
+
+  #button(label, style, action) {
+    const button = el(`button.${style}`, { type: 'button' }, label);
+    button.addEventListener('click', () => {
+      // A second click decides nothing.
+      this.#approval.hidden = true;
+      action();
+    });
+    return button;
+  }
 
   constructor() {
     const { name, args, status, took, full, result, id } = this.#parts;
-    this.node = el('details.call', {},
+    this.details = el('details.call', {},
       el('summary', {}, el('span.call-mark', { 'aria-hidden': 'true' }), el('span.call-line', {}, name, args), status, took),
       el('div.call-body', {}, el('h4', {}, 'Arguments'), full, this.#resultTitle, result, el('p.call-id', {}, 'call ', id)));
+    this.node = el('div.call-frame', {}, this.details, this.#approval);
   }
 
-  /** `call`: a `ToolInvocation`, possibly incomplete. */
-  update(call) {
-    const status = statusOf(call);
+  /** `call`: a `ToolInvocation`, possibly incomplete. `decide` approves or rejects it, if it waits for that. */
+  update(call, asks, decide) {
+    const status = statusOf(call, asks);
+    this.#decide = decide;
+    this.#approval.hidden = !asks || !decide;
     const { name, args, full, result, id } = this.#parts;
-    this.node.dataset.status = status;
-    this.node.dataset.name = call.name;
+    this.details.dataset.status = status;
+    this.details.dataset.name = call.name;
+    if (asks) this.details.open = true;
     setText(name, call.name);
     setText(args, brief(call.arguments));
     setText(full, pretty(call.arguments));

@@ -12,6 +12,8 @@ export class Chat {
   #settings;
   #changed;
   #active = null;
+  /** The last run of this tab, which may wait for an approval. */
+  #run = null;
   #unsubscribe;
 
   static async open(db, id, settings, changed) {
@@ -71,6 +73,19 @@ export class Chat {
     }
   }
 
+  /** Approves a call of a run that waits for it, or rejects it with a reason. The run may be one of before a reload, or of another tab. */
+  decide(runId, callId, approves, reason) {
+    const decide = (run) => (approves ? run.approve(callId) : run.reject(callId, reason));
+    const active = this.#run?.id === runId ? this.#run : null;
+    // Other calls of the round are still running.
+    if (this.running) return active && decide(active).catch((error) => this.#fail(error));
+    return this.#drive(async (request) => {
+      const run = active?.status === 'waiting_approval' ? active : await this.#session.resume(runId, request);
+      await decide(run);
+      return run;
+    });
+  }
+
   stop() {
     this.#active?.stop.abort();
     return this.#active?.ended;
@@ -95,6 +110,7 @@ export class Chat {
     const { provider, headers, hostile, counter } = this.#settings;
     try {
       const run = await begin({ provider, tools: toolsFor({ hostile, counter }) });
+      this.#run = run;
       const driven = drive(run, { headers, signal: stop.signal, idleTimeoutMs: 120_000, toolTimeoutMs: 120_000 });
       for await (const event of driven) {
         if (event.type !== 'save_failed') continue;

@@ -53,7 +53,7 @@ class CallsBlock {
   #cards = [];
   node = el('div.calls', { role: 'group' }, this.#label);
 
-  update({ parts }) {
+  update({ parts }, decide) {
     const known = parts.filter((part) => part.call);
     const coming = parts.length - known.length;
     if (known.length) {
@@ -63,7 +63,7 @@ class CallsBlock {
     this.node.setAttribute('aria-label', this.#label.textContent);
     known.forEach((part, at) => {
       this.#cards[at] ??= new Card();
-      this.#cards[at].update(part.call);
+      this.#cards[at].update(part.call, part.awaitingApproval, decide && ((approves, reason) => decide(part.call.callId, approves, reason)));
       if (!this.#cards[at].node.parentNode) this.node.append(this.#cards[at].node);
     });
     for (const card of this.#cards.splice(known.length)) card.node.remove();
@@ -79,15 +79,19 @@ class MessageView {
   #body = el('div.body');
   #meta = el('p.meta');
   #painted = null;
+  #canDecide = false;
 
   constructor(message) {
     this.node = el(`article.message.${message.role}`, { 'aria-label': message.role === 'user' ? 'You' : 'Assistant' }, this.#body, this.#meta);
     this.node.dataset.message = message.id;
   }
 
-  paint(message) {
-    if (message === this.#painted) return;
+  /** `decide`: decides about a call that waits for an approval. */
+  paint(message, decide) {
+    const canDecide = Boolean(decide);
+    if (message === this.#painted && canDecide === this.#canDecide) return;
     this.#painted = message;
+    this.#canDecide = canDecide;
     this.node.dataset.saved = message.saved;
     this.node.dataset.status = message.status;
     const wanted = blocksOf(message);
@@ -97,7 +101,7 @@ class MessageView {
         this.#blocks[at] = new BLOCKS[block.type]();
         this.#body.append(this.#blocks[at].node);
       }
-      this.#blocks[at].update(block);
+      this.#blocks[at].update(block, decide);
     });
     for (const old of this.#blocks.splice(wanted.length)) old.node.remove();
     setText(this.#meta, message.role === 'assistant' ? this.#facts(message).join(' · ') : '');
@@ -132,7 +136,8 @@ export class Conversation {
     this.#painted = {};
   }
 
-  paint(view, starts) {
+  /** `decide(runId, callId, approves, reason)`: a person's decision about a call. */
+  paint(view, starts, decide) {
     const snapshot = view.getSnapshot();
     if (snapshot === this.#painted.snapshot && starts === this.#painted.starts) return;
     this.#painted = { snapshot, starts };
@@ -147,7 +152,9 @@ export class Conversation {
       seen.add(message.id);
       let shown = this.#views.get(message.id);
       if (!shown) this.#views.set(message.id, (shown = new MessageView(message)));
-      shown.paint(message);
+      // A call of a run in another tab is decided there.
+      const canDecide = run && message.runId === run.id && (run.cancel || run.status === 'waiting_approval');
+      shown.paint(message, canDecide && decide ? (callId, approves, reason) => decide(run.id, callId, approves, reason) : null);
       shown.node.classList.toggle('growing', message.status === 'streaming' && Boolean(textOf(message)) && !message.parts.some((part) => part.type !== 'text' && part.type !== 'reasoning'));
       shown.node.classList.toggle('left', !message.saved && !running);
       wanted.push(shown.node);

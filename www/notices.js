@@ -27,6 +27,7 @@ function unfinished(chat, { messages, run }) {
     const reason = run.error?.message ?? 'unknown reason';
     return notice('failed', [el('strong', {}, 'This run failed: '), `${reason.replace(/[.\s]*$/, '')}. Nothing is lost.`], buttons('Retry'), question);
   }
+  if (run.status === 'waiting_approval') return notice('info', [el('strong', {}, 'Waiting for your approval: '), quoted], chat.running ? [] : [['Discard', () => chat.discard(run.id)]], question);
   if (run.status === 'cancelled') return notice('info', [el('strong', {}, 'Stopped. '), 'The history is unchanged.'], buttons('Resume'), question);
   const calls = turn.flatMap(({ parts }) => parts).filter(({ type }) => type === 'tool').map(({ call }) => call);
   const round = calls.filter(({ roundIndex }) => roundIndex === calls.at(-1).roundIndex);

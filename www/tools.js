@@ -31,6 +31,13 @@ const city = {
   additionalProperties: false,
 };
 
+const payment = {
+  type: 'object',
+  properties: { to: { type: 'string', description: 'Who gets the money' }, amount: { type: 'number', description: 'Euros' } },
+  required: ['to', 'amount'],
+  additionalProperties: false,
+};
+
 const sleep = (ms, signal) =>
   new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, ms);
@@ -73,6 +80,17 @@ const WORK = {
     ms: 600,
     work: ({ city }) => `${city}: ${[1, 2, 3].map((day) => `${DAYS[day]} ${described(invent(city, day))}`).join('; ')}`,
   },
+  send_money: {
+    description: 'Sends money to somebody. The user is asked before.',
+    parameters: payment,
+    ms: 400,
+    needsApproval: true,
+    onInterrupted: 'ask',
+    work({ to, amount }) {
+      if (!(amount > 0)) throw new Error('`amount` must be a positive number');
+      return `${amount} € were sent to ${to} (no real money).`;
+    },
+  },
 };
 
 /** Sends a report to `counter`, a URL or null. */
@@ -89,9 +107,9 @@ async function sendReport(counter, report, signal) {
 /** The tools of a run. */
 export function toolsFor({ hostile, counter }) {
   const offered = Object.entries(WORK).filter(([, tool]) => hostile || !tool.hostile);
-  return Object.fromEntries(offered.map(([name, { description, parameters, ms, work }]) => {
+  return Object.fromEntries(offered.map(([name, { description, parameters, ms, work, needsApproval, onInterrupted }]) => {
     const execute = async (args, { callId, invocationId, signal }) => {
-      if (typeof args?.city !== 'string' || !args.city) throw new Error('`city` is missing');
+      for (const member of parameters.required) if (!args?.[member]) throw new Error(`\`${member}\` is missing`);
       const call = { name, callId, invocationId, arguments: args };
       await sendReport(counter, { ...call, phase: 'start' }, signal);
       await sleep(ms, signal);
@@ -99,6 +117,6 @@ export function toolsFor({ hostile, counter }) {
       await sendReport(counter, { ...call, phase: 'end', result }, signal);
       return result;
     };
-    return [name, { description, parameters, execute }];
+    return [name, { description, parameters, execute, needsApproval, onInterrupted }];
   }));
 }

@@ -60,7 +60,7 @@ export interface ToolInvocation {
   callId: string; name: string;
   /** The model call of the turn that requested it, and its position among the calls of that answer. Both count from 0. */
   roundIndex: number; sequenceIndex: number;
-  status: "pending" | "ok" | "error" | "interrupted" | "aborted";
+  status: "pending" | "ok" | "error" | "rejected" | "interrupted" | "aborted";
   startedAt: number | null; finishedAt: number | null;
   redacted: boolean;
   channel: string | null;

@@ -50,7 +50,9 @@ export interface RunRequest {
 /** The state machine of a run. It does no I/O: a host executes its effects and answers them, as `drive` does. */
 export interface Run {
   readonly id: string;
-  readonly status: "running" | "finished" | "failed" | "cancelled";
+  /** "waiting_approval": every other call of the round is answered, and the run goes on when a person decides. Nobody owns it meanwhile:
+   *  another tab or process may `resume` it, and another run of the session may begin. */
+  readonly status: "running" | "waiting_approval" | "finished" | "failed" | "cancelled";
   /** The tools of the request, for the host that executes them. */
   readonly tools: Tools | undefined;
   /** The effects that the host must execute. They stay open until they are answered, in any order. */
@@ -68,6 +70,13 @@ export interface Run {
   readonly maxResponseBytes: number;
   /** Passes bytes of a streaming answer, after its `response_started`. */
   feed(effectId: string, bytes: Uint8Array): Promise<void>;
+  /** The calls that wait for an approval. The tool gets exactly these arguments. */
+  approvals(): { callId: string; name: string; arguments: unknown }[];
+  /** Resolves when the approval is stored; then the tool is offered as an effect, for `drive`. Rejects with `not_found` or `wrong_state` if
+   *  the call does not wait, `busy` if another run of the session is in progress here, and `conflict` if another tab took the run over. */
+  approve(callId: string): Promise<void>;
+  /** The tool does not run. The call gets the status "rejected" and an error result with the reason, which the model sees. */
+  reject(callId: string, reason?: string): Promise<void>;
   cancel(): Promise<void>;
   /** Tries to store the answer again after `save_failed`, for example after space was freed. */
   save(): Promise<void>;
@@ -95,13 +104,15 @@ export type RunEvent =
   | { type: "message_started"; messageId: string; turn: number; round: number }
   | { type: "tool_started"; callId: string; name: string }
   | { type: "tool_finished"; callId: string; isError: boolean; result: unknown; durationMs: number }
+  /** A resumed run repeats it for the calls that still wait. */
+  | { type: "approval_needed"; callId: string; name: string; arguments: unknown }
   | { type: "saved"; revision: number }
   | { type: "save_failed"; error: ErrorInfo }
   | { type: "retrying"; attempt: number; at: number; error: ErrorInfo }
   | { type: "warning"; finding: Finding }
   | { type: "finished"; result: RunResult };
 export interface RunResult {
-  status: "finished" | "failed" | "cancelled";
+  status: "finished" | "failed" | "cancelled" | "waiting_approval";
   /** The error of a failed run; null for every other status. */
   error: ErrorInfo | null;
   text: string;
@@ -117,7 +128,7 @@ export interface RunResult {
 /** An unfinished run. */
 export interface PendingRun {
   id: string; session: string; startedAt: number; turn: number;
-  state: "live" | "interrupted" | "failed";
+  state: "live" | "interrupted" | "waiting_approval" | "failed";
   provider: ProviderRequest & { params: Record<string, unknown> };
   /** Members of `provider.params` that hold credentials, such as `params.tools[0].authorization`: they are not stored, so `resume` needs them again. */
   withheld: string[];
@@ -125,7 +136,7 @@ export interface PendingRun {
   /** The answer so far. */
   text: string;
   error?: { code: ErrorCode; message: string };
-  openCalls: { callId: string; name: string; arguments: unknown; state: "not_started" | "started" | "answered" }[];
+  openCalls: { callId: string; name: string; arguments: unknown; state: "not_started" | "started" | "answered" | "awaiting_approval" }[];
 }
 
 // ---------------------------------------------------------------------------------- "rethread/host"
@@ -145,6 +156,10 @@ export interface DriveOptions {
   toolConcurrency?: number;
   /** A tool that takes longer than this many milliseconds fails. */
   toolTimeoutMs?: number;
+  /** Decides about a call that waits for an approval: true approves, false or a reason rejects. Called once for each call. If it throws or
+   *  returns anything else, the call still waits, and `result` rejects with `callback_failed` when nothing else is left to do. Without it,
+   *  `result` resolves with the status "waiting_approval"; call `drive` again after `approve` or `reject`. */
+  onApproval?: (call: { callId: string; name: string; arguments: unknown }) => boolean | { reject: string } | Promise<boolean | { reject: string }>;
 }
 /** Executes the effects of a run. Starts at once and yields events as they happen. Leaving the loop stops watching, not the run; `signal` and
  *  `Run.cancel` stop the run. A slow reader of events does not delay the run: events wait, and deltas of one text are joined meanwhile, so

@@ -111,7 +111,7 @@ export interface SessionView {
 export interface SessionSnapshot {
   loading: boolean; revision: number; branch: string; hasOlder: boolean;
   /** History, followed by turns that are not stored in it: the turn of a live run (of this tab or another), or of the last run if it
-   *  was interrupted, failed or cancelled, until it is resumed or discarded or the next run begins. */
+   *  waits for an approval, was interrupted, failed or cancelled, until it is resumed or discarded or the next run begins. */
   messages: readonly ViewMessage[];
   /** The newest run whose turn is shown. A "running" run without `cancel` runs in another tab. `error` is set for a failed run. */
   run: {
@@ -125,7 +125,7 @@ export interface SessionSnapshot {
 export type ViewMessage = Omit<Message, "parts"> & {
   /** True if the message is stored in history. */
   saved: boolean;
-  parts: readonly (Exclude<Part, { type: "tool_call" }> | { type: "tool"; call: ToolInvocation })[];
+  parts: readonly (Exclude<Part, { type: "tool_call" }> | { type: "tool"; call: ToolInvocation; /** True if the call waits for an approval. */ awaitingApproval: boolean })[];
 };
 export interface Branch {
   branch: string;

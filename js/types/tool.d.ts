@@ -42,9 +42,13 @@ export interface Tool<Args = unknown> {
   execute?(args: Args, context: ToolContext): unknown | Promise<unknown>;
   /** True if the result of this tool ends the run without a further model call. */
   endsRun?: boolean;
+  /** True if a person must approve each call (`Run.approve`, `onApproval` of `drive`), or a function of the call's arguments that decides
+   *  it. The arguments are as the model wrote them; the tool runs with the same. A function that throws, or returns neither true nor
+   *  false, means that the call needs an approval, and warns ("callback_failed"). A decision survives a reload, as does the wait. */
+  needsApproval?: boolean | ((args: unknown) => boolean | Promise<boolean>);
   /** For a resumed run whose tool had started and has no stored result. "report" (default) adds the error result "interrupted, may have
-   *  run"; "rerun" runs the tool again. */
-  onInterrupted?: "report" | "rerun";
+   *  run"; "rerun" runs the tool again; "ask" lets the call wait for an approval to run again. */
+  onInterrupted?: "report" | "rerun" | "ask";
   /** Like `ReplayPolicy.freshness`, for results of this tool. */
   freshness?: number | null;
   /**

@@ -7,6 +7,7 @@ use crate::id::{IdMap, Seed};
 use crate::json::Json;
 use crate::message::{Message, PartBody, Role};
 use crate::tool::{InvocationStatus, ToolInvocation};
+use std::collections::BTreeSet;
 
 /// Messages and their tool invocations, folded from [`HistoryEntry`]s in log order.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct History {
     highest_source: Option<u64>,
     /// The position of the next message.
     position: TurnPosition,
+    /// The ids of the invocations that wait for an approval, in the live turn of a run.
+    awaiting_approval: BTreeSet<String>,
 }
 
 /// The turn and round of the next message.
@@ -67,6 +70,7 @@ impl History {
             with_sources: Vec::new(),
             highest_source: None,
             position: TurnPosition::default(),
+            awaiting_approval: BTreeSet::new(),
         }
     }
 
@@ -118,6 +122,26 @@ impl History {
     /// Returns the invocation with this id for modification, in the live turn of a run.
     pub fn invocation_mut(&mut self, id: &str) -> Option<&mut ToolInvocation> {
         self.invocations.get_mut(*self.invocation_at.get(id)?)
+    }
+
+    /// Returns true if the call waits for an approval.
+    #[must_use]
+    pub fn awaits_approval(&self, invocation: &str) -> bool {
+        self.awaiting_approval.contains(invocation)
+    }
+
+    /// Sets whether a call of the live turn waits for an approval. Its result ends the wait.
+    pub fn set_awaits_approval(&mut self, invocation: &str, awaits: bool) {
+        if awaits {
+            self.awaiting_approval.insert(invocation.to_owned());
+        } else {
+            self.awaiting_approval.remove(invocation);
+        }
+    }
+
+    /// Ends every wait for an approval: the run is over.
+    pub fn end_approvals(&mut self) {
+        self.awaiting_approval.clear();
     }
 
     /// Returns the number of invocations with this call id.
@@ -243,6 +267,7 @@ impl History {
 
     fn apply_result(&mut self, entry: ResultEntry) {
         let Some(at) = self.invocation_at.get(&entry.invocation).copied() else { return };
+        self.awaiting_approval.remove(&entry.invocation);
         let Some(invocation) = self.invocations.get_mut(at) else { return };
         // A result replaces the note "interrupted"; nothing replaces a result.
         if invocation.result.is_some() && invocation.status != InvocationStatus::Interrupted {

@@ -81,7 +81,10 @@ impl MessageWriter<'_> {
             PartBody::ToolCall { invocation, round, place } => match (self.format, self.history.invocation(invocation))
             {
                 (MessageFormat::View { .. }, Some(call)) => {
-                    out.text("type", "tool").object("call", |out| write_invocation(out, call, self.session, true))
+                    let awaits_approval = self.history.awaits_approval(invocation);
+                    out.text("type", "tool")
+                        .object("call", |out| write_invocation(out, call, self.session, true))
+                        .bool("awaitingApproval", awaits_approval)
                 }
                 _ => out
                     .text("type", "tool_call")

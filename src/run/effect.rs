@@ -1,5 +1,6 @@
 //! Effects: what the host must do, and the inputs by which it reports that it is done.
 
+use super::approval::{ApprovalDecision, ApprovalReply};
 use super::journal::JournalEntry;
 use super::persist::{PersistQuestion, PersistReply};
 use crate::clock::Ms;
@@ -61,6 +62,16 @@ pub enum RunInput {
     RetrySave,
     /// The application's reply to a reducer's question.
     ReducerReply(ReducerReply),
+    /// A person's decision about a call that waits for it.
+    Decide {
+        /// The call's id, as it was sent to the model.
+        call_id: String,
+        /// The decision.
+        decision: ApprovalDecision,
+    },
+    /// The application's reply to the question of [`Run::take_approval_question`](super::Run::take_approval_question), about the
+    /// invocation of this id.
+    ApprovalReply(String, ApprovalReply),
     /// The application's reply to the question of [`Run::take_persist_question`](super::Run::take_persist_question).
     PersistReply(PersistQuestion, PersistReply),
     /// The binding has done a [`Save`], or failed.

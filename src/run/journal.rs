@@ -1,5 +1,6 @@
 //! The journal of an unfinished run, and the run that is recovered from it (R18).
 
+use super::approval::ResumedCalls;
 use super::setup::{Persistence, RunSetup};
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
@@ -10,10 +11,9 @@ use crate::json::Json;
 use crate::message::{Dialect, Message, Role, Usage};
 use crate::provider::{ProviderRequest, ReasoningField, Withheld, first_missing, withhold};
 use crate::store::{RecordKind, open_whole_record, seal_record};
-use crate::tool::{Arguments, ToolInvocation};
+use crate::tool::{Arguments, InvocationStatus, ToolInvocation};
 use bytes::Bytes;
 use minicbor::{Decode, Encode};
-use std::collections::BTreeMap;
 
 /// One journal entry of an unfinished run.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -79,6 +79,26 @@ pub enum JournalEntry {
     /// The incomplete answer of a run that failed or was stopped. It is shown; a resumed run calls the model again.
     #[n(7)]
     Partial(#[n(0)] Message),
+    /// A call waits for an approval from here on. A rejection is its result, with the status `rejected`.
+    #[n(8)]
+    ApprovalNeeded {
+        /// The id of the invocation.
+        #[n(0)]
+        invocation: String,
+        /// The time.
+        #[n(1)]
+        at: Ms,
+    },
+    /// A call was approved: its tool may run once, with the arguments that are stored.
+    #[n(9)]
+    Approved {
+        /// The id of the invocation.
+        #[n(0)]
+        invocation: String,
+        /// The time.
+        #[n(1)]
+        at: Ms,
+    },
 }
 
 /// What a run began with, except callbacks, which a resume passes again.
@@ -176,8 +196,8 @@ pub struct RecoveredRun {
     pub model_calls: u32,
     /// The token usage of these calls.
     pub usage: Option<Usage>,
-    /// The started calls, with the number of attempts.
-    pub attempts: BTreeMap<String, u32>,
+    /// The started and the approved calls. Those that wait for an approval are marked in `live`.
+    pub calls: ResumedCalls,
     /// The code and the message of the error, if it failed.
     pub failed: Option<(String, String)>,
     /// The incomplete answer of a run that failed or was stopped.
@@ -233,11 +253,20 @@ impl RecoveredRun {
             live,
             model_calls: 0,
             usage: None,
-            attempts: BTreeMap::new(),
+            calls: ResumedCalls::default(),
             failed: None,
             partial: None,
             withheld: Vec::new(),
         }
+    }
+
+    /// Returns true if the run has nothing to do before a person decides about a call.
+    #[must_use]
+    pub fn waits_for_approval(&self) -> bool {
+        let Some(last) = self.live.messages().last().filter(|_| self.failed.is_none()) else { return false };
+        let is_open = |call: &&ToolInvocation| call.result.is_none() && call.status == InvocationStatus::Pending;
+        let mut open = self.live.calls_of(last).filter(is_open).peekable();
+        open.peek().is_some() && open.all(|call| self.live.awaits_approval(&call.id))
     }
 
     /// Applies the entries that follow.
@@ -271,7 +300,9 @@ impl RecoveredRun {
                 }
             }
             JournalEntry::Started { invocation, at, attempt } => {
-                self.attempts.insert(invocation.clone(), attempt);
+                self.calls.attempts.insert(invocation.clone(), attempt);
+                // An approval is for one attempt.
+                self.calls.approved.remove(&invocation);
                 if let Some(invocation) = self.live.invocation_mut(&invocation) {
                     invocation.started_at = Some(at);
                 }
@@ -285,6 +316,15 @@ impl RecoveredRun {
                         None => call.withhold(),
                     }
                 }
+            }
+            JournalEntry::ApprovalNeeded { invocation, .. } => {
+                // A redacted call never runs, since the stored arguments are not those of the model (R12).
+                let can_run = self.live.invocation(&invocation).is_some_and(|call| !call.redacted);
+                self.live.set_awaits_approval(&invocation, can_run);
+            }
+            JournalEntry::Approved { invocation, .. } => {
+                self.live.set_awaits_approval(&invocation, false);
+                self.calls.approved.insert(invocation);
             }
             JournalEntry::Failed { code, message } => self.failed = Some((code, message)),
             JournalEntry::Withheld { members } => self.withheld = members,

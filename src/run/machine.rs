@@ -1,6 +1,7 @@
 //! [`Run`], the state machine: it passes each input to the present state, and enters the state that this one returns.
 
 use super::answer::answer_text;
+use super::approval::{ApprovalDecision, ApprovalQuestion, WaitingCall};
 use super::context::RunContext;
 use super::effect::{Effect, EffectReply, RunInput, Save};
 use super::event::RunEvent;
@@ -12,10 +13,11 @@ use super::setup::RunSetup;
 use super::start::join_input;
 use super::state::{
     AwaitingAnswerSave, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingReducer, AwaitingRetry, AwaitingTools,
-    begin_call, build_body,
+    begin_call, build_body, no_waiting_call,
 };
 use super::stored_turn::StoredTurn;
 use super::turn::{RunData, TurnTotals};
+use crate::clock::Ms;
 use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::history::{History, Incoming};
@@ -41,6 +43,17 @@ enum RunState {
     Done(Box<RunOutcome>),
     /// Nothing: the run's data was dropped before its end.
     Released,
+}
+
+impl RunState {
+    /// Returns the round of tool calls, while the run waits for one.
+    fn tools(&self) -> Option<&AwaitingTools> {
+        if let Self::AwaitingTools(tools) = self { Some(tools) } else { None }
+    }
+
+    fn tools_mut(&mut self) -> Option<&mut AwaitingTools> {
+        if let Self::AwaitingTools(tools) = self { Some(tools) } else { None }
+    }
 }
 
 impl Run {
@@ -70,7 +83,7 @@ impl Run {
     pub fn resume(setup: RunSetup, recovered: RecoveredRun, context: &mut RunContext<'_>) -> Result<Self> {
         setup.check()?;
         recovered.check_credentials(&setup.provider)?;
-        let RecoveredRun { live, model_calls, usage, attempts, .. } = recovered;
+        let RecoveredRun { live, model_calls, usage, calls, .. } = recovered;
         let stored = StoredTurn::from_history(&live, context.history);
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
         let mut next = NextState::CallModel;
@@ -78,7 +91,7 @@ impl Run {
             totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
             totals.text = answer_text(last);
             if live.has_calls(last) {
-                next = NextState::RunTools(attempts);
+                next = NextState::RunTools(calls);
             }
         }
         let mut turn = RunData::new(setup, live, stored, Report::new());
@@ -117,6 +130,14 @@ impl Run {
                 | RunState::Done(_)
                 | RunState::Released => None,
             },
+            RunInput::Decide { call_id, decision } => self.decide(&call_id, &decision, context.now).map(|()| None)?,
+            RunInput::ApprovalReply(invocation, reply) => {
+                // Otherwise the run does not wait for the reply any more.
+                if let Some(tools) = self.state.tools_mut() {
+                    tools.take_approval_reply(&mut self.turn, &invocation, reply, context.now);
+                }
+                None
+            }
             RunInput::PersistReply(question, reply) => {
                 self.turn.take_persist_reply(&question, reply);
                 None
@@ -152,6 +173,14 @@ impl Run {
             | RunState::AwaitingEndSave(_)
             | RunState::Done(_)
             | RunState::Released => Ok(None),
+        }
+    }
+
+    /// Handles a person's decision about a call.
+    fn decide(&mut self, call_id: &str, decision: &ApprovalDecision, now: Ms) -> Result<()> {
+        match self.state.tools_mut() {
+            Some(tools) => tools.decide(&mut self.turn, call_id, decision, now),
+            None => Err(no_waiting_call(&self.turn, call_id)),
         }
     }
 
@@ -276,6 +305,7 @@ impl Run {
     pub fn status(&self) -> RunStatus {
         match &self.state {
             RunState::Done(outcome) => outcome.status,
+            RunState::AwaitingTools(state) if state.waits_for_approval() => RunStatus::WaitingApproval,
             RunState::AwaitingJournal(_)
             | RunState::AwaitingReducer(_)
             | RunState::AwaitingModel(_)
@@ -358,6 +388,28 @@ impl Run {
         }
     }
 
+    /// Takes the next question whether a call needs an approval, for the binding. Each question is returned once.
+    pub fn take_approval_question(&mut self) -> Option<ApprovalQuestion> {
+        self.state.tools_mut()?.take_question()
+    }
+
+    /// Returns the calls that wait for an approval.
+    #[must_use]
+    pub fn approvals(&self) -> Vec<WaitingCall> {
+        self.state.tools().map(|tools| tools.waiting_calls(&self.turn)).unwrap_or_default()
+    }
+
+    /// Checks that a call waits for an approval.
+    ///
+    /// # Errors
+    /// `wrong_state` for another call of the turn, `not_found` for any other id.
+    pub fn check_waiting(&self, call_id: &str) -> Result<()> {
+        match self.state.tools() {
+            Some(tools) => tools.find_waiting(&self.turn, call_id).map(|_| ()),
+            None => Err(no_waiting_call(&self.turn, call_id)),
+        }
+    }
+
     /// Takes the next question about the next save. Of a call whose question is not answered, only its existence is stored.
     pub fn take_persist_question(&mut self) -> Option<PersistQuestion> {
         self.turn.take_persist_question()
@@ -400,7 +452,7 @@ impl Run {
             | RunState::AwaitingAnswerSave(_)
             | RunState::AwaitingTools(_)
             | RunState::AwaitingEndSave(_)
-            | RunState::Released => self.turn.outcome(RunStatus::Running),
+            | RunState::Released => self.turn.outcome(self.status()),
         }
     }
 
@@ -427,8 +479,8 @@ fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunContext<'_>) 
             NextState::SaveAnswer(message, invocations) => {
                 return RunState::AwaitingAnswerSave(AwaitingAnswerSave::enter(turn, message, invocations));
             }
-            NextState::RunTools(attempts) => {
-                let tools = AwaitingTools::enter(turn, &attempts, context.now);
+            NextState::RunTools(resumed) => {
+                let tools = AwaitingTools::enter(turn, &resumed, context.now);
                 match tools.after_round(turn) {
                     Some(after) => after,
                     None => return RunState::AwaitingTools(tools),

@@ -7,6 +7,7 @@
 //! returns a `NextState`, which the machine enters.
 
 mod answer;
+mod approval;
 mod context;
 mod credential_filter;
 mod effect;
@@ -29,6 +30,7 @@ mod stored_turn;
 mod to_json;
 mod turn;
 
+pub use approval::{ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall};
 pub use context::RunContext;
 pub use effect::{Effect, EffectKind, EffectReply, RunInput, Save, SaveKind};
 pub use event::RunEvent;

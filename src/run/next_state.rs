@@ -1,12 +1,12 @@
 //! What a state of a run returns: the next state, with the data that it starts with.
 
+use super::approval::ResumedCalls;
 use super::outcome::RunStatus;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode};
 use crate::message::{Message, MessageStatus};
 use crate::replay::{ReducerQuestion, ReducerReplies};
 use crate::tool::ToolInvocation;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The next state of a run. The run enters it, and it may lead to another one at once.
@@ -23,8 +23,8 @@ pub(super) enum NextState {
     Pause(ModelRequest, Ms),
     /// Saves an answer with calls, or one that the model continues.
     SaveAnswer(Message, Vec<ToolInvocation>),
-    /// Runs the tools of the last answer. In a resumed run, the calls that were started before, with the number of attempts.
-    RunTools(BTreeMap<String, u32>),
+    /// Runs the tools of the last answer, with what the journal of a resumed run has of its calls.
+    RunTools(ResumedCalls),
     /// Saves what history lacks of the turn, and ends the run.
     SaveTurn(TurnEnd),
     /// Ends the run before its turn is complete.

@@ -9,17 +9,26 @@ use crate::message::Usage;
 #[allow(missing_docs)]
 pub enum RunStatus {
     Running,
+    /// No effect is open, and calls wait for an approval. The run has no owner meanwhile.
+    WaitingApproval,
     Finished,
     Failed,
     Cancelled,
 }
 
 impl RunStatus {
+    /// Returns true if the run has ended.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
+    }
+
     /// Returns the name in the TypeScript types.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
+            Self::WaitingApproval => "waiting_approval",
             Self::Finished => "finished",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",

@@ -181,6 +181,8 @@ impl TurnRedaction<'_> {
                 JournalEntry::Began(_)
                 | JournalEntry::Started { .. }
                 | JournalEntry::Failed { .. }
+                | JournalEntry::ApprovalNeeded { .. }
+                | JournalEntry::Approved { .. }
                 | JournalEntry::Redacted { .. }
                 | JournalEntry::Withheld { .. } => {}
             }
@@ -290,6 +292,8 @@ fn calls_in_journal<'s>(entry: &'s JournalEntry, live: &'s History) -> &'s [Tool
         JournalEntry::Began(_)
         | JournalEntry::Started { .. }
         | JournalEntry::Failed { .. }
+        | JournalEntry::ApprovalNeeded { .. }
+        | JournalEntry::Approved { .. }
         | JournalEntry::Redacted { .. }
         | JournalEntry::Withheld { .. }
         | JournalEntry::Partial(_) => &[],

@@ -25,6 +25,8 @@ pub struct RunSetup {
     pub tool_settings: BTreeMap<String, ToolSettings>,
     /// The application's `persist` functions, by tool: they decide what is stored of a call (R12).
     pub persist: BTreeMap<String, Callback>,
+    /// The application's `needsApproval` functions, by tool (R29).
+    pub approval_callbacks: BTreeMap<String, Callback>,
     /// The highest number of model calls.
     pub max_turns: u32,
     /// The highest number of bytes of a response; a larger response fails the run (R62).
@@ -80,6 +82,8 @@ pub enum Persistence {
 pub struct ToolSettings {
     /// True if its result ends the run.
     pub ends_run: bool,
+    /// True if a person must approve each call.
+    pub needs_approval: bool,
     /// What happens to a call that was interrupted.
     pub on_interrupted: OnInterrupted,
     /// The freshness window that is stored with its results.
@@ -94,6 +98,8 @@ pub enum OnInterrupted {
     Report,
     /// It runs again.
     Rerun,
+    /// It runs again if a person approves.
+    Ask,
 }
 
 /// What a cancelled or failed run leaves in history.

@@ -56,6 +56,12 @@ impl RunEvent {
                     .json("result", result.view())
                     .number("durationMs", *duration_ms);
             }
+            Self::ApprovalNeeded { call_id, name, arguments } => {
+                out.text("type", "approval_needed")
+                    .text("callId", call_id)
+                    .text("name", name)
+                    .json("arguments", arguments.view());
+            }
             Self::Saved { revision } => {
                 out.text("type", "saved").number("revision", *revision);
             }
@@ -100,7 +106,7 @@ impl RunOutcome {
 }
 
 impl RecoveredRun {
-    /// Writes the members of a `PendingRun`; `state` is `live`, `interrupted` or `failed`.
+    /// Writes the members of a `PendingRun`; `state` is `live`, `interrupted`, `waiting_approval` or `failed`.
     pub fn write(&self, out: &mut ObjectWriter<'_>, session: &str, state: &str) {
         out.text("id", &self.began.run)
             .text("session", session)
@@ -178,10 +184,14 @@ impl RecoveredRun {
             let Some(last) = self.live.last_answer() else { return };
             for call in self.live.calls_of(last) {
                 let answered = call.result.is_some() || call.status != InvocationStatus::Pending;
-                let state = match (answered, self.attempts.contains_key(&call.id)) {
-                    (true, _) => "answered",
-                    (false, true) => "started",
-                    (false, false) => "not_started",
+                let state = if answered {
+                    "answered"
+                } else if self.live.awaits_approval(&call.id) {
+                    "awaiting_approval"
+                } else if self.calls.attempts.contains_key(&call.id) {
+                    "started"
+                } else {
+                    "not_started"
                 };
                 calls.object(|out| {
                     out.text("callId", call.wire_id()).text("name", &call.name);

@@ -92,6 +92,11 @@ impl RunData {
         self.live.invocation_mut(invocation)
     }
 
+    /// Sets whether a call of the turn waits for an approval.
+    pub fn set_awaits_approval(&mut self, invocation: &str, awaits: bool) {
+        self.live.set_awaits_approval(invocation, awaits);
+    }
+
     /// Adds a message, a call or a result to the turn.
     pub fn apply(&mut self, entry: HistoryEntry) {
         self.live.apply(entry);

@@ -33,15 +33,16 @@ async fn write_pending_runs(
     for run in head.pending_runs() {
         let name = lock_name(context, session, &run.id);
         let is_live = context.live.borrow().contains(&name) || owners.owns(&name, run);
-        let state = if is_live {
-            "live"
-        } else if run.failed.is_some() {
-            "failed"
-        } else {
-            "interrupted"
-        };
         match journal_of(context, session, run).await {
-            Ok(recovered) => out.object(|out| recovered.write(out, session, state)),
+            Ok(recovered) => {
+                let state = match &run.failed {
+                    _ if is_live => "live",
+                    Some(_) => "failed",
+                    None if recovered.waits_for_approval() => "waiting_approval",
+                    None => "interrupted",
+                };
+                out.object(|out| recovered.write(out, session, state));
+            }
             // A journal that cannot be read must not hide the other runs.
             Err(error) if !matches!(error.code, ErrorCode::CorruptRecord | ErrorCode::UnsupportedVersion) => {
                 return Err(error);

@@ -20,7 +20,7 @@ impl RunInner {
         if self.is_leased() { context.now().saturating_add(context.lease_ms) } else { 0 }
     }
 
-    /// Renews the run's lease from now on, until the run is over or its store closed. Must be called when the run is in the head.
+    /// Renews the run's lease from now on, until the run is over or waits for an approval, or its store is closed. Must be called when the run is in the head.
     pub fn keep_lease(&self) {
         if !self.is_leased() || self.keeps_lease.replace(true) {
             return;
@@ -28,13 +28,18 @@ impl RunInner {
         let run = self.weak_self.clone();
         in_background(async move {
             loop {
-                let Some(wait) = run.upgrade().and_then(|run| run.time_to_renewal()) else { return };
+                let Some(owner) = run.upgrade() else { return };
+                let Some(wait) = owner.time_to_renewal() else { return owner.keeps_lease.set(false) };
+                drop(owner);
                 // Without timers the lease runs out, and the run's writes renew it.
                 if !sleep(wait).await {
                     return;
                 }
-                let Some(run) = run.upgrade().filter(|run| run.is_under_way()) else { return };
-                run.renew_lease().await;
+                let Some(owner) = run.upgrade() else { return };
+                if !owner.is_under_way() {
+                    return owner.keeps_lease.set(false);
+                }
+                owner.renew_lease().await;
             }
         });
     }

@@ -61,6 +61,7 @@ mod sessions {
     mod rethread;
     mod rethread_inner;
     mod run;
+    mod run_approvals;
     mod run_context;
     mod run_inner;
     mod run_lock;

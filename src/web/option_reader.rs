@@ -429,6 +429,23 @@ impl<'de> Deserialize<'de> for BoundFunction {
     }
 }
 
+/// A flag, or a function that returns one.
+pub enum FlagOrFunction {
+    Flag(bool),
+    Function(BoundFunction),
+}
+
+impl<'de> Deserialize<'de> for FlagOrFunction {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let OptionReader { object, value } = deserializer.deserialize_newtype_struct(PASSED_THROUGH, PassedVisitor)?;
+        if value.is_function() {
+            return Ok(Self::Function(BoundFunction { this: object, function: value.unchecked_into() }));
+        }
+        let not_boolean = || de::Error::invalid_type(de::Unexpected::Other("a value"), &"true, false or a function");
+        value.as_bool().map(Self::Flag).ok_or_else(not_boolean)
+    }
+}
+
 /// An object whose keys are an application's own, in its order.
 pub struct OptionEntries<T>(pub Vec<(String, T)>);
 

@@ -1,4 +1,4 @@
-//! Callbacks of an application: reducers and `persist` of a tool. Nothing is borrowed while one is called.
+//! Callbacks of an application: reducers, and `persist` and `needsApproval` of a tool. Nothing is borrowed while one is called.
 
 use super::convert::{object_to_js, to_js, to_json};
 use super::foreign::{callback_failed, get, items, string};
@@ -6,7 +6,7 @@ use super::option_reader::{AtLeastOne, BoundFunction, words};
 use super::promise::await_settled;
 use crate::error::{Error, Result};
 use crate::replay::{Callback, QuestionKind, Reducer, ReducerQuestion, ReducerReply};
-use crate::run::{PersistQuestion, PersistReply};
+use crate::run::{ApprovalQuestion, ApprovalReply, PersistQuestion, PersistReply};
 use js_sys::{Array, Function, Uint8Array};
 use serde::Deserialize;
 use std::cell::RefCell;
@@ -155,6 +155,20 @@ fn read_counts(returned: &JsValue, most: u32) -> Result<Vec<u64>> {
         counts.push(number.ceil() as u64);
     }
     Ok(counts)
+}
+
+/// Calls `needsApproval` of a tool.
+pub async fn call_needs_approval(question: &ApprovalQuestion) -> ApprovalReply {
+    let returned = match call(&question.callback, &Array::of1(&to_js(question.arguments.view()))) {
+        Ok(returned) => await_settled(returned).await,
+        Err(error) => Err(error),
+    };
+    match returned.map(|returned| returned.as_bool()) {
+        Ok(Some(true)) => ApprovalReply::Needed,
+        Ok(Some(false)) => ApprovalReply::NotNeeded,
+        Ok(None) => ApprovalReply::Failed("it returned neither true nor false".into()),
+        Err(error) => ApprovalReply::Failed(callback_failed("it threw", &error).into_message()),
+    }
 }
 
 /// Calls `persist` of a tool.

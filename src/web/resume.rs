@@ -19,7 +19,7 @@ fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
     })
 }
 
-/// An interrupted run, locked by this tab.
+/// An interrupted or waiting run, locked by this tab.
 struct LockedRun {
     entry: RunEntry,
     lock: Option<RunLock>,
@@ -59,6 +59,26 @@ pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOption
     session.notify();
     let machine = Run::resume(setup, recovered, &mut session.borrow_for_step().run_context())?;
     Ok(RunInner::new(session, entry.id, machine, RunOwnership { epoch: entry.epoch + 1, lock }))
+}
+
+/// Acquires a run that this tab released while it waited for an approval. Returns its lock, if the platform has locks.
+///
+/// # Errors
+/// `busy` if another tab or process has the run at this moment, `conflict` if one had taken it over, `not_found` if the run has ended.
+pub async fn lock_waiting_run(session: &SessionInner, id: &str, epoch: u32) -> Result<Option<RunLock>> {
+    let LockedRun { entry, lock, lease_ended_by } = lock_run(session, id).await?;
+    if entry.epoch != epoch {
+        let message = "another tab or process took the run over while it waited for an approval; resume it to go on here";
+        return Err(Error::new(ErrorCode::Conflict, message));
+    }
+    if lock.is_none() && session.context.is_durable() {
+        let mut change = journal_change(session, &entry, JournalStep::Renew, lease_ended_by);
+        if let Some(journal) = &mut change.journal {
+            journal.lease_until = session.context.now().saturating_add(session.context.lease_ms);
+        }
+        commit_as_new_owner(session, id, change).await?;
+    }
+    Ok(lock)
 }
 
 /// Discards an unfinished run. With `keep`, its input and what there is of the answer are stored.

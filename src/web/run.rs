@@ -6,7 +6,7 @@ use super::promise::deferred;
 use super::run_inner::RunInner;
 use crate::error::{Error, ErrorCode, Result};
 use crate::provider::is_error_response;
-use crate::run::{EffectReply, RunInput, RunStatus};
+use crate::run::{ApprovalDecision, EffectReply, RunInput};
 use js_sys::Promise;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -20,6 +20,14 @@ pub struct JsRun {
 impl JsRun {
     pub fn of(inner: Rc<RunInner>) -> Self {
         Self { inner }
+    }
+
+    fn decide(&self, call_id: String, decision: ApprovalDecision) -> Promise {
+        let inner = self.inner.clone();
+        self.inner.session.context.promise(async move {
+            inner.decide(call_id, decision).await?;
+            Ok(JsValue::UNDEFINED)
+        })
     }
 }
 
@@ -62,7 +70,7 @@ impl JsRun {
     /// Resolves at the next change of effects, events or status. Throws `closed` for a running run whose store was closed.
     pub fn changed(&self) -> std::result::Result<Promise, JsValue> {
         let inner = &self.inner;
-        if inner.machine.borrow().status() == RunStatus::Running {
+        if !inner.machine.borrow().status().is_over() {
             inner.session.context.check_open()?;
         }
         let (changed, resolve) = deferred();
@@ -129,6 +137,28 @@ impl JsRun {
     #[wasm_bindgen(js_name = giveUp)]
     pub fn give_up(&self) {
         self.inner.give_up();
+    }
+
+    /// Returns the calls that wait for an approval.
+    pub fn approvals(&self) -> JsValue {
+        let calls = self.inner.machine.borrow().approvals();
+        list_to_js(&|list| {
+            for call in &calls {
+                list.object(|out| {
+                    out.text("callId", &call.call_id).text("name", &call.name).json("arguments", call.arguments.view());
+                });
+            }
+        })
+    }
+
+    /// Approves a call that waits. Resolves when the approval is stored; then its tool may run.
+    pub fn approve(&self, call_id: String) -> Promise {
+        self.decide(call_id, ApprovalDecision::Approve)
+    }
+
+    /// Rejects a call that waits. Its error result tells the model the reason.
+    pub fn reject(&self, call_id: String, reason: Option<String>) -> Promise {
+        self.decide(call_id, ApprovalDecision::Reject(reason))
     }
 
     /// Cancels the run.

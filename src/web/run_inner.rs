@@ -11,11 +11,12 @@ use super::run_lock::{RunLock, RunOwnership, acquire_run_lock, lock_name};
 use super::run_request::{RunOptions, input_items};
 use super::session_inner::SessionInner;
 use super::store_context::concerns_settings;
+use super::write_queue::WriteQueue;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::IdSource;
 use crate::message::Message;
-use crate::run::{Run, RunEvent, RunInput, RunStatus, RunWriter, change_for};
+use crate::run::{Run, RunEvent, RunInput, RunWriter, change_for};
 use js_sys::{Function, Promise};
 use std::cell::{Cell, Ref, RefCell};
 use std::pin::Pin;
@@ -37,7 +38,7 @@ pub struct RunInner {
     pub effects: RefCell<OfferedEffects>,
     /// Resolve the promises that `changed` returned.
     pub waiting: RefCell<Vec<Function>>,
-    lock: RefCell<Option<RunLock>>,
+    pub lock: RefCell<Option<RunLock>>,
     /// The function `run.cancel` of the view's snapshot.
     cancel: RefCell<Option<JsValue>>,
     /// The tabs that show the answer.
@@ -47,6 +48,10 @@ pub struct RunInner {
     pub given_up: Cell<bool>,
     /// The run's lease is renewed in the background.
     pub keeps_lease: Cell<bool>,
+    /// This tab owns the run. Nobody owns a run that waits for an approval.
+    pub is_owner: Cell<bool>,
+    /// Orders the changes of `is_owner`.
+    pub ownership: WriteQueue,
     /// Journal writes that are gathered.
     pub deferred: DeferredSaves,
 }
@@ -120,6 +125,8 @@ impl RunInner {
             lock: RefCell::new(lock),
             given_up: Cell::new(false),
             keeps_lease: Cell::new(false),
+            is_owner: Cell::new(true),
+            ownership: WriteQueue::default(),
             deferred: DeferredSaves::default(),
             cancel: RefCell::default(),
             broadcast: AnswerBroadcast::default(),
@@ -130,19 +137,31 @@ impl RunInner {
     pub fn cancel(self: &Rc<Self>) -> Promise {
         let run = self.clone();
         promise(async move {
+            if run.check_held().is_ok() {
+                run.own_if_waiting().await?;
+            }
             // An event reports what cannot be written.
             let _ = run.handle(RunInput::Cancel).await;
             Ok(JsValue::UNDEFINED)
         })
     }
 
-    fn step(&self, input: RunInput) -> Result<()> {
+    /// Checks that the run was not disposed.
+    ///
+    /// # Errors
+    /// `closed`.
+    pub fn check_held(&self) -> Result<()> {
         if self.given_up.get() {
             return Err(Error::new(
                 ErrorCode::Closed,
                 "this run was disposed before its end; it is in `pendingRuns()`, and `resume` goes on with it",
             ));
         }
+        Ok(())
+    }
+
+    fn step(&self, input: RunInput) -> Result<()> {
+        self.check_held()?;
         let mut borrows = self.session.borrow_for_step();
         self.machine.borrow_mut().handle(input, &mut borrows.run_context())
     }
@@ -191,6 +210,8 @@ impl RunInner {
                 let _ = run.handle(RunInput::ReducerReply(given)).await;
             });
         }
+        self.ask_approval_callbacks();
+        self.release_while_waiting().await;
         self.publish(wrote);
         failure.map_or(Ok(()), Err)
     }
@@ -226,11 +247,8 @@ impl RunInner {
         self.events.borrow_mut().extend(events);
         let closed = self.machine.borrow_mut().take_closed_effects();
         self.effects.borrow_mut().close(closed);
-        if self.machine.borrow().status() != RunStatus::Running {
-            let context = &self.session.context;
-            context.live.borrow_mut().remove(&lock_name(context, &self.session.id, &self.id));
-            *self.lock.borrow_mut() = None;
-            self.session.on_run_ended(&**self);
+        if self.machine.borrow().status().is_over() {
+            self.release_ownership();
         }
         self.session.context.warn(&warnings);
         // Only for changes: a listener that calls back would otherwise be called forever.
@@ -238,6 +256,16 @@ impl RunInner {
             self.session.notify();
         }
         self.resolve_waiting();
+    }
+
+    /// Releases the run's lock and its place in the session, if this tab owns the run.
+    pub fn release_ownership(&self) {
+        if self.is_owner.replace(false) {
+            let context = &self.session.context;
+            context.live.borrow_mut().remove(&lock_name(context, &self.session.id, &self.id));
+            *self.lock.borrow_mut() = None;
+            self.session.on_run_ended(self);
+        }
     }
 
     /// Releases the run's lock, as a kill would: whoever opens the store may resume it.
@@ -248,14 +276,15 @@ impl RunInner {
 
     /// Gives up a run that is under way: its lock and its place in the session are free, and it can be resumed.
     pub fn give_up(self: &Rc<Self>) {
-        if self.given_up.get() || self.machine.borrow().status() != RunStatus::Running {
+        if self.given_up.get() || self.machine.borrow().status().is_over() {
             return;
         }
         self.given_up.set(true);
-        let context = &self.session.context;
-        context.live.borrow_mut().remove(&lock_name(context, &self.session.id, &self.id));
-        self.release_lock();
-        self.session.on_run_ended(&**self);
+        if !self.is_owner.get() {
+            return self.resolve_waiting();
+        }
+        self.release_ownership();
+        self.resolve_waiting();
         let run = self.clone();
         in_background(async move { run.announce_given_up().await });
     }
@@ -279,7 +308,7 @@ impl RunInner {
         AnswerSource { session: &self.session, run: &self.id, partial }
     }
 
-    fn resolve_waiting(&self) {
+    pub fn resolve_waiting(&self) {
         for waiting in self.waiting.take() {
             // Resolving a promise does not throw.
             let _ = waiting.call0(&JsValue::NULL);

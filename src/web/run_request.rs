@@ -3,7 +3,7 @@
 use super::assembler::dialect;
 use super::convert::{body_json, to_json};
 use super::foreign;
-use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadObject, UnreadValue, words};
+use super::option_reader::{AtLeastOne, BoundFunction, FlagOrFunction, OptionEntries, UnreadObject, UnreadValue, words};
 use super::options::{OnStopOption, PersistenceOption, ReplayOptions, WindowOption};
 use super::session_inner::SessionInner;
 use crate::error::{Error, Result};
@@ -34,7 +34,11 @@ words!(
 );
 words!(
     /// `onInterrupted` of a tool.
-    OnInterruptedOption: OnInterrupted { "report" => OnInterrupted::Report, "rerun" => OnInterrupted::Rerun }
+    OnInterruptedOption: OnInterrupted {
+        "report" => OnInterrupted::Report,
+        "rerun" => OnInterrupted::Rerun,
+        "ask" => OnInterrupted::Ask,
+    }
 );
 words!(
     /// `compat.reasoningField` of a provider.
@@ -118,8 +122,7 @@ struct ToolOptions {
     on_interrupted: Option<OnInterruptedOption>,
     freshness: Option<WindowOption>,
     persist: Option<BoundFunction>,
-    /// Not built. Declared, so that it is not passed over in an instance of a class.
-    needs_approval: Option<UnreadValue>,
+    needs_approval: Option<FlagOrFunction>,
 }
 
 /// The request of `Session.render`.
@@ -165,7 +168,7 @@ impl RenderOptions {
 impl RunOptions {
     /// Converts the request, except its input, to the setup of the run `id`.
     pub fn into_setup(self, session: &SessionInner, id: String) -> Result<RunSetup> {
-        let RequestTools { definitions, mut tool_settings, persist } = RequestTools::read(self.tools)?;
+        let RequestTools { definitions, mut tool_settings, persist, approval_callbacks } = RequestTools::read(self.tools)?;
         let call: PolicyLayer = self.replay.map(Into::into).unwrap_or_default();
         let policy = session.policy(call, windows(&tool_settings));
         let provider = self.provider.into_request()?;
@@ -182,6 +185,7 @@ impl RunOptions {
             tools: definitions,
             tool_settings,
             persist,
+            approval_callbacks,
             max_turns: saturating_u32(self.max_turns.map_or(DEFAULT_MAX_TURNS, |option| option.0)),
             max_response_bytes,
             persistence: self.persistence.map_or(session.persistence.get(), |option| option.0),
@@ -239,24 +243,27 @@ fn asks_for_stream(params: JsonRef<'_>) -> bool {
     params.get("stream").and_then(JsonRef::as_bool).unwrap_or(false)
 }
 
-/// The tools of a request: their definitions for the model, how the run treats each, and the callbacks that decide what is stored.
+/// The tools of a request: their definitions for the model, how the run treats each, and the callbacks that decide what is stored and what needs an approval.
 #[derive(Default)]
 struct RequestTools {
     definitions: Vec<ToolDefinition>,
     tool_settings: BTreeMap<String, ToolSettings>,
     persist: BTreeMap<String, Callback>,
+    approval_callbacks: BTreeMap<String, Callback>,
 }
 
 impl RequestTools {
     fn read(options: Option<OptionEntries<ToolOptions>>) -> Result<Self> {
         let mut tools = Self::default();
         for (name, tool) in options.unwrap_or_default().0 {
-            if tool.needs_approval.is_some_and(|option| option.0.is_truthy()) {
-                let message = format!(
-                    "`tools.{name}.needsApproval` is not built in this version; leave it out (see the changelog for what is there)"
-                );
-                return Err(Error::config(message));
-            }
+            let needs_approval = match tool.needs_approval {
+                Some(FlagOrFunction::Function(function)) => {
+                    tools.approval_callbacks.insert(name.clone(), function.into());
+                    false
+                }
+                Some(FlagOrFunction::Flag(flag)) => flag,
+                None => false,
+            };
             if let Some(persist) = tool.persist {
                 tools.persist.insert(name.clone(), persist.into());
             }
@@ -265,6 +272,7 @@ impl RequestTools {
             tools.definitions.push(ToolDefinition { name: name.clone(), description, parameters, strict: false });
             let tool_settings = ToolSettings {
                 ends_run: tool.ends_run.unwrap_or(false),
+                needs_approval,
                 on_interrupted: tool.on_interrupted.map_or(OnInterrupted::Report, |option| option.0),
                 freshness: tool.freshness.map(|option| option.0),
             };

@@ -1,4 +1,4 @@
-//! An unfinished run as the view shows it: interrupted, failed, stopped, or under way in another tab. A run that ended in this tab is shown
+//! An unfinished run as the view shows it: interrupted, waiting for an approval, failed, stopped, or under way in another tab. A run that ended in this tab is shown
 //! from memory, any other from its journal.
 
 use crate::history::History;
@@ -14,6 +14,8 @@ pub enum UnfinishedState {
     Live,
     /// Nobody drives it.
     Interrupted,
+    /// Nobody drives it, and it goes on when a person decides about its calls.
+    WaitingApproval,
     /// The user stopped it.
     Stopped,
     /// It failed: the error's code and sentence.
@@ -31,11 +33,17 @@ impl UnfinishedState {
         }
     }
 
+    /// Returns the state of a run by its journal, which says whether an interrupted run waits for an approval.
+    pub fn by_journal(self, recovered: &RecoveredRun) -> Self {
+        if self == Self::Interrupted && recovered.waits_for_approval() { Self::WaitingApproval } else { self }
+    }
+
     /// The name in the public types.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Live => "running",
             Self::Interrupted => "interrupted",
+            Self::WaitingApproval => "waiting_approval",
             Self::Stopped => "cancelled",
             Self::Failed(..) => "failed",
         }
@@ -44,7 +52,7 @@ impl UnfinishedState {
     /// The status of calls that were started and have no result.
     fn open_calls(&self) -> Option<InvocationStatus> {
         match self {
-            Self::Live => None,
+            Self::Live | Self::WaitingApproval => None,
             Self::Stopped => Some(InvocationStatus::Aborted),
             Self::Interrupted | Self::Failed(..) => Some(InvocationStatus::Interrupted),
         }
@@ -53,7 +61,7 @@ impl UnfinishedState {
     /// The status of an answer that was cut.
     fn cut_answer(&self) -> MessageStatus {
         match self {
-            Self::Live | Self::Interrupted => MessageStatus::Truncated,
+            Self::Live | Self::Interrupted | Self::WaitingApproval => MessageStatus::Truncated,
             Self::Stopped => MessageStatus::Stopped,
             Self::Failed(..) => MessageStatus::Failed,
         }
@@ -139,6 +147,9 @@ impl UnfinishedRun {
         if let (Some(status), Some(turn)) = (self.state.open_calls(), &mut self.marked) {
             mark_open_calls(turn, status);
         }
+        if let (UnfinishedState::Stopped | UnfinishedState::Failed(..), Some(turn)) = (&self.state, &mut self.marked) {
+            turn.end_approvals();
+        }
         if let Some(partial) = &mut self.partial {
             partial.status = self.state.cut_answer();
         }
@@ -149,7 +160,7 @@ impl UnfinishedRun {
         let TurnSource::Journal { recovered, .. } = &self.source else { return };
         // A run that goes on grows by each entry of its journal: it is not copied.
         self.marked = self.state.open_calls().map(|_| recovered.live.clone());
-        if !matches!(self.state, UnfinishedState::Live | UnfinishedState::Interrupted) {
+        if matches!(self.state, UnfinishedState::Stopped | UnfinishedState::Failed(..)) {
             self.partial.clone_from(&recovered.partial);
         }
         self.mark();

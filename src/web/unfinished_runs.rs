@@ -18,7 +18,7 @@ use crate::store::read_journal_from;
 const MAX_LIVENESS_WAITS: u32 = 8;
 
 impl SessionInner {
-    /// Keeps the turn of a run that ended in this tab, or was given up, without being appended: the view still shows it.
+    /// Keeps the turn of a run that ended in this tab, waits for an approval or was given up, without being appended: the view still shows it.
     pub fn keep_ended_run(&self, run: &dyn LiveRun) {
         let (status, error, saved) = {
             let outcome = run.machine().outcome();
@@ -27,6 +27,7 @@ impl SessionInner {
         let state = match (status, error) {
             (RunStatus::Finished, _) => return,
             _ if saved => return,
+            (RunStatus::WaitingApproval, _) => UnfinishedState::WaitingApproval,
             (RunStatus::Cancelled, _) => UnfinishedState::Stopped,
             (RunStatus::Failed, Some(error)) => {
                 UnfinishedState::Failed(error.code.as_str().to_owned(), error.message.clone())
@@ -160,6 +161,7 @@ impl SessionInner {
             // An unreadable entry is read again at the next change.
             _ => false,
         };
+        let state = state.by_journal(recovered);
         let taken_over = std::mem::replace(epoch, entry.epoch) != entry.epoch;
         let state_changed = run.state != state;
         if !has_more && !taken_over && !state_changed {
@@ -181,7 +183,10 @@ impl SessionInner {
     /// Adds a run whose journal was not read yet.
     async fn show_from_journal(&self, entry: &RunEntry, state: UnfinishedState) -> bool {
         let Some(mut run) = self.read_run(entry).await else { return false };
-        run.state = state;
+        run.state = match &run.source {
+            TurnSource::Journal { recovered, .. } => state.by_journal(recovered),
+            TurnSource::Memory { .. } | TurnSource::Unreadable { .. } => state,
+        };
         run.show_journal();
         let request = run.state == UnfinishedState::Live;
         let mut unfinished = self.unfinished.borrow_mut();

@@ -119,7 +119,7 @@ test('options can be inherited, undefined, null, or members of a class instance'
   }
   const { body: rendered } = await session.render({ dialect: 'openai-chat', params: { model: 'm' }, input: 'x', tools: { f: new Tool() } });
   assert.equal(JSON.parse(new TextDecoder().decode(rendered)).tools[0].function.description, 'From a getter.');
-  await assert.rejects(session.run({ input: 'x', provider, tools: { f: Object.assign(new Tool(), { needsApproval: true }) } }), { code: 'config_invalid', message: /needsApproval/ });
+  await assert.rejects(session.run({ input: 'x', provider, tools: { f: Object.assign(new Tool(), { needsApproval: 'always' }) } }), { code: 'config_invalid', message: /tools\.f\.needsApproval/ });
 });
 
 test('a getter is read once, and one that throws is reported', async () => {

@@ -9,6 +9,8 @@
 
 #[path = "runs/anthropic.rs"]
 mod anthropic;
+#[path = "runs/approvals.rs"]
+mod approvals;
 #[path = "runs/credentials.rs"]
 mod credentials;
 #[path = "runs/failures.rs"]

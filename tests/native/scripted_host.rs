@@ -15,7 +15,7 @@ use rethread::provider::{ProviderRequest, Settings, ToolDefinition, validate};
 use rethread::render::{RenderRequest, Rendered, Renderer};
 use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
-    EffectKind, EffectReply, OnStop, PersistQuestion, PersistReply, Persistence, RetryPolicy, Run, RunContext,
+    ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, OnStop, PersistQuestion, PersistReply, Persistence, RetryPolicy, Run, RunContext,
     RunEvent, RunInput, RunOutcome, RunSetup, RunStatus, RunWriter, ToolSettings, change_for, recover,
 };
 use rethread::session_head::RunEntry;
@@ -249,6 +249,8 @@ pub struct Host<'s> {
     /// What the application says to a tool's `persist`.
     #[allow(clippy::type_complexity)]
     pub persist: Box<dyn FnMut(&PersistQuestion) -> PersistReply>,
+    /// What it says to a tool's `needsApproval`.
+    pub needs_approval: Box<dyn FnMut(&ApprovalQuestion) -> ApprovalReply>,
     /// What it says to a reducer.
     pub reducer: Box<dyn FnMut(&QuestionKind) -> ReducerReply>,
     /// Bodies that were asked and answered.
@@ -294,6 +296,7 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> RunSetup {
             .collect(),
         tool_settings: names.iter().map(|name| ((*name).to_owned(), ToolSettings::default())).collect(),
         persist: std::iter::empty().collect(),
+        approval_callbacks: std::iter::empty().collect(),
         max_turns: 10,
         max_response_bytes: rethread::run::DEFAULT_MAX_RESPONSE_BYTES,
         persistence: Persistence::Run,
@@ -342,6 +345,7 @@ impl<'s> Host<'s> {
                 (Json::parse(&json!(format!("{name} gave {}", arguments.as_str())).to_string()).unwrap(), false)
             }),
             persist: Box::new(|ask| panic!("nobody asked for {ask:?}")),
+            needs_approval: Box::new(|question| panic!("nobody asked for {question:?}")),
             reducer: Box::new(|question| panic!("nobody asked for {question:?}")),
             asked: Vec::new(),
             ran: Vec::new(),
@@ -447,6 +451,14 @@ impl<'s> Host<'s> {
     pub fn write(&mut self) -> bool {
         loop {
             while self.write_one() {}
+            if self.writes_left == Some(0) {
+                return false;
+            }
+            if let Some(question) = self.run.as_mut().unwrap().take_approval_question() {
+                let reply = (self.needs_approval)(&question);
+                self.handle(RunInput::ApprovalReply(question.invocation, reply)).unwrap();
+                continue;
+            }
             let Some(ask) = self.run.as_mut().unwrap().take_question() else { return self.writes_left != Some(0) };
             let given = (self.reducer)(&ask.question);
             self.handle(RunInput::ReducerReply(given)).unwrap();
@@ -536,6 +548,10 @@ impl<'s> Host<'s> {
             self.reply(effect, reply).unwrap();
         }
         ends
+    }
+
+    pub fn decide(&mut self, call_id: &str, decision: ApprovalDecision) -> Result<(), Error> {
+        self.handle(RunInput::Decide { call_id: call_id.into(), decision })
     }
 
     pub fn cancel(&mut self) -> Option<RunOutcome> {

@@ -206,7 +206,8 @@ fn log_records() {
             ..plain(Role::User, MessageStatus::Complete, SourceKind::External)
         })
     }));
-    entries.extend(InvocationStatus::ALL.map(|status| HistoryEntry::Invocation(invocation(status))));
+    let statuses = InvocationStatus::ALL.into_iter().filter(|status| *status != InvocationStatus::Rejected);
+    entries.extend(statuses.map(|status| HistoryEntry::Invocation(invocation(status))));
     let bare = ToolInvocation {
         arguments: Arguments::Value(json("{\"a\": 1}")),
         freshness: Some(Window::Always),
@@ -276,6 +277,27 @@ fn r16_r67_records_of_a_run_that_goes_on() {
         let start = RunStart { run: "r".into(), at: 1, provider, input: Vec::new(), persistence };
         fixed(&format!("journal_began_in_mode_{name}"), RecordKind::Journal, &JournalEntry::Began(start));
     }
+}
+
+#[test]
+fn r29_r67_records_of_approvals() {
+    let call = HistoryEntry::Invocation(invocation(InvocationStatus::Rejected));
+    let record = LogRecord {
+        operation: "run.0.9".into(),
+        run: Some("run".into()),
+        at: 44,
+        mark: mark(),
+        entries: vec![call],
+        run_continues: false,
+    };
+    fixed("log_record_with_rejected_call", RecordKind::Log, &record);
+    let (needed, approved) = ("i".to_owned(), "i".to_owned());
+    fixed(
+        "journal_approval_needed",
+        RecordKind::Journal,
+        &JournalEntry::ApprovalNeeded { invocation: needed, at: 5 },
+    );
+    fixed("journal_approved", RecordKind::Journal, &JournalEntry::Approved { invocation: approved, at: 6 });
 }
 
 fn mark() -> HeadMark {

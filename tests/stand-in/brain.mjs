@@ -53,10 +53,20 @@ function plainText(view) {
   return `You said: "${clip(view.userText || 'nothing', 400)}". I have no tool to call here, so this is my whole answer.`;
 }
 
+/** The call that "send 20 euros to Ada" asks for, if there is a tool for it. */
+function paymentIn(view) {
+  const asked = /\bsend (\d+) euros? to (.+?)[.!]?$/iu.exec(view.userText.trim());
+  if (!asked || !view.tools.some(({ name }) => name === 'send_money')) return null;
+  return { name: 'send_money', arguments: { to: asked[2], amount: Number(asked[1]) } };
+}
+
 /** A step (the same shape that a script has) for the request seen in `view`. */
 export function think(view) {
   const thinking = view.thinking ? { text: `Round ${view.rounds + 1}: what do I know, and what is missing?` } : undefined;
   if (!view.mayCall) return { thinking, text: view.results.length ? finalText(view) : plainText(view) };
+  const payment = paymentIn(view);
+  if (payment && view.rounds === 0) return { thinking, text: 'I will ask you first.', calls: [payment] };
+  if (payment) return { thinking, text: finalText(view) };
   const cities = citiesIn(view.userText);
   if (!cities.length) cities.push('Paris');
   const [first, second, third] = view.tools;

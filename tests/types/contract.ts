@@ -404,10 +404,11 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   await session.run({ provider, inputFilter: (body: WireBody) => body });
   // @ts-expect-error tools are named, not listed
   await session.run({ provider, tools: [{ description: "x" }] });
-  const withApproval: Tool = {
-    // @ts-expect-error not built
-    needsApproval: true,
-  };
+  const withApproval: Tool = { needsApproval: async (args) => args !== null, onInterrupted: "ask" };
+  // @ts-expect-error a flag or a function
+  const withWrongApproval: Tool = { needsApproval: "always" };
+  // @ts-expect-error a decision is true, false or a reason
+  drive(await session.run({ provider, tools: { withWrongApproval } }), { onApproval: () => "yes" });
   // @ts-expect-error input is not given again
   await session.resume("id", { provider, input: "hi", tools: { withApproval } });
   // @ts-expect-error no such status

@@ -2,13 +2,13 @@
 
 use crate::error::Error;
 use crate::message::Message;
+use crate::run::approval::ResumedCalls;
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
 use crate::run::next_state::{FinalResult, NextState, is_permanent};
 use crate::run::setup::Persistence;
 use crate::run::turn::RunData;
 use crate::tool::ToolInvocation;
-use std::collections::BTreeMap;
 
 /// The run waits for the save of an answer. Until then its tools must not run, and the call must not be continued.
 pub struct AwaitingAnswerSave {
@@ -35,7 +35,7 @@ impl AwaitingAnswerSave {
         if turn.setup().persistence != Persistence::Run {
             turn.emit(RunEvent::Saved { revision });
         }
-        if self.has_calls { NextState::RunTools(BTreeMap::new()) } else { NextState::CallModel }
+        if self.has_calls { NextState::RunTools(ResumedCalls::default()) } else { NextState::CallModel }
     }
 
     /// Handles the failure of the save.

@@ -1,11 +1,15 @@
-//! The run waits for the results of a round of tool calls.
+//! The run waits for the results of a round of tool calls, and for the approvals that they need (R29).
 
 use crate::clock::Ms;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
+use crate::finding::{Finding, FindingCode};
 use crate::history::{HistoryEntry, ResultEntry};
 use crate::id::IdMap;
 use crate::json::{Json, JsonKind, JsonRef};
 use crate::replay::INTERRUPTED;
+use crate::run::approval::{
+    ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall, rejection,
+};
 use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
@@ -13,7 +17,7 @@ use crate::run::next_state::{FinalResult, NextState, TurnEnd, is_permanent, wron
 use crate::run::setup::{OnInterrupted, Persistence, RunSetup};
 use crate::run::turn::RunData;
 use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The run waits for the results of a round of tool calls, and for their saves.
 pub struct AwaitingTools {
@@ -22,11 +26,15 @@ pub struct AwaitingTools {
     by_effect: IdMap<usize>,
     /// The number of tasks that have their result.
     answered: usize,
-    /// Saves in progress; true if the save records the start of a tool.
-    saves: BTreeMap<u64, bool>,
+    /// The number of tasks that wait for an approval.
+    waiting: usize,
+    /// Questions to the application that were not taken yet.
+    questions: VecDeque<ApprovalQuestion>,
+    /// Saves in progress.
+    saves: BTreeMap<u64, ToolSave>,
 }
 
-/// A call whose tool runs.
+/// A call whose tool runs, or runs if it is approved.
 struct ToolTask {
     invocation: String,
     phase: ToolPhase,
@@ -35,54 +43,116 @@ struct ToolTask {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ToolPhase {
+    /// The application is asked whether the call needs an approval.
+    Undecided,
+    /// The call waits for an approval.
+    AwaitingApproval,
+    /// The call was approved, and the approval is being saved.
+    Approved,
     Offered,
     Started,
     Answered,
+}
+
+/// What a save of the round records.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ToolSave {
+    /// The start of a tool.
+    Start,
+    /// That calls wait for an approval.
+    ApprovalNeeded,
+    /// The approval of the task of this index.
+    Approval(usize),
+    /// Results.
+    Results,
 }
 
 /// What happens to an open call.
 enum CallPlan {
     /// Its tool runs, with these arguments.
     Run { arguments: Json },
+    /// It waits for an approval.
+    AwaitApproval { arguments: Json },
+    /// The application is asked whether it needs an approval.
+    AskApplication(ApprovalQuestion),
     /// Its result is known without running a tool.
     Close { status: InvocationStatus, text: String },
 }
 
 impl AwaitingTools {
-    /// Offers the open calls of the last answer. `attempts` are the started calls of a resumed run, with the number of attempts.
-    pub fn enter(turn: &mut RunData, attempts: &BTreeMap<String, u32>, now: Ms) -> Self {
-        let seed = turn.live().seed();
-        let mut round =
-            Self { tasks: Vec::new(), by_effect: IdMap::with_seed(seed), answered: 0, saves: BTreeMap::new() };
+    /// Offers the open calls of the last answer. `resumed` is what the journal of a resumed run has of them.
+    pub fn enter(turn: &mut RunData, resumed: &ResumedCalls, now: Ms) -> Self {
+        let mut round = Self {
+            tasks: Vec::new(),
+            by_effect: IdMap::with_seed(turn.live().seed()),
+            answered: 0,
+            waiting: 0,
+            questions: VecDeque::new(),
+            saves: BTreeMap::new(),
+        };
         // The result of an answered call may be withheld from the store; then its status is not pending.
         let open = |call: &&ToolInvocation| call.result.is_none() && call.status == InvocationStatus::Pending;
         let live = turn.live();
         let calls: Vec<ToolInvocation> =
             live.last_answer().map(|answer| live.calls_of(answer).filter(open).cloned().collect()).unwrap_or_default();
-        let mut known_results = Vec::new();
+        let (mut known_results, mut waiting) = (Vec::new(), Vec::new());
         for call in calls {
-            let attempts = attempts.get(&call.id).copied().unwrap_or(0);
-            match plan(&call, turn.setup(), attempts) {
-                CallPlan::Run { arguments } => round.offer(turn, call, arguments, attempts + 1),
+            let attempts = resumed.attempts.get(&call.id).copied().unwrap_or(0);
+            let plan = plan(&call, turn, resumed);
+            let at = round.tasks.len();
+            if !matches!(plan, CallPlan::Close { .. }) {
+                let (invocation, phase) = (call.id.clone(), ToolPhase::Undecided);
+                round.tasks.push(ToolTask { invocation, phase, attempt: attempts + 1 });
+            }
+            match plan {
+                CallPlan::Run { arguments } => round.offer(turn, at, arguments),
+                CallPlan::AwaitApproval { arguments } => waiting.push((at, arguments)),
+                CallPlan::AskApplication(question) => round.questions.push_back(question),
                 CallPlan::Close { status, text } => known_results.push(closing_result(&call, status, &text, now)),
             }
         }
+        round.await_approvals(turn, waiting, now);
         round.apply_known_results(turn, known_results);
         round
     }
 
     /// Offers a call.
-    fn offer(&mut self, turn: &mut RunData, call: ToolInvocation, arguments: Json, attempt: u32) {
-        let effect = turn.offer(EffectKind::RunTool {
+    fn offer(&mut self, turn: &mut RunData, at: usize, arguments: Json) {
+        let Some(task) = self.tasks.get_mut(at) else { return };
+        let Some(call) = turn.live().invocation(&task.invocation) else { return };
+        let kind = EffectKind::RunTool {
             call_id: call.wire_id().to_owned(),
             invocation: call.id.clone(),
-            attempt,
+            attempt: task.attempt,
             name: call.name.clone(),
             arguments,
             arguments_text: call.arguments.text().into_owned(),
-        });
-        self.by_effect.insert(effect, self.tasks.len());
-        self.tasks.push(ToolTask { invocation: call.id, phase: ToolPhase::Offered, attempt });
+        };
+        task.phase = ToolPhase::Offered;
+        self.by_effect.insert(turn.offer(kind), at);
+    }
+
+    /// Lets calls wait for an approval, and saves of those that did not wait before a resume that they do.
+    fn await_approvals(&mut self, turn: &mut RunData, waiting: Vec<(usize, Json)>, now: Ms) {
+        let mut journal = Vec::new();
+        for (at, arguments) in waiting {
+            let Some(task) = self.tasks.get_mut(at) else { continue };
+            task.phase = ToolPhase::AwaitingApproval;
+            self.waiting += 1;
+            let invocation = task.invocation.clone();
+            if !turn.live().awaits_approval(&invocation) {
+                turn.set_awaits_approval(&invocation, true);
+                journal.push(JournalEntry::ApprovalNeeded { invocation: invocation.clone(), at: now });
+            }
+            if let Some(call) = turn.live().invocation(&invocation) {
+                let (call_id, name) = (call.wire_id().to_owned(), call.name.clone());
+                turn.emit(RunEvent::ApprovalNeeded { call_id, name, arguments });
+            }
+        }
+        if !journal.is_empty() {
+            let save = turn.save(SaveKind::Write(journal));
+            self.saves.insert(save, ToolSave::ApprovalNeeded);
+        }
     }
 
     /// Adds results that are known without running a tool to the turn, and saves them.
@@ -101,7 +171,7 @@ impl AwaitingTools {
             journal.push(JournalEntry::Finished(entry.clone()));
         }
         let save = turn.save_results(journal, results);
-        self.saves.insert(save, false);
+        self.saves.insert(save, ToolSave::Results);
     }
 
     /// Returns the next state if every call is answered and every answer is saved.
@@ -153,7 +223,7 @@ impl AwaitingTools {
         let entry = task.started(now);
         turn.emit(event);
         let save = turn.save(SaveKind::Write(vec![entry]));
-        self.saves.insert(save, true);
+        self.saves.insert(save, ToolSave::Start);
     }
 
     /// Adds the result of a call to the turn, and saves it.
@@ -185,7 +255,89 @@ impl AwaitingTools {
         turn.emit(event);
         journal.push(JournalEntry::Finished(entry.clone()));
         let save = turn.save_results(journal, vec![entry]);
-        self.saves.insert(save, false);
+        self.saves.insert(save, ToolSave::Results);
+    }
+
+    /// Returns true if the run can only continue when a person has decided about a call: every other one is answered and saved.
+    pub fn waits_for_approval(&self) -> bool {
+        self.waiting > 0 && self.saves.is_empty() && self.waiting + self.answered == self.tasks.len()
+    }
+
+    /// Returns the calls that wait for an approval, in their order.
+    pub fn waiting_calls(&self, turn: &RunData) -> Vec<WaitingCall> {
+        let is_waiting = |task: &&ToolTask| task.phase == ToolPhase::AwaitingApproval;
+        let calls = self.tasks.iter().filter(is_waiting).filter_map(|task| turn.live().invocation(&task.invocation));
+        let waiting_call = |call: &ToolInvocation| WaitingCall {
+            call_id: call.wire_id().to_owned(),
+            name: call.name.clone(),
+            arguments: parse_arguments(call).unwrap_or_else(|_| Json::null()),
+        };
+        calls.map(waiting_call).collect()
+    }
+
+    /// Returns the index of the task of a call that waits for an approval.
+    ///
+    /// # Errors
+    /// `wrong_state` for another call of the turn, `not_found` for any other id.
+    pub fn find_waiting(&self, turn: &RunData, call_id: &str) -> Result<usize> {
+        let is_found = |task: &ToolTask| {
+            task.phase == ToolPhase::AwaitingApproval
+                && turn.live().invocation(&task.invocation).is_some_and(|call| call.wire_id() == call_id)
+        };
+        self.tasks.iter().position(is_found).ok_or_else(|| no_waiting_call(turn, call_id))
+    }
+
+    /// Takes the next question to the application. Each is returned once.
+    pub fn take_question(&mut self) -> Option<ApprovalQuestion> {
+        self.questions.pop_front()
+    }
+
+    /// Handles the application's reply to a question. A reply that comes late or again changes nothing.
+    pub fn take_approval_reply(&mut self, turn: &mut RunData, invocation: &str, reply: ApprovalReply, now: Ms) {
+        let is_asked = |task: &ToolTask| task.phase == ToolPhase::Undecided && task.invocation == invocation;
+        let Some(at) = self.tasks.iter().position(is_asked) else { return };
+        let Some(call) = turn.live().invocation(invocation) else { return };
+        let Ok(arguments) = parse_arguments(call) else { return };
+        match reply {
+            ApprovalReply::NotNeeded => return self.offer(turn, at, arguments),
+            ApprovalReply::Needed => {}
+            ApprovalReply::Failed(reason) => {
+                let name = &call.name;
+                let text =
+                    format!("`needsApproval` of the tool \"{name}\" failed, so the call waits for an approval: {reason}");
+                turn.warn(Finding::warning(FindingCode::CallbackFailed, text));
+            }
+        }
+        self.await_approvals(turn, vec![(at, arguments)], now);
+    }
+
+    /// Handles a person's decision about a call. The tool of an approved call is offered when the approval is saved.
+    ///
+    /// # Errors
+    /// Those of [`find_waiting`](Self::find_waiting); nothing has changed then.
+    pub fn decide(&mut self, turn: &mut RunData, call_id: &str, decision: &ApprovalDecision, now: Ms) -> Result<()> {
+        let at = self.find_waiting(turn, call_id)?;
+        let Some(task) = self.tasks.get_mut(at) else { return Ok(()) };
+        let invocation = task.invocation.clone();
+        self.waiting -= 1;
+        match decision {
+            ApprovalDecision::Approve => {
+                task.phase = ToolPhase::Approved;
+                turn.set_awaits_approval(&invocation, false);
+                let save = turn.save(SaveKind::Write(vec![JournalEntry::Approved { invocation, at: now }]));
+                self.saves.insert(save, ToolSave::Approval(at));
+            }
+            ApprovalDecision::Reject(reason) => {
+                task.phase = ToolPhase::Answered;
+                self.answered += 1;
+                if let Some(call) = turn.live().invocation(&invocation) {
+                    let (status, text) = rejection(reason.as_deref(), task.attempt > 1);
+                    let result = closing_result(call, status, &text, now);
+                    self.apply_known_results(turn, vec![result]);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns true if the state waits for the save.
@@ -195,17 +347,27 @@ impl AwaitingTools {
 
     /// Handles the success of a save.
     pub fn saved(&mut self, save: u64, turn: &mut RunData, revision: u64) -> Option<NextState> {
-        let was_start = self.saves.remove(&save) == Some(true);
-        if !was_start && turn.setup().persistence == Persistence::Result {
-            turn.emit(RunEvent::Saved { revision });
+        match self.saves.remove(&save) {
+            Some(ToolSave::Results) if turn.setup().persistence == Persistence::Result => {
+                turn.emit(RunEvent::Saved { revision });
+            }
+            Some(ToolSave::Approval(at)) => self.offer_approved(turn, at),
+            Some(ToolSave::Start | ToolSave::ApprovalNeeded | ToolSave::Results) | None => {}
         }
         self.after_round(turn)
+    }
+
+    fn offer_approved(&mut self, turn: &mut RunData, at: usize) {
+        let call = self.tasks.get(at).and_then(|task| turn.live().invocation(&task.invocation));
+        if let Some(Ok(arguments)) = call.map(parse_arguments) {
+            self.offer(turn, at, arguments);
+        }
     }
 
     /// Handles the failure of a save.
     pub fn save_failed(&self, save: u64, turn: &mut RunData, failure: Error) -> Option<NextState> {
         // A tool must not run unless its start is saved.
-        let was_start = self.saves.get(&save) == Some(&true);
+        let was_start = self.saves.get(&save) == Some(&ToolSave::Start);
         if was_start || is_permanent(&failure) {
             return Some(NextState::Done(FinalResult::failed(failure)));
         }
@@ -220,32 +382,70 @@ impl ToolTask {
     }
 }
 
-/// Decides what happens to an open call that was started `attempts` times.
-fn plan(call: &ToolInvocation, setup: &RunSetup, attempts: u32) -> CallPlan {
+/// Creates the error of a decision about a call that does not wait for an approval.
+pub fn no_waiting_call(turn: &RunData, call_id: &str) -> Error {
+    if turn.live().invocations().iter().any(|call| call.wire_id() == call_id) {
+        return wrong_state("this call does not wait for an approval: it was decided already, or needs none");
+    }
+    let message = format!("this run has no call \"{call_id}\"; `approvals()` lists those that wait");
+    Error::new(ErrorCode::NotFound, message)
+}
+
+/// Decides what happens to an open call.
+fn plan(call: &ToolInvocation, turn: &RunData, resumed: &ResumedCalls) -> CallPlan {
+    let setup = turn.setup();
     let tool_settings = setup.tool_settings.get(&call.name).copied();
     let interrupted = || CallPlan::Close { status: InvocationStatus::Interrupted, text: INTERRUPTED.to_owned() };
-    let error = |text: String| CallPlan::Close { status: InvocationStatus::Error, text };
     // The stored arguments are not those of the model (R12).
     if call.redacted {
         return interrupted();
     }
-    if attempts > 0 && tool_settings.unwrap_or_default().on_interrupted == OnInterrupted::Report {
+    let is_approved = resumed.approved.contains(&call.id);
+    let awaits_approval = turn.live().awaits_approval(&call.id);
+    let was_interrupted = resumed.attempts.contains_key(&call.id) && !is_approved && !awaits_approval;
+    let on_interrupted = tool_settings.unwrap_or_default().on_interrupted;
+    if was_interrupted && on_interrupted == OnInterrupted::Report {
         return interrupted();
     }
-    if tool_settings.is_none() {
-        let names: Vec<&str> = setup.tool_settings.keys().map(String::as_str).collect();
-        let names = if names.is_empty() { "none".into() } else { names.join(", ") };
-        return error(format!("Error: there is no tool \"{}\". The tools are: {names}.", call.name));
+    let Some(tool_settings) = tool_settings else {
+        return CallPlan::Close { status: InvocationStatus::Error, text: unknown_tool(call, setup) };
+    };
+    let arguments = match parse_arguments(call) {
+        Ok(arguments) => arguments,
+        Err(text) => return CallPlan::Close { status: InvocationStatus::Error, text },
+    };
+    let asks_again = was_interrupted && on_interrupted == OnInterrupted::Ask;
+    // An interrupted call was approved before it was started.
+    let is_new = !is_approved && !was_interrupted;
+    if awaits_approval || asks_again || is_new && tool_settings.needs_approval {
+        return CallPlan::AwaitApproval { arguments };
     }
+    match setup.approval_callbacks.get(&call.name).filter(|_| is_new) {
+        Some(callback) => {
+            let (callback, invocation) = (callback.clone(), call.id.clone());
+            CallPlan::AskApplication(ApprovalQuestion { callback, invocation, arguments })
+        }
+        None => CallPlan::Run { arguments },
+    }
+}
+
+fn unknown_tool(call: &ToolInvocation, setup: &RunSetup) -> String {
+    let names: Vec<&str> = setup.tool_settings.keys().map(String::as_str).collect();
+    let names = if names.is_empty() { "none".into() } else { names.join(", ") };
+    format!("Error: there is no tool \"{}\". The tools are: {names}.", call.name)
+}
+
+/// Returns the arguments that the call's tool gets, or the error result of a call whose arguments are not a JSON object.
+fn parse_arguments(call: &ToolInvocation) -> std::result::Result<Json, String> {
     let text = call.arguments.text();
     match JsonRef::parse(if text.trim().is_empty() { "{}" } else { &text }) {
-        Ok(value) if value.is_object() || value.is_null() => CallPlan::Run { arguments: value.to_owned() },
+        Ok(value) if value.is_object() || value.is_null() => Ok(value.to_owned()),
         // The input of a custom tool is a string.
         Ok(value) if value.kind() == JsonKind::String && matches!(call.arguments, Arguments::Value(_)) => {
-            CallPlan::Run { arguments: value.to_owned() }
+            Ok(value.to_owned())
         }
-        Ok(_) => error("Error: the arguments are not a JSON object. Call the tool again with a JSON object.".into()),
-        Err(invalid) => error(format!(
+        Ok(_) => Err("Error: the arguments are not a JSON object. Call the tool again with a JSON object.".into()),
+        Err(invalid) => Err(format!(
             "Error: the arguments are not valid JSON (at byte {}). Call again with a JSON object.",
             invalid.at
         )),

@@ -14,4 +14,4 @@ pub(super) use awaiting_journal::AwaitingJournal;
 pub(super) use awaiting_model::AwaitingModel;
 pub(super) use awaiting_reducer::{AwaitingReducer, begin_call, build_body};
 pub(super) use awaiting_retry::AwaitingRetry;
-pub(super) use awaiting_tools::AwaitingTools;
+pub(super) use awaiting_tools::{AwaitingTools, no_waiting_call};

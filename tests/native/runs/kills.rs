@@ -82,7 +82,7 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                     .filter(|call| call.result.is_some())
                     .map(|call| call.id.clone())
                     .collect();
-                let started = recovered.attempts.clone();
+                let started = recovered.calls.attempts.clone();
                 assert!(before.asked <= recovered.model_calls as usize + 1);
                 assert!(
                     before.ran.iter().all(|(_, id, _)| started.get(id).is_some()),

@@ -1,0 +1,106 @@
+//! Approvals of a run's tool calls (R29). Nobody owns a run that can only wait for a person: the tab releases it, so that another tab or
+//! process may take it over, and acquires it again for a decision.
+
+use super::live_run::LiveRun;
+use super::promise::in_background;
+use super::reducers::call_needs_approval;
+use super::resume::lock_waiting_run;
+use super::run_inner::RunInner;
+use super::run_lock::lock_name;
+use crate::error::{ErrorCode, Result};
+use crate::run::{ApprovalDecision, RunInput, RunStatus};
+use std::rc::Rc;
+
+impl RunInner {
+    /// Passes a person's decision about a call to the run, which this tab acquires before if nobody owns it.
+    ///
+    /// # Errors
+    /// `wrong_state` or `not_found` if the call does not wait, those of [`own_if_waiting`](Self::own_if_waiting), and those of the store.
+    pub async fn decide(self: &Rc<Self>, call_id: String, decision: ApprovalDecision) -> Result<()> {
+        self.check_held()?;
+        self.machine.borrow().check_waiting(&call_id)?;
+        self.own_if_waiting().await?;
+        let outcome = self.handle(RunInput::Decide { call_id, decision }).await;
+        // Another decision about the same call was faster.
+        self.release_while_waiting().await;
+        outcome
+    }
+
+    /// Calls `needsApproval` of tools whose calls were received. Not awaited: other tools run meanwhile.
+    pub fn ask_approval_callbacks(self: &Rc<Self>) {
+        loop {
+            let question = self.machine.borrow_mut().take_approval_question();
+            let Some(question) = question else { return };
+            let run = self.clone();
+            in_background(async move {
+                let reply = call_needs_approval(&question).await;
+                // The run's events report a failure.
+                let _ = run.handle(RunInput::ApprovalReply(question.invocation, reply)).await;
+            });
+        }
+    }
+
+    fn can_be_released(&self) -> bool {
+        self.is_owner.get() && !self.given_up.get() && self.machine.borrow().status() == RunStatus::WaitingApproval
+    }
+
+    /// Releases a run that waits for an approval, after what was deferred is written.
+    pub async fn release_while_waiting(&self) {
+        if !self.can_be_released() {
+            return;
+        }
+        let _turn = self.ownership.enter().start().await;
+        // What cannot be written now is kept by the owner of the run.
+        if !self.can_be_released() || self.flush().await.is_err() {
+            return;
+        }
+        self.end_lease().await;
+        if self.can_be_released() {
+            self.release_ownership();
+            let session = &self.session;
+            let revision = session.log.borrow().head.history_revision;
+            session.context.announce_change(&session.id, revision, false);
+            session.notify();
+        }
+    }
+
+    /// Acquires a run that waits for an approval and that nobody owns, as its owner so far.
+    ///
+    /// # Errors
+    /// `busy` if another run of the session is under way here, or another tab has this one at the moment. `conflict` if another owner took
+    /// the run over, and `not_found` if the run has ended elsewhere; it has failed then. `closed`.
+    pub async fn own_if_waiting(self: &Rc<Self>) -> Result<()> {
+        self.check_held()?;
+        if self.is_owner.get() && self.machine.borrow().status() != RunStatus::WaitingApproval {
+            return Ok(());
+        }
+        let _turn = self.ownership.enter().start().await;
+        if self.is_owner.get() || self.machine.borrow().status().is_over() {
+            return Ok(());
+        }
+        let session = &self.session;
+        session.context.check_open()?;
+        session.reserve_run(false).await?;
+        let outcome = lock_waiting_run(session, &self.id, self.epoch.get()).await;
+        let owned = outcome.is_ok().then(|| self.clone() as Rc<dyn LiveRun>);
+        if owned.is_some() {
+            session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &self.id));
+            self.is_owner.set(true);
+        }
+        session.set_run(owned);
+        match outcome {
+            Ok(lock) => {
+                *self.lock.borrow_mut() = lock;
+                self.keep_lease();
+                Ok(())
+            }
+            Err(error) => {
+                if matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound) {
+                    // The run's events report the failure.
+                    let _ = self.handle(RunInput::OwnershipLost(error.clone())).await;
+                }
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,598 @@
+//! Approvals (R29): a run waits for a person, survives a kill at any instant, and goes on elsewhere.
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::modes::stored;
+use super::scripted_host::*;
+use super::spy_store::{Fault, Spy};
+use super::{WAYS, reopened};
+use proptest::prelude::*;
+use rethread::error::ErrorCode;
+use rethread::finding::FindingCode;
+use rethread::history::HistoryEntry;
+use rethread::message::Dialect;
+use rethread::replay::Callback;
+use rethread::run::{
+    ApprovalDecision, ApprovalReply, EffectKind, EffectReply, OnInterrupted, PersistReply, Persistence, RunEvent,
+    RunInput, RunSetup, RunStatus, ToolSettings, recover,
+};
+use rethread::store::{AuditQuery, AuditRow, LogStore, MemoryStore, RecordKind, Table, open_record, read_journal};
+use rethread::tool::InvocationStatus;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+const MODES: [Persistence; 3] = [Persistence::Run, Persistence::Call, Persistence::Result];
+use ApprovalDecision::{Approve, Reject};
+use InvocationStatus::{Interrupted, Ok as Fine, Rejected};
+
+/// A run whose tool `find` asks before it runs.
+fn asking(persistence: Persistence, dialect: Dialect, stream: bool) -> RunSetup {
+    let mut setup = RunSetup { persistence, ..setup("run", dialect, stream) };
+    setup.tool_settings.insert("find".into(), ToolSettings { needs_approval: true, ..ToolSettings::default() });
+    setup
+}
+
+/// Three parallel calls, of which two wait.
+fn three_calls(body: &Value) -> Answer {
+    Answer::Say(if rounds_in(body) == 0 {
+        calls(&[("call_a", "look", r#"{"n":1}"#), ("call_b", "find", r#"{"n":2}"#), ("call_c", "find", r#"{"n":3}"#)])
+    } else {
+        text("All done.")
+    })
+}
+
+fn one_call(body: &Value) -> Answer {
+    Answer::Say(if rounds_in(body) == 0 { calls(&[("call_b", "find", r#"{"n":2}"#)]) } else { text("Done.") })
+}
+
+fn waiting(host: &Host<'_>) -> Vec<String> {
+    host.run.as_ref().unwrap().approvals().into_iter().map(|call| call.call_id).collect()
+}
+
+fn ran<'h>(host: &'h Host<'_>) -> Vec<&'h str> {
+    host.ran.iter().map(|(call, ..)| call.as_str()).collect()
+}
+
+fn asked_events(host: &Host<'_>) -> Vec<String> {
+    let asked = |event: &RunEvent| match event {
+        RunEvent::ApprovalNeeded { call_id, arguments, .. } => Some(format!("{call_id} {}", arguments.as_str())),
+        _ => None,
+    };
+    host.events.iter().filter_map(asked).collect()
+}
+
+fn statuses(host: &Host<'_>) -> Vec<InvocationStatus> {
+    host.log.borrow().history.invocations().iter().map(|call| call.status).collect()
+}
+
+/// The texts of the results in a body, by a name that is in each dialect's result.
+fn has_text(body: &Value, text: &str) -> bool {
+    body.to_string().contains(text)
+}
+
+#[test]
+fn r29_of_three_parallel_calls_two_wait_and_all_outputs_go_out_as_one_batch() {
+    for (dialect, stream) in WAYS {
+        for mode in MODES {
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            let outcome = host.ask(asking(mode, dialect, stream), "Go", three_calls);
+            assert_eq!((outcome.status, outcome.saved), (RunStatus::WaitingApproval, false), "{dialect:?}");
+            assert_eq!((ran(&host), host.asked.len()), (vec!["call_a"], 1));
+            assert_eq!(waiting(&host), ["call_b", "call_c"]);
+            assert_eq!(asked_events(&host), [r#"call_b {"n":2}"#, r#"call_c {"n":3}"#]);
+            assert!(host.run.as_ref().unwrap().effects().is_empty());
+            host.decide("call_c", Approve).unwrap();
+            assert!(host.run.as_ref().unwrap().effects().is_empty(), "its tool runs before the approval is stored");
+            let outcome = host.drive(|_| panic!("a call still waits")).unwrap();
+            assert_eq!((outcome.status, ran(&host)), (RunStatus::WaitingApproval, vec!["call_a", "call_c"]));
+            host.decide("call_b", Reject(Some("not today".into()))).unwrap();
+            let outcome = host.drive(three_calls).unwrap();
+            assert_eq!((outcome.status, outcome.model_calls, outcome.saved), (RunStatus::Finished, 2, true));
+            assert_eq!((ran(&host), statuses(&host)), (vec!["call_a", "call_c"], vec![Fine, Rejected, Fine]));
+            let second = &host.asked[1];
+            assert!(["look gave", "find gave", "rejected", "not today"].iter().all(|text| has_text(second, text)));
+            assert!(host.pending().is_empty() && host.records(Table::Runs).is_empty());
+            assert_eq!(statuses(&reopened(&host)), [Fine, Rejected, Fine]);
+        }
+    }
+}
+
+#[test]
+fn r29_r13_the_audit_table_finds_what_was_rejected() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.ask(asking(Persistence::Call, CHAT, false), "Go", three_calls);
+    let row = |status: &str| {
+        let query = AuditQuery { status: Some(status.into()), ..AuditQuery::default() };
+        let page = block_on(store.invocations(&query)).unwrap();
+        let open = |(_, record): &(String, rethread::store::Record)| {
+            open_record::<AuditRow>(RecordKind::Audit, &record.value).unwrap().call_id
+        };
+        page.items.iter().map(open).collect::<Vec<_>>()
+    };
+    assert_eq!(row("pending"), ["call_a", "call_b", "call_c"], "results are stored with the next call in this mode");
+    host.decide("call_b", Approve).unwrap();
+    host.decide("call_c", Reject(None)).unwrap();
+    host.drive(three_calls).unwrap();
+    assert_eq!((row("rejected"), row("ok")), (vec!["call_c".into()], vec!["call_a".into(), "call_b".into()]));
+}
+
+#[test]
+fn r29_pp_17_pp_18_history_of_an_approved_call_is_that_of_any_other() {
+    for dialect in [CHAT, CLAUDE, RESPONSES] {
+        for mode in MODES {
+            let records = [false, true].map(|asks| {
+                let store = MemoryStore::default();
+                let mut host = Host::open(&store, "s", "h");
+                if asks {
+                    host.ask(asking(mode, dialect, false), "Go", one_call);
+                    let before: &[&str] = if mode == Persistence::Run { &[] } else { &["u a c"] };
+                    assert_eq!(stored(&host), before, "{mode:?}");
+                    host.decide("call_b", Approve).unwrap();
+                    host.drive(one_call).unwrap();
+                } else {
+                    host.ask(RunSetup { persistence: mode, ..setup("run", dialect, false) }, "Go", one_call);
+                }
+                let want: &[&str] = match mode {
+                    Persistence::Run => &["u a c+ a"],
+                    Persistence::Call => &["u a c", "r a"],
+                    Persistence::Result => &["u a c", "r", "a"],
+                };
+                assert_eq!(stored(&host), want, "{mode:?}");
+                (statuses(&reopened(&host)), host.asked.clone())
+            });
+            assert_eq!(records[0], records[1], "{dialect:?} {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn r29_pp_19_the_model_sees_that_a_call_was_rejected_and_why() {
+    for (reason, want) in [
+        (None, "Error: the call was rejected, so the tool did not run."),
+        (Some(""), "Error: the call was rejected, so the tool did not run."),
+        (Some("too \"much\""), "Error: the call was rejected, so the tool did not run: too \"much\""),
+    ] {
+        for mode in MODES {
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            host.ask(asking(mode, CHAT, false), "Go", one_call);
+            host.decide("call_b", Reject(reason.map(str::to_owned))).unwrap();
+            assert_eq!(host.drive(one_call).unwrap().status, RunStatus::Finished);
+            assert_eq!(host.asked[1]["messages"][3]["content"], want, "{mode:?}");
+            let reader = reopened(&host);
+            let log = reader.log.borrow();
+            let call = &log.history.invocations()[0];
+            assert_eq!((call.status, call.started_at), (Rejected, None));
+            assert!(call.result.as_ref().unwrap().is_error && host.ran.is_empty());
+        }
+    }
+}
+
+/// Opens the session as another process would, with the run waiting.
+fn another<'s>(store: &'s dyn LogStore, name: &str, setup: &RunSetup) -> Host<'s> {
+    let mut host = Host::open(store, "s", name);
+    host.resume(setup.clone()).unwrap();
+    let events = host.run.as_mut().unwrap().take_events();
+    host.events.extend(events);
+    host.write();
+    host
+}
+
+#[test]
+fn r29_a_waiting_run_is_resumed_elsewhere_and_decided_there() {
+    for dialect in [CHAT, CLAUDE, RESPONSES] {
+        for mode in MODES {
+            let store = MemoryStore::default();
+            let setup = asking(mode, dialect, true);
+            let mut first = Host::open(&store, "s", "h");
+            first.ask(setup.clone(), "Go", three_calls);
+            let entry = first.pending().remove(0);
+            let recovered = recover(&block_on(read_journal(&store, "s", &entry)).unwrap(), SEED).unwrap();
+            assert!(recovered.waits_for_approval());
+            // Resumed twice, as two reloads do: nothing more is written than the change of owner.
+            let records = first.records(Table::Runs).len();
+            let _reload = another(&store, "h2", &setup);
+            let mut host = another(&store, "h3", &setup);
+            assert_eq!(host.records(Table::Runs).len(), records + 2);
+            assert_eq!(host.run.as_ref().unwrap().status(), RunStatus::WaitingApproval);
+            assert_eq!(asked_events(&host), [r#"call_b {"n":2}"#, r#"call_c {"n":3}"#]);
+            host.clock.advance(3 * 24 * 60 * 60 * 1000);
+            host.decide("call_b", Approve).unwrap();
+            host.decide("call_c", Approve).unwrap();
+            assert!(host.write());
+            // Approved and stored, then killed: nobody is asked again.
+            let mut last = another(&store, "h4", &setup);
+            assert!(waiting(&last).is_empty());
+            let outcome = last.drive(three_calls).unwrap();
+            assert_eq!((outcome.status, outcome.model_calls), (RunStatus::Finished, 2), "{mode:?}");
+            assert_eq!(ran(&last), ["call_b", "call_c"]);
+            assert!(has_text(&last.asked[0], "look gave"), "the first result was lost");
+            // The former owner's approval conflicts, and its tool does not run.
+            first.decide("call_b", Approve).unwrap();
+            first.write();
+            let outcome = first.run.as_ref().unwrap().outcome();
+            assert_eq!((outcome.status, outcome.error.unwrap().code), (RunStatus::Failed, ErrorCode::Conflict));
+            assert_eq!(ran(&first), ["call_a"]);
+        }
+    }
+}
+
+#[test]
+fn r29_a_decision_about_a_call_that_does_not_wait_changes_nothing() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.start(asking(Persistence::Run, CHAT, false), "Go").unwrap();
+    let code = |host: &mut Host<'_>, call: &str| host.decide(call, Approve).unwrap_err().code;
+    assert_eq!(code(&mut host, "call_b"), ErrorCode::NotFound, "the model was not called");
+    assert_eq!(host.drive(three_calls).unwrap().status, RunStatus::WaitingApproval);
+    assert_eq!(code(&mut host, "call_a"), ErrorCode::WrongState, "it ran");
+    assert_eq!(code(&mut host, "call_x"), ErrorCode::NotFound);
+    assert_eq!(code(&mut host, ""), ErrorCode::NotFound);
+    assert_eq!(waiting(&host), ["call_b", "call_c"]);
+    host.decide("call_b", Approve).unwrap();
+    assert_eq!(code(&mut host, "call_b"), ErrorCode::WrongState, "twice");
+    host.decide("call_c", Reject(None)).unwrap();
+    assert_eq!(code(&mut host, "call_c"), ErrorCode::WrongState, "rejected already");
+    assert!(host.run.as_mut().unwrap().check_waiting("call_c").is_err());
+    assert_eq!(host.drive(three_calls).unwrap().status, RunStatus::Finished);
+    assert_eq!(code(&mut host, "call_b"), ErrorCode::WrongState, "it is over");
+    assert_eq!(statuses(&host), [Fine, Fine, Rejected]);
+}
+
+#[test]
+fn r29_a_function_decides_and_one_that_fails_means_yes() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut setup = setup("run", CHAT, false);
+    let callback = Callback { id: 5, hook: Rc::new(()) };
+    setup.approval_callbacks = ["look", "find"].map(|name| (name.to_owned(), callback.clone())).into();
+    host.needs_approval = Box::new(|question| match question.arguments.as_str() {
+        r#"{"n":1}"# => ApprovalReply::NotNeeded,
+        r#"{"n":2}"# => ApprovalReply::Failed("it threw: oops".into()),
+        _ => ApprovalReply::Needed,
+    });
+    let outcome = host.ask(setup.clone(), "Go", three_calls);
+    assert_eq!((outcome.status, waiting(&host)), (RunStatus::WaitingApproval, vec!["call_b".into(), "call_c".into()]));
+    assert_eq!(ran(&host), ["call_a"]);
+    let warnings: Vec<_> = outcome.report.iter().filter(|found| found.code == FindingCode::CallbackFailed).collect();
+    assert!(warnings.len() == 1 && warnings[0].message.contains("oops"), "{:?}", outcome.report);
+    // Late replies, and one about nothing.
+    let mut invocations: Vec<String> =
+        host.run.as_ref().unwrap().live().invocations().iter().map(|call| call.id.clone()).collect();
+    invocations.push("nothing".into());
+    for invocation in invocations {
+        host.handle(RunInput::ApprovalReply(invocation, ApprovalReply::NotNeeded)).unwrap();
+    }
+    assert_eq!(waiting(&host).len(), 2);
+    // The function is not asked again after a reload: what waits goes on waiting.
+    let mut host = another(&store, "h2", &setup);
+    assert_eq!(waiting(&host), ["call_b", "call_c"]);
+    host.decide("call_b", Approve).unwrap();
+    host.decide("call_c", Approve).unwrap();
+    assert_eq!(host.drive(three_calls).unwrap().status, RunStatus::Finished);
+}
+
+#[test]
+fn r29_an_interrupted_call_becomes_an_approval() {
+    for approves in [true, false] {
+        for needs_approval in [true, false] {
+            let store = MemoryStore::default();
+            let mut setup = setup("run", CHAT, false);
+            let asks = ToolSettings { on_interrupted: OnInterrupted::Ask, needs_approval, ..ToolSettings::default() };
+            setup.tool_settings.insert("find".into(), asks);
+            let mut host = Host::open(&store, "s", "h");
+            host.start(setup.clone(), "Go").unwrap();
+            host.writes_left = Some(if needs_approval { 5 } else { 3 });
+            let stopped = host.drive(one_call);
+            if needs_approval {
+                assert_eq!(stopped.unwrap().status, RunStatus::WaitingApproval);
+                host.decide("call_b", Approve).unwrap();
+                host.drive(one_call);
+            }
+            assert!(host.ran.is_empty(), "killed after the start was written");
+            let host = another(&store, "h2", &setup);
+            assert_eq!((host.run.as_ref().unwrap().status(), waiting(&host).len()), (RunStatus::WaitingApproval, 1));
+            // Asked for in the journal too.
+            let mut host = another(&store, if needs_approval { "h3" } else { "h4" }, &setup);
+            assert_eq!(waiting(&host), ["call_b"]);
+            host.decide("call_b", if approves { Approve } else { Reject(Some("sent already".into())) }).unwrap();
+            assert_eq!(host.drive(one_call).unwrap().status, RunStatus::Finished);
+            if approves {
+                assert_eq!((host.ran[0].2, statuses(&host)), (2, vec![Fine]));
+            } else {
+                assert_eq!((host.ran.len(), statuses(&host)), (0, vec![Interrupted]));
+                let content = host.asked[0]["messages"][3]["content"].as_str().unwrap();
+                assert_eq!(
+                    content,
+                    "Error: the call was interrupted and may have run; running it again was rejected: sent already"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn r29_an_approval_that_cannot_be_stored_runs_nothing_until_it_is() {
+    let spy = Spy::default();
+    let mut host = Host::open(&spy, "s", "h");
+    host.ask(asking(Persistence::Run, CHAT, false), "Go", one_call);
+    *spy.faults.borrow_mut() = vec![Some(Fault::Refuses(ErrorCode::QuotaExceeded))];
+    host.decide("call_b", Approve).unwrap();
+    assert!(host.drive(one_call).is_none());
+    assert!(host.events.iter().any(|event| matches!(event, RunEvent::SaveFailed { .. })));
+    assert!(host.ran.is_empty() && host.run.as_ref().unwrap().effects().is_empty());
+    assert_eq!(host.run.as_ref().unwrap().status(), RunStatus::Running);
+    host.handle(RunInput::RetrySave).unwrap();
+    assert_eq!(host.drive(one_call).unwrap().status, RunStatus::Finished);
+    assert_eq!(ran(&host), ["call_b"]);
+}
+
+#[test]
+fn r29_pp_48_an_approval_in_the_journal_twice_waits_once_and_a_decided_one_is_gone() {
+    let spy = Spy::default();
+    let mut host = Host::open(&spy, "s", "h");
+    host.start(asking(Persistence::Run, CHAT, false), "Go").unwrap();
+    // The save that asks is written, its reply lost, and it is repeated.
+    *spy.faults.borrow_mut() = vec![None, Some(Fault::LosesReply)];
+    host.drive(one_call);
+    if host.run.as_ref().unwrap().has_unsaved() {
+        host.handle(RunInput::RetrySave).unwrap();
+        host.drive(one_call);
+    }
+    let mut host = another(&spy, "h2", &asking(Persistence::Run, CHAT, false));
+    assert_eq!((waiting(&host), asked_events(&host).len()), (vec!["call_b".into()], 1));
+    host.decide("call_b", Approve).unwrap();
+    assert!(host.write());
+    let host = another(&spy, "h3", &asking(Persistence::Run, CHAT, false));
+    assert!(waiting(&host).is_empty() && host.run.as_ref().unwrap().effects().len() == 1);
+}
+
+#[test]
+fn r12_r29_a_redacted_call_runs_while_its_owner_lives_and_is_reported_after_a_reload() {
+    for reloads in [false, true] {
+        let store = MemoryStore::default();
+        let mut setup = asking(Persistence::Run, CHAT, false);
+        setup.persist = [("find".to_owned(), Callback { id: 6, hook: Rc::new(()) })].into();
+        let mut host = Host::open(&store, "s", "h");
+        host.persist = Box::new(|_| PersistReply::Nothing);
+        assert_eq!(host.ask(setup.clone(), "Go", one_call).status, RunStatus::WaitingApproval);
+        if reloads {
+            let entry = host.pending().remove(0);
+            let recovered = recover(&block_on(read_journal(&store, "s", &entry)).unwrap(), SEED).unwrap();
+            assert!(!recovered.waits_for_approval(), "the arguments that would be approved are not known");
+            host = Host::open(&store, "s", "h2");
+            host.persist = Box::new(|_| PersistReply::Nothing);
+            host.resume(setup).unwrap();
+        } else {
+            host.decide("call_b", Approve).unwrap();
+        }
+        assert_eq!(host.drive(one_call).unwrap().status, RunStatus::Finished);
+        assert_eq!(host.ran.len(), usize::from(!reloads));
+    }
+}
+
+#[test]
+fn r29_a_cancelled_run_does_not_wait() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.ask(asking(Persistence::Call, CHAT, false), "Go", three_calls);
+    assert_eq!(host.cancel().unwrap().status, RunStatus::Cancelled);
+    assert_eq!(host.decide("call_b", Approve).unwrap_err().code, ErrorCode::WrongState);
+    assert!(host.pending().is_empty() && waiting(&host).is_empty());
+    host.render(CHAT);
+}
+
+/// What a person does about the calls of a round, and when the host dies.
+#[derive(Clone, Debug)]
+enum Move {
+    /// Decides about the nth call of the round, whether or not it waits.
+    Decide(usize, bool),
+    /// Answers the nth open effect.
+    Answer(usize),
+    /// Repeats the last answer.
+    AnswerAgain,
+    /// Does so many writes.
+    Write(usize),
+    /// The host dies with what is not written, and another one takes over.
+    Kill,
+}
+
+fn a_move() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        5 => (0_usize..4, any::<bool>()).prop_map(|(at, approves)| Move::Decide(at, approves)),
+        6 => (0_usize..4).prop_map(Move::Answer),
+        1 => Just(Move::AnswerAgain),
+        6 => (1_usize..4).prop_map(Move::Write),
+        1 => Just(Move::Kill),
+    ]
+}
+
+const CALLS: [&str; 4] = ["call_0", "call_1", "call_2", "call_3"];
+
+/// Plays the moves, then approves and answers what is left. Checks that each tool ran at most once, only after its approval, and that
+/// the model is sent one result for each call, in one request.
+struct Player<'s> {
+    store: &'s MemoryStore,
+    setup: RunSetup,
+    host: Host<'s>,
+    needs: Vec<bool>,
+    decided: BTreeMap<String, bool>,
+    executed: BTreeMap<String, u32>,
+    last: Option<(String, EffectReply)>,
+    hosts: usize,
+    bodies: Vec<Value>,
+}
+
+impl Player<'_> {
+    fn play(&mut self, step: &Move) {
+        match step {
+            Move::Decide(at, approves) => self.decide(CALLS[*at % CALLS.len()], *approves),
+            Move::Answer(at) => self.answer(*at),
+            Move::AnswerAgain => {
+                if let Some((effect, reply)) = self.last.clone() {
+                    let _ = self.host.reply(&effect, reply);
+                }
+            }
+            Move::Write(count) => {
+                for _ in 0..*count {
+                    self.host.write_one();
+                }
+            }
+            Move::Kill => self.kill(),
+        }
+    }
+
+    fn decide(&mut self, call: &str, approves: bool) {
+        let waits = waiting(&self.host).iter().any(|other| other == call);
+        let decision = if approves { Approve } else { Reject(None) };
+        let outcome = self.host.decide(call, decision);
+        assert_eq!(outcome.is_ok(), waits, "{call}");
+        if waits {
+            self.decided.insert(call.to_owned(), approves);
+        } else {
+            assert!(matches!(outcome.unwrap_err().code, ErrorCode::WrongState | ErrorCode::NotFound));
+        }
+    }
+
+    fn answer(&mut self, at: usize) {
+        let effects = self.host.run.as_ref().unwrap().effects().into_iter().cloned().collect::<Vec<_>>();
+        let Some(effect) = effects.get(at % effects.len().max(1)) else { return };
+        let reply = match &effect.kind {
+            EffectKind::CallModel { body, dialect, .. } => {
+                let body: Value = serde_json::from_slice(body).unwrap();
+                valid(&body, *dialect);
+                let say = if rounds_in(&body) == 0 {
+                    let all: Vec<_> = self.needs.iter().zip(CALLS).map(|(asks, id)| (id, tool(*asks), "{}")).collect();
+                    calls(&all)
+                } else {
+                    text("Done.")
+                };
+                self.bodies.push(body);
+                EffectReply::Response { status: 200, headers: Vec::new(), body: say.body(*dialect) }
+            }
+            EffectKind::RunTool { call_id, .. } => {
+                let at = CALLS.iter().position(|call| call == call_id).unwrap();
+                if self.needs[at] {
+                    assert_eq!(self.decided.get(call_id), Some(&true), "{call_id} was offered without an approval");
+                }
+                // A tool is executed when its start is written.
+                if self.host.reply(&effect.id, EffectReply::Started).is_ok() {
+                    self.host.write();
+                    *self.executed.entry(call_id.clone()).or_insert(0) += 1;
+                }
+                let content = rethread::json::Json::parse("[1]").unwrap();
+                EffectReply::ToolResult { content, is_error: false }
+            }
+            EffectKind::Wait { .. } => EffectReply::Waited,
+        };
+        self.host.reply(&effect.id, reply.clone()).unwrap();
+        self.last = Some((effect.id.clone(), reply));
+    }
+
+    fn kill(&mut self) {
+        self.hosts += 1;
+        let mut next = Host::open(self.store, "s", &format!("h{}", self.hosts));
+        if next.pending().is_empty() {
+            return;
+        }
+        next.resume(self.setup.clone()).unwrap();
+        (self.host, self.last) = (next, None);
+    }
+}
+
+fn tool(asks: bool) -> &'static str {
+    if asks { "find" } else { "look" }
+}
+
+fn play(needs: &[bool], moves: &[Move], mode: Persistence) {
+    let store = MemoryStore::default();
+    let setup = asking(mode, CHAT, false);
+    let mut host = Host::open(&store, "s", "h0");
+    host.start(setup.clone(), "Go").unwrap();
+    // The run is in the store before the host may die.
+    host.write();
+    let (decided, executed) = (BTreeMap::new(), BTreeMap::new());
+    let bodies = Vec::new();
+    let mut player =
+        Player { store: &store, setup, host, needs: needs.to_vec(), decided, executed, last: None, hosts: 0, bodies };
+    moves.iter().for_each(|step| player.play(step));
+    for _ in 0..60 {
+        player.host.write();
+        let over = player.host.run.as_ref().unwrap().status().is_over();
+        if over {
+            break;
+        }
+        for call in waiting(&player.host) {
+            player.decide(&call, true);
+        }
+        player.host.write();
+        player.answer(0);
+    }
+    let outcome = player.host.run.as_ref().unwrap().outcome();
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?} {:?}", outcome.error, player.host.run.as_ref().unwrap().effects());
+    assert!(player.executed.values().all(|count| *count == 1), "a tool ran twice: {:?}", player.executed);
+    let reader = reopened(&player.host);
+    let log = reader.log.borrow();
+    assert_eq!(log.history.invocations().len(), needs.len());
+    for (call, asks) in log.history.invocations().iter().zip(needs) {
+        assert!(call.result.is_some());
+        let was_rejected = call.status == Rejected;
+        assert!(!was_rejected || *asks && !player.executed.contains_key(&call.call_id), "{call:?}");
+        assert!(player.decided.contains_key(&call.call_id) || !asks);
+    }
+    // Each model call after the first has all outputs of the round.
+    for body in &player.bodies {
+        let outputs = body["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "tool").count();
+        assert!(outputs == 0 || outputs == needs.len(), "{body:#}");
+    }
+    assert!(log.history.set_aside().is_empty());
+    let entries = player.host.records(Table::Log).len();
+    assert!(entries <= 2 + needs.len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn r29_any_order_of_answers_and_decisions_with_late_and_repeated_ones_and_kills(
+        needs in proptest::collection::vec(any::<bool>(), 1..4),
+        moves in proptest::collection::vec(a_move(), 0..40),
+        mode in 0_usize..3,
+    ) {
+        play(&needs, &moves, MODES[mode]);
+    }
+}
+
+#[test]
+fn r29_killed_after_any_save_a_waiting_run_goes_on() {
+    let steps: Vec<Move> =
+        (0..4).flat_map(|at| [Move::Answer(0), Move::Write(1), Move::Decide(at, at != 2), Move::Write(1)]).collect();
+    for at in 0..=steps.len() {
+        for kills in 1..3 {
+            let mut moves = steps[..at].to_vec();
+            moves.extend(std::iter::repeat_n(Move::Kill, kills));
+            moves.extend_from_slice(&steps[at..]);
+            for mode in MODES {
+                play(&[true, false, true], &moves, mode);
+                play(&[true, true, true], &moves, mode);
+            }
+        }
+    }
+}
+
+#[test]
+fn r29_a_rejected_call_in_history_takes_no_other_result() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.ask(asking(Persistence::Result, CHAT, false), "Go", one_call);
+    host.decide("call_b", Reject(None)).unwrap();
+    host.drive(one_call).unwrap();
+    let reader = reopened(&host);
+    let log = reader.log.borrow();
+    let entries = log.history.invocations().iter().cloned().map(HistoryEntry::Invocation).count();
+    assert!(entries == 1 && !log.history.invocations()[0].takes_result());
+}
