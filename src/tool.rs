@@ -105,7 +105,8 @@ impl ToolInvocation {
     /// Returns true if the call was answered, and the result is withheld from the store (R12).
     #[must_use]
     pub fn has_withheld_result(&self) -> bool {
-        self.result.is_none() && matches!(self.status, InvocationStatus::Ok | InvocationStatus::Error | InvocationStatus::Rejected)
+        self.result.is_none()
+            && matches!(self.status, InvocationStatus::Ok | InvocationStatus::Error | InvocationStatus::Rejected)
     }
 
     /// Returns true if a result may still be stored: there is none, or only the placeholder of an interrupted call.

@@ -51,7 +51,8 @@ pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOption
     setup.persistence = persistence.unwrap_or(recovered.began.persistence);
     setup.check()?;
     let mut change = journal_change(session, &entry, JournalStep::Take, lease_ended_by);
-    if let (None, Some(journal)) = (&lock, &mut change.journal) {
+    // A memory store has no other processes.
+    if let (None, true, Some(journal)) = (&lock, session.context.is_durable(), &mut change.journal) {
         journal.lease_until = session.context.now().saturating_add(session.context.lease_ms);
     }
     let revision = commit_as_new_owner(session, id, change).await?;
@@ -68,7 +69,8 @@ pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOption
 pub async fn lock_waiting_run(session: &SessionInner, id: &str, epoch: u32) -> Result<Option<RunLock>> {
     let LockedRun { entry, lock, lease_ended_by } = lock_run(session, id).await?;
     if entry.epoch != epoch {
-        let message = "another tab or process took the run over while it waited for an approval; resume it to go on here";
+        let message =
+            "another tab or process took the run over while it waited for an approval; resume it to go on here";
         return Err(Error::new(ErrorCode::Conflict, message));
     }
     if lock.is_none() && session.context.is_durable() {

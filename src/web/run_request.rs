@@ -3,7 +3,9 @@
 use super::assembler::dialect;
 use super::convert::{body_json, to_json};
 use super::foreign;
-use super::option_reader::{AtLeastOne, BoundFunction, FlagOrFunction, OptionEntries, UnreadObject, UnreadValue, words};
+use super::option_reader::{
+    AtLeastOne, BoundFunction, FlagOrFunction, OptionEntries, UnreadObject, UnreadValue, words,
+};
 use super::options::{OnStopOption, PersistenceOption, ReplayOptions, WindowOption};
 use super::session_inner::SessionInner;
 use crate::error::{Error, Result};
@@ -168,7 +170,8 @@ impl RenderOptions {
 impl RunOptions {
     /// Converts the request, except its input, to the setup of the run `id`.
     pub fn into_setup(self, session: &SessionInner, id: String) -> Result<RunSetup> {
-        let RequestTools { definitions, mut tool_settings, persist, approval_callbacks } = RequestTools::read(self.tools)?;
+        let RequestTools { definitions, mut tool_settings, persist, approval_callbacks } =
+            RequestTools::read(self.tools)?;
         let call: PolicyLayer = self.replay.map(Into::into).unwrap_or_default();
         let policy = session.policy(call, windows(&tool_settings));
         let provider = self.provider.into_request()?;

@@ -219,11 +219,10 @@ fn version(message: &Message, history: &History, before: Option<&str>, format: M
     let mut sum = hash_words(u64::from(saved) + 2 * u64::from(streaming), before.unwrap_or("").as_bytes());
     sum = hash_words(sum, &[message.status as u8]);
     for call in history.calls_of(message) {
-        sum = hash_words(sum ^ call.started_at.unwrap_or(0), &[
-            call.status as u8,
-            u8::from(call.result.is_some()),
-            u8::from(history.awaits_approval(&call.id)),
-        ]);
+        sum = hash_words(
+            sum ^ call.started_at.unwrap_or(0),
+            &[call.status as u8, u8::from(call.result.is_some()), u8::from(history.awaits_approval(&call.id))],
+        );
     }
     if !saved {
         let size: usize = message.parts.iter().map(part_size).sum();

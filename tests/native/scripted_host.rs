@@ -15,8 +15,9 @@ use rethread::provider::{ProviderRequest, Settings, ToolDefinition, validate};
 use rethread::render::{RenderRequest, Rendered, Renderer};
 use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
-    ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, OnStop, PersistQuestion, PersistReply, Persistence, RetryPolicy, Run, RunContext,
-    RunEvent, RunInput, RunOutcome, RunSetup, RunStatus, RunWriter, ToolSettings, change_for, recover,
+    ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, OnStop, PersistQuestion, PersistReply,
+    Persistence, RetryPolicy, Run, RunContext, RunEvent, RunInput, RunOutcome, RunSetup, RunStatus, RunWriter,
+    ToolSettings, change_for, recover,
 };
 use rethread::session_head::RunEntry;
 use rethread::store::{

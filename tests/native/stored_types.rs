@@ -292,11 +292,7 @@ fn r29_r67_records_of_approvals() {
     };
     fixed("log_record_with_rejected_call", RecordKind::Log, &record);
     let (needed, approved) = ("i".to_owned(), "i".to_owned());
-    fixed(
-        "journal_approval_needed",
-        RecordKind::Journal,
-        &JournalEntry::ApprovalNeeded { invocation: needed, at: 5 },
-    );
+    fixed("journal_approval_needed", RecordKind::Journal, &JournalEntry::ApprovalNeeded { invocation: needed, at: 5 });
     fixed("journal_approved", RecordKind::Journal, &JournalEntry::Approved { invocation: approved, at: 6 });
 }
 

@@ -10,10 +10,10 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { open } from 'rethread';
 import { drive } from 'rethread/host';
+import { sqlite } from 'rethread/sqlite';
 import { laneOf } from '../browser/page.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
 import { endsWithThisProcess } from './child-processes.mjs';
-import { openDriver } from './drivers.mjs';
 
 const THREE_DAYS = 3 * 24 * 60 * 60 * 1000;
 const folder = mkdtempSync(path.join(tmpdir(), 'rethread-approvals-'));
@@ -30,7 +30,7 @@ for (const killed of [true, false]) {
     await lane.script([{ calls: [{ name: 'pay', arguments: { to: 'Ada', amount: 20 } }] }, { text: 'Paid.' }]);
     const place = path.join(folder, `${killed}.sqlite`);
     const program = fileURLToPath(new URL('approval-waiter.mjs', import.meta.url));
-    const child = endsWithThisProcess(fork(program, ['node:sqlite', place, lane.chat]));
+    const child = endsWithThisProcess(fork(program, [place, lane.chat]));
     const [asked] = await once(child, 'message');
     assert.equal(asked.status, 'waiting_approval');
     if (killed) {
@@ -38,8 +38,7 @@ for (const killed of [true, false]) {
       await once(child, 'exit');
     }
 
-    const { driver, end } = await openDriver('node:sqlite', place);
-    const store = await open({ store: driver, now: () => Date.now() + THREE_DAYS });
+    const store = await open({ store: sqlite(place), now: () => Date.now() + THREE_DAYS });
     const [pending] = await store.pendingRuns();
     assert.deepEqual([pending.id, pending.state, pending.openCalls], [asked.id, 'waiting_approval', asked.calls.map((call) => ({ ...call, state: 'awaiting_approval' }))]);
     const session = await store.session('s');
@@ -59,6 +58,5 @@ for (const killed of [true, false]) {
     }
     assert.equal((await lane.requests()).length, 2);
     await store.close();
-    await end?.();
   });
 }

@@ -59,7 +59,9 @@ impl AwaitingEndSave {
         } else {
             turn.save_interruptions(match status {
                 RunStatus::Cancelled => InvocationStatus::Aborted,
-                RunStatus::Failed | RunStatus::Finished | RunStatus::WaitingApproval | RunStatus::Running => InvocationStatus::Interrupted,
+                RunStatus::Failed | RunStatus::Finished | RunStatus::WaitingApproval | RunStatus::Running => {
+                    InvocationStatus::Interrupted
+                }
             });
             if let Some(cut) = cut {
                 turn.save(SaveKind::Write(vec![JournalEntry::Partial(cut)]));

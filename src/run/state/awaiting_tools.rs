@@ -7,9 +7,7 @@ use crate::history::{HistoryEntry, ResultEntry};
 use crate::id::IdMap;
 use crate::json::{Json, JsonKind, JsonRef};
 use crate::replay::INTERRUPTED;
-use crate::run::approval::{
-    ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall, rejection,
-};
+use crate::run::approval::{ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall, rejection};
 use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
@@ -303,8 +301,9 @@ impl AwaitingTools {
             ApprovalReply::Needed => {}
             ApprovalReply::Failed(reason) => {
                 let name = &call.name;
-                let text =
-                    format!("`needsApproval` of the tool \"{name}\" failed, so the call waits for an approval: {reason}");
+                let text = format!(
+                    "`needsApproval` of the tool \"{name}\" failed, so the call waits for an approval: {reason}"
+                );
                 turn.warn(Finding::warning(FindingCode::CallbackFailed, text));
             }
         }

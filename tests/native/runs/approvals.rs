@@ -533,7 +533,13 @@ fn play(needs: &[bool], moves: &[Move], mode: Persistence) {
         player.answer(0);
     }
     let outcome = player.host.run.as_ref().unwrap().outcome();
-    assert_eq!(outcome.status, RunStatus::Finished, "{:?} {:?}", outcome.error, player.host.run.as_ref().unwrap().effects());
+    assert_eq!(
+        outcome.status,
+        RunStatus::Finished,
+        "{:?} {:?}",
+        outcome.error,
+        player.host.run.as_ref().unwrap().effects()
+    );
     assert!(player.executed.values().all(|count| *count == 1), "a tool ran twice: {:?}", player.executed);
     let reader = reopened(&player.host);
     let log = reader.log.borrow();
