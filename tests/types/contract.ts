@@ -113,14 +113,14 @@ export async function client(): Promise<void> {
 }
 
 function row(call: ToolInvocation): void {
-  same<typeof call.status, "pending" | "ok" | "error" | "interrupted" | "aborted">(true);
+  same<typeof call.status, "pending" | "ok" | "error" | "rejected" | "interrupted" | "aborted">(true);
   same<typeof call.startedAt, number | null>(true);
   console.log(call.id, call.sessionId, call.messageId, call.turn, call.callId, call.name, call.roundIndex, call.sequenceIndex, call.finishedAt, call.redacted, call.channel);
   console.log(call.arguments, call.argumentsText?.length, call.result?.content, call.result?.isError);
 }
 
 function pending(run: PendingRun): string[] {
-  same<typeof run.state, "live" | "interrupted" | "failed">(true);
+  same<typeof run.state, "live" | "interrupted" | "waiting_approval" | "failed">(true);
   console.log(run.id, run.session, run.startedAt, run.turn, run.provider.url, run.input.map(message), run.text, run.error?.code);
   return run.openCalls.map(({ callId, name, arguments: given, state }) => `${callId} ${name} ${given} ${state}`);
 }
@@ -302,11 +302,14 @@ export async function run(session: Session): Promise<RunResult> {
   same<ReturnType<typeof one.isErrorResponse>, boolean>(true);
   same<ReturnType<typeof one.takeEffects>, { opened: Effect[]; closed: string[] }>(true);
   console.log(one.maxResponseBytes + 1);
+  same<ReturnType<typeof one.approvals>, { callId: string; name: string; arguments: unknown }[]>(true);
+  for (const { callId, name } of one.approvals()) await (name === "pay" ? one.reject(callId, "no") : one.approve(callId));
+  drive(one, { onApproval: ({ name }) => (name === "pay" ? { reject: "no" } : true) });
   await one.cancel();
   await one.save();
   console.log(one.id, one.status === "running", one.tools?.["form"]?.description);
   const result = await driven.result;
-  same<typeof result.status, "finished" | "failed" | "cancelled">(true);
+  same<typeof result.status, "finished" | "failed" | "cancelled" | "waiting_approval">(true);
   console.log(result.error?.code, result.text, result.turns, result.usage && total(result.usage), result.report, result.revision, result.branch, result.saved, result.messageIds, result.responseId);
   return one.result();
 }
@@ -346,6 +349,7 @@ function readEvent(event: RunEvent): unknown {
     case "message_started": return [event.messageId, event.turn, event.round];
     case "tool_started": return [event.callId, event.name];
     case "tool_finished": return [event.callId, event.isError, event.result, event.durationMs];
+    case "approval_needed": return [event.callId, event.name, event.arguments];
     case "saved": return event.revision;
     case "save_failed": return event.error.code;
     case "retrying": return [event.attempt, event.at, event.error.message];
