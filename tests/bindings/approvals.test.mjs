@@ -176,6 +176,18 @@ test('r29 a waiting run has no owner: it is resumed, discarded or cancelled, and
   assert.deepEqual([cancelled.status, await session.pendingRuns(), shown(session).at(-1)], ['cancelled', [], 'pay pending']);
 });
 
+test('r21 r29 what is gathered before the wait is written before the run is released', { timeout: 20_000 }, async () => {
+  const { start, session, request, ran } = await chat('flush', THREE, { flushMs: 60_000 });
+  const run = await start();
+  await drive(run).result;
+  const [pending] = await session.pendingRuns();
+  assert.deepEqual([pending.state, ...pending.openCalls.map(({ state }) => state)], ['waiting_approval', 'answered', 'awaiting_approval', 'awaiting_approval']);
+  const resumed = await session.resume(run.id, request);
+  for (const { callId } of resumed.approvals()) await resumed.approve(callId);
+  assert.equal((await drive(resumed).result).status, 'finished');
+  assert.deepEqual(ran, ['look', 1, 2]);
+});
+
 test('r29 a signal ends a run whose approval is being asked for', { timeout: 20_000 }, async () => {
   const { start, ran } = await chat('aborts');
   const stop = new AbortController();
