@@ -56,6 +56,7 @@ export const runId = readable(text('the run\'s id'));
 export const effectId = readable(text('the effect\'s id'));
 export const callId = readable(text('the call\'s id'));
 export const rejectionReason = readable(optional(text('the reason')));
+export const dialect = readable(text('the dialect'));
 export const stateKey = readable(text('the key'));
 export const listener = readable(callback('the listener'));
 export const request = readable(object('the request'));

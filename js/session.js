@@ -3,6 +3,7 @@
 import * as check from './arguments.js';
 import { memberOf } from './foreign.js';
 import { WasmHandle, dispose } from './wasm-handle.js';
+import { ExternalLoop } from './external-loop.js';
 import { plainMessages, plainRequest } from './input.js';
 import { Run } from './run.js';
 import { StateBag } from './state-bag.js';
@@ -107,6 +108,11 @@ export class Session {
     check.request(request);
     const [plain] = await plainRequest(request);
     return this.#run((session) => session.run(plain), memberOf(request, 'tools'));
+  }
+
+  /** @type {PublicSession['external']} */
+  external(options) {
+    return new ExternalLoop(this.#wrap(this.#handle.call((session) => session.external(options))));
   }
 
   /** @type {PublicSession['pendingRuns']} */

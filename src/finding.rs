@@ -86,6 +86,8 @@ finding_codes! {
     SecondWriter = "second_writer",
     /// A run is over and its journal could not be removed.
     JournalKept = "journal_kept",
+    /// A loop of the application ended without a checkpoint, although its mode requires them.
+    NoCheckpoint = "no_checkpoint",
 }
 
 /// The severity of a finding.

@@ -69,6 +69,8 @@ export interface Session {
   /** The body of the next request as UTF-8 JSON: history after the replay policy, valid for the dialect, followed by `input`. */
   render(request: RenderRequest): Promise<Rendered>;
   run(request: RunRequest): Promise<Run>;
+  /** Begins a loop that the application drives itself, with another SDK say. `persistence` is by default the session's. */
+  external(options?: { persistence?: Persistence }): ExternalLoop;
   /** Runs that a crash or a reload interrupted, that failed, or that another tab drives ("live"). */
   pendingRuns(): Promise<PendingRun[]>;
   /** Resumes a run. Rejects with `busy` while another tab or process owns it. Callbacks are not stored, so pass them again. */
@@ -89,6 +91,18 @@ export interface Session {
   /** Calls the listener after each change, in this tab or another. Returns the unsubscribe function. */
   subscribe(listener: () => void): () => void;
   [Symbol.dispose](): void;
+}
+/** A loop that the application drives itself. A crash loses what came after the last stored checkpoint. */
+export interface ExternalLoop {
+  /** Passes the conversation so far in a dialect's format: what is stored, as it was sent or as `render` gives it, followed by what is new.
+   *  In modes "call" and "result" what is new is stored at once, in one append, and a repeated checkpoint stores nothing; in mode "run"
+   *  the last checkpoint is stored by `end`. A result of a stored open call answers that call. System messages at the beginning are stored
+   *  with the first messages of a session only. A body that lacks a stored message, or has another one in its place, is `invalid_input`,
+   *  and nothing is stored. After `end` it is `wrong_state`. */
+  checkpoint(body: WireInput, dialect: Dialect): Promise<void>;
+  /** Ends the loop. A loop of mode "call" or "result" that had no checkpoint is reported to `onWarning` as `no_checkpoint`. If the last
+   *  checkpoint cannot be stored, call it again. */
+  end(): Promise<void>;
 }
 export interface AppendOptions {
   expectedRevision?: number;

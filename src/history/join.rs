@@ -341,14 +341,7 @@ impl<'h> Joiner<'h> {
         });
         let Some(invocation) = invocation else { return Some(result) };
         self.answered.insert(invocation.clone(), ());
-        entries.push(HistoryEntry::Result(ResultEntry {
-            invocation,
-            status: status_of(&result),
-            started_at: None,
-            finished_at: Some(self.origin.at),
-            freshness: self.origin.freshness,
-            result: Some(stored_result(result)),
-        }));
+        entries.push(HistoryEntry::Result(result_entry(invocation, result, self.origin)));
         None
     }
 
@@ -409,6 +402,18 @@ fn pairs_by_name(dialect: Option<Dialect>) -> bool {
 /// Returns the key of a tool's name. No call id begins with its first character.
 fn name_key(name: &str) -> String {
     format!("\u{1}{name}")
+}
+
+/// Returns the entry that gives a stored call its result.
+pub(super) fn result_entry(invocation: String, result: IncomingResult, origin: &Origin) -> ResultEntry {
+    ResultEntry {
+        invocation,
+        status: status_of(&result),
+        started_at: None,
+        finished_at: Some(origin.at),
+        freshness: origin.freshness,
+        result: Some(stored_result(result)),
+    }
 }
 
 fn status_of(result: &IncomingResult) -> InvocationStatus {

@@ -3,6 +3,7 @@
 //! A [`History`] is folded from the [`HistoryEntry`]s of the log. Entries are never rewritten: a result that comes later is an
 //! entry of its own, and a message refers to its calls by id.
 
+mod continuation;
 mod entry;
 mod fold;
 mod ids;
@@ -14,6 +15,7 @@ mod open_calls;
 mod sources;
 mod to_json;
 
+pub use continuation::{Continuation, ConversationUnits, NoContinuation, continuation};
 pub use entry::{HistoryEntry, LogRecord, ResultEntry, SetAsideItem};
 pub use fold::{History, TurnPosition};
 pub use ids::free_id;

@@ -12,6 +12,7 @@ mod context;
 mod credential_filter;
 mod effect;
 mod event;
+mod external_loop;
 mod journal;
 mod machine;
 mod next_state;
@@ -34,6 +35,7 @@ pub use approval::{ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCal
 pub use context::RunContext;
 pub use effect::{Effect, EffectKind, EffectReply, RunInput, Save, SaveKind};
 pub use event::RunEvent;
+pub use external_loop::{ExternalBody, ExternalContext, ExternalLoop};
 pub use journal::{JournalEntry, RecoveredRun, RunStart, StoredProvider, recover};
 pub use machine::Run;
 pub use open_effects::effect_id;

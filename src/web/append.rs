@@ -35,7 +35,7 @@ words!(
 /// The options of `Session.append` and `Session.answer`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct AppendOptions {
+pub struct AppendOptions {
     expected_revision: Option<u64>,
     source: Option<SourceOptions>,
     at: Option<u64>,
@@ -50,7 +50,7 @@ struct SourceOptions {
 }
 
 /// Number of attempts to join an append that answers calls while other writers append.
-const MAX_JOIN_ATTEMPTS: u32 = 20;
+pub const MAX_JOIN_ATTEMPTS: u32 = 20;
 
 impl AppendOptions {
     fn read(options: &JsValue) -> Result<Self> {
@@ -105,7 +105,7 @@ impl JsSession {
 
 impl SessionInner {
     /// Returns the origin of appended messages.
-    fn origin(&self, options: AppendOptions) -> Origin {
+    pub fn origin(&self, options: AppendOptions) -> Origin {
         let source = options.source.unwrap_or_default();
         Origin {
             at: options.at.unwrap_or_else(|| self.context.now()),
@@ -165,7 +165,8 @@ impl SessionInner {
         Ok(joined)
     }
 
-    fn joined_change(&self, joined: &mut JoinedEntries, expected: Option<u64>) -> Change {
+    /// Returns the change that appends joined entries.
+    pub fn joined_change(&self, joined: &mut JoinedEntries, expected: Option<u64>) -> Change {
         let policy = self.policy(PolicyLayer::default(), BTreeMap::new());
         let mut change = self.new_change();
         change.sources = drop_uncited_sources(&mut joined.entries, &policy, &mut joined.report);

@@ -42,6 +42,7 @@ mod sessions {
     mod branches;
     mod change_feed;
     mod deferred_saves;
+    mod external;
     mod idle_merge;
     mod journals;
     mod lease;

@@ -214,6 +214,13 @@ pub struct RestoreOptions {
     pub id: Option<String>,
 }
 
+/// The options of `Session.external`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExternalOptions {
+    pub persistence: Option<PersistenceOption>,
+}
+
 /// The options of `Session.messages`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]

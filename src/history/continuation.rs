@@ -1,0 +1,400 @@
+//! Finds what is new in a body that continues a stored conversation, such as a checkpoint of a loop that the application drives (R19).
+//!
+//! Both sides are compared as sequences of units: texts, media and calls. Units that a request may lack or that differ from request to
+//! request (system messages, reasoning, blocks without a neutral meaning) are compared too, but either side may lack them. Calls of earlier
+//! turns may be missing in the body, since a request leaves out stale ones. Results have no place in the sequence: each is given to its call.
+
+use super::entry::HistoryEntry;
+use super::fold::History;
+use super::incoming::{Incoming, IncomingMessage, IncomingPart, IncomingResult};
+use super::join::{JoinBase, JoinedEntries, Origin, join, result_entry};
+use crate::id::{IdMap, IdSource, Seed, hash_words};
+use crate::message::{Media, PartBody, Role};
+use crate::tool::ToolInvocation;
+use std::collections::VecDeque;
+
+/// What a body adds to a conversation.
+#[derive(Debug, Default)]
+pub struct Continuation {
+    /// Messages and the results of their calls, ready to be joined to the history.
+    pub items: Vec<Incoming>,
+    /// Results of stored calls that had none, with the ids of the invocations.
+    pub answers: Vec<(String, IncomingResult)>,
+}
+
+impl Continuation {
+    /// Joins the new items to the history that they continue.
+    #[must_use]
+    pub fn join(self, history: &History, origin: &Origin, ids: &dyn IdSource) -> JoinedEntries {
+        let answers = self.answers.into_iter().map(|(invocation, result)| result_entry(invocation, result, origin));
+        let mut entries: Vec<HistoryEntry> = answers.map(HistoryEntry::Result).collect();
+        let mut joined = join(JoinBase::history(history), self.items, origin, ids);
+        entries.append(&mut joined.entries);
+        JoinedEntries { entries, ..joined }
+    }
+}
+
+/// Why a body is no continuation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoContinuation {
+    /// It lacks a stored message, or has another one in its place.
+    Diverges,
+    /// It has a result of a call that neither history nor the body has.
+    OrphanResult {
+        /// The call id of the result.
+        call_id: String,
+    },
+}
+
+/// A conversation as the sequence of its units.
+#[derive(Clone, Debug, Default)]
+pub struct ConversationUnits(Vec<Unit>);
+
+/// One unit of a conversation.
+#[derive(Clone, Debug)]
+struct Unit {
+    kind: UnitKind,
+    /// A hash of the content.
+    hash: u64,
+    /// For a call: hashes under other ids that it may be sent with.
+    aliases: Vec<u64>,
+    /// True if a continuation may lack it.
+    may_be_missing: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnitKind {
+    /// Text or media of the user or the model.
+    Content,
+    /// A call.
+    Call,
+    /// What a request may lack.
+    Optional,
+}
+
+impl Unit {
+    fn new(kind: UnitKind, hash: u64) -> Self {
+        Self { kind, hash, aliases: Vec::new(), may_be_missing: kind == UnitKind::Optional }
+    }
+
+    /// Returns true if a unit of the body is this one.
+    fn matches(&self, body: &Self) -> bool {
+        self.kind == body.kind && (self.hash == body.hash || self.aliases.contains(&body.hash))
+    }
+}
+
+impl ConversationUnits {
+    /// Returns the units of a history. `wire_id` returns the id that a request in the body's dialect has for a call.
+    #[must_use]
+    pub fn of_history(history: &History, wire_id: &dyn Fn(&ToolInvocation) -> String) -> Self {
+        let hasher = UnitHasher(history.seed());
+        let mut units = Vec::with_capacity(history.messages().len());
+        let turns = history.position().turns;
+        for message in history.messages() {
+            // A request leaves out calls of earlier turns whose results are stale.
+            let is_earlier = message.turn + 1 < turns;
+            for part in &message.parts {
+                if let PartBody::ToolCall { invocation, .. } = &part.body {
+                    let call = history.invocation(invocation).map(|call| hasher.stored_call(call, wire_id));
+                    units.extend(call.map(|unit| Unit { may_be_missing: is_earlier, ..unit }));
+                } else {
+                    units.extend(hasher.part(message.role, &part.body));
+                }
+            }
+        }
+        Self(units)
+    }
+
+    /// Returns the units of decoded items.
+    #[must_use]
+    pub fn of_items(items: &[Incoming], seed: Seed) -> Self {
+        Self(located_units(items, UnitHasher(seed)).into_iter().map(|(unit, _)| unit).collect())
+    }
+
+    /// Returns true if there is a text, media or a call.
+    #[must_use]
+    pub fn has_content(&self) -> bool {
+        self.0.iter().any(|unit| unit.kind != UnitKind::Optional)
+    }
+
+    /// Removes the last unit.
+    #[must_use]
+    pub fn without_last(mut self) -> Self {
+        self.0.pop();
+        self
+    }
+
+    /// Returns the number of units at the beginning of `body` that are these units; `None` if the body does not continue them.
+    fn aligned(&self, body: &[(Unit, PartPlace)]) -> Option<usize> {
+        let (mut at, mut known) = (0, 0);
+        for unit in &self.0 {
+            loop {
+                match body.get(at) {
+                    Some((candidate, _)) if unit.matches(candidate) => {
+                        at += 1;
+                        known = at;
+                        break;
+                    }
+                    _ if unit.may_be_missing => break,
+                    Some((candidate, _)) if candidate.kind == UnitKind::Optional => at += 1,
+                    Some(_) | None => return None,
+                }
+            }
+        }
+        Some(known)
+    }
+}
+
+/// The place of a part: the index of its item, and its index in the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PartPlace {
+    item: usize,
+    part: usize,
+}
+
+fn located_units(items: &[Incoming], hasher: UnitHasher) -> Vec<(Unit, PartPlace)> {
+    let mut units = Vec::with_capacity(items.len());
+    for (item, incoming) in items.iter().enumerate() {
+        let Incoming::Message(message) = incoming else { continue };
+        for (part, content) in message.parts.iter().enumerate() {
+            let unit = match content {
+                IncomingPart::Part(part) => hasher.part(message.role, &part.body),
+                IncomingPart::Call(call) => {
+                    Some(Unit::new(UnitKind::Call, hasher.call(&call.call_id, &call.name, &call.arguments.text())))
+                }
+            };
+            units.extend(unit.map(|unit| (unit, PartPlace { item, part })));
+        }
+    }
+    units
+}
+
+/// Hashes the content of units.
+#[derive(Clone, Copy)]
+struct UnitHasher(Seed);
+
+impl UnitHasher {
+    fn hash(self, tag: u64, bytes: &[u8]) -> u64 {
+        hash_words(self.0.0 ^ tag.wrapping_mul(0x9e37_79b9_7f4a_7c15), bytes)
+    }
+
+    /// Returns the unit of a part that is no call; none for empty text and for data of the application, which is never sent.
+    fn part(self, role: Role, part: &PartBody) -> Option<Unit> {
+        let is_instruction = matches!(role, Role::System | Role::Developer);
+        let kind = if is_instruction { UnitKind::Optional } else { UnitKind::Content };
+        let speaker = u64::from(role == Role::Assistant);
+        match part {
+            // A refusal is sent as text to a dialect that has no refusals.
+            PartBody::Text(text) | PartBody::Refusal(text) => {
+                let text = text.decode();
+                let text = text.trim();
+                (!text.is_empty()).then(|| Unit::new(kind, self.hash(speaker, text.as_bytes())))
+            }
+            PartBody::Image(media) | PartBody::File(media) => Some(Unit::new(kind, self.media(speaker, media))),
+            PartBody::Reasoning(text) => {
+                Some(Unit::new(UnitKind::Optional, self.hash(4, text.decode().trim().as_bytes())))
+            }
+            PartBody::Opaque(value) => Some(Unit::new(UnitKind::Optional, self.hash(5, value.as_str().as_bytes()))),
+            PartBody::Data { .. } | PartBody::ToolCall { .. } => None,
+        }
+    }
+
+    fn media(self, speaker: u64, media: &Media) -> u64 {
+        let content = media.data.as_ref().or(media.url.as_ref()).or(media.file_id.as_ref());
+        self.hash(2 + speaker, content.map(|content| content.decode()).unwrap_or_default().as_bytes())
+    }
+
+    /// Returns the hash of a call: of its id and its tool, or of tool and arguments if it has no id.
+    fn call(self, id: &str, name: &str, arguments: &str) -> u64 {
+        let tool = self.hash(6, name.as_bytes());
+        if id.is_empty() {
+            // Another writer of the same arguments may use other spaces.
+            let text: String = arguments.split_ascii_whitespace().collect();
+            return hash_words(tool, text.as_bytes());
+        }
+        hash_words(tool ^ 1, id.as_bytes())
+    }
+
+    fn stored_call(self, call: &ToolInvocation, wire_id: &dyn Fn(&ToolInvocation) -> String) -> Unit {
+        let arguments = call.arguments.text();
+        let mut unit = Unit::new(UnitKind::Call, self.call(&call.call_id, &call.name, &arguments));
+        unit.aliases = [call.wire_id(), &wire_id(call)].map(|id| self.call(id, &call.name, &arguments)).to_vec();
+        unit
+    }
+}
+
+/// Returns what a body adds to the conversation `stored`, which `history` contains.
+///
+/// # Errors
+/// If the body does not continue it.
+pub fn continuation(
+    history: &History,
+    stored: &ConversationUnits,
+    body: Vec<Incoming>,
+    wire_id: &dyn Fn(&ToolInvocation) -> String,
+) -> Result<Continuation, NoContinuation> {
+    let units = located_units(&body, UnitHasher(history.seed()));
+    let known = stored.aligned(&units).ok_or(NoContinuation::Diverges)?;
+    let end = KnownEnd::of(&units, known, history.messages().is_empty());
+    let mut results = ResultRouter::new(history, wire_id);
+    results.index_calls(&body, &end);
+    let mut found = Continuation::default();
+    for (at, item) in body.into_iter().enumerate() {
+        match item {
+            Incoming::Message(message) => {
+                results.pass_message(&message, at, &end);
+                found.items.extend(end.new_part(at, message).map(Incoming::Message));
+            }
+            Incoming::Result(result) => match results.route(&result)? {
+                ResultRoute::Known => {}
+                ResultRoute::Stored(invocation) => found.answers.push((invocation, result)),
+                ResultRoute::New => found.items.push(Incoming::Result(result)),
+            },
+            // An item that is no message is rejected when the body is decoded.
+            Incoming::Unknown(_) => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Where the known part of a body ends.
+struct KnownEnd {
+    /// The last known part.
+    last: Option<PartPlace>,
+    /// True if the item of the last known part has new content after it.
+    splits_item: bool,
+    /// Items before this index are instructions of the request, which is not the first of the conversation.
+    first_item: usize,
+    /// The indexes of the items that have a unit. The others have no content.
+    with_units: Vec<usize>,
+}
+
+impl KnownEnd {
+    fn of(units: &[(Unit, PartPlace)], known: usize, is_first: bool) -> Self {
+        let (before, after) = units.split_at(known.min(units.len()));
+        let last = before.last().map(|(_, place)| *place);
+        let is_content = |unit: &Unit| unit.kind != UnitKind::Optional;
+        let splits_item = last.is_some_and(|last| {
+            after.iter().take_while(|(_, place)| place.item == last.item).any(|(unit, _)| is_content(unit))
+        });
+        let begins = after.iter().find(|(unit, _)| is_content(unit)).map_or(usize::MAX, |(_, place)| place.item);
+        let with_units = units.iter().map(|(_, place)| place.item).collect();
+        Self { last, splits_item, first_item: if is_first || last.is_some() { 0 } else { begins }, with_units }
+    }
+
+    /// Returns true if a part is known.
+    fn covers(&self, place: PartPlace) -> bool {
+        if place.item < self.first_item {
+            return true;
+        }
+        let Some(last) = self.last else { return false };
+        place.item < last.item || place.item == last.item && (place.part <= last.part || !self.splits_item)
+    }
+
+    /// Returns the new parts of a message; none if there are none.
+    fn new_part(&self, item: usize, mut message: IncomingMessage) -> Option<IncomingMessage> {
+        self.with_units.binary_search(&item).ok()?;
+        let count = message.parts.len();
+        let known = (0..count).take_while(|part| self.covers(PartPlace { item, part: *part })).count();
+        if known > 0 {
+            message.parts.drain(..known);
+            // The slots of the template refer to parts by their indexes.
+            message.template = None;
+        }
+        (known < count).then_some(message)
+    }
+}
+
+/// Where a result of a body belongs.
+enum ResultRoute {
+    /// It is stored already.
+    Known,
+    /// To a stored call without a result.
+    Stored(String),
+    /// To a new call.
+    New,
+}
+
+/// Gives the results of a body to their calls, in the order of the body.
+struct ResultRouter {
+    /// Calls of the body that were passed and not answered since, by call id or tool name: true for a known call.
+    passed: IdMap<VecDeque<bool>>,
+    /// All call ids and tool names of the body: true if a new call has it.
+    in_body: IdMap<bool>,
+    /// Stored calls without a result, by call id or tool name.
+    open: IdMap<VecDeque<String>>,
+}
+
+impl ResultRouter {
+    fn new(history: &History, wire_id: &dyn Fn(&ToolInvocation) -> String) -> Self {
+        let seed = history.seed();
+        let mut open: IdMap<VecDeque<String>> = IdMap::with_seed(seed);
+        for call in history.open_calls() {
+            let mut keys = vec![call_key(&call.call_id, &call.name), call.wire_id().to_owned(), wire_id(call)];
+            keys.sort();
+            keys.dedup();
+            for key in keys.iter().filter(|key| !key.is_empty()) {
+                open.get_or_insert(key, VecDeque::new()).push_back(call.id.clone());
+            }
+        }
+        Self { passed: IdMap::with_seed(seed), in_body: IdMap::with_seed(seed), open }
+    }
+
+    fn index_calls(&mut self, body: &[Incoming], end: &KnownEnd) {
+        for (item, incoming) in body.iter().enumerate() {
+            let Incoming::Message(message) = incoming else { continue };
+            for (part, key) in calls_of(message) {
+                *self.in_body.get_or_insert(&key, false) |= !end.covers(PartPlace { item, part });
+            }
+        }
+    }
+
+    fn pass_message(&mut self, message: &IncomingMessage, item: usize, end: &KnownEnd) {
+        for (part, key) in calls_of(message) {
+            let is_known = end.covers(PartPlace { item, part });
+            self.passed.get_or_insert(&key, VecDeque::new()).push_back(is_known);
+        }
+    }
+
+    fn route(&mut self, result: &IncomingResult) -> Result<ResultRoute, NoContinuation> {
+        let by_name = result.name.as_ref().map(|name| call_key("", name));
+        // Some clients synthesize ids for calls that have none; then the tool's name tells which call a result answers.
+        let keys = [Some(result.call_id.clone()).filter(|id| !id.is_empty()), by_name];
+        let keys: Vec<String> = keys.into_iter().flatten().collect();
+        for key in &keys {
+            match self.passed.get_mut(key).and_then(VecDeque::pop_front) {
+                Some(false) => return Ok(ResultRoute::New),
+                Some(true) => return Ok(self.take_open(key).map_or(ResultRoute::Known, ResultRoute::Stored)),
+                None => {}
+            }
+        }
+        for key in &keys {
+            if let Some(invocation) = self.take_open(key) {
+                return Ok(ResultRoute::Stored(invocation));
+            }
+            match self.in_body.get(key) {
+                Some(true) => return Ok(ResultRoute::New),
+                Some(false) => return Ok(ResultRoute::Known),
+                None => {}
+            }
+        }
+        Err(NoContinuation::OrphanResult { call_id: result.call_id.clone() })
+    }
+
+    fn take_open(&mut self, key: &str) -> Option<String> {
+        self.open.get_mut(key)?.pop_front()
+    }
+}
+
+/// Iterates over the calls of a message: the index of the part, and the key by which results name the call.
+fn calls_of(message: &IncomingMessage) -> impl Iterator<Item = (usize, String)> {
+    message.parts.iter().enumerate().filter_map(|(at, part)| match part {
+        IncomingPart::Call(call) => Some((at, call_key(&call.call_id, &call.name))),
+        IncomingPart::Part(_) => None,
+    })
+}
+
+/// Returns the key of a call: its id or, without one, its tool's name. No call id begins with the first character of the latter.
+fn call_key(id: &str, name: &str) -> String {
+    if id.is_empty() { format!("\u{1}{name}") } else { id.to_owned() }
+}

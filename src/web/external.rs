@@ -1,0 +1,133 @@
+//! The class `ExternalLoop`: a loop that the application drives and checkpoints here (R19).
+
+use super::append::{AppendOptions, MAX_JOIN_ATTEMPTS};
+use super::assembler::dialect;
+use super::convert::body_json;
+use super::option_reader::read_optional;
+use super::options::ExternalOptions;
+use super::promise::promise;
+use super::session::JsSession;
+use super::session_inner::SessionInner;
+use crate::error::{ErrorCode, Result};
+use crate::history::JoinedEntries;
+use crate::replay::PolicyLayer;
+use crate::run::{ExternalBody, ExternalContext, ExternalLoop};
+use js_sys::Promise;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use wasm_bindgen::prelude::*;
+
+/// A loop that the application drives.
+#[wasm_bindgen(js_name = ExternalLoop, skip_typescript)]
+pub struct JsExternalLoop {
+    session: Rc<SessionInner>,
+    state: Rc<RefCell<ExternalLoop>>,
+}
+
+#[wasm_bindgen(js_class = Session)]
+impl JsSession {
+    /// Begins a loop that the application drives.
+    pub fn external(&self, options: &JsValue) -> std::result::Result<JsExternalLoop, JsValue> {
+        self.inner.context.check_open()?;
+        let options: ExternalOptions = read_optional("the options", options)?;
+        let persistence = options.persistence.map_or(self.inner.persistence.get(), |option| option.0);
+        let state = Rc::new(RefCell::new(ExternalLoop::new(persistence)));
+        Ok(JsExternalLoop { session: self.inner.clone(), state })
+    }
+}
+
+#[wasm_bindgen(js_class = ExternalLoop)]
+impl JsExternalLoop {
+    /// Stores what the body adds to the session, or keeps it for `end` in mode `run`.
+    pub fn checkpoint(&self, body: &JsValue, dialect_name: &str) -> Promise {
+        let (session, state) = (self.session.clone(), self.state.clone());
+        // Read at the call: the caller may change it while this waits.
+        let body = dialect(dialect_name).and_then(|dialect| ExternalBody::decode(dialect, body_json(body)?.view()));
+        let turn = session.writes.enter();
+        promise(async move {
+            let _turn = turn.start().await;
+            let body = body?;
+            state.borrow().check_open()?;
+            session.read_older().await?;
+            if state.borrow().stores_checkpoints() {
+                session.store_checkpoint(&state, &body).await?;
+            } else {
+                // Checked now, stored at the end.
+                session.join_checkpoint(&state, &body).await?;
+            }
+            let history = &session.log.borrow().history;
+            state.borrow_mut().accept(body, history);
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Ends the loop, and in mode `run` stores its last checkpoint.
+    pub fn end(&self) -> Promise {
+        let (session, state) = (self.session.clone(), self.state.clone());
+        let turn = session.writes.enter();
+        promise(async move {
+            let _turn = turn.start().await;
+            let pending = state.borrow().pending();
+            if let Some(body) = pending {
+                session.read_older().await?;
+                session.store_checkpoint(&state, &body).await?;
+            }
+            let warning = state.borrow_mut().end();
+            session.context.warn(warning.as_slice());
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+}
+
+impl SessionInner {
+    /// Appends what a checkpoint adds, if it adds anything.
+    async fn store_checkpoint(&self, state: &RefCell<ExternalLoop>, body: &ExternalBody) -> Result<()> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let mut joined = self.join_checkpoint(state, body).await?;
+            if joined.entries.is_empty() {
+                return Ok(());
+            }
+            // Of two processes that checkpoint one loop the second appends only what the first has not.
+            let expected = self.log.borrow().revision;
+            let change = self.joined_change(&mut joined, Some(expected));
+            match self.append_change(change).await {
+                Err(error) if error.code == ErrorCode::Conflict && attempts < MAX_JOIN_ATTEMPTS => {}
+                outcome => {
+                    outcome?;
+                    self.context.warn(&joined.report);
+                    self.notify();
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Joins a checkpoint to the history; if it does not continue that, to the history as other processes have left it.
+    async fn join_checkpoint(&self, state: &RefCell<ExternalLoop>, body: &ExternalBody) -> Result<JoinedEntries> {
+        match self.try_join_checkpoint(state, body) {
+            Err(_) if self.refresh().await? => self.try_join_checkpoint(state, body),
+            outcome => outcome,
+        }
+    }
+
+    fn try_join_checkpoint(&self, state: &RefCell<ExternalLoop>, body: &ExternalBody) -> Result<JoinedEntries> {
+        // The callbacks `now` and `newId` are called before anything is borrowed.
+        self.context.ids.draw();
+        let origin = self.origin(AppendOptions::default());
+        let policy = self.policy(PolicyLayer::default(), BTreeMap::new());
+        let log = self.log.borrow();
+        let mut renderer = self.renderer.borrow_mut();
+        let mut context = ExternalContext {
+            history: &log.history,
+            renderer: &mut renderer,
+            policy: &policy,
+            now: origin.at,
+            origin: &origin,
+            ids: &self.context.ids,
+        };
+        state.borrow().join(body, &mut context)
+    }
+}
