@@ -35,6 +35,8 @@ mod response_limit;
 mod resumed_saves;
 #[path = "scripted_host.rs"]
 mod scripted_host;
+#[path = "runs/scripts.rs"]
+mod scripts;
 #[path = "spy_store.rs"]
 mod spy_store;
 
