@@ -69,6 +69,7 @@ export const driveOptions = readable(only('the options of `drive`', {
   headers: () => {}, // checked where they are read: an error about them could quote a credential
   signal: option('`signal` must be an AbortSignal', (value) => isObject(value) && typeof value.addEventListener === 'function'),
   idleTimeoutMs: amount('`idleTimeoutMs`'),
+  longestPauseMs: amount('`longestPauseMs`'),
   toolConcurrency: amount('`toolConcurrency`'),
   toolTimeoutMs: amount('`toolTimeoutMs`'),
   onApproval: option('`onApproval` must be a function', (value) => typeof value === 'function'),

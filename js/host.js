@@ -9,6 +9,7 @@ import { registerStaticHeaders } from './host/headers.js';
 import { callModel } from './host/model-call.js';
 import { runTool } from './host/tool-call.js';
 import { redactedError } from './host/redacted-error.js';
+import { dispose } from './wasm-handle.js';
 
 const END_STATUSES = new Set(['finished', 'failed', 'cancelled']);
 
@@ -133,6 +134,12 @@ async function executeEffects(run, driveOptions, emitEvents) {
         approvals.throwFailure();
         break;
       }
+      // The host does not stay awake for it; `pendingRuns` says when to resume the run.
+      if (changes.opened.some(({ type, ms }) => type === 'wait' && ms > options.longestPauseMs)) {
+        const result = run.result();
+        run[dispose]();
+        return result;
+      }
       for (const effect of changes.opened) {
         const controller = new AbortController();
         started.set(effect.id, controller);
@@ -159,13 +166,14 @@ async function executeEffect(run, effect, options, signal, limitTools) {
   try {
     if (effect.type === 'call_model') await callModel(run, effect, options, signal);
     else if (effect.type === 'run_tool') await limitTools(() => runTool(run, effect, options, signal));
-    else await wait(run, effect, signal);
+    else await wait(run, effect, options, signal);
   } catch (error) {
     await run.answer(effect.id, { type: 'failed', error: redactedError(error, options) }).catch(() => {});
   }
 }
 
-async function wait(run, effect, signal) {
+async function wait(run, effect, options, signal) {
   await sleep(effect.ms, signal);
+  options.hasWaited = true;
   if (!signal.aborted) await run.answer(effect.id, { type: 'waited' });
 }

@@ -90,6 +90,8 @@ codes! {
     ModelError = "model_error",
     /// A function of the application threw or returned something unexpected.
     CallbackFailed = "callback_failed",
+    /// A request failed that the service may have processed, and that it might process twice if it were sent again.
+    ReplayUnsafe = "replay_unsafe",
     /// The run made as many model calls as `maxTurns` allows.
     MaxTurns = "max_turns",
     /// The user stopped the run.

@@ -12,7 +12,7 @@ export class Chat {
     const provider = { dialect: 'openai-chat', url: env.MODEL_URL || OPENAI, params: { model: env.MODEL || 'gpt-4.1-mini' }, stream: true };
     this.request = { provider, tools: toolsFor(env) };
     // Passed to `fetch` only. `request` is stored with a run, so it must not contain the key.
-    this.headers = { authorization: `Bearer ${env.OPENAI_API_KEY}` };
+    this.driving = { headers: { authorization: `Bearer ${env.OPENAI_API_KEY}` }, longestPauseMs: env.LONGEST_PAUSE_MS };
   }
 
   /** GET reads the stored messages, or watches the chat as an event stream. POST asks a question. */
@@ -34,16 +34,16 @@ export class Chat {
     if (await this.resume()) return rejection(409, 'the last answer is not finished');
     for (const { id } of await this.session.pendingRuns()) await this.session.discard(id); // failed: the next run replaces it
     const run = await this.session.run({ ...this.request, input });
-    drive(run, { headers: this.headers }); // not awaited: clients that watch see its progress
+    drive(run, this.driving); // not awaited: clients that watch see its progress
     return Response.json({ run: run.id }, { status: 202 }); // question and answer survive a crash from here on
   }
 
-  /** Resumes interrupted runs; no tool that has returned runs again. Resolves to true if a run is active, here or in another process. */
+  /** Resumes interrupted runs; no tool that has returned runs again. Resolves to a run that is active somewhere or waits for its next attempt. */
   async resume() {
-    for (const { id, state } of await this.session.pendingRuns()) {
-      if (state === 'interrupted') drive(await this.session.resume(id, this.request), { headers: this.headers });
+    for (const { id, state, notBefore = 0 } of await this.session.pendingRuns()) {
+      if (state === 'interrupted' && notBefore <= Date.now()) drive(await this.session.resume(id, this.request), this.driving);
     }
-    return (await this.session.pendingRuns()).some(({ state }) => state === 'live');
+    return (await this.session.pendingRuns()).find(({ state, notBefore }) => state === 'live' || notBefore > Date.now());
   }
 
   /** The chat as server-sent events: at each change the ids of all messages, and the messages that are new or have changed. */

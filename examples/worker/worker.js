@@ -12,12 +12,12 @@ export class ChatObject extends DurableObject {
     // Requests wait for this; if it fails, the next one gets a new object.
     ctx.blockConcurrencyWhile(async () => {
       const store = await open({ store: durableObject(ctx.storage) });
-      this.chat = new Chat(await store.session('chat'), env);
+      this.chat = new Chat(await store.session('chat'), { ...env, LONGEST_PAUSE_MS: 1000 });
     });
   }
 
-  setAlarm() {
-    return this.ctx.storage.setAlarm(Date.now() + Number(this.env.ALARM_MS ?? 20_000));
+  setAlarm(at = Date.now() + Number(this.env.ALARM_MS ?? 20_000)) {
+    return this.ctx.storage.setAlarm(at);
   }
 
   async fetch(request) {
@@ -27,9 +27,10 @@ export class ChatObject extends DurableObject {
     return this.chat.fetch(request);
   }
 
-  /** Resumes a run that an eviction interrupted. During a run, the next alarm keeps the object alive. */
+  /** Resumes an interrupted run. The next alarm keeps the object alive, or wakes it up when the model may be called again. */
   async alarm() {
-    if (await this.chat.resume()) await this.setAlarm();
+    const run = await this.chat.resume();
+    if (run) await this.setAlarm(run.state === 'live' ? undefined : run.notBefore);
   }
 }
 

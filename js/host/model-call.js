@@ -3,15 +3,23 @@
 import { RethreadError } from '../error.js';
 import { memberOf } from '../foreign.js';
 import { ResponseFilter } from '../response-filter.js';
-import { IdleTimeout } from './async.js';
+import { IdleTimeout, sleep } from './async.js';
 import { requestHeaders } from './headers.js';
 import { redactedError } from './redacted-error.js';
+import { wasSent } from './request-evidence.js';
 import { fetchError, redirectMode, rejectRedirect } from './redirect.js';
 
 /** Executes a `call_model` effect. Returns without an answer if `signal` aborts: the run has closed the effect. */
 export async function callModel(run, effect, options, signal) {
   if (signal.aborted) return;
-  const headers = await requestHeaders(effect, options);
+  let headers;
+  try {
+    await waitUntil(effect.notBefore, options, signal);
+    headers = await requestHeaders(effect, options);
+  } catch (error) {
+    await run.answer(effect.id, { type: 'failed', error: redactedError(error, options), sent: false });
+    return;
+  }
   if (signal.aborted) return;
   const timeout = new IdleTimeout(options.idleTimeoutMs, signal);
   let response;
@@ -19,14 +27,20 @@ export async function callModel(run, effect, options, signal) {
     response = await timeout.limit(send(effect.request, headers, options, timeout.signal));
     rejectRedirect(response);
   } catch (error) {
-    if (!signal.aborted) await run.answer(effect.id, { type: 'failed', error: fetchError(error, options) });
+    if (!signal.aborted) await run.answer(effect.id, { type: 'failed', error: fetchError(error, options), sent: wasSent(error, options) });
     return;
   }
   const responseHeaders = options.credentials.redactEach(Object.fromEntries(response.headers));
   await run.answer(effect.id, { type: 'response_started', status: response.status, headers: responseHeaders });
   const error = await feedBody(run, effect, response, options, timeout);
   if (signal.aborted) return;
-  await run.answer(effect.id, error ? { type: 'failed', error } : { type: 'response_end' });
+  await run.answer(effect.id, error ? { type: 'failed', error, sent: true } : { type: 'response_end' });
+}
+
+/** Waits until `time`, unless this `drive` has just waited for it: a run's clock may differ from this one. */
+async function waitUntil(time, options, signal) {
+  if (time !== undefined && !options.hasWaited) await sleep(time - Date.now(), signal);
+  options.hasWaited = false;
 }
 
 function send({ url, method, headers, body }, hostHeaders, options, signal) {

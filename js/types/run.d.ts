@@ -42,7 +42,11 @@ export interface RunRequest {
   replay?: ReplayPolicy;
   /** Default: the session's; for `resume`, the one that the run began with. */
   persistence?: Persistence;
-  retry?: { attempts?: number; backoffMs?: number };
+  /** How often a model call is tried (default 3), and the pause before the second attempt (default 500 ms); it doubles, and a `Retry-After`
+   *  replaces it. A call is not repeated after it was aborted, or after the stream of its answer has begun. A request that changes a
+   *  conversation which the service keeps is repeated if the service did not process it; where that is not known, `approveUnsafeReplay`
+   *  decides by returning true or false. Without it the run fails with `replay_unsafe`. */
+  retry?: { attempts?: number; backoffMs?: number; approveUnsafeReplay?: (info: { status?: number; error: { code?: string; message: string } }) => boolean };
   /** Maximum bytes of one model response; a larger one fails the run with `too_large`. Default 32 MiB, at most 256 MiB. */
   maxResponseBytes?: number;
 }
@@ -85,8 +89,14 @@ export interface Run {
   [Symbol.dispose](): void;
 }
 export type Effect =
-  | { type: "call_model"; id: string; dialect: Dialect; request: { method: "POST"; url: string; headers: Record<string, string>; body: Bytes }; stream: boolean }
+  | { type: "call_model"; id: string; dialect: Dialect; request: { method: "POST"; url: string; headers: Record<string, string>; body: Bytes }; stream: boolean;
+      /** The request has no effect at the service, so a host may send it again without asking. */
+      repeatable: boolean;
+      /** The time before which the request must not be sent. Present if the host answered the `wait` before its end. */
+      notBefore?: number }
   | { type: "run_tool"; id: string; callId: string; invocationId: string; attempt: number; name: string; arguments: unknown; argumentsText: string }
+  /** A pause between two attempts of a model call. A host that sleeps instead, until an alarm for example, either answers `waited` at once
+   *  and gets `notBefore` with the `call_model`, or disposes the run: `PendingRun.notBefore` says when to resume it. */
   | { type: "wait"; id: string; ms: number };
 export type EffectAnswer =
   /** Precedes the bytes. The body of an error status, or of a request without streaming, is read as a whole. */
@@ -97,7 +107,8 @@ export type EffectAnswer =
   | { type: "started" }
   | { type: "tool_result"; content: unknown; isError?: boolean }
   | { type: "waited" }
-  | { type: "failed"; error: { code?: string; message: string } };
+  /** `sent`: whether any byte of the request may have reached the service. Absent if that is not known. */
+  | { type: "failed"; error: { code?: string; message: string }; sent?: boolean };
 export type RunEvent =
   | (StreamEvent & { messageId: string })
   | { type: "model_called"; turn: number; report: Finding[] }
@@ -112,7 +123,8 @@ export type RunEvent =
   | { type: "warning"; finding: Finding }
   | { type: "finished"; result: RunResult };
 export interface RunResult {
-  status: "finished" | "failed" | "cancelled" | "waiting_approval";
+  /** "running": the state so far, of a run that is under way or was released by `longestPauseMs`. */
+  status: "finished" | "failed" | "cancelled" | "waiting_approval" | "running";
   /** The error of a failed run; null for every other status. */
   error: ErrorInfo | null;
   text: string;
@@ -136,6 +148,8 @@ export interface PendingRun {
   /** The answer so far. */
   text: string;
   error?: { code: ErrorCode; message: string };
+  /** The end of the pause between two attempts of its model call: a run that is resumed earlier waits for it. */
+  notBefore?: number;
   openCalls: { callId: string; name: string; arguments: unknown; state: "not_started" | "started" | "answered" | "awaiting_approval" }[];
 }
 
@@ -152,6 +166,9 @@ export interface DriveOptions {
   signal?: AbortSignal;
   /** The call fails if the model sends no byte for this many milliseconds. */
   idleTimeoutMs?: number;
+  /** For a host that sleeps, such as a Durable Object: if a pause before a repeated model call is longer than this many milliseconds, the run is
+   *  disposed and `result` resolves with the status "running". `PendingRun.notBefore` says when to resume it. Default: no limit. */
+  longestPauseMs?: number;
   /** Maximum number of tools that run at the same time. Default: no limit. */
   toolConcurrency?: number;
   /** A tool that takes longer than this many milliseconds fails. */

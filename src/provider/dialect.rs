@@ -283,6 +283,11 @@ pub(crate) trait Codec: ItemFormat {
         &[]
     }
 
+    /// Returns true if an error response says that another request holds the conversation, and that this one was not processed.
+    fn is_locked_conversation(&self, _status: u16, _error_code: &str) -> bool {
+        false
+    }
+
     /// Returns true if a tool definition may ask for arguments that match its schema exactly (`"strict":true`).
     fn has_strict_tools(&self) -> bool {
         true

@@ -24,11 +24,20 @@ pub struct Effect {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum EffectKind {
-    /// Send this request.
-    CallModel { dialect: Dialect, url: String, headers: Vec<(String, String)>, body: Rc<Vec<u8>>, stream: bool },
+    /// Send this request. `repeatable`: it has no effect at the service, so it may be sent again. `not_before`: the time before which it must
+    /// not be sent.
+    CallModel {
+        dialect: Dialect,
+        url: String,
+        headers: Vec<(String, String)>,
+        body: Rc<Vec<u8>>,
+        stream: bool,
+        repeatable: bool,
+        not_before: Option<Ms>,
+    },
     /// Execute this tool.
     RunTool { call_id: String, invocation: String, attempt: u32, name: String, arguments: Json, arguments_text: String },
-    /// Wait this long, in milliseconds.
+    /// Wait this long, in milliseconds. A host that sleeps instead answers at once; the next effect then says until when.
     Wait { ms: Ms },
 }
 
@@ -72,6 +81,9 @@ pub enum RunInput {
     /// The application's reply to the question of [`Run::take_approval_question`](super::Run::take_approval_question), about the
     /// invocation of this id.
     ApprovalReply(String, ApprovalReply),
+    /// The application's reply to the question of [`Run::take_replay_question`](super::Run::take_replay_question): true if the request may
+    /// be sent again.
+    ReplayReply(bool),
     /// The application's reply to the question of [`Run::take_persist_question`](super::Run::take_persist_question).
     PersistReply(PersistQuestion, PersistReply),
     /// The binding has done a [`Save`], or failed.
@@ -121,6 +133,8 @@ pub enum EffectReply {
         code: Option<String>,
         /// The reason.
         message: String,
+        /// Whether any byte of the request may have reached the service; `None` if the host does not know.
+        sent: Option<bool>,
     },
 }
 

@@ -99,6 +99,25 @@ pub enum JournalEntry {
         #[n(1)]
         at: Ms,
     },
+    /// The model call failed, and is repeated after a pause.
+    #[n(10)]
+    Retrying {
+        /// The number of the next attempt.
+        #[n(0)]
+        attempt: u32,
+        /// The end of the pause: the model is not called before.
+        #[n(1)]
+        not_before: Ms,
+    },
+}
+
+/// The pause of an unfinished run before the next attempt of its model call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredPause {
+    /// The number of the next attempt.
+    pub attempt: u32,
+    /// The end of the pause.
+    pub not_before: Ms,
 }
 
 /// What a run began with, except callbacks, which a resume passes again.
@@ -204,6 +223,8 @@ pub struct RecoveredRun {
     pub partial: Option<Message>,
     /// Members of `params` that hold credentials and were not stored.
     pub withheld: Vec<String>,
+    /// The pause that its model call waits for.
+    pub pause: Option<StoredPause>,
 }
 
 impl RecoveredRun {
@@ -257,6 +278,7 @@ impl RecoveredRun {
             failed: None,
             partial: None,
             withheld: Vec::new(),
+            pause: None,
         }
     }
 
@@ -285,6 +307,7 @@ impl RecoveredRun {
             // An entry after a failure means that the run was resumed.
             (self.failed, self.partial) = (None, None);
         }
+        self.pause = None;
         match entry {
             JournalEntry::Began(_) => {}
             // A save whose reply was lost is repeated, so its entries may occur twice.
@@ -329,6 +352,7 @@ impl RecoveredRun {
             JournalEntry::Failed { code, message } => self.failed = Some((code, message)),
             JournalEntry::Withheld { members } => self.withheld = members,
             JournalEntry::Partial(message) => self.partial = Some(message),
+            JournalEntry::Retrying { attempt, not_before } => self.pause = Some(StoredPause { attempt, not_before }),
         }
     }
 }

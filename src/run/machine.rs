@@ -5,10 +5,11 @@ use super::approval::{ApprovalDecision, ApprovalQuestion, WaitingCall};
 use super::context::RunContext;
 use super::effect::{Effect, EffectReply, RunInput, Save};
 use super::event::RunEvent;
-use super::journal::{JournalEntry, RecoveredRun};
-use super::next_state::{EarlyStop, FinalResult, NextState, wrong_state};
+use super::journal::{JournalEntry, RecoveredRun, StoredPause};
+use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, RetryPause, wrong_state};
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist::PersistQuestion;
+use super::retry::ReplayQuestion;
 use super::setup::RunSetup;
 use super::start::join_input;
 use super::state::{
@@ -35,7 +36,7 @@ enum RunState {
     AwaitingJournal(AwaitingJournal),
     AwaitingReducer(Box<AwaitingReducer>),
     AwaitingModel(Box<AwaitingModel>),
-    AwaitingRetry(AwaitingRetry),
+    AwaitingRetry(Box<AwaitingRetry>),
     AwaitingAnswerSave(AwaitingAnswerSave),
     AwaitingTools(AwaitingTools),
     AwaitingEndSave(AwaitingEndSave),
@@ -83,14 +84,20 @@ impl Run {
     pub fn resume(setup: RunSetup, recovered: RecoveredRun, context: &mut RunContext<'_>) -> Result<Self> {
         setup.check()?;
         recovered.check_credentials(&setup.provider)?;
-        let RecoveredRun { live, model_calls, usage, calls, .. } = recovered;
+        let RecoveredRun { live, model_calls, usage, calls, pause, .. } = recovered;
         let stored = StoredTurn::from_history(&live, context.history);
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
-        let mut next = NextState::CallModel;
+        let mut next = match pause {
+            None => NextState::CallModel,
+            Some(StoredPause { attempt, not_before }) if not_before > context.now => {
+                NextState::Pause(RetryPause { attempt, not_before, request: None })
+            }
+            Some(pause) => NextState::CallAgain(CallAttempt { number: pause.attempt, not_before: None }),
+        };
         if let Some(last) = live.messages().last().filter(|last| last.role == Role::Assistant) {
             totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
             totals.text = answer_text(last);
-            if live.has_calls(last) {
+            if live.has_calls(last) && pause.is_none() {
                 next = NextState::RunTools(calls);
             }
         }
@@ -138,6 +145,18 @@ impl Run {
                 }
                 None
             }
+            RunInput::ReplayReply(approved) => match &mut self.state {
+                RunState::AwaitingRetry(state) => state.reply_to_question(&mut self.turn, approved),
+                // The run does not wait for the reply any more.
+                RunState::AwaitingJournal(_)
+                | RunState::AwaitingReducer(_)
+                | RunState::AwaitingModel(_)
+                | RunState::AwaitingAnswerSave(_)
+                | RunState::AwaitingTools(_)
+                | RunState::AwaitingEndSave(_)
+                | RunState::Done(_)
+                | RunState::Released => None,
+            },
             RunInput::PersistReply(question, reply) => {
                 self.turn.take_persist_reply(&question, reply);
                 None
@@ -165,7 +184,7 @@ impl Run {
         let turn = &mut self.turn;
         match &mut self.state {
             RunState::AwaitingModel(state) => state.reply(turn, reply, context),
-            RunState::AwaitingRetry(state) => state.reply(turn, &reply).map(Some),
+            RunState::AwaitingRetry(state) => state.reply(turn, &reply, context.now).map(Some),
             RunState::AwaitingTools(state) => state.reply(turn, effect, reply, context.now).map(|()| None),
             RunState::AwaitingJournal(_)
             | RunState::AwaitingReducer(_)
@@ -410,6 +429,21 @@ impl Run {
         }
     }
 
+    /// Takes the question whether a failed request may be sent again, for the binding. Each question is returned once.
+    pub fn take_replay_question(&mut self) -> Option<ReplayQuestion> {
+        match &mut self.state {
+            RunState::AwaitingRetry(state) => state.take_question(),
+            RunState::AwaitingJournal(_)
+            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingAnswerSave(_)
+            | RunState::AwaitingTools(_)
+            | RunState::AwaitingEndSave(_)
+            | RunState::Done(_)
+            | RunState::Released => None,
+        }
+    }
+
     /// Takes the next question about the next save. Of a call whose question is not answered, only its existence is stored.
     pub fn take_persist_question(&mut self) -> Option<PersistQuestion> {
         self.turn.take_persist_question()
@@ -467,7 +501,8 @@ impl Run {
 fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunContext<'_>) -> RunState {
     loop {
         next = match next {
-            NextState::CallModel => begin_call(turn, context),
+            NextState::CallModel => begin_call(turn, CallAttempt::FIRST, context),
+            NextState::CallAgain(attempt) => begin_call(turn, attempt, context),
             NextState::Render(plan) => build_body(turn, plan, context),
             NextState::AskReducer(plan, question) => {
                 return RunState::AwaitingReducer(Box::new(AwaitingReducer::new(plan, question)));
@@ -475,7 +510,12 @@ fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunContext<'_>) 
             NextState::Send(request) => {
                 return RunState::AwaitingModel(Box::new(AwaitingModel::enter(turn, request, context)));
             }
-            NextState::Pause(request, ms) => return RunState::AwaitingRetry(AwaitingRetry::enter(turn, request, ms)),
+            NextState::Pause(pause) => {
+                return RunState::AwaitingRetry(Box::new(AwaitingRetry::enter(turn, pause, context.now)));
+            }
+            NextState::AskReplay(pause, question) => {
+                return RunState::AwaitingRetry(Box::new(AwaitingRetry::ask(turn, pause, question)));
+            }
             NextState::SaveAnswer(message, invocations) => {
                 return RunState::AwaitingAnswerSave(AwaitingAnswerSave::enter(turn, message, invocations));
             }

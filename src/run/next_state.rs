@@ -2,6 +2,7 @@
 
 use super::approval::ResumedCalls;
 use super::outcome::RunStatus;
+use super::retry::ReplayQuestion;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode};
 use crate::message::{Message, MessageStatus};
@@ -13,6 +14,8 @@ use std::rc::Rc;
 pub(super) enum NextState {
     /// Calls the model, unless it was called as often as it may.
     CallModel,
+    /// Calls the model in an attempt that follows a pause of an earlier process.
+    CallAgain(CallAttempt),
     /// Builds the body of the next request.
     Render(RenderPlan),
     /// Asks the application a reducer's question.
@@ -20,7 +23,9 @@ pub(super) enum NextState {
     /// Sends a request to the model.
     Send(ModelRequest),
     /// Pauses before it repeats a request.
-    Pause(ModelRequest, Ms),
+    Pause(RetryPause),
+    /// Asks the application whether a request may be repeated, after the pause.
+    AskReplay(RetryPause, ReplayQuestion),
     /// Saves an answer with calls, or one that the model continues.
     SaveAnswer(Message, Vec<ToolInvocation>),
     /// Runs the tools of the last answer, with what the journal of a resumed run has of its calls.
@@ -48,14 +53,42 @@ pub(super) struct RenderPlan {
     pub replies: ReducerReplies,
     /// The time for which the body is built.
     pub at: Ms,
+    /// The attempt that sends it.
+    pub attempt: CallAttempt,
 }
 
 /// A request to the model.
+#[derive(Clone)]
 pub(super) struct ModelRequest {
-    /// The number of the attempt, from 1.
-    pub attempt: u32,
+    pub attempt: CallAttempt,
     /// The body; a retry sends it unchanged.
     pub body: Rc<Vec<u8>>,
+    /// True if the request changes a conversation that the service keeps.
+    pub is_stateful: bool,
+}
+
+/// An attempt of a model call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CallAttempt {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The time before which the request must not be sent, if the host did not wait for it.
+    pub not_before: Option<Ms>,
+}
+
+impl CallAttempt {
+    /// The first attempt.
+    pub const FIRST: Self = Self { number: 1, not_before: None };
+}
+
+/// A pause before the next attempt of a model call.
+pub(super) struct RetryPause {
+    /// The number of the next attempt.
+    pub attempt: u32,
+    /// The end of the pause.
+    pub not_before: Ms,
+    /// The request that failed; `None` in a resumed run, which builds it after the pause.
+    pub request: Option<ModelRequest>,
 }
 
 /// Why a run ends before its turn is complete.

@@ -184,7 +184,8 @@ impl TurnRedaction<'_> {
                 | JournalEntry::ApprovalNeeded { .. }
                 | JournalEntry::Approved { .. }
                 | JournalEntry::Redacted { .. }
-                | JournalEntry::Withheld { .. } => {}
+                | JournalEntry::Withheld { .. }
+                | JournalEntry::Retrying { .. } => {}
             }
         }
         entries.retain(|entry| !matches!(entry, JournalEntry::Redacted { .. }));
@@ -296,6 +297,7 @@ fn calls_in_journal<'s>(entry: &'s JournalEntry, live: &'s History) -> &'s [Tool
         | JournalEntry::Approved { .. }
         | JournalEntry::Redacted { .. }
         | JournalEntry::Withheld { .. }
+        | JournalEntry::Retrying { .. }
         | JournalEntry::Partial(_) => &[],
     }
 }

@@ -1,19 +1,34 @@
 //! When a failed model call is repeated, and after which pause (R60).
 
 use crate::clock::Ms;
+use crate::error::Error;
+use crate::replay::Callback;
 
 /// How often a model call is tried, and the pauses between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RetryPolicy {
     /// The highest number of attempts, including the first.
     pub attempts: u32,
     /// The pause before the second attempt, in milliseconds. It doubles with each attempt.
     pub backoff_ms: Ms,
+    /// The application's function that may approve sending a request again that the service may have processed (R27).
+    pub approve_unsafe_replay: Option<Callback>,
+}
+
+/// A question to the application: may a request be sent again that the service may have processed?
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayQuestion {
+    /// The function to call.
+    pub callback: Callback,
+    /// The status of the service's error response, if there was one.
+    pub status: Option<u16>,
+    /// The error of the failed call.
+    pub error: Error,
 }
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { attempts: 3, backoff_ms: 500 }
+        Self { attempts: 3, backoff_ms: 500, approve_unsafe_replay: None }
     }
 }
 
@@ -30,7 +45,18 @@ impl RetryPolicy {
         let doubled = self.backoff_ms.saturating_mul(1 << attempt.saturating_sub(1).min(16));
         Some(requested.unwrap_or(doubled.min(LONGEST_BACKOFF)))
     }
+
+    /// Returns the policy for a conversation that another request holds: three pauses of 1, 2 and 4 seconds, unless nothing is repeated.
+    #[must_use]
+    pub fn for_locked_conversation(&self) -> Self {
+        let attempts = if self.attempts > 1 { self.attempts.max(LOCKED_ATTEMPTS) } else { self.attempts };
+        Self { attempts, backoff_ms: LOCKED_BACKOFF, approve_unsafe_replay: None }
+    }
 }
+
+/// Attempts and first pause of a request to a conversation that another request holds.
+const LOCKED_ATTEMPTS: u32 = 4;
+const LOCKED_BACKOFF: Ms = 1_000;
 
 /// Returns true if the same request may succeed later. 529 means "overloaded".
 #[must_use]
@@ -101,7 +127,7 @@ mod tests {
 
     #[test]
     fn r60_backoff_doubles_and_ends() {
-        let policy = RetryPolicy { attempts: 4, backoff_ms: 100 };
+        let policy = RetryPolicy { attempts: 4, backoff_ms: 100, approve_unsafe_replay: None };
         assert_eq!(
             [1, 2, 3, 4].map(|attempt| policy.wait_after(attempt, None)),
             [Some(100), Some(200), Some(400), None]

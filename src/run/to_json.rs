@@ -113,6 +113,9 @@ impl RecoveredRun {
             .number("startedAt", self.began.at)
             .number("turn", u64::from(self.model_calls))
             .text("state", state);
+        if let Some(pause) = self.pause {
+            out.number("notBefore", pause.not_before);
+        }
         self.write_provider(out);
         out.array("withheld", |paths| self.withheld.iter().for_each(|path| paths.text(&format!("params.{path}"))));
         out.array("input", |input| {

@@ -68,7 +68,7 @@ fn effect_to_js(effect: &Effect) -> JsValue {
                 .json("arguments", arguments.view())
                 .text("argumentsText", arguments_text);
         }),
-        EffectKind::CallModel { dialect, url, headers, body, stream } => {
+        EffectKind::CallModel { dialect, url, headers, body, stream, repeatable, not_before } => {
             let value = object_to_js(&|out| {
                 out.text("type", "call_model").text("id", &effect.id).text("dialect", dialect.as_str());
                 out.object("request", |request| {
@@ -78,7 +78,10 @@ fn effect_to_js(effect: &Effect) -> JsValue {
                         }
                     });
                 });
-                out.bool("stream", *stream);
+                out.bool("stream", *stream).bool("repeatable", *repeatable);
+                if let Some(time) = not_before {
+                    out.number("notBefore", *time);
+                }
             });
             set(&member(&value, "request"), "body", &Uint8Array::from(body.as_slice()));
             value

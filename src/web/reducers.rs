@@ -1,12 +1,12 @@
-//! Callbacks of an application: reducers, and `persist` and `needsApproval` of a tool. Nothing is borrowed while one is called.
+//! Callbacks of an application: reducers, `persist` and `needsApproval` of a tool, and `approveUnsafeReplay`. Nothing is borrowed while one is called.
 
 use super::convert::{object_to_js, to_js, to_json};
 use super::foreign::{callback_failed, get, items, string};
 use super::option_reader::{AtLeastOne, BoundFunction, words};
 use super::promise::await_settled;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::replay::{Callback, QuestionKind, Reducer, ReducerQuestion, ReducerReply};
-use crate::run::{ApprovalQuestion, ApprovalReply, PersistQuestion, PersistReply};
+use crate::run::{ApprovalQuestion, ApprovalReply, PersistQuestion, PersistReply, ReplayQuestion};
 use js_sys::{Array, Function, Uint8Array};
 use serde::Deserialize;
 use std::cell::RefCell;
@@ -169,6 +169,25 @@ pub async fn call_needs_approval(question: &ApprovalQuestion) -> ApprovalReply {
         Ok(None) => ApprovalReply::Failed("it returned neither true nor false".into()),
         Err(error) => ApprovalReply::Failed(callback_failed("it threw", &error).into_message()),
     }
+}
+
+/// Calls `approveUnsafeReplay`. Nothing but `true` approves: a promise, which an `async` function returns, does not.
+///
+/// # Errors
+/// `callback_failed` if it throws or returns no boolean.
+pub fn approves_replay(ask: &ReplayQuestion) -> Result<bool> {
+    let info = object_to_js(&|out| {
+        if let Some(status) = ask.status {
+            out.number("status", u64::from(status));
+        }
+        out.object("error", |out| {
+            out.text("code", ask.error.code.as_str()).text("message", &ask.error.message);
+        });
+    });
+    let returned = call(&ask.callback, &Array::of1(&info))
+        .map_err(|error| callback_failed("`retry.approveUnsafeReplay` threw", &error))?;
+    let no_boolean = "`retry.approveUnsafeReplay` returns true or false, at once";
+    returned.as_bool().ok_or_else(|| Error::new(ErrorCode::CallbackFailed, no_boolean))
 }
 
 /// Calls `persist` of a tool.

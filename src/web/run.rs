@@ -251,5 +251,6 @@ fn failed_reply(answer: &JsValue) -> EffectReply {
     EffectReply::Failed {
         code: given("code"),
         message: given("message").unwrap_or_else(|| callback_failed("the host failed", &error).into_message()),
+        sent: member(answer, "sent").as_bool(),
     }
 }

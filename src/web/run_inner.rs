@@ -6,7 +6,7 @@ use super::live_run::LiveRun;
 use super::offered_effects::OfferedEffects;
 use super::platform::random_id;
 use super::promise::{in_background, promise};
-use super::reducers::{ask_application, call_persist};
+use super::reducers::{approves_replay, ask_application, call_persist};
 use super::run_lock::{RunLock, RunOwnership, acquire_run_lock, lock_name};
 use super::run_request::{RunOptions, input_items};
 use super::session_inner::SessionInner;
@@ -14,6 +14,7 @@ use super::store_context::concerns_settings;
 use super::write_queue::WriteQueue;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
+use crate::finding::{Finding, FindingCode};
 use crate::id::IdSource;
 use crate::message::Message;
 use crate::run::{Run, RunEvent, RunInput, RunWriter, change_for};
@@ -177,6 +178,7 @@ impl RunInner {
         let mut failure = None;
         let mut wrote = false;
         while !self.given_up.get() {
+            self.ask_replay_callback();
             self.ask_persist_callbacks();
             let save = self.machine.borrow_mut().take_save();
             let Some(save) = save else { break };
@@ -225,6 +227,18 @@ impl RunInner {
             // The reply only changes what is stored, so the step cannot fail.
             let _ = self.step(RunInput::PersistReply(ask, reply));
         }
+    }
+
+    /// Asks the application whether a failed request may be sent again. A function that fails does not approve it.
+    fn ask_replay_callback(&self) {
+        let ask = self.machine.borrow_mut().take_replay_question();
+        let Some(ask) = ask else { return };
+        let approved = approves_replay(&ask).unwrap_or_else(|error| {
+            self.session.context.warn(&[Finding::warning(FindingCode::CallbackFailed, error.into_message())]);
+            false
+        });
+        // A run that was given up meanwhile does not need the reply.
+        let _ = self.step(RunInput::ReplayReply(approved));
     }
 
     /// Publishes the events of the machine, frees the session's place if the run is over, and notifies listeners.

@@ -88,6 +88,7 @@ pub struct RunOptions {
 struct RetryOptions {
     attempts: Option<AtLeastOne>,
     backoff_ms: Option<u64>,
+    approve_unsafe_replay: Option<BoundFunction>,
 }
 
 #[derive(Deserialize)]
@@ -210,6 +211,7 @@ impl From<RetryOptions> for RetryPolicy {
         let mut policy = Self::default();
         policy.attempts = options.attempts.map_or(policy.attempts, |option| saturating_u32(option.0));
         policy.backoff_ms = options.backoff_ms.unwrap_or(policy.backoff_ms);
+        policy.approve_unsafe_replay = options.approve_unsafe_replay.map(Into::into);
         policy
     }
 }

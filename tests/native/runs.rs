@@ -33,6 +33,8 @@ mod reducers;
 mod response_limit;
 #[path = "runs/resumed_saves.rs"]
 mod resumed_saves;
+#[path = "runs/retries.rs"]
+mod retries;
 #[path = "scripted_host.rs"]
 mod scripted_host;
 #[path = "runs/scripts.rs"]

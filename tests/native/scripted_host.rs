@@ -303,7 +303,7 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> RunSetup {
         persistence: Persistence::Run,
         trim_trailing_results: false,
         on_stop: OnStop::Discard,
-        retry: RetryPolicy { attempts: 3, backoff_ms: 100 },
+        retry: RetryPolicy { attempts: 3, backoff_ms: 100, approve_unsafe_replay: None },
         policy: Policy::default(),
         channel: None,
     }
@@ -531,12 +531,18 @@ impl<'s> Host<'s> {
                 return true;
             }
             Answer::Unreachable => {
-                self.reply(effect, EffectReply::Failed { code: None, message: "connection refused".into() }).unwrap();
+                self.reply(
+                    effect,
+                    EffectReply::Failed { code: None, message: "connection refused".into(), sent: None },
+                )
+                .unwrap();
                 return true;
             }
             Answer::Say(say) => (say.stream(dialect), Some(EffectReply::ResponseEnd)),
             Answer::Bytes(bytes) => (bytes, Some(EffectReply::ResponseEnd)),
-            Answer::Cut(bytes) => (bytes, Some(EffectReply::Failed { code: None, message: "reset by peer".into() })),
+            Answer::Cut(bytes) => {
+                (bytes, Some(EffectReply::Failed { code: None, message: "reset by peer".into(), sent: None }))
+            }
             Answer::Partly(bytes) => (bytes, None),
         };
         self.asked.push(body);

@@ -378,6 +378,7 @@ fn journal_entries() {
         RecordKind::Journal,
         &JournalEntry::Redacted { invocation: "i".into(), arguments: Some(Arguments::Value(json("{}"))) },
     );
+    fixed("journal_retrying", RecordKind::Journal, &JournalEntry::Retrying { attempt: 2, not_before: 1_060_000 });
     fixed("journal_partial", RecordKind::Journal, &JournalEntry::Partial(message()));
     fixed(
         "journal_withheld",

@@ -229,6 +229,10 @@ impl Codec for Responses {
         &["previous_response_id", "conversation"]
     }
 
+    fn is_locked_conversation(&self, status: u16, error_code: &str) -> bool {
+        status == 400 && error_code == "conversation_locked"
+    }
+
     /// Chat Completions is of the same provider.
     fn shares_files_with(&self, other: Dialect) -> bool {
         other == Dialect::OpenAiChat

@@ -33,6 +33,13 @@ impl ProviderRequest {
         Ok(())
     }
 
+    /// Returns true if the request changes a conversation that the service keeps: sent twice, its input is added twice (R27).
+    #[must_use]
+    pub fn is_stateful(&self) -> bool {
+        let members = codec(self.dialect).server_state_members();
+        members.iter().any(|member| self.params.view().find(member).is_some())
+    }
+
     /// Returns the headers of the request.
     #[must_use]
     pub fn wire_headers(&self) -> Vec<(String, String)> {

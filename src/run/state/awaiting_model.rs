@@ -11,11 +11,13 @@ use crate::run::answer::{AnsweredCall, answer_message, cut_error, refusal_of, re
 use crate::run::context::RunContext;
 use crate::run::effect::{EffectKind, EffectReply};
 use crate::run::event::RunEvent;
-use crate::run::next_state::{EarlyStop, ModelRequest, NextState, TurnEnd, wrong_state};
+use crate::run::next_state::{EarlyStop, ModelRequest, NextState, RetryPause, TurnEnd, wrong_state};
 use crate::run::outcome::RunStatus;
+use crate::run::replay_safety::{ReplaySafety, RequestEvidence, evidence_of_failure};
 use crate::run::response::{declared_length, response_too_large};
-use crate::run::retry::requested_wait;
+use crate::run::retry::{ReplayQuestion, requested_wait};
 use crate::run::setup::OnStop;
+use crate::run::state::awaiting_retry::{begin_pause, unsafe_replay};
 use crate::run::turn::RunData;
 
 /// The run waits for the model's response.
@@ -28,6 +30,23 @@ pub struct AwaitingModel {
     /// The number of bytes received.
     received: u64,
     response: ReceivedResponse,
+}
+
+/// A failure that the host reports.
+struct HostFailure {
+    code: Option<String>,
+    message: String,
+    sent: Option<bool>,
+}
+
+/// A model call that failed.
+struct FailedCall {
+    error: Error,
+    /// The status of the response, if there was one.
+    status: Option<u16>,
+    evidence: RequestEvidence,
+    /// The pause before the next attempt, in milliseconds; `None` if the call is not repeated.
+    pause: Option<Ms>,
 }
 
 /// The received part of a response.
@@ -50,6 +69,8 @@ impl AwaitingModel {
             headers: provider.wire_headers(),
             body: request.body.clone(),
             stream: provider.stream,
+            repeatable: !request.is_stateful,
+            not_before: request.attempt.not_before,
         };
         turn.offer(kind);
         let (history, live) = (context.history, turn.live());
@@ -110,7 +131,10 @@ impl AwaitingModel {
             (EffectReply::Response { .. }, _) => {
                 Err(wrong_state("the response has started already; feed its bytes and end it with `response_end`"))
             }
-            (EffectReply::Failed { code, message }, _) => Ok(Some(self.on_failure(turn, code, &message, context))),
+            (EffectReply::Failed { code, message, sent }, _) => {
+                let failure = HostFailure { code, message, sent };
+                Ok(Some(self.on_failure(turn, failure, context)))
+            }
             (EffectReply::Started, _) => Ok(None),
             (EffectReply::ToolResult { .. } | EffectReply::Waited, _) => {
                 Err(wrong_state("a `call_model` must be answered by a response or by `failed`"))
@@ -209,46 +233,58 @@ impl AwaitingModel {
             return self.finish_answer(turn, assembled, container, context);
         }
         let (error, may_pass) = refused_request(status, &assembled);
-        let wait = requested_wait(headers, context.now);
-        match self.pause_after(turn, wait).filter(|_| may_pass) {
-            Some(ms) => self.retry(turn, (ms, error), context),
-            None => self.stop(turn, EarlyStop::failed(error), context),
-        }
+        let requested = requested_wait(headers, context.now);
+        let code = assembled.error.as_ref().and_then(|error| error.code.as_deref()).unwrap_or_default();
+        let retry = &turn.setup().retry;
+        let pause = if codec(turn.setup().provider.dialect).is_locked_conversation(status, code) {
+            retry.for_locked_conversation().wait_after(self.request.attempt.number, requested)
+        } else if may_pass {
+            retry.wait_after(self.request.attempt.number, requested)
+        } else {
+            None
+        };
+        let failed = FailedCall { error, status: Some(status), evidence: RequestEvidence::Rejected(status), pause };
+        self.after_failure(turn, failed, context)
     }
 
     /// Handles the host's report that the request failed.
-    fn on_failure(
-        &self,
-        turn: &mut RunData,
-        code: Option<String>,
-        message: &str,
-        context: &RunContext<'_>,
-    ) -> NextState {
-        let code = code.map(|code| turn.credential_filter().redact(&code));
-        let message = turn.credential_filter().redact(message);
+    fn on_failure(&self, turn: &mut RunData, failure: HostFailure, context: &RunContext<'_>) -> NextState {
+        let code = failure.code.map(|code| turn.credential_filter().redact(&code));
+        let message = turn.credential_filter().redact(&failure.message);
         let error =
             Error::new(ErrorCode::ModelError, format!("the model could not be reached: {message}")).with(|details| {
                 details.text_or_null("hostCode", code.as_deref());
             });
+        let (evidence, status) = match &self.response {
+            ReceivedResponse::None => (evidence_of_failure(code.as_deref(), failure.sent), None),
+            ReceivedResponse::Streaming(_) => (RequestEvidence::AnswerBegan, None),
+            ReceivedResponse::Whole { status, .. } => (RequestEvidence::MaybeProcessed, Some(*status)),
+        };
         // A retry would be redirected again.
-        let may_pass = !matches!(self.response, ReceivedResponse::Streaming(_)) && code.as_deref() != Some("redirect");
-        match self.pause_after(turn, None).filter(|_| may_pass) {
-            Some(ms) => self.retry(turn, (ms, error), context),
-            None => self.stop(turn, EarlyStop::failed(error), context),
+        let pause = turn.setup().retry.wait_after(self.request.attempt.number, None);
+        let pause = pause.filter(|_| code.as_deref() != Some("redirect"));
+        self.after_failure(turn, FailedCall { error, status, evidence, pause }, context)
+    }
+
+    /// Repeats a request that failed, or fails the run.
+    fn after_failure(&self, turn: &mut RunData, failed: FailedCall, context: &RunContext<'_>) -> NextState {
+        let FailedCall { error, status, evidence, pause } = failed;
+        let safety = ReplaySafety::of(evidence, self.request.is_stateful);
+        let (Some(ms), ReplaySafety::Safe | ReplaySafety::NeedsApproval) = (pause, safety) else {
+            return self.stop(turn, EarlyStop::failed(error), context);
+        };
+        let pause = RetryPause {
+            attempt: self.request.attempt.number + 1,
+            not_before: context.now.saturating_add(ms),
+            request: Some(self.request.clone()),
+        };
+        if safety == ReplaySafety::Safe {
+            return begin_pause(turn, pause, error);
         }
-    }
-
-    /// Returns the pause before the request is repeated, or `None` if it was tried as often as it may.
-    fn pause_after(&self, turn: &RunData, requested: Option<Ms>) -> Option<Ms> {
-        turn.setup().retry.wait_after(self.request.attempt, requested)
-    }
-
-    /// Repeats the request after a pause.
-    fn retry(&self, turn: &mut RunData, (ms, error): (Ms, Error), context: &RunContext<'_>) -> NextState {
-        let ModelRequest { attempt, body } = &self.request;
-        let at = context.now.saturating_add(ms);
-        turn.emit(RunEvent::Retrying { attempt: attempt + 1, at, error });
-        NextState::Pause(ModelRequest { attempt: *attempt, body: body.clone() }, ms)
+        match turn.setup().retry.approve_unsafe_replay.clone() {
+            Some(callback) => NextState::AskReplay(pause, ReplayQuestion { callback, status, error }),
+            None => self.stop(turn, EarlyStop::failed(unsafe_replay(&error)), context),
+        }
     }
 
     /// Fails the run without a retry, since the response to the same request would be too large again.

@@ -6,19 +6,19 @@ use crate::replay::{ReducerQuestion, ReducerReplies, ReducerReply};
 use crate::run::answer::next_provider;
 use crate::run::context::RunContext;
 use crate::run::event::RunEvent;
-use crate::run::next_state::{EarlyStop, ModelRequest, NextState, RenderPlan};
+use crate::run::next_state::{CallAttempt, EarlyStop, ModelRequest, NextState, RenderPlan};
 use crate::run::turn::RunData;
 use std::rc::Rc;
 
-/// Begins a model call, or fails the run if it has called as often as it may.
-pub fn begin_call(turn: &RunData, context: &RunContext<'_>) -> NextState {
+/// Begins an attempt of a model call, or fails the run if it has called as often as it may.
+pub fn begin_call(turn: &RunData, attempt: CallAttempt, context: &RunContext<'_>) -> NextState {
     let model_calls = turn.totals().model_calls;
     if model_calls >= turn.setup().max_turns {
         let message =
             format!("the model still calls tools after {model_calls} model calls; raise `maxTurns` to allow more");
         return EarlyStop::failed(Error::new(ErrorCode::MaxTurns, message)).into();
     }
-    NextState::Render(RenderPlan { replies: ReducerReplies::default(), at: context.now })
+    NextState::Render(RenderPlan { replies: ReducerReplies::default(), at: context.now, attempt })
 }
 
 /// Builds the body from the replies so far; asks the application if a reducer needs another reply.
@@ -37,10 +37,11 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         Ok(RenderStep::Question(question)) => return NextState::AskReducer(plan, question),
         Err(error) => return EarlyStop::failed(error).into(),
     };
+    let is_stateful = provider.is_stateful();
     turn.add_to_report(&rendered.report);
     let number = turn.count_model_call();
     turn.emit(RunEvent::ModelCalled { turn: number, report: rendered.report });
-    NextState::Send(ModelRequest { attempt: 1, body: Rc::new(rendered.body) })
+    NextState::Send(ModelRequest { attempt: plan.attempt, body: Rc::new(rendered.body), is_stateful })
 }
 
 /// The run waits for the application's reply to a reducer's question, without which the next body cannot be built.
@@ -65,6 +66,6 @@ impl AwaitingReducer {
     pub fn reply(&mut self, reply: ReducerReply, context: &mut RunContext<'_>) -> NextState {
         let mut replies = std::mem::take(&mut self.plan.replies);
         context.renderer.take_reply(self.question.clone(), reply, &mut replies);
-        NextState::Render(RenderPlan { replies, at: self.plan.at })
+        NextState::Render(RenderPlan { replies, ..self.plan })
     }
 }

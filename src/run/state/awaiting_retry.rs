@@ -1,34 +1,217 @@
 //! The run pauses before it repeats a model call.
 
 use crate::clock::Ms;
-use crate::error::Result;
-use crate::run::effect::{EffectKind, EffectReply};
-use crate::run::next_state::{ModelRequest, NextState, wrong_state};
+use crate::error::{Error, ErrorCode, Result};
+use crate::run::effect::{EffectKind, EffectReply, SaveKind};
+use crate::run::event::RunEvent;
+use crate::run::journal::JournalEntry;
+use crate::run::next_state::{CallAttempt, EarlyStop, ModelRequest, NextState, RetryPause, wrong_state};
+use crate::run::retry::ReplayQuestion;
 use crate::run::turn::RunData;
 
-/// The run pauses before it repeats a model call.
+/// The run pauses before it repeats a model call, or waits for the application's permission to do so.
 pub struct AwaitingRetry {
-    request: ModelRequest,
+    pause: RetryPause,
+    /// The application is asked whether the request may be repeated; no effect is open.
+    question: Option<ReplayQuestion>,
+    /// True if the binding has taken the question.
+    is_taken: bool,
 }
 
 impl AwaitingRetry {
-    /// Offers a `wait`. `request` is the one that failed.
-    pub fn enter(turn: &mut RunData, request: ModelRequest, ms: Ms) -> Self {
+    /// Offers a `wait` until the end of the pause.
+    pub fn enter(turn: &mut RunData, pause: RetryPause, now: Ms) -> Self {
         turn.close_effects();
-        turn.offer(EffectKind::Wait { ms });
-        Self { request }
+        turn.offer(EffectKind::Wait { ms: pause.not_before.saturating_sub(now) });
+        Self { pause, question: None, is_taken: false }
     }
 
-    /// Handles the reply to the `wait`.
+    /// Asks the application, whether the request may be sent again.
+    pub fn ask(turn: &mut RunData, pause: RetryPause, question: ReplayQuestion) -> Self {
+        turn.close_effects();
+        Self { pause, question: Some(question), is_taken: false }
+    }
+
+    /// Takes the question, for the binding. It is returned once.
+    pub fn take_question(&mut self) -> Option<ReplayQuestion> {
+        if std::mem::replace(&mut self.is_taken, true) { None } else { self.question.clone() }
+    }
+
+    /// Handles the application's reply.
+    pub fn reply_to_question(&mut self, turn: &mut RunData, approved: bool) -> Option<NextState> {
+        let ReplayQuestion { error, .. } = self.question.take()?;
+        if !approved {
+            return Some(EarlyStop::failed(unsafe_replay(&error)).into());
+        }
+        let RetryPause { attempt, not_before, request } = &self.pause;
+        let pause = RetryPause { attempt: *attempt, not_before: *not_before, request: request.clone() };
+        Some(begin_pause(turn, pause, error))
+    }
+
+    /// Handles the reply to the `wait`. The host need not have waited: the request says then when it may be sent.
     ///
     /// # Errors
     /// `wrong_state` for a reply that does not fit.
-    pub fn reply(&self, turn: &mut RunData, reply: &EffectReply) -> Result<NextState> {
+    pub fn reply(&self, turn: &mut RunData, reply: &EffectReply, now: Ms) -> Result<NextState> {
         let EffectReply::Waited = reply else {
             return Err(wrong_state("a `wait` must be answered by `waited`"));
         };
         turn.close_effects();
-        let ModelRequest { attempt, body } = &self.request;
-        Ok(NextState::Send(ModelRequest { attempt: attempt + 1, body: body.clone() }))
+        let RetryPause { attempt, not_before, request } = &self.pause;
+        let attempt = CallAttempt { number: *attempt, not_before: Some(*not_before).filter(|end| *end > now) };
+        Ok(match request {
+            Some(request) => NextState::Send(ModelRequest { attempt, ..request.clone() }),
+            None => NextState::CallAgain(attempt),
+        })
+    }
+}
+
+/// Announces a pause, and stores its end: after a kill the run waits for it too.
+pub fn begin_pause(turn: &mut RunData, pause: RetryPause, error: Error) -> NextState {
+    let RetryPause { attempt, not_before, .. } = pause;
+    turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before }]));
+    turn.emit(RunEvent::Retrying { attempt, at: not_before, error });
+    NextState::Pause(pause)
+}
+
+/// Returns the error of a request that is not sent again because the service might process it twice.
+pub fn unsafe_replay(failure: &Error) -> Error {
+    let message = format!(
+        "the service may have processed the request, which changes a conversation that it keeps, so it is not sent again: {}; look at the \
+         conversation before you run again, or approve the repetition by `retry.approveUnsafeReplay`",
+        failure.message
+    );
+    Error::new(ErrorCode::ReplayUnsafe, message).with(|details| {
+        if let Some(known) = &failure.details {
+            known.view().entries().for_each(|(key, value)| details.copy(key, value));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+    use crate::history::History;
+    use crate::id::{IdSource, Seed};
+    use crate::json::Json;
+    use crate::message::Dialect;
+    use crate::provider::{ProviderRequest, Settings};
+    use crate::render::Renderer;
+    use crate::replay::{Callback, Policy};
+    use crate::run::context::RunContext;
+    use crate::run::retry::RetryPolicy;
+    use crate::run::setup::{OnStop, Persistence, RunSetup};
+    use crate::run::state::AwaitingModel;
+    use crate::run::stored_turn::StoredTurn;
+    use std::rc::Rc;
+
+    struct OneId;
+
+    impl IdSource for OneId {
+        fn new_id(&self) -> String {
+            "id".into()
+        }
+    }
+
+    fn turn(params: &str, approval: Option<Callback>) -> RunData {
+        let provider = ProviderRequest {
+            dialect: Dialect::OpenAiResponses,
+            url: "https://model.example/v1".into(),
+            params: Json::parse(params).unwrap(),
+            stream: true,
+            headers: Vec::new(),
+            settings: Settings::default(),
+        };
+        let setup = RunSetup {
+            id: "run".into(),
+            provider,
+            instructions: None,
+            tools: Vec::new(),
+            tool_settings: std::iter::empty().collect(),
+            persist: std::iter::empty().collect(),
+            approval_callbacks: std::iter::empty().collect(),
+            max_turns: 10,
+            max_response_bytes: 1_000_000,
+            persistence: Persistence::Run,
+            trim_trailing_results: false,
+            on_stop: OnStop::Discard,
+            retry: RetryPolicy { approve_unsafe_replay: approval, ..RetryPolicy::default() },
+            policy: Policy::default(),
+            channel: None,
+        };
+        RunData::new(setup, History::new(Seed(7)), StoredTurn::default(), Vec::new())
+    }
+
+    /// Returns what follows a failure of a request in attempt `number`.
+    fn after(turn: &mut RunData, number: u32, reply: EffectReply) -> NextState {
+        let (history, mut renderer) = (History::new(Seed(7)), Renderer::default());
+        let context = RunContext { history: &history, renderer: &mut renderer, now: 1_000, ids: &OneId, seed: Seed(7) };
+        let is_stateful = turn.setup().provider.is_stateful();
+        let attempt = CallAttempt { number, not_before: None };
+        let request = ModelRequest { attempt, body: Rc::new(Vec::new()), is_stateful };
+        let mut state = AwaitingModel::enter(turn, request, &context);
+        state.reply(turn, reply, &context).unwrap().unwrap()
+    }
+
+    const STATEFUL: [&str; 2] = [r#"{"conversation":"conv_1"}"#, r#"{"previous_response_id":"resp_1"}"#];
+
+    fn failed(sent: Option<bool>) -> EffectReply {
+        EffectReply::Failed { code: None, message: "reset".into(), sent }
+    }
+
+    fn status(status: u16, code: &str) -> EffectReply {
+        let body = format!(r#"{{"error":{{"message":"no","code":"{code}"}}}}"#);
+        EffectReply::Response { status, headers: Vec::new(), body: body.into() }
+    }
+
+    /// Returns the pause that follows, or the code of the error that the run fails with.
+    fn outcome(next: NextState) -> std::result::Result<u64, &'static str> {
+        match next {
+            NextState::Pause(pause) => Ok(pause.not_before - 1_000),
+            NextState::StopEarly(stop) => Err(stop.error.code.as_str()),
+            _ => panic!("neither a pause nor a failure"),
+        }
+    }
+
+    #[test]
+    fn r27_a_stateful_request_without_evidence_is_not_sent_again() {
+        for params in STATEFUL {
+            for reply in [failed(None), failed(Some(true)), status(500, ""), status(502, ""), status(529, "")] {
+                assert_eq!(outcome(after(&mut turn(params, None), 1, reply.clone())), Err("replay_unsafe"));
+                // Of a request that has no effect at the service the same failure is repeated.
+                assert_eq!(outcome(after(&mut turn("{}", None), 1, reply)), Ok(500));
+            }
+            assert_eq!(outcome(after(&mut turn(params, None), 1, failed(Some(false)))), Ok(500));
+            assert_eq!(outcome(after(&mut turn(params, None), 1, status(429, ""))), Ok(500));
+        }
+    }
+
+    #[test]
+    fn r27_the_application_may_approve_an_unsafe_replay() {
+        for approved in [true, false] {
+            let callback = Callback { id: 1, hook: Rc::new(()) };
+            let mut turn = turn(STATEFUL[0], Some(callback));
+            let NextState::AskReplay(pause, question) = after(&mut turn, 1, status(500, "oops")) else {
+                panic!("nobody is asked")
+            };
+            assert_eq!((question.status, question.error.code), (Some(500), ErrorCode::ModelError));
+            let mut state = AwaitingRetry::ask(&mut turn, pause, question);
+            assert!(turn.effects().all().is_empty());
+            assert!(state.take_question().is_some() && state.take_question().is_none());
+            let next = state.reply_to_question(&mut turn, approved).unwrap();
+            assert_eq!(outcome(next), if approved { Ok(500) } else { Err("replay_unsafe") });
+            // A second reply changes nothing.
+            assert!(state.reply_to_question(&mut turn, true).is_none());
+        }
+    }
+
+    #[test]
+    fn r27_a_locked_conversation_is_tried_again_after_1_2_and_4_seconds() {
+        let locked = |number| outcome(after(&mut turn(STATEFUL[0], None), number, status(400, "conversation_locked")));
+        assert_eq!([1, 2, 3, 4].map(locked), [Ok(1_000), Ok(2_000), Ok(4_000), Err("model_error")]);
+        assert_eq!(outcome(after(&mut turn("{}", None), 1, status(400, "other"))), Err("model_error"));
     }
 }

@@ -492,9 +492,12 @@ fn misuse_changes_nothing() {
     // Late and double answers are no misuse, and change nothing.
     let effects = host.run.as_ref().unwrap().effects().into_iter().cloned().collect::<Vec<_>>();
     assert!(effects.iter().all(|effect| matches!(effect.kind, EffectKind::RunTool { .. })) && effects.len() == 2);
-    for reply in
-        [started(), EffectReply::ResponseEnd, EffectReply::Failed { code: None, message: "late".into() }, result()]
-    {
+    for reply in [
+        started(),
+        EffectReply::ResponseEnd,
+        EffectReply::Failed { code: None, message: "late".into(), sent: None },
+        result(),
+    ] {
         host.reply(&call, reply).unwrap();
     }
     host.handle(bytes(&call)).unwrap();
