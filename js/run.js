@@ -106,6 +106,11 @@ export class Run {
     return this.#handle.promise((run) => run.reject(callId, reason ?? undefined), checks);
   }
 
+  /** @type {PublicRun['snapshot']} */
+  snapshot() {
+    return this.#handle.call((run) => run.snapshot());
+  }
+
   /** @type {PublicRun['cancel']} */
   cancel() {
     return this.#handle.promise((run) => run.cancel());

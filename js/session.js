@@ -1,7 +1,7 @@
 // `Session`: one conversation.
 
 import * as check from './arguments.js';
-import { memberOf } from './foreign.js';
+import { isBytes, memberOf } from './foreign.js';
 import { WasmHandle, dispose } from './wasm-handle.js';
 import { ExternalLoop } from './external-loop.js';
 import { plainMessages, plainRequest } from './input.js';
@@ -123,8 +123,9 @@ export class Session {
   /** @type {PublicSession['resume']} */
   async resume(run, request) {
     check.request(request);
+    const target = isBytes(run) ? Uint8Array.from(run) : run; // a copy, since the caller may reuse the bytes
     const [plain] = await plainRequest(request);
-    return this.#run((session) => session.resume(run, plain), memberOf(request, 'tools'));
+    return this.#run((session) => session.resume(target, plain), memberOf(request, 'tools'));
   }
 
   /** @type {PublicSession['discard']} */

@@ -81,6 +81,11 @@ export interface Run {
   approve(callId: string): Promise<void>;
   /** The tool does not run. The call gets the status "rejected" and an error result with the reason, which the model sees. */
   reject(callId: string, reason?: string): Promise<void>;
+  /** A snapshot of the unfinished run, from which `Session.resume` continues it: on this store or another one, in another process or on
+   *  another machine. It has the run's journal and the messages of history that the next request contains, without credentials, and of a
+   *  redacted call what `persist` left. Throws `wrong_state` if the turn is in history already. Treat it as the store's own data: whoever
+   *  can change it decides what the run continues with. */
+  snapshot(): Bytes;
   cancel(): Promise<void>;
   /** Tries to store the answer again after `save_failed`, for example after space was freed. */
   save(): Promise<void>;

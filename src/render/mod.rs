@@ -9,11 +9,13 @@ mod encoding_cache;
 mod joined_message;
 mod message_encoder;
 mod renderer;
+mod replayed_messages;
 mod request;
 mod system_placement;
 
 pub use convert::convert;
 pub use renderer::{RenderStep, Rendered, Renderer};
+pub use replayed_messages::replayed_messages;
 pub use request::{RenderInput, RenderRequest};
 
 #[cfg(test)]

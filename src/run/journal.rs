@@ -109,6 +109,9 @@ pub enum JournalEntry {
         #[n(1)]
         not_before: Ms,
     },
+    /// The model gave the answer that ends the turn, which history does not have yet. In snapshots: a journal ends with the append to history.
+    #[n(11)]
+    Completed(#[n(0)] Message),
 }
 
 /// The pause of an unfinished run before the next attempt of its model call.
@@ -225,6 +228,10 @@ pub struct RecoveredRun {
     pub withheld: Vec<String>,
     /// The pause that its model call waits for.
     pub pause: Option<StoredPause>,
+    /// True if the turn is complete and only its append to history is missing.
+    pub is_complete: bool,
+    /// The sealed entries of the journal.
+    pub records: Vec<Bytes>,
 }
 
 impl RecoveredRun {
@@ -259,6 +266,7 @@ pub fn recover(records: &[Bytes], seed: Seed) -> Result<RecoveredRun> {
     for entry in entries {
         run.apply(entry?);
     }
+    run.records = records.to_vec();
     Ok(run)
 }
 
@@ -279,6 +287,8 @@ impl RecoveredRun {
             partial: None,
             withheld: Vec::new(),
             pause: None,
+            is_complete: false,
+            records: Vec::new(),
         }
     }
 
@@ -298,8 +308,17 @@ impl RecoveredRun {
     pub fn extend(&mut self, records: &[Bytes]) -> Result<()> {
         for bytes in records {
             self.apply(open_whole_record(RecordKind::Journal, bytes)?);
+            self.records.push(bytes.clone());
         }
         Ok(())
+    }
+
+    fn add_answer(&mut self, message: Message) {
+        self.model_calls += 1;
+        if let Some(usage) = message.answer.as_ref().and_then(|answer| answer.usage) {
+            self.usage = Some(self.usage.map_or(usage, |sum| sum.plus(usage)));
+        }
+        self.live.apply(HistoryEntry::Message(message));
     }
 
     fn apply(&mut self, entry: JournalEntry) {
@@ -311,16 +330,17 @@ impl RecoveredRun {
         match entry {
             JournalEntry::Began(_) => {}
             // A save whose reply was lost is repeated, so its entries may occur twice.
-            JournalEntry::Answered { message, .. } if self.live.message(&message.id).is_some() => {}
+            JournalEntry::Answered { message, .. } | JournalEntry::Completed(message)
+                if self.live.message(&message.id).is_some() => {}
             JournalEntry::Answered { message, invocations } => {
-                self.model_calls += 1;
-                if let Some(usage) = message.answer.as_ref().and_then(|answer| answer.usage) {
-                    self.usage = Some(self.usage.map_or(usage, |sum| sum.plus(usage)));
-                }
-                self.live.apply(HistoryEntry::Message(message));
+                self.add_answer(message);
                 for invocation in invocations {
                     self.live.apply(HistoryEntry::Invocation(invocation));
                 }
+            }
+            JournalEntry::Completed(message) => {
+                self.add_answer(message);
+                self.is_complete = true;
             }
             JournalEntry::Started { invocation, at, attempt } => {
                 self.calls.attempts.insert(invocation.clone(), attempt);

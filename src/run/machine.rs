@@ -6,11 +6,12 @@ use super::context::RunContext;
 use super::effect::{Effect, EffectReply, RunInput, Save};
 use super::event::RunEvent;
 use super::journal::{JournalEntry, RecoveredRun, StoredPause};
-use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, RetryPause, wrong_state};
+use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, RetryPause, TurnEnd, wrong_state};
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist::PersistQuestion;
 use super::retry::ReplayQuestion;
 use super::setup::RunSetup;
+use super::snapshot::{RunSnapshot, entries_of};
 use super::start::join_input;
 use super::state::{
     AwaitingAnswerSave, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingReducer, AwaitingRetry, AwaitingTools,
@@ -23,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::history::{History, Incoming};
 use crate::message::{Dialect, Message, MessageStatus, Role};
+use crate::render::replayed_messages;
 use crate::replay::ReducerQuestion;
 
 /// A run: one turn, from its input to the answer that ends it.
@@ -84,7 +86,7 @@ impl Run {
     pub fn resume(setup: RunSetup, recovered: RecoveredRun, context: &mut RunContext<'_>) -> Result<Self> {
         setup.check()?;
         recovered.check_credentials(&setup.provider)?;
-        let RecoveredRun { live, model_calls, usage, calls, pause, .. } = recovered;
+        let RecoveredRun { live, model_calls, usage, calls, pause, is_complete, records, .. } = recovered;
         let stored = StoredTurn::from_history(&live, context.history);
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
         let mut next = match pause {
@@ -97,12 +99,15 @@ impl Run {
         if let Some(last) = live.messages().last().filter(|last| last.role == Role::Assistant) {
             totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
             totals.text = answer_text(last);
-            if live.has_calls(last) && pause.is_none() {
+            if is_complete {
+                next = NextState::SaveTurn(TurnEnd::Answer);
+            } else if live.has_calls(last) && pause.is_none() {
                 next = NextState::RunTools(calls);
             }
         }
         let mut turn = RunData::new(setup, live, stored, Report::new());
         turn.set_totals(totals);
+        turn.keep_journal(records);
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })
     }
@@ -352,6 +357,43 @@ impl Run {
     #[must_use]
     pub fn live(&self) -> &History {
         self.turn.live()
+    }
+
+    /// Returns a snapshot of the unfinished run, of a session of this id.
+    ///
+    /// # Errors
+    /// `wrong_state` for a run whose turn is in history, or that was dropped: there is nothing to resume.
+    pub fn snapshot(&self, session: &str, context: &RunContext<'_>) -> Result<RunSnapshot> {
+        let mut journal = self.turn.journal()?;
+        match &self.state {
+            RunState::Done(outcome) if outcome.saved => {
+                return Err(wrong_state("the run is over and its turn is in history; there is nothing to resume"));
+            }
+            RunState::Released => return Err(wrong_state("the run was dropped; its journal is in the store")),
+            RunState::AwaitingEndSave(state) => {
+                journal.extend(state.answer(&self.turn).cloned().map(JournalEntry::Completed));
+            }
+            RunState::AwaitingJournal(_)
+            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::AwaitingAnswerSave(_)
+            | RunState::AwaitingTools(_)
+            | RunState::Done(_) => {}
+        }
+        let (history, live, run) = (context.history, self.live(), self.id());
+        let policy = &self.turn.setup().policy;
+        let is_earlier = |message: &Message| message.run_id.as_deref() != Some(run);
+        let sent = replayed_messages(history, live, (policy, context.now));
+        let sent = sent.into_iter().filter(|index| history.messages().get(*index).is_some_and(is_earlier));
+        Ok(RunSnapshot {
+            session: session.to_owned(),
+            run: run.to_owned(),
+            journal,
+            base: history.messages().iter().rev().find(|message| is_earlier(message)).map(|message| message.id.clone()),
+            history: entries_of(history, sent),
+            highest_source: history.highest_source().max(live.highest_source()),
+        })
     }
 
     /// Returns the received part of the current answer or, after a run that ended early, the incomplete answer.

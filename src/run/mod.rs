@@ -26,6 +26,7 @@ mod response;
 mod retry;
 mod save_queue;
 mod setup;
+mod snapshot;
 mod start;
 mod state;
 mod stored_turn;
@@ -46,3 +47,4 @@ pub use persistence::{RunWriter, change_for, discarded_entries, mark_open_calls,
 pub use response::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES};
 pub use retry::{ReplayQuestion, RetryPolicy};
 pub use setup::{OnInterrupted, OnStop, Persistence, RunSetup, ToolSettings};
+pub use snapshot::RunSnapshot;

@@ -153,7 +153,7 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
 }
 
 /// Returns the id of a message or a call. Later entries of the run refer to it, so it must not be replaced.
-fn own_id(entry: &HistoryEntry) -> Option<&String> {
+pub(super) fn own_id(entry: &HistoryEntry) -> Option<&String> {
     match entry {
         HistoryEntry::Message(message) => Some(&message.id),
         HistoryEntry::Invocation(call) => Some(&call.id),

@@ -172,7 +172,7 @@ impl TurnRedaction<'_> {
                         strip(message);
                     }
                 }
-                JournalEntry::Partial(message) => strip(message),
+                JournalEntry::Partial(message) | JournalEntry::Completed(message) => strip(message),
                 JournalEntry::Finished(entry) => {
                     if let Some(redaction) = self.redact_result(entry) {
                         redactions.push(redaction);
@@ -298,6 +298,7 @@ fn calls_in_journal<'s>(entry: &'s JournalEntry, live: &'s History) -> &'s [Tool
         | JournalEntry::Redacted { .. }
         | JournalEntry::Withheld { .. }
         | JournalEntry::Retrying { .. }
+        | JournalEntry::Completed(_)
         | JournalEntry::Partial(_) => &[],
     }
 }

@@ -43,6 +43,11 @@ impl SaveQueue {
         self.failed.push_back(save);
     }
 
+    /// Iterates over the saves that wait to be written.
+    pub fn waiting(&self) -> impl Iterator<Item = &Save> {
+        self.waiting.iter()
+    }
+
     /// Returns true if a save failed and was not retried.
     pub fn has_failed(&self) -> bool {
         !self.failed.is_empty()

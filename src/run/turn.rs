@@ -18,7 +18,10 @@ use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::json::JsonStr;
 use crate::message::{Message, MessageStatus, Usage};
 use crate::provider::Assembled;
+use crate::store::{RecordKind, open_whole_record};
 use crate::tool::{InvocationStatus, ToolInvocation};
+use bytes::Bytes;
+use std::collections::BTreeMap;
 
 /// The data of a run, with its turn. The run's states change it, and own what only they need.
 pub(super) struct RunData {
@@ -38,6 +41,8 @@ pub(super) struct RunData {
     redactions: Redactions,
     /// The incomplete answer of a run that failed or was stopped.
     cut_answer: Option<Message>,
+    /// The sealed journal entries by the save that they were taken with, redacted, for snapshots. Those of a resumed run are at 0.
+    journal: BTreeMap<u64, Vec<Bytes>>,
 }
 
 /// What a turn's answers add up to.
@@ -74,6 +79,7 @@ impl RunData {
             totals: TurnTotals::default(),
             report,
             cut_answer: None,
+            journal: BTreeMap::new(),
         }
     }
 
@@ -266,7 +272,35 @@ impl RunData {
     pub fn take_save(&mut self) -> Option<Save> {
         let mut save = self.saves.take()?;
         self.redactions.redact(&mut save.kind, &self.setup.persist, &self.live);
+        let entries = journal_of(&save.kind);
+        if !entries.is_empty() {
+            self.journal.insert(save.id, entries.iter().map(JournalEntry::seal).collect());
+        }
         Some(save)
+    }
+
+    /// Keeps the journal of a resumed run.
+    pub fn keep_journal(&mut self, records: Vec<Bytes>) {
+        self.journal.insert(0, records);
+    }
+
+    /// Returns the journal: what was written, and what waits to be written.
+    ///
+    /// # Errors
+    /// `corrupt_record`, never in practice.
+    pub fn journal(&self) -> Result<Vec<JournalEntry>> {
+        let records = self.journal.values().flatten();
+        let mut entries: Vec<JournalEntry> =
+            records.map(|record| open_whole_record(RecordKind::Journal, record)).collect::<Result<_>>()?;
+        for save in self.saves.waiting() {
+            let mut kind = save.kind.clone();
+            self.redactions.redact(&mut kind, &self.setup.persist, &self.live);
+            // A save that is repeated was taken before.
+            if !self.journal.contains_key(&save.id) {
+                entries.extend_from_slice(journal_of(&kind));
+            }
+        }
+        Ok(entries)
     }
 
     /// Takes the next question about the next save.
@@ -334,5 +368,14 @@ impl RunData {
             message_ids: self.live.messages().iter().map(|message| message.id.clone()).collect(),
             response_id: self.totals.response_id.clone(),
         }
+    }
+}
+
+/// Returns the journal entries of a save.
+fn journal_of(kind: &SaveKind) -> &[JournalEntry] {
+    match kind {
+        SaveKind::Begin(entries) | SaveKind::Write(entries) | SaveKind::Store { journal: entries, .. } => entries,
+        SaveKind::Fail(entry) => std::slice::from_ref(entry),
+        SaveKind::Append(_) => &[],
     }
 }

@@ -55,6 +55,8 @@ pub enum RecordKind {
     KvManifest = 11,
     /// Of a whole session, for another store.
     Archive = 12,
+    /// Of an unfinished run, for another store.
+    Snapshot = 13,
 }
 
 /// A type that can be stored in a record.

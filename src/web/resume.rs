@@ -1,16 +1,18 @@
 //! Resumes or discards an unfinished run.
 
 use super::journals::journal_of;
-use super::run_inner::RunInner;
+use super::platform::random_id;
+use super::run_inner::{FIRST_EPOCH, RunInner};
 use super::run_lock::{RunLock, RunOwnership, acquire_run_lock};
 use super::run_request::RunOptions;
 use super::session_inner::SessionInner;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::message::MessageStatus;
-use crate::run::{Run, discarded_entries, stopped_entries};
+use crate::run::{Run, RunSnapshot, RunWriter, discarded_entries, stopped_entries};
 use crate::session_head::RunEntry;
 use crate::store::{Change, JournalChange, JournalStep, check_lease};
+use bytes::Bytes;
 use std::rc::Rc;
 
 fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
@@ -39,14 +41,58 @@ async fn lock_run(session: &SessionInner, id: &str) -> Result<LockedRun> {
     Ok(LockedRun { entry, lock, lease_ended_by })
 }
 
-/// Acquires an interrupted run and resumes it.
-pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOptions) -> Result<Rc<RunInner>> {
+/// Resumes the run of a snapshot: from its journal if the store has that, else from the snapshot.
+pub async fn resume_snapshot(session: &Rc<SessionInner>, bytes: Bytes, options: RunOptions) -> Result<Rc<RunInner>> {
+    let snapshot = RunSnapshot::open(&bytes, &session.id)?;
+    session.refresh().await?;
+    if entry_of(session, &snapshot.run).is_ok() {
+        return resume_run(session, &snapshot.run, Some(&snapshot), options).await;
+    }
+    let persistence = options.persistence.map(|option| option.0);
+    let mut setup = options.into_setup(session, snapshot.run.clone())?;
+    setup.provider.check()?;
+    let recovered = snapshot.recover(session.context.seed)?;
+    recovered.check_credentials(&setup.provider)?;
+    setup.persistence = persistence.unwrap_or(recovered.began.persistence);
+    setup.check()?;
+    let lock = acquire_run_lock(session, &snapshot.run).await?;
+    let change = {
+        let context = &session.context;
+        let (name, now) = (random_id(), context.now());
+        let lease_until = if lock.is_some() { 0 } else { now.saturating_add(context.lease_ms) };
+        let writer = RunWriter { run: &snapshot.run, name: &name, epoch: FIRST_EPOCH, now, lease_until };
+        let log = session.log.borrow();
+        let change = snapshot.begin(&log.history, &writer)?;
+        // Another writer may append meanwhile, or end the run.
+        Change { expected: Some(log.head.history_revision), ..change }
+    };
+    let revision = match session.commit(change).await {
+        Err(error) if error.code == ErrorCode::Conflict && entry_of(session, &snapshot.run).is_ok() => {
+            return Err(Error::new(ErrorCode::Busy, "another tab or process has just resumed the run"));
+        }
+        outcome => outcome?,
+    };
+    session.context.announce_append(&session.id, revision);
+    session.notify();
+    let machine = Run::resume(setup, recovered, &mut session.borrow_for_step().run_context())?;
+    Ok(RunInner::new(session, snapshot.run, machine, RunOwnership { epoch: FIRST_EPOCH, lock }))
+}
+
+/// Acquires an interrupted run and resumes it. `snapshot` may have entries that its journal lacks.
+pub async fn resume_run(
+    session: &Rc<SessionInner>,
+    id: &str,
+    snapshot: Option<&RunSnapshot>,
+    options: RunOptions,
+) -> Result<Rc<RunInner>> {
     let persistence = options.persistence.map(|option| option.0);
     let mut setup = options.into_setup(session, id.to_owned())?;
     // The whole setup can be checked only when the run's mode is known, which the journal has.
     setup.provider.check()?;
     let LockedRun { entry, lock, lease_ended_by } = lock_run(session, id).await?;
-    let recovered = journal_of(&session.context, &session.id, &entry).await?;
+    let mut recovered = journal_of(&session.context, &session.id, &entry).await?;
+    let missing = snapshot.map(|snapshot| snapshot.missing_entries(&recovered.records)).unwrap_or_default();
+    recovered.extend(&missing)?;
     recovered.check_credentials(&setup.provider)?;
     setup.persistence = persistence.unwrap_or(recovered.began.persistence);
     setup.check()?;
@@ -55,7 +101,16 @@ pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOption
     if let (None, true, Some(journal)) = (&lock, session.context.is_durable(), &mut change.journal) {
         journal.lease_until = session.context.now().saturating_add(session.context.lease_ms);
     }
-    let revision = commit_as_new_owner(session, id, change).await?;
+    let lease_until = change.journal.as_ref().map_or(0, |journal| journal.lease_until);
+    let mut revision = commit_as_new_owner(session, id, change).await?;
+    if !missing.is_empty() {
+        let entry = RunEntry { epoch: entry.epoch + 1, ..entry.clone() };
+        let mut change = journal_change(session, &entry, JournalStep::Write(missing), Ms::MAX);
+        if let Some(journal) = &mut change.journal {
+            journal.lease_until = lease_until;
+        }
+        revision = commit_as_new_owner(session, id, change).await?;
+    }
     session.context.announce_append(&session.id, revision);
     session.notify();
     let machine = Run::resume(setup, recovered, &mut session.borrow_for_step().run_context())?;

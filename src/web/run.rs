@@ -7,7 +7,7 @@ use super::run_inner::RunInner;
 use crate::error::{Error, ErrorCode, Result};
 use crate::provider::is_error_response;
 use crate::run::{ApprovalDecision, EffectReply, RunInput};
-use js_sys::Promise;
+use js_sys::{Promise, Uint8Array};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -159,6 +159,11 @@ impl JsRun {
     /// Rejects a call that waits. Its error result tells the model the reason.
     pub fn reject(&self, call_id: String, reason: Option<String>) -> Promise {
         self.decide(call_id, ApprovalDecision::Reject(reason))
+    }
+
+    /// Returns a snapshot, from which `Session.resume` continues the run on any machine.
+    pub fn snapshot(&self) -> std::result::Result<Uint8Array, JsValue> {
+        Ok(Uint8Array::from(self.inner.snapshot()?.as_ref()))
     }
 
     /// Cancels the run.

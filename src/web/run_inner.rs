@@ -18,11 +18,15 @@ use crate::finding::{Finding, FindingCode};
 use crate::id::IdSource;
 use crate::message::Message;
 use crate::run::{Run, RunEvent, RunInput, RunWriter, change_for};
+use bytes::Bytes;
 use js_sys::{Function, Promise};
 use std::cell::{Cell, Ref, RefCell};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use wasm_bindgen::prelude::*;
+
+/// The epoch of a run's first owner.
+pub const FIRST_EPOCH: u32 = 1;
 
 /// A run under way in this tab.
 pub struct RunInner {
@@ -90,7 +94,7 @@ impl RunInner {
             borrows.log.writable()?;
             Run::start(setup, items, input_id, &mut borrows.run_context())?
         };
-        Ok(Self::new(session, id, machine, RunOwnership { epoch: 1, lock }))
+        Ok(Self::new(session, id, machine, RunOwnership { epoch: FIRST_EPOCH, lock }))
     }
 
     /// Acquires the lock of a new run and returns its id: `drawn`, with a random suffix if another run has that id.
@@ -170,6 +174,12 @@ impl RunInner {
     pub async fn handle(self: &Rc<Self>, input: RunInput) -> Result<()> {
         self.step(input)?;
         self.write_pending().await
+    }
+
+    /// Returns a snapshot of the unfinished run.
+    pub fn snapshot(&self) -> Result<Bytes> {
+        let mut borrows = self.session.borrow_for_step();
+        Ok(self.machine.borrow().snapshot(&self.session.id, &borrows.run_context())?.seal())
     }
 
     /// Does the machine's writes until none is left, and then asks its question, if there is one. Returns the error of the first failed

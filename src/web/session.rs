@@ -4,6 +4,7 @@ use super::archive::{clear, read_archive};
 use super::audit::audit_page;
 use super::branches::{MAIN_BRANCH, branches};
 use super::convert::to_json;
+use super::foreign;
 use super::journals::pending_runs;
 use super::message_page::messages;
 use super::option_reader::{UnreadValue, read_optional, read_options};
@@ -11,7 +12,7 @@ use super::options::{DiscardOptions, UpdateFields};
 use super::promise::promise;
 use super::render::render;
 use super::results::{OwnerResult, RevisionResult, result_to_js};
-use super::resume::{discard_run, resume_run};
+use super::resume::{discard_run, resume_run, resume_snapshot};
 use super::run::JsRun;
 use super::run_inner::RunInner;
 use super::run_request::RunOptions;
@@ -151,12 +152,18 @@ impl JsSession {
     pub fn resume(&self, run: JsValue, request: JsValue) -> Promise {
         let inner = self.inner.clone();
         self.inner.context.promise(async move {
-            let id = run.as_string().ok_or_else(|| Error::config("the first argument of `resume` is a run's id"))?;
+            let snapshot = foreign::bytes("the snapshot", &run)?;
             let options: RunOptions = read_options("a run's request", &request)?;
             if options.input.is_some() {
                 return Err(Error::config("`input` is not an option of `resume`: the run has its input already"));
             }
-            let resuming = resume_run(&inner, &id, options);
+            let resuming = async {
+                match (snapshot, run.as_string()) {
+                    (Some(bytes), _) => resume_snapshot(&inner, bytes.into(), options).await,
+                    (None, Some(id)) => resume_run(&inner, &id, None, options).await,
+                    (None, None) => Err(Error::config("the first argument of `resume` is a run's id or a snapshot")),
+                }
+            };
             Ok(JsRun::of(RunInner::launch(&inner, false, resuming).await?).into())
         })
     }

@@ -39,6 +39,8 @@ mod retries;
 mod scripted_host;
 #[path = "runs/scripts.rs"]
 mod scripts;
+#[path = "runs/snapshots.rs"]
+mod snapshots;
 #[path = "spy_store.rs"]
 mod spy_store;
 

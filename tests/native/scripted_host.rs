@@ -259,7 +259,7 @@ pub struct Host<'s> {
     /// Every tool that ran: call id, invocation, attempt.
     pub ran: Vec<(String, String, u32)>,
     /// Tool effects of this run that are started.
-    started: Vec<String>,
+    pub started: Vec<String>,
     /// Waits, in milliseconds.
     pub waits: Vec<u64>,
     pub events: Vec<RunEvent>,

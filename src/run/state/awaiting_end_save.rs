@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorCode};
 use crate::finding::{Finding, FindingCode};
+use crate::message::{Message, Role};
 use crate::replay::drop_uncited_sources;
 use crate::run::effect::SaveKind;
 use crate::run::event::RunEvent;
@@ -20,6 +21,8 @@ pub struct AwaitingEndSave {
     error: Option<Error>,
     /// True if the save appends to history.
     appends: bool,
+    /// True if the turn ends with the model's answer.
+    has_answer: bool,
 }
 
 impl AwaitingEndSave {
@@ -40,7 +43,7 @@ impl AwaitingEndSave {
         drop_uncited_sources(&mut entries, &turn.setup().policy, &mut report);
         turn.add_to_report(&report);
         let save = turn.save(SaveKind::Append(entries));
-        Self { save, status: RunStatus::Finished, error: None, appends: true }
+        Self { save, status: RunStatus::Finished, error: None, appends: true, has_answer: end == TurnEnd::Answer }
     }
 
     /// Ends the run before its turn is complete.
@@ -71,12 +74,18 @@ impl AwaitingEndSave {
         };
         // Cancelling is not an error.
         let error = Some(error).filter(|_| status == RunStatus::Failed);
-        Self { save, status, error, appends }
+        Self { save, status, error, appends, has_answer: false }
     }
 
     /// Returns true if the state waits for the save.
     pub fn awaits(&self, save: u64) -> bool {
         self.save == save
+    }
+
+    /// Returns the answer that ends the turn and is being saved.
+    pub fn answer<'t>(&self, turn: &'t RunData) -> Option<&'t Message> {
+        let last = turn.live().messages().last().filter(|_| self.has_answer)?;
+        Some(last).filter(|last| last.role == Role::Assistant && !turn.live().has_calls(last))
     }
 
     /// Ends a run that the user gives up because its answer could not be saved. The journal stays, so the run can be resumed.

@@ -1,0 +1,32 @@
+//! Which messages of a history are sent.
+
+use crate::clock::Ms;
+use crate::finding::Report;
+use crate::history::History;
+use crate::provider::extra_content;
+use crate::replay::{DraftOrigin, Policy, ReducerCache, ReducerReplies, ReplayInput, replay};
+
+/// Returns the indices of the stored messages that a request contains, in order. With a reducer that asks the application these are all
+/// messages: what it would reply is not known here.
+#[must_use]
+pub fn replayed_messages(history: &History, live: &History, (policy, now): (&Policy, Ms)) -> Vec<usize> {
+    let (cache, replies) = (ReducerCache::default(), ReducerReplies::default());
+    let input = ReplayInput {
+        history,
+        live: Some(live),
+        trimmed: None,
+        extra_content,
+        policy,
+        now,
+        cache: &cache,
+        replies: &replies,
+    };
+    let Ok(draft) = replay(&input, &mut Report::new()) else { return (0..history.messages().len()).collect() };
+    let mut indices = Vec::new();
+    for item in &draft.messages {
+        if let DraftOrigin::Stored(index) = item.origin {
+            indices.push(index);
+        }
+    }
+    indices
+}
