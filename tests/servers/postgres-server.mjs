@@ -28,6 +28,7 @@ async function query(place, sql) {
 
 /** Starts a server. `bin` is the folder of its programs, from `.ci/servers.mjs`. `fsync`: it survives more than the tests need. */
 export async function startPostgres({ bin = process.env.POSTGRES_BIN, fsync = false } = {}) {
+  if (!bin) throw new Error('POSTGRES_BIN is not set: set it to the folder of initdb and postgres, or run `npm test -- --only servers`, which finds or installs them');
   const folder = mkdtempSync(path.join(tmpdir(), 'rethread-postgres-'));
   const { uid, gid } = postgresAccount();
   if (uid !== undefined) chownSync(folder, uid, gid);
