@@ -10,17 +10,18 @@ use minicbor::Decode;
 use minicbor::data::Int;
 use minicbor::decode::{Decoder, Error};
 use minicbor::encode::{Encoder, Write};
+use std::ops::Range;
 
 /// Maximum nesting depth of a stored value. Deeper nesting could overflow the stack.
 const MAX_DEPTH: u32 = 64;
 
 /// The context of decoding: where texts come from, and how deep the decoder is.
 pub trait TextSource {
-    /// Returns the text as a slice of the record, or as a copy if it is not part of the record.
+    /// Reads a text as a slice of the record, or as a copy if it is not part of the record.
     ///
     /// # Errors
-    /// If the slice is not UTF-8.
-    fn share(&self, text: &str) -> Result<ByteString, Error>;
+    /// If the next value is not a text in UTF-8.
+    fn read_text(&self, from: &mut Decoder<'_>) -> Result<ByteString, Error>;
 
     /// Enters a value that may contain values of its own type.
     ///
@@ -48,14 +49,16 @@ impl RecordSource {
 }
 
 impl TextSource for RecordSource {
-    fn share(&self, text: &str) -> Result<ByteString, Error> {
+    fn read_text(&self, from: &mut Decoder<'_>) -> Result<ByteString, Error> {
+        // `Decoder::str` checks the text as UTF-8, which making a `ByteString` of it would repeat.
+        let Some(range) = text_range(from) else { return from.str().map(ByteString::from) };
+        let text = from.input().get(range.clone()).unwrap_or_default();
         // `slice_ref` panics for bytes of another buffer.
-        let record = self.record.as_ptr_range();
-        let slice = text.as_bytes().as_ptr_range();
-        if slice.start < record.start || slice.end > record.end {
-            return Ok(ByteString::from(text));
-        }
-        ByteString::try_from(self.record.slice_ref(text.as_bytes())).map_err(|_| Error::message("a text is not UTF-8"))
+        let (record, slice) = (self.record.as_ptr_range(), text.as_ptr_range());
+        let is_shared = slice.start >= record.start && slice.end <= record.end;
+        let bytes = if is_shared { self.record.slice_ref(text) } else { Bytes::copy_from_slice(text) };
+        from.set_position(range.end);
+        ByteString::try_from(bytes).map_err(|_| Error::message("a text is not UTF-8"))
     }
 
     fn enter(&mut self) -> Result<(), Error> {
@@ -66,6 +69,23 @@ impl TextSource for RecordSource {
     fn leave(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }
+}
+
+/// Returns where the bytes of the next value are, if it is a text of definite length (RFC 8949, section 3).
+fn text_range(from: &Decoder<'_>) -> Option<Range<usize>> {
+    let input = from.input();
+    let (first, rest) = input.get(from.position()..)?.split_first()?;
+    let (length, size) = match first {
+        0x60..=0x77 => (u64::from(first & 0x1f), 0),
+        0x78 => (u64::from(*rest.first()?), 1),
+        0x79 => (u64::from(u16::from_be_bytes(*rest.first_chunk()?)), 2),
+        0x7a => (u64::from(u32::from_be_bytes(*rest.first_chunk()?)), 4),
+        0x7b => (u64::from_be_bytes(*rest.first_chunk()?), 8),
+        _ => return None,
+    };
+    let start = from.position() + 1 + size;
+    let end = start.checked_add(usize::try_from(length).ok()?)?;
+    (end <= input.len()).then_some(start..end)
 }
 
 /// Number of items that are preallocated for a list whatever the record's size.

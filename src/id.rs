@@ -149,7 +149,8 @@ impl std::hash::Hasher for IdHasher {
     }
 }
 
-/// Returns a fast hash of a long text, to compare texts within one process. It is never stored.
+/// Returns a fast hash of a long text. Segments store it, so it may not change. Each step is reversible: if only one word of two texts differs, their
+/// hashes differ.
 #[must_use]
 pub fn hash_words(seed: u64, bytes: &[u8]) -> u64 {
     let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25);

@@ -152,3 +152,40 @@ fn a_declared_length_beyond_the_record_is_not_preallocated() {
     bytes.extend_from_slice(&(1_u64 << 60).to_be_bytes());
     assert!(decoded::<crate::history::LogRecord>(&bytes).is_err());
 }
+
+fn read_text(stored: &[u8]) -> Result<(ByteString, usize), Error> {
+    let record = Bytes::copy_from_slice(stored);
+    let mut from = Decoder::new(&record);
+    let text = RecordSource::new(record.clone()).read_text(&mut from)?;
+    let range = record.as_ptr_range();
+    assert!(text.is_empty() || range.contains(&text.as_ptr()), "a text is a slice of its record");
+    Ok((text, from.position()))
+}
+
+#[test]
+fn a_text_of_any_length_is_read_as_a_slice() {
+    for length in [0, 1, 23, 24, 255, 256, 65_535, 65_536] {
+        let text = "x".repeat(length);
+        let stored = minicbor::to_vec(&text).unwrap();
+        assert_eq!(read_text(&stored).unwrap(), (text.into(), stored.len()));
+    }
+    assert_eq!(read_text(&[0x7b, 0, 0, 0, 0, 0, 0, 0, 1, b'x']).unwrap().0, "x");
+}
+
+#[test]
+fn r62_what_is_no_text_is_an_error() {
+    let too_long = [0x7b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, b'x'];
+    for stored in [
+        &[][..],
+        &[0x61],
+        &[0x78],
+        &[0x79, 0],
+        &[0x62, b'x'],
+        &[0x61, 0xff],
+        &[0x7f, 0x61, b'x', 0xff],
+        &[0x41, b'x'],
+        &too_long,
+    ] {
+        assert!(read_text(stored).is_err(), "{stored:?}");
+    }
+}

@@ -129,7 +129,7 @@ impl<Ctx> Encode<Ctx> for JsonStr {
 
 impl<'b, Ctx: TextSource> Decode<'b, Ctx> for JsonStr {
     fn decode(from: &mut Decoder<'b>, context: &mut Ctx) -> Result<Self, minicbor::decode::Error> {
-        Ok(Self(Token::Shared(context.share(from.str()?)?)))
+        Ok(Self(Token::Shared(context.read_text(from)?)))
     }
 }
 

@@ -66,6 +66,6 @@ impl<Ctx> Encode<Ctx> for Json {
 
 impl<'b, Ctx: TextSource> Decode<'b, Ctx> for Json {
     fn decode(from: &mut Decoder<'b>, context: &mut Ctx) -> Result<Self, minicbor::decode::Error> {
-        Ok(Self(context.share(from.str()?)?))
+        Ok(Self(context.read_text(from)?))
     }
 }

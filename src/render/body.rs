@@ -12,12 +12,23 @@ use crate::message::{Dialect, Role};
 use crate::provider::{RepairOptions, repair_rendered};
 use crate::replay::{DraftMessage, DraftOrigin, RequestDraft};
 
-/// A complete body.
-pub struct ComposedBody {
-    /// UTF-8 JSON.
-    pub bytes: Vec<u8>,
-    /// The number of leading wire messages that are byte-identical to the last body of the cache.
-    pub stable_prefix: u32,
+/// Takes the bytes of a body, so that a host can have them in its own memory without another copy.
+pub trait BodyBuffer {
+    /// Reserves memory. Called once, with the exact length of the body, before its bytes.
+    fn reserve(&mut self, length: usize);
+
+    /// Appends bytes.
+    fn push(&mut self, bytes: &[u8]);
+}
+
+impl BodyBuffer for Vec<u8> {
+    fn reserve(&mut self, length: usize) {
+        self.reserve_exact(length);
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
 }
 
 /// Composes the body of a request.
@@ -30,11 +41,11 @@ pub struct BodyComposer<'c> {
 }
 
 impl BodyComposer<'_> {
-    /// Composes the body of a draft.
+    /// Composes the body of a draft in `out`. Returns the number of leading wire messages that are byte-identical to the last body of the cache.
     ///
     /// # Errors
     /// `config_invalid` if the request's parameters or tools are invalid.
-    pub fn compose(self, draft: &RequestDraft<'_>, report: &mut Report) -> Result<ComposedBody> {
+    pub fn compose(self, draft: &RequestDraft<'_>, report: &mut Report, out: &mut dyn BodyBuffer) -> Result<u32> {
         let Self { cache, stored_count, request } = self;
         let encoder = MessageEncoder::new(request.provider);
         let mut head = String::new();
@@ -60,10 +71,16 @@ impl BodyComposer<'_> {
         }
         body.check_first_and_last();
         body.check_cache_breakpoints();
-        let composed = body.assemble();
-        let (bytes, changed) =
-            if body.is_valid() { (composed, usize::MAX) } else { repaired(composed, request.provider.dialect, report) };
-        Ok(ComposedBody { bytes, stable_prefix: body.stable_prefix(changed) })
+        if body.is_valid() {
+            body.assemble(out);
+            return Ok(body.stable_prefix(usize::MAX));
+        }
+        let mut composed = Vec::new();
+        body.assemble(&mut composed);
+        let (bytes, changed) = repaired(composed, request.provider.dialect, report);
+        out.reserve(bytes.len());
+        out.push(&bytes);
+        Ok(body.stable_prefix(changed))
     }
 }
 
@@ -82,6 +99,9 @@ fn repaired(body: Vec<u8>, dialect: Dialect, report: &mut Report) -> (Vec<u8>, u
     let changed = repaired.iter().zip(&body).take_while(|(new, old)| new == old).count();
     (repaired, changed)
 }
+
+/// The end of a body, after its messages.
+const END: &[u8] = b"]}";
 
 /// The encoding of a message in a body.
 #[derive(Clone, Copy)]
@@ -178,21 +198,21 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
         self.cache.stable_prefix(spans, self.head.len()..changed)
     }
 
-    /// Returns the bytes of the body.
-    fn assemble(&self) -> Vec<u8> {
+    /// Writes the bytes of the body.
+    fn assemble(&self, out: &mut dyn BodyBuffer) {
         let ranges = self.merged_spans();
-        let length: usize = ranges.iter().map(|range| range.span.end - range.span.start + 1).sum();
-        let mut body = Vec::with_capacity(self.head.len() + length + 2);
-        body.extend_from_slice(self.head.as_bytes());
+        let messages: usize = ranges.iter().map(|range| range.span.end - range.span.start).sum();
+        let commas = ranges.len().saturating_sub(1);
+        out.reserve(self.head.len() + messages + commas + END.len());
+        out.push(self.head.as_bytes());
         for (at, BodySpan { is_fresh, span }) in ranges.iter().enumerate() {
             if at > 0 {
-                body.push(b',');
+                out.push(b",");
             }
             let text = if *is_fresh { self.fresh.as_str() } else { self.cache.text() };
-            body.extend_from_slice(text.as_bytes().get(span.start..span.end).unwrap_or(&[]));
+            out.push(text.as_bytes().get(span.start..span.end).unwrap_or(&[]));
         }
-        body.extend_from_slice(b"]}");
-        body
+        out.push(END);
     }
 
     /// Returns the spans that are not empty. Spans that are adjacent in the cache are one, so that an unchanged history is one copy.

@@ -13,6 +13,7 @@ mod replayed_messages;
 mod request;
 mod system_placement;
 
+pub use body::BodyBuffer;
 pub use convert::convert;
 pub use renderer::{RenderStep, Rendered, Renderer};
 pub use replayed_messages::replayed_messages;

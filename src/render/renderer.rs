@@ -1,6 +1,6 @@
 //! The renderer of a session. It keeps the encodings of messages and the replies of reducers from one body to the next.
 
-use super::body::BodyComposer;
+use super::body::{BodyBuffer, BodyComposer};
 use super::encoding_cache::EncodingCache;
 use super::request::{RenderInput, RenderRequest};
 use crate::clock::Ms;
@@ -22,7 +22,7 @@ const SUMMARY_PROMPT: &str = "Summarize the conversation above for someone who g
 /// A request body and its report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendered {
-    /// UTF-8 JSON.
+    /// UTF-8 JSON; empty if [`Renderer::step_into`] wrote it to another buffer.
     pub body: Vec<u8>,
     /// Every message or call that was dropped, moved, renamed or synthesized.
     pub report: Report,
@@ -101,6 +101,25 @@ impl Renderer {
         request: &RenderRequest<'_>,
         replies: &ReducerReplies,
     ) -> Result<RenderStep> {
+        let mut body = Vec::new();
+        let mut step = self.step_into(input, request, replies, &mut body)?;
+        if let RenderStep::Done(rendered) = &mut step {
+            rendered.body = body;
+        }
+        Ok(step)
+    }
+
+    /// As [`step`](Self::step), with the body written to `body`.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub fn step_into(
+        &mut self,
+        input: RenderInput<'_>,
+        request: &RenderRequest<'_>,
+        replies: &ReducerReplies,
+        body: &mut dyn BodyBuffer,
+    ) -> Result<RenderStep> {
         let RenderInput { history, live, now } = input;
         let mut report = Report::new();
         let stored_count = history.messages().len();
@@ -120,11 +139,10 @@ impl Renderer {
             Err(pending) => return complete(*pending, stored_count, request).map(RenderStep::Question),
         };
         let cache = self.encodings.entry(request.provider.dialect.as_str().to_owned()).or_default();
-        let composed = BodyComposer { cache, stored_count, request }.compose(&draft, &mut report)?;
+        let stable_prefix = BodyComposer { cache, stored_count, request }.compose(&draft, &mut report, body)?;
         self.warn_of_default_once(&mut report);
         let max_source = history.highest_source().max(live.and_then(History::highest_source));
-        let (body, stable_prefix) = (composed.bytes, composed.stable_prefix);
-        Ok(RenderStep::Done(Rendered { body, report, stable_prefix, max_source }))
+        Ok(RenderStep::Done(Rendered { body: Vec::new(), report, stable_prefix, max_source }))
     }
 
     /// Removes the warning about the built-in freshness window from all reports of a session but the first.
@@ -147,7 +165,9 @@ fn complete(pending: PendingQuestion<'_>, stored_count: usize, request: &RenderR
     let provider = ProviderRequest { params, stream: false, ..request.provider.clone() };
     let request = RenderRequest { provider: &provider, ..*request };
     let composer = BodyComposer { cache: &mut EncodingCache::default(), stored_count, request: &request };
-    question.question = QuestionKind::Summarize(composer.compose(&draft, &mut Report::new())?.bytes);
+    let mut body = Vec::new();
+    composer.compose(&draft, &mut Report::new(), &mut body)?;
+    question.question = QuestionKind::Summarize(body);
     Ok(question)
 }
 

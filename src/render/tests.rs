@@ -67,6 +67,7 @@ fn render_with(
 ) -> Result<Rendered> {
     let rendered =
         renderer.render(history, None, &RenderRequest { provider, instructions: None, tools, policy }, 2_000_000)?;
+    assert_eq!(rendered.body.capacity(), rendered.body.len(), "a buffer has no room beyond the announced length");
     let errors: Vec<_> = validate(&rendered.body, provider.dialect)
         .into_iter()
         .filter(|finding| finding.severity == crate::finding::Severity::Error)

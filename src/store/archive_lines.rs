@@ -53,8 +53,8 @@ impl SessionArchive {
         });
         for record in &self.records {
             match split_segment(record) {
-                Ok(parts) if record.last_key.is_some() => {
-                    for (key, value) in parts {
+                Ok(split) if record.last_key.is_some() => {
+                    for (key, value) in split.records {
                         lines.push_record(&Record { key, last_key: None, value, ..record.clone() }, &head.id);
                     }
                 }

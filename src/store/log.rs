@@ -7,9 +7,9 @@ use super::journal::{JournalChange, JournalStep, write_journal};
 use super::merge_queue::MergeQueue;
 use super::numbering::assign_numbers;
 use super::rebuild::LogSurvey;
-use super::record::{RecordKind, is_of_newer_build, open_record, seal_record};
+use super::record::{RecordKind, is_of_newer_build, open_record, open_verified_record, seal_record};
 use super::second_results::set_aside_second_results;
-use super::segment::split_segment;
+use super::segment::{SplitRecords, split_segment};
 use super::{Batch, Record, Table};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
@@ -294,14 +294,14 @@ impl SessionLog {
         for record in records {
             let past = record.last_key.unwrap_or(record.key).saturating_add(1).min(end);
             match split_segment(record) {
-                Ok(parts) => {
+                Ok(SplitRecords { records, is_verified }) => {
                     let is_segment = record.last_key.is_some();
-                    for (key, value) in parts {
+                    for (key, value) in records {
                         // A segment may begin before the range that was read, and end after it.
                         if key >= *next && key < end {
                             self.add_gap(*next, key);
                             *next = key + 1;
-                            self.add_record(key, &value, is_segment);
+                            self.add_record(key, (&value, is_verified), is_segment);
                         }
                     }
                     self.add_gap(*next, past);
@@ -328,10 +328,12 @@ impl SessionLog {
         }
     }
 
-    fn add_record(&mut self, key: u64, value: &Bytes, is_merged: bool) {
+    /// Folds a log record. The checksum of a verified one is not checked.
+    fn add_record(&mut self, key: u64, (value, is_verified): (&Bytes, bool), is_merged: bool) {
         let bytes = value.len() as u64;
         self.has_newer_records |= is_of_newer_build(value);
-        match open_record::<LogRecord>(RecordKind::Log, value) {
+        let open = if is_verified { open_verified_record::<LogRecord> } else { open_record };
+        match open(RecordKind::Log, value) {
             Ok(log) => {
                 self.survey.bytes = self.survey.bytes.saturating_add(bytes);
                 self.survey.read(&log);

@@ -123,7 +123,7 @@ fn tail_start(tail: &[Record]) -> Option<u64> {
     let mut bytes = 0;
     for record in tail.iter().rev() {
         // An index that cannot be read is reported when the records are folded.
-        for (key, value) in split_segment(record).ok()?.iter().rev() {
+        for (key, value) in split_segment(record).ok()?.records.iter().rev() {
             bytes += value.len() as u64;
             if bytes >= TAIL_BYTES {
                 return Some(*key);

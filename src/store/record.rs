@@ -93,6 +93,15 @@ pub fn seal_payload(kind: RecordKind, payload: &[u8]) -> Bytes {
 /// `unsupported_version` for a record that this build may not read, or of a newer build that it cannot read; `corrupt_record` for one
 /// that is damaged or of another kind.
 pub fn open_record<T: StoredValue>(kind: RecordKind, bytes: &Bytes) -> Result<T> {
+    check_sum(bytes)?;
+    open_verified_record(kind, bytes)
+}
+
+/// As [`open_record`], for a record whose checksum need not be checked.
+///
+/// # Errors
+/// As [`open_record`].
+pub(super) fn open_verified_record<T: StoredValue>(kind: RecordKind, bytes: &Bytes) -> Result<T> {
     let payload = payload_of(kind, bytes)?;
     let decoded = minicbor::decode_with(&payload, &mut RecordSource::new(payload.clone()));
     decoded.map_err(|_| match bytes.get(1) {
@@ -125,18 +134,26 @@ pub fn is_of_newer_build(bytes: &Bytes) -> bool {
 
 /// Returns true if the record is undamaged, of this kind, and may be read by this build.
 pub(super) fn is_intact(kind: RecordKind, bytes: &Bytes) -> bool {
-    payload_of(kind, bytes).is_ok()
+    check_sum(bytes).and_then(|()| payload_of(kind, bytes)).is_ok()
+}
+
+/// Checks a record's checksum, if this build may read the record.
+fn check_sum(bytes: &Bytes) -> Result<()> {
+    match bytes.as_ref() {
+        [oldest_reader, ..] if *oldest_reader > VERSION => Ok(()),
+        [_, _, _, a, b, c, d, ..] if u32::from_le_bytes([*a, *b, *c, *d]) != checksum(bytes) => {
+            Err(corrupt("checksum"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn payload_of(kind: RecordKind, bytes: &Bytes) -> Result<Bytes> {
-    let [oldest_reader, version, stored_kind, a, b, c, d, ..] = bytes.as_ref() else {
+    let [oldest_reader, version, stored_kind, _, _, _, _, ..] = bytes.as_ref() else {
         return Err(corrupt("too short"));
     };
     if *oldest_reader > VERSION {
         return Err(unsupported(*version));
-    }
-    if u32::from_le_bytes([*a, *b, *c, *d]) != checksum(bytes) {
-        return Err(corrupt("checksum"));
     }
     if *stored_kind != kind as u8 {
         return Err(corrupt("kind"));

@@ -110,7 +110,7 @@ async fn revision_of(store: &dyn LogStore, session: &str) -> Result<Option<(Stri
 
 /// Decodes the wanted log records of a stored one. What cannot be read is reported when the session is opened.
 fn read_calls(wanted: &mut BTreeMap<LogKey, Option<RecordCalls>>, seed: Seed, session: &str, record: &Record) {
-    for (key, value) in split_segment(record).unwrap_or_default() {
+    for (key, value) in split_segment(record).unwrap_or_default().records {
         let Some(calls) = wanted.get_mut(&LogKey { session: session.to_owned(), key }) else { continue };
         if let (None, Ok(record)) = (&calls, open_record::<LogRecord>(RecordKind::Log, &value)) {
             *calls = Some(RecordCalls::of(record, seed));

@@ -10,7 +10,7 @@ use super::wire::report_to_js;
 use crate::error::Result;
 use crate::finding::Finding;
 use crate::history::{History, JoinBase, Origin, join};
-use crate::render::{RenderInput, RenderRequest, RenderStep, Rendered};
+use crate::render::{BodyBuffer, RenderInput, RenderRequest, RenderStep, Rendered};
 use crate::replay::ReducerReplies;
 use js_sys::Uint8Array;
 use wasm_bindgen::JsValue;
@@ -37,14 +37,15 @@ pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> 
         policy: &parts.policy,
     };
     let mut progress = ReducerReplies::default();
+    let mut body = JsBodyBuffer::default();
     loop {
         let step = {
             let log = inner.log.borrow();
             let input = RenderInput { history: &log.history, live: Some(&live), now };
-            inner.renderer.borrow_mut().step(input, &request, &progress)?
+            inner.renderer.borrow_mut().step_into(input, &request, &progress, &mut body)?
         };
         match step {
-            RenderStep::Done(rendered) => return Ok(rendered_to_js(inner, &rendered)),
+            RenderStep::Done(rendered) => return Ok(rendered_to_js(inner, &rendered, &body.bytes)),
             RenderStep::Question(ask) => {
                 let given = ask_application(&ask).await;
                 inner.renderer.borrow_mut().take_reply(ask, given, &mut progress);
@@ -53,7 +54,28 @@ pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> 
     }
 }
 
-fn rendered_to_js(inner: &SessionInner, rendered: &Rendered) -> JsValue {
+/// A body in JavaScript's memory.
+#[derive(Default)]
+struct JsBodyBuffer {
+    bytes: Uint8Array,
+    length: u32,
+}
+
+impl BodyBuffer for JsBodyBuffer {
+    fn reserve(&mut self, length: usize) {
+        // Memory of wasm has at most 4 GB.
+        self.bytes = Uint8Array::new_with_length(u32::try_from(length).unwrap_or(u32::MAX));
+        self.length = 0;
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let end = self.length + u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        self.bytes.subarray(self.length, end).copy_from(bytes);
+        self.length = end;
+    }
+}
+
+fn rendered_to_js(inner: &SessionInner, rendered: &Rendered, body: &Uint8Array) -> JsValue {
     let warnings: Vec<Finding> = rendered.report.iter().filter(|finding| concerns_settings(finding)).cloned().collect();
     inner.context.warn(&warnings);
     let out = js_sys::Object::new();
@@ -65,7 +87,7 @@ fn rendered_to_js(inner: &SessionInner, rendered: &Rendered) -> JsValue {
             out.json(&number.to_string(), source.view());
         });
     });
-    set(&out, "body", &Uint8Array::from(rendered.body.as_slice()));
+    set(&out, "body", body);
     set(&out, "report", &report_to_js(&rendered.report));
     set(&out, "maxSourceNumber", &JsValue::from_f64(max_source));
     set(&out, "sources", &sources);

@@ -41,7 +41,7 @@ fn stored(spy: &Spy) -> Vec<Record> {
 
 /// The keys and values of all log records, in segments or not.
 fn parts(spy: &Spy) -> Vec<(u64, bytes::Bytes)> {
-    stored(spy).iter().flat_map(|record| split_segment(record).unwrap()).collect()
+    stored(spy).iter().flat_map(|record| split_segment(record).unwrap().records).collect()
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn r48_damage_in_a_segment_loses_one_record_and_in_its_index_the_segment() {
         let log = filled(&spy, 40);
         merge_all(&spy, &log);
         let segment = stored(&spy).into_iter().find(|record| record.last_key.is_some()).unwrap();
-        let lost = if lost > 0 { lost } else { split_segment(&segment).unwrap().len() };
+        let lost = if lost > 0 { lost } else { split_segment(&segment).unwrap().records.len() };
         let damaged = Record { value: flipped(&segment.value, at, 1), ..segment };
         tamper(&spy.data, "s", vec![damaged.clone()], Vec::new(), |head| head);
         let again = open(&spy, "s");
