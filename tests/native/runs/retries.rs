@@ -3,6 +3,8 @@
 use super::*;
 use rethread::clock::Clock;
 use rethread::run::{Effect, EffectKind, EffectReply};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const SLOW_DOWN: &str = r#"{"error":{"message":"slow down","code":"rate_limit_exceeded"}}"#;
 

@@ -204,11 +204,11 @@ impl Scenario<'_> {
 
     fn fail(&mut self, at: usize, how: u8) {
         let Some(effect) = self.owner.effect(at) else { return };
-        let failed = EffectReply::Failed { code: None, message: "reset by peer".into() };
+        let failed = EffectReply::Failed { code: None, message: "reset by peer".into(), sent: None };
         match &effect.kind {
             EffectKind::CallModel { stream, dialect, body, .. } => {
                 valid(&serde_json::from_slice(body).unwrap(), *dialect);
-                if how % 3 == 0 {
+                if how.is_multiple_of(3) {
                     return self.owner.reply(&effect.id, failed);
                 }
                 if how % 3 == 1 || !*stream {

@@ -14,6 +14,8 @@ use rethread::store::{JournalChange, JournalStep, read_journal};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const MODES: [Persistence; 3] = [Persistence::Run, Persistence::Call, Persistence::Result];
 
