@@ -27,7 +27,11 @@ const MODES = ['run', 'call', 'result'];
 class Recorder {
   #lines = new Map();
   #points = new Map();
-  #server = http.createServer(async (request, response) => {
+  #server = http.createServer((request, response) => {
+    this.#take(request, response).catch(() => response.destroy()); // the request of a workerd that was killed
+  });
+
+  async #take(request, response) {
     const { pathname, searchParams } = new URL(request.url, 'http://recorder');
     const session = searchParams.get('session');
     let line = '';
@@ -36,7 +40,7 @@ class Recorder {
     // A run at its point waits until it is killed.
     else if (line === this.#points.get(session)?.line) return this.#points.get(session).reach();
     response.end();
-  });
+  }
 
   async start() {
     this.#server.listen(0, '127.0.0.1');
