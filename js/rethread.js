@@ -2,6 +2,7 @@
 
 import * as check from './arguments.js';
 import { WasmHandle, asyncDispose, dispose } from './wasm-handle.js';
+import { memberOf } from './foreign.js';
 import { InstancePool } from './instance-pool.js';
 import { program } from './rethread-program.js';
 import { Session } from './session.js';
@@ -23,7 +24,7 @@ export class Rethread {
   /** @type {PublicRethread['session']} */
   session(id, options) {
     return this.#handle.promise((store) => store.session(id, options), () => check.sessionId(id))
-      .then((object) => this.#session(object));
+      .then((object) => this.#session(object, memberOf(options, 'providers')));
   }
 
   /** @type {PublicRethread['sessions']} */
@@ -88,8 +89,8 @@ export class Rethread {
     }
   }
 
-  #session(object) {
-    return new Session(new WasmHandle(this.#handle.instance, object));
+  #session(object, providers) {
+    return new Session(new WasmHandle(this.#handle.instance, object), providers);
   }
 
   [dispose]() {

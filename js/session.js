@@ -5,6 +5,7 @@ import { isBytes, memberOf } from './foreign.js';
 import { WasmHandle, dispose } from './wasm-handle.js';
 import { ExternalLoop } from './external-loop.js';
 import { plainMessages, plainRequest } from './input.js';
+import { HistoryProviders } from './providers.js';
 import { Run } from './run.js';
 import { StateBag } from './state-bag.js';
 import { SessionView } from './view.js';
@@ -21,9 +22,12 @@ export class Session {
   /** The properties at the time of disposal. */
   #last = null;
 
-  constructor(handle) {
+  #providers;
+
+  constructor(handle, providers) {
     this.#handle = handle;
     this.#id = handle.read((session) => session.id);
+    this.#providers = this.#readProviders(providers ?? []);
   }
 
   get id() {
@@ -100,14 +104,15 @@ export class Session {
   async render(request) {
     check.request(request);
     const [plain] = await plainRequest(request);
-    return this.#handle.promise((session) => session.render(plain));
+    return this.#handle.promise((session) => session.render(plain, this.#providers.hooks(this)));
   }
 
   /** @type {PublicSession['run']} */
   async run(request) {
     check.request(request);
+    const hooks = this.#hooks(request);
     const [plain] = await plainRequest(request);
-    return this.#run((session) => session.run(plain), memberOf(request, 'tools'));
+    return this.#run((session) => session.run(plain, hooks), memberOf(request, 'tools'));
   }
 
   /** @type {PublicSession['external']} */
@@ -123,9 +128,10 @@ export class Session {
   /** @type {PublicSession['resume']} */
   async resume(run, request) {
     check.request(request);
+    const hooks = this.#hooks(request);
     const target = isBytes(run) ? Uint8Array.from(run) : run; // a copy, since the caller may reuse the bytes
     const [plain] = await plainRequest(request);
-    return this.#run((session) => session.resume(target, plain), memberOf(request, 'tools'));
+    return this.#run((session) => session.resume(target, plain, hooks), memberOf(request, 'tools'));
   }
 
   /** @type {PublicSession['discard']} */
@@ -157,6 +163,16 @@ export class Session {
   subscribe(listener) {
     check.listener(listener);
     return this.#handle.subscribe(listener, listener);
+  }
+
+  /** The functions of the providers of a run: its own, or else the session's. */
+  #hooks(request) {
+    const providers = memberOf(request, 'providers');
+    return (providers === undefined || providers === null ? this.#providers : this.#readProviders(providers)).hooks(this);
+  }
+
+  #readProviders(providers) {
+    return new HistoryProviders(providers, this.owner.kind === 'session');
   }
 
   #property(name) {

@@ -92,6 +92,10 @@ codes! {
     CallbackFailed = "callback_failed",
     /// A request failed that the service may have processed, and that it might process twice if it were sent again.
     ReplayUnsafe = "replay_unsafe",
+    /// Two sources load the history of one session.
+    TwoLoaders = "two_loaders",
+    /// Two history providers have one key of the state bag.
+    StateKeyConflict = "state_key_conflict",
     /// The run made as many model calls as `maxTurns` allows.
     MaxTurns = "max_turns",
     /// The user stopped the run.

@@ -147,6 +147,14 @@ encode_fields!(struct Source {
     1 => id,
 });
 
+impl Source {
+    /// Returns true for a message that a provider added to a request. It is not stored in history.
+    #[must_use]
+    pub fn is_provided(&self) -> bool {
+        self.kind != SourceKind::External
+    }
+}
+
 /// The kinds of source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]

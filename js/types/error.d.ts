@@ -7,7 +7,7 @@ export type ErrorCode =
   | "not_initialized" | "not_found" | "closed" | "invalid_input" | "config_invalid" | "unknown_effect" | "wrong_state"
   | "conflict" | "busy"
   | "quota_exceeded" | "upgrade_blocked" | "unsupported_version" | "corrupt_record" | "too_large" | "unavailable" | "rate_limited" | "maybe_stale" | "evicted" | "store_error"
-  | "model_error" | "callback_failed" | "replay_unsafe" | "max_turns" | "aborted" | "internal";
+  | "model_error" | "callback_failed" | "two_loaders" | "state_key_conflict" | "replay_unsafe" | "max_turns" | "aborted" | "internal";
 
 /** Machine-readable details of an error, by code. Later versions may add members. */
 type Details<Known> = Readonly<Known> & { readonly [fact: string]: unknown };

@@ -2,6 +2,7 @@
 
 import type { ErrorCode, ErrorInfo } from "./error.js";
 import type { Bytes, Dialect, Finding, JsonObject, StreamEvent, Usage, WireInput } from "./formats.js";
+import type { HistoryProvider } from "./history-provider.js";
 import type { InputPart, Message } from "./message.js";
 import type { ReplayPolicy } from "./replay.js";
 import type { Persistence } from "./session.js";
@@ -37,6 +38,8 @@ export interface RunRequest {
   provider: ProviderRequest;
   /** Encoded as the dialect's own tool definitions and added to `params.tools`. A name that occurs in both is `config_invalid`. */
   tools?: Tools;
+  /** Replaces the history providers of the session for this run. */
+  providers?: HistoryProvider[];
   /** Maximum number of model calls. */
   maxTurns?: number;
   replay?: ReplayPolicy;

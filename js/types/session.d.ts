@@ -1,6 +1,7 @@
 // Sessions and views of them.
 
 import type { Bytes, Dialect, WireInput } from "./formats.js";
+import type { HistoryProvider } from "./history-provider.js";
 import type { InvocationQuery, Message, MessageSource, NewMessage, NewToolMessage, Part, ToolInvocation } from "./message.js";
 import type { ReplayPolicy, Rendered, RenderRequest } from "./replay.js";
 import type { ErrorCode } from "./error.js";
@@ -26,6 +27,8 @@ export interface SessionOptions {
    *  work of that time. Appends, updates and the end of a run are written at once. Default 0: nothing is lost. */
   flushMs?: number;
   replay?: ReplayPolicy;
+  /** History providers of the runs and renders of the session object that this call resolves to. */
+  providers?: HistoryProvider[];
   metadata?: Record<string, unknown>;
 }
 

@@ -12,6 +12,7 @@ mod join;
 mod new_message;
 mod new_result;
 mod open_calls;
+mod provided;
 mod sources;
 mod to_json;
 
@@ -23,6 +24,7 @@ pub use incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, Incomi
 pub use join::{JoinBase, JoinedEntries, Origin, join};
 pub use new_message::{NewCall, NewItem, NewMessage, NewPart, join_new, read_part};
 pub use new_result::{NewResult, join_results};
+pub use provided::{ProvidedMessages, join_provided};
 pub use sources::{change_sources, highest_source, source_number};
 pub use to_json::{MessageFormat, MessageWriter, write_invocation, write_payload, write_usage};
 

@@ -10,6 +10,8 @@ use crate::tool::ToolInvocation;
 pub enum MessageFormat {
     /// `Message`: calls are the ids of their invocations.
     Stored,
+    /// `Message` as a history provider gets it: calls have their arguments and results, too.
+    WithCalls,
     /// `ViewMessage`: calls contain their invocations.
     View {
         /// True if history contains the message.
@@ -86,11 +88,17 @@ impl MessageWriter<'_> {
                         .object("call", |out| write_invocation(out, call, self.session, true))
                         .bool("awaitingApproval", awaits_approval)
                 }
-                _ => out
-                    .text("type", "tool_call")
-                    .text("invocation", invocation)
-                    .number("round", u64::from(*round))
-                    .number("place", u64::from(*place)),
+                (format, call) => {
+                    out.text("type", "tool_call")
+                        .text("invocation", invocation)
+                        .number("round", u64::from(*round))
+                        .number("place", u64::from(*place));
+                    if let Some(call) = call.filter(|_| format == MessageFormat::WithCalls) {
+                        out.text("callId", &call.call_id).text("name", &call.name);
+                        write_payload(out, call);
+                    }
+                    out
+                }
             },
         };
     }

@@ -12,7 +12,7 @@ use super::persist::PersistQuestion;
 use super::retry::ReplayQuestion;
 use super::setup::RunSetup;
 use super::snapshot::{RunSnapshot, entries_of};
-use super::start::join_input;
+use super::start::{TurnInput, join_input};
 use super::state::{
     AwaitingAnswerSave, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingReducer, AwaitingRetry, AwaitingTools,
     begin_call, build_body, no_waiting_call,
@@ -21,7 +21,7 @@ use super::stored_turn::StoredTurn;
 use super::turn::{RunData, TurnTotals};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
-use crate::finding::Report;
+use crate::finding::{Finding, Report};
 use crate::history::{History, Incoming};
 use crate::message::{Dialect, Message, MessageStatus, Role};
 use crate::render::replayed_messages;
@@ -70,8 +70,16 @@ impl Run {
         input_id: Option<String>,
         context: &mut RunContext<'_>,
     ) -> Result<Self> {
+        Self::start_with(setup, TurnInput { input, input_id, provided: Vec::new() }, context)
+    }
+
+    /// As [`start`](Self::start), with messages that history providers add to the requests of the run.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(setup: RunSetup, input: TurnInput, context: &mut RunContext<'_>) -> Result<Self> {
         setup.check()?;
-        let (live, report) = join_input(&setup, input, input_id, context)?;
+        let (live, report) = join_input(&setup, input, context)?;
         let entries = JournalEntry::beginning(&setup, context.now, live.messages().to_vec());
         let stored = StoredTurn::default();
         let mut turn = RunData::new(setup, live, stored, report);
@@ -96,7 +104,8 @@ impl Run {
             }
             Some(pause) => NextState::CallAgain(CallAttempt { number: pause.attempt, not_before: None }),
         };
-        if let Some(last) = live.messages().last().filter(|last| last.role == Role::Assistant) {
+        let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_provided();
+        if let Some(last) = live.messages().last().filter(is_answer) {
             totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
             totals.text = answer_text(last);
             if is_complete {
@@ -427,6 +436,14 @@ impl Run {
     /// Takes the numbers of the effects that were closed since the last call: answered, or no longer needed.
     pub fn take_closed_effects(&mut self) -> Vec<u64> {
         self.turn.take_closed_effects()
+    }
+
+    /// Adds a finding to a run that is over and whose last event was not taken yet.
+    pub fn warn_before_end(&mut self, finding: Finding) {
+        if let RunState::Done(outcome) = &mut self.state {
+            outcome.report.push(finding.clone());
+            self.turn.warn_before_end(finding);
+        }
     }
 
     /// Takes the events since the last call.

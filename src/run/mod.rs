@@ -48,3 +48,4 @@ pub use response::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES};
 pub use retry::{ReplayQuestion, RetryPolicy};
 pub use setup::{OnInterrupted, OnStop, Persistence, RunSetup, ToolSettings};
 pub use snapshot::RunSnapshot;
+pub use start::TurnInput;

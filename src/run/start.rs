@@ -4,19 +4,27 @@ use super::context::RunContext;
 use super::setup::RunSetup;
 use crate::error::{Error, Result};
 use crate::finding::Report;
-use crate::history::{History, Incoming, JoinBase, Origin, join};
+use crate::history::{History, Incoming, JoinBase, Origin, ProvidedMessages, join, join_provided};
 use crate::message::Role;
+
+/// What a turn begins with.
+#[derive(Debug, Default)]
+pub struct TurnInput {
+    /// The messages of the input. Without any the run answers the last message in history.
+    pub input: Vec<Incoming>,
+    /// The id of the first one.
+    pub input_id: Option<String>,
+    /// Messages that history providers add before them.
+    pub provided: Vec<ProvidedMessages>,
+}
 
 /// Returns the live turn of a run's input, and the report of joining it.
 ///
 /// # Errors
 /// `invalid_input` if the input is not messages, has an id that is in use, or leaves nothing to answer.
-pub(super) fn join_input(
-    setup: &RunSetup,
-    input: Vec<Incoming>,
-    input_id: Option<String>,
-    context: &RunContext<'_>,
-) -> Result<(History, Report)> {
+pub(super) fn join_input(setup: &RunSetup, input: TurnInput, context: &RunContext<'_>) -> Result<(History, Report)> {
+    let TurnInput { input, input_id, provided } = input;
+    let has_input = !input.is_empty();
     if input.iter().any(|item| !matches!(item, Incoming::Message(_))) {
         return Err(Error::invalid(
             "the input of a run is messages; append tool results to the session first, then run without input",
@@ -35,6 +43,7 @@ pub(super) fn join_input(
         message_ids: input_id.into_iter().collect(),
         ..Origin::default()
     };
+    join_provided(context.history, &mut live, provided, &origin, context.ids);
     let joined = join(JoinBase::live(context.history, &live), input, &origin, context.ids);
     for entry in joined.entries {
         live.apply(entry);
@@ -44,7 +53,7 @@ pub(super) fn join_input(
         .messages()
         .last()
         .is_none_or(|last| last.role == Role::Assistant && !context.history.has_calls(last));
-    if live.messages().is_empty() && is_answered {
+    if !has_input && is_answered {
         return Err(Error::invalid("there is no message to answer; pass `input`"));
     }
     Ok((live, joined.report))

@@ -23,7 +23,10 @@ impl StoredTurn {
         // A message of another run can have the same id, if ids repeat after a reload.
         let is_stored =
             |message: &&Message| history.message(&message.id).is_some_and(|one| one.run_id == message.run_id);
-        for message in live.messages().iter().take_while(is_stored) {
+        // What providers added to the request stands before the input, and is never stored.
+        let provided = live.messages().iter().take_while(|message| message.source.is_provided()).count();
+        stored.messages = provided;
+        for message in live.messages().iter().skip(provided).take_while(is_stored) {
             stored.messages += 1;
             let is_open = |call: &&ToolInvocation| {
                 // A call whose interruption was noted has no result yet.
@@ -52,7 +55,8 @@ impl StoredTurn {
             }
         }
         self.answered.clear();
-        for message in live.messages().get(self.messages..).unwrap_or(&[]) {
+        let new = live.messages().get(self.messages..).unwrap_or(&[]);
+        for message in new.iter().filter(|message| !message.source.is_provided()) {
             entries.push(HistoryEntry::Message(message.clone()));
             for call in live.calls_of(message) {
                 let mut call = call.clone();

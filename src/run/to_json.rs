@@ -119,7 +119,7 @@ impl RecoveredRun {
         self.write_provider(out);
         out.array("withheld", |paths| self.withheld.iter().for_each(|path| paths.text(&format!("params.{path}"))));
         out.array("input", |input| {
-            for message in &self.began.input {
+            for message in self.began.input.iter().filter(|message| !message.source.is_provided()) {
                 let writer = MessageWriter { history: &self.live, session, format: MessageFormat::Stored };
                 input.object(|out| writer.write(out, message, None));
             }

@@ -93,6 +93,20 @@ impl RunData {
         &self.live
     }
 
+    /// Iterates over the messages of the turn, without those that providers added to the request.
+    pub fn own_messages(&self) -> impl Iterator<Item = &Message> {
+        self.live.messages().iter().filter(|message| !message.source.is_provided())
+    }
+
+    /// Adds a finding to the report of a run that is over, before its last event.
+    pub fn warn_before_end(&mut self, finding: Finding) {
+        let at = self.events.len().saturating_sub(1);
+        if let Some(RunEvent::Finished(outcome)) = self.events.last_mut() {
+            outcome.report.push(finding.clone());
+            self.events.insert(at, RunEvent::Warning(finding));
+        }
+    }
+
     /// Returns a call of the turn for modification.
     pub fn call_mut(&mut self, invocation: &str) -> Option<&mut ToolInvocation> {
         self.live.invocation_mut(invocation)
@@ -365,7 +379,7 @@ impl RunData {
             report: self.report.clone(),
             revision: 0,
             saved: false,
-            message_ids: self.live.messages().iter().map(|message| message.id.clone()).collect(),
+            message_ids: self.own_messages().map(|message| message.id.clone()).collect(),
             response_id: self.totals.response_id.clone(),
         }
     }

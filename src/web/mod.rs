@@ -55,6 +55,8 @@ mod sessions {
     mod owned_runs;
     mod payloads;
     mod platform;
+    mod provider_hooks;
+    mod provider_store;
     mod reducers;
     mod render;
     mod results;

@@ -129,6 +129,9 @@ pub struct SessionOptions {
     pub on_stop: Option<OnStopOption>,
     pub flush_ms: Option<MillisOption<0, 60_000>>,
     pub replay: Option<ReplayOptions>,
+    /// Read by the facade.
+    #[serde(rename = "providers")]
+    _providers: Option<UnreadValue>,
     pub metadata: Option<UnreadValue>,
 }
 

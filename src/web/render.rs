@@ -9,14 +9,14 @@ use super::store_context::concerns_settings;
 use super::wire::report_to_js;
 use crate::error::Result;
 use crate::finding::Finding;
-use crate::history::{History, JoinBase, Origin, join};
+use crate::history::{History, JoinBase, Origin, join, join_provided};
 use crate::render::{BodyBuffer, RenderInput, RenderRequest, RenderStep, Rendered};
 use crate::replay::ReducerReplies;
-use js_sys::Uint8Array;
+use js_sys::{Function, Uint8Array};
 use wasm_bindgen::JsValue;
 
 /// Renders the body of the next request.
-pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> {
+pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Function>) -> Result<JsValue> {
     inner.context.ids.draw();
     let now = inner.context.now();
     let mut options: RenderOptions = read_options("a render's request", request)?;
@@ -25,7 +25,9 @@ pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> 
     inner.read_older().await?;
     let mut live = History::new(inner.context.seed);
     let items = input_items(input.as_ref(), parts.provider.dialect)?;
+    let provided = inner.ask_providers(provide, &items).await?;
     let origin = Origin { at: now, ..Origin::default() };
+    join_provided(&inner.log.borrow().history, &mut live, provided, &origin, &inner.context.ids);
     let joined = join(JoinBase::live(&inner.log.borrow().history, &live), items, &origin, &inner.context.ids);
     for entry in joined.entries {
         live.apply(entry);

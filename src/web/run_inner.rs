@@ -6,6 +6,7 @@ use super::live_run::LiveRun;
 use super::offered_effects::OfferedEffects;
 use super::platform::random_id;
 use super::promise::{in_background, promise};
+use super::provider_hooks::ProviderHooks;
 use super::reducers::{approves_replay, ask_application, call_persist};
 use super::run_lock::{RunLock, RunOwnership, acquire_run_lock, lock_name};
 use super::run_request::{RunOptions, input_items};
@@ -17,7 +18,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::id::IdSource;
 use crate::message::Message;
-use crate::run::{Run, RunEvent, RunInput, RunWriter, change_for};
+use crate::run::{Run, RunEvent, RunInput, RunWriter, TurnInput, change_for};
 use bytes::Bytes;
 use js_sys::{Function, Promise};
 use std::cell::{Cell, Ref, RefCell};
@@ -59,6 +60,8 @@ pub struct RunInner {
     pub ownership: WriteQueue,
     /// Journal writes that are gathered.
     pub deferred: DeferredSaves,
+    /// Gives the turn to the history providers when the run is over.
+    pub store_hook: RefCell<Option<Function>>,
 }
 
 impl RunInner {
@@ -78,7 +81,7 @@ impl RunInner {
     }
 
     /// Makes a new run.
-    pub async fn begin(session: &Rc<SessionInner>, mut options: RunOptions) -> Result<Rc<Self>> {
+    pub async fn begin(session: &Rc<SessionInner>, mut options: RunOptions, hooks: ProviderHooks) -> Result<Rc<Self>> {
         session.context.ids.draw();
         let drawn = session.context.ids.new_id();
         // Checked before anything is written or read.
@@ -87,14 +90,18 @@ impl RunInner {
         let items = input_items(input.as_ref(), setup.provider.dialect)?;
         // The request contains what other tabs appended.
         session.refresh().await?;
+        let provided = session.ask_providers(hooks.provide.as_ref(), &items).await?;
         let (id, lock) = Self::acquire_new_run_lock(session, drawn).await?;
         setup.id.clone_from(&id);
         let machine = {
             let mut borrows = session.borrow_for_step();
             borrows.log.writable()?;
-            Run::start(setup, items, input_id, &mut borrows.run_context())?
+            let input = TurnInput { input: items, input_id, provided };
+            Run::start_with(setup, input, &mut borrows.run_context())?
         };
-        Ok(Self::new(session, id, machine, RunOwnership { epoch: FIRST_EPOCH, lock }))
+        let run = Self::new(session, id, machine, RunOwnership { epoch: FIRST_EPOCH, lock });
+        run.store_hook.replace(hooks.store);
+        Ok(run)
     }
 
     /// Acquires the lock of a new run and returns its id: `drawn`, with a random suffix if another run has that id.
@@ -133,6 +140,7 @@ impl RunInner {
             is_owner: Cell::new(true),
             ownership: WriteQueue::default(),
             deferred: DeferredSaves::default(),
+            store_hook: RefCell::default(),
             cancel: RefCell::default(),
             broadcast: AnswerBroadcast::default(),
         })
@@ -224,6 +232,9 @@ impl RunInner {
         }
         self.ask_approval_callbacks();
         self.release_while_waiting().await;
+        if self.machine.borrow().status().is_over() {
+            self.store_in_providers().await;
+        }
         self.publish(wrote);
         failure.map_or(Ok(()), Err)
     }

@@ -79,6 +79,9 @@ pub struct RunOptions {
     max_turns: Option<AtLeastOne>,
     replay: Option<ReplayOptions>,
     pub persistence: Option<PersistenceOption>,
+    /// Read by the facade.
+    #[serde(rename = "providers")]
+    _providers: Option<UnreadValue>,
     retry: Option<RetryOptions>,
     max_response_bytes: Option<u64>,
 }

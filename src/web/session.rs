@@ -10,6 +10,7 @@ use super::message_page::messages;
 use super::option_reader::{UnreadValue, read_optional, read_options};
 use super::options::{DiscardOptions, UpdateFields};
 use super::promise::promise;
+use super::provider_hooks::ProviderHooks;
 use super::render::render;
 use super::results::{OwnerResult, RevisionResult, result_to_js};
 use super::resume::{discard_run, resume_run, resume_snapshot};
@@ -121,18 +122,20 @@ impl JsSession {
     }
 
     /// The next request's body.
-    pub fn render(&self, request: JsValue) -> Promise {
+    pub fn render(&self, request: JsValue, hooks: &JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.context.promise(async move { render(&inner, &request).await })
+        let ProviderHooks { provide, .. } = ProviderHooks::read(hooks);
+        self.inner.context.promise(async move { render(&inner, &request, provide.as_ref()).await })
     }
 
     /// Starts a run.
-    pub fn run(&self, request: JsValue) -> Promise {
+    pub fn run(&self, request: JsValue, hooks: &JsValue) -> Promise {
         let inner = self.inner.clone();
+        let hooks = ProviderHooks::read(hooks);
         self.inner.context.promise(async move {
             let options: RunOptions = read_options("a run's request", &request)?;
             let queue = options.when_busy.is_some_and(|option| option.0);
-            let starting = RunInner::begin(&inner, options);
+            let starting = RunInner::begin(&inner, options, hooks);
             Ok(JsRun::of(RunInner::launch(&inner, queue, starting).await?).into())
         })
     }
@@ -149,8 +152,9 @@ impl JsSession {
     }
 
     /// Goes on with a run that was cut off.
-    pub fn resume(&self, run: JsValue, request: JsValue) -> Promise {
+    pub fn resume(&self, run: JsValue, request: JsValue, hooks: &JsValue) -> Promise {
         let inner = self.inner.clone();
+        let ProviderHooks { store, .. } = ProviderHooks::read(hooks);
         self.inner.context.promise(async move {
             let snapshot = foreign::bytes("the snapshot", &run)?;
             let options: RunOptions = read_options("a run's request", &request)?;
@@ -158,11 +162,15 @@ impl JsSession {
                 return Err(Error::config("`input` is not an option of `resume`: the run has its input already"));
             }
             let resuming = async {
-                match (snapshot, run.as_string()) {
-                    (Some(bytes), _) => resume_snapshot(&inner, bytes.into(), options).await,
-                    (None, Some(id)) => resume_run(&inner, &id, None, options).await,
-                    (None, None) => Err(Error::config("the first argument of `resume` is a run's id or a snapshot")),
-                }
+                let run = match (snapshot, run.as_string()) {
+                    (Some(bytes), _) => resume_snapshot(&inner, bytes.into(), options).await?,
+                    (None, Some(id)) => resume_run(&inner, &id, None, options).await?,
+                    (None, None) => {
+                        return Err(Error::config("the first argument of `resume` is a run's id or a snapshot"));
+                    }
+                };
+                run.store_hook.replace(store);
+                Ok(run)
             };
             Ok(JsRun::of(RunInner::launch(&inner, false, resuming).await?).into())
         })

@@ -170,7 +170,8 @@ impl SnapshotBuilder<'_> {
     /// Adds a turn that history does not hold, with the answer that is coming in or was cut.
     fn turn(&mut self, stored: &History, turn: &History, partial: Option<&Message>, live: bool) {
         let partial = partial.filter(|partial| turn.message(&partial.id).is_none());
-        let all = turn.messages().iter().map(|message| (message, false)).chain(partial.map(|partial| (partial, live)));
+        let shown = turn.messages().iter().filter(|message| !message.source.is_provided());
+        let all = shown.map(|message| (message, false)).chain(partial.map(|partial| (partial, live)));
         for (message, streaming) in all {
             // The turn is appended before the run knows.
             if stored.message(&message.id).is_none() {
@@ -214,7 +215,7 @@ impl SnapshotBuilder<'_> {
 fn version(message: &Message, history: &History, before: Option<&str>, format: MessageFormat) -> u64 {
     let (saved, streaming) = match format {
         MessageFormat::View { saved, streaming } => (saved, streaming),
-        MessageFormat::Stored => (true, false),
+        MessageFormat::Stored | MessageFormat::WithCalls => (true, false),
     };
     let mut sum = hash_words(u64::from(saved) + 2 * u64::from(streaming), before.unwrap_or("").as_bytes());
     sum = hash_words(sum, &[message.status as u8]);

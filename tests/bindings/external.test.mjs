@@ -76,7 +76,7 @@ test('r19 bad checkpoints are typed errors, and nothing is stored', async () => 
     await rejects({ messages: [user, call, result, { ...result, tool_call_id: 'call_9' }] }, 'openai-chat');
     await rejects({ contents: [] }, 'openai-chat');
     await rejects('{"messages":', 'openai-chat');
-    await rejects({ messages: [user] }, 'openai');
+    await rejects({ messages: [user] }, 'openai', 'config_invalid');
     await rejects({ messages: [user] }, 7);
     await rejects(null, 'openai-chat');
     assert.equal(session.revision, 1);

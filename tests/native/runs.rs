@@ -25,6 +25,8 @@ mod leases;
 mod modes;
 #[path = "runs/properties.rs"]
 mod properties;
+#[path = "runs/providers.rs"]
+mod providers;
 #[path = "runs/redaction.rs"]
 mod redaction;
 #[path = "runs/reducers.rs"]

@@ -7,7 +7,7 @@ mod scripted_responses;
 use rethread::clock::{Clock, ManualClock};
 use rethread::error::{Error, ErrorCode};
 use rethread::finding::Severity;
-use rethread::history::{Incoming, IncomingMessage, IncomingPart};
+use rethread::history::{Incoming, IncomingMessage, IncomingPart, ProvidedMessages};
 use rethread::id::{IdSource, Seed};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{Dialect, Part, PartBody, Role};
@@ -17,7 +17,7 @@ use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
     ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, OnStop, PersistQuestion, PersistReply,
     Persistence, RetryPolicy, Run, RunContext, RunEvent, RunInput, RunOutcome, RunSetup, RunStatus, RunWriter,
-    ToolSettings, change_for, recover,
+    ToolSettings, TurnInput, change_for, recover,
 };
 use rethread::session_head::RunEntry;
 use rethread::store::{
@@ -360,6 +360,20 @@ impl<'s> Host<'s> {
         let log = self.log.borrow();
         let input = if input.is_empty() { Vec::new() } else { words(input) };
         let run = Run::start(setup, input, None, &mut desk!(self, log))?;
+        drop(log);
+        self.run = Some(run);
+        self.started.clear();
+        self.epoch = 0;
+        Ok(())
+    }
+
+    /// Starts with messages that a provider adds.
+    pub fn start_provided(&mut self, setup: RunSetup, input: &str, provided: &Value) -> Result<(), Error> {
+        let provided = Json::parse(&provided.to_string()).unwrap();
+        let provided = ProvidedMessages::read_all(provided.view())?;
+        let log = self.log.borrow();
+        let input = TurnInput { input: words(input), input_id: None, provided };
+        let run = Run::start_with(setup, input, &mut desk!(self, log))?;
         drop(log);
         self.run = Some(run);
         self.started.clear();

@@ -1,0 +1,41 @@
+// History providers: messages from elsewhere, and stores beside the session's log.
+
+import type { RethreadError } from "./error.js";
+import type { Message, NewMessage, Part, ToolInvocation } from "./message.js";
+import type { Session } from "./session.js";
+
+/** A message whose calls have their arguments and results. */
+export type MessageWithCalls = Omit<Message, "parts"> & {
+  parts: (Exclude<Part, { type: "tool_call" }>
+    | (Extract<Part, { type: "tool_call" }> & Required<Pick<ToolInvocation, "callId" | "name" | "arguments" | "argumentsText" | "result">>))[];
+};
+
+/** Adds messages to the requests of a session, and gets each turn when its run is over. Providers are not stored: pass them whenever the
+ *  session is opened. One provider can serve many sessions: what it keeps for one is in `session.state`, by its `stateKey`. */
+export interface HistoryProvider {
+  /** Stamped on the messages that it provides, as `source.id`. */
+  name: string;
+  /** Its key of `session.state`. Default: the name. Two providers with one key are `state_key_conflict`. */
+  stateKey?: string;
+  /** True if it loads the history of the conversation: its messages precede those of other providers and are of source "history". At most
+   *  one may load, the session's own log included; otherwise `two_loaders`. Default false: its messages are of source "context". */
+  loadMessages?: boolean;
+  /** Whether `store` gets the input. Default true. */
+  storeInputs?: boolean;
+  /** Whether `store` gets the answers. Default true. */
+  storeOutputs?: boolean;
+  /** Whether `store` gets context of other providers, before the input. Loaded history is never stored again. Default false. */
+  storeContextMessages?: boolean;
+  /** Names of the providers whose context `store` gets, which may be its own. Default: all others. */
+  storeContextFrom?: string[];
+  /** Called once, before the first request of a run and before a `render`. What it returns stands between history and input, in the order
+   *  of the providers, and is never stored in history. Texts, images and files; no calls. If it throws, the run or the render rejects with
+   *  `callback_failed`, and nothing is sent or stored. */
+  provide?(context: { session: Session; input: MessageWithCalls[] }): NewMessage[] | Message[] | undefined | null | Promise<NewMessage[] | Message[] | undefined | null>;
+  /** Called once, when the run is over, with what history has of the turn (`persist` of a tool applies). After a run that stored nothing
+   *  `input` and `output` are empty and `error` says why. If it throws, the run reports the warning `callback_failed`. */
+  store?(context: { session: Session; input: MessageWithCalls[]; output: MessageWithCalls[]; error?: RethreadError }): void | Promise<void>;
+  filterProvided?(messages: (NewMessage | Message)[]): (NewMessage | Message)[];
+  /** Called for the input and for the output. */
+  filterStored?(messages: MessageWithCalls[]): MessageWithCalls[];
+}

@@ -1,0 +1,237 @@
+// History providers: messages from elsewhere, and stores beside the session's log (R33 to R35). `pp N` is a case of
+// persistence-and-providers.md.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { open } from 'rethread';
+
+const provider = { dialect: 'openai-chat', url: 'https://m.example/v1/chat/completions', params: { model: 'm' } };
+const say = (text, role = 'user') => ({ role, parts: [{ type: 'text', text }] });
+const textOf = ({ parts }) => parts.map(({ text, name }) => text ?? name).join(' ');
+const shown = (messages) => messages.map((message) => `${message.source.type[0]}${message.source.id ? `(${message.source.id})` : ''} ${textOf(message)}`);
+const sent = (run) => JSON.parse(new TextDecoder().decode(run.effects()[0].request.body)).messages.map(({ content }) => content);
+const completion = (message, finish = 'stop') => ({ type: 'response', status: 200, body: JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: null, ...message }, finish_reason: finish }] }) });
+const reply = async (run, answer) => {
+  await run.answer(run.effects()[0].id, typeof answer === 'string' ? completion({ content: answer }) : answer);
+  return run.result();
+};
+
+async function chat(providers, options) {
+  const warnings = [];
+  const client = await open({ store: 'memory', onWarning: (finding) => warnings.push(finding) });
+  const session = await client.session('s', { ...options, providers });
+  const ask = async (input, answer, more) => reply(await session.run({ input, provider, ...more }), answer);
+  const stored = async () => shown((await session.messages()).items);
+  return { client, session, warnings, ask, stored };
+}
+/** A provider that keeps what it gets, as `i` input, `o` output, `e` error. */
+const recorder = (more) => {
+  const got = [];
+  return { got, name: 'audit', ...more, store: ({ input, output, error }) => { got.push([...shown(input).map((text) => `i ${text}`), ...shown(output).map((text) => `o ${text}`), ...(error ? [`e ${error.code}`] : [])]); } };
+};
+
+test('r33 pp 32 pp 33 provided context stands between history and input, is sent, and is not stored again', async () => {
+  for (const persistence of ['run', 'call', 'result']) {
+    const asked = [];
+    const rag = { name: 'rag', provide: ({ session, input }) => { asked.push([session.id, ...shown(input)]); return [say(`fact ${asked.length}`)]; } };
+    const { session, ask, stored } = await chat([rag], { persistence });
+    await session.append([say('old'), say('reply', 'assistant')]);
+    const run = await session.run({ input: 'question', provider });
+    assert.deepEqual(sent(run), ['old', 'reply', 'fact 1', 'question'], persistence);
+    assert.deepEqual(session.view().getSnapshot().messages.map(textOf), ['old', 'reply', 'question'], 'the view does not show it');
+    const result = await reply(run, 'answer');
+    assert.deepEqual([result.status, result.saved, result.messageIds.length], ['finished', true, 2]);
+    assert.deepEqual(await stored(), ['e old', 'e reply', 'e question', 'e answer']);
+    await ask('more?', 'yes');
+    assert.deepEqual(asked, [['s', 'e question'], ['s', 'e more?']]);
+    assert.equal((await stored()).length, 6);
+  }
+});
+
+test('r33 a render has what the providers provide; the order of the providers is kept', async () => {
+  const named = (name) => ({ name, provide: async ({ input }) => [say(`${name} 1 for ${textOf(input[0])}`, 'system'), say(`${name} 2`)] });
+  const { session } = await chat([named('a'), named('b'), { name: 'none' }]);
+  const { body } = await session.render({ dialect: 'openai-chat', input: 'x' });
+  assert.deepEqual(JSON.parse(new TextDecoder().decode(body)).messages.map(({ content }) => content), ['a 1 for x', 'a 2', 'b 1 for x', 'b 2', 'x']);
+  const anthropic = await session.render({ dialect: 'anthropic', params: { max_tokens: 9 }, input: 'x' });
+  assert.match(new TextDecoder().decode(anthropic.body), /a 2.*b 2.*"x"/);
+  // A request may have providers of its own.
+  const run = await session.run({ input: 'x', provider, providers: [named('c')] });
+  assert.deepEqual(sent(run), ['c 1 for x', 'c 2', 'x']);
+  await run.cancel();
+});
+
+test('r33 pp 35 filterProvided comes before the stamp, filterStored before storing', async () => {
+  const rag = { name: 'rag', provide: () => [say('keep'), say('drop')], filterProvided: (messages) => messages.filter((message) => message.source === undefined && textOf(message) !== 'drop') };
+  const audit = recorder({ storeContextMessages: true, filterStored: (messages) => messages.filter((message) => textOf(message) !== 'secret') });
+  const { session, ask, stored } = await chat([rag, audit]);
+  const run = await session.run({ input: 'secret', provider });
+  assert.deepEqual(sent(run), ['keep', 'secret']);
+  await reply(run, 'answer');
+  await ask('open', 'secret');
+  assert.deepEqual(audit.got, [['i c(rag) keep', 'o e answer'], ['i c(rag) keep', 'i e open']]);
+  assert.deepEqual(await stored(), ['e secret', 'e answer', 'e open', 'e secret'], 'the session has all of it');
+});
+
+test('r33 source stamps survive storage', async () => {
+  const { session, client, stored } = await chat([]);
+  await session.append([say('note')], { source: { type: 'context', id: 'rag' } });
+  await session.append([say('old')], { source: { type: 'history', id: 'archive' } });
+  await session.append([say('new')]);
+  assert.deepEqual(await stored(), ['c(rag) note', 'h(archive) old', 'e new']);
+  await session.refresh();
+  assert.deepEqual(shown((await (await client.session('s')).messages()).items), ['c(rag) note', 'h(archive) old', 'e new']);
+});
+
+test('r33 pp 41 pp 42 what store gets: inputs, outputs with their calls, and context by option', async () => {
+  const rag = { name: 'rag', provide: () => [say('fact')] };
+  const web = { name: 'web', provide: () => [say('page')] };
+  const all = recorder({ storeContextMessages: true, provide: () => [say('own')] });
+  const ofRag = recorder({ name: 'of-rag', storeContextFrom: ['rag'], storeInputs: false, storeOutputs: false });
+  const plain = recorder({ name: 'plain' });
+  const nothing = recorder({ name: 'nothing', storeInputs: false, storeOutputs: false });
+  const { session } = await chat([rag, web, all, ofRag, plain, nothing]);
+  const calls = [{ id: 'call_1', type: 'function', function: { name: 'add', arguments: '{"a":2}' } }];
+  let output;
+  const run = await session.run({ input: 'x', provider, tools: { add: { execute() {}, persist: (_, result) => ({ result: result && 'hidden' }) } }, providers: [rag, web, all, ofRag, plain, nothing, { name: 'calls', store: (turn) => { output = turn.output; } }] });
+  assert.deepEqual(sent(run), ['fact', 'page', 'own', 'x']);
+  await reply(run, completion({ tool_calls: calls }, 'tool_calls'));
+  const [{ id }] = run.effects();
+  await run.answer(id, { type: 'started' });
+  await run.answer(id, { type: 'tool_result', content: 'secret' });
+  await reply(run, 'done');
+  assert.deepEqual(all.got, [['i c(rag) fact', 'i c(web) page', 'i e x', 'o e add', 'o e done']]);
+  assert.deepEqual(ofRag.got, [['i c(rag) fact']]);
+  assert.deepEqual(plain.got, [['i e x', 'o e add', 'o e done']]);
+  assert.deepEqual(nothing.got, [[]]);
+  const [{ callId, name, arguments: args, result }] = output[0].parts;
+  assert.deepEqual([callId, name, args, result.content], ['call_1', 'add', { a: 2 }, 'hidden'], 'as it is stored');
+});
+
+test('r33 pp 36 a run that fails or is cancelled gives its error, and nothing to store', async () => {
+  for (const persistence of ['run', 'call']) {
+    const audit = recorder({ storeContextMessages: true });
+    const { session, stored } = await chat([{ name: 'rag', provide: () => [say('fact')] }, audit], { persistence });
+    const failed = await reply(await session.run({ input: 'x', provider }), { type: 'response', status: 400, body: '{"error":{"message":"no"}}' });
+    assert.equal(failed.status, 'failed');
+    const cancelled = await session.run({ input: 'y', provider });
+    await cancelled.cancel();
+    assert.deepEqual(audit.got, [['e model_error'], ['e aborted']]);
+    assert.ok((await stored()).every((text) => text.startsWith('e ')), 'no context is in history');
+    const kept = await session.run({ input: 'z', provider, onStop: 'keep' });
+    await kept.cancel();
+    assert.deepEqual(audit.got[2].slice(-2), ['i e z', 'e aborted']);
+  }
+});
+
+test('r33 a provider that throws in provide is named; nothing is stored, nothing is sent', async () => {
+  for (const [provide, reason] of [
+    [() => { throw new Error('index is down'); }, /"rag".*index is down/],
+    [() => Promise.reject(new Error('index is down')), /"rag".*index is down/],
+    [() => 'text', /"rag".*list of messages/],
+    [() => [{ role: 'user' }], /"rag".*message 0/],
+    [() => [{ role: 'assistant', parts: [{ type: 'tool', name: 'f', arguments: {} }] }], /"rag".*message 0.*calls/],
+    [() => [{ role: 'user', parts: [], metadata: () => {} }], /"rag".*cannot be stored/],
+  ]) {
+    const audit = recorder();
+    const { session, stored } = await chat([{ name: 'rag', provide }, audit]);
+    const thrown = { code: 'callback_failed', message: reason };
+    await assert.rejects(session.run({ input: 'x', provider }), thrown);
+    await assert.rejects(session.render({ dialect: 'openai-chat', input: 'x' }), thrown);
+    assert.deepEqual([await stored(), await session.pendingRuns(), session.revision, audit.got], [[], [], 0, []]);
+    const run = await session.run({ input: 'x', provider, providers: [] });
+    assert.equal((await reply(run, 'y')).status, 'finished');
+  }
+});
+
+test('r33 a provider that throws in store is reported, and the turn is not lost', async () => {
+  const audit = recorder();
+  const { session, warnings, stored } = await chat([{ name: 'broken', store: () => Promise.reject(new Error('disk full')) }, audit]);
+  const run = await session.run({ input: 'x', provider });
+  const result = await reply(run, 'y');
+  assert.deepEqual([result.status, result.saved, await stored()], ['finished', true, ['e x', 'e y']]);
+  assert.equal(audit.got.length, 1);
+  const events = run.events();
+  assert.deepEqual(events.slice(-2).map(({ type }) => type), ['warning', 'finished']);
+  for (const finding of [events.at(-2).finding, events.at(-1).result.report.at(-1), result.report.at(-1), warnings.at(-1)]) {
+    assert.equal(finding.code, 'callback_failed');
+    assert.match(finding.message, /"broken".*disk full/);
+  }
+});
+
+test('r33 a resumed run keeps what was provided, asks nobody again, and gives its turn to the providers', async () => {
+  for (const persistence of ['run', 'call', 'result']) {
+    let asked = 0;
+    const audit = recorder();
+    const { session, stored } = await chat([{ name: 'rag', provide: () => { asked += 1; return [say('fact')]; } }, audit], { persistence });
+    const run = await session.run({ input: 'x', provider });
+    run[Symbol.dispose]();
+    const [pending] = await session.pendingRuns();
+    assert.deepEqual(pending.input.map(textOf), ['x']);
+    const resumed = await session.resume(run.id, { provider });
+    assert.deepEqual(sent(resumed), ['fact', 'x']);
+    const result = await reply(resumed, 'y');
+    assert.deepEqual([result.status, asked, await stored(), audit.got], ['finished', 1, ['e x', 'e y'], [['i e x', 'o e y']]], persistence);
+  }
+});
+
+test('r34 pp 43 pp 44 one source loads the history: two are rejected at configuration', async () => {
+  const client = await open({ store: 'memory' });
+  const loader = (name) => ({ name, loadMessages: true, provide: () => [] });
+  const session = await client.session('s', { providers: [recorder()] });
+  for (const providers of [[loader('a'), loader('b')], [loader('a')], [recorder(), loader('a')]]) {
+    await assert.rejects(client.session('s', { providers }), { code: 'two_loaders', message: /"a"/ });
+    await assert.rejects(session.run({ input: 'x', provider, providers }), { code: 'two_loaders' });
+  }
+  assert.equal(session.revision, 0);
+});
+
+test('r34 an audit provider never stores loaded history again: what it gets does not grow', async () => {
+  const audit = recorder({ storeContextMessages: true });
+  const { session, ask } = await chat([{ name: 'rag', provide: () => [say('fact')] }, audit]);
+  await session.append([say('imported')], { source: { type: 'history', id: 'archive' } });
+  for (let turn = 1; turn <= 4; turn += 1) await ask(`u${turn}`, `a${turn}`);
+  assert.deepEqual(audit.got, [1, 2, 3, 4].map((turn) => ['i c(rag) fact', `i e u${turn}`, `o e a${turn}`]));
+});
+
+test('r35 pp 38 one provider serves many sessions; its state is in each, by its key', async () => {
+  const client = await open({ store: 'memory' });
+  const counting = (name, stateKey) => ({
+    name, stateKey,
+    provide({ session }) { const count = (session.state.get(stateKey ?? name) ?? 0) + 1; session.state.set(stateKey ?? name, count); return [say(`${name} ${count}`)]; },
+  });
+  const providers = [counting('a'), counting('b', 'key')];
+  const sessions = [await client.session('one', { providers }), await client.session('two', { providers })];
+  for (const session of [sessions[0], sessions[0], sessions[1]]) await reply(await session.run({ input: 'x', provider }), 'y');
+  assert.deepEqual(sessions.map(({ state }) => state.keys().map((key) => `${key} ${state.get(key)}`)), [['a 2', 'key 2'], ['a 1', 'key 1']]);
+});
+
+test('r35 two providers with one state key are rejected, and so are wrong options', async () => {
+  const client = await open({ store: 'memory' });
+  const rejects = async (providers, code, message) => {
+    await assert.rejects(client.session('s', { providers }), { code, message });
+    const session = await client.session('s');
+    await assert.rejects(session.run({ input: 'x', provider, providers }), { code, message });
+  };
+  await rejects([{ name: 'a' }, { name: 'a' }], 'state_key_conflict', /"a"/);
+  await rejects([{ name: 'a' }, { name: 'b', stateKey: 'a' }], 'state_key_conflict', /"a" and "b"/);
+  await rejects([{ name: 'a', stateKey: 'k' }, { name: 'b', stateKey: 'k' }], 'state_key_conflict', /"k"/);
+  await rejects([{ name: 'a', stateKey: 'k' }, { name: 'a', stateKey: 'l' }], 'config_invalid', /the name "a"/);
+  await rejects({}, 'config_invalid', /list/);
+  await rejects([null], 'config_invalid', /providers\[0\]/);
+  await rejects([{}], 'config_invalid', /name/);
+  await rejects([{ name: 'a', loadMessage: true }], 'config_invalid', /providers\[0\]\.loadMessage/);
+  await rejects([{ name: 'a', provide: 1 }], 'config_invalid', /provide.*function/);
+  await rejects([{ name: 'a', storeInputs: 'no' }], 'config_invalid', /storeInputs/);
+  await rejects([{ name: 'a', storeContextFrom: [1] }], 'config_invalid', /storeContextFrom/);
+});
+
+test('r36 pp 37 a reducer is called before a request, and by nothing else', async () => {
+  let calls = 0;
+  const { session } = await chat([], { replay: { reducers: [{ type: 'custom', reduce: (messages) => { calls += 1; return messages; } }] } });
+  await session.append([say('a'), say('b', 'assistant')]);
+  await session.external({ persistence: 'call' }).checkpoint({ messages: [{ role: 'user', content: 'a' }, { role: 'assistant', content: 'b' }, { role: 'user', content: 'c' }] }, 'openai-chat');
+  assert.equal(calls, 0);
+  await session.render({ dialect: 'openai-chat' });
+  assert.equal(calls, 1);
+});
