@@ -326,6 +326,18 @@ fn r19_the_four_cells_of_who_drives_and_whether_checkpoints_are_required() {
 }
 
 #[test]
+fn pp_21_a_message_that_comes_between_the_rounds_of_a_loop_is_stored_in_its_place() {
+    let talk = "u hi; c x; r x=1; u hurry; c y; r y=2; a done";
+    for dialect in Dialect::ALL {
+        let mut driven = Driven::new(Persistence::Call);
+        for count in 1..=7 {
+            driven.checkpoint(dialect, &write(dialect, &steps(talk, count))).unwrap();
+        }
+        assert_eq!(driven.whole(), "u hi; c 1; r 1=1; u hurry; c 2; r 2=2; a done", "{dialect:?}");
+    }
+}
+
+#[test]
 fn r19_calls_without_ids_are_told_apart_by_tool_and_arguments() {
     let call = |n: u32| json!({ "role": "model", "parts": [{ "functionCall": { "name": "f", "args": { "n": n } } }] });
     let result = |n: u32| json!({ "role": "user", "parts": [{ "functionResponse": { "name": "f", "response": { "result": n } } }] });
