@@ -22,7 +22,7 @@ use super::turn::{RunData, TurnTotals};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
 use crate::finding::{Finding, Report};
-use crate::history::{History, Incoming};
+use crate::history::History;
 use crate::message::{Dialect, Message, MessageStatus, Role};
 use crate::render::replayed_messages;
 use crate::replay::ReducerQuestion;
@@ -60,24 +60,11 @@ impl RunState {
 }
 
 impl Run {
-    /// Starts a run with an input. Without messages in `input` the run answers the last message in history.
+    /// Starts a run.
     ///
     /// # Errors
     /// `config_invalid` and `invalid_input`; nothing has happened then.
-    pub fn start(
-        setup: RunSetup,
-        input: Vec<Incoming>,
-        input_id: Option<String>,
-        context: &mut RunContext<'_>,
-    ) -> Result<Self> {
-        Self::start_with(setup, TurnInput { input, input_id, provided: Vec::new() }, context)
-    }
-
-    /// As [`start`](Self::start), with messages that history providers add to the requests of the run.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
-    pub fn start_with(setup: RunSetup, input: TurnInput, context: &mut RunContext<'_>) -> Result<Self> {
+    pub fn start(setup: RunSetup, input: TurnInput, context: &mut RunContext<'_>) -> Result<Self> {
         setup.check()?;
         let (live, report) = join_input(&setup, input, context)?;
         let entries = JournalEntry::beginning(&setup, context.now, live.messages().to_vec());

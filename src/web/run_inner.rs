@@ -97,7 +97,7 @@ impl RunInner {
             let mut borrows = session.borrow_for_step();
             borrows.log.writable()?;
             let input = TurnInput { input: items, input_id, provided };
-            Run::start_with(setup, input, &mut borrows.run_context())?
+            Run::start(setup, input, &mut borrows.run_context())?
         };
         let run = Self::new(session, id, machine, RunOwnership { epoch: FIRST_EPOCH, lock });
         run.store_hook.replace(hooks.store);

@@ -359,7 +359,8 @@ impl<'s> Host<'s> {
     pub fn start(&mut self, setup: RunSetup, input: &str) -> Result<(), Error> {
         let log = self.log.borrow();
         let input = if input.is_empty() { Vec::new() } else { words(input) };
-        let run = Run::start(setup, input, None, &mut desk!(self, log))?;
+        let input = TurnInput { input, ..TurnInput::default() };
+        let run = Run::start(setup, input, &mut desk!(self, log))?;
         drop(log);
         self.run = Some(run);
         self.started.clear();
@@ -373,7 +374,7 @@ impl<'s> Host<'s> {
         let provided = ProvidedMessages::read_all(provided.view())?;
         let log = self.log.borrow();
         let input = TurnInput { input: words(input), input_id: None, provided };
-        let run = Run::start_with(setup, input, &mut desk!(self, log))?;
+        let run = Run::start(setup, input, &mut desk!(self, log))?;
         drop(log);
         self.run = Some(run);
         self.started.clear();

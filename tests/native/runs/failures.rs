@@ -8,7 +8,7 @@ use super::{WAYS, calls_in, reopened, roles};
 use rethread::error::ErrorCode;
 use rethread::json::Json;
 use rethread::message::{Dialect, MessageStatus, PartBody, Role};
-use rethread::run::{EffectKind, EffectReply, OnStop, Run, RunEvent, RunInput, RunOutcome, RunStatus};
+use rethread::run::{EffectKind, EffectReply, OnStop, Run, RunEvent, RunInput, RunOutcome, RunStatus, TurnInput};
 use rethread::store::{LogStore, MemoryStore, Table};
 use rethread::tool::InvocationStatus;
 use serde_json::{Value, json};
@@ -552,10 +552,8 @@ fn invalid_start_options_store_nothing() {
         ids: &host.ids,
         seed: SEED,
     };
-    assert_eq!(
-        Run::start(setup("again", CHAT, false), words("Hi"), Some(id), &mut desk).err().unwrap().code,
-        ErrorCode::InvalidInput
-    );
+    let input = TurnInput { input: words("Hi"), input_id: Some(id), ..TurnInput::default() };
+    assert_eq!(Run::start(setup("again", CHAT, false), input, &mut desk).err().unwrap().code, ErrorCode::InvalidInput);
 }
 
 #[test]
