@@ -49,6 +49,16 @@ const readable = (check) => (value) => {
   }
 };
 
+/** A copy of bytes, which the caller may change later; any other value as it is. */
+export function copiedBytes(value) {
+  if (!isBytes(value)) return value;
+  try {
+    return Uint8Array.from(value);
+  } catch (cause) {
+    return fail('invalid_input', `the bytes cannot be read: ${reasonOf(cause)}`, cause);
+  }
+}
+
 export const sessionId = readable(text('a session\'s id'));
 export const exportedSession = readable(text('an exported session'));
 export const serializedSession = readable(bytes('a serialized session'));

@@ -136,9 +136,8 @@ async function executeEffects(run, driveOptions, emitEvents) {
       }
       // The host does not stay awake for it; `pendingRuns` says when to resume the run.
       if (changes.opened.some(({ type, ms }) => type === 'wait' && ms > options.longestPauseMs)) {
-        const result = run.result();
         run[dispose]();
-        return result;
+        throw new RethreadError('closed', 'the model is called again after a pause that is longer than `longestPauseMs`; `pendingRuns()` says when to resume the run');
       }
       for (const effect of changes.opened) {
         const controller = new AbortController();

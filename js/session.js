@@ -1,7 +1,7 @@
 // `Session`: one conversation.
 
 import * as check from './arguments.js';
-import { isBytes, memberOf } from './foreign.js';
+import { memberOf } from './foreign.js';
 import { WasmHandle, dispose } from './wasm-handle.js';
 import { ExternalLoop } from './external-loop.js';
 import { plainMessages, plainRequest } from './input.js';
@@ -129,7 +129,7 @@ export class Session {
   async resume(run, request) {
     check.request(request);
     const hooks = this.#hooks(request);
-    const target = isBytes(run) ? Uint8Array.from(run) : run; // a copy, since the caller may reuse the bytes
+    const target = check.copiedBytes(run);
     const [plain] = await plainRequest(request);
     return this.#run((session) => session.resume(target, plain, hooks), memberOf(request, 'tools'));
   }

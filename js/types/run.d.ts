@@ -131,8 +131,7 @@ export type RunEvent =
   | { type: "warning"; finding: Finding }
   | { type: "finished"; result: RunResult };
 export interface RunResult {
-  /** "running": the state so far, of a run that is under way or was released by `longestPauseMs`. */
-  status: "finished" | "failed" | "cancelled" | "waiting_approval" | "running";
+  status: "finished" | "failed" | "cancelled" | "waiting_approval";
   /** The error of a failed run; null for every other status. */
   error: ErrorInfo | null;
   text: string;
@@ -175,7 +174,7 @@ export interface DriveOptions {
   /** The call fails if the model sends no byte for this many milliseconds. */
   idleTimeoutMs?: number;
   /** For a host that sleeps, such as a Durable Object: if a pause before a repeated model call is longer than this many milliseconds, the run is
-   *  disposed and `result` resolves with the status "running". `PendingRun.notBefore` says when to resume it. Default: no limit. */
+   *  disposed and `result` rejects with `closed`. `PendingRun.notBefore` says when to resume it. Default: no limit. */
   longestPauseMs?: number;
   /** Maximum number of tools that run at the same time. Default: no limit. */
   toolConcurrency?: number;

@@ -103,7 +103,7 @@ test('r60 a run whose pause is long is released; who resumes it waits for the re
   const driven = drive(await session.run({ input: 'Go', provider }), { longestPauseMs: 1000 });
   const events = [];
   for await (const event of driven) events.push(event);
-  assert.equal((await driven.result).status, 'running');
+  await assert.rejects(driven.result, hasCode('closed'));
   assert.deepEqual(events.filter(({ type }) => type === 'retrying').map(({ attempt, at }) => [attempt, at]), [[2, 1_060_000]]);
   const [pending] = await session.pendingRuns();
   assert.deepEqual([pending.state, pending.notBefore], ['interrupted', 1_060_000]);

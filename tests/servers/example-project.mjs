@@ -59,6 +59,7 @@ export async function startServices() {
       held.clear();
       for (const answer of waiting.splice(0)) answer();
     },
+    script: (steps) => fetch(`${model.url}/control/script`, { method: 'POST', body: JSON.stringify({ steps }) }),
     requests: async () => (await fetch(`${model.url}/control/requests`)).json(),
     async stop() {
       server.close();
@@ -66,6 +67,23 @@ export async function startServices() {
       await model.close();
     },
   };
+}
+
+/** Insists that a chat does not call the model before the time that the model's service asked for, also if it is killed meanwhile. */
+export async function checkPause(server, start, services) {
+  const before = (await services.requests()).length;
+  await services.script([{ status: 429, headers: { 'retry-after': '4' } }, { text: 'Later.' }]);
+  const address = `/chats/${randomUUID()}`;
+  assert.equal((await server.fetch(address, postJson({ question: 'Are you there?' }))).status, 202);
+  await chatWhen((options) => server.fetch(address, options), ({ run }) => run?.status === 'interrupted');
+  await server.kill();
+  const next = await start();
+  const { messages } = await chatWhen((options) => next.fetch(address, options), areAnswered(1));
+  assert.deepEqual(messages.map(({ role }) => role), ['user', 'assistant']);
+  const [limited, answered, ...others] = (await services.requests()).slice(before);
+  assert.deepEqual([limited.status, answered.status, others.length], [429, 200, 0]);
+  assert.ok(answered.at - limited.at >= 4000, `${answered.at - limited.at} ms`);
+  return next;
 }
 
 const postJson = (body) => ({ method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });

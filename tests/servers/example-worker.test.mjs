@@ -7,7 +7,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Miniflare } from 'miniflare';
-import { KEY, checkKills, exampleProject, exampleLines, startServices } from './example-project.mjs';
+import { KEY, checkKills, checkPause, exampleProject, exampleLines, startServices } from './example-project.mjs';
 import { workerdProcess } from './workerd-process.mjs';
 
 let project;
@@ -60,7 +60,7 @@ test('r48 the example in workerd continues after SIGKILL by its alarm, and no to
       },
     };
   };
-  const server = await checkKills(start, services);
+  const server = await checkPause(await checkKills(start, services), start, services);
   const page = await server.fetch('/');
   assert.match(await page.text(), /^<!doctype html>/);
   assert.ok(!JSON.stringify(settings).includes(KEY));

@@ -292,7 +292,7 @@ const request: RunRequest = {
   input, inputId: "mine", whenBusy: "queue", onStop: "discard", instructions: "Be brief.", provider, tools, maxTurns: 5, replay, persistence: "run", retry: { attempts: 2, backoffMs: 100 },
 };
 const driving: DriveOptions = {
-  fetch, headers: ({ url, dialect, model }) => ({ authorization: `Bearer ${url}${dialect}${model ?? ""}` }), signal: AbortSignal.timeout(1000), idleTimeoutMs: 1, toolConcurrency: 2, toolTimeoutMs: 3,
+  fetch, headers: ({ url, dialect, model }) => ({ authorization: `Bearer ${url}${dialect}${model ?? ""}` }), signal: AbortSignal.timeout(1000), idleTimeoutMs: 1, longestPauseMs: 4, toolConcurrency: 2, toolTimeoutMs: 3,
 };
 
 export async function run(session: Session): Promise<RunResult> {
@@ -305,6 +305,8 @@ export async function run(session: Session): Promise<RunResult> {
   same<ReturnType<typeof one.approvals>, { callId: string; name: string; arguments: unknown }[]>(true);
   for (const { callId, name } of one.approvals()) await (name === "pay" ? one.reject(callId, "no") : one.approve(callId));
   drive(one, { onApproval: ({ name }) => (name === "pay" ? { reject: "no" } : true) });
+  same<ReturnType<typeof one.snapshot>, Uint8Array<ArrayBuffer>>(true);
+  await session.resume(one.snapshot(), request);
   await one.cancel();
   await one.save();
   console.log(one.id, one.status === "running", one.tools?.["form"]?.description);
