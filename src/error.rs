@@ -86,6 +86,10 @@ codes! {
     Evicted = "evicted",
     /// Another error of the store; whether it wrote may be unknown.
     StoreError = "store_error",
+    /// The conversation's state would have two owners.
+    StateOwnerConflict = "state_owner_conflict",
+    /// The service keeps the conversation, or another one, although the session's owner says otherwise.
+    ConversationConflict = "conversation_conflict",
     /// The model could not be called, or gave no complete answer.
     ModelError = "model_error",
     /// A function of the application threw or returned something unexpected.

@@ -82,6 +82,8 @@ finding_codes! {
     Interrupted = "interrupted",
     /// A callback of the application failed.
     CallbackFailed = "callback_failed",
+    /// A service keeps the conversation, and its history is kept here too.
+    ConversationConflict = "conversation_conflict",
     /// Two writers appended to a session at once, in a store that cannot exclude it; both sides are kept.
     SecondWriter = "second_writer",
     /// A run is over and its journal could not be removed.

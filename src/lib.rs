@@ -33,6 +33,7 @@
 //! | [`clock`], [`id`] | time and ids, injected by the host |
 //! | [`history`] | folds log entries into messages and calls; joins results to their calls |
 //! | [`replay`] | selects and rewrites the history that the model sees: freshness, citations, reducers, pairing |
+//! | [`owner`] | who owns the conversation's state, and what a service that does has not acknowledged |
 //! | [`provider`] | the wire formats: rules, decoders, encoders, streams |
 //! | [`store`] | stored sessions: the `LogStore` contract, the session log, the record encoding |
 //! | [`render`] | composes request bodies from replayed messages; caches their encodings |
@@ -53,6 +54,7 @@ pub mod history;
 pub mod id;
 pub mod json;
 pub mod message;
+pub mod owner;
 pub mod provider;
 pub mod render;
 pub mod replay;

@@ -307,6 +307,8 @@ pub struct AnswerMeta {
     pub response_id: Option<String>,
     /// The container in which the provider ran code (Anthropic). The next request of the run names it.
     pub container: Option<String>,
+    /// What the service that gave the answer has of the conversation, if it keeps it.
+    pub service_mark: Option<Box<ServiceMark>>,
 }
 encode_fields!(struct AnswerMeta {
     0 => model,
@@ -315,6 +317,27 @@ encode_fields!(struct AnswerMeta {
     3 => duration_ms,
     4 => response_id,
     5 => container,
+    6 => service_mark,
+});
+
+/// What a service that keeps the conversation has acknowledged with an answer: the answer, the messages of its run before it, and the
+/// stored messages before `until` with the results of their calls; except what is `pending`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceMark {
+    /// The conversation; `None` for a chain of responses.
+    pub conversation: Option<String>,
+    /// The response that the application gave as the beginning of the chain.
+    pub chain_start: Option<String>,
+    /// The `seq` after the last stored message when the request was built.
+    pub until: u64,
+    /// Ids of messages, and of calls whose results were not sent: the application's filter held them back.
+    pub pending: Vec<String>,
+}
+encode_fields!(struct ServiceMark {
+    0 => conversation,
+    1 => chain_start,
+    2 => until,
+    3 => pending: list,
 });
 
 /// A part of a message.

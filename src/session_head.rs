@@ -4,7 +4,6 @@ use crate::clock::Ms;
 use crate::encoding::{UnknownFields, encode_fields, encode_with_unknown_fields};
 use crate::error::ErrorCode;
 use crate::json::Json;
-use minicbor::{Decode, Encode};
 
 /// The part of a session that is known without reading its log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,8 +22,8 @@ pub struct SessionHead {
     pub channel: Option<String>,
     /// Metadata of the application.
     pub metadata: Option<Json>,
-    /// Where the conversation's state is kept.
-    pub owner: Owner,
+    /// The owner of the conversation's state.
+    pub owner: StoredOwner,
     /// The state bag, sorted by key.
     pub state: Vec<(String, Json)>,
     /// The session's public revision: the number of appends that changed history, 0 while it is empty. After a session was deleted, a
@@ -59,7 +58,6 @@ encode_with_unknown_fields!(struct SessionHead {
     4 => title,
     5 => channel,
     6 => metadata,
-    7 => owner,
     8 => state,
     9 => history_revision,
     10 => next_seq,
@@ -71,6 +69,7 @@ encode_with_unknown_fields!(struct SessionHead {
     16 => source_high_water,
     17 => runs,
     18 => merged_until,
+    19 => owner,
 });
 
 impl SessionHead {
@@ -85,7 +84,7 @@ impl SessionHead {
             title: None,
             channel: None,
             metadata: None,
-            owner: Owner::Session,
+            owner: StoredOwner::default(),
             state: Vec::new(),
             history_revision: 0,
             next_seq: 0,
@@ -214,15 +213,25 @@ encode_fields!(struct HeadMark {
     10 => source_high_water,
 });
 
-/// Where the conversation's state is kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-#[cbor(index_only)]
-pub enum Owner {
-    /// In this session: requests contain the replayed history.
-    #[default]
-    #[n(0)]
-    Session,
+/// The owner of a conversation's state, in the form in which it is stored: `owner/` gives it its meaning. The default is the session.
+///
+/// Number 7 was an owner without an id, of which there was one. A build that does not know number 19 keeps it and replays history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredOwner {
+    /// The number of the kind of owner.
+    pub kind: u32,
+    /// The id of the conversation, or of the response that the chain begins after.
+    pub id: Option<String>,
+    /// True if a chain of responses may begin with none.
+    pub auto: bool,
+    /// Fields that a newer build wrote.
+    pub unknown: UnknownFields,
 }
+encode_with_unknown_fields!(struct StoredOwner {
+    0 => kind,
+    1 => id,
+    2 => auto,
+});
 
 /// An unfinished run in the head. Its journal is in the table `runs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,6 +7,7 @@ export type ErrorCode =
   | "not_initialized" | "not_found" | "closed" | "invalid_input" | "config_invalid" | "unknown_effect" | "wrong_state"
   | "conflict" | "busy"
   | "quota_exceeded" | "upgrade_blocked" | "unsupported_version" | "corrupt_record" | "too_large" | "unavailable" | "rate_limited" | "maybe_stale" | "evicted" | "store_error"
+  | "state_owner_conflict" | "conversation_conflict"
   | "model_error" | "callback_failed" | "two_loaders" | "state_key_conflict" | "replay_unsafe" | "max_turns" | "aborted" | "internal";
 
 /** Machine-readable details of an error, by code. Later versions may add members. */
@@ -20,6 +21,8 @@ interface KnownDetails {
   unavailable: { outcome?: "none" | "unknown" };
   /** How long the service asked to wait, in milliseconds, if it said so. */
   rate_limited: { retryAfterMs?: number };
+  /** The conversation that the answer named. */
+  conversation_conflict: { conversationId?: string | null };
   model_error: {
     /** The HTTP status of the provider's error response. */
     status?: number;

@@ -142,6 +142,8 @@ export interface RunResult {
   branch: string;
   saved: boolean;
   messageIds: string[];
+  /** The conversation that the service keeps: the owner's, or the one that the last answer named. */
+  conversationId: string | null;
   responseId: string | null;
 }
 /** An unfinished run. */

@@ -12,8 +12,12 @@ export interface SessionOptions {
   /** A group of sessions with replay settings of its own (`OpenOptions.channels`), and a filter of queries. */
   channel?: string;
   title?: string;
-  /** Who owns the conversation's state. */
+  /** Who owns the conversation's state. It is stored with the next append. Default: the stored one, else `{ kind: "session" }`. */
   owner?: StateOwner;
+  /** The service's answer names a conversation that the session did not send, and history is kept here. "throw" (default): the run fails with
+   *  `conversation_conflict` before anything of the answer is stored. "warn": a finding. "clear": the conversation becomes the owner, so that later
+   *  requests contain only what is new; history stays stored. A response id is no conflict. */
+  onConflict?: "throw" | "warn" | "clear";
   /** When history is written. Default "run". */
   persistence?: Persistence;
   /** In mode "run": leaves out of history results that no later model call saw (`endsRun`), as a provider that stores conversations does.
@@ -32,8 +36,16 @@ export interface SessionOptions {
   metadata?: Record<string, unknown>;
 }
 
-/** "session": history is stored here and replayed in full. */
-export type StateOwner = { kind: "session" };
+/** "session": history is replayed in full from here. "conversation" and "response": the service keeps it, and a request contains only what
+ *  the service has not acknowledged; only services of the dialect "openai-responses" do. History is stored here too, so that the owner can be changed:
+ *  what the new owner lacks is sent with its first request. A conversation keeps every answer at once, so `persistence: "run"` acts as "call" with it.
+ *  A chain of responses continues the newest response that has an id. A member of two kinds is `state_owner_conflict`, as is another
+ *  `conversationId` than the stored one, and `previous_response_id` or `conversation` in `params`. Reducers shorten only what the session owns. */
+export type StateOwner =
+  | { kind: "session" }
+  | { kind: "conversation"; conversationId: string }
+  | { kind: "response"; previousResponseId: string; auto?: boolean }
+  | { kind: "response"; previousResponseId?: undefined; auto: true };
 
 /** "run": one atomic append when the run succeeds. "call": after each model call its new inputs and its answer, as a service stores
  *  them; results that end the run are not stored. "result": as "call", and each tool result the moment it exists. In every mode a durable

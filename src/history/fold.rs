@@ -113,6 +113,12 @@ impl History {
         self.messages.get(*self.message_at.get(id)?)
     }
 
+    /// Returns the index of a message in [`messages`](Self::messages).
+    #[must_use]
+    pub fn message_index(&self, id: &str) -> Option<usize> {
+        self.message_at.get(id).copied()
+    }
+
     /// Returns the invocation with this id.
     #[must_use]
     pub fn invocation(&self, id: &str) -> Option<&ToolInvocation> {

@@ -68,6 +68,15 @@ pub(crate) struct CacheBreakpoints {
     pub limit: usize,
 }
 
+/// The members of a body that name what the provider keeps of the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ServiceMembers {
+    /// The id of a conversation.
+    pub conversation: &'static str,
+    /// The id of the response that the request continues.
+    pub previous_response: &'static str,
+}
+
 /// What a provider expects after an answer that it paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
@@ -286,6 +295,11 @@ pub(crate) trait Codec: ItemFormat {
     /// Returns true if an error response says that another request holds the conversation, and that this one was not processed.
     fn is_locked_conversation(&self, _status: u16, _error_code: &str) -> bool {
         false
+    }
+
+    /// Returns the members of a body that name what the provider keeps of the conversation; `None` if it keeps nothing.
+    fn service_members(&self) -> Option<ServiceMembers> {
+        None
     }
 
     /// Returns true if a tool definition may ask for arguments that match its schema exactly (`"strict":true`).

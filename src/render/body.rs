@@ -38,6 +38,8 @@ pub struct BodyComposer<'c> {
     /// The number of messages in history.
     pub stored_count: usize,
     pub request: &'c RenderRequest<'c>,
+    /// The member that names what the service keeps of the conversation, and its value.
+    pub reference: Option<(&'static str, &'c str)>,
 }
 
 impl BodyComposer<'_> {
@@ -46,7 +48,7 @@ impl BodyComposer<'_> {
     /// # Errors
     /// `config_invalid` if the request's parameters or tools are invalid.
     pub fn compose(self, draft: &RequestDraft<'_>, report: &mut Report, out: &mut dyn BodyBuffer) -> Result<u32> {
-        let Self { cache, stored_count, request } = self;
+        let Self { cache, stored_count, request, reference } = self;
         let encoder = MessageEncoder::new(request.provider);
         let mut head = String::new();
         let mut object = ObjectWriter::new(&mut head);
@@ -54,6 +56,9 @@ impl BodyComposer<'_> {
         let system = SystemPlacement::of(encoder.codec, draft, request.instructions, report);
         if let Some((name, value)) = &system.member {
             object.json(name, value.view());
+        }
+        if let Some((name, id)) = reference {
+            object.text(name, id);
         }
         object.key(encoder.codec.list()).push('[');
 

@@ -10,6 +10,9 @@ use crate::provider::{Codec, EncodeContext, ProviderRequest, ReasoningField, Set
 /// The model of a probe body, where rules depend on no vendor.
 const ANY_MODEL: &str = "m";
 
+/// The id of the response before a probe body, which the calls of its outputs are in.
+const EARLIER_RESPONSE: &str = "resp";
+
 /// Encodes messages in the dialect of a request.
 pub struct MessageEncoder {
     pub codec: &'static dyn Codec,
@@ -96,6 +99,9 @@ impl MessageEncoder {
         let mut probe = String::new();
         let mut object = ObjectWriter::new(&mut probe);
         object.text("model", model);
+        if let Some(members) = self.codec.service_members().filter(|_| message.item.is_acknowledged) {
+            object.text(members.previous_response, EARLIER_RESPONSE);
+        }
         let list = object.key(self.codec.list());
         list.push('[');
         list.push_str(plain);

@@ -9,7 +9,8 @@ use crate::finding::{FindingCode, Report};
 use crate::history::History;
 use crate::json::{Json, ObjectWriter};
 use crate::message::{Message, Role};
-use crate::provider::{ProviderRequest, codec, extra_content, names_tool_choice};
+use crate::owner::{Delta, StateOwner};
+use crate::provider::{ProviderRequest, check_owner, codec, extra_content, names_tool_choice};
 use crate::replay::{
     DraftMessage, DraftOrigin, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
     ReducerReply, ReplayInput, TrimmedResults, replay,
@@ -67,7 +68,7 @@ impl Renderer {
         self.reducer_cache.take_reply(question, reply, replies);
     }
 
-    /// Builds the next body without asking the application: a reducer that has a question is skipped.
+    /// Builds the next body of a history that the session owns, without asking the application: a reducer that has a question is skipped.
     ///
     /// # Errors
     /// As [`step`](Self::step).
@@ -80,7 +81,7 @@ impl Renderer {
     ) -> Result<Rendered> {
         let mut replies = ReducerReplies::default();
         loop {
-            match self.step(RenderInput { history, live, now }, request, &replies)? {
+            match self.step(RenderInput { history, live, owner: &StateOwner::Session, now }, request, &replies)? {
                 RenderStep::Done(rendered) => return Ok(rendered),
                 RenderStep::Question(question) => {
                     let reply = ReducerReply::Failed("nobody is there to be asked".into());
@@ -120,7 +121,8 @@ impl Renderer {
         replies: &ReducerReplies,
         body: &mut dyn BodyBuffer,
     ) -> Result<RenderStep> {
-        let RenderInput { history, live, now } = input;
+        let RenderInput { history, live, owner, now } = input;
+        let delta = unacknowledged(&input, request)?;
         let mut report = Report::new();
         let stored_count = history.messages().len();
         self.trimmed.update(history, request.policy);
@@ -128,6 +130,7 @@ impl Renderer {
             history,
             live,
             trimmed: Some(&self.trimmed),
+            delta: delta.as_ref(),
             extra_content,
             policy: request.policy,
             now,
@@ -138,8 +141,10 @@ impl Renderer {
             Ok(draft) => draft,
             Err(pending) => return complete(*pending, stored_count, request).map(RenderStep::Question),
         };
+        let reference = reference_to_service(owner, delta.as_ref(), request);
         let cache = self.encodings.entry(request.provider.dialect.as_str().to_owned()).or_default();
-        let stable_prefix = BodyComposer { cache, stored_count, request }.compose(&draft, &mut report, body)?;
+        let stable_prefix =
+            BodyComposer { cache, stored_count, request, reference }.compose(&draft, &mut report, body)?;
         self.warn_of_default_once(&mut report);
         let max_source = history.highest_source().max(live.and_then(History::highest_source));
         Ok(RenderStep::Done(Rendered { body: Vec::new(), report, stable_prefix, max_source }))
@@ -155,6 +160,38 @@ impl Renderer {
     }
 }
 
+/// Returns what the owner's service has not acknowledged; `None` if no service owns the conversation.
+///
+/// # Errors
+/// As [`check_owner`].
+fn unacknowledged<'r>(input: &RenderInput<'r>, request: &RenderRequest<'_>) -> Result<Option<Delta<'r>>> {
+    let RenderInput { history, live, owner, .. } = *input;
+    if !owner.is_stateful() {
+        return Ok(None);
+    }
+    check_owner(request.provider, owner)?;
+    let delta = Delta::new(owner, history, live);
+    let codec = codec(request.provider.dialect);
+    Ok(Some(delta.repeating(&|message| codec.is_outside_list(message, true))))
+}
+
+/// Returns the member of the body that names what the owner's service keeps, and its value.
+fn reference_to_service<'r>(
+    owner: &'r StateOwner,
+    delta: Option<&Delta<'r>>,
+    request: &RenderRequest<'_>,
+) -> Option<(&'static str, &'r str)> {
+    let members = codec(request.provider.dialect).service_members()?;
+    match owner {
+        StateOwner::Session => None,
+        StateOwner::Conversation { id } => Some((members.conversation, id)),
+        StateOwner::Response { previous } => {
+            let newest = delta.and_then(Delta::response_id).or(previous.as_deref());
+            newest.map(|id| (members.previous_response, id))
+        }
+    }
+}
+
 /// Completes a reducer's question. The messages that a summary covers become a body for the same provider, which is not streamed.
 fn complete(pending: PendingQuestion<'_>, stored_count: usize, request: &RenderRequest<'_>) -> Result<ReducerQuestion> {
     let PendingQuestion { mut question, covered } = pending;
@@ -164,7 +201,8 @@ fn complete(pending: PendingQuestion<'_>, stored_count: usize, request: &RenderR
     let params = summary_params(request.provider);
     let provider = ProviderRequest { params, stream: false, ..request.provider.clone() };
     let request = RenderRequest { provider: &provider, ..*request };
-    let composer = BodyComposer { cache: &mut EncodingCache::default(), stored_count, request: &request };
+    let composer =
+        BodyComposer { cache: &mut EncodingCache::default(), stored_count, request: &request, reference: None };
     let mut body = Vec::new();
     composer.compose(&draft, &mut Report::new(), &mut body)?;
     question.question = QuestionKind::Summarize(body);

@@ -15,6 +15,7 @@ pub fn replayed_messages(history: &History, live: &History, (policy, now): (&Pol
         history,
         live: Some(live),
         trimmed: None,
+        delta: None,
         extra_content,
         policy,
         now,

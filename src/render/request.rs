@@ -2,6 +2,7 @@
 
 use crate::clock::Ms;
 use crate::history::History;
+use crate::owner::StateOwner;
 use crate::provider::{ProviderRequest, ToolDefinition};
 use crate::replay::Policy;
 
@@ -24,6 +25,8 @@ pub struct RenderInput<'r> {
     pub history: &'r History,
     /// A turn that is not in history yet. It follows the history.
     pub live: Option<&'r History>,
+    /// The owner of the conversation's state.
+    pub owner: &'r StateOwner,
     /// The current time.
     pub now: Ms,
 }

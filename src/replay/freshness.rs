@@ -76,9 +76,9 @@ impl StaleRounds {
 }
 
 impl FreshnessPass<'_> {
-    /// Returns true for a message that is never stale.
+    /// Returns true for a message that is never stale. A service waits for the results of the calls that it has.
     fn is_exempt(&self, item: &DraftMessage<'_>) -> bool {
-        matches!(item.origin, DraftOrigin::Live(_)) || Some(item.message.turn) == self.running
+        matches!(item.origin, DraftOrigin::Live(_)) || item.is_acknowledged || Some(item.message.turn) == self.running
     }
 
     fn find_stale(&self, draft: &RequestDraft<'_>) -> StaleRounds {

@@ -7,6 +7,7 @@ use super::request_draft::ExtraContent;
 use crate::clock::Ms;
 use crate::history::History;
 use crate::message::Message;
+use crate::owner::Delta;
 
 /// What a draft is made from. `'h` is the lifetime of what the draft borrows.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,8 @@ pub struct ReplayInput<'h, 'p> {
     pub live: Option<&'h History>,
     /// Results without uncited sources, up to date with `history` and `policy`. None keeps all sources.
     pub trimmed: Option<&'h TrimmedResults>,
+    /// What the service that owns the conversation has not acknowledged; the draft has only that. `None` if no service owns it.
+    pub delta: Option<&'p Delta<'h>>,
     /// Returns what an answer contains in a form that only its own dialect has.
     pub extra_content: fn(&Message) -> ExtraContent,
     /// The settings.

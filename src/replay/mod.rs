@@ -37,7 +37,10 @@ pub fn replay<'h>(
     if let Some(trimmed) = input.trimmed.filter(|_| input.policy.citations() != Citations::Off) {
         trimmed.apply(&mut draft, input.history, report);
     }
-    reduce::reduce(&mut draft, input, report)?;
+    // A service shortens what it keeps; what it has not acknowledged is sent in full.
+    if input.delta.is_none() {
+        reduce::reduce(&mut draft, input, report)?;
+    }
     report_orphan_reasoning(&draft, report);
     pairing::pair_results(&mut draft, input.policy, report);
     Ok(draft)

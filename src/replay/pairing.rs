@@ -19,12 +19,12 @@ pub(super) fn pair_results(draft: &mut RequestDraft<'_>, policy: &Policy, report
         let never_ran = |call: &DraftCall<'_>| {
             ours && call.result.is_none() && call.invocation.started_at.is_none() && !call.invocation.stored_during_run
         };
-        let untouched = item.calls.iter().all(never_ran);
+        let untouched = !item.is_acknowledged && item.calls.iter().all(never_ran);
         item.calls.retain_mut(|call| {
             let id = &call.invocation.call_id;
             if call.result.is_none() {
                 let finding = Finding::info(FindingCode::DanglingCall, "a call without a result").of_message(&item.message.id).of_call(id);
-                if untouched || policy.dangling_calls() == DanglingCalls::Omit {
+                if untouched || !item.is_acknowledged && policy.dangling_calls() == DanglingCalls::Omit {
                     report.push(finding.with_action(Action::Dropped));
                     return false;
                 }
@@ -32,7 +32,7 @@ pub(super) fn pair_results(draft: &mut RequestDraft<'_>, policy: &Policy, report
                 call.result = Some(DraftResult::Closing(text));
                 report.push(finding.with_action(Action::Synthesized));
             }
-            if call.invocation.replay_id.is_some() && !(id.is_empty() && ids_are_optional(item.message)) {
+            if !item.is_acknowledged && call.invocation.replay_id.is_some() && !(id.is_empty() && ids_are_optional(item.message)) {
                 let code = if id.is_empty() { FindingCode::InvalidCallId } else { FindingCode::DuplicateCallId };
                 report.push(
                     Finding::info(code, "the call's id is missing or was used by an earlier call; call and result are sent with a new id")

@@ -23,6 +23,8 @@ pub struct DraftMessage<'h> {
     pub calls: Vec<DraftCall<'h>>,
     /// True if the results of these calls are part of the next wire message.
     pub results_go_on: bool,
+    /// True if the service has the message and its calls: only the results of these calls are sent.
+    pub is_acknowledged: bool,
     /// What the message contains beside its neutral content.
     pub extra_content: ExtraContent,
 }
@@ -90,7 +92,14 @@ impl<'h> DraftMessage<'h> {
     /// Returns a draft message without calls that is not in history.
     #[must_use]
     pub fn created(message: &'h Message, origin: DraftOrigin) -> Self {
-        Self { message, origin, calls: Vec::new(), results_go_on: false, extra_content: ExtraContent::None }
+        Self {
+            message,
+            origin,
+            calls: Vec::new(),
+            results_go_on: false,
+            is_acknowledged: false,
+            extra_content: ExtraContent::None,
+        }
     }
 
     /// Returns true for a system or developer message.
@@ -144,7 +153,8 @@ impl<'h> DraftMessage<'h> {
     /// Returns a hash of everything in which two drafts of one message may differ.
     #[must_use]
     pub fn signature(&self) -> u64 {
-        self.calls.iter().fold(u64::from(self.results_go_on) + 1, |sum, call| {
+        let flags = u64::from(self.results_go_on) + 2 * u64::from(self.is_acknowledged);
+        self.calls.iter().fold(flags + 1, |sum, call| {
             let kind = match call.result {
                 None => 0,
                 Some(DraftResult::Stored(result)) => shown(call, result),

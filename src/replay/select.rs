@@ -6,6 +6,8 @@ use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, Re
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::History;
 use crate::message::{Message, Role};
+use crate::owner::{Delta, Unacknowledged};
+use crate::tool::ToolInvocation;
 
 /// The result of a call whose result was not stored, in a resumed run.
 const WITHHELD: &str =
@@ -15,63 +17,90 @@ const WITHHELD: &str =
 pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> RequestDraft<'h> {
     let ReplayInput { history, live, .. } = *input;
     let count = history.messages().len() + live.map_or(0, |live| live.messages().len());
-    let mut messages = Vec::with_capacity(count);
+    let mut messages = Vec::with_capacity(if input.delta.is_some() { 0 } else { count });
     // What history has of the live turn already stands in the live turn, with its raw values.
     let run = live.and_then(|live| live.messages().first()).and_then(|first| first.run_id.as_ref());
     let is_live = |message: &Message| {
         run.is_some() && message.run_id.as_ref() == run && live.is_some_and(|live| live.message(&message.id).is_some())
     };
-    for (at, message) in history.messages().iter().enumerate() {
-        if is_live(message) {
-            continue;
+    let mut add = |from: &'h History, origin: DraftOrigin, message: &'h Message, sent: Unacknowledged| {
+        let is_acknowledged = sent == Unacknowledged::Results;
+        let selection = CallSelection {
+            is_live: matches!(origin, DraftOrigin::Live(_)),
+            acknowledged_in: input.delta.filter(|_| is_acknowledged),
+        };
+        let calls = selection.calls(from, message, report);
+        if !is_acknowledged || !calls.is_empty() {
+            let extra_content = (input.extra_content)(message);
+            messages.push(DraftMessage {
+                message,
+                origin,
+                calls,
+                results_go_on: false,
+                is_acknowledged,
+                extra_content,
+            });
         }
-        let calls = sent_calls(history, message, false, report);
-        messages.push(draft_message(input, message, DraftOrigin::Stored(at), calls));
+    };
+    let all = |count: usize| (0..count).map(|index| (index, Unacknowledged::Message)).collect();
+    for (at, sent) in input.delta.map_or_else(|| all(history.messages().len()), Delta::stored) {
+        if let Some(message) = history.messages().get(at).filter(|message| !is_live(message)) {
+            add(history, DraftOrigin::Stored(at), message, sent);
+        }
     }
     if let Some(live) = live {
-        for (at, message) in live.messages().iter().enumerate() {
-            let calls = sent_calls(live, message, true, report);
-            messages.push(draft_message(input, message, DraftOrigin::Live(at), calls));
+        for (at, sent) in input.delta.map_or_else(|| all(live.messages().len()), Delta::live) {
+            if let Some(message) = live.messages().get(at) {
+                add(live, DraftOrigin::Live(at), message, sent);
+            }
         }
     }
     RequestDraft { messages }
 }
 
-fn draft_message<'h>(
-    input: &ReplayInput<'h, '_>,
-    message: &'h Message,
-    origin: DraftOrigin,
-    calls: Vec<DraftCall<'h>>,
-) -> DraftMessage<'h> {
-    let extra_content = (input.extra_content)(message);
-    DraftMessage { message, origin, calls, results_go_on: false, extra_content }
+/// Which calls of a message are sent.
+struct CallSelection<'d, 'h> {
+    /// True if the message is in the live turn.
+    is_live: bool,
+    /// If the service has the message: what it has not acknowledged.
+    acknowledged_in: Option<&'d Delta<'h>>,
 }
 
-/// Returns the calls of a message that are sent, with their results. `live`: the message is in the live turn.
-fn sent_calls<'h>(history: &'h History, message: &'h Message, live: bool, report: &mut Report) -> Vec<DraftCall<'h>> {
-    let mut calls = Vec::new();
-    if message.role == Role::Assistant {
+impl<'h> CallSelection<'_, 'h> {
+    /// Returns the calls of a message that are sent, with their results.
+    fn calls(&self, history: &'h History, message: &'h Message, report: &mut Report) -> Vec<DraftCall<'h>> {
+        let mut calls = Vec::new();
+        if message.role != Role::Assistant {
+            return calls;
+        }
         for invocation in history.calls_of(message) {
+            if self.acknowledged_in.is_some_and(|delta| !delta.is_pending_result(message, &invocation.id)) {
+                continue;
+            }
             let is_withheld = invocation.is_withheld() || invocation.has_withheld_result();
-            if is_withheld && live {
-                // In a resumed run the model must know that it called the tool.
+            if is_withheld && (self.is_live || self.acknowledged_in.is_some()) {
+                // In a resumed run the model must know that it called the tool, and a service waits for the result.
                 let result = invocation.result.as_ref().map_or(DraftResult::Closing(WITHHELD), DraftResult::Stored);
                 calls.push(DraftCall { invocation, result: Some(result) });
                 continue;
             }
             if is_withheld {
-                let text = if invocation.is_withheld() {
-                    "nothing is stored of this call but that it was made; it is left out"
-                } else {
-                    "the result of this call is withheld from the store; the call is left out"
-                };
-                let finding =
-                    Finding::info(FindingCode::Redacted, text).of_message(&message.id).of_call(&invocation.call_id);
-                report.push(finding.with_action(Action::Dropped));
+                report_withheld(message, invocation, report);
                 continue;
             }
             calls.push(DraftCall { invocation, result: invocation.result.as_ref().map(DraftResult::Stored) });
         }
+        calls
     }
-    calls
+}
+
+/// Reports a call that is left out because its content is not stored.
+fn report_withheld(message: &Message, invocation: &ToolInvocation, report: &mut Report) {
+    let text = if invocation.is_withheld() {
+        "nothing is stored of this call but that it was made; it is left out"
+    } else {
+        "the result of this call is withheld from the store; the call is left out"
+    };
+    let finding = Finding::info(FindingCode::Redacted, text).of_message(&message.id).of_call(&invocation.call_id);
+    report.push(finding.with_action(Action::Dropped));
 }

@@ -29,6 +29,7 @@ fn replay<'h>(
             history,
             live,
             trimmed,
+            delta: None,
             extra_content: crate::provider::extra_content,
             policy,
             now,

@@ -8,7 +8,7 @@ use crate::clock::Ms;
 use crate::error::{Error, ErrorCode};
 use crate::history::{HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, JoinBase, Origin, join};
 use crate::json::JsonStr;
-use crate::message::{AnswerMeta, Message, MessageStatus, PartBody, Role};
+use crate::message::{AnswerMeta, Message, MessageStatus, PartBody, Role, ServiceMark};
 use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, codec, decode_answer};
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
@@ -48,7 +48,7 @@ pub(super) fn answer_message(
     let setup = turn.setup();
     let dialect = setup.provider.dialect;
     let incoming = assembled.wire.as_ref().and_then(|wire| decode_answer(dialect, wire.view()));
-    let mut incoming = with_broken_calls(incoming, assembled)?;
+    let mut incoming = with_broken_calls(incoming, assembled).or_else(|| empty_answer(setup))?;
     incoming.dialect.get_or_insert(dialect);
     let origin = Origin {
         at: context.now,
@@ -70,6 +70,7 @@ pub(super) fn answer_message(
                     duration_ms: Some(context.now.saturating_sub(call.asked_at)),
                     response_id: assembled.response_id.clone(),
                     container: call.container.clone(),
+                    service_mark: service_mark(turn, assembled, call.status),
                 }));
                 answer = Some(message);
             }
@@ -78,6 +79,19 @@ pub(super) fn answer_message(
         }
     }
     Some((answer?, calls))
+}
+
+/// Returns an answer without content, which has the mark of the service if a service keeps the conversation.
+fn empty_answer(setup: &RunSetup) -> Option<IncomingMessage> {
+    let answer = IncomingMessage { role: Role::Assistant, parts: Vec::new(), dialect: None, template: None };
+    setup.owner.is_stateful().then_some(answer)
+}
+
+/// Returns the mark of an answer. A response that did not end as it should is no part of a chain; a conversation has its request.
+fn service_mark(turn: &RunData, assembled: &Assembled, status: MessageStatus) -> Option<Box<ServiceMark>> {
+    let is_whole = matches!(status, MessageStatus::Complete | MessageStatus::Truncated);
+    let mark = turn.service_mark(assembled.response_id.as_deref());
+    mark.filter(|mark| is_whole || mark.conversation.is_some())
 }
 
 /// Gives a call the name and the freshness window of its tool in the setup.

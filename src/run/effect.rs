@@ -9,6 +9,7 @@ use crate::history::HistoryEntry;
 use crate::json::Json;
 use crate::message::Dialect;
 use crate::replay::ReducerReply;
+use crate::session_head::StoredOwner;
 use std::rc::Rc;
 
 /// Something that the host must do now. It stays open until the host replies.
@@ -147,6 +148,8 @@ pub struct Save {
     pub kind: SaveKind,
     /// The highest source number in the results of the run's tools.
     pub sources: Option<u64>,
+    /// The session's new owner, if the run changed it.
+    pub owner: Option<StoredOwner>,
 }
 
 /// The kinds of saves.

@@ -15,9 +15,9 @@ use super::snapshot::{RunSnapshot, entries_of};
 use super::start::{TurnInput, join_input};
 use super::state::{
     AwaitingAnswerSave, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingReducer, AwaitingRetry, AwaitingTools,
-    begin_call, build_body, no_waiting_call,
+    begin_call, build_body, no_waiting_call, repeat_unconfirmed,
 };
-use super::stored_turn::StoredTurn;
+use super::stored_turn::{StoredTurn, has_unanswered_call};
 use super::turn::{RunData, TurnTotals};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
@@ -65,6 +65,7 @@ impl Run {
     /// # Errors
     /// `config_invalid` and `invalid_input`; nothing has happened then.
     pub fn start(setup: RunSetup, input: TurnInput, context: &mut RunContext<'_>) -> Result<Self> {
+        let setup = setup.for_owner();
         setup.check()?;
         let (live, report) = join_input(&setup, input, context)?;
         let entries = JournalEntry::beginning(&setup, context.now, live.messages().to_vec());
@@ -79,6 +80,7 @@ impl Run {
     /// # Errors
     /// `config_invalid`; nothing has happened then.
     pub fn resume(setup: RunSetup, recovered: RecoveredRun, context: &mut RunContext<'_>) -> Result<Self> {
+        let setup = setup.for_owner();
         setup.check()?;
         recovered.check_credentials(&setup.provider)?;
         let RecoveredRun { live, model_calls, usage, calls, pause, is_complete, records, .. } = recovered;
@@ -89,6 +91,7 @@ impl Run {
             Some(StoredPause { attempt, not_before }) if not_before > context.now => {
                 NextState::Pause(RetryPause { attempt, not_before, request: None })
             }
+            Some(_) if setup.owner.is_conversation() => NextState::CallModel,
             Some(pause) => NextState::CallAgain(CallAttempt { number: pause.attempt, not_before: None }),
         };
         let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_provided();
@@ -101,8 +104,12 @@ impl Run {
                 next = NextState::RunTools(calls);
             }
         }
+        // A conversation has what it was sent, whether or not the answer was stored.
+        let is_unconfirmed = setup.owner.is_conversation()
+            && !live.messages().last().is_some_and(|last| has_unanswered_call(&live, last));
         let mut turn = RunData::new(setup, live, stored, Report::new());
         turn.set_totals(totals);
+        turn.set_unconfirmed_call(is_unconfirmed);
         turn.keep_journal(records);
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })
@@ -547,6 +554,7 @@ impl Run {
 fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunContext<'_>) -> RunState {
     loop {
         next = match next {
+            NextState::CallModel if turn.take_unconfirmed_call() => repeat_unconfirmed(turn, context.now),
             NextState::CallModel => begin_call(turn, CallAttempt::FIRST, context),
             NextState::CallAgain(attempt) => begin_call(turn, attempt, context),
             NextState::Render(plan) => build_body(turn, plan, context),

@@ -59,4 +59,6 @@ pub struct RunOutcome {
     pub message_ids: Vec<String>,
     /// The provider's id of the last response.
     pub response_id: Option<String>,
+    /// The id of the conversation that the provider keeps.
+    pub conversation_id: Option<String>,
 }

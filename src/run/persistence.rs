@@ -7,7 +7,7 @@ use crate::clock::Ms;
 use crate::error::Result;
 use crate::history::{History, HistoryEntry};
 use crate::message::{Message, MessageStatus, PartBody};
-use crate::store::{Change, JournalChange, JournalStep};
+use crate::store::{Change, HeadEdit, JournalChange, JournalStep};
 use crate::tool::{InvocationStatus, ToolInvocation};
 
 /// Returns what history lacks of a turn that ended early: the last message has `status`, and running calls are aborted.
@@ -123,6 +123,7 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
         run: Some(run.to_owned()),
         at: now,
         sources: save.sources,
+        edit: save.owner.clone().map(|owner| -> HeadEdit { Box::new(move |head| head.owner.clone_from(&owner)) }),
         ..Change::default()
     };
     let step = match &save.kind {

@@ -4,7 +4,8 @@ use super::retry::RetryPolicy;
 use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::json::ObjectWriter;
-use crate::provider::{ProviderRequest, ToolDefinition};
+use crate::owner::{OnConflict, StateOwner};
+use crate::provider::{ProviderRequest, ToolDefinition, check_owner};
 use crate::replay::{Callback, Citations, Policy};
 use crate::tool::Window;
 use minicbor::{Decode, Encode};
@@ -43,15 +44,30 @@ pub struct RunSetup {
     pub policy: Policy,
     /// The session's channel.
     pub channel: Option<String>,
+    /// The owner of the conversation's state.
+    pub owner: StateOwner,
+    /// What happens if the service keeps the conversation although the owner is another one.
+    pub on_conflict: OnConflict,
 }
 
 impl RunSetup {
+    /// Returns the setup in which history is written as often as the owner needs. A conversation keeps every answer at once, so history has
+    /// to: a turn of which it had nothing could be discarded here and not there.
+    #[must_use]
+    pub(super) fn for_owner(mut self) -> Self {
+        if self.owner.is_conversation() && self.persistence == Persistence::Run {
+            self.persistence = Persistence::Call;
+        }
+        self
+    }
+
     /// Rejects a configuration that no request can be built from, or that a mode cannot keep.
     ///
     /// # Errors
     /// `config_invalid`.
     pub fn check(&self) -> Result<()> {
         self.provider.check()?;
+        check_owner(&self.provider, &self.owner)?;
         if self.persistence != Persistence::Run && self.policy.citations() == Citations::Store {
             return Err(Error::config(
                 "`replay.citations: \"store\"` needs the whole turn before it is stored: use it with `persistence: \"run\"`, or use \"replay\"",

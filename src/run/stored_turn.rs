@@ -104,6 +104,11 @@ fn has_outcome(call: &ToolInvocation) -> bool {
     call.result.is_some() || call.status != InvocationStatus::Pending
 }
 
+/// Returns true if a call of the answer waits for its tool: the next request, which contains its result, was not sent.
+pub(super) fn has_unanswered_call(live: &History, answer: &Message) -> bool {
+    live.calls_of(answer).any(|call| !has_outcome(call))
+}
+
 fn result_of(call: &ToolInvocation) -> ResultEntry {
     ResultEntry {
         invocation: call.id.clone(),

@@ -101,7 +101,8 @@ impl RunOutcome {
                 }
             },
         );
-        out.text_or_null("responseId", self.response_id.as_deref());
+        out.text_or_null("conversationId", self.conversation_id.as_deref())
+            .text_or_null("responseId", self.response_id.as_deref());
     }
 }
 

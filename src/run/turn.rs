@@ -16,7 +16,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, Report};
 use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::json::JsonStr;
-use crate::message::{Message, MessageStatus, Usage};
+use crate::message::{Message, MessageStatus, ServiceMark, Usage};
+use crate::owner::StateOwner;
 use crate::provider::Assembled;
 use crate::store::{RecordKind, open_whole_record};
 use crate::tool::{InvocationStatus, ToolInvocation};
@@ -43,6 +44,12 @@ pub(super) struct RunData {
     cut_answer: Option<Message>,
     /// The sealed journal entries by the save that they were taken with, redacted, for snapshots. Those of a resumed run are at 0.
     journal: BTreeMap<u64, Vec<Bytes>>,
+    /// The `seq` after the last stored message when the newest body was built.
+    history_end: u64,
+    /// True if the run changed the owner.
+    new_owner: bool,
+    /// True if an earlier process may have sent the next request.
+    has_unconfirmed_call: bool,
 }
 
 /// What a turn's answers add up to.
@@ -56,11 +63,13 @@ pub(super) struct TurnTotals {
     pub text: JsonStr,
     /// The provider's id of the newest response.
     pub response_id: Option<String>,
+    /// The provider's id of the conversation.
+    pub conversation_id: Option<String>,
 }
 
 impl Default for TurnTotals {
     fn default() -> Self {
-        Self { model_calls: 0, usage: None, text: JsonStr::new(""), response_id: None }
+        Self { model_calls: 0, usage: None, text: JsonStr::new(""), response_id: None, conversation_id: None }
     }
 }
 
@@ -80,6 +89,9 @@ impl RunData {
             report,
             cut_answer: None,
             journal: BTreeMap::new(),
+            history_end: 0,
+            new_owner: false,
+            has_unconfirmed_call: false,
         }
     }
 
@@ -145,6 +157,9 @@ impl RunData {
         }
         if assembled.response_id.is_some() {
             self.totals.response_id.clone_from(&assembled.response_id);
+        }
+        if assembled.conversation_id.is_some() {
+            self.totals.conversation_id.clone_from(&assembled.conversation_id);
         }
         self.totals.text = assembled.text.clone();
     }
@@ -285,6 +300,7 @@ impl RunData {
     /// Takes the next save, redacted.
     pub fn take_save(&mut self) -> Option<Save> {
         let mut save = self.saves.take()?;
+        save.owner = self.new_owner.then(|| self.setup.owner.to_stored());
         self.redactions.redact(&mut save.kind, &self.setup.persist, &self.live);
         let entries = journal_of(&save.kind);
         if !entries.is_empty() {
@@ -368,6 +384,38 @@ impl RunData {
         self.end();
     }
 
+    /// Notes what the body that was built contains of the history.
+    pub fn prepare_mark(&mut self, history: &History) {
+        self.history_end = history.messages().last().map_or(0, |last| last.seq + 1);
+    }
+
+    /// Returns the mark of an answer to the newest body: what the service has when it gives that answer.
+    pub fn service_mark(&self, response_id: Option<&str>) -> Option<Box<ServiceMark>> {
+        let mark = self.setup.owner.mark(response_id)?;
+        Some(Box::new(ServiceMark { until: self.history_end, ..mark }))
+    }
+
+    /// Notes whether an earlier process may have sent the next request.
+    pub fn set_unconfirmed_call(&mut self, is_unconfirmed: bool) {
+        self.has_unconfirmed_call = is_unconfirmed;
+    }
+
+    /// Returns true, once, if an earlier process may have sent the next request.
+    pub fn take_unconfirmed_call(&mut self) -> bool {
+        std::mem::take(&mut self.has_unconfirmed_call)
+    }
+
+    /// Changes the owner of the conversation's state.
+    pub fn change_owner(&mut self, owner: StateOwner) {
+        self.setup.owner = owner;
+        self.setup = self.setup.clone().for_owner();
+        self.new_owner = true;
+    }
+
+    fn conversation_id(&self) -> Option<String> {
+        self.totals.conversation_id.clone().or_else(|| self.setup.owner.conversation_id().map(ToOwned::to_owned))
+    }
+
     /// Returns the outcome so far with this status.
     pub fn outcome(&self, status: RunStatus) -> RunOutcome {
         RunOutcome {
@@ -381,6 +429,7 @@ impl RunData {
             saved: false,
             message_ids: self.own_messages().map(|message| message.id.clone()).collect(),
             response_id: self.totals.response_id.clone(),
+            conversation_id: self.conversation_id(),
         }
     }
 }

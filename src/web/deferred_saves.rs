@@ -57,7 +57,9 @@ pub fn step_of(change: &Change) -> Option<&JournalStep> {
 
 /// Returns true for a change that only adds entries to the journal.
 pub fn is_deferrable(change: &Change) -> bool {
-    change.entries.is_empty() && matches!(step_of(change), Some(JournalStep::Begin(_) | JournalStep::Write(_)))
+    change.entries.is_empty()
+        && change.edit.is_none()
+        && matches!(step_of(change), Some(JournalStep::Begin(_) | JournalStep::Write(_)))
 }
 
 fn append_entries(first: &mut Change, next: Change) {

@@ -2,7 +2,8 @@
 
 use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadValue, read_options, words};
 use super::reducers::ReducerOptions;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
+use crate::owner::{OnConflict, StateOwner};
 use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit};
 use crate::run::{OnStop, Persistence};
 use crate::tool::Window;
@@ -55,7 +56,15 @@ words!(
 );
 words!(
     /// `owner.kind`.
-    OwnerKind: () { "session" => () }
+    OwnerKindOption: OwnerKind {
+        "session" => OwnerKind::Session,
+        "conversation" => OwnerKind::Conversation,
+        "response" => OwnerKind::Response,
+    }
+);
+words!(
+    /// `onConflict`.
+    OnConflictOption: OnConflict { "throw" => OnConflict::Throw, "warn" => OnConflict::Warn, "clear" => OnConflict::Clear }
 );
 words!(
     /// `onStale` of a replay policy.
@@ -116,14 +125,14 @@ pub struct OpenOptions {
     pub on_warning: Option<BoundFunction>,
 }
 
-/// The options of `Rethread.session`. `owner` has one allowed value.
+/// The options of `Rethread.session`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SessionOptions {
     pub channel: Option<String>,
     pub title: Option<String>,
-    #[serde(rename = "owner")]
-    _owner: Option<OwnerOptions>,
+    pub owner: Option<OwnerOptions>,
+    pub on_conflict: Option<OnConflictOption>,
     pub persistence: Option<PersistenceOption>,
     pub trim_trailing_results: Option<bool>,
     pub on_stop: Option<OnStopOption>,
@@ -135,11 +144,57 @@ pub struct SessionOptions {
     pub metadata: Option<UnreadValue>,
 }
 
+/// The kinds of owners.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum OwnerKind {
+    Session,
+    Conversation,
+    Response,
+}
+
+/// `owner`. JavaScript may pass members of several kinds, of which the conversion takes those of one.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OwnerOptions {
-    #[serde(rename = "kind")]
-    _kind: OwnerKind,
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OwnerOptions {
+    kind: OwnerKindOption,
+    conversation_id: Option<String>,
+    previous_response_id: Option<String>,
+    auto: Option<bool>,
+}
+
+impl OwnerOptions {
+    /// Converts the option.
+    ///
+    /// # Errors
+    /// `state_owner_conflict` for a member of another kind, `config_invalid` for a missing one.
+    pub fn into_owner(self) -> Result<StateOwner> {
+        let kind = self.kind.0;
+        let is_chain = self.previous_response_id.is_some() || self.auto == Some(true);
+        if self.conversation_id.is_some() && kind != OwnerKind::Conversation || is_chain && kind != OwnerKind::Response
+        {
+            return Err(Error::new(
+                ErrorCode::StateOwnerConflict,
+                "`owner` names a second owner: `conversationId` belongs to the kind \"conversation\", `previousResponseId` and `auto` to                  \"response\"; pass those of one kind",
+            ));
+        }
+        let is_empty = |id: &Option<String>| id.as_deref() == Some("");
+        if is_empty(&self.conversation_id) || is_empty(&self.previous_response_id) {
+            return Err(Error::config("an id in `owner` is empty; pass the one that the service gave"));
+        }
+        match kind {
+            OwnerKind::Session => Ok(StateOwner::Session),
+            OwnerKind::Conversation => match self.conversation_id {
+                Some(id) => Ok(StateOwner::Conversation { id }),
+                None => Err(Error::config(
+                    "`owner.conversationId` is missing; pass the id that the service gave the conversation",
+                )),
+            },
+            OwnerKind::Response if is_chain => Ok(StateOwner::Response { previous: self.previous_response_id }),
+            OwnerKind::Response => {
+                Err(Error::config("`owner` has neither `previousResponseId` nor `auto: true`; pass one of them"))
+            }
+        }
+    }
 }
 
 /// A replay policy: the settings of one level. Absent ones inherit.

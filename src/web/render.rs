@@ -38,12 +38,13 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
         tools: &parts.tools,
         policy: &parts.policy,
     };
+    let owner = inner.owner()?;
     let mut progress = ReducerReplies::default();
     let mut body = JsBodyBuffer::default();
     loop {
         let step = {
             let log = inner.log.borrow();
-            let input = RenderInput { history: &log.history, live: Some(&live), now };
+            let input = RenderInput { history: &log.history, live: Some(&live), owner: &owner, now };
             inner.renderer.borrow_mut().step_into(input, &request, &progress, &mut body)?
         };
         match step {

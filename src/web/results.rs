@@ -2,6 +2,7 @@
 //!
 //! Messages, events and audit rows are many, and are written as JSON instead.
 
+use crate::owner::StateOwner;
 use serde::Serialize;
 use serde_wasm_bindgen::Serializer;
 use wasm_bindgen::JsValue;
@@ -50,8 +51,28 @@ pub struct BranchResult {
 
 /// `Session.owner`.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct OwnerResult {
     pub kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_response_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto: Option<bool>,
+}
+
+impl From<StateOwner> for OwnerResult {
+    fn from(owner: StateOwner) -> Self {
+        let kind = owner.kind();
+        let result = Self { kind, conversation_id: None, previous_response_id: None, auto: None };
+        match owner {
+            StateOwner::Session => result,
+            StateOwner::Conversation { id } => Self { conversation_id: Some(id), ..result },
+            StateOwner::Response { previous: None } => Self { auto: Some(true), ..result },
+            StateOwner::Response { previous } => Self { previous_response_id: previous, ..result },
+        }
+    }
 }
 
 /// The result of `Rethread.status`.

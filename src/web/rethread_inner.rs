@@ -5,7 +5,7 @@ use super::change_feed::{ChangeFeed, DriverFeed};
 use super::convert::to_json;
 use super::foreign::{get, member};
 use super::option_reader::read_optional;
-use super::options::{OpenOptions, SessionOptions};
+use super::options::{OpenOptions, OwnerOptions, SessionOptions};
 use super::results::{SessionChange, result_to_js};
 use super::session_inner::{HeadFields, SessionInner};
 use super::store_context::{OpenedStore, StoreContext};
@@ -101,7 +101,7 @@ impl RethreadInner {
         }
         let options: SessionOptions = read_optional("the options", options)?;
         let metadata = options.metadata.map(|metadata| to_json(&metadata.0)).transpose()?;
-        let fields = HeadFields { title: options.title, channel: options.channel, metadata };
+        let owner = options.owner.map(OwnerOptions::into_owner).transpose()?;
         let session = match self.open_already(id).await? {
             Some(open) => open,
             None => {
@@ -111,6 +111,14 @@ impl RethreadInner {
                 self.register(SessionInner::new(context, id, log))
             }
         };
+        if let (Ok(stored), Some(owner)) = (session.owner(), &owner) {
+            stored.change_to(owner)?;
+        }
+        let owner = owner.map(|owner| owner.to_stored());
+        let fields = HeadFields { title: options.title, channel: options.channel, metadata, owner };
+        if let Some(on_conflict) = options.on_conflict {
+            session.on_conflict.set(on_conflict.0);
+        }
         if let Some(persistence) = options.persistence {
             session.persistence.set(persistence.0);
         }

@@ -207,6 +207,9 @@ impl RunInner {
                 Err(error) => Err(error),
             };
             let id = save.id;
+            if save.owner.is_some() && outcome.is_ok() {
+                self.session.drop_owner_field();
+            }
             match &outcome {
                 Ok(_) => wrote = true,
                 Err(error) => {

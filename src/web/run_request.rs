@@ -201,6 +201,8 @@ impl RunOptions {
             retry: self.retry.map(Into::into).unwrap_or_default(),
             policy,
             channel: session.channel(),
+            owner: session.owner()?,
+            on_conflict: session.on_conflict.get(),
         })
     }
 }

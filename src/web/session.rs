@@ -50,8 +50,8 @@ impl JsSession {
 
     /// Who owns the conversation's state.
     #[wasm_bindgen(getter)]
-    pub fn owner(&self) -> JsValue {
-        result_to_js(&OwnerResult { kind: "session" })
+    pub fn owner(&self) -> std::result::Result<JsValue, JsValue> {
+        Ok(result_to_js(&OwnerResult::from(self.inner.owner()?)))
     }
 
     /// The branch that is shown.

@@ -12,10 +12,11 @@ use super::write_queue::WriteQueue;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
+use crate::owner::{OnConflict, StateOwner};
 use crate::render::Renderer;
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::{OnStop, Persistence};
-use crate::session_head::RunEntry;
+use crate::session_head::{RunEntry, StoredOwner};
 use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, commit, refresh};
 use js_sys::Function;
 use std::cell::{Cell, RefCell};
@@ -36,6 +37,8 @@ pub struct SessionInner {
     /// When history is written, unless a run says otherwise.
     pub persistence: Cell<Persistence>,
     pub trim_trailing_results: Cell<bool>,
+    /// What happens if a service keeps the conversation although the owner is another one.
+    pub on_conflict: Cell<OnConflict>,
     /// How long journal writes of its runs are gathered, in milliseconds.
     pub flush_ms: Cell<Ms>,
     /// Orders appends, updates and saves.
@@ -78,6 +81,7 @@ pub struct HeadFields {
     pub title: Option<String>,
     pub channel: Option<String>,
     pub metadata: Option<Json>,
+    pub owner: Option<StoredOwner>,
 }
 
 impl SessionInner {
@@ -100,6 +104,7 @@ impl SessionInner {
             on_stop: Cell::default(),
             persistence: Cell::default(),
             trim_trailing_results: Cell::default(),
+            on_conflict: Cell::default(),
             flush_ms: Cell::default(),
             writes: WriteQueue::default(),
             policy: RefCell::default(),
@@ -151,6 +156,25 @@ impl SessionInner {
         if fields.metadata.is_some() {
             head.metadata.clone_from(&fields.metadata);
         }
+        if let Some(owner) = &fields.owner {
+            head.owner.clone_from(owner);
+        }
+    }
+
+    /// Returns the owner of the conversation's state.
+    ///
+    /// # Errors
+    /// `unsupported_version` for an owner that a newer build gave it.
+    pub fn owner(&self) -> Result<StateOwner> {
+        match &self.head_fields.borrow().owner {
+            Some(requested) => StateOwner::from_stored(requested),
+            None => StateOwner::from_stored(&self.log.borrow().head.owner),
+        }
+    }
+
+    /// Drops the owner that was given when the session was opened: a run changes it.
+    pub fn drop_owner_field(&self) {
+        self.head_fields.borrow_mut().owner = None;
     }
 
     /// Returns the session's channel.

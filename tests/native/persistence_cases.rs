@@ -71,7 +71,12 @@ impl Session {
         };
         let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy };
         let (mut renderer, mut progress) = (Renderer::default(), ReducerReplies::default());
-        let input = RenderInput { history: &self.history, live: None, now: 2_000 };
+        let input = RenderInput {
+            history: &self.history,
+            live: None,
+            owner: &rethread::owner::StateOwner::Session,
+            now: 2_000,
+        };
         for _ in 0..9 {
             match renderer.step(input, &request, &progress).unwrap() {
                 RenderStep::Done(done) => {

@@ -11,6 +11,7 @@ use rethread::history::{Incoming, IncomingMessage, IncomingPart, ProvidedMessage
 use rethread::id::{IdSource, Seed};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{Dialect, Part, PartBody, Role};
+use rethread::owner::{OnConflict, StateOwner};
 use rethread::provider::{ProviderRequest, Settings, ToolDefinition, validate};
 use rethread::render::{RenderRequest, Rendered, Renderer};
 use rethread::replay::{Policy, QuestionKind, ReducerReply};
@@ -306,6 +307,8 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> RunSetup {
         retry: RetryPolicy { attempts: 3, backoff_ms: 100, approve_unsafe_replay: None },
         policy: Policy::default(),
         channel: None,
+        owner: StateOwner::Session,
+        on_conflict: OnConflict::Throw,
     }
 }
 
@@ -605,8 +608,9 @@ pub fn valid(body: &Value, dialect: Dialect) {
     let report = validate(body.to_string().as_bytes(), dialect);
     let errors: Vec<_> = report.iter().filter(|finding| finding.severity == Severity::Error).collect();
     assert!(errors.is_empty(), "{errors:?}\n{body:#}");
-    // Gemini's calls may have no ids to look for.
-    if dialect == Dialect::Gemini {
+    // Gemini's calls may have no ids to look for, and a service that keeps the conversation has the calls of earlier requests.
+    let is_delta = body.get("previous_response_id").or(body.get("conversation")).is_some();
+    if dialect == Dialect::Gemini || is_delta {
         return;
     }
     let body = &scripted_responses::as_chat(body);

@@ -10,7 +10,7 @@ use rethread::message::{
     WireTemplate,
 };
 use rethread::run::{JournalEntry, Persistence, RunStart, StoredProvider};
-use rethread::session_head::{HeadMark, Owner, RunEntry, SessionHead};
+use rethread::session_head::{HeadMark, RunEntry, SessionHead};
 use rethread::store::{AuditRow, JournalMark, RecordKind, StoredValue, open_record, seal_record};
 use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult, Window};
 use std::path::PathBuf;
@@ -98,6 +98,7 @@ fn message() -> Message {
             duration_ms: Some(12),
             response_id: Some("resp".into()),
             container: Some("box".into()),
+            service_mark: None,
         })),
         dialect: Some(Dialect::Anthropic),
         template: Some(template()),
@@ -169,7 +170,6 @@ fn heads() {
     session.title = Some("T".into());
     session.channel = Some("mail".into());
     session.metadata = Some(json("{}"));
-    session.owner = Owner::Session;
     session.state = vec![("k".into(), json("[null]"))];
     session.history_revision = 7;
     session.next_seq = 8;

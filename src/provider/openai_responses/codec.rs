@@ -7,7 +7,7 @@ use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
-use crate::provider::dialect::{Codec, EncodeContext, Wire};
+use crate::provider::dialect::{Codec, EncodeContext, ServiceMembers, Wire};
 use crate::provider::foreign_format::is_provider_type;
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::{MessageText, is_system_text};
@@ -231,6 +231,10 @@ impl Codec for Responses {
 
     fn is_locked_conversation(&self, status: u16, error_code: &str) -> bool {
         status == 400 && error_code == "conversation_locked"
+    }
+
+    fn service_members(&self) -> Option<ServiceMembers> {
+        Some(ServiceMembers { conversation: "conversation", previous_response: "previous_response_id" })
     }
 
     /// Chat Completions is of the same provider.

@@ -5,13 +5,14 @@ mod blocks;
 mod calls;
 
 use crate::finding::Report;
-use crate::json::ObjectWriter;
+use crate::json::{JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Role, TemplateSlot};
 use crate::provider::neutral::{input_text, text_of};
 use crate::provider::openai_responses::Responses;
 use crate::provider::wire_template::write_filled;
-use crate::provider::{EncodeContext, Wire};
+use crate::provider::{EncodeContext, Wire, call_id};
 use crate::replay::DraftMessage;
+use crate::tool::ToolInvocation;
 pub(super) use blocks::write_block;
 use blocks::write_blocks;
 
@@ -19,13 +20,21 @@ use blocks::write_blocks;
 pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
     let native = item.message.dialect == Some(Dialect::OpenAiResponses);
     match item.message.role {
+        _ if item.is_acknowledged => {}
         Role::Assistant if native => answer::encode_native(wire, item, context.report),
         Role::Assistant => answer::encode_foreign(wire, item, context.report),
         _ => encode_input(wire, item.message, context.report),
     }
     for call in item.calls.iter().filter(|call| calls::has_output(call, native)) {
-        calls::write_output(wire.begin(), call, native, context);
+        let id =
+            if item.is_acknowledged { id_of_service(call.invocation) } else { call_id(&Responses, call.invocation) };
+        calls::write_output(wire.begin(), call, (native, &id), context);
     }
+}
+
+/// Returns the id by which the service knows a call that it has.
+fn id_of_service(call: &ToolInvocation) -> JsonStr {
+    if call.call_id.is_empty() { call_id(&Responses, call) } else { JsonStr::new(&call.call_id) }
 }
 
 /// Encodes a message of the user or the system.

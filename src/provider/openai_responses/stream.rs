@@ -210,6 +210,7 @@ impl ResponsesAssembler {
     /// Reads the members of a response that are known from its start.
     fn read_head(&mut self, response: JsonRef<'_>) {
         self.meta.set_id_and_model(response, &META_MEMBERS);
+        self.meta.conversation_id = conversation_of(response).or(self.meta.conversation_id.take());
         self.unstored |= response.get("store").and_then(JsonRef::as_bool) == Some(false);
     }
 
@@ -425,6 +426,12 @@ impl ResponsesAssembler {
         list.end();
         (wire.len() > "[]".len()).then(|| Json::trusted(wire))
     }
+}
+
+/// Returns the id of the conversation that a response was added to: `{"conversation":{"id":"conv_…"}}`, or the id itself.
+fn conversation_of(response: JsonRef<'_>) -> Option<String> {
+    let conversation = response.find("conversation")?;
+    non_empty_text(Some(conversation)).or_else(|| non_empty_text(conversation.get("id"))).map(Cow::into_owned)
 }
 
 fn has_type_of(own: &OutputItem, item: JsonRef<'_>) -> bool {

@@ -7,7 +7,7 @@ use super::provider_request::ProviderRequest;
 use super::tool_choice::TOOL_CHOICE;
 use super::tool_list::encode_tools;
 use super::tools::ToolDefinition;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonKind, ObjectWriter};
 use crate::provider::registry::codec;
@@ -16,28 +16,30 @@ impl ProviderRequest {
     /// Rejects requests that cannot work, and credentials where they would be stored.
     ///
     /// # Errors
-    /// `config_invalid`, never with the credential in its message.
+    /// `config_invalid`, never with the credential in its message; `state_owner_conflict`.
     pub fn check(&self) -> Result<()> {
         check_url(&self.url)?;
         check_headers(&self.headers)?;
         if self.params.view().kind() != JsonKind::Object {
             return Err(Error::config("`provider.params` is an object: model, temperature, and so on"));
         }
-        for reserved in codec(self.dialect).reserved_members() {
+        let codec = codec(self.dialect);
+        for reserved in codec.reserved_members() {
             if self.params.view().find(reserved).is_some() {
+                if codec.server_state_members().contains(reserved) {
+                    return Err(Error::new(
+                        ErrorCode::StateOwnerConflict,
+                        format!(
+                            "`params.{reserved}` would give the conversation a second owner; open the session with the option `owner`"
+                        ),
+                    ));
+                }
                 return Err(Error::config(format!(
                     "`params.{reserved}` is written by the session; append to it, or use `instructions` and `input`"
                 )));
             }
         }
         Ok(())
-    }
-
-    /// Returns true if the request changes a conversation that the service keeps: sent twice, its input is added twice (R27).
-    #[must_use]
-    pub fn is_stateful(&self) -> bool {
-        let members = codec(self.dialect).server_state_members();
-        members.iter().any(|member| self.params.view().find(member).is_some())
     }
 
     /// Returns the headers of the request.

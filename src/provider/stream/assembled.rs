@@ -104,6 +104,8 @@ pub struct Assembled {
     pub finish_reason: Option<String>,
     /// The provider's id of the response.
     pub response_id: Option<String>,
+    /// The id of the conversation to which the provider added the response.
+    pub conversation_id: Option<String>,
     /// The name of the model, as the provider reports it.
     pub model: Option<String>,
     /// All text of the answer.

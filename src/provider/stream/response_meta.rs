@@ -16,6 +16,7 @@ pub(crate) struct MetaMembers {
 #[derive(Default)]
 pub(crate) struct ResponseMeta {
     pub id: Option<String>,
+    pub conversation_id: Option<String>,
     pub model: Option<String>,
     /// The provider's finish or stop reason, as sent.
     pub finish_reason: Option<String>,
@@ -71,6 +72,7 @@ impl ResponseMeta {
             status,
             finish_reason: self.finish_reason.clone(),
             response_id: self.id.clone(),
+            conversation_id: self.conversation_id.clone(),
             model: self.model.clone(),
             text: JsonStr::from_inside(text),
             calls,

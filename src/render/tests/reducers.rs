@@ -110,7 +110,14 @@ fn body(
     let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy };
     let mut progress = ReducerReplies::default();
     for _ in 0..20 {
-        match renderer.step(RenderInput { history, live, now: 2_000 }, &request, &progress).unwrap() {
+        match renderer
+            .step(
+                RenderInput { history, live, owner: &crate::owner::StateOwner::Session, now: 2_000 },
+                &request,
+                &progress,
+            )
+            .unwrap()
+        {
             RenderStep::Done(rendered) => {
                 let errors: Vec<_> = validate(&rendered.body, dialect)
                     .into_iter()

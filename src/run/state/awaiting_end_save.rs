@@ -52,7 +52,8 @@ impl AwaitingEndSave {
         let EarlyStop { status, error, partial } = stop;
         turn.close_effects();
         // What failed to be stored cannot be appended to.
-        let appends = turn.setup().on_stop == OnStop::Keep && !turn.has_failed_history();
+        let keeps = turn.setup().on_stop == OnStop::Keep || partial.as_ref().is_some_and(is_acknowledged);
+        let appends = keeps && !turn.has_failed_history();
         turn.drop_failed_saves();
         let cut = partial.clone().and_then(without_calls);
         turn.keep_cut_answer(cut.clone());
@@ -122,4 +123,9 @@ impl AwaitingEndSave {
         turn.emit(RunEvent::SaveFailed { error: failure });
         None
     }
+}
+
+/// Returns true if a service has the incomplete answer and its request, so that history keeps them too.
+fn is_acknowledged(partial: &Message) -> bool {
+    partial.answer.as_ref().is_some_and(|answer| answer.service_mark.is_some())
 }

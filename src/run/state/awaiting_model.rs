@@ -6,6 +6,7 @@ use crate::finding::{Finding, FindingCode};
 use crate::history::{HistoryEntry, free_id};
 use crate::json::fits_memory;
 use crate::message::{Message, MessageStatus};
+use crate::owner::{ConversationCheck, check_conversation};
 use crate::provider::{AnswerStatus, Assembled, Pause, StreamAssembler, StreamEvent, codec, read_whole};
 use crate::run::answer::{AnsweredCall, answer_message, cut_error, refusal_of, refused_request};
 use crate::run::context::RunContext;
@@ -97,7 +98,8 @@ impl AwaitingModel {
         if let ReceivedResponse::Streaming(assembler) = &self.response {
             turn.set_text(assembler.partial().text);
             // A provider that stores conversations keeps the inputs of a cancelled call; history keeps them too.
-            if is_cancelled && turn.setup().on_stop == OnStop::Discard {
+            // With a conversation the end of the run keeps them, with the mark of the service.
+            if is_cancelled && turn.setup().on_stop == OnStop::Discard && !turn.setup().owner.is_conversation() {
                 turn.save_inputs();
             }
         }
@@ -312,6 +314,9 @@ impl AwaitingModel {
             turn.set_text(assembled.text);
             return EarlyStop::failed(error).with(partial).into();
         }
+        if let Some(error) = check_owner_of_answer(turn, &assembled) {
+            return EarlyStop::failed(error).into();
+        }
         turn.close_effects();
         turn.add_answer(&assembled);
         let is_whole = assembled.status != AnswerStatus::Incomplete || is_paused;
@@ -333,4 +338,17 @@ impl AwaitingModel {
         }
         NextState::SaveAnswer(message, invocations)
     }
+}
+
+/// Compares the conversation of an answer with the owner of the state; returns the error that fails the run, before anything of the
+/// answer is stored.
+fn check_owner_of_answer(turn: &mut RunData, assembled: &Assembled) -> Option<Error> {
+    let setup = turn.setup();
+    match check_conversation(&setup.owner, assembled.conversation_id.as_deref(), setup.on_conflict) {
+        ConversationCheck::Consistent => {}
+        ConversationCheck::Warn(text) => turn.warn(Finding::warning(FindingCode::ConversationConflict, text)),
+        ConversationCheck::ChangeOwner(owner) => turn.change_owner(owner),
+        ConversationCheck::Fail(error) => return Some(error),
+    }
+    None
 }

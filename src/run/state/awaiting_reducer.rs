@@ -31,14 +31,15 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         tools: &setup.tools,
         policy: &setup.policy,
     };
-    let input = RenderInput { history: context.history, live: Some(turn.live()), now: plan.at };
+    let input = RenderInput { history: context.history, live: Some(turn.live()), owner: &setup.owner, now: plan.at };
     let rendered = match context.renderer.step(input, &request, &plan.replies) {
         Ok(RenderStep::Done(rendered)) => rendered,
         Ok(RenderStep::Question(question)) => return NextState::AskReducer(plan, question),
         Err(error) => return EarlyStop::failed(error).into(),
     };
-    let is_stateful = provider.is_stateful();
+    let is_stateful = setup.owner.is_stateful();
     turn.add_to_report(&rendered.report);
+    turn.prepare_mark(context.history);
     let number = turn.count_model_call();
     turn.emit(RunEvent::ModelCalled { turn: number, report: rendered.report });
     NextState::Send(ModelRequest { attempt: plan.attempt, body: Rc::new(rendered.body), is_stateful })

@@ -74,6 +74,19 @@ pub fn begin_pause(turn: &mut RunData, pause: RetryPause, error: Error) -> NextS
     NextState::Pause(pause)
 }
 
+/// Repeats a request of a conversation that an earlier process may have sent, if the application approves.
+pub fn repeat_unconfirmed(turn: &RunData, now: Ms) -> NextState {
+    let message = "the run was interrupted when its request may have been sent, and its answer was not stored";
+    let error = Error::new(ErrorCode::ModelError, message);
+    match turn.setup().retry.approve_unsafe_replay.clone() {
+        Some(callback) => {
+            let pause = RetryPause { attempt: 2, not_before: now, request: None };
+            NextState::AskReplay(pause, ReplayQuestion { callback, status: None, error })
+        }
+        None => EarlyStop::failed(unsafe_replay(&error)).into(),
+    }
+}
+
 /// Returns the error of a request that is not sent again because the service might process it twice.
 pub fn unsafe_replay(failure: &Error) -> Error {
     let message = format!(
@@ -98,6 +111,7 @@ mod tests {
     use crate::id::{IdSource, Seed};
     use crate::json::Json;
     use crate::message::Dialect;
+    use crate::owner::{OnConflict, StateOwner};
     use crate::provider::{ProviderRequest, Settings};
     use crate::render::Renderer;
     use crate::replay::{Callback, Policy};
@@ -116,11 +130,11 @@ mod tests {
         }
     }
 
-    fn turn(params: &str, approval: Option<Callback>) -> RunData {
+    fn turn(owner: StateOwner, approval: Option<Callback>) -> RunData {
         let provider = ProviderRequest {
             dialect: Dialect::OpenAiResponses,
             url: "https://model.example/v1".into(),
-            params: Json::parse(params).unwrap(),
+            params: Json::parse("{}").unwrap(),
             stream: true,
             headers: Vec::new(),
             settings: Settings::default(),
@@ -141,6 +155,8 @@ mod tests {
             retry: RetryPolicy { approve_unsafe_replay: approval, ..RetryPolicy::default() },
             policy: Policy::default(),
             channel: None,
+            owner,
+            on_conflict: OnConflict::Throw,
         };
         RunData::new(setup, History::new(Seed(7)), StoredTurn::default(), Vec::new())
     }
@@ -149,14 +165,17 @@ mod tests {
     fn after(turn: &mut RunData, number: u32, reply: EffectReply) -> NextState {
         let (history, mut renderer) = (History::new(Seed(7)), Renderer::default());
         let context = RunContext { history: &history, renderer: &mut renderer, now: 1_000, ids: &OneId, seed: Seed(7) };
-        let is_stateful = turn.setup().provider.is_stateful();
+        let is_stateful = turn.setup().owner.is_stateful();
         let attempt = CallAttempt { number, not_before: None };
         let request = ModelRequest { attempt, body: Rc::new(Vec::new()), is_stateful };
         let mut state = AwaitingModel::enter(turn, request, &context);
         state.reply(turn, reply, &context).unwrap().unwrap()
     }
 
-    const STATEFUL: [&str; 2] = [r#"{"conversation":"conv_1"}"#, r#"{"previous_response_id":"resp_1"}"#];
+    fn stateful() -> [StateOwner; 2] {
+        let conversation = StateOwner::Conversation { id: "conv_1".into() };
+        [conversation, StateOwner::Response { previous: Some("resp_1".into()) }]
+    }
 
     fn failed(sent: Option<bool>) -> EffectReply {
         EffectReply::Failed { code: None, message: "reset".into(), sent }
@@ -178,14 +197,14 @@ mod tests {
 
     #[test]
     fn r27_a_stateful_request_without_evidence_is_not_sent_again() {
-        for params in STATEFUL {
+        for owner in stateful() {
             for reply in [failed(None), failed(Some(true)), status(500, ""), status(502, ""), status(529, "")] {
-                assert_eq!(outcome(after(&mut turn(params, None), 1, reply.clone())), Err("replay_unsafe"));
+                assert_eq!(outcome(after(&mut turn(owner.clone(), None), 1, reply.clone())), Err("replay_unsafe"));
                 // Of a request that has no effect at the service the same failure is repeated.
-                assert_eq!(outcome(after(&mut turn("{}", None), 1, reply)), Ok(500));
+                assert_eq!(outcome(after(&mut turn(StateOwner::Session, None), 1, reply)), Ok(500));
             }
-            assert_eq!(outcome(after(&mut turn(params, None), 1, failed(Some(false)))), Ok(500));
-            assert_eq!(outcome(after(&mut turn(params, None), 1, status(429, ""))), Ok(500));
+            assert_eq!(outcome(after(&mut turn(owner.clone(), None), 1, failed(Some(false)))), Ok(500));
+            assert_eq!(outcome(after(&mut turn(owner, None), 1, status(429, ""))), Ok(500));
         }
     }
 
@@ -193,7 +212,8 @@ mod tests {
     fn r27_the_application_may_approve_an_unsafe_replay() {
         for approved in [true, false] {
             let callback = Callback { id: 1, hook: Rc::new(()) };
-            let mut turn = turn(STATEFUL[0], Some(callback));
+            let [conversation, _] = stateful();
+            let mut turn = turn(conversation, Some(callback));
             let NextState::AskReplay(pause, question) = after(&mut turn, 1, status(500, "oops")) else {
                 panic!("nobody is asked")
             };
@@ -210,8 +230,10 @@ mod tests {
 
     #[test]
     fn r27_a_locked_conversation_is_tried_again_after_1_2_and_4_seconds() {
-        let locked = |number| outcome(after(&mut turn(STATEFUL[0], None), number, status(400, "conversation_locked")));
+        let [conversation, _] = stateful();
+        let locked =
+            |number| outcome(after(&mut turn(conversation.clone(), None), number, status(400, "conversation_locked")));
         assert_eq!([1, 2, 3, 4].map(locked), [Ok(1_000), Ok(2_000), Ok(4_000), Err("model_error")]);
-        assert_eq!(outcome(after(&mut turn("{}", None), 1, status(400, "other"))), Err("model_error"));
+        assert_eq!(outcome(after(&mut turn(StateOwner::Session, None), 1, status(400, "other"))), Err("model_error"));
     }
 }

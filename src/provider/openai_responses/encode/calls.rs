@@ -70,21 +70,25 @@ fn write_arguments(out: &mut String, member: &str, arguments: &Arguments) {
     }
 }
 
-/// Writes the output of a call. `own`: the message of the call is one of this dialect.
-pub(super) fn write_output(out: &mut String, call: &DraftCall<'_>, own: bool, context: &mut EncodeContext<'_>) {
+/// Writes the output of a call with the call's `id`. `own`: the message of the call is one of this dialect.
+pub(super) fn write_output(
+    out: &mut String,
+    call: &DraftCall<'_>,
+    (own, id): (bool, &JsonStr),
+    context: &mut EncodeContext<'_>,
+) {
     let kind = kind_of_call(call.invocation, own);
-    let id = call_id(&Responses, call.invocation);
     if let Some(DraftResult::Stored(result)) = call.result
         && result.dialect == Some(Dialect::OpenAiResponses)
         && (!kind.takes_parts() || matches!(result.content.view().kind(), JsonKind::String | JsonKind::Array))
     {
         // Sent beside a call of another dialect, the output must be that of a function.
         let new_type = (!own).then(|| output_type(kind));
-        return write_own_output(out, result, &id, new_type.as_deref());
+        return write_own_output(out, result, id, new_type.as_deref());
     }
     let text = result_text(&Responses, call, context.codec_of, context.report);
     let mut object = ObjectWriter::new(out);
-    object.text("type", &output_type(kind)).token("call_id", &id);
+    object.text("type", &output_type(kind)).token("call_id", id);
     if kind.kind == "apply_patch_call" {
         object.text("status", if text.is_error { "failed" } else { "completed" });
     }

@@ -1,0 +1,173 @@
+//! [`Delta`]: what a service that owns the conversation has not acknowledged.
+
+use super::state_owner::StateOwner;
+use crate::history::History;
+use crate::message::{Message, Role, ServiceMark};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What of a message is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unacknowledged {
+    /// The message, its calls and their results.
+    Message,
+    /// The results of its calls, of those that [`Delta::is_pending_result`] names.
+    Results,
+}
+
+/// What a service has not acknowledged of a history that a live turn follows.
+///
+/// It is found from the newest answer with a mark, so it costs as much as what is new. A result is identified by its invocation: a call id
+/// that is used again hides no result.
+#[derive(Clone, Debug)]
+pub struct Delta<'h> {
+    history: &'h History,
+    live: Option<&'h History>,
+    /// The newest acknowledged answer.
+    newest: Option<AcknowledgedAnswer<'h>>,
+    /// The newest answer of each other run that wrote to the conversation meanwhile: its `seq`, by run.
+    concurrent: BTreeMap<&'h str, u64>,
+    /// The ids that the mark of `newest` lists as not sent.
+    pending: BTreeSet<&'h str>,
+    /// The number of stored system messages at the beginning that every request repeats.
+    repeated: usize,
+}
+
+/// An answer with the mark of the service.
+#[derive(Clone, Copy, Debug)]
+struct AcknowledgedAnswer<'h> {
+    message: &'h Message,
+    mark: &'h ServiceMark,
+    /// Its index in the live turn, or `None` if it is stored only.
+    live_index: Option<usize>,
+}
+
+impl AcknowledgedAnswer<'_> {
+    /// Returns the `seq` up to which the service has the stored messages. A copy of the session may number them otherwise: then it is at most
+    /// that of the answer.
+    fn until(&self) -> u64 {
+        if self.live_index.is_some() { self.mark.until } else { self.mark.until.min(self.message.seq) }
+    }
+}
+
+impl<'h> Delta<'h> {
+    /// Finds what the owner's service has not acknowledged. Everything, if the owner is no service.
+    #[must_use]
+    pub fn new(owner: &StateOwner, history: &'h History, live: Option<&'h History>) -> Self {
+        let in_live = newest_answer(owner, live).map(|(index, answer)| (Some(index), answer));
+        let newest = in_live.or_else(|| newest_answer(owner, Some(history)).map(|(_, answer)| (None, answer)));
+        let newest = newest.map(|(live_index, (message, mark))| AcknowledgedAnswer { message, mark, live_index });
+        let mut delta =
+            Self { history, live, newest, concurrent: BTreeMap::new(), pending: BTreeSet::new(), repeated: 0 };
+        if let Some(newest) = newest {
+            delta.pending.extend(newest.mark.pending.iter().map(String::as_str));
+            if owner.is_conversation() {
+                delta.find_concurrent_answers(owner, newest);
+            }
+        }
+        delta
+    }
+
+    /// Selects the system messages at the beginning for which `is_repeated` returns true: the service does not keep what is sent beside the
+    /// list of messages.
+    #[must_use]
+    pub fn repeating(mut self, is_repeated: &dyn Fn(&Message) -> bool) -> Self {
+        let is_leading =
+            |message: &&Message| matches!(message.role, Role::System | Role::Developer) && is_repeated(message);
+        self.repeated = self.history.messages().iter().take_while(is_leading).count();
+        self
+    }
+
+    /// Finds the newest answer of each other run that wrote to the conversation since the newest answer's request was built.
+    fn find_concurrent_answers(&mut self, owner: &StateOwner, newest: AcknowledgedAnswer<'h>) {
+        let history = self.history;
+        for message in history.messages().iter().rev().take_while(|message| message.seq >= newest.until()) {
+            let Some(run) = message.run_id.as_deref() else { continue };
+            if message.run_id != newest.message.run_id && mark_of(owner, message).is_some() {
+                self.concurrent.entry(run).or_insert(message.seq);
+            }
+        }
+    }
+
+    /// Returns the id of the response that the next request continues.
+    #[must_use]
+    pub fn response_id(&self) -> Option<&'h str> {
+        self.newest?.message.answer.as_ref()?.response_id.as_deref()
+    }
+
+    /// Returns the indexes of the stored messages of which something may be sent, ascending, and what of each.
+    #[must_use]
+    pub fn stored(&self) -> Vec<(usize, Unacknowledged)> {
+        let messages = self.history.messages();
+        let first = self.newest.map_or(0, |newest| messages.partition_point(|message| message.seq < newest.until()));
+        let mut indexes: BTreeSet<usize> = (first..messages.len()).collect();
+        indexes.extend(0..self.repeated);
+        for id in &self.pending {
+            indexes.extend(self.history.message_index(id));
+            let call = self.history.invocation(id);
+            indexes.extend(call.and_then(|call| self.history.message_index(&call.message_id)));
+        }
+        indexes.extend(self.newest.and_then(|newest| self.history.message_index(&newest.message.id)));
+        let select = |index: usize| {
+            let message = messages.get(index)?;
+            let is_whole = index < self.repeated || !self.has_stored(message);
+            Some((index, if is_whole { Unacknowledged::Message } else { Unacknowledged::Results }))
+        };
+        indexes.into_iter().filter_map(select).collect()
+    }
+
+    /// Returns the indexes of the messages of the live turn of which something may be sent, ascending, and what of each.
+    #[must_use]
+    pub fn live(&self) -> Vec<(usize, Unacknowledged)> {
+        let Some(live) = self.live else { return Vec::new() };
+        let last = self.newest.and_then(|newest| newest.live_index);
+        let mut indexes: BTreeSet<usize> = (last.unwrap_or(0)..live.messages().len()).collect();
+        for id in &self.pending {
+            indexes.extend(live.message_index(id));
+            let call = live.invocation(id);
+            indexes.extend(call.and_then(|call| live.message_index(&call.message_id)));
+        }
+        let select = |index: usize| {
+            let is_acknowledged =
+                last.is_some_and(|last| index <= last) && !self.is_pending(live.messages().get(index));
+            (index, if is_acknowledged { Unacknowledged::Results } else { Unacknowledged::Message })
+        };
+        indexes.into_iter().map(select).collect()
+    }
+
+    fn is_pending(&self, message: Option<&Message>) -> bool {
+        message.is_some_and(|message| self.pending.contains(message.id.as_str()))
+    }
+
+    /// Returns true if the service has a stored message.
+    fn has_stored(&self, message: &Message) -> bool {
+        let Some(newest) = self.newest.filter(|_| !self.is_pending(Some(message))) else { return false };
+        let run = message.run_id.as_deref();
+        let is_of_newest_run = run.is_some() && message.run_id == newest.message.run_id;
+        message.seq < newest.until()
+            || is_of_newest_run && newest.live_index.is_none() && message.seq <= newest.message.seq
+            || run.and_then(|run| self.concurrent.get(run)).is_some_and(|last| message.seq <= *last)
+    }
+
+    /// Returns true if the service has a call of this message, and not its result: the message is the newest answer, or the result was
+    /// held back.
+    #[must_use]
+    pub fn is_pending_result(&self, message: &Message, invocation: &str) -> bool {
+        let is_newest = self.newest.is_some_and(|newest| newest.message.id == message.id);
+        let run = message.run_id.as_deref();
+        let is_newest_of_run = run.and_then(|run| self.concurrent.get(run)).is_some_and(|last| message.seq == *last);
+        is_newest || is_newest_of_run || self.pending.contains(invocation)
+    }
+}
+
+type MarkedAnswer<'h> = (&'h Message, &'h ServiceMark);
+
+/// Returns the newest answer with a mark of the owner's service, and its index.
+fn newest_answer<'h>(owner: &StateOwner, history: Option<&'h History>) -> Option<(usize, MarkedAnswer<'h>)> {
+    let mut messages = history.filter(|_| owner.is_stateful())?.messages().iter().enumerate().rev();
+    messages.find_map(|(index, message)| Some((index, (message, mark_of(owner, message)?))))
+}
+
+fn mark_of<'h>(owner: &StateOwner, message: &'h Message) -> Option<&'h ServiceMark> {
+    let answer = message.answer.as_ref()?;
+    answer.service_mark.as_deref().filter(|mark| owner.owns(mark, answer.response_id.as_deref()))
+}

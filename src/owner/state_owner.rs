@@ -1,0 +1,136 @@
+//! [`StateOwner`]: who owns the state of a conversation.
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::message::ServiceMark;
+use crate::session_head::StoredOwner;
+
+/// Who owns the state of a conversation. There is exactly one owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StateOwner {
+    /// The session: a request contains the history that is stored here.
+    #[default]
+    Session,
+    /// A conversation of the service; requests contain what is new.
+    Conversation {
+        /// The id that the service gave it.
+        id: String,
+    },
+    /// A chain of the service's responses; requests name the newest one and contain what is new.
+    Response {
+        /// The response after which the chain begins; `None` for a chain that begins with the first request.
+        previous: Option<String>,
+    },
+}
+
+/// The numbers of the kinds in [`StoredOwner`]. 1 is for an application that holds the state itself.
+const SESSION: u32 = 0;
+const CONVERSATION: u32 = 2;
+const RESPONSE: u32 = 3;
+
+impl StateOwner {
+    /// Returns true if a service keeps the conversation: a request that is repeated may add to it twice.
+    #[must_use]
+    pub fn is_stateful(&self) -> bool {
+        matches!(self, Self::Conversation { .. } | Self::Response { .. })
+    }
+
+    /// Returns true if the service adds the input of each request to one conversation, whether or not its answer arrives. A chain of
+    /// responses is different: a response that did not arrive is no part of it.
+    #[must_use]
+    pub fn is_conversation(&self) -> bool {
+        matches!(self, Self::Conversation { .. })
+    }
+
+    /// Returns the value of `kind` in the public types.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Conversation { .. } => "conversation",
+            Self::Response { .. } => "response",
+        }
+    }
+
+    /// Returns the id of the conversation.
+    #[must_use]
+    pub fn conversation_id(&self) -> Option<&str> {
+        match self {
+            Self::Conversation { id } => Some(id),
+            Self::Session | Self::Response { .. } => None,
+        }
+    }
+
+    /// Returns the mark of an answer that acknowledges everything, except the `seq` up to which history was sent.
+    ///
+    /// Returns `None` if the service keeps nothing, or if the answer has no id, so that no later request can name it (R25).
+    #[must_use]
+    pub fn mark(&self, response_id: Option<&str>) -> Option<ServiceMark> {
+        match self {
+            Self::Session => None,
+            Self::Conversation { id } => Some(ServiceMark { conversation: Some(id.clone()), ..ServiceMark::default() }),
+            Self::Response { previous } => {
+                response_id.map(|_| ServiceMark { chain_start: previous.clone(), ..ServiceMark::default() })
+            }
+        }
+    }
+
+    /// Returns true if an answer with this mark is part of the owner's conversation.
+    #[must_use]
+    pub fn owns(&self, mark: &ServiceMark, response_id: Option<&str>) -> bool {
+        match self {
+            Self::Session => false,
+            Self::Conversation { id } => mark.conversation.as_ref() == Some(id),
+            Self::Response { previous } => {
+                mark.conversation.is_none()
+                    && response_id.is_some()
+                    && (mark.chain_start == *previous || previous.as_deref() == response_id)
+            }
+        }
+    }
+
+    /// Returns the owner that is in effect if `requested` is passed for a session whose stored owner is `self`.
+    ///
+    /// # Errors
+    /// `state_owner_conflict` for another conversation: what the session sent to the first one would be missing in the second.
+    pub fn change_to(&self, requested: &Self) -> Result<()> {
+        match (self, requested) {
+            (Self::Conversation { id: stored }, Self::Conversation { id }) if stored != id => Err(Error::new(
+                ErrorCode::StateOwnerConflict,
+                format!(
+                    "the session belongs to the conversation \"{stored}\", and `owner.conversationId` is \"{id}\"; pass the first id, or open \
+                     the session with `owner: {{ kind: \"session\" }}` before it gets another conversation"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the form in which a session's head contains the owner. `unknown` are the fields of the stored owner that a newer build wrote.
+    #[must_use]
+    pub fn to_stored(&self) -> StoredOwner {
+        let (kind, id) = match self {
+            Self::Session => (SESSION, None),
+            Self::Conversation { id } => (CONVERSATION, Some(id.clone())),
+            Self::Response { previous } => (RESPONSE, previous.clone()),
+        };
+        let auto = matches!(self, Self::Response { previous: None });
+        StoredOwner { kind, id, auto, ..StoredOwner::default() }
+    }
+
+    /// Reads the owner in a session's head.
+    ///
+    /// # Errors
+    /// `unsupported_version` for an owner of a newer build.
+    pub fn from_stored(stored: &StoredOwner) -> Result<Self> {
+        match (stored.kind, &stored.id) {
+            (SESSION, None) => Ok(Self::Session),
+            (CONVERSATION, Some(id)) => Ok(Self::Conversation { id: id.clone() }),
+            (RESPONSE, previous) => Ok(Self::Response { previous: previous.clone() }),
+            _ => Err(Error::new(
+                ErrorCode::UnsupportedVersion,
+                "a newer version of this library gave the session an owner that this version does not know; update it, or open the session \
+                 with another `owner`",
+            )),
+        }
+    }
+}

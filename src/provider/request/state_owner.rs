@@ -1,0 +1,33 @@
+//! Which owners of a conversation's state a dialect can have.
+
+use super::parameters::Parameter;
+use super::provider_request::ProviderRequest;
+use crate::error::{Error, Result};
+use crate::json::JsonRef;
+use crate::owner::StateOwner;
+use crate::provider::registry::codec;
+
+/// Rejects an owner that the request's dialect or parameters cannot have.
+///
+/// # Errors
+/// `config_invalid`.
+pub fn check_owner(provider: &ProviderRequest, owner: &StateOwner) -> Result<()> {
+    if !owner.is_stateful() {
+        return Ok(());
+    }
+    let codec = codec(provider.dialect);
+    if codec.service_members().is_none() {
+        return Err(Error::config(format!(
+            "`owner.kind` is \"{}\", and services of the dialect \"{}\" keep no conversations; use `owner: {{ kind: \"session\" }}`",
+            owner.kind(),
+            provider.dialect.as_str()
+        )));
+    }
+    let store = codec.parameter(Parameter::Store).and_then(|name| provider.params.view().find(name));
+    if !owner.is_conversation() && store.and_then(JsonRef::as_bool) == Some(false) {
+        return Err(Error::config(
+            "`params.store` is false, so no later request can continue the response; leave it out, or use `owner: { kind: \"session\" }`",
+        ));
+    }
+    Ok(())
+}

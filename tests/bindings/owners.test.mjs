@@ -1,0 +1,110 @@
+// R22 to R26 through JavaScript: the options, their errors, what is sent and what is stored.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { drive } from 'rethread/host';
+import { open } from 'rethread';
+
+const decode = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
+const code = (expected) => (error) => error.code === expected;
+
+/** A service with conversations: it stores what it is sent, and asks for one tool before each answer. */
+function service() {
+  const bodies = [];
+  const answer = async (_url, init) => {
+    const body = decode(init.body);
+    bodies.push(body);
+    const id = `resp_${bodies.length}`;
+    const isQuestion = body.input.at(-1).role === 'user';
+    const output = isQuestion
+      ? [{ type: 'function_call', id: `fc_${bodies.length}`, call_id: `call_${bodies.length}`, name: 'now', arguments: '{}', status: 'completed' }]
+      : [{ type: 'message', id: `msg_${bodies.length}`, role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: 'Noon.', annotations: [] }] }];
+    const conversation = body.conversation ? { id: body.conversation } : null;
+    return Response.json({ id, object: 'response', model: 'm', status: 'completed', error: null, conversation, output, usage: { input_tokens: 1, output_tokens: 1 } });
+  };
+  return { bodies, fetch: answer };
+}
+
+const request = (input, more = {}) => ({
+  input,
+  provider: { dialect: 'openai-responses', url: 'https://service.example/v1/responses', params: { model: 'm' } },
+  tools: { now: { execute: () => 'noon' } },
+  ...more,
+});
+
+async function ask(session, fetch, input) {
+  const run = await session.run(request(input));
+  return drive(run, { fetch }).result;
+}
+
+test('r22 r26 owners through JavaScript', async (t) => {
+  await t.test('a conversation gets what is new, and the session keeps all of it', async () => {
+    await using rethread = await open({ store: 'memory' });
+    const owner = { kind: 'conversation', conversationId: 'conv_1' };
+    const session = await rethread.session('s', { owner });
+    assert.deepEqual(session.owner, owner);
+    const { bodies, fetch } = service();
+    const first = await ask(session, fetch, 'One');
+    assert.equal(first.conversationId, 'conv_1');
+    await ask(session, fetch, 'Two');
+    assert.deepEqual(bodies.map((body) => body.input.map((item) => item.type ?? item.role)), [['user'], ['function_call_output'], ['user'], ['function_call_output']]);
+    assert.ok(bodies.every((body) => body.conversation === 'conv_1'));
+    assert.equal((await session.messages()).items.length, 6);
+    // Rendering shows the next request.
+    assert.deepEqual(decode((await session.render({ dialect: 'openai-responses', input: 'Three' })).body).input, [{ role: 'user', content: 'Three' }]);
+  });
+
+  await t.test('a chain is continued where it ended, by a session that is opened again', async () => {
+    await using rethread = await open({ store: 'memory' });
+    const { bodies, fetch } = service();
+    const before = await rethread.session('s', { owner: { kind: 'response', auto: true } });
+    await ask(before, fetch, 'One');
+    before[Symbol.dispose]();
+    const session = await rethread.session('s');
+    assert.deepEqual(session.owner, { kind: 'response', auto: true });
+    const result = await ask(session, fetch, 'Two');
+    assert.deepEqual(bodies.map((body) => body.previous_response_id), [undefined, 'resp_1', 'resp_2', 'resp_3']);
+    assert.equal(result.responseId, 'resp_4');
+    assert.equal(result.conversationId, null);
+  });
+
+  await t.test('a second owner is refused', async () => {
+    await using rethread = await open({ store: 'memory' });
+    const refused = (owner, expected) => assert.rejects(rethread.session('s', { owner }), code(expected), JSON.stringify(owner));
+    await refused({ kind: 'session', conversationId: 'conv_1' }, 'state_owner_conflict');
+    await refused({ kind: 'conversation', conversationId: 'conv_1', previousResponseId: 'resp_1' }, 'state_owner_conflict');
+    await refused({ kind: 'response', auto: true, conversationId: 'conv_1' }, 'state_owner_conflict');
+    await refused({ kind: 'conversation' }, 'config_invalid');
+    await refused({ kind: 'conversation', conversationId: '' }, 'config_invalid');
+    await refused({ kind: 'response' }, 'config_invalid');
+    await refused({ kind: 'caller' }, 'config_invalid');
+    await refused({ kind: 'session', conversation: 'x' }, 'config_invalid');
+    const session = await rethread.session('s', { owner: { kind: 'conversation', conversationId: 'conv_1' } });
+    await refused({ kind: 'conversation', conversationId: 'conv_2' }, 'state_owner_conflict');
+    const second = { dialect: 'openai-responses', url: 'https://x.example', params: { model: 'm', previous_response_id: 'resp_1' } };
+    await assert.rejects(session.run({ input: 'One', provider: second }), code('state_owner_conflict'));
+    const chat = { dialect: 'openai-chat', url: 'https://x.example', params: { model: 'm' } };
+    await assert.rejects(session.run({ input: 'One', provider: chat }), code('config_invalid'));
+    await assert.rejects(session.render({ dialect: 'anthropic', input: 'One' }), code('config_invalid'));
+  });
+
+  await t.test('a conversation that nobody asked for', async () => {
+    await using rethread = await open({ store: 'memory' });
+    const { fetch } = service();
+    const unasked = async (url, init) => {
+      const response = await (await fetch(url, init)).json();
+      return Response.json({ ...response, conversation: { id: 'conv_9' } });
+    };
+    const thrown = await ask(await rethread.session('a'), unasked, 'One');
+    assert.equal(thrown.error.code, 'conversation_conflict');
+    assert.deepEqual(thrown.error.details, { conversationId: 'conv_9' });
+    assert.equal((await (await rethread.session('a')).messages()).items.length, 0);
+    const warned = await ask(await rethread.session('b', { onConflict: 'warn' }), unasked, 'One');
+    assert.equal(warned.status, 'finished');
+    assert.ok(warned.report.some((finding) => finding.code === 'conversation_conflict'));
+    const session = await rethread.session('c', { owner: { kind: 'session' }, onConflict: 'clear' });
+    assert.equal((await ask(session, unasked, 'One')).status, 'finished');
+    assert.deepEqual(session.owner, { kind: 'conversation', conversationId: 'conv_9' });
+    assert.equal((await session.messages()).items.length, 4);
+  });
+});

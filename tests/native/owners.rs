@@ -1,0 +1,395 @@
+//! Owners of a conversation's state (R22 to R26): what goes to a service that keeps the conversation.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "scripted_host.rs"]
+mod scripted_host;
+#[path = "stateful_service.rs"]
+mod stateful_service;
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use rethread::error::ErrorCode;
+use rethread::owner::{OnConflict, StateOwner};
+use rethread::run::{OnStop, Persistence, RunOutcome, RunSetup, RunStatus};
+use rethread::store::MemoryStore;
+use scripted_host::*;
+use serde_json::{Value, json};
+use stateful_service::{Service, rounds, words_of};
+
+fn conversation() -> StateOwner {
+    StateOwner::Conversation { id: "conv_1".into() }
+}
+
+fn automatic() -> StateOwner {
+    StateOwner::Response { previous: None }
+}
+
+fn owned(id: &str, owner: StateOwner) -> RunSetup {
+    RunSetup { owner, ..setup(id, RESPONSES, false) }
+}
+
+fn ask(host: &mut Host<'_>, service: &mut Service, setup: RunSetup, input: &str) -> RunOutcome {
+    host.ask(setup, input, |body| service.answer(body))
+}
+
+/// What a session of its own would send next, in words: the whole history.
+fn history_of(host: &mut Host<'_>) -> Vec<String> {
+    let body: Value = serde_json::from_slice(&host.render(RESPONSES).body).unwrap();
+    words_of(body["input"].as_array().unwrap())
+}
+
+#[test]
+fn r23_only_what_is_new_goes_to_a_conversation() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+    for (run, input) in [("r1", "One"), ("r2", "Two"), ("r3", "Three")] {
+        let outcome = ask(&mut host, &mut service, owned(run, conversation()), input);
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+        assert_eq!(outcome.conversation_id.as_deref(), Some("conv_1"));
+    }
+    let output = |call: &str| vec![format!("output {call}: look gave {{}}")];
+    assert_eq!(service.sent(0), ["user: One"]);
+    assert_eq!(service.sent(1), output("call_1"));
+    assert_eq!(service.sent(4), ["user: Three"]);
+    // so_16: the sixth request, the second of the third turn, has one tool output.
+    assert_eq!(service.sent(5), output("call_3"));
+    // so_27: no response is named beside the conversation.
+    let names = |request: &Value| request["conversation"] == "conv_1" && request["previous_response_id"].is_null();
+    assert!(service.requests.iter().all(names));
+    assert!(service.requests.iter().all(|request| request["instructions"] == "Be brief."));
+    assert_eq!(history_of(&mut host), words_of(&service.conversations["conv_1"]));
+}
+
+#[test]
+fn r25_so_17_19_a_chain_advances_on_the_newest_response() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1)).with_response("resp_given");
+    let given = StateOwner::Response { previous: Some("resp_given".into()) };
+    ask(&mut host, &mut service, owned("r1", given.clone()), "One");
+    let outcome = ask(&mut host, &mut service, owned("r2", given), "Two");
+    assert_eq!(outcome.response_id.as_deref(), Some("resp_4"));
+    assert_eq!(outcome.conversation_id, None);
+    let previous: Vec<&Value> = service.requests.iter().map(|request| &request["previous_response_id"]).collect();
+    assert_eq!(previous, ["resp_given", "resp_1", "resp_2", "resp_3"]);
+    assert_eq!(service.sent(1), ["output call_1: look gave {}"]);
+    assert_eq!(service.sent(2), ["user: Two"]);
+    assert_eq!(history_of(&mut host), words_of(service.newest()));
+}
+
+#[test]
+fn r22_so_20_a_session_of_its_own_names_no_response() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1));
+    ask(&mut host, &mut service, owned("r1", StateOwner::Session), "One");
+    ask(&mut host, &mut service, owned("r2", StateOwner::Session), "Two");
+    assert!(
+        service.requests.iter().all(|body| body["previous_response_id"].is_null() && body["conversation"].is_null())
+    );
+    assert_eq!(service.sent(3).len(), 7, "{:?}", service.sent(3));
+}
+
+#[test]
+fn r25_so_13_30_responses_without_an_id_are_no_link_of_the_chain() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1));
+    ask(&mut host, &mut service, owned("r1", automatic()), "One");
+    service.without_ids = true;
+    ask(&mut host, &mut service, owned("r2", automatic()), "Two");
+    // Its two answers have no id, so the output follows the response before both, with its call.
+    assert_eq!(service.requests[3]["previous_response_id"], "resp_2");
+    assert_eq!(service.sent(3), ["user: Two", "call call_2", "output call_2: look gave {}"]);
+    service.without_ids = false;
+    ask(&mut host, &mut service, owned("r3", automatic()), "Three");
+    assert_eq!(service.requests[4]["previous_response_id"], "resp_2");
+    assert_eq!(service.sent(4).len(), 5, "{:?}", service.sent(4));
+    assert_eq!(history_of(&mut host), words_of(service.newest()));
+}
+
+#[test]
+fn r23_so_29_a_reused_call_id_hides_no_output() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let script = |items: &[Value]| match items.last().unwrap()["role"].as_str() {
+        Some("user") => Err(vec![("call_same".to_owned(), "look".to_owned())]),
+        _ => Ok("done".to_owned()),
+    };
+    let mut service = Service::new(script).with_conversation("conv_1");
+    for run in ["r1", "r2", "r3"] {
+        let outcome = ask(&mut host, &mut service, owned(run, conversation()), "Again");
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    }
+    // The same words are new input each time, and the id is the one that the service gave.
+    for request in [0, 2, 4] {
+        assert_eq!(service.sent(request), ["user: Again"]);
+        assert_eq!(service.sent(request + 1), ["output call_same: look gave {}"]);
+    }
+}
+
+#[test]
+fn r23_so_2_parallel_calls_are_answered_in_one_batch() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let script = |items: &[Value]| match items.last().unwrap()["role"].as_str() {
+        Some("user") => Err(["a", "b", "c"].map(|id| (id.to_owned(), "look".to_owned())).to_vec()),
+        _ => Ok("done".to_owned()),
+    };
+    let mut service = Service::new(script);
+    ask(&mut host, &mut service, owned("r1", automatic()), "Go");
+    assert_eq!(service.sent(1).len(), 3);
+    assert_eq!(history_of(&mut host), words_of(service.newest()));
+}
+
+#[test]
+fn r28_so_26_what_a_service_acknowledged_is_not_sent_again_after_a_kill() {
+    for owner in [automatic(), StateOwner::Response { previous: Some("resp_given".into()) }] {
+        for writes in 0..8 {
+            let store = MemoryStore::default();
+            let mut service = Service::new(rounds(2)).with_response("resp_given");
+            let mut host = Host::open(&store, "s", "h");
+            host.writes_left = Some(writes);
+            host.start(owned("r1", owner.clone()), "Go").unwrap();
+            let killed = host.drive(|body| service.answer(body)).is_none();
+            let mut second = Host::open(&store, "s", "h2");
+            if killed && !second.pending().is_empty() {
+                let requests = service.requests.len();
+                second.resume(owned("r1", owner.clone())).unwrap();
+                let outcome = second.drive(|body| service.answer(body)).unwrap();
+                assert_eq!(outcome.status, RunStatus::Finished, "{writes} writes: {:?}", outcome.error);
+                assert!(service.requests.len() - requests <= 3);
+                assert_eq!(history_of(&mut second), words_of(service.newest()), "{writes} writes");
+            }
+        }
+    }
+}
+
+#[test]
+fn r23_so_1_6_8_11_a_session_that_is_opened_again_sends_only_the_new_message() {
+    for owner in [conversation(), automatic()] {
+        let store = MemoryStore::default();
+        let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+        ask(&mut Host::open(&store, "s", "h"), &mut service, owned("r1", owner.clone()), "One");
+        let mut again = Host::open(&store, "s", "h2");
+        ask(&mut again, &mut service, owned("r2", owner), "Two");
+        assert_eq!(service.sent(2), ["user: Two"]);
+        assert_eq!(history_of(&mut again), words_of(service.newest()));
+    }
+}
+
+#[test]
+fn r28_so_28_without_a_response_the_input_is_sent_by_the_resumed_run() {
+    let store = MemoryStore::default();
+    let mut service = Service::new(rounds(1));
+    let mut host = Host::open(&store, "s", "h");
+    host.start(owned("r1", automatic()), "Go").unwrap();
+    assert!(host.drive(|_| Answer::Hang).is_none());
+    let mut second = Host::open(&store, "s", "h2");
+    second.resume(owned("r1", automatic())).unwrap();
+    second.drive(|body| service.answer(body)).unwrap();
+    assert_eq!(service.sent(0), ["user: Go"]);
+    assert_eq!(history_of(&mut second), words_of(service.newest()));
+}
+
+#[test]
+fn r26_a_run_that_is_stopped_while_a_conversation_answers_is_kept() {
+    let store = MemoryStore::default();
+    let mut service = Service::new(rounds(0)).with_conversation("conv_1");
+    let mut host = Host::open(&store, "s", "h");
+    let asked = |id: &str| RunSetup { owner: conversation(), ..setup(id, RESPONSES, true) };
+    host.start(asked("r1"), "Go").unwrap();
+    let begun = "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1\",\"status\":\"in_progress\",\"output\":[]}}\n\n";
+    let mut sent = Value::Null;
+    host.drive(|body| {
+        sent = body.clone();
+        Answer::Partly(begun.into())
+    });
+    assert_eq!(host.cancel().unwrap().status, RunStatus::Cancelled);
+    // The service has the question, so it is not sent again.
+    service.conversations.insert("conv_1".into(), sent["input"].as_array().unwrap().clone());
+    let outcome = ask(&mut host, &mut service, owned("r2", conversation()), "Two");
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    assert_eq!(service.sent(0), ["user: Two"]);
+}
+
+#[test]
+fn r27_so_26_a_conversation_is_never_sent_twice_what_it_may_have() {
+    for writes in 1..8 {
+        let store = MemoryStore::default();
+        let mut service = Service::new(rounds(2)).with_conversation("conv_1");
+        let mut host = Host::open(&store, "s", "h");
+        host.writes_left = Some(writes);
+        host.start(owned("r1", conversation()), "Go").unwrap();
+        if host.drive(|body| service.answer(body)).is_some() {
+            continue;
+        }
+        let mut second = Host::open(&store, "s", "h2");
+        if second.pending().is_empty() {
+            continue;
+        }
+        second.resume(owned("r1", conversation())).unwrap();
+        let outcome = second.drive(|body| service.answer(body)).unwrap();
+        let items = words_of(&service.conversations["conv_1"]);
+        // A run that was killed before it sent anything is not known from one that was killed after.
+        assert!(items.iter().filter(|item| *item == "user: Go").count() <= 1, "{writes} writes: {items:?}");
+        match outcome.error {
+            None => assert_eq!(history_of(&mut second), items, "{writes} writes"),
+            Some(error) => assert_eq!(error.code, ErrorCode::ReplayUnsafe, "{writes} writes"),
+        }
+    }
+}
+
+#[test]
+fn r22_a_session_changes_its_owner_and_back() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+    ask(&mut host, &mut service, owned("r1", StateOwner::Session), "One");
+    // The conversation has nothing yet: it gets the whole history, once.
+    ask(&mut host, &mut service, owned("r2", conversation()), "Two");
+    assert_eq!(service.sent(2).len(), 5);
+    assert_eq!(service.sent(3).len(), 1);
+    assert_eq!(history_of(&mut host), words_of(&service.conversations["conv_1"]));
+    // A turn that the session owns is missing there, and is sent with the next request of the conversation.
+    ask(&mut host, &mut service, owned("r3", StateOwner::Session), "Three");
+    assert_eq!(service.sent(4).len(), 9);
+    ask(&mut host, &mut service, owned("r4", conversation()), "Four");
+    assert_eq!(service.sent(6).len(), 5);
+    assert_eq!(history_of(&mut host), words_of(&service.conversations["conv_1"]));
+}
+
+#[test]
+fn r24_so_18_25_a_failed_request_is_sent_again_as_a_whole() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1));
+    let mut attempt = 0;
+    let outcome = host.ask(owned("r1", automatic()), "One", |body| {
+        attempt += 1;
+        if attempt % 2 == 1 { Answer::Status(429, Vec::new(), "{}".into()) } else { service.answer(body) }
+    });
+    assert_eq!(outcome.status, RunStatus::Finished);
+    assert_eq!(service.sent(0), ["user: One"]);
+    assert_eq!(service.sent(1), ["output call_1: look gave {}"]);
+    // A request that failed for good leaves nothing behind: its input is not acknowledged.
+    let failed = host.ask(owned("r2", automatic()), "Lost", |_| Answer::Status(400, Vec::new(), "{}".into()));
+    assert_eq!(failed.status, RunStatus::Failed);
+    ask(&mut host, &mut service, owned("r3", automatic()), "Two");
+    assert_eq!(service.sent(2), ["user: Two"]);
+}
+
+#[test]
+fn r26_pp_22_25_26_a_conversation_that_nobody_sent_throws_warns_or_becomes_the_owner() {
+    let run = |on_conflict: OnConflict| {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = Service::new(rounds(0)).with_conversation("conv_9");
+        service.forced_conversation = Some(json!({ "id": "conv_9" }));
+        let asked = RunSetup { on_conflict, ..owned("r1", StateOwner::Session) };
+        let outcome = ask(&mut host, &mut service, asked, "One");
+        let (messages, owner) = {
+            let log = host.log.borrow();
+            (log.history.messages().len(), StateOwner::from_stored(&log.head.owner).unwrap())
+        };
+        (outcome, messages, owner)
+    };
+    let (thrown, messages, owner) = run(OnConflict::Throw);
+    assert_eq!(thrown.error.unwrap().code, ErrorCode::ConversationConflict);
+    assert_eq!((messages, owner), (0, StateOwner::Session));
+    let (warned, messages, owner) = run(OnConflict::Warn);
+    assert_eq!((warned.status, messages, owner), (RunStatus::Finished, 2, StateOwner::Session));
+    assert_eq!(warned.conversation_id.as_deref(), Some("conv_9"));
+    assert!(warned.report.iter().any(|finding| finding.code.as_str() == "conversation_conflict"));
+    let (cleared, messages, owner) = run(OnConflict::Clear);
+    assert_eq!((cleared.status, messages), (RunStatus::Finished, 2));
+    assert_eq!(owner, StateOwner::Conversation { id: "conv_9".into() });
+}
+
+#[test]
+fn r26_pp_23_after_clear_the_next_turn_sends_only_new_input() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1)).with_conversation("conv_9");
+    service.forced_conversation = Some(json!({ "id": "conv_9" }));
+    let asked = RunSetup { on_conflict: OnConflict::Clear, ..owned("r1", StateOwner::Session) };
+    let first = host.ask(asked, "One", |body| {
+        // The service added the first request to a conversation of its own.
+        let mut body = body.clone();
+        body["conversation"] = json!("conv_9");
+        service.answer(&body)
+    });
+    assert_eq!(first.status, RunStatus::Finished, "{:?}", first.error);
+    let owner = StateOwner::from_stored(&host.log.borrow().head.owner).unwrap();
+    ask(&mut host, &mut service, owned("r2", owner), "Two");
+    assert_eq!(service.sent(1), ["output call_1: look gave {}"]);
+    assert_eq!(service.sent(2), ["user: Two"]);
+    assert_eq!(history_of(&mut host), words_of(&service.conversations["conv_9"]));
+}
+
+#[test]
+fn r26_pp_27_28_another_conversation_or_none_in_the_answer_fails_before_anything_is_stored() {
+    for named in [json!({ "id": "conv_2" }), Value::Null] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = Service::new(rounds(0)).with_conversation("conv_1");
+        service.forced_conversation = Some(named);
+        let outcome = ask(&mut host, &mut service, owned("r1", conversation()), "One");
+        assert_eq!(outcome.error.unwrap().code, ErrorCode::ConversationConflict);
+        assert!(host.log.borrow().history.messages().is_empty());
+    }
+    let stored = StateOwner::Conversation { id: "conv_1".into() };
+    assert!(stored.change_to(&conversation()).is_ok());
+    let other = StateOwner::Conversation { id: "conv_2".into() };
+    assert_eq!(stored.change_to(&other).unwrap_err().code, ErrorCode::StateOwnerConflict);
+}
+
+#[test]
+fn r26_a_response_id_is_no_conflict() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(0));
+    let outcome = ask(&mut host, &mut service, owned("r1", StateOwner::Session), "One");
+    assert_eq!((outcome.status, outcome.response_id.as_deref()), (RunStatus::Finished, Some("resp_1")));
+}
+
+#[test]
+fn r22_so_21_pp_46_an_owner_that_the_request_cannot_have_is_refused() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let with_params = |owner: StateOwner, params: &str| {
+        let mut asked = owned("r1", owner);
+        asked.provider.params = rethread::json::Json::parse(params).unwrap();
+        asked
+    };
+    let mut code = |asked: RunSetup| host.start(asked, "One").unwrap_err().code;
+    assert_eq!(code(RunSetup { owner: conversation(), ..setup("r1", CHAT, false) }), ErrorCode::ConfigInvalid);
+    assert_eq!(code(RunSetup { owner: automatic(), ..setup("r1", CLAUDE, true) }), ErrorCode::ConfigInvalid);
+    assert_eq!(code(with_params(automatic(), r#"{"model":"m","store":false}"#)), ErrorCode::ConfigInvalid);
+    for owner in [StateOwner::Session, conversation(), automatic()] {
+        for second in [r#"{"previous_response_id":"resp_1"}"#, r#"{"conversation":"conv_2"}"#] {
+            assert_eq!(code(with_params(owner.clone(), second)), ErrorCode::StateOwnerConflict);
+        }
+    }
+}
+
+#[test]
+fn r26_a_conversation_is_stored_call_by_call() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+    let mut attempt = 0;
+    let asked = RunSetup { persistence: Persistence::Run, on_stop: OnStop::Discard, ..owned("r1", conversation()) };
+    let failed = host.ask(asked, "One", |body| {
+        attempt += 1;
+        if attempt == 1 { service.answer(body) } else { Answer::Status(400, Vec::new(), "{}".into()) }
+    });
+    assert_eq!(failed.status, RunStatus::Failed);
+    // The service waits for the output of a call of the failed run. The next run answers it: nobody knows whether it ran.
+    let outcome = ask(&mut host, &mut service, owned("r2", conversation()), "Two");
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    assert_eq!(service.sent(1).len(), 2, "{:?}", service.sent(1));
+    assert!(service.sent(1)[0].starts_with("output call_1: "));
+}
