@@ -39,6 +39,8 @@ mod response_limit;
 mod resumed_saves;
 #[path = "runs/retries.rs"]
 mod retries;
+#[path = "runs/run_state.rs"]
+mod run_state;
 #[path = "scripted_host.rs"]
 mod scripted_host;
 #[path = "runs/scripts.rs"]

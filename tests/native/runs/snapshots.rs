@@ -17,14 +17,14 @@ use std::rc::Rc;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
-const MODES: [Persistence; 3] = [Persistence::Run, Persistence::Call, Persistence::Result];
+pub(super) const MODES: [Persistence; 3] = [Persistence::Run, Persistence::Call, Persistence::Result];
 
-fn in_mode(persistence: Persistence) -> RunSetup {
+pub(super) fn in_mode(persistence: Persistence) -> RunSetup {
     let retry = RetryPolicy { attempts: 1_000, backoff_ms: 100, approve_unsafe_replay: None };
     RunSetup { persistence, retry, ..setup("run", CHAT, true) }
 }
 
-fn snapshot(host: &mut Host<'_>) -> Result<Bytes, Error> {
+pub(super) fn snapshot(host: &mut Host<'_>) -> Result<Bytes, Error> {
     let log = host.log.borrow();
     let now = host.clock.now();
     let context = RunContext { history: &log.history, renderer: &mut host.renderer, now, ids: &host.ids, seed: SEED };
@@ -36,7 +36,7 @@ fn commit_change(host: &Host<'_>, change: &Change) -> Result<(), Error> {
 }
 
 /// Resumes a snapshot as the binding does.
-fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Result<(), Error> {
+pub(super) fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Result<(), Error> {
     let session = host.log.borrow().head.id.clone();
     let snapshot = RunSnapshot::open(bytes, &session)?;
     let entry = host.log.borrow().head.run(&snapshot.run).cloned();
@@ -74,14 +74,14 @@ fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Result<(), Err
 }
 
 /// Begins a session with one turn of history.
-fn with_history<'s>(store: &'s MemoryStore, name: &str) -> Host<'s> {
+pub(super) fn with_history<'s>(store: &'s MemoryStore, name: &str) -> Host<'s> {
     let mut host = Host::open(store, "s", name);
     host.ask(setup("before", CHAT, false), "Hello", |_| Answer::Say(text("Hi.")));
     host.asked.clear();
     host
 }
 
-fn texts(host: &Host<'_>) -> Vec<String> {
+pub(super) fn texts(host: &Host<'_>) -> Vec<String> {
     let texts = |message: &rethread::message::Message| format!("{:?}:{}", message.role, message.parts.len());
     host.log.borrow().history.messages().iter().map(texts).collect()
 }
