@@ -135,7 +135,7 @@ async function executeEffects(run, driveOptions, emitEvents) {
         break;
       }
       // The host does not stay awake for it; `pendingRuns` says when to resume the run.
-      if (changes.opened.some(({ type, ms }) => type === 'wait' && ms > options.longestPauseMs)) {
+      if (changes.opened.some(({ type, ms }) => type === 'wait' && ms > (options.longestPauseMs ?? Infinity))) {
         run[dispose]();
         throw new RethreadError('closed', 'the model is called again after a pause that is longer than `longestPauseMs`; `pendingRuns()` says when to resume the run');
       }

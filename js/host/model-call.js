@@ -15,6 +15,7 @@ export async function callModel(run, effect, options, signal) {
   let headers;
   try {
     await waitUntil(effect.notBefore, options, signal);
+    if (signal.aborted) return;
     headers = await requestHeaders(effect, options);
   } catch (error) {
     await run.answer(effect.id, { type: 'failed', error: redactedError(error, options), sent: false });
@@ -22,12 +23,13 @@ export async function callModel(run, effect, options, signal) {
   }
   if (signal.aborted) return;
   const timeout = new IdleTimeout(options.idleTimeoutMs, signal);
+  const fetch = options.fetch ?? globalThis.fetch;
   let response;
   try {
-    response = await timeout.limit(send(effect.request, headers, options, timeout.signal));
+    response = await timeout.limit(send(fetch, effect.request, headers, timeout.signal));
     rejectRedirect(response);
   } catch (error) {
-    if (!signal.aborted) await run.answer(effect.id, { type: 'failed', error: fetchError(error, options), sent: wasSent(error, options) });
+    if (!signal.aborted) await run.answer(effect.id, { type: 'failed', error: fetchError(error, options), sent: wasSent(error, fetch) });
     return;
   }
   const responseHeaders = options.credentials.redactEach(Object.fromEntries(response.headers));
@@ -43,8 +45,7 @@ async function waitUntil(time, options, signal) {
   options.hasWaited = false;
 }
 
-function send({ url, method, headers, body }, hostHeaders, options, signal) {
-  const fetch = options.fetch ?? globalThis.fetch;
+function send(fetch, { url, method, headers, body }, hostHeaders, signal) {
   return fetch(url, { method, headers: { ...headers, ...hostHeaders }, body, signal, redirect: redirectMode() });
 }
 

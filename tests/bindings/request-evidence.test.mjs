@@ -5,6 +5,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { test } from 'node:test';
 import { drive } from '../../js/host.js';
+import { wasSent } from '../../js/host/request-evidence.js';
 
 /** The answer that `drive` gives to a `call_model` of this address. */
 function failedAnswer(url, options = {}) {
@@ -58,6 +59,35 @@ test('r27 a connection that breaks after it was made may have sent the request',
   // A fetch of the application may have sent the request more than once.
   const refused = async () => { throw Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }); };
   assert.equal((await failedAnswer(url, { fetch: refused })).sent, undefined);
+});
+
+test('r27 a code that an established connection can have too is evidence with the system call `connect` only', () => {
+  const failure = (...causes) => causes.reduceRight((cause, members) => Object.assign(new Error('x', { cause }), members), undefined);
+  const cases = [
+    [{ code: 'ECONNREFUSED', syscall: 'connect' }, false], [{ code: 'EHOSTUNREACH', syscall: 'connect' }, false],
+    [{ code: 'ENETUNREACH', syscall: 'read' }, undefined], [{ code: 'EHOSTUNREACH', syscall: 'read' }, undefined],
+    [{ code: 'ECONNREFUSED', syscall: 'read' }, undefined], [{ code: 'ECONNREFUSED' }, undefined], [{ code: 'EADDRNOTAVAIL' }, undefined],
+    [{ code: 'ERR_SSL_WRONG_VERSION_NUMBER' }, undefined], [{ code: 'UND_ERR_SOCKET' }, undefined],
+    [{ code: 'ENOTFOUND', syscall: 'getaddrinfo' }, false], [{ code: 'UND_ERR_CONNECT_TIMEOUT' }, false], [{ code: 'CERT_HAS_EXPIRED' }, false],
+    // A host with several addresses: each of them must have refused.
+    [{ code: 'ECONNREFUSED', errors: [{ syscall: 'connect' }, { syscall: 'connect' }] }, false],
+    [{ code: 'ECONNREFUSED', errors: [{ syscall: 'connect' }, { syscall: 'read' }] }, undefined], [{ errors: [] }, undefined],
+  ];
+  for (const [members, sent] of cases) {
+    assert.equal(wasSent(failure({}, members), globalThis.fetch), sent, JSON.stringify(members));
+    assert.equal(wasSent(failure({}, members), async () => {}), undefined, 'another fetch');
+  }
+});
+
+test('r27 a global fetch that was replaced says nothing about what was sent', async () => {
+  const { fetch } = globalThis;
+  try {
+    globalThis.fetch = (...request) => fetch(...request);
+    const { error, sent } = await failedAnswer('http://name.invalid/');
+    assert.deepEqual([typeof error.code, sent], ['string', undefined]);
+  } finally {
+    globalThis.fetch = fetch;
+  }
 });
 
 test('r27 a response that times out was sent', async () => {
