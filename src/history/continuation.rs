@@ -126,19 +126,21 @@ impl ConversationUnits {
 
     /// Returns the number of units at the beginning of `body` that are these units; `None` if the body does not continue them.
     fn aligned(&self, body: &[(Unit, PartPlace)]) -> Option<usize> {
-        let (mut at, mut known) = (0, 0);
+        let (mut known, mut required) = (0, 0);
         for unit in &self.0 {
-            loop {
-                match body.get(at) {
-                    Some((candidate, _)) if unit.matches(candidate) => {
-                        at += 1;
-                        known = at;
-                        break;
-                    }
-                    _ if unit.may_be_missing => break,
-                    Some((candidate, _)) if candidate.kind == UnitKind::Optional => at += 1,
-                    Some(_) | None => return None,
-                }
+            // What is only in the body may stand before a unit that both have.
+            let at = if unit.kind == UnitKind::Optional { known } else { required.max(known) };
+            let skipped = body.get(at..).unwrap_or(&[]).iter();
+            let skipped = skipped
+                .take_while(|(candidate, _)| unit.kind != UnitKind::Optional && candidate.kind == UnitKind::Optional);
+            let at = at + skipped.count();
+            if unit.kind != UnitKind::Optional {
+                required = at;
+            }
+            match body.get(at) {
+                Some((candidate, _)) if unit.matches(candidate) => known = at + 1,
+                _ if unit.may_be_missing => {}
+                Some(_) | None => return None,
             }
         }
         Some(known)

@@ -42,8 +42,6 @@ pub struct ExternalBody {
 pub struct ExternalContext<'c> {
     /// The session's history.
     pub history: &'c History,
-    /// The session's renderer.
-    pub renderer: &'c mut Renderer,
     /// What a request shows of the history.
     pub policy: &'c Policy,
     /// The origin of what is new.
@@ -174,7 +172,8 @@ fn rendered_units(dialect: Dialect, context: &mut ExternalContext<'_>, has_input
     if has_input {
         live.apply(HistoryEntry::Message(Message { id: context.ids.new_id(), ..Message::from_text(Role::User, "?") }));
     }
-    let rendered = context.renderer.render(context.history, Some(&live), &request, context.now).ok()?;
+    // Not the session's renderer: nobody sends this body, and a warning that is given once must not be spent on it.
+    let rendered = Renderer::default().render(context.history, Some(&live), &request, context.now).ok()?;
     let body = Json::parse(&String::from_utf8(rendered.body).ok()?).ok()?;
     let items = decode_body(dialect, body.view()).ok()?;
     let units = ConversationUnits::of_items(&items, context.history.seed());

@@ -9,6 +9,7 @@ use super::{Appended, AuditIndex, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, R
 use crate::clock::Ms;
 use crate::encoding::encode_fields;
 use crate::error::{Error, ErrorCode, Result};
+use crate::finding::Report;
 use crate::id::Seed;
 use crate::session_head::SessionHead;
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use minicbor::bytes::ByteVec;
 /// How often an archive is read again because a writer was faster.
 const MAX_READS: u32 = 20;
 
-/// All tables beside the heads.
+/// All tables except the heads.
 pub(super) const TABLES: [Table; 3] = [Table::Log, Table::ToolInvocations, Table::Runs];
 
 /// A session with all its records.
@@ -32,24 +33,32 @@ pub struct SessionArchive {
 }
 
 impl SessionArchive {
-    /// Reads a session. While others write to it, it is read again.
+    /// Reads a session, and returns the problems that were found: a damaged head is rebuilt without metadata and state bag. While others
+    /// write to the session, it is read again.
     ///
     /// # Errors
-    /// `not_found` for a session that is not stored; `busy` if it changes faster than it can be read; the store's own.
-    pub async fn read(store: &dyn LogStore, session: &str, seed: Seed) -> Result<Self> {
+    /// `not_found` for a session that is not stored; `busy` if it changes faster than it can be read; `unsupported_version` for a head of a
+    /// newer build; the store's own.
+    pub async fn read(store: &dyn LogStore, session: &str, seed: Seed) -> Result<(Self, Report)> {
         for _ in 0..MAX_READS {
             let stored = store.head(session).await?.ok_or_else(|| not_stored(session))?;
-            let (head, _) = read_head(store, session, &stored, seed).await?;
+            if let Err(error) = open_record::<SessionHead>(RecordKind::Head, &stored.value)
+                && error.code == ErrorCode::UnsupportedVersion
+            {
+                return Err(error);
+            }
+            let (head, findings) = read_head(store, session, &stored, seed).await?;
             let mut records = Vec::new();
             for table in TABLES {
                 read_table(store, session, table, &mut records).await?;
             }
             let is_same = store.head(session).await?.is_some_and(|now| now.revision == stored.revision);
             if is_same {
-                return Ok(Self { revision: stored.revision, head: head.without_leases(), records });
+                let archive = Self { revision: stored.revision, head: head.without_leases(), records };
+                return Ok((archive, findings));
             }
         }
-        Err(Error::new(ErrorCode::Busy, "others write to the session all the time; try again in a moment"))
+        Err(Error::new(ErrorCode::Busy, "other writers keep changing the session; try again in a moment"))
     }
 
     /// Encodes the archive as one value.
@@ -76,7 +85,7 @@ impl SessionArchive {
     }
 
     /// Writes the archive as the session `id`, in one append. Its history then is as it was when the archive was read. `operation` is the
-    /// unique name of the append; `notice` makes its [notice](Batch::notice).
+    /// unique name of the append; `notice` makes its [notice](Batch::notice). Returns the revision of the restored history.
     ///
     /// # Errors
     /// `conflict` if a session of this id exists; `too_large`; the store's own. Nothing is written then.
@@ -85,33 +94,37 @@ impl SessionArchive {
         store: &dyn LogStore,
         id: &str,
         (operation, notice): (&str, Option<NoticeText>),
-    ) -> Result<()> {
+    ) -> Result<u64> {
         if store.head(id).await?.is_some() {
             return Err(exists(id));
         }
         id.clone_into(&mut self.head.id);
         let mut expected = 0;
-        loop {
+        // The first attempt may find the tombstone of a deleted session.
+        for _ in 0..2 {
             if expected > 0 {
-                // Revisions go on from those of a deleted session with this id, whose readers must not mistake it for this one.
+                // Revisions continue from those of the deleted session, whose readers must not mistake it for this one.
                 self.head.born = expected + 1;
+                self.head.history_revision = self.head.history_revision.max(expected + 1);
             }
+            let revision = self.head.history_revision;
             let batch = Batch {
                 head: seal_record(RecordKind::Head, &self.head),
                 channel: self.head.channel.clone(),
-                at_least: self.revision.max(expected + 1),
+                at_least: self.revision.max(expected + 1).max(revision),
                 put: self.records.clone(),
-                notice: notice.as_ref().and_then(|notice| notice(self.head.history_revision)),
+                notice: notice.as_ref().and_then(|notice| notice(revision)),
                 ..Batch::default()
             };
             batch.check(operation, store.capabilities().max_value_bytes)?;
             match store.append(id, expected, batch, &format!("{operation}.{expected}")).await? {
-                Appended::Revision(_) => return Ok(()),
+                Appended::Revision(_) => return Ok(revision),
                 // The revision of a tombstone.
                 Appended::Conflict(actual) if expected == 0 && store.head(id).await?.is_none() => expected = actual,
                 Appended::Conflict(_) | Appended::Occupied => return Err(exists(id)),
             }
         }
+        Err(exists(id))
     }
 }
 

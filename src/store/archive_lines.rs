@@ -26,7 +26,7 @@ use bytes::Bytes;
 /// The version of the format. A reader rejects any other.
 const VERSION: u64 = 1;
 
-/// What the first line is recognized by.
+/// The value of `rethread` in the first line.
 const SESSION: &str = "session";
 
 /// Precedes the checksum at the end of a line.

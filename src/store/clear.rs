@@ -16,7 +16,7 @@ const MAX_CONFLICTS: u32 = 20;
 
 /// Removes all messages, invocations and unfinished runs of a session in one append. Title, channel, metadata, owner and state bag stay.
 /// For other writers the session is a new one: their open appends fail with `not_found`, and a refresh shows it empty. `operation` is the
-/// unique name of the append; `notice` makes its [notice](Batch::notice).
+/// unique name of the append; `owned_runs` are the unfinished runs that the caller owns, and nobody else; `notice` makes its [notice](Batch::notice).
 ///
 /// # Errors
 /// `busy` while another tab or process owns a run, or if others write all the time; those of [`SessionLog::writable`]; the store's own.
@@ -25,7 +25,7 @@ pub async fn clear_session(
     store: &dyn LogStore,
     cell: &RefCell<SessionLog>,
     (operation, now): (&str, Ms),
-    notice: Option<NoticeText>,
+    (owned_runs, notice): (&[String], Option<NoticeText>),
 ) -> Result<()> {
     for attempt in 0..MAX_CONFLICTS {
         refresh(store, cell).await?;
@@ -38,6 +38,12 @@ pub async fn clear_session(
             return Ok(());
         }
         head.runs.iter().try_for_each(|run| check_lease(run, now))?;
+        if head.runs.iter().any(|run| !owned_runs.contains(&run.id)) {
+            return Err(Error::new(
+                ErrorCode::Busy,
+                "a run of the session began meanwhile; try again when it has ended",
+            ));
+        }
         let mut records = Vec::new();
         for table in TABLES {
             read_table(store, &head.id, table, &mut records).await?;
@@ -59,7 +65,7 @@ pub async fn clear_session(
             Appended::Conflict(_) | Appended::Occupied => {}
         }
     }
-    Err(Error::new(ErrorCode::Busy, "others write to the session all the time; try again in a moment"))
+    Err(Error::new(ErrorCode::Busy, "other writers keep changing the session; try again in a moment"))
 }
 
 /// Returns the head of the emptied session. Numbers of runs and sources go on, so that none stands for two things.

@@ -133,7 +133,7 @@ impl SessionInner {
             };
             // A result was paired with a call that was open at this revision.
             let answers = joined.entries.iter().any(|entry| matches!(entry, HistoryEntry::Result(_)));
-            let joined_at = self.log.borrow().revision;
+            let joined_at = self.log.borrow().head.history_revision;
             let change = self.joined_change(&mut joined, expected.or(answers.then_some(joined_at)));
             match self.append_change(change).await {
                 Err(error)

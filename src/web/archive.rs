@@ -3,9 +3,10 @@
 use super::option_reader::read_optional;
 use super::options::RestoreOptions;
 use super::rethread_inner::RethreadInner;
+use super::run_lock::acquire_run_lock;
 use super::session_inner::SessionInner;
 use super::store_context::StoreContext;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::store::{SessionArchive, clear_session};
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
@@ -21,7 +22,9 @@ pub async fn read_archive(context: &StoreContext, open: Option<&SessionInner>, i
         let _turn = turn.start().await;
         session.commit(session.new_change()).await?;
     }
-    SessionArchive::read(&*context.store, id, context.seed).await
+    let (archive, findings) = SessionArchive::read(&*context.store, id, context.seed).await?;
+    context.report_damage(&findings);
+    Ok(archive)
 }
 
 /// Stores an archive under its id, or the one in the options, and opens the session.
@@ -39,9 +42,8 @@ pub async fn restore_archive(
         return Err(Error::invalid("a session's id is any text but the empty one"));
     }
     let context = &inner.context;
-    let revision = archive.head.history_revision;
     let operation = super::platform::random_id();
-    archive.restore(&*context.store, &id, (&operation, context.notice_of(&id))).await?;
+    let revision = archive.restore(&*context.store, &id, (&operation, context.notice_of(&id))).await?;
     context.announce_append(&id, revision);
     inner.open_session(&id, &JsValue::UNDEFINED).await
 }
@@ -53,13 +55,26 @@ pub async fn restore_archive(
 pub async fn clear(session: &SessionInner) -> Result<()> {
     let turn = session.writes.enter();
     let _turn = turn.start().await;
-    if session.has_live_run() {
-        return Err(Error::new(ErrorCode::Busy, "a run of this session is under way here; cancel it first"));
+    // No run may begin here meanwhile.
+    session.reserve_run(false).await?;
+    let cleared = clear_reserved(session).await;
+    session.set_run(None);
+    cleared
+}
+
+async fn clear_reserved(session: &SessionInner) -> Result<()> {
+    session.refresh().await?;
+    let runs: Vec<String> = session.log.borrow().head.runs.iter().map(|run| run.id.clone()).collect();
+    // Held until the runs are removed.
+    let mut locks = Vec::with_capacity(runs.len());
+    for run in &runs {
+        locks.push(acquire_run_lock(session, run).await?);
     }
     let context = &session.context;
     let change = session.new_change();
     let notice = context.notice_of(&session.id);
-    clear_session(&*context.store, &session.log, (&change.operation, change.at), notice).await?;
+    clear_session(&*context.store, &session.log, (&change.operation, change.at), (&runs, notice)).await?;
+    drop(locks);
     session.drop_views_of_replaced_history();
     session.update_unfinished().await;
     session.update_hold();

@@ -91,7 +91,7 @@ impl SessionInner {
                 return Ok(());
             }
             // Of two processes that checkpoint one loop the second appends only what the first has not.
-            let expected = self.log.borrow().revision;
+            let expected = self.log.borrow().head.history_revision;
             let change = self.joined_change(&mut joined, Some(expected));
             match self.append_change(change).await {
                 Err(error) if error.code == ErrorCode::Conflict && attempts < MAX_JOIN_ATTEMPTS => {}
@@ -119,10 +119,8 @@ impl SessionInner {
         let origin = self.origin(AppendOptions::default());
         let policy = self.policy(PolicyLayer::default(), BTreeMap::new());
         let log = self.log.borrow();
-        let mut renderer = self.renderer.borrow_mut();
         let mut context = ExternalContext {
             history: &log.history,
-            renderer: &mut renderer,
             policy: &policy,
             now: origin.at,
             origin: &origin,

@@ -4,7 +4,7 @@ use super::archive::{read_archive, restore_archive};
 use super::audit::{MAX_PAGE, audit_page};
 use super::change_feed::DriverFeedMembers;
 use super::convert::to_js;
-use super::foreign::{member, reason_of};
+use super::foreign::{bytes, member, reason_of};
 use super::journals::pending_runs;
 use super::option_reader::read_optional;
 use super::options::{OpenOptions, PendingRunQuery, SessionQuery, StoreOption, open_options};
@@ -141,9 +141,12 @@ impl JsRethread {
     }
 
     /// Stores what `Session.serialize` returned.
-    pub fn restore(&self, serialized: Vec<u8>, options: JsValue) -> Promise {
+    pub fn restore(&self, serialized: JsValue, options: JsValue) -> Promise {
         let inner = self.inner.clone();
+        // Read now: the application may change its bytes later.
+        let serialized = bytes("a serialized session", &serialized);
         self.inner.context.promise(async move {
+            let serialized = serialized?.ok_or_else(|| Error::invalid("a serialized session must be a Uint8Array"))?;
             let archive = SessionArchive::open(&serialized.into())?;
             let session = restore_archive(&inner, archive, &options).await?;
             Ok(JsSession { inner: session }.into())

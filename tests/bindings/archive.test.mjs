@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open } from 'rethread';
+import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
 
 const TOOL_TURN = `{"messages":[{"role":"user","content":"Oslo?"},
   {"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{\\"n\\":1.50}"}}]},
@@ -87,6 +88,21 @@ test('r37 an interrupted run is resumed where its session was restored', async (
   await run.cancel();
   await other.close();
   await client.close();
+});
+
+test('r37 a run that another process owns, or that began meanwhile, is not cleared', async () => {
+  const store = new MemoryLogStore();
+  const [first, second] = [await open({ store }), await open({ store })];
+  const [session, other] = [await first.session('s'), await second.session('s')];
+  const run = await session.run({ input: 'Q', provider });
+  await assert.rejects(other.clear(), { code: 'busy' });
+  await assert.rejects(session.clear(), { code: 'busy' });
+  await run.cancel();
+  await Promise.all([session.clear(), assert.rejects(session.run({ input: 'Q', provider }), { code: 'busy' })]);
+  await other.clear();
+  assert.deepEqual((await session.messages()).items, []);
+  await first.close();
+  await second.close();
 });
 
 test('r37 clear empties a session, its view and its runs, and keeps its title', async () => {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open } from 'rethread';
+import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
 
 const text = async (session) => {
   const { body } = await session.render({ dialect: 'openai-chat', replay: { freshness: Infinity } });
@@ -100,4 +101,21 @@ test('r19 a checkpoint continues a run, and a run continues a checkpoint; anothe
   rendered.messages.push({ role: 'user', content: 'And 3 + 3?' }, { role: 'assistant', content: '6' });
   await session.external().checkpoint(rendered, 'anthropic');
   assert.deepEqual((await text(session)).slice(-2), ['user And 3 + 3?', 'assistant 6']);
+});
+
+test('r19 two processes that checkpoint one loop store it once, though titles change meanwhile', async () => {
+  const store = new MemoryLogStore();
+  const [first, second] = [await open({ store }), await open({ store })];
+  const [one, two] = [await first.session('s', { persistence: 'call' }), await second.session('s', { persistence: 'call' })];
+  const loops = [one.external(), two.external()];
+  await loops[0].checkpoint({ messages: [user, call] }, 'openai-chat');
+  await two.refresh();
+  // The revision of the store rises above that of history.
+  for (const title of ['a', 'b', 'c']) await two.update({ title });
+  const body = { messages: [user, call, result, answer, { role: 'user', content: 'And 3 + 3?' }] };
+  await Promise.all(loops.map((loop) => loop.checkpoint(body, 'openai-chat')));
+  await one.refresh();
+  assert.deepEqual(await text(one), [...all, 'user And 3 + 3?']);
+  await first.close();
+  await second.close();
 });

@@ -61,7 +61,6 @@ impl Driven {
         let origin = Origin { at: self.now, ..Origin::default() };
         let mut context = ExternalContext {
             history: &self.history,
-            renderer: &mut self.renderer,
             policy: &self.policy,
             origin: &origin,
             now: self.now,
@@ -91,7 +90,6 @@ impl Driven {
             let origin = Origin { at: self.now, ..Origin::default() };
             let mut context = ExternalContext {
                 history: &self.history,
-                renderer: &mut self.renderer,
                 policy: &self.policy,
                 origin: &origin,
                 now: self.now,

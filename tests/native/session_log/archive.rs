@@ -49,7 +49,7 @@ fn session() -> MemoryStore {
 }
 
 fn archive(store: &dyn LogStore) -> SessionArchive {
-    block_on(SessionArchive::read(store, "s", SEED)).unwrap()
+    block_on(SessionArchive::read(store, "s", SEED)).unwrap().0
 }
 
 fn restored(archive: SessionArchive) -> MemoryStore {
@@ -129,7 +129,10 @@ fn r37_a_restored_session_replaces_no_other_and_follows_a_deleted_one() {
     // A tab that had the deleted session open does not append to this one.
     let error = append(&store, &log, "b", &said("late")).unwrap_err();
     assert_eq!(error.code, ErrorCode::NotFound, "{error}");
-    assert_eq!(open(&store, "copy").borrow().history.messages().len(), 83);
+    let restored = open(&store, "copy");
+    assert_eq!(restored.borrow().history.messages().len(), 83);
+    // One revision never stands for two histories.
+    assert!(restored.borrow().head.history_revision > log.borrow().head.history_revision);
 }
 
 #[test]
@@ -161,10 +164,13 @@ fn r37_other_versions_and_edited_exports_are_errors_that_name_the_line() {
 fn r37_a_cleared_session_is_empty_and_keeps_its_title() {
     let store = session();
     let (log, other) = (open(&store, "s"), open(&store, "s"));
-    let busy = block_on(clear_session(&store, &log, ("early", 0), None)).unwrap_err();
+    let busy = block_on(clear_session(&store, &log, ("early", 0), (&["run".into()], None))).unwrap_err();
     assert_eq!(busy.code, ErrorCode::Busy);
     let later = u64::MAX / 2;
-    block_on(clear_session(&store, &log, ("clear", later), None)).unwrap();
+    // A run that the caller does not own is not removed.
+    let foreign = block_on(clear_session(&store, &log, ("foreign", later), (&[], None))).unwrap_err();
+    assert_eq!(foreign.code, ErrorCode::Busy);
+    block_on(clear_session(&store, &log, ("clear", later), (&["run".into()], None))).unwrap();
     let revision = log.borrow().head.history_revision;
     for log in [&log, &open(&store, "s")] {
         assert!(log.borrow().history.messages().is_empty());
