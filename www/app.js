@@ -13,7 +13,7 @@ import { Settings, settingsDialog } from './settings.js';
 const SUGGESTIONS = [
   { text: 'How is the weather in Oslo, and what time is it there?' },
   { text: 'I fly to Tokyo tomorrow. What should I expect?' },
-  { text: 'Please send 20 euros to Ada.', label: 'Send 20 euros to Ada (asks you before)' },
+  { text: 'Please send 20 euros to Ada.', label: 'Send 20 euros to Ada (asked first)' },
   { text: 'What does the web say about Rome?', label: 'What does a hostile web page say about Rome?', hostile: true },
 ];
 

@@ -81,7 +81,7 @@ const WORK = {
     work: ({ city }) => `${city}: ${[1, 2, 3].map((day) => `${DAYS[day]} ${described(invent(city, day))}`).join('; ')}`,
   },
   send_money: {
-    description: 'Sends money to somebody. The user is asked before.',
+    description: 'Sends money to somebody. The user is asked first.',
     parameters: payment,
     ms: 400,
     needsApproval: true,

@@ -45,10 +45,12 @@ export interface RunRequest {
   replay?: ReplayPolicy;
   /** Default: the session's; for `resume`, the one that the run began with. */
   persistence?: Persistence;
-  /** How often a model call is tried (default 3), and the pause before the second attempt (default 500 ms); it doubles, and a `Retry-After`
-   *  replaces it. A call is not repeated after it was aborted, or after the stream of its answer has begun. A request that changes a
-   *  conversation which the service keeps is repeated if the service did not process it; where that is not known, `approveUnsafeReplay`
-   *  decides by returning true or false. Without it the run fails with `replay_unsafe`. */
+  /** `attempts`: highest number of attempts of a model call, including the first (default 3). `backoffMs`: pause before the second attempt
+   *  (default 500); it doubles, and a `Retry-After` replaces it. A conversation that the service reports as locked by another request gets at
+   *  least 4 attempts, after pauses of 1, 2 and 4 seconds, unless `attempts` is 1. A call is not repeated after it was aborted, or after the
+   *  stream of its answer has begun. A request that changes a conversation which the service keeps is repeated if the service did not process
+   *  it; where that is not known, `approveUnsafeReplay` decides. It returns true or false synchronously: if it throws or returns anything
+   *  else, such as a promise, it does not approve, and warns ("callback_failed"). Without an approval the run fails with `replay_unsafe`. */
   retry?: { attempts?: number; backoffMs?: number; approveUnsafeReplay?: (info: { status?: number; error: { code?: string; message: string } }) => boolean };
   /** Maximum bytes of one model response; a larger one fails the run with `too_large`. Default 32 MiB, at most 256 MiB. */
   maxResponseBytes?: number;
@@ -57,7 +59,7 @@ export interface RunRequest {
 /** The state machine of a run. It does no I/O: a host executes its effects and answers them, as `drive` does. */
 export interface Run {
   readonly id: string;
-  /** "waiting_approval": every other call of the round is answered, and the run goes on when a person decides. Nobody owns it meanwhile:
+  /** "waiting_approval": every other call of the round is answered, and the run continues when a person decides. Nobody owns it meanwhile:
    *  another tab or process may `resume` it, and another run of the session may begin. */
   readonly status: "running" | "waiting_approval" | "finished" | "failed" | "cancelled";
   /** The tools of the request, for the host that executes them. */
@@ -80,9 +82,11 @@ export interface Run {
   /** The calls that wait for an approval. The tool gets exactly these arguments. */
   approvals(): { callId: string; name: string; arguments: unknown }[];
   /** Resolves when the approval is stored; then the tool is offered as an effect, for `drive`. Rejects with `not_found` or `wrong_state` if
-   *  the call does not wait, `busy` if another run of the session is in progress here, and `conflict` if another tab took the run over. */
+   *  the call does not wait, `busy` if another run of the session is in progress here or another tab or process has this one, `conflict` if
+   *  another owner took the run over, and `not_found` if the run ended elsewhere. In the last two cases this run ends "failed" with that code. */
   approve(callId: string): Promise<void>;
-  /** The tool does not run. The call gets the status "rejected" and an error result with the reason, which the model sees. */
+  /** The tool does not run. The call gets the status "rejected" and an error result with the reason, which the model sees; a call that had
+   *  started before an interruption gets the status "interrupted", since it may have run. Rejects as `approve` does. */
   reject(callId: string, reason?: string): Promise<void>;
   /** A snapshot of the unfinished run, from which `Session.resume` continues it: on this store or another one, in another process or on
    *  another machine. It has the run's journal and the messages of history that the next request contains, without credentials, and of a
@@ -92,15 +96,16 @@ export interface Run {
   cancel(): Promise<void>;
   /** Tries to store the answer again after `save_failed`, for example after space was freed. */
   save(): Promise<void>;
+  /** The result so far. While the run is under way its `status` is "running". */
   result(): RunResult;
   /** Releases a running run without cancelling it: `pendingRuns()` lists it, `resume` continues it, and `drive` ends with `closed`. */
   [Symbol.dispose](): void;
 }
 export type Effect =
   | { type: "call_model"; id: string; dialect: Dialect; request: { method: "POST"; url: string; headers: Record<string, string>; body: Bytes }; stream: boolean;
-      /** The request has no effect at the service, so a host may send it again without asking. */
+      /** The request does not change state at the service, so a host may send it again without asking. Each answer costs money. */
       repeatable: boolean;
-      /** The time before which the request must not be sent. Present if the host answered the `wait` before its end. */
+      /** The time, in ms since the epoch, before which the request must not be sent. Present if the host answered the `wait` before its end. */
       notBefore?: number }
   | { type: "run_tool"; id: string; callId: string; invocationId: string; attempt: number; name: string; arguments: unknown; argumentsText: string }
   /** A pause between two attempts of a model call. A host that sleeps instead, until an alarm for example, either answers `waited` at once
@@ -157,7 +162,7 @@ export interface PendingRun {
   /** The answer so far. */
   text: string;
   error?: { code: ErrorCode; message: string };
-  /** The end of the pause between two attempts of its model call: a run that is resumed earlier waits for it. */
+  /** The end of the pause between two attempts of its model call, in ms since the epoch: a run that is resumed earlier waits for it. */
   notBefore?: number;
   openCalls: { callId: string; name: string; arguments: unknown; state: "not_started" | "started" | "answered" | "awaiting_approval" }[];
 }
@@ -175,16 +180,17 @@ export interface DriveOptions {
   signal?: AbortSignal;
   /** The call fails if the model sends no byte for this many milliseconds. */
   idleTimeoutMs?: number;
-  /** For a host that sleeps, such as a Durable Object: if a pause before a repeated model call is longer than this many milliseconds, the run is
-   *  disposed and `result` rejects with `closed`. `PendingRun.notBefore` says when to resume it. Default: no limit. */
+  /** For a host that sleeps, such as a Durable Object: if a pause before a repeated model call is longer than this duration in milliseconds, the
+   *  run is disposed and `result` rejects with `closed`. `PendingRun.notBefore` says when to resume it. Default: no limit. */
   longestPauseMs?: number;
   /** Maximum number of tools that run at the same time. Default: no limit. */
   toolConcurrency?: number;
   /** A tool that takes longer than this many milliseconds fails. */
   toolTimeoutMs?: number;
-  /** Decides about a call that waits for an approval: true approves, false or a reason rejects. Called once for each call. If it throws or
-   *  returns anything else, the call still waits, and `result` rejects with `callback_failed` when nothing else is left to do. Without it,
-   *  `result` resolves with the status "waiting_approval"; call `drive` again after `approve` or `reject`. */
+  /** Decides about a call that waits for an approval: true approves, false or a reason rejects. Called once for each call by each `drive`, as
+   *  soon as the call waits; other tools run meanwhile. If it throws or returns anything else, the call still waits, and `result` rejects with
+   *  `callback_failed` when nothing else is left to do; so it does with the error of `approve` or `reject`, such as `busy`. Without it, `result`
+   *  resolves with the status "waiting_approval"; call `drive` again after `approve` or `reject`. */
   onApproval?: (call: { callId: string; name: string; arguments: unknown }) => boolean | { reject: string } | Promise<boolean | { reject: string }>;
 }
 /** Executes the effects of a run. Starts at once and yields events as they happen. Leaving the loop stops watching, not the run; `signal` and

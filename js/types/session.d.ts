@@ -86,13 +86,13 @@ export interface Session {
   run(request: RunRequest): Promise<Run>;
   /** Begins a loop that the application drives itself, with another SDK say. `persistence` is by default the session's. */
   external(options?: { persistence?: Persistence }): ExternalLoop;
-  /** Runs that a crash or a reload interrupted, that failed, or that another tab drives ("live"). */
+  /** Runs that a crash or a reload interrupted, that failed, that wait for an approval, or that another tab drives ("live"). */
   pendingRuns(): Promise<PendingRun[]>;
   /** Resumes a run by its id, or by a snapshot of it. Rejects with `busy` while another tab or process owns it. Callbacks are not stored, so
    *  pass them again. With a snapshot the store need not have the run: its journal begins anew, and an empty session first gets the messages
    *  that the run's requests need. A journal that is newer than the snapshot is continued instead. Rejects with `conflict` if history has the
-   *  run's turn already, or is another one than the run continues. Two stores do not know of each other: a snapshot that is resumed on both
-   *  runs on both. */
+   *  run's turn already, or has messages but not the one before the run. Stores do not coordinate: a snapshot resumed in two stores runs
+   *  in both. */
   resume(run: string | Uint8Array, request: Omit<RunRequest, "input">): Promise<Run>;
   /** Removes an unfinished run. `keep` stores the question and the partial answer with their status. */
   discard(runId: string, options?: { keep?: boolean }): Promise<void>;

@@ -47,12 +47,13 @@ export interface Rethread {
   /** Stores what `exportSession` returned, in one append, and opens it; `id` is the new session's id. `conflict` if a session of this id
    *  exists. Lines that were cut off or edited are `invalid_input` (`details.line`), another version is `unsupported_version`. */
   importSession(lines: string, options?: { id?: string }): Promise<Session>;
-  /** Stores what `Session.serialize` returned, in one append, and opens it. Errors as of `importSession`. A session that is restored twice is
-   *  two sessions: an unfinished run in it can be resumed in each. */
+  /** Stores what `Session.serialize` returned, in one append, and opens it. `conflict` if a session of this id exists. Bytes that are
+   *  damaged or incomplete are `invalid_input`, another version is `unsupported_version`. A session that is restored twice is two sessions:
+   *  an unfinished run in it can be resumed in each. */
   restore(serialized: Uint8Array, options?: { id?: string }): Promise<Session>;
   /** The audit table over all sessions: every stored invocation, whether or not it is replayed. */
   invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;
-  /** Unfinished runs of all sessions: interrupted, failed, or running in another tab. */
+  /** Unfinished runs of all sessions: interrupted, failed, waiting for an approval, or running in another tab. */
   pendingRuns(query?: { session?: string }): Promise<PendingRun[]>;
   /** Calls the listener after a change of any session, in any tab. Returns the unsubscribe function. */
   subscribe(listener: (change: { session: string; revision: number; deleted?: boolean }) => void): () => void;

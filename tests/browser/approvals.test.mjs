@@ -45,7 +45,7 @@ const startAndWait = (page) => page.evaluate(async () => {
 const WAITING = ['waiting_approval', 'ok', 'pending waits', 'pending waits'];
 
 describe('approvals', () => {
-  test('r29 over a reload: the run still waits, and goes on with what was decided', { timeout: 60_000 }, async () => {
+  test('r29 over a reload: the run still waits, and continues with what was decided', { timeout: 60_000 }, async () => {
     const lane = world.lane('approvals-reload');
     await lane.script(STEPS);
     const page = await world.page();

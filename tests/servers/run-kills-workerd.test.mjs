@@ -106,7 +106,7 @@ async function killTogether(runs) {
 }
 
 for (const persistence of MODES) {
-  test(`r16_r17_r18 SIGKILL of workerd in a run, mode ${persistence}: the next one goes on`, { timeout: LONG ? 900_000 : 120_000 }, async () => {
+  test(`r16_r17_r18 SIGKILL of workerd in a run, mode ${persistence}: the next one continues`, { timeout: LONG ? 900_000 : 120_000 }, async () => {
     const runs = [];
     const counts = [];
     for (const store of STORES) {

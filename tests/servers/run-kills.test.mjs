@@ -48,7 +48,7 @@ const momentsOf = (operation) => (LONG
 
 for (const [store, start] of Object.entries(STORES)) {
   for (const persistence of MODES) {
-    test(`r16_r17_r18 SIGKILL in a run: ${store}, mode ${persistence}: another process goes on`, { timeout: LONG ? 900_000 : 120_000 }, async () => {
+    test(`r16_r17_r18 SIGKILL in a run: ${store}, mode ${persistence}: another process continues`, { timeout: LONG ? 900_000 : 120_000 }, async () => {
       const folder = mkdtempSync(path.join(tmpdir(), 'rethread-run-kills-'));
       const { place, stop } = await start(folder);
       const { driver, end } = await openDriver(store, place);
