@@ -115,6 +115,8 @@ export function settingsDialog(settings, changed) {
     form.querySelector('.choice').append(label);
   }
   const fields = form.elements;
+  const hint = form.querySelector('#endpoint-hint');
+  const standInHint = hint.textContent;
   let drafts;
   let shown;
 
@@ -124,6 +126,7 @@ export function settingsDialog(settings, changed) {
   const show = (dialect) => {
     shown = dialect;
     for (const name of ['endpoint', 'model', 'key']) fields[name].value = drafts[dialect][name];
+    hint.textContent = [standInHint, WIRE_FORMATS[dialect].endpointHint].join(' ').trim();
     fields.endpoint.placeholder = settings.defaultEndpoint(dialect);
     fields.model.placeholder = 'stand-in';
   };

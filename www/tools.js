@@ -93,6 +93,15 @@ const WORK = {
   },
 };
 
+/** Throws for arguments that do not fit: a model may ignore the schema. All properties are required. */
+function checkArguments({ properties }, args) {
+  for (const [name, { type }] of Object.entries(properties)) {
+    const value = args?.[name];
+    if (value === undefined || value === '') throw new Error(`\`${name}\` is missing`);
+    if (typeof value !== type) throw new Error(`\`${name}\` must be a ${type}`);
+  }
+}
+
 /** Sends a report to `counter`, a URL or null. */
 async function sendReport(counter, report, signal) {
   if (!counter) return;
@@ -109,7 +118,7 @@ export function toolsFor({ hostile, counter }) {
   const offered = Object.entries(WORK).filter(([, tool]) => hostile || !tool.hostile);
   return Object.fromEntries(offered.map(([name, { description, parameters, ms, work, needsApproval, onInterrupted }]) => {
     const execute = async (args, { callId, invocationId, signal }) => {
-      for (const member of parameters.required) if (!args?.[member]) throw new Error(`\`${member}\` is missing`);
+      checkArguments(parameters, args);
       const call = { name, callId, invocationId, arguments: args };
       await sendReport(counter, { ...call, phase: 'start' }, signal);
       await sleep(ms, signal);

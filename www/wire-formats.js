@@ -12,9 +12,16 @@ export const WIRE_FORMATS = {
   gemini: {
     name: 'Gemini',
     path: 'v1beta/models',
+    endpointHint: 'Otherwise the address without a model, such as https://generativelanguage.googleapis.com/v1beta/models.',
     /** The address names the model and selects streaming. */
-    url: (endpoint, { model, stream }) =>
-      `${endpoint.replace(/\/$/, '')}/${encodeURIComponent(model)}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+    url(endpoint, { model, stream }) {
+      if (!URL.canParse(endpoint)) return endpoint; // the run reports it
+      const url = new URL(endpoint);
+      const name = encodeURIComponent(model.replace(/^models\//, ''));
+      url.pathname = `${url.pathname.replace(/\/$/, '')}/${name}:${stream ? 'streamGenerateContent' : 'generateContent'}`;
+      if (stream) url.searchParams.set('alt', 'sse');
+      return url.href;
+    },
     headers: (key) => ({ 'x-goog-api-key': key }),
   },
   mistral: { name: 'Mistral', path: 'mistral/v1/chat/completions' },
