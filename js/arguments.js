@@ -49,20 +49,23 @@ const readable = (check) => (value) => {
   }
 };
 
-/** A copy of bytes, which the caller may change later; any other value as it is. */
-export function copiedBytes(value) {
-  if (!isBytes(value)) return value;
-  try {
-    return Uint8Array.from(value);
-  } catch (cause) {
-    return fail('invalid_input', `the bytes cannot be read: ${reasonOf(cause)}`, cause);
-  }
-}
-
 export const sessionId = readable(text('a session\'s id'));
 export const exportedSession = readable(text('an exported session'));
 export const serializedSession = readable(bytes('a serialized session'));
 export const runId = readable(text('the run\'s id'));
+/** Checks a run's id or a snapshot; returns the id, or a copy of the bytes, which the caller may change later. */
+export function copiedRun(value) {
+  if (!isBytes(value)) {
+    if (typeof value !== 'string') invalid('the run must be its id or a snapshot, a Uint8Array');
+    runId(value);
+    return value;
+  }
+  try {
+    return Uint8Array.from(value);
+  } catch (cause) {
+    return fail('invalid_input', `the bytes of the snapshot cannot be read: ${reasonOf(cause)}`, cause);
+  }
+}
 export const effectId = readable(text('the effect\'s id'));
 export const callId = readable(text('the call\'s id'));
 export const rejectionReason = readable(optional(text('the reason')));

@@ -129,7 +129,7 @@ export class Session {
   async resume(run, request) {
     check.request(request);
     const hooks = this.#hooks(request);
-    const target = check.copiedBytes(run);
+    const target = check.copiedRun(run);
     const [plain] = await plainRequest(request);
     return this.#run((session) => session.resume(target, plain, hooks), memberOf(request, 'tools'));
   }

@@ -12,7 +12,20 @@ export type ErrorCode =
 
 /** Machine-readable details of an error, by code. Later versions may add members. */
 type Details<Known> = Readonly<Known> & { readonly [fact: string]: unknown };
+interface ModelErrorDetails {
+  /** The HTTP status of the provider's error response. */
+  status?: number;
+  /** The error code in the provider's response. */
+  providerCode?: string | null;
+  /** The status of the answer that ended the run, and the provider's finish reason. */
+  answerStatus?: AssembledResponse["status"];
+  finishReason?: string | null;
+  /** The `code` or `name` of the error that `fetch` threw. */
+  hostCode?: string | null;
+}
 interface KnownDetails {
+  /** The line of an export that cannot be imported, counted from 1. */
+  invalid_input: { line?: number };
   /** The expected and the stored revision of a failed `expectedRevision`. Absent if another owner took over the run. */
   conflict: { expected?: number; revision?: number };
   /** When the lease of the run's owner ends. */
@@ -23,17 +36,9 @@ interface KnownDetails {
   rate_limited: { retryAfterMs?: number };
   /** The conversation that the answer named. */
   conversation_conflict: { conversationId?: string | null };
-  model_error: {
-    /** The HTTP status of the provider's error response. */
-    status?: number;
-    /** The error code in the provider's response. */
-    providerCode?: string | null;
-    /** The status of the answer that ended the run, and the provider's finish reason. */
-    answerStatus?: AssembledResponse["status"];
-    finishReason?: string | null;
-    /** The `code` or `name` of the error that `fetch` threw. */
-    hostCode?: string | null;
-  };
+  model_error: ModelErrorDetails;
+  /** Of the failed request that is not repeated. */
+  replay_unsafe: ModelErrorDetails;
 }
 export type ErrorDetails<Code extends ErrorCode = ErrorCode> = Code extends keyof KnownDetails ? Details<KnownDetails[Code]> : Details<{}>;
 

@@ -85,7 +85,7 @@ test('r28 what is no snapshot of this session is a typed error, and changes noth
   newer.set([99, 99], 'rethread run\n'.length);
   const cases = [
     [snapshot.slice(0, -1), 'corrupt_record'], [flipped, 'corrupt_record'], [newer, 'unsupported_version'],
-    [new Uint8Array(100), 'invalid_input'], [new Uint8Array(), 'invalid_input'], [5, 'config_invalid'], [{}, 'config_invalid'],
+    [new Uint8Array(100), 'invalid_input'], [new Uint8Array(), 'invalid_input'], [5, 'invalid_input'], [{}, 'invalid_input'], [undefined, 'invalid_input'],
   ];
   for (const [bytes, code] of cases) await assert.rejects(empty.resume(bytes, { provider }), hasCode(code));
   await assert.rejects((await client.session('other')).resume(snapshot, { provider }), hasCode('invalid_input'));

@@ -96,6 +96,12 @@ export function facts(error: unknown): string | number | undefined {
       same<typeof answerStatus, "complete" | "truncated" | "incomplete" | "refused" | "blocked" | "failed" | undefined>(true);
       return finishReason ?? hostCode ?? providerCode ?? answerStatus ?? status;
     }
+    case "replay_unsafe":
+      same<typeof error.details.status, number | undefined>(true);
+      return error.details.hostCode ?? error.details.providerCode ?? error.message;
+    case "invalid_input":
+      same<typeof error.details.line, number | undefined>(true);
+      return error.details.line;
     case "quota_exceeded":
       same<(typeof error.details)["anything"], unknown>(true);
       return error.stack;
