@@ -93,17 +93,17 @@ export class Run {
   }
 
   /** @type {PublicRun['approve']} */
-  approve(callId) {
-    return this.#handle.promise((run) => run.approve(callId), () => check.callId(callId));
+  approve(id) {
+    return this.#handle.promise((run) => run.approve(id), () => check.callId(id));
   }
 
   /** @type {PublicRun['reject']} */
-  reject(callId, reason) {
+  reject(id, reason) {
     const checks = () => {
-      check.callId(callId);
+      check.callId(id);
       check.rejectionReason(reason);
     };
-    return this.#handle.promise((run) => run.reject(callId, reason ?? undefined), checks);
+    return this.#handle.promise((run) => run.reject(id, reason ?? undefined), checks);
   }
 
   /** @type {PublicRun['snapshot']} */

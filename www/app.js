@@ -77,8 +77,8 @@ function release(old) {
 }
 
 /** A person's decision about a call of the open chat. */
-function decide(runId, callId, approves, reason) {
-  return chat?.decide(runId, callId, approves, reason);
+function decide(runId, call, approves, reason) {
+  return chat?.decide(runId, call, approves, reason);
 }
 
 async function newChat() {

@@ -73,17 +73,31 @@ export class Chat {
     }
   }
 
-  /** Approves a call of a run that waits for it, or rejects it with a reason. The run may be one of before a reload, or of another tab. */
-  decide(runId, callId, approves, reason) {
-    const decide = (run) => (approves ? run.approve(callId) : run.reject(callId, reason));
+  /** Approves a call, by its invocation id, of a run that waits for it, or rejects it with a reason. The run may be one of before a reload, or of another tab. */
+  async decide(runId, call, approves, reason) {
+    const decide = (run) => (approves ? run.approve(call) : run.reject(call, reason));
     const active = this.#run?.id === runId ? this.#run : null;
     // Other calls of the round are still running.
     if (this.running) return active && decide(active).catch((error) => this.#fail(error));
-    return this.#drive(async (request) => {
+    let failure = null;
+    const status = await this.#drive(async (request) => {
       const run = active?.status === 'waiting_approval' ? active : await this.#session.resume(runId, request);
-      await decide(run);
+      this.#run = run;
+      try {
+        await decide(run);
+      } catch (error) {
+        failure = error;
+        // Nobody would drive it, and no other tab could resume it.
+        if (run.status !== 'running') {
+          this.#run = null;
+          run[Symbol.dispose ?? Symbol.for('Symbol.dispose')]();
+          throw error;
+        }
+      }
       return run;
     });
+    if (failure) this.#fail(failure);
+    return status;
   }
 
   stop() {

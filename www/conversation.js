@@ -63,7 +63,7 @@ class CallsBlock {
     this.node.setAttribute('aria-label', this.#label.textContent);
     known.forEach((part, at) => {
       this.#cards[at] ??= new Card();
-      this.#cards[at].update(part.call, part.awaitingApproval, decide && ((approves, reason) => decide(part.call.callId, approves, reason)));
+      this.#cards[at].update(part.call, part.awaitingApproval, decide && ((approves, reason) => decide(part.call.id, approves, reason)));
       if (!this.#cards[at].node.parentNode) this.node.append(this.#cards[at].node);
     });
     for (const card of this.#cards.splice(known.length)) card.node.remove();
@@ -136,7 +136,7 @@ export class Conversation {
     this.#painted = {};
   }
 
-  /** `decide(runId, callId, approves, reason)`: a person's decision about a call. */
+  /** `decide(runId, call, approves, reason)`: a person's decision about a call. */
   paint(view, starts, decide) {
     const snapshot = view.getSnapshot();
     if (snapshot === this.#painted.snapshot && starts === this.#painted.starts) return;
@@ -154,7 +154,7 @@ export class Conversation {
       if (!shown) this.#views.set(message.id, (shown = new MessageView(message)));
       // A call of a run in another tab is decided there.
       const canDecide = run && message.runId === run.id && (run.cancel || run.status === 'waiting_approval');
-      shown.paint(message, canDecide && decide ? (callId, approves, reason) => decide(run.id, callId, approves, reason) : null);
+      shown.paint(message, canDecide && decide ? (call, approves, reason) => decide(run.id, call, approves, reason) : null);
       shown.node.classList.toggle('growing', message.status === 'streaming' && Boolean(textOf(message)) && !message.parts.some((part) => part.type !== 'text' && part.type !== 'reasoning'));
       shown.node.classList.toggle('left', !message.saved && !running);
       wanted.push(shown.node);

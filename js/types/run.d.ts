@@ -79,15 +79,17 @@ export interface Run {
   readonly maxResponseBytes: number;
   /** Passes bytes of a streaming answer, after its `response_started`. */
   feed(effectId: string, bytes: Uint8Array): Promise<void>;
-  /** The calls that wait for an approval. The tool gets exactly these arguments. */
-  approvals(): { callId: string; name: string; arguments: unknown }[];
-  /** Resolves when the approval is stored; then the tool is offered as an effect, for `drive`. Rejects with `not_found` or `wrong_state` if
+  /** The calls that wait for an approval. The tool gets exactly these arguments. A model may give several calls one `callId`; the
+   *  `invocationId` is unique, and is the `id` of the call in views. */
+  approvals(): { callId: string; invocationId: string; name: string; arguments: unknown }[];
+  /** Approves a call by its `invocationId`, or by its `callId` if no other call of the run has that: otherwise it rejects with
+   *  `invalid_input`. Resolves when the approval is stored; then the tool is offered as an effect, for `drive`. Rejects with `not_found` or `wrong_state` if
    *  the call does not wait, `busy` if another run of the session is in progress here or another tab or process has this one, `conflict` if
    *  another owner took the run over, and `not_found` if the run ended elsewhere. In the last two cases this run ends "failed" with that code. */
-  approve(callId: string): Promise<void>;
+  approve(id: string): Promise<void>;
   /** The tool does not run. The call gets the status "rejected" and an error result with the reason, which the model sees; a call that had
    *  started before an interruption gets the status "interrupted", since it may have run. Rejects as `approve` does. */
-  reject(callId: string, reason?: string): Promise<void>;
+  reject(id: string, reason?: string): Promise<void>;
   /** A snapshot of the unfinished run, from which `Session.resume` continues it: on this store or another one, in another process or on
    *  another machine. It has the run's journal and the messages of history that the next request contains, without credentials, and of a
    *  redacted call what `persist` left. Throws `wrong_state` if the turn is in history already. Treat it as the store's own data: whoever
@@ -129,7 +131,7 @@ export type RunEvent =
   | { type: "tool_started"; callId: string; name: string }
   | { type: "tool_finished"; callId: string; isError: boolean; result: unknown; durationMs: number }
   /** A resumed run repeats it for the calls that still wait. */
-  | { type: "approval_needed"; callId: string; name: string; arguments: unknown }
+  | { type: "approval_needed"; callId: string; invocationId: string; name: string; arguments: unknown }
   | { type: "saved"; revision: number }
   | { type: "save_failed"; error: ErrorInfo }
   | { type: "retrying"; attempt: number; at: number; error: ErrorInfo }
@@ -164,7 +166,7 @@ export interface PendingRun {
   error?: { code: ErrorCode; message: string };
   /** The end of the pause between two attempts of its model call, in ms since the epoch: a run that is resumed earlier waits for it. */
   notBefore?: number;
-  openCalls: { callId: string; name: string; arguments: unknown; state: "not_started" | "started" | "answered" | "awaiting_approval" }[];
+  openCalls: { callId: string; invocationId: string; name: string; arguments: unknown; state: "not_started" | "started" | "answered" | "awaiting_approval" }[];
 }
 
 // ---------------------------------------------------------------------------------- "rethread/host"
@@ -191,7 +193,7 @@ export interface DriveOptions {
    *  soon as the call waits; other tools run meanwhile. If it throws or returns anything else, the call still waits, and `result` rejects with
    *  `callback_failed` when nothing else is left to do; so it does with the error of `approve` or `reject`, such as `busy`. Without it, `result`
    *  resolves with the status "waiting_approval"; call `drive` again after `approve` or `reject`. */
-  onApproval?: (call: { callId: string; name: string; arguments: unknown }) => boolean | { reject: string } | Promise<boolean | { reject: string }>;
+  onApproval?: (call: { callId: string; invocationId: string; name: string; arguments: unknown }) => boolean | { reject: string } | Promise<boolean | { reject: string }>;
 }
 /** Executes the effects of a run. Starts at once and yields events as they happen. Leaving the loop stops watching, not the run; `signal` and
  *  `Run.cancel` stop the run. A slow reader of events does not delay the run: events wait, and deltas of one text are joined meanwhile, so

@@ -47,7 +47,8 @@ export interface Tool<Args = unknown> {
    *  false, means that the call needs an approval, and warns ("callback_failed"). A decision survives a reload, as does the wait. */
   needsApproval?: boolean | ((args: unknown) => boolean | Promise<boolean>);
   /** For a resumed run whose tool had started and has no stored result. "report" (default) adds the error result "interrupted, may have
-   *  run"; "rerun" runs the tool again; "ask" lets the call wait for an approval to run again. */
+   *  run"; "rerun" runs the tool again; "ask" lets the call wait for an approval to run again, as "rerun"
+   *  does for a call that needs an approval. */
   onInterrupted?: "report" | "rerun" | "ask";
   /** Like `ReplayPolicy.freshness`, for results of this tool. */
   freshness?: number | null;

@@ -40,6 +40,8 @@ pub enum ApprovalDecision {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct WaitingCall {
+    /// The id of the invocation, which no other call has.
+    pub invocation: String,
     pub call_id: String,
     pub name: String,
     /// As its tool will get them.

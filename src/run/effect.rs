@@ -74,8 +74,8 @@ pub enum RunInput {
     ReducerReply(ReducerReply),
     /// A person's decision about a call that waits for it.
     Decide {
-        /// The call's id, as it was sent to the model.
-        call_id: String,
+        /// The call's invocation id, or its call id if no other call of the run has that.
+        id: String,
         /// The decision.
         decision: ApprovalDecision,
     },
@@ -150,6 +150,15 @@ pub struct Save {
     pub sources: Option<u64>,
     /// The session's new owner, if the run changed it.
     pub owner: Option<StoredOwner>,
+}
+
+impl Save {
+    /// Returns true if the save has an approval, which must be in the store before its tool runs.
+    #[must_use]
+    pub fn has_approval(&self) -> bool {
+        let is_approval = |entry: &JournalEntry| matches!(entry, JournalEntry::Approved { .. });
+        matches!(&self.kind, SaveKind::Write(entries) if entries.iter().any(is_approval))
+    }
 }
 
 /// The kinds of saves.

@@ -22,7 +22,7 @@ pub enum RunEvent {
     /// A tool has returned.
     ToolFinished { call_id: String, is_error: bool, result: Json, duration_ms: Ms },
     /// A call waits for an approval. A resumed run emits it again.
-    ApprovalNeeded { call_id: String, name: String, arguments: Json },
+    ApprovalNeeded { call_id: String, invocation: String, name: String, arguments: Json },
     /// History holds the turn.
     Saved { revision: u64 },
     /// A save failed. Its content is in memory, and `save` repeats it.

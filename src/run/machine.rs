@@ -145,7 +145,7 @@ impl Run {
                 | RunState::Done(_)
                 | RunState::Released => None,
             },
-            RunInput::Decide { call_id, decision } => self.decide(&call_id, &decision, context.now).map(|()| None)?,
+            RunInput::Decide { id, decision } => self.decide(&id, &decision, context.now).map(|()| None)?,
             RunInput::ApprovalReply(invocation, reply) => {
                 // Otherwise the run does not wait for the reply any more.
                 if let Some(tools) = self.state.tools_mut() {
@@ -204,10 +204,10 @@ impl Run {
     }
 
     /// Handles a person's decision about a call.
-    fn decide(&mut self, call_id: &str, decision: &ApprovalDecision, now: Ms) -> Result<()> {
+    fn decide(&mut self, id: &str, decision: &ApprovalDecision, now: Ms) -> Result<()> {
         match self.state.tools_mut() {
-            Some(tools) => tools.decide(&mut self.turn, call_id, decision, now),
-            None => Err(no_waiting_call(&self.turn, call_id)),
+            Some(tools) => tools.decide(&mut self.turn, id, decision, now),
+            None => Err(no_waiting_call(&self.turn, id)),
         }
     }
 
@@ -471,14 +471,14 @@ impl Run {
         self.state.tools().map(|tools| tools.waiting_calls(&self.turn)).unwrap_or_default()
     }
 
-    /// Checks that a call waits for an approval.
+    /// Checks that a call waits for an approval. `id`: its invocation id or its call id.
     ///
     /// # Errors
-    /// `wrong_state` for another call of the turn, `not_found` for any other id.
-    pub fn check_waiting(&self, call_id: &str) -> Result<()> {
+    /// `wrong_state` for another call of the turn, `invalid_input` for a call id of several calls, `not_found` for any other id.
+    pub fn check_waiting(&self, id: &str) -> Result<()> {
         match self.state.tools() {
-            Some(tools) => tools.find_waiting(&self.turn, call_id).map(|_| ()),
-            None => Err(no_waiting_call(&self.turn, call_id)),
+            Some(tools) => tools.find_waiting(&self.turn, id).map(|_| ()),
+            None => Err(no_waiting_call(&self.turn, id)),
         }
     }
 

@@ -56,9 +56,10 @@ impl RunEvent {
                     .json("result", result.view())
                     .number("durationMs", *duration_ms);
             }
-            Self::ApprovalNeeded { call_id, name, arguments } => {
+            Self::ApprovalNeeded { call_id, invocation, name, arguments } => {
                 out.text("type", "approval_needed")
                     .text("callId", call_id)
+                    .text("invocationId", invocation)
                     .text("name", name)
                     .json("arguments", arguments.view());
             }
@@ -198,7 +199,7 @@ impl RecoveredRun {
                     "not_started"
                 };
                 calls.object(|out| {
-                    out.text("callId", call.wire_id()).text("name", &call.name);
+                    out.text("callId", call.wire_id()).text("invocationId", &call.id).text("name", &call.name);
                     let text = call.arguments.text();
                     match JsonRef::parse(&text) {
                         Ok(value) => out.json("arguments", value),

@@ -7,20 +7,35 @@
 use super::platform::{random_id, sleep};
 use super::promise::in_background;
 use super::run_inner::RunInner;
+use super::store_context::StoreContext;
 use crate::clock::Ms;
 use crate::error::{ErrorCode, Result};
-use crate::run::{RunInput, RunStatus};
+use crate::run::RunInput;
 use crate::store::{Change, JournalChange, JournalStep};
 use std::rc::Rc;
 
+/// Returns true if nothing but a lease shows other processes that a run's owner is alive. A memory store has no other processes.
+pub fn is_leased(context: &StoreContext, has_lock: bool) -> bool {
+    !has_lock && context.is_durable()
+}
+
+/// Returns the end of a lease that begins now; 0 if the run has no lease.
+pub fn lease_end(context: &StoreContext, has_lock: bool) -> Ms {
+    if is_leased(context, has_lock) { context.now().saturating_add(context.lease_ms) } else { 0 }
+}
+
 impl RunInner {
-    /// Returns the end of a lease that begins now; 0 if the run has no lease.
-    pub fn lease_end(&self) -> Ms {
-        let context = &self.session.context;
-        if self.is_leased() { context.now().saturating_add(context.lease_ms) } else { 0 }
+    /// Returns true if the run has a lease.
+    fn is_leased(&self) -> bool {
+        is_leased(&self.session.context, self.has_lock)
     }
 
-    /// Renews the run's lease from now on, until the run is over or waits for an approval, or its store is closed. Must be called when the run is in the head.
+    /// Returns the end of a lease that begins now; 0 if the run has no lease.
+    pub fn lease_end(&self) -> Ms {
+        lease_end(&self.session.context, self.has_lock)
+    }
+
+    /// Renews the run's lease from now on, until the run is over or released, or its store is closed. Must be called when the run is in the head.
     pub fn keep_lease(&self) {
         if !self.is_leased() || self.keeps_lease.replace(true) {
             return;
@@ -44,8 +59,10 @@ impl RunInner {
         });
     }
 
+    /// Returns true if this tab owns the run, which is not over.
     pub fn is_under_way(&self) -> bool {
-        self.machine.borrow().status() == RunStatus::Running
+        self.is_owner.get()
+            && !self.machine.borrow().status().is_over()
             && !self.given_up.get()
             && self.session.context.check_open().is_ok()
     }
@@ -72,8 +89,8 @@ impl RunInner {
                 // The run's events report the failure.
                 let _ = self.handle(RunInput::OwnershipLost(error)).await;
             }
-            // It was given up meanwhile.
-            Ok(()) if self.given_up.get() => self.end_lease().await,
+            // It was given up or released meanwhile.
+            Ok(()) if self.given_up.get() || !self.is_owner.get() => self.end_lease().await,
             // A store that cannot be written to now is asked again.
             _ => {}
         }

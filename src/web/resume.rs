@@ -1,6 +1,7 @@
 //! Resumes or discards an unfinished run.
 
 use super::journals::journal_of;
+use super::lease::{is_leased, lease_end};
 use super::platform::random_id;
 use super::run_inner::{FIRST_EPOCH, RunInner};
 use super::run_lock::{RunLock, RunOwnership, acquire_run_lock};
@@ -59,7 +60,7 @@ pub async fn resume_snapshot(session: &Rc<SessionInner>, bytes: Bytes, options: 
     let change = {
         let context = &session.context;
         let (name, now) = (random_id(), context.now());
-        let lease_until = if lock.is_some() { 0 } else { now.saturating_add(context.lease_ms) };
+        let lease_until = lease_end(context, lock.is_some());
         let writer = RunWriter { run: &snapshot.run, name: &name, epoch: FIRST_EPOCH, now, lease_until };
         let log = session.log.borrow();
         let change = snapshot.begin(&log.history, &writer)?;
@@ -97,11 +98,10 @@ pub async fn resume_run(
     setup.persistence = persistence.unwrap_or(recovered.began.persistence);
     setup.check()?;
     let mut change = journal_change(session, &entry, JournalStep::Take, lease_ended_by);
-    // A memory store has no other processes.
-    if let (None, true, Some(journal)) = (&lock, session.context.is_durable(), &mut change.journal) {
-        journal.lease_until = session.context.now().saturating_add(session.context.lease_ms);
+    let lease_until = lease_end(&session.context, lock.is_some());
+    if let Some(journal) = &mut change.journal {
+        journal.lease_until = lease_until;
     }
-    let lease_until = change.journal.as_ref().map_or(0, |journal| journal.lease_until);
     let mut revision = commit_as_new_owner(session, id, change).await?;
     if !missing.is_empty() {
         let entry = RunEntry { epoch: entry.epoch + 1, ..entry.clone() };
@@ -128,10 +128,10 @@ pub async fn lock_waiting_run(session: &SessionInner, id: &str, epoch: u32) -> R
             "another tab or process took the run over while it waited for an approval; resume it to go on here";
         return Err(Error::new(ErrorCode::Conflict, message));
     }
-    if lock.is_none() && session.context.is_durable() {
+    if is_leased(&session.context, lock.is_some()) {
         let mut change = journal_change(session, &entry, JournalStep::Renew, lease_ended_by);
         if let Some(journal) = &mut change.journal {
-            journal.lease_until = session.context.now().saturating_add(session.context.lease_ms);
+            journal.lease_until = lease_end(&session.context, lock.is_some());
         }
         commit_as_new_owner(session, id, change).await?;
     }

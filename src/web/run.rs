@@ -22,10 +22,10 @@ impl JsRun {
         Self { inner }
     }
 
-    fn decide(&self, call_id: String, decision: ApprovalDecision) -> Promise {
+    fn decide(&self, id: String, decision: ApprovalDecision) -> Promise {
         let inner = self.inner.clone();
         self.inner.session.context.promise(async move {
-            inner.decide(call_id, decision).await?;
+            inner.decide(id, decision).await?;
             Ok(JsValue::UNDEFINED)
         })
     }
@@ -145,20 +145,21 @@ impl JsRun {
         list_to_js(&|list| {
             for call in &calls {
                 list.object(|out| {
-                    out.text("callId", &call.call_id).text("name", &call.name).json("arguments", call.arguments.view());
+                    out.text("callId", &call.call_id).text("invocationId", &call.invocation).text("name", &call.name);
+                    out.json("arguments", call.arguments.view());
                 });
             }
         })
     }
 
-    /// Approves a call that waits. Resolves when the approval is stored; then its tool may run.
-    pub fn approve(&self, call_id: String) -> Promise {
-        self.decide(call_id, ApprovalDecision::Approve)
+    /// Approves a call that waits, by its invocation id or its call id. Resolves when the approval is stored; then its tool may run.
+    pub fn approve(&self, id: String) -> Promise {
+        self.decide(id, ApprovalDecision::Approve)
     }
 
     /// Rejects a call that waits. Its error result tells the model the reason.
-    pub fn reject(&self, call_id: String, reason: Option<String>) -> Promise {
-        self.decide(call_id, ApprovalDecision::Reject(reason))
+    pub fn reject(&self, id: String, reason: Option<String>) -> Promise {
+        self.decide(id, ApprovalDecision::Reject(reason))
     }
 
     /// Returns a snapshot, from which `Session.resume` continues the run on any machine.

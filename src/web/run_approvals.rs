@@ -15,12 +15,12 @@ impl RunInner {
     /// Passes a person's decision about a call to the run, which this tab acquires before if nobody owns it.
     ///
     /// # Errors
-    /// `wrong_state` or `not_found` if the call does not wait, those of [`own_if_waiting`](Self::own_if_waiting), and those of the store.
-    pub async fn decide(self: &Rc<Self>, call_id: String, decision: ApprovalDecision) -> Result<()> {
+    /// `wrong_state` or `not_found` if the call does not wait, `invalid_input` if several calls have the id, those of [`own_if_waiting`](Self::own_if_waiting), and those of the store.
+    pub async fn decide(self: &Rc<Self>, id: String, decision: ApprovalDecision) -> Result<()> {
         self.check_held()?;
-        self.machine.borrow().check_waiting(&call_id)?;
+        self.machine.borrow().check_waiting(&id)?;
         self.own_if_waiting().await?;
-        let outcome = self.handle(RunInput::Decide { call_id, decision }).await;
+        let outcome = self.handle(RunInput::Decide { id, decision }).await;
         // Another decision about the same call was faster.
         self.release_while_waiting().await;
         outcome
@@ -50,14 +50,18 @@ impl RunInner {
             return;
         }
         let _turn = self.ownership.enter().start().await;
-        // What cannot be written now is kept by the owner of the run.
-        if !self.can_be_released() || self.flush().await.is_err() {
+        if !self.can_be_released() {
             return;
+        }
+        // What cannot be written now is kept by the owner of the run, which writes it later.
+        if let Err(error) = self.flush().await {
+            return self.on_failed_flush(error);
         }
         self.end_lease().await;
         if self.can_be_released() {
             self.release_ownership();
             let session = &self.session;
+            session.keep_waiting_run(self.weak_self.clone());
             let revision = session.log.borrow().head.history_revision;
             session.context.announce_change(&session.id, revision, false);
             session.notify();

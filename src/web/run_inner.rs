@@ -49,7 +49,7 @@ pub struct RunInner {
     cancel: RefCell<Option<JsValue>>,
     /// The tabs that show the answer.
     broadcast: AnswerBroadcast,
-    has_lock: bool,
+    pub has_lock: bool,
     /// This tab gave the run up, so it must not write the journal any more.
     pub given_up: Cell<bool>,
     /// The run's lease is renewed in the background.
@@ -203,7 +203,7 @@ impl RunInner {
             let (now, lease_until) = (self.session.context.now(), self.lease_end());
             let writer = RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until };
             let outcome = match change_for(&save, &writer) {
-                Ok(change) => self.commit_save(change).await,
+                Ok(change) => self.commit_save(change, save.has_approval()).await,
                 Err(error) => Err(error),
             };
             let id = save.id;
@@ -335,11 +335,6 @@ impl RunInner {
         let revision = session.log.borrow().head.history_revision;
         session.context.announce_change(&session.id, revision, false);
         session.notify();
-    }
-
-    /// Returns true if nothing but a lease shows other processes that this one is alive.
-    pub fn is_leased(&self) -> bool {
-        !self.has_lock && self.session.context.is_durable()
     }
 
     fn answer_source<'r>(&'r self, partial: &'r dyn Fn() -> Option<Message>) -> AnswerSource<'r> {

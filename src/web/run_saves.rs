@@ -1,21 +1,23 @@
 //! Commits the saves of a run: at once, or coalesced where a store charges for each write (R21).
 //!
 //! With `flushMs` the entries of a run's journal are gathered for that long and written as one batch; a kill loses what was gathered and no
-//! more. The end of a run is never deferred: what `saved` reports is stored. Without `flushMs`, the default, nothing is deferred.
+//! more. The end of a run is never deferred: what `saved` reports is stored. Nor is an approval: its tool runs only when it is stored.
+//! Without `flushMs`, the default, nothing is deferred.
 
 use super::deferred_saves::{is_deferrable, step_of};
 use super::platform::sleep;
 use super::promise::in_background;
 use super::run_inner::RunInner;
-use crate::error::{ErrorCode, Result};
-use crate::run::RunInput;
+use crate::error::{Error, ErrorCode, Result};
+use crate::run::{RunEvent, RunInput};
 use crate::store::{Change, JournalStep};
 use std::rc::Rc;
 
 impl RunInner {
-    /// Writes the change of a save, after those that were deferred, or defers it. Returns the revision of the history.
-    pub async fn commit_save(&self, change: Change) -> Result<u64> {
-        if self.session.flush_ms.get() > 0 && is_deferrable(&change) {
+    /// Writes the change of a save, after those that were deferred, or defers it, which an approval never is. Returns the revision of the
+    /// history.
+    pub async fn commit_save(&self, change: Change, has_approval: bool) -> Result<u64> {
+        if !has_approval && self.session.flush_ms.get() > 0 && is_deferrable(&change) {
             self.deferred.push(change);
             self.flush_later();
             return Ok(self.session.revision());
@@ -77,9 +79,25 @@ impl RunInner {
         });
     }
 
+    /// Reports that what was deferred could not be written, and writes it later; the run fails if this tab has lost it.
+    pub fn on_failed_flush(&self, error: Error) {
+        if !matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound) {
+            self.events.borrow_mut().push(RunEvent::SaveFailed { error });
+            self.resolve_waiting();
+            return self.flush_later();
+        }
+        let run = self.weak_self.clone();
+        in_background(async move {
+            if let Some(run) = run.upgrade() {
+                // The run's events report the failure.
+                let _ = run.handle(RunInput::OwnershipLost(error)).await;
+            }
+        });
+    }
+
     async fn flush_now(self: Rc<Self>) {
         match self.flush().await {
-            Ok(()) => {}
+            Ok(()) => self.release_while_waiting().await,
             Err(error) if matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound) => {
                 // The run's events report the failure.
                 let _ = self.handle(RunInput::OwnershipLost(error)).await;

@@ -48,6 +48,8 @@ pub struct SessionInner {
     head_fields: RefCell<HeadFields>,
     pub state: RefCell<BTreeMap<String, Json>>,
     run: RefCell<Option<Rc<dyn LiveRun>>>,
+    /// Runs of this tab that were released while they wait for an approval.
+    waiting_runs: RefCell<Vec<Weak<dyn LiveRun>>>,
     /// For background work, which must not keep the session.
     pub weak_self: Weak<SessionInner>,
     /// The session itself, while it must stay in memory although no object of the application holds it.
@@ -111,6 +113,7 @@ impl SessionInner {
             head_fields: RefCell::default(),
             state: RefCell::default(),
             run: RefCell::default(),
+            waiting_runs: RefCell::default(),
             hold: RefCell::default(),
             unfinished: RefCell::default(),
             runs_at_last_update: RefCell::default(),
@@ -369,6 +372,13 @@ impl SessionInner {
         }
     }
 
+    /// Keeps a reference to a run that was released while it waits for an approval, to release it wholly when the store is closed.
+    pub fn keep_waiting_run(&self, run: Weak<dyn LiveRun>) {
+        let mut runs = self.waiting_runs.borrow_mut();
+        runs.retain(|other| other.strong_count() > 0 && !other.ptr_eq(&run));
+        runs.push(run);
+    }
+
     /// Frees the place of a run that is over, and admits the next send.
     pub fn on_run_ended(&self, run: &dyn LiveRun) {
         let is_live = self.run.borrow().as_ref().is_some_and(|live| live.id() == run.id());
@@ -385,6 +395,12 @@ impl SessionInner {
         let run = self.run.borrow_mut().take();
         if let Some(run) = run {
             run.release();
+        }
+        for run in self.waiting_runs.take().iter().filter_map(Weak::upgrade) {
+            // One that is over keeps its result.
+            if !run.machine().status().is_over() {
+                run.release();
+            }
         }
         for waiting in self.queued_runs.take() {
             // Resolving a promise does not throw.

@@ -48,7 +48,7 @@ test('r29 without `onApproval` the run waits, is decided, and is driven again; a
   const asked = events.filter(({ type }) => type === 'approval_needed');
   assert.deepEqual(asked.map(({ name, arguments: args }) => [name, args]), [['pay', { n: 1 }], ['pay', { n: 2 }]]);
   const calls = run.approvals();
-  assert.deepEqual(calls, asked.map(({ callId, name, arguments: args }) => ({ callId, name, arguments: args })));
+  assert.deepEqual(calls, asked.map(({ callId, invocationId, name, arguments: args }) => ({ callId, invocationId, name, arguments: args })));
   // Whatever is done to the arguments that are shown, the tool gets those that the model wrote.
   calls[1].arguments.n = 1000;
   assert.deepEqual([ran, (await lane.requests()).length], [['look'], 1]);
@@ -56,6 +56,8 @@ test('r29 without `onApproval` the run waits, is decided, and is driven again; a
   assert.equal(session.view().getSnapshot().run.status, 'waiting_approval');
   const [pending] = await session.pendingRuns();
   assert.deepEqual([pending.state, ...pending.openCalls.map(({ state }) => state)], ['waiting_approval', 'answered', 'awaiting_approval', 'awaiting_approval']);
+  const ids = parts(session).map(({ call }) => call.id);
+  assert.deepEqual([pending.openCalls, calls].map((list) => list.map(({ invocationId }) => invocationId)), [ids, ids.slice(1)]);
 
   await run.approve(calls[1].callId);
   assert.equal(run.status, 'running');

@@ -9,6 +9,8 @@
 
 #[path = "runs/anthropic.rs"]
 mod anthropic;
+#[path = "runs/approval_ids.rs"]
+mod approval_ids;
 #[path = "runs/approval_orders.rs"]
 mod approval_orders;
 #[path = "runs/approvals.rs"]

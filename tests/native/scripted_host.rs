@@ -575,8 +575,8 @@ impl<'s> Host<'s> {
         ends
     }
 
-    pub fn decide(&mut self, call_id: &str, decision: ApprovalDecision) -> Result<(), Error> {
-        self.handle(RunInput::Decide { call_id: call_id.into(), decision })
+    pub fn decide(&mut self, id: &str, decision: ApprovalDecision) -> Result<(), Error> {
+        self.handle(RunInput::Decide { id: id.into(), decision })
     }
 
     pub fn cancel(&mut self) -> Option<RunOutcome> {

@@ -144,7 +144,7 @@ impl AwaitingTools {
             }
             if let Some(call) = turn.live().invocation(&invocation) {
                 let (call_id, name) = (call.wire_id().to_owned(), call.name.clone());
-                turn.emit(RunEvent::ApprovalNeeded { call_id, name, arguments });
+                turn.emit(RunEvent::ApprovalNeeded { call_id, invocation, name, arguments });
             }
         }
         if !journal.is_empty() {
@@ -266,6 +266,7 @@ impl AwaitingTools {
         let is_waiting = |task: &&ToolTask| task.phase == ToolPhase::AwaitingApproval;
         let calls = self.tasks.iter().filter(is_waiting).filter_map(|task| turn.live().invocation(&task.invocation));
         let waiting_call = |call: &ToolInvocation| WaitingCall {
+            invocation: call.id.clone(),
             call_id: call.wire_id().to_owned(),
             name: call.name.clone(),
             arguments: parse_arguments(call).unwrap_or_else(|_| Json::null()),
@@ -273,16 +274,27 @@ impl AwaitingTools {
         calls.map(waiting_call).collect()
     }
 
-    /// Returns the index of the task of a call that waits for an approval.
+    /// Returns the index of the task of a call that waits for an approval. `id`: its invocation id or its call id.
     ///
     /// # Errors
-    /// `wrong_state` for another call of the turn, `not_found` for any other id.
-    pub fn find_waiting(&self, turn: &RunData, call_id: &str) -> Result<usize> {
-        let is_found = |task: &ToolTask| {
-            task.phase == ToolPhase::AwaitingApproval
-                && turn.live().invocation(&task.invocation).is_some_and(|call| call.wire_id() == call_id)
+    /// `wrong_state` for another call of the turn, `invalid_input` for a call id of several calls, `not_found` for any other id.
+    pub fn find_waiting(&self, turn: &RunData, id: &str) -> Result<usize> {
+        let waits = |call: &ToolInvocation| {
+            let is_task = |task: &ToolTask| task.phase == ToolPhase::AwaitingApproval && task.invocation == call.id;
+            self.tasks.iter().position(is_task)
         };
-        self.tasks.iter().position(is_found).ok_or_else(|| no_waiting_call(turn, call_id))
+        if let Some(call) = turn.live().invocation(id) {
+            return waits(call).ok_or_else(|| no_waiting_call(turn, id));
+        }
+        let has_id = |call: &&ToolInvocation| has_call_id(call, id);
+        let found = turn.live().invocations().iter().find_map(|call| has_call_id(call, id).then(|| waits(call))?);
+        let found = found.ok_or_else(|| no_waiting_call(turn, id))?;
+        // One of them may be decided already: a repeated decision must not reach another call.
+        if turn.live().invocations().iter().filter(has_id).nth(1).is_some() {
+            let message = format!("several calls of this run have the id \"{id}\"; pass the `invocationId` of one");
+            return Err(Error::new(ErrorCode::InvalidInput, message));
+        }
+        Ok(found)
     }
 
     /// Takes the next question to the application. Each is returned once.
@@ -314,8 +326,8 @@ impl AwaitingTools {
     ///
     /// # Errors
     /// Those of [`find_waiting`](Self::find_waiting); nothing has changed then.
-    pub fn decide(&mut self, turn: &mut RunData, call_id: &str, decision: &ApprovalDecision, now: Ms) -> Result<()> {
-        let at = self.find_waiting(turn, call_id)?;
+    pub fn decide(&mut self, turn: &mut RunData, id: &str, decision: &ApprovalDecision, now: Ms) -> Result<()> {
+        let at = self.find_waiting(turn, id)?;
         let Some(task) = self.tasks.get_mut(at) else { return Ok(()) };
         let invocation = task.invocation.clone();
         self.waiting -= 1;
@@ -382,12 +394,17 @@ impl ToolTask {
 }
 
 /// Creates the error of a decision about a call that does not wait for an approval.
-pub fn no_waiting_call(turn: &RunData, call_id: &str) -> Error {
-    if turn.live().invocations().iter().any(|call| call.wire_id() == call_id) {
+pub fn no_waiting_call(turn: &RunData, id: &str) -> Error {
+    if turn.live().invocations().iter().any(|call| call.id == id || has_call_id(call, id)) {
         return wrong_state("this call does not wait for an approval: it was decided already, or needs none");
     }
-    let message = format!("this run has no call \"{call_id}\"; `approvals()` lists those that wait");
+    let message = format!("this run has no call \"{id}\"; `approvals()` lists those that wait");
     Error::new(ErrorCode::NotFound, message)
+}
+
+/// Returns true if the model gave the call this id, or it is sent by this id.
+fn has_call_id(call: &ToolInvocation, id: &str) -> bool {
+    call.wire_id() == id || call.call_id == id
 }
 
 /// Decides what happens to an open call.
@@ -414,12 +431,11 @@ fn plan(call: &ToolInvocation, turn: &RunData, resumed: &ResumedCalls) -> CallPl
         Err(text) => return CallPlan::Close { status: InvocationStatus::Error, text },
     };
     let asks_again = was_interrupted && on_interrupted == OnInterrupted::Ask;
-    // An interrupted call was approved before it was started.
-    let is_new = !is_approved && !was_interrupted;
-    if awaits_approval || asks_again || is_new && tool_settings.needs_approval {
+    // A start ends the approval, so an interrupted call needs another one.
+    if awaits_approval || asks_again || !is_approved && tool_settings.needs_approval {
         return CallPlan::AwaitApproval { arguments };
     }
-    match setup.approval_callbacks.get(&call.name).filter(|_| is_new) {
+    match setup.approval_callbacks.get(&call.name).filter(|_| !is_approved) {
         Some(callback) => {
             let (callback, invocation) = (callback.clone(), call.id.clone());
             CallPlan::AskApplication(ApprovalQuestion { callback, invocation, arguments })
