@@ -4,15 +4,16 @@ import { drive } from 'rethread/host';
 import { toolsFor } from './tools.js';
 
 const OPENAI = 'https://api.openai.com/v1/chat/completions';
-const rejection = (status, reason) => new Response(reason, { status });
 
 export class Chat {
-  constructor(session, env) {
+  /** For a host that sleeps: a run is released before a longer pause than `longestPauseMs`. `onPause` gets the time when to resume it. */
+  constructor(session, env, { longestPauseMs, onPause } = {}) {
     this.session = session;
     const provider = { dialect: 'openai-chat', url: env.MODEL_URL || OPENAI, params: { model: env.MODEL || 'gpt-4.1-mini' }, stream: true };
     this.request = { provider, tools: toolsFor(env) };
     // Passed to `fetch` only. `request` is stored with a run, so it must not contain the key.
-    this.driving = { headers: { authorization: `Bearer ${env.OPENAI_API_KEY}` }, longestPauseMs: env.LONGEST_PAUSE_MS };
+    const driving = { headers: { authorization: `Bearer ${env.OPENAI_API_KEY}` }, longestPauseMs };
+    this.drive = async (run) => { for await (const { type, at } of drive(run, driving)) if (type === 'retrying') await onPause?.(at); };
   }
 
   /** GET reads the stored messages, or watches the chat as an event stream. POST asks a question. */
@@ -30,20 +31,19 @@ export class Chat {
     // Otherwise a page of another site could send the request: browsers ask the server first only for this content type.
     const isJson = request.headers.get('content-type') === 'application/json';
     const input = isJson && (await new Response(text).json().catch(() => null))?.question;
-    if (typeof input !== 'string' || !input) return rejection(400, 'send a short `question` as JSON');
-    if (await this.resume()) return rejection(409, 'the last answer is not finished');
-    for (const { id } of await this.session.pendingRuns()) await this.session.discard(id); // failed: the next run replaces it
+    if (typeof input !== 'string' || !input) return new Response('send a short `question` as JSON', { status: 400 });
+    if (await this.resume()) return new Response('the last answer is not finished', { status: 409 });
+    for (const { id, state } of await this.session.pendingRuns()) if (state === 'failed') await this.session.discard(id); // the next run replaces it
     const run = await this.session.run({ ...this.request, input });
-    drive(run, this.driving); // not awaited: clients that watch see its progress
+    this.drive(run); // not awaited: clients that watch see its progress
     return Response.json({ run: run.id }, { status: 202 }); // question and answer survive a crash from here on
   }
 
   /** Resumes interrupted runs; no tool that has returned runs again. Resolves to a run that is active somewhere or waits for its next attempt. */
   async resume() {
-    for (const { id, state, notBefore = 0 } of await this.session.pendingRuns()) {
-      if (state === 'interrupted' && notBefore <= Date.now()) drive(await this.session.resume(id, this.request), this.driving);
-    }
-    return (await this.session.pendingRuns()).find(({ state, notBefore }) => state === 'live' || notBefore > Date.now());
+    const isDue = ({ state, notBefore = 0 }) => state === 'interrupted' && notBefore <= Date.now();
+    for (const { id } of (await this.session.pendingRuns()).filter(isDue)) this.drive(await this.session.resume(id, this.request));
+    return (await this.session.pendingRuns()).find(({ state }) => state !== 'failed');
   }
 
   /** The chat as server-sent events: at each change the ids of all messages, and the messages that are new or have changed. */

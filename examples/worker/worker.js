@@ -12,7 +12,7 @@ export class ChatObject extends DurableObject {
     // Requests wait for this; if it fails, the next one gets a new object.
     ctx.blockConcurrencyWhile(async () => {
       const store = await open({ store: durableObject(ctx.storage) });
-      this.chat = new Chat(await store.session('chat'), { ...env, LONGEST_PAUSE_MS: 1000 });
+      this.chat = new Chat(await store.session('chat'), env, { longestPauseMs: 1000, onPause: (at) => this.setAlarm(at) });
     });
   }
 
