@@ -107,10 +107,17 @@ async function executeEffects(run, driveOptions, emitEvents) {
   const options = { ...driveOptions, credentials: new Credentials() };
   const { signal } = options;
   const allEffects = new AbortController();
+  const approvals = new Approvals(run, options);
+  /** @type {{ isOpen: boolean, failure: { error: unknown } | null }} */
+  const cancellation = { isOpen: false, failure: null };
   const cancel = () => {
     allEffects.abort(signal?.reason);
-    // A disposed run rejects, and has nothing to cancel.
-    run.cancel().catch(() => {});
+    cancellation.isOpen = true;
+    // A run that waits for an approval may have another owner, which rejects.
+    run.cancel().catch((error) => { cancellation.failure = { error }; }).finally(() => {
+      cancellation.isOpen = false;
+      approvals.wake();
+    });
   };
   if (signal?.aborted) cancel();
   else signal?.addEventListener('abort', cancel, { once: true });
@@ -119,7 +126,6 @@ async function executeEffects(run, driveOptions, emitEvents) {
   const limitTools = concurrencyLimit(Math.max(1, options.toolConcurrency ?? Infinity));
   /** The abort controllers of the started effects, by effect id. */
   const started = new Map();
-  const approvals = new Approvals(run, options);
   approvals.ask();
   try {
     // An earlier `drive` may have taken effects and left them open, so start from all open effects.
@@ -130,7 +136,8 @@ async function executeEffects(run, driveOptions, emitEvents) {
       changed.catch(() => {}); // the loop may end before it is awaited
       if (emitEvents().some(({ type }) => type === 'approval_needed')) approvals.ask();
       if (END_STATUSES.has(run.status)) break;
-      if (run.status === 'waiting_approval' && !approvals.isAsking) {
+      if (cancellation.failure) throw cancellation.failure.error;
+      if (run.status === 'waiting_approval' && !approvals.isAsking && !cancellation.isOpen) {
         approvals.throwFailure();
         break;
       }
@@ -149,12 +156,13 @@ async function executeEffects(run, driveOptions, emitEvents) {
         started.get(id)?.abort();
         started.delete(id);
       }
-      await (approvals.isAsking ? Promise.race([changed, approvals.answered()]) : changed);
+      await (approvals.isAsking || cancellation.isOpen ? Promise.race([changed, approvals.answered()]) : changed);
       // Only the changes: a round may have thousands of calls, and each changes twice.
       changes = run.takeEffects();
     }
   } finally {
     allEffects.abort();
+    approvals.stop();
     signal?.removeEventListener('abort', cancel);
   }
   return run.result();

@@ -8,12 +8,13 @@ import { redactedError } from './redacted-error.js';
 export class Approvals {
   #run;
   #options;
-  /** The ids of the calls that `onApproval` was called for. */
+  /** The invocation ids of the calls that `onApproval` was called for. */
   #asked = new Set();
   #openQuestions = 0;
-  /** Why a decision could not be made or passed on. */
-  #failure = null;
-  #wake = () => {};
+  /** Why a decision could not be made or passed on, by invocation id. */
+  #failures = new Map();
+  #isStopped = false;
+  #resolveAnswered = () => {};
 
   constructor(run, options) {
     this.#run = run;
@@ -27,34 +28,46 @@ export class Approvals {
 
   /** Calls `onApproval`, if there is one, for the calls that wait and were not asked about. */
   ask() {
-    if (!this.#options.onApproval) return;
+    if (!this.#options.onApproval || this.#options.signal?.aborted) return;
     for (const call of this.#run.approvals()) {
-      if (this.#asked.has(call.callId)) continue;
-      this.#asked.add(call.callId);
+      const { invocationId } = call;
+      if (this.#asked.has(invocationId)) continue;
+      this.#asked.add(invocationId);
       this.#openQuestions += 1;
-      this.#decide(call).catch((error) => { this.#failure ??= error; }).finally(() => {
+      this.#decide(invocationId, call).catch((error) => { this.#failures.set(invocationId, error); }).finally(() => {
         this.#openQuestions -= 1;
-        this.#wake();
+        this.wake();
       });
     }
   }
 
-  /** Resolves when the next question has its answer. */
+  /** Resolves the promise of `answered`. */
+  wake() {
+    this.#resolveAnswered();
+  }
+
+  /** Ignores answers from now on: nobody would run the tools. */
+  stop() {
+    this.#isStopped = true;
+  }
+
+  /** Resolves when the next question has its answer, or at `wake`. */
   answered() {
-    return new Promise((resolve) => { this.#wake = () => resolve(undefined); });
+    return new Promise((resolve) => { this.#resolveAnswered = () => resolve(undefined); });
   }
 
   /** Throws the reason why a call still waits although `onApproval` was called for it. */
   throwFailure() {
-    if (this.#failure) throw this.#failure;
+    const failed = this.#run.approvals().find(({ invocationId }) => this.#failures.has(invocationId));
+    if (failed) throw this.#failures.get(failed.invocationId);
   }
 
-  async #decide(call) {
-    const { callId } = call;
+  async #decide(invocationId, call) {
     const answer = await this.#answer(call);
+    if (this.#isStopped) return;
     try {
-      if (answer.approves) await this.#run.approve(callId);
-      else await this.#run.reject(callId, answer.reason);
+      if (answer.approves) await this.#run.approve(invocationId);
+      else await this.#run.reject(invocationId, answer.reason);
     } catch (error) {
       // The call was decided otherwise, or the run is over.
       if (!['wrong_state', 'not_found', 'closed'].includes(memberOf(error, 'code'))) throw error;
@@ -65,7 +78,9 @@ export class Approvals {
   async #answer(call) {
     let answer;
     try {
-      answer = await this.#options.onApproval(call);
+      // Not as a method: the options hold the credentials.
+      const { onApproval } = this.#options;
+      answer = await onApproval(call);
     } catch (error) {
       throw new RethreadError('callback_failed', `\`onApproval\` threw, so the call still waits: ${redactedError(error, this.#options).message}`);
     }

@@ -229,3 +229,61 @@ test('r16 r17 r29 pp_17 pp_18 what the modes store while a run waits, and after'
     assert.deepEqual(shown(session), ['look ok', 'pay ok', 'pay ok']);
   }
 });
+
+test('r29 a cancellation that fails ends the drive with its reason, though a dialog is open', { timeout: 20_000 }, async () => {
+  const { start, ran, lane } = await chat('abort-fails');
+  const stop = new AbortController();
+  let answer;
+  const run = await start();
+  const driven = drive(run, { signal: stop.signal, onApproval: () => new Promise((resolve) => { answer = resolve; }) });
+  await until(() => answer && run.status === 'waiting_approval');
+  await lane.script([{ text: 'Hi.' }]);
+  const other = await start();
+  stop.abort();
+  await assert.rejects(driven.result, { code: 'busy' });
+  assert.equal((await drive(other).result).status, 'finished');
+  answer(true);
+  await sleep(20);
+  assert.deepEqual([ran, run.status], [[], 'waiting_approval']);
+  let asked = 0;
+  const again = drive(run, { signal: AbortSignal.abort(), onApproval: () => { asked += 1; return true; } });
+  assert.deepEqual([(await again.result).status, asked, ran], ['cancelled', 0, []]);
+});
+
+test('r29 `onApproval` does not get the options; the failure for a call that is decided meanwhile is not reported', { timeout: 20_000 }, async () => {
+  const { start, ran } = await chat('failures', THREE);
+  const run = await start();
+  const receivers = new Set();
+  async function onApproval({ invocationId, arguments: { n } }) {
+    receivers.add(this);
+    if (n === 1) throw new Error('dialog closed');
+    await sleep(5);
+    await run.approve(invocationId);
+    await run.approve(run.approvals()[0].invocationId);
+    return true;
+  }
+  assert.equal((await drive(run, { onApproval }).result).status, 'finished');
+  assert.deepEqual([[...receivers], ran.length], [[undefined], 3]);
+});
+
+test('r29 closing the store ends the wait of `changed` of a run that waits', { timeout: 20_000 }, async () => {
+  const { start, client } = await chat('closes');
+  const run = await start();
+  await drive(run).result;
+  const changed = run.changed();
+  await client.close();
+  await changed;
+  await assert.rejects(run.changed(), { code: 'closed' });
+});
+
+test('r28 r29 a run of a snapshot that waits in memory has no lease', { timeout: 20_000 }, async () => {
+  const { start, request } = await chat('lease');
+  const run = await start();
+  await drive(run).result;
+  const client = await open({ store: 'memory' });
+  const session = await client.session('s');
+  const resumed = await session.resume(run.snapshot(), request);
+  resumed[Symbol.dispose]();
+  await session.discard(run.id);
+  assert.deepEqual(await session.pendingRuns(), []);
+});

@@ -137,3 +137,38 @@ test('r21 a wrong flushMs is rejected', async () => {
   }
   await store.close();
 });
+
+const asking = { look: { ...tools.look, needsApproval: true } };
+
+test('r21 r29 an approval is stored before its tool is offered', async () => {
+  const { store, count } = await counted();
+  const session = await store.session('s', { flushMs: 60_000 });
+  const run = await session.run({ input: 'Go', provider, tools: asking });
+  await run.answer(effect(run, 'call_model').id, asksFor);
+  assert.equal(run.status, 'waiting_approval');
+  for (const { invocationId } of run.approvals()) {
+    const before = count.writes;
+    await run.approve(invocationId);
+    assert.ok(count.writes > before && run.effects().some((open) => open.invocationId === invocationId));
+  }
+  await store.close();
+});
+
+test('r21 r29 a run that waits and could not be written stays with its owner, who writes it later', { timeout: 20_000 }, async () => {
+  const { store, count, again } = await counted();
+  const session = await store.session('s', { flushMs: 5 });
+  const run = await session.run({ input: 'Go', provider, tools: asking });
+  count.isAway = true;
+  await run.answer(effect(run, 'call_model').id, asksFor);
+  assert.ok(run.events().some(({ type, error }) => type === 'save_failed' && error.message.includes('away')));
+  count.isAway = false;
+  const other = await (await again()).session('s');
+  let state;
+  while (state !== 'waiting_approval') {
+    await new Promise((resolve) => { setTimeout(resolve, 5); });
+    state = (await other.pendingRuns())[0]?.state;
+  }
+  for (const { invocationId } of run.approvals()) await run.reject(invocationId);
+  assert.equal(run.status, 'running');
+  await store.close();
+});
