@@ -7,6 +7,10 @@ const WORDS = {
   interrupted: 'interrupted', aborted: 'stopped', rejected: 'rejected', asking: 'needs your approval',
 };
 
+/** Characters that are not shown, or change the order of those that are: text of the model must not look like other text. */
+const INVISIBLE = /[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+const visible = (text) => text.replace(INVISIBLE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
 const pretty = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 2) ?? '');
 
 /** Arguments on one line. */
@@ -26,6 +30,10 @@ export class Card {
   };
   #resultTitle = el('h4', {}, 'Result');
   #decide = null;
+  /** True if the call waits for a decision that can be made here. */
+  #canDecide = false;
+  /** True until a decision is stored, or has failed. */
+  #isDeciding = false;
   #reason = el('input.reason', { type: 'text', placeholder: 'Reason (optional)', 'aria-label': 'Reason for rejecting' });
   #approval = el('div.actions.approval', { hidden: true, role: 'group', 'aria-label': 'Approval' },
     this.#button('Approve', 'primary', () => this.#decide?.(true)),
@@ -36,8 +44,11 @@ export class Card {
     const button = el(`button.${style}`, { type: 'button' }, label);
     button.addEventListener('click', () => {
       // A second click decides nothing.
-      this.#approval.hidden = true;
-      action();
+      this.#isDeciding = this.#approval.hidden = true;
+      Promise.resolve(action()).catch(() => {}).finally(() => {
+        this.#isDeciding = false;
+        this.#approval.hidden = !this.#canDecide;
+      });
     });
     return button;
   }
@@ -54,14 +65,15 @@ export class Card {
   update(call, asks, decide) {
     const status = statusOf(call, asks);
     this.#decide = decide;
-    this.#approval.hidden = !asks || !decide;
+    this.#canDecide = Boolean(asks && decide);
+    this.#approval.hidden = !this.#canDecide || this.#isDeciding;
     const { name, args, full, result, id } = this.#parts;
     this.details.dataset.status = status;
     this.details.dataset.name = call.name;
     if (asks) this.details.open = true;
     setText(name, call.name);
-    setText(args, brief(call.arguments));
-    setText(full, pretty(call.arguments));
+    setText(args, visible(brief(call.arguments)));
+    setText(full, visible(pretty(call.arguments)));
     setText(this.#parts.status, WORDS[status] ?? status);
     setText(this.#parts.took, call.startedAt && call.finishedAt ? duration(call.finishedAt - call.startedAt) : '');
     const content = call.result?.content;

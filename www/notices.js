@@ -1,6 +1,9 @@
 // The notices above the conversation: unfinished and failed runs, with buttons to resume or discard them.
 
 import { clip, el, shortTime } from './dom.js';
+import { toolsFor } from './tools.js';
+
+const TOOLS = toolsFor({ hostile: true, counter: null });
 
 const textOf = ({ parts }) => parts.map((part) => part.text ?? '').join(' ');
 
@@ -31,11 +34,14 @@ function unfinished(chat, { messages, run }) {
   if (run.status === 'cancelled') return notice('info', [el('strong', {}, 'Stopped. '), 'The history is unchanged.'], buttons('Resume'), question);
   const calls = turn.flatMap(({ parts }) => parts).filter(({ type }) => type === 'tool').map(({ call }) => call);
   const round = calls.filter(({ roundIndex }) => roundIndex === calls.at(-1).roundIndex);
-  const started = round.filter(({ status }) => status === 'interrupted').length;
+  const cut = round.filter(({ status }) => status === 'interrupted');
+  const asks = cut.filter(({ name }) => TOOLS[name]?.onInterrupted === 'ask').length;
+  const started = cut.length - asks;
   const answered = round.filter(({ status }) => status !== 'interrupted' && status !== 'pending').length;
   const facts = [
     answered ? `${answered} of ${round.length} calls had finished and will not run again.` : '',
     started ? `${started === 1 ? 'One was' : `${started} were`} interrupted; the model will be informed.` : '',
+    asks ? `${asks === 1 ? 'One was' : `${asks} were`} interrupted; you will be asked before it runs again.` : '',
   ].filter(Boolean).join(' ');
   return notice('cut', [el('strong', {}, 'This run was interrupted: '), quoted, ` (${shortTime(turn[0]?.createdAt)}). ${facts}`], buttons('Resume'), question);
 }
