@@ -293,7 +293,7 @@ pub(crate) trait Codec: ItemFormat {
     }
 
     /// Returns true if an error response says that another request holds the conversation, and that this one was not processed.
-    fn is_locked_conversation(&self, _status: u16, _error_code: &str) -> bool {
+    fn is_conversation_locked(&self, _status: u16, _error_code: &str) -> bool {
         false
     }
 

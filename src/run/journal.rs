@@ -109,9 +109,10 @@ pub enum JournalEntry {
         #[n(1)]
         not_before: Ms,
     },
-    /// The model gave the answer that ends the turn, which history does not have yet. In snapshots: a journal ends with the append to history.
+    /// The model gave the answer that ends the turn, which history does not have yet; `None` if the answer has no message. In snapshots: a
+    /// journal ends with the append to history.
     #[n(11)]
-    Completed(#[n(0)] Message),
+    Completed(#[n(0)] Option<Message>),
 }
 
 /// The pause of an unfinished run before the next attempt of its model call.
@@ -198,6 +199,25 @@ impl JournalEntry {
             entries.push(Self::Withheld { members });
         }
         entries
+    }
+
+    /// Returns what tells the entry from the others of its journal, however much of it is redacted. A call's redaction is stored with its result.
+    pub(super) fn identity(&self) -> Bytes {
+        match self {
+            Self::Answered { message, .. } => format!("answer {}", message.id).into(),
+            Self::Finished(ResultEntry { invocation, .. }) | Self::Redacted { invocation, .. } => {
+                format!("result {invocation}").into()
+            }
+            Self::Partial(message) => format!("partial {}", message.id).into(),
+            Self::Began(_)
+            | Self::Started { .. }
+            | Self::Failed { .. }
+            | Self::Withheld { .. }
+            | Self::ApprovalNeeded { .. }
+            | Self::Approved { .. }
+            | Self::Retrying { .. }
+            | Self::Completed(_) => self.seal(),
+        }
     }
 
     /// Encodes the entry as a record of the `runs` table.
@@ -330,8 +350,7 @@ impl RecoveredRun {
         match entry {
             JournalEntry::Began(_) => {}
             // A save whose reply was lost is repeated, so its entries may occur twice.
-            JournalEntry::Answered { message, .. } | JournalEntry::Completed(message)
-                if self.live.message(&message.id).is_some() => {}
+            JournalEntry::Answered { message, .. } if self.live.message(&message.id).is_some() => {}
             JournalEntry::Answered { message, invocations } => {
                 self.add_answer(message);
                 for invocation in invocations {
@@ -339,8 +358,12 @@ impl RecoveredRun {
                 }
             }
             JournalEntry::Completed(message) => {
-                self.add_answer(message);
-                self.is_complete = true;
+                let is_repeated = std::mem::replace(&mut self.is_complete, true);
+                match message.filter(|message| self.live.message(&message.id).is_none()) {
+                    Some(message) => self.add_answer(message),
+                    None if is_repeated => {}
+                    None => self.model_calls += 1,
+                }
             }
             JournalEntry::Started { invocation, at, attempt } => {
                 self.calls.attempts.insert(invocation.clone(), attempt);

@@ -6,12 +6,14 @@ use super::context::RunContext;
 use super::effect::{Effect, EffectReply, RunInput, Save};
 use super::event::RunEvent;
 use super::journal::{JournalEntry, RecoveredRun, StoredPause};
-use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, RetryPause, TurnEnd, wrong_state};
+use super::next_state::{
+    CallAttempt, EarlyStop, FinalResult, NextState, RetryPause, TurnEnd, is_ownership_lost, wrong_state,
+};
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist::PersistQuestion;
 use super::retry::ReplayQuestion;
 use super::setup::RunSetup;
-use super::snapshot::{RunSnapshot, entries_of};
+use super::snapshot::{RunSnapshot, messages_with_calls};
 use super::start::{TurnInput, join_input};
 use super::state::{
     AwaitingAnswerSave, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingReducer, AwaitingRetry, AwaitingTools,
@@ -89,20 +91,24 @@ impl Run {
         let mut next = match pause {
             None => NextState::CallModel,
             Some(StoredPause { attempt, not_before }) if not_before > context.now => {
-                NextState::Pause(RetryPause { attempt, not_before, request: None })
+                NextState::Pause(RetryPause { attempt, not_before, request: None, save: None })
             }
             Some(_) if setup.owner.is_conversation() => NextState::CallModel,
-            Some(pause) => NextState::CallAgain(CallAttempt { number: pause.attempt, not_before: None }),
+            Some(pause) => NextState::ResumeCall(CallAttempt { number: pause.attempt, not_before: None }),
         };
         let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_provided();
         if let Some(last) = live.messages().last().filter(is_answer) {
             totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
-            totals.text = answer_text(last);
-            if is_complete {
-                next = NextState::SaveTurn(TurnEnd::Answer);
-            } else if live.has_calls(last) && pause.is_none() {
+            // The last answer of a complete turn has no message if calls are before it.
+            if !(is_complete && live.has_calls(last)) {
+                totals.text = answer_text(last);
+            }
+            if live.has_calls(last) && pause.is_none() {
                 next = NextState::RunTools(calls);
             }
+        }
+        if is_complete {
+            next = NextState::SaveTurn(TurnEnd::Answer);
         }
         // A conversation has what it was sent, whether or not the answer was stored.
         let is_unconfirmed = setup.owner.is_conversation()
@@ -169,10 +175,13 @@ impl Run {
                 self.turn.take_persist_reply(&question, reply);
                 None
             }
-            // The run does not wait for every save.
-            RunInput::Saved { save, .. } if !self.awaits(save) => None,
-            RunInput::Saved { save, outcome: Ok(revision) } => self.save_succeeded(save, revision),
-            RunInput::Saved { save, outcome: Err(error) } => self.save_failed(save, error),
+            RunInput::Saved { save, outcome } if self.awaits(save) => match outcome {
+                Ok(revision) => self.save_succeeded(save, revision, context.now),
+                Err(error) => self.save_failed(save, error),
+            },
+            // The run does not wait for every save, but each one can show that another owner has the run.
+            RunInput::Saved { outcome: Err(error), .. } if is_ownership_lost(&error) => self.lose_ownership(error),
+            RunInput::Saved { .. } => None,
         };
         if let Some(next) = next {
             self.state = enter(&mut self.turn, next, context);
@@ -192,7 +201,7 @@ impl Run {
         let turn = &mut self.turn;
         match &mut self.state {
             RunState::AwaitingModel(state) => state.reply(turn, reply, context),
-            RunState::AwaitingRetry(state) => state.reply(turn, &reply, context.now).map(Some),
+            RunState::AwaitingRetry(state) => state.reply(turn, &reply, context.now),
             RunState::AwaitingTools(state) => state.reply(turn, effect, reply, context.now).map(|()| None),
             RunState::AwaitingJournal(_)
             | RunState::AwaitingReducer(_)
@@ -283,27 +292,21 @@ impl Run {
         match &self.state {
             RunState::AwaitingJournal(state) => state.awaits(save),
             RunState::AwaitingAnswerSave(state) => state.awaits(save),
+            RunState::AwaitingRetry(state) => state.awaits(save),
             RunState::AwaitingTools(state) => state.awaits(save),
             RunState::AwaitingEndSave(state) => state.awaits(save),
-            RunState::AwaitingReducer(_)
-            | RunState::AwaitingModel(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::Done(_)
-            | RunState::Released => false,
+            RunState::AwaitingReducer(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => false,
         }
     }
 
-    fn save_succeeded(&mut self, save: u64, revision: u64) -> Option<NextState> {
+    fn save_succeeded(&mut self, save: u64, revision: u64, now: Ms) -> Option<NextState> {
         match &mut self.state {
             RunState::AwaitingJournal(state) => Some(state.saved()),
             RunState::AwaitingAnswerSave(state) => Some(state.saved(&mut self.turn, revision)),
+            RunState::AwaitingRetry(state) => state.saved(now),
             RunState::AwaitingTools(state) => state.saved(save, &mut self.turn, revision),
             RunState::AwaitingEndSave(state) => Some(state.saved(&mut self.turn, revision)),
-            RunState::AwaitingReducer(_)
-            | RunState::AwaitingModel(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::Done(_)
-            | RunState::Released => None,
+            RunState::AwaitingReducer(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => None,
         }
     }
 
@@ -311,13 +314,10 @@ impl Run {
         match &self.state {
             RunState::AwaitingJournal(_) => Some(AwaitingJournal::save_failed(error)),
             RunState::AwaitingAnswerSave(_) => AwaitingAnswerSave::save_failed(&mut self.turn, error),
+            RunState::AwaitingRetry(_) => AwaitingRetry::save_failed(&mut self.turn, error),
             RunState::AwaitingTools(state) => state.save_failed(save, &mut self.turn, error),
             RunState::AwaitingEndSave(state) => state.save_failed(&mut self.turn, error),
-            RunState::AwaitingReducer(_)
-            | RunState::AwaitingModel(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::Done(_)
-            | RunState::Released => None,
+            RunState::AwaitingReducer(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => None,
         }
     }
 
@@ -374,7 +374,7 @@ impl Run {
             }
             RunState::Released => return Err(wrong_state("the run was dropped; its journal is in the store")),
             RunState::AwaitingEndSave(state) => {
-                journal.extend(state.answer(&self.turn).cloned().map(JournalEntry::Completed));
+                journal.extend(state.completion(&self.turn, &journal));
             }
             RunState::AwaitingJournal(_)
             | RunState::AwaitingReducer(_)
@@ -394,7 +394,7 @@ impl Run {
             run: run.to_owned(),
             journal,
             base: history.messages().iter().rev().find(|message| is_earlier(message)).map(|message| message.id.clone()),
-            history: entries_of(history, sent),
+            history: messages_with_calls(history, sent),
             highest_source: history.highest_source().max(live.highest_source()),
         })
     }
@@ -484,17 +484,7 @@ impl Run {
 
     /// Takes the question whether a failed request may be sent again, for the binding. Each question is returned once.
     pub fn take_replay_question(&mut self) -> Option<ReplayQuestion> {
-        match &mut self.state {
-            RunState::AwaitingRetry(state) => state.take_question(),
-            RunState::AwaitingJournal(_)
-            | RunState::AwaitingReducer(_)
-            | RunState::AwaitingModel(_)
-            | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingTools(_)
-            | RunState::AwaitingEndSave(_)
-            | RunState::Done(_)
-            | RunState::Released => None,
-        }
+        if let RunState::AwaitingRetry(state) = &mut self.state { state.take_question() } else { None }
     }
 
     /// Takes the next question about the next save. Of a call whose question is not answered, only its existence is stored.
@@ -556,7 +546,7 @@ fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunContext<'_>) 
         next = match next {
             NextState::CallModel if turn.take_unconfirmed_call() => repeat_unconfirmed(turn, context.now),
             NextState::CallModel => begin_call(turn, CallAttempt::FIRST, context),
-            NextState::CallAgain(attempt) => begin_call(turn, attempt, context),
+            NextState::ResumeCall(attempt) => begin_call(turn, attempt, context),
             NextState::Render(plan) => build_body(turn, plan, context),
             NextState::AskReducer(plan, question) => {
                 return RunState::AwaitingReducer(Box::new(AwaitingReducer::new(plan, question)));

@@ -15,7 +15,7 @@ pub(super) enum NextState {
     /// Calls the model, unless it was called as often as it may.
     CallModel,
     /// Calls the model in an attempt that follows a pause of an earlier process.
-    CallAgain(CallAttempt),
+    ResumeCall(CallAttempt),
     /// Builds the body of the next request.
     Render(RenderPlan),
     /// Asks the application a reducer's question.
@@ -89,6 +89,8 @@ pub(super) struct RetryPause {
     pub not_before: Ms,
     /// The request that failed; `None` in a resumed run, which builds it after the pause.
     pub request: Option<ModelRequest>,
+    /// The save of the pause, until it is done.
+    pub save: Option<u64>,
 }
 
 /// Why a run ends before its turn is complete.

@@ -172,7 +172,7 @@ impl TurnRedaction<'_> {
                         strip(message);
                     }
                 }
-                JournalEntry::Partial(message) | JournalEntry::Completed(message) => strip(message),
+                JournalEntry::Partial(message) | JournalEntry::Completed(Some(message)) => strip(message),
                 JournalEntry::Finished(entry) => {
                     if let Some(redaction) = self.redact_result(entry) {
                         redactions.push(redaction);
@@ -185,6 +185,7 @@ impl TurnRedaction<'_> {
                 | JournalEntry::Approved { .. }
                 | JournalEntry::Redacted { .. }
                 | JournalEntry::Withheld { .. }
+                | JournalEntry::Completed(None)
                 | JournalEntry::Retrying { .. } => {}
             }
         }

@@ -5,8 +5,8 @@
 pub enum RequestEvidence {
     /// No byte of it reached the service.
     NotSent,
-    /// The service rejected it with this status, before it began an answer.
-    Rejected(u16),
+    /// The service answered it with this error status, so that there is no answer of the model.
+    ErrorStatus(u16),
     /// The service may have processed it.
     MaybeProcessed,
     /// The stream of its answer has begun.
@@ -34,10 +34,10 @@ impl ReplaySafety {
         match evidence {
             RequestEvidence::Aborted | RequestEvidence::AnswerBegan => Self::Never,
             RequestEvidence::NotSent => Self::Safe,
-            RequestEvidence::Rejected(_) | RequestEvidence::MaybeProcessed if !is_stateful => Self::Safe,
+            RequestEvidence::ErrorStatus(_) | RequestEvidence::MaybeProcessed if !is_stateful => Self::Safe,
             // A 4xx rejects what was sent; a 5xx may come from a service that had begun to process it, or from a proxy.
-            RequestEvidence::Rejected(status) if status < 500 => Self::Safe,
-            RequestEvidence::Rejected(_) | RequestEvidence::MaybeProcessed => Self::NeedsApproval,
+            RequestEvidence::ErrorStatus(status) if status < 500 => Self::Safe,
+            RequestEvidence::ErrorStatus(_) | RequestEvidence::MaybeProcessed => Self::NeedsApproval,
         }
     }
 }
@@ -62,8 +62,8 @@ mod tests {
 
     #[test]
     fn r27_a_stateless_request_is_repeated_unless_it_was_aborted_or_its_answer_began() {
-        use RequestEvidence::{Aborted, AnswerBegan, MaybeProcessed, NotSent, Rejected};
-        for evidence in [NotSent, Rejected(429), Rejected(503), MaybeProcessed] {
+        use RequestEvidence::{Aborted, AnswerBegan, ErrorStatus, MaybeProcessed, NotSent};
+        for evidence in [NotSent, ErrorStatus(429), ErrorStatus(503), MaybeProcessed] {
             assert_eq!(ReplaySafety::of(evidence, false), ReplaySafety::Safe, "{evidence:?}");
         }
         for evidence in [Aborted, AnswerBegan] {
@@ -74,11 +74,11 @@ mod tests {
 
     #[test]
     fn r27_a_stateful_request_is_repeated_only_if_it_was_not_processed() {
-        use RequestEvidence::{MaybeProcessed, NotSent, Rejected};
-        for evidence in [NotSent, Rejected(400), Rejected(409), Rejected(429)] {
+        use RequestEvidence::{ErrorStatus, MaybeProcessed, NotSent};
+        for evidence in [NotSent, ErrorStatus(400), ErrorStatus(409), ErrorStatus(429)] {
             assert_eq!(ReplaySafety::of(evidence, true), ReplaySafety::Safe, "{evidence:?}");
         }
-        for evidence in [MaybeProcessed, Rejected(500), Rejected(502), Rejected(529)] {
+        for evidence in [MaybeProcessed, ErrorStatus(500), ErrorStatus(502), ErrorStatus(529)] {
             assert_eq!(ReplaySafety::of(evidence, true), ReplaySafety::NeedsApproval, "{evidence:?}");
         }
     }

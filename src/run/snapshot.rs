@@ -90,13 +90,17 @@ impl RunSnapshot {
     /// Returns the entries that a stored journal of the run lacks. A journal with entries that the snapshot lacks is newer: it lacks none.
     #[must_use]
     pub fn missing_entries(&self, stored: &[Bytes]) -> Vec<Bytes> {
-        let entries: Vec<Bytes> = self.journal.iter().map(JournalEntry::seal).collect();
-        let known: BTreeSet<&Bytes> = entries.iter().collect();
-        if !stored.iter().all(|entry| known.contains(entry)) {
+        // Not by their bytes: an entry that waited for the reply of `persist` has more in the journal than in the snapshot.
+        let identity = |record: &Bytes| {
+            let entry = open_whole_record::<JournalEntry>(RecordKind::Journal, record);
+            entry.map_or_else(|_| record.clone(), |entry| entry.identity())
+        };
+        let stored: BTreeSet<Bytes> = stored.iter().map(identity).collect();
+        let known: BTreeSet<Bytes> = self.journal.iter().map(JournalEntry::identity).collect();
+        if !stored.is_subset(&known) {
             return Vec::new();
         }
-        let stored: BTreeSet<&Bytes> = stored.iter().collect();
-        entries.iter().filter(|entry| !stored.contains(entry)).cloned().collect()
+        self.journal.iter().filter(|entry| !stored.contains(&entry.identity())).map(JournalEntry::seal).collect()
     }
 
     /// Returns the change that begins the run's journal in a session that does not have it. An empty session gets the snapshot's history in the
@@ -138,7 +142,7 @@ impl RunSnapshot {
 }
 
 /// Returns messages of history with their calls, as entries.
-pub(super) fn entries_of(history: &History, messages: impl Iterator<Item = usize>) -> Vec<HistoryEntry> {
+pub(super) fn messages_with_calls(history: &History, messages: impl Iterator<Item = usize>) -> Vec<HistoryEntry> {
     let mut entries = Vec::new();
     for message in messages.filter_map(|index| history.messages().get(index)) {
         entries.push(HistoryEntry::Message(message.clone()));

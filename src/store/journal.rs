@@ -22,7 +22,7 @@ const RUN_BITS: u32 = 20;
 pub struct JournalChange {
     /// The id of the run.
     pub run: String,
-    /// The epoch of the owner that writes. A run begins with epoch 0.
+    /// The epoch of the owner that writes. Each owner that takes the run over has the next one.
     pub epoch: u32,
     /// End of the lease: until then the owner is considered alive.
     pub lease_until: Ms,

@@ -9,7 +9,7 @@ use rethread::message::{
     AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Source, SourceKind, TemplateSlot, Usage,
     WireTemplate,
 };
-use rethread::run::{JournalEntry, Persistence, RunStart, StoredProvider};
+use rethread::run::{JournalEntry, Persistence, RunSnapshot, RunStart, StoredProvider};
 use rethread::session_head::{HeadMark, RunEntry, SessionHead};
 use rethread::store::{AuditRow, JournalMark, RecordKind, StoredValue, open_record, seal_record};
 use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult, Window};
@@ -390,4 +390,25 @@ fn journal_entries() {
         RecordKind::Journal,
         &JournalEntry::Failed { code: "model_error".into(), message: "no".into() },
     );
+}
+
+#[test]
+fn r28_r67_records_of_snapshots() {
+    fixed("journal_completed", RecordKind::Journal, &JournalEntry::Completed(Some(message())));
+    fixed("journal_completed_empty", RecordKind::Journal, &JournalEntry::Completed(None));
+    let snapshot = RunSnapshot {
+        session: "s".into(),
+        run: "r".into(),
+        journal: vec![
+            JournalEntry::Retrying { attempt: 2, not_before: 1_060_000 },
+            JournalEntry::Completed(Some(message())),
+        ],
+        base: Some("m".into()),
+        history: vec![
+            HistoryEntry::Message(message()),
+            HistoryEntry::Invocation(invocation(InvocationStatus::Pending)),
+        ],
+        highest_source: Some(9),
+    };
+    fixed("snapshot", RecordKind::Snapshot, &snapshot);
 }

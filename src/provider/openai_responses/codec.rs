@@ -229,7 +229,7 @@ impl Codec for Responses {
         &["previous_response_id", "conversation"]
     }
 
-    fn is_locked_conversation(&self, status: u16, error_code: &str) -> bool {
+    fn is_conversation_locked(&self, status: u16, error_code: &str) -> bool {
         status == 400 && error_code == "conversation_locked"
     }
 

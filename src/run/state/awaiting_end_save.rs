@@ -83,10 +83,18 @@ impl AwaitingEndSave {
         self.save == save
     }
 
-    /// Returns the answer that ends the turn and is being saved.
-    pub fn answer<'t>(&self, turn: &'t RunData) -> Option<&'t Message> {
-        let last = turn.live().messages().last().filter(|_| self.has_answer)?;
-        Some(last).filter(|last| last.role == Role::Assistant && !turn.live().has_calls(last))
+    /// Returns the entry of the answer that ends the turn and is being saved, for the snapshot of a run with this journal.
+    pub fn completion(&self, turn: &RunData, journal: &[JournalEntry]) -> Option<JournalEntry> {
+        let is_stored = |id: &String| {
+            let is_same =
+                |entry: &JournalEntry| matches!(entry, JournalEntry::Answered { message, .. } if message.id == *id);
+            journal.iter().any(is_same)
+        };
+        let is_complete = journal.iter().any(|entry| matches!(entry, JournalEntry::Completed(_)));
+        let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_provided();
+        // The last message is an earlier one if the answer is empty.
+        let last = turn.live().messages().last().filter(is_answer).filter(|last| !is_stored(&last.id));
+        (self.has_answer && !is_complete).then(|| JournalEntry::Completed(last.cloned()))
     }
 
     /// Ends a run that the user gives up because its answer could not be saved. The journal stays, so the run can be resumed.

@@ -238,14 +238,14 @@ impl AwaitingModel {
         let requested = requested_wait(headers, context.now);
         let code = assembled.error.as_ref().and_then(|error| error.code.as_deref()).unwrap_or_default();
         let retry = &turn.setup().retry;
-        let pause = if codec(turn.setup().provider.dialect).is_locked_conversation(status, code) {
+        let pause = if codec(turn.setup().provider.dialect).is_conversation_locked(status, code) {
             retry.for_locked_conversation().wait_after(self.request.attempt.number, requested)
         } else if may_pass {
             retry.wait_after(self.request.attempt.number, requested)
         } else {
             None
         };
-        let failed = FailedCall { error, status: Some(status), evidence: RequestEvidence::Rejected(status), pause };
+        let failed = FailedCall { error, status: Some(status), evidence: RequestEvidence::ErrorStatus(status), pause };
         self.after_failure(turn, failed, context)
     }
 
@@ -257,10 +257,17 @@ impl AwaitingModel {
             Error::new(ErrorCode::ModelError, format!("the model could not be reached: {message}")).with(|details| {
                 details.text_or_null("hostCode", code.as_deref());
             });
-        let (evidence, status) = match &self.response {
-            ReceivedResponse::None => (evidence_of_failure(code.as_deref(), failure.sent), None),
-            ReceivedResponse::Streaming(_) => (RequestEvidence::AnswerBegan, None),
-            ReceivedResponse::Whole { status, .. } => (RequestEvidence::MaybeProcessed, Some(*status)),
+        let (evidence, status) = match (&self.response, evidence_of_failure(code.as_deref(), failure.sent)) {
+            (ReceivedResponse::None, evidence) => (evidence, None),
+            (ReceivedResponse::Streaming(_), _) => (RequestEvidence::AnswerBegan, None),
+            (ReceivedResponse::Whole { status, .. }, RequestEvidence::Aborted) => {
+                (RequestEvidence::Aborted, Some(*status))
+            }
+            // The status is an error, whatever else the body would have said.
+            (ReceivedResponse::Whole { status, headers, body }, _) if !(200..300).contains(status) => {
+                return self.on_response(turn, (*status, headers, body), context);
+            }
+            (ReceivedResponse::Whole { status, .. }, _) => (RequestEvidence::MaybeProcessed, Some(*status)),
         };
         // A retry would be redirected again.
         let pause = turn.setup().retry.wait_after(self.request.attempt.number, None);
@@ -279,6 +286,7 @@ impl AwaitingModel {
             attempt: self.request.attempt.number + 1,
             not_before: context.now.saturating_add(ms),
             request: Some(self.request.clone()),
+            save: None,
         };
         if safety == ReplaySafety::Safe {
             return begin_pause(turn, pause, error);

@@ -50,17 +50,17 @@ pub struct AwaitingReducer {
     plan: RenderPlan,
     question: ReducerQuestion,
     /// True if the binding has taken the question.
-    is_taken: bool,
+    question_taken: bool,
 }
 
 impl AwaitingReducer {
     pub fn new(plan: RenderPlan, question: ReducerQuestion) -> Self {
-        Self { plan, question, is_taken: false }
+        Self { plan, question, question_taken: false }
     }
 
     /// Takes the question, for the binding. It is returned once.
     pub fn take_question(&mut self) -> Option<ReducerQuestion> {
-        (!std::mem::replace(&mut self.is_taken, true)).then(|| self.question.clone())
+        (!std::mem::replace(&mut self.question_taken, true)).then(|| self.question.clone())
     }
 
     /// Continues with the application's reply.

@@ -5,7 +5,9 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
-use crate::run::next_state::{CallAttempt, EarlyStop, ModelRequest, NextState, RetryPause, wrong_state};
+use crate::run::next_state::{
+    CallAttempt, EarlyStop, FinalResult, ModelRequest, NextState, RetryPause, is_permanent, wrong_state,
+};
 use crate::run::retry::ReplayQuestion;
 use crate::run::turn::RunData;
 
@@ -15,7 +17,9 @@ pub struct AwaitingRetry {
     /// The application is asked whether the request may be repeated; no effect is open.
     question: Option<ReplayQuestion>,
     /// True if the binding has taken the question.
-    is_taken: bool,
+    question_taken: bool,
+    /// True if the `wait` was answered before the pause was saved.
+    has_waited: bool,
 }
 
 impl AwaitingRetry {
@@ -23,18 +27,18 @@ impl AwaitingRetry {
     pub fn enter(turn: &mut RunData, pause: RetryPause, now: Ms) -> Self {
         turn.close_effects();
         turn.offer(EffectKind::Wait { ms: pause.not_before.saturating_sub(now) });
-        Self { pause, question: None, is_taken: false }
+        Self { pause, question: None, question_taken: false, has_waited: false }
     }
 
     /// Asks the application, whether the request may be sent again.
     pub fn ask(turn: &mut RunData, pause: RetryPause, question: ReplayQuestion) -> Self {
         turn.close_effects();
-        Self { pause, question: Some(question), is_taken: false }
+        Self { pause, question: Some(question), question_taken: false, has_waited: false }
     }
 
     /// Takes the question, for the binding. It is returned once.
     pub fn take_question(&mut self) -> Option<ReplayQuestion> {
-        if std::mem::replace(&mut self.is_taken, true) { None } else { self.question.clone() }
+        if std::mem::replace(&mut self.question_taken, true) { None } else { self.question.clone() }
     }
 
     /// Handles the application's reply.
@@ -43,8 +47,8 @@ impl AwaitingRetry {
         if !approved {
             return Some(EarlyStop::failed(unsafe_replay(&error)).into());
         }
-        let RetryPause { attempt, not_before, request } = &self.pause;
-        let pause = RetryPause { attempt: *attempt, not_before: *not_before, request: request.clone() };
+        let RetryPause { attempt, not_before, request, .. } = &self.pause;
+        let pause = RetryPause { attempt: *attempt, not_before: *not_before, request: request.clone(), save: None };
         Some(begin_pause(turn, pause, error))
     }
 
@@ -52,16 +56,42 @@ impl AwaitingRetry {
     ///
     /// # Errors
     /// `wrong_state` for a reply that does not fit.
-    pub fn reply(&self, turn: &mut RunData, reply: &EffectReply, now: Ms) -> Result<NextState> {
+    pub fn reply(&mut self, turn: &mut RunData, reply: &EffectReply, now: Ms) -> Result<Option<NextState>> {
         let EffectReply::Waited = reply else {
             return Err(wrong_state("a `wait` must be answered by `waited`"));
         };
         turn.close_effects();
-        let RetryPause { attempt, not_before, request } = &self.pause;
+        self.has_waited = true;
+        Ok(self.next_call(now))
+    }
+
+    /// Returns true if the state waits for the save. Only the owner of the run can save, so nothing is sent before it is done.
+    pub fn awaits(&self, save: u64) -> bool {
+        self.pause.save == Some(save)
+    }
+
+    /// Handles the success of the save.
+    pub fn saved(&mut self, now: Ms) -> Option<NextState> {
+        self.pause.save = None;
+        self.next_call(now)
+    }
+
+    /// Handles the failure of the save.
+    pub fn save_failed(turn: &mut RunData, failure: Error) -> Option<NextState> {
+        if is_permanent(&failure) {
+            return Some(NextState::Done(FinalResult::failed(failure)));
+        }
+        turn.emit(RunEvent::SaveFailed { error: failure });
+        None
+    }
+
+    /// Returns the next attempt, if the `wait` was answered and the pause is saved.
+    fn next_call(&self, now: Ms) -> Option<NextState> {
+        let RetryPause { attempt, not_before, request, save } = &self.pause;
         let attempt = CallAttempt { number: *attempt, not_before: Some(*not_before).filter(|end| *end > now) };
-        Ok(match request {
+        (self.has_waited && save.is_none()).then(|| match request {
             Some(request) => NextState::Send(ModelRequest { attempt, ..request.clone() }),
-            None => NextState::CallAgain(attempt),
+            None => NextState::ResumeCall(attempt),
         })
     }
 }
@@ -69,9 +99,9 @@ impl AwaitingRetry {
 /// Announces a pause, and stores its end: after a kill the run waits for it too.
 pub fn begin_pause(turn: &mut RunData, pause: RetryPause, error: Error) -> NextState {
     let RetryPause { attempt, not_before, .. } = pause;
-    turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before }]));
+    let save = turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before }]));
     turn.emit(RunEvent::Retrying { attempt, at: not_before, error });
-    NextState::Pause(pause)
+    NextState::Pause(RetryPause { save: Some(save), ..pause })
 }
 
 /// Repeats a request of a conversation that an earlier process may have sent, if the application approves.
@@ -80,7 +110,7 @@ pub fn repeat_unconfirmed(turn: &RunData, now: Ms) -> NextState {
     let error = Error::new(ErrorCode::ModelError, message);
     match turn.setup().retry.approve_unsafe_replay.clone() {
         Some(callback) => {
-            let pause = RetryPause { attempt: 2, not_before: now, request: None };
+            let pause = RetryPause { attempt: 2, not_before: now, request: None, save: None };
             NextState::AskReplay(pause, ReplayQuestion { callback, status: None, error })
         }
         None => EarlyStop::failed(unsafe_replay(&error)).into(),
@@ -163,13 +193,17 @@ mod tests {
 
     /// Returns what follows a failure of a request in attempt `number`.
     fn after(turn: &mut RunData, number: u32, reply: EffectReply) -> NextState {
+        after_all(turn, number, [reply])
+    }
+
+    fn after_all<const N: usize>(turn: &mut RunData, number: u32, replies: [EffectReply; N]) -> NextState {
         let (history, mut renderer) = (History::new(Seed(7)), Renderer::default());
         let context = RunContext { history: &history, renderer: &mut renderer, now: 1_000, ids: &OneId, seed: Seed(7) };
         let is_stateful = turn.setup().owner.is_stateful();
         let attempt = CallAttempt { number, not_before: None };
         let request = ModelRequest { attempt, body: Rc::new(Vec::new()), is_stateful };
         let mut state = AwaitingModel::enter(turn, request, &context);
-        state.reply(turn, reply, &context).unwrap().unwrap()
+        replies.into_iter().find_map(|reply| state.reply(turn, reply, &context).unwrap()).unwrap()
     }
 
     fn stateful() -> [StateOwner; 2] {
@@ -205,6 +239,22 @@ mod tests {
             }
             assert_eq!(outcome(after(&mut turn(owner.clone(), None), 1, failed(Some(false)))), Ok(500));
             assert_eq!(outcome(after(&mut turn(owner, None), 1, status(429, ""))), Ok(500));
+        }
+    }
+
+    #[test]
+    fn r27_an_error_status_is_known_even_if_its_body_breaks_off() {
+        let broken = |status, failure| {
+            let headers = vec![("retry-after".to_owned(), "7".to_owned())];
+            [EffectReply::ResponseStarted { status, headers }, failure]
+        };
+        let aborted = EffectReply::Failed { code: Some("AbortError".into()), message: "no".into(), sent: None };
+        for owner in stateful() {
+            let next = |status, failure| after_all(&mut turn(owner.clone(), None), 1, broken(status, failure));
+            assert_eq!(outcome(next(429, failed(None))), Ok(7_000));
+            assert_eq!(outcome(next(503, failed(None))), Err("replay_unsafe"));
+            assert_eq!(outcome(next(400, failed(None))), Err("model_error"));
+            assert_eq!(outcome(next(429, aborted.clone())), Err("model_error"));
         }
     }
 

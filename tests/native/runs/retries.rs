@@ -1,8 +1,9 @@
 //! Pauses between the attempts of a model call, over a kill and for hosts that sleep (R60), and what is never sent again (R27).
 
+use super::spy_store::{Fault, Spy};
 use super::*;
 use rethread::clock::Clock;
-use rethread::run::{Effect, EffectKind, EffectReply};
+use rethread::run::{Effect, EffectKind, EffectReply, RunEvent, RunInput};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -133,4 +134,51 @@ fn r27_an_aborted_request_is_never_sent_again() {
     host.write();
     assert_eq!(host.run.as_ref().unwrap().status(), RunStatus::Failed);
     assert!(host.waits.is_empty());
+}
+
+/// A run whose model call was refused, with the pause not written.
+fn before_pause<'s>(store: &'s dyn LogStore) -> Host<'s> {
+    let mut host = Host::open(store, "s", "h");
+    host.start(setup("run", CHAT, false), "Go").unwrap();
+    let call = only_effect(&mut host);
+    host.reply(&call.id, limited("60")).unwrap();
+    host
+}
+
+#[test]
+fn r27_a_run_that_was_taken_over_does_not_repeat_its_request() {
+    for has_waited in [false, true] {
+        let store = MemoryStore::default();
+        let mut host = before_pause(&store);
+        let other = Host::open(&store, "s", "other");
+        other.take(&other.pending()[0]).unwrap();
+        if has_waited {
+            let pause = host.run.as_ref().unwrap().effects()[0].id.clone();
+            host.reply(&pause, EffectReply::Waited).unwrap();
+            assert!(host.run.as_ref().unwrap().effects().is_empty(), "the request is sent before the pause is stored");
+        }
+        host.write();
+        let run = host.run.as_ref().unwrap();
+        let outcome = run.outcome();
+        assert_eq!((outcome.status, outcome.error.unwrap().code), (RunStatus::Failed, ErrorCode::Conflict));
+        assert!(run.effects().is_empty());
+        assert!(other.pending()[0].failed.is_none());
+    }
+}
+
+#[test]
+fn r60_a_pause_that_cannot_be_stored_is_reported_and_saved_again() {
+    for waits_first in [false, true] {
+        let spy = Spy::default();
+        let mut host = before_pause(&spy);
+        *spy.faults.borrow_mut() = vec![Some(Fault::Refuses(ErrorCode::QuotaExceeded))];
+        host.write();
+        assert!(host.events.iter().any(|event| matches!(event, RunEvent::SaveFailed { .. })));
+        if waits_first {
+            assert!(host.drive(|_| panic!("the request is sent before the pause is stored")).is_none());
+        }
+        host.handle(RunInput::RetrySave).unwrap();
+        let outcome = host.drive(|_| Answer::Say(text("Here."))).unwrap();
+        assert_eq!((outcome.status, host.waits.len()), (RunStatus::Finished, 1));
+    }
 }

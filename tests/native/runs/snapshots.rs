@@ -404,3 +404,78 @@ fn r28_a_snapshot_has_of_history_what_the_next_request_contains() {
     let few = size(&mut host, Some(vec![Reducer::SlidingTurns { turns: 3 }]));
     assert!((4..=6).contains(&few), "{few}");
 }
+
+/// Answers the open `call_model`.
+fn say(host: &mut Host<'_>, say: &Say) {
+    let effect = host.run.as_ref().unwrap().effects()[0].clone();
+    let EffectKind::CallModel { dialect, .. } = effect.kind else { panic!("no call") };
+    let body = say.body(dialect);
+    host.reply(&effect.id, EffectReply::Response { status: 200, headers: Vec::new(), body }).unwrap();
+}
+
+#[test]
+fn r28_a_last_answer_without_a_message_is_not_asked_for_again() {
+    let paused = Say { finish: Some("pause_turn".into()), ..text("I am searching.") };
+    let one_call = calls(&[("call_a", "look", "{}")]);
+    for (dialect, first, model_calls) in
+        [(CHAT, None, 1), (CHAT, Some(&one_call), 2), (CLAUDE, Some(&one_call), 2), (CLAUDE, Some(&paused), 2)]
+    {
+        for mode in MODES {
+            let (first_store, second_store) = (MemoryStore::default(), MemoryStore::default());
+            let mut host = with_history(&first_store, "h");
+            let setup = || RunSetup { persistence: mode, ..setup("run", dialect, false) };
+            host.start(setup(), "Go").unwrap();
+            let mut answers = first.into_iter();
+            assert!(host.drive(|_| answers.next().map_or(Answer::Hang, |say| Answer::Say(say.clone()))).is_none());
+            say(&mut host, &text(""));
+            let bytes = snapshot(&mut host).unwrap();
+            for store in [&first_store, &second_store] {
+                let mut next = Host::open(store, "s", "next");
+                resume(&mut next, &bytes, setup()).unwrap();
+                assert_eq!(bytes, snapshot(&mut next).unwrap());
+                let outcome = next.drive(|_| panic!("an acknowledged answer was asked for again")).unwrap();
+                assert_eq!((outcome.status, outcome.model_calls), (RunStatus::Finished, model_calls));
+                assert!(next.ran.is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn r28_results_of_a_snapshot_are_kept_if_persist_replied_after_it() {
+    let callback = rethread::replay::Callback { id: 1, hook: Rc::new(()) };
+    for mode in MODES {
+        let redacted = || RunSetup { persist: [("look".to_owned(), callback.clone())].into(), ..in_mode(mode) };
+        let replace = |host: &mut Host<'_>| {
+            host.persist = Box::new(|question| PersistReply::Replaced {
+                arguments: Json::parse("{\"n\":0}").ok(),
+                result: question.result.as_ref().and_then(|_| Json::parse("\"hidden\"").ok()),
+            });
+        };
+        let store = MemoryStore::default();
+        let mut host = with_history(&store, "h");
+        replace(&mut host);
+        host.start(redacted(), "Go").unwrap();
+        host.write();
+        let Answer::Say(answer) = three_tools(&serde_json::json!({ "messages": [] })) else { panic!("no answer") };
+        say(&mut host, &answer);
+        host.write();
+        let ids: Vec<String> = host.run.as_ref().unwrap().effects().iter().map(|effect| effect.id.clone()).collect();
+        ids.iter().for_each(|id| host.reply(id, EffectReply::Started).unwrap());
+        host.write();
+        for id in &ids {
+            let content = Json::parse("\"done\"").unwrap();
+            host.reply(id, EffectReply::ToolResult { content, is_error: false }).unwrap();
+        }
+        let bytes = snapshot(&mut host).unwrap();
+        // The first result is written as `persist` replies; the second one is in the snapshot alone.
+        assert_eq!(ids.len(), 2);
+        host.write_one();
+        let mut next = Host::open(&store, "s", "next");
+        replace(&mut next);
+        resume(&mut next, &bytes, redacted()).unwrap();
+        assert_eq!(next.drive(three_tools).unwrap().status, RunStatus::Finished);
+        let ran: Vec<&str> = next.ran.iter().map(|(call, ..)| call.as_str()).collect();
+        assert_eq!(ran, ["call_c"], "a tool of a known result ran again");
+    }
+}
