@@ -477,5 +477,8 @@ fn r28_results_of_a_snapshot_are_kept_if_persist_replied_after_it() {
         assert_eq!(next.drive(three_tools).unwrap().status, RunStatus::Finished);
         let ran: Vec<&str> = next.ran.iter().map(|(call, ..)| call.as_str()).collect();
         assert_eq!(ran, ["call_c"], "a tool of a known result ran again");
+        let log = next.log.borrow();
+        let statuses: Vec<InvocationStatus> = log.history.invocations().iter().map(|call| call.status).collect();
+        assert_eq!(statuses, [InvocationStatus::Ok; 3], "a result is lost");
     }
 }
