@@ -23,6 +23,12 @@ pub struct Continuation {
 }
 
 impl Continuation {
+    /// Returns the number of new items.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.items.len() + self.answers.len()
+    }
+
     /// Joins the new items to the history that they continue.
     #[must_use]
     pub fn join(self, history: &History, origin: &Origin, ids: &dyn IdSource) -> JoinedEntries {

@@ -109,17 +109,15 @@ impl ExternalLoop {
         let wire_id = |call: &ToolInvocation| body.wire_id(call);
         let history = context.history;
         let find = |units: &ConversationUnits| continuation(history, units, body.items.clone(), &wire_id);
-        let mut failure = NoContinuation::Diverges;
-        if let Some(stored) = &self.stored {
-            match find(stored) {
-                Err(NoContinuation::Diverges) => {}
-                outcome => return outcome,
-            }
-        }
-        match find(&ConversationUnits::of_history(history, &wire_id)) {
-            Err(NoContinuation::Diverges) => {}
-            outcome => return outcome,
-        }
+        let of_history = find(&ConversationUnits::of_history(history, &wire_id));
+        // Another process with the same loop may have stored more than the last checkpoint of this one: what adds less is true.
+        let of_stored = self.stored.as_ref().map_or(Err(NoContinuation::Diverges), find);
+        let mut failure = match (of_history, of_stored) {
+            (Ok(one), Ok(other)) => return Ok(if other.count() < one.count() { other } else { one }),
+            (Ok(found), Err(_)) | (Err(_), Ok(found)) => return Ok(found),
+            (Err(NoContinuation::Diverges), Err(NoContinuation::Diverges)) => NoContinuation::Diverges,
+            (Err(NoContinuation::Diverges), Err(reason)) | (Err(reason), Err(_)) => return Err(reason),
+        };
         // The application may have begun with the body that `render` gives, with or without an input.
         for has_input in [false, true] {
             match rendered_units(body.dialect, context, has_input).map(|units| find(&units)) {

@@ -90,8 +90,15 @@ test('r37 an interrupted run is resumed where its session was restored', async (
   await client.close();
 });
 
+/** As a database is. */
+class DurableLogStore extends MemoryLogStore {
+  capabilities() {
+    return { ...super.capabilities(), durable: true };
+  }
+}
+
 test('r37 a run that another process owns, or that began meanwhile, is not cleared', async () => {
-  const store = new MemoryLogStore();
+  const store = new DurableLogStore();
   const [first, second] = [await open({ store }), await open({ store })];
   const [session, other] = [await first.session('s'), await second.session('s')];
   const run = await session.run({ input: 'Q', provider });
