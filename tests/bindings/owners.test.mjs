@@ -38,8 +38,9 @@ async function ask(session, fetch, input) {
 }
 
 test('r22 r26 owners through JavaScript', async (t) => {
-  await t.test('a conversation gets what is new, and the session keeps all of it', async () => {
-    await using rethread = await open({ store: 'memory' });
+  await t.test('a conversation gets what is new, and the session keeps all of it', async (step) => {
+    const rethread = await open({ store: 'memory' });
+    step.after(() => rethread.close());
     const owner = { kind: 'conversation', conversationId: 'conv_1' };
     const session = await rethread.session('s', { owner });
     assert.deepEqual(session.owner, owner);
@@ -54,8 +55,9 @@ test('r22 r26 owners through JavaScript', async (t) => {
     assert.deepEqual(decode((await session.render({ dialect: 'openai-responses', input: 'Three' })).body).input, [{ role: 'user', content: 'Three' }]);
   });
 
-  await t.test('a chain is continued where it ended, by a session that is opened again', async () => {
-    await using rethread = await open({ store: 'memory' });
+  await t.test('a chain is continued where it ended, by a session that is opened again', async (step) => {
+    const rethread = await open({ store: 'memory' });
+    step.after(() => rethread.close());
     const { bodies, fetch } = service();
     const before = await rethread.session('s', { owner: { kind: 'response', auto: true } });
     await ask(before, fetch, 'One');
@@ -68,8 +70,9 @@ test('r22 r26 owners through JavaScript', async (t) => {
     assert.equal(result.conversationId, null);
   });
 
-  await t.test('a second owner is refused', async () => {
-    await using rethread = await open({ store: 'memory' });
+  await t.test('a second owner is refused', async (step) => {
+    const rethread = await open({ store: 'memory' });
+    step.after(() => rethread.close());
     const refused = (owner, expected) => assert.rejects(rethread.session('s', { owner }), code(expected), JSON.stringify(owner));
     await refused({ kind: 'session', conversationId: 'conv_1' }, 'state_owner_conflict');
     await refused({ kind: 'conversation', conversationId: 'conv_1', previousResponseId: 'resp_1' }, 'state_owner_conflict');
@@ -88,8 +91,9 @@ test('r22 r26 owners through JavaScript', async (t) => {
     await assert.rejects(session.render({ dialect: 'anthropic', input: 'One' }), code('config_invalid'));
   });
 
-  await t.test('a conversation that nobody asked for', async () => {
-    await using rethread = await open({ store: 'memory' });
+  await t.test('a conversation that nobody asked for', async (step) => {
+    const rethread = await open({ store: 'memory' });
+    step.after(() => rethread.close());
     const { fetch } = service();
     const unasked = async (url, init) => {
       const response = await (await fetch(url, init)).json();
@@ -105,6 +109,6 @@ test('r22 r26 owners through JavaScript', async (t) => {
     const session = await rethread.session('c', { owner: { kind: 'session' }, onConflict: 'clear' });
     assert.equal((await ask(session, unasked, 'One')).status, 'finished');
     assert.deepEqual(session.owner, { kind: 'conversation', conversationId: 'conv_9' });
-    assert.equal((await session.messages()).items.length, 4);
+    assert.equal((await session.messages()).items.length, 3);
   });
 });
