@@ -11,7 +11,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use rethread::error::ErrorCode;
 use rethread::owner::{OnConflict, StateOwner};
-use rethread::run::{OnStop, Persistence, RunOutcome, RunSetup, RunStatus};
+use rethread::run::{ApprovalDecision, OnStop, Persistence, RunOutcome, RunSetup, RunStatus, ToolSettings};
 use rethread::store::MemoryStore;
 use scripted_host::*;
 use serde_json::{Value, json};
@@ -392,4 +392,60 @@ fn r26_a_conversation_is_stored_call_by_call() {
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
     assert_eq!(service.sent(1).len(), 2, "{:?}", service.sent(1));
     assert!(service.sent(1)[0].starts_with("output call_1: "));
+}
+
+#[test]
+fn pp_14_pp_45_with_a_conversation_no_history_is_loaded_and_each_call_is_stored() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+    let asked = |id: &str| RunSetup { persistence: Persistence::Call, ..owned(id, conversation()) };
+    ask(&mut host, &mut service, asked("r1"), "One");
+    let outcome = ask(&mut host, &mut service, asked("r2"), "Two");
+    assert_eq!(outcome.conversation_id.as_deref(), Some("conv_1"));
+    // No request has anything of an earlier turn.
+    assert!(service.requests.iter().all(|request| request["input"].as_array().unwrap().len() == 1));
+    // Two turns of two calls each are four appends.
+    assert_eq!(host.records(rethread::store::Table::Log).len(), 4);
+}
+
+#[test]
+fn r29_pp_20_an_approved_call_of_a_conversation_keeps_its_id() {
+    for decision in [ApprovalDecision::Approve, ApprovalDecision::Reject(Some("not now".into()))] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+        let mut asked = owned("r1", conversation());
+        asked.tool_settings.insert("look".into(), ToolSettings { needs_approval: true, ..ToolSettings::default() });
+        let waiting = ask(&mut host, &mut service, asked, "One");
+        assert_eq!(waiting.status, RunStatus::WaitingApproval, "{:?}", waiting.error);
+        let rejects = decision != ApprovalDecision::Approve;
+        host.decide("call_1", decision).unwrap();
+        let outcome = host.drive(|body| service.answer(body)).unwrap();
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+        assert_eq!(outcome.conversation_id.as_deref(), Some("conv_1"));
+        let sent = service.sent(1);
+        assert_eq!((sent.len(), sent[0].contains("not now")), (1, rejects), "{sent:?}");
+        assert!(sent[0].starts_with("output call_1: "), "{sent:?}");
+    }
+}
+
+#[test]
+fn pp_47_a_call_that_fails_after_the_conversation_changed_leaves_the_newest_id() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1)).with_conversation("conv_9");
+    service.forced_conversation = Some(json!({ "id": "conv_9" }));
+    let asked =
+        RunSetup { on_conflict: OnConflict::Clear, persistence: Persistence::Call, ..owned("r1", StateOwner::Session) };
+    let mut attempt = 0;
+    let failed = host.ask(asked, "One", |body| {
+        attempt += 1;
+        let mut body = body.clone();
+        body["conversation"] = json!("conv_9");
+        if attempt == 1 { service.answer(&body) } else { Answer::Status(400, Vec::new(), "{}".into()) }
+    });
+    assert_eq!(failed.status, RunStatus::Failed);
+    let owner = StateOwner::from_stored(&host.log.borrow().head.owner).unwrap();
+    assert_eq!(owner, StateOwner::Conversation { id: "conv_9".into() });
 }

@@ -5,6 +5,8 @@ use super::*;
 use bytes::Bytes;
 use rethread::json::Json;
 use rethread::run::{EffectKind, EffectReply, Persistence, RunSnapshot};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 /// Drives a run of three rounds up to its model call number `calls`, which stays open.
 fn until_call(host: &mut Host<'_>, calls: usize, mode: Persistence) {
