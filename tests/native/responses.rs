@@ -560,10 +560,15 @@ fn r55_parameters_of_other_endpoints_are_removed_and_reported() {
 }
 
 #[test]
-fn params_that_refer_to_server_side_history_are_rejected() {
-    for member in ["input", "instructions", "previous_response_id", "conversation"] {
+fn r22_params_that_refer_to_server_side_history_are_rejected() {
+    for (member, code) in [
+        ("input", "config_invalid"),
+        ("instructions", "config_invalid"),
+        ("previous_response_id", "state_owner_conflict"),
+        ("conversation", "state_owner_conflict"),
+    ] {
         let error = provider(OWN, &format!(r#"{{"{member}":"x"}}"#)).check().unwrap_err();
-        assert_eq!(error.code.as_str(), "config_invalid", "{member}");
+        assert_eq!(error.code.as_str(), code, "{member}");
     }
 }
 
