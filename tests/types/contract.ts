@@ -302,7 +302,7 @@ export async function run(session: Session): Promise<RunResult> {
   same<ReturnType<typeof one.isErrorResponse>, boolean>(true);
   same<ReturnType<typeof one.takeEffects>, { opened: Effect[]; closed: string[] }>(true);
   console.log(one.maxResponseBytes + 1);
-  same<ReturnType<typeof one.approvals>, { callId: string; name: string; arguments: unknown }[]>(true);
+  same<ReturnType<typeof one.approvals>, { callId: string; invocationId: string; name: string; arguments: unknown }[]>(true);
   for (const { callId, name } of one.approvals()) await (name === "pay" ? one.reject(callId, "no") : one.approve(callId));
   drive(one, { onApproval: ({ name }) => (name === "pay" ? { reject: "no" } : true) });
   same<ReturnType<typeof one.snapshot>, Uint8Array<ArrayBuffer>>(true);
