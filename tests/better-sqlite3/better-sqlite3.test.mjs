@@ -1,7 +1,8 @@
 // r46 r47 r48: rethread/sqlite on better-sqlite3. In the Node that it was compiled for, which may lack node:sqlite.
 
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -12,6 +13,8 @@ import { promisify } from 'node:util';
 import { open } from 'rethread';
 import { sqlite } from 'rethread/sqlite';
 import { readFrozenChat } from '../frozen/frozen-chat.mjs';
+import { checkFound } from '../servers/acknowledged.mjs';
+import { endsWithThisProcess } from '../servers/child-processes.mjs';
 import { assertConstant, LENGTHS, TURNS_AT_ONCE } from '../servers/constant-costs.mjs';
 import { assertAllPassed, chat, startTesting } from '../servers/testing.mjs';
 import { counted, turnCosts } from '../servers/turn-costs.mjs';
@@ -46,6 +49,30 @@ test('r47 two processes lose nothing', async () => {
   const writer = fileURLToPath(new URL('writer.mjs', import.meta.url));
   await Promise.all([0, 1].map((number) => promisify(execFile)(process.execPath, [writer, path.join(folder, 'processes'), `${number}`])));
   await testing.nothingLost(sqlite(connect('processes')), 's', 200);
+});
+
+test('r48 SIGKILL of the process: acknowledged appends are found', async () => {
+  const program = fileURLToPath(new URL('kill-writer.mjs', import.meta.url));
+  const acknowledged = [];
+  const doubtful = [];
+  const kills = process.env.RETHREAD_LONG ? 20 : 2;
+  for (let kill = 0; kill < kills; kill += 1) {
+    const child = endsWithThisProcess(spawn(process.execPath, [program, path.join(folder, 'killed'), `kill${kill}`], { stdio: ['ignore', 'pipe', 'inherit'] }));
+    const exited = once(child, 'exit');
+    const appends = 1 + Math.floor(Math.random() * 200);
+    let printed = '';
+    for await (const chunk of child.stdout) {
+      printed += chunk;
+      if (printed.split('\n').length > appends) child.kill('SIGKILL');
+    }
+    const [, signal] = await exited;
+    assert.equal(signal, 'SIGKILL', 'the writer ended by itself');
+    const turns = printed.split('\n').filter((line) => line.includes(':'));
+    acknowledged.push(...turns);
+    doubtful.push(`kill${kill}:${turns.length}`);
+    await checkFound(await open({ store: sqlite(connect('killed')) }), 's', acknowledged, doubtful);
+  }
+  console.log(`${kills} kills, ${acknowledged.length} turns acknowledged, all found`);
 });
 
 test('r48 a closed, a read-only and a busy database', async () => {

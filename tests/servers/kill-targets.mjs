@@ -148,6 +148,7 @@ function workerdKilled(address) {
 }
 
 const file = async (folder) => ({ place: path.join(folder, 'chat.sqlite') });
+const files = async (folder) => ({ place: path.join(folder, 'chats') });
 const postgresServer = (options) => async (folder, test) => {
   const server = await startPostgres(options);
   test.onEnd(() => server.stop());
@@ -173,6 +174,10 @@ export const TARGETS = {
   sqlite: {
     'node:sqlite, its process': writerKilled('node:sqlite', file),
     '@libsql/client, its process': writerKilled('@libsql/client', file),
+  },
+  // Its files are written in place, so a kill leaves a part of one.
+  unstorage: {
+    'unstorage with files, its process': writerKilled('unstorage fs', files),
   },
   postgres: {
     'PostgreSQL, the writing process': writerKilled('pg Pool', postgresServer()),
