@@ -38,6 +38,7 @@ const POST = {
 
 const GET = {
   requests: (lane) => ({ json: lane.requests }),
+  conversations: (lane) => ({ json: Object.fromEntries(lane.conversations) }),
   tools: (lane) => ({ json: lane.tools }),
   waiting: (lane) => ({ json: lane.listWaiting() }),
   script: (lane) => ({ json: { steps: lane.script, then: lane.then } }),

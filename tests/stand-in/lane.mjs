@@ -1,5 +1,7 @@
 // Everything one lane remembers: requests, script, tool entries, gates and holds. Tests that run side by side use a lane each.
 
+import { digest } from './signature.mjs';
+
 const PUBLIC_WAIT = ({ kind, name, phase, ordinal, callId, invocationId, n, piece }) => ({ kind, name, phase, ordinal, callId, invocationId, n, piece });
 
 export class Lane {
@@ -10,6 +12,10 @@ export class Lane {
     this.accepted = 0;
     /** What a response that a later request may go on from has called: its id -> call ids. */
     this.held = new Map();
+    /** All items up to such a response: its id -> items. */
+    this.chains = new Map();
+    /** The conversations that the service keeps: id -> items. */
+    this.conversations = new Map();
     this.script = [];
     this.then = 'brain';
     this.tools = [];
@@ -26,9 +32,22 @@ export class Lane {
     return null;
   }
 
+  /** Begins a conversation, for `POST /v1/conversations`. */
+  begin(items = []) {
+    const id = `conv_${digest(`${this.name}:${this.conversations.size}:${Date.now()}`, 36)}`;
+    this.conversations.set(id, [...items]);
+    return id;
+  }
+
+  /** The items that the service has of a request's conversation, before the request's own. */
+  itemsBefore({ conversation, previous_response_id: previous }) {
+    return this.conversations.get(conversation?.id ?? conversation) ?? this.chains.get(previous) ?? [];
+  }
+
   /** Keeps what `previous_response_id` may name. */
-  remember({ id, calls }) {
+  remember({ id, calls }, items) {
     this.held.set(id, calls.map((call) => call.id));
+    this.chains.set(id, items);
   }
 
   /** Resolves when let go, or when the client has gone away. */

@@ -112,6 +112,32 @@ test('openai-responses: continues from a stored response, with reasoning', async
   assert.equal((await send(outputs, { previous_response_id: first.id })).status, 200);
 });
 
+test('openai-responses: keeps a conversation, and takes nothing twice', async () => {
+  const base = `${standIn.url}/lane/conversation`;
+  const { body, calls } = WIRES['openai-responses'];
+  const post = (path, content) => fetch(`${base}/${path}`, { method: 'POST', body: JSON.stringify(content) });
+  const { id: conversation } = await json(await post('v1/conversations', {}));
+  const send = (input, more) => post('v1/responses', { ...body(input), conversation, ...more });
+  const first = await json(await send('Weather in Oslo?'));
+  assert.deepEqual(first.conversation, { id: conversation });
+  const outputs = calls(first.output).map(({ id }) => ({ type: 'function_call_output', call_id: id, output: 'sunny' }));
+  const refusals = [
+    [outputs.slice(1), {}, 400, /^No tool output found for function call /],
+    [[first.output.find(({ type }) => type === 'function_call'), ...outputs], {}, 400, /^Duplicate item found with id fc_/],
+    [outputs, { previous_response_id: first.id }, 400, /^Mutually exclusive parameters/],
+    [outputs, { conversation: 'conv_0' }, 404, /^Conversation with id 'conv_0' not found\.$/],
+  ];
+  for (const [input, more, status, message] of refusals) {
+    const refused = await send(input, more);
+    assert.equal(refused.status, status);
+    assert.match((await json(refused)).error.message, message);
+  }
+  const second = await json(await send(outputs));
+  assert.match((await json(await send(outputs))).error.message, /^No tool call found for function call output/);
+  const stored = (await json(await fetch(`${base}/control/conversations`)))[conversation];
+  assert.deepEqual(stored.map(({ type, role }) => type ?? role), ['user', ...first.output.map(({ type }) => type), ...outputs.map(({ type }) => type), ...second.output.map(({ type }) => type)]);
+});
+
 test('gemini: without alt=sse a stream is one JSON array, refusals too', async () => {
   const base = `${standIn.url}/lane/array/v1/projects/p/locations/l/publishers/google/models/gemini-2.5-flash:streamGenerateContent`;
   const { body, question } = WIRES.gemini;

@@ -5,6 +5,7 @@ import { answerFor } from './answer.mjs';
 import { think } from './brain.mjs';
 import { DIALECTS } from './dialects.mjs';
 import { viewOf } from './view.mjs';
+import { itemsOf } from './wire-openai-responses.mjs';
 
 const SECRET = new Set(['authorization', 'x-api-key', 'api-key', 'x-goog-api-key', 'cookie', 'proxy-authorization']);
 const EVENT_STREAM = 'text/event-stream; charset=utf-8';
@@ -48,7 +49,7 @@ async function writeFrame(res, bytes, size) {
   for (let at = 0; at < bytes.length; at += size) await write(res, bytes.subarray(at, at + size));
 }
 
-async function sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal }) {
+async function sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal, keep }) {
   res.writeHead(200, { 'content-type': wire.contentType?.(target) ?? EVENT_STREAM, 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
   res.flushHeaders();
   const chunkBytes = step.chunkBytes ?? lane.options.chunkBytes;
@@ -76,9 +77,20 @@ async function sendStream({ res, lane, record, step, answer, wire, target, delay
   } else if (step.cut !== undefined || step.cutBytes !== undefined) {
     res.socket?.destroy();
     return 'cut';
-  }
+  } else if (step.cutClean === undefined) keep();
   res.end();
   return step.cutClean === undefined ? 'complete' : 'cut-clean';
+}
+
+/** Keeps the request's items where it says, and returns what keeps the answer's when it is complete. */
+function kept(lane, dialect, body, answer) {
+  if (dialect !== 'openai-responses') return () => {};
+  const asked = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : body.input ?? [];
+  const answered = itemsOf(answer);
+  if (body.store !== false) lane.remember(answer, [...lane.itemsBefore(body), ...asked, ...answered]);
+  const conversation = lane.conversations.get(body.conversation?.id ?? body.conversation);
+  conversation?.push(...asked);
+  return () => conversation?.push(...answered);
 }
 
 async function perform({ req, res, lane, record, step, target, body, bodyText, query, signal }) {
@@ -105,7 +117,7 @@ async function perform({ req, res, lane, record, step, target, body, bodyText, q
     return 'complete';
   }
   const answer = answerFor({ dialect, model: target.model, step, body, bodyText, seed: `${lane.name}:${record.n}` });
-  lane.remember(answer);
+  const keep = kept(lane, dialect, body, answer);
   record.status = 200;
   if (!record.stream || step.json) {
     if (step.inBandError !== undefined) {
@@ -121,13 +133,21 @@ async function perform({ req, res, lane, record, step, target, body, bodyText, q
     } else {
       if (step.gate) await lane.gate(step.gate, { n: record.n, piece: 0 }, signal);
       if (signal.aborted) return 'client-closed';
+      keep();
       sendJson(res, 200, wire.whole(answer), step.headers);
     }
     return 'complete';
   }
   const asked = Number(query.get('delayMs') ?? NaN);
   const delayMs = step.delayMs ?? (Number.isFinite(asked) ? asked : lane.options.delayMs);
-  return sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal });
+  return sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal, keep });
+}
+
+/** The request with everything that the service has of its conversation, for the brain. */
+function wholeBody(lane, body) {
+  const before = lane.itemsBefore(body);
+  if (!before.length) return body;
+  return { ...body, input: [...before, ...(typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : body.input ?? [])] };
 }
 
 /** `target`: what the address says, as `addressOf` has it. */
@@ -146,7 +166,7 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   } catch {
     refused = { status: 400, error: wire.notJson() };
   }
-  refused ??= check(record.body, { ...target, held: lane.held });
+  refused ??= check(record.body, { ...target, held: lane.held, conversations: lane.conversations });
   record.stream = target.stream ?? Boolean(record.body?.stream);
   if (refused) {
     Object.assign(record, refused, { ended: 'refused' });
@@ -159,7 +179,7 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   record.step = scripted ? 'script' : 'brain';
   await lane.holdPoint({ kind: 'model', phase: 'model', ordinal: lane.accepted, n: record.n }, signal);
   const { body } = record;
-  const step = scripted && !scripted.brain ? scripted : { ...think(viewOf(dialect, body)), ...scripted };
+  const step = scripted && !scripted.brain ? scripted : { ...think(viewOf(dialect, wholeBody(lane, body))), ...scripted };
   record.ended = signal.aborted ? 'client-closed' : await perform({ req, res, lane, record, step, target, body, bodyText, query, signal });
   if (record.ended === 'complete' && signal.aborted) record.ended = 'client-closed';
 }

@@ -9,6 +9,9 @@ import { answerModel } from './model.mjs';
 
 const ROUTE = /^(?:\/lane\/([^/]+))?\/(?:control\/(.+?)|(.+?))\/?$/;
 
+/** Where the Responses API creates conversations. */
+const CONVERSATIONS = /^(?:openai\/)?v1\/conversations$/;
+
 function openToAll(req, res) {
   res.setHeader('access-control-allow-origin', '*');
   res.setHeader('access-control-expose-headers', 'retry-after, retry-after-ms, request-id, x-request-id');
@@ -59,6 +62,7 @@ export function createStandIn({ base = '' } = {}) {
       if (req.method !== 'POST') return json(res, 405, { error: { message: `Not allowed to ${req.method} on /${path}.`, type: 'invalid_request_error', param: null, code: null } });
       return answerModel({ req, res, lane, target, path: req.url, query, bodyText, signal: gone.signal });
     }
+    if (req.method === 'POST' && CONVERSATIONS.test(path)) return json(res, 200, { id: lane.begin(), object: 'conversation', created_at: Math.floor(Date.now() / 1000), metadata: {} });
     let body = {};
     try {
       if (bodyText) body = JSON.parse(bodyText);
@@ -80,7 +84,7 @@ export function createStandIn({ base = '' } = {}) {
     const route = ROUTE.exec(pathname.slice(base.length));
     const query = new URLSearchParams(search);
     const target = route?.[3] ? addressOf(route[3].replaceAll('%3A', ':'), query) : null;
-    if (!route?.[2] && !target) return false;
+    if (!route?.[2] && !target && !CONVERSATIONS.test(route?.[3] ?? '')) return false;
     openToAll(req, res);
     if (req.method === 'OPTIONS') {
       res.writeHead(204);

@@ -11,7 +11,7 @@ const usageOf = ({ usage, thinking }) => ({
 });
 
 /** Output items as they are when whole. */
-function itemsOf(answer) {
+export function itemsOf(answer) {
   const idOf = (prefix, text) => `${prefix}_${digest(`${answer.id}:${text}`, 36)}`;
   const cut = answer.finish === 'max_output_tokens';
   const status = cut ? 'incomplete' : 'completed';
@@ -36,7 +36,8 @@ function responseOf(answer, { status, output, usage = null, error = null }) {
     id: answer.id, object: 'response', created_at: now(), status, background: false, error,
     incomplete_details: status === 'incomplete' ? { reason: answer.finish } : null,
     instructions: body.instructions ?? null, max_output_tokens: body.max_output_tokens ?? null, max_tool_calls: null, model: answer.model, output,
-    parallel_tool_calls: body.parallel_tool_calls ?? true, previous_response_id: body.previous_response_id ?? null,
+    parallel_tool_calls: body.parallel_tool_calls ?? true, conversation: body.conversation ? { id: body.conversation.id ?? body.conversation } : null,
+    previous_response_id: body.previous_response_id ?? null,
     reasoning: { effort: body.reasoning?.effort ?? null, summary: body.reasoning?.summary ?? null }, safety_identifier: null, service_tier: 'default',
     store: body.store ?? true, temperature: 1, text: { format: { type: 'text' }, verbosity: 'medium' }, tool_choice: body.tool_choice ?? 'auto',
     tools: body.tools ?? [], top_logprobs: 0, top_p: 1, truncation: 'disabled', usage, user: null, metadata: body.metadata ?? {},
