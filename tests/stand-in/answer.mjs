@@ -76,5 +76,8 @@ export function answerFor({ dialect, step, body, bodyText, seed, model = body.mo
     body,
     includeUsage: Boolean(body.stream_options?.include_usage),
     interleave: Boolean(step.interleave),
+    withoutId: Boolean(step.withoutId),
+    /** The conversation that the response names. */
+    conversation: step.conversation ?? body.conversation?.id ?? body.conversation ?? null,
   };
 }

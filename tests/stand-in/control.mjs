@@ -32,15 +32,20 @@ const POST = {
     return { json: lane.options };
   },
   tool,
+  service(lane, { days = 0 }) {
+    lane.service.advance(days);
+    return { json: lane.service };
+  },
   hold: (lane, body) => (body.phase ? { json: { holds: lane.hold(body) } } : { status: 400, json: { error: 'phase is missing' } }),
   release: (lane, body) => ({ json: { released: lane.release(body) } }),
 };
 
 const GET = {
   requests: (lane) => ({ json: lane.requests }),
-  conversations: (lane) => ({ json: Object.fromEntries(lane.conversations) }),
+  conversations: (lane) => ({ json: lane.service.toJSON().conversations }),
   tools: (lane) => ({ json: lane.tools }),
   waiting: (lane) => ({ json: lane.listWaiting() }),
+  service: (lane) => ({ json: lane.service }),
   script: (lane) => ({ json: { steps: lane.script, then: lane.then } }),
 };
 

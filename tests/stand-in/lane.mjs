@@ -1,6 +1,6 @@
 // Everything one lane remembers: requests, script, tool entries, gates and holds. Tests that run side by side use a lane each.
 
-import { digest } from './signature.mjs';
+import { ServiceState } from './service-state.mjs';
 
 const PUBLIC_WAIT = ({ kind, name, phase, ordinal, callId, invocationId, n, piece }) => ({ kind, name, phase, ordinal, callId, invocationId, n, piece });
 
@@ -10,12 +10,7 @@ export class Lane {
     this.options = { delayMs: 15 };
     this.requests = [];
     this.accepted = 0;
-    /** What a response that a later request may go on from has called: its id -> call ids. */
-    this.held = new Map();
-    /** All items up to such a response: its id -> items. */
-    this.chains = new Map();
-    /** The conversations that the service keeps: id -> items. */
-    this.conversations = new Map();
+    this.service = new ServiceState(name);
     this.script = [];
     this.then = 'brain';
     this.tools = [];
@@ -30,24 +25,6 @@ export class Lane {
     if (this.script.length) return this.script.shift();
     if (this.then === 'error') return { status: 500, message: 'stand-in: the script is used up' };
     return null;
-  }
-
-  /** Begins a conversation, for `POST /v1/conversations`. */
-  begin(items = []) {
-    const id = `conv_${digest(`${this.name}:${this.conversations.size}:${Date.now()}`, 36)}`;
-    this.conversations.set(id, [...items]);
-    return id;
-  }
-
-  /** The items that the service has of a request's conversation, before the request's own. */
-  itemsBefore({ conversation, previous_response_id: previous }) {
-    return this.conversations.get(conversation?.id ?? conversation) ?? this.chains.get(previous) ?? [];
-  }
-
-  /** Keeps what `previous_response_id` may name. */
-  remember({ id, calls }, items) {
-    this.held.set(id, calls.map((call) => call.id));
-    this.chains.set(id, items);
   }
 
   /** Resolves when let go, or when the client has gone away. */

@@ -5,7 +5,6 @@ import { answerFor } from './answer.mjs';
 import { think } from './brain.mjs';
 import { DIALECTS } from './dialects.mjs';
 import { viewOf } from './view.mjs';
-import { itemsOf } from './wire-openai-responses.mjs';
 
 const SECRET = new Set(['authorization', 'x-api-key', 'api-key', 'x-goog-api-key', 'cookie', 'proxy-authorization']);
 const EVENT_STREAM = 'text/event-stream; charset=utf-8';
@@ -49,7 +48,7 @@ async function writeFrame(res, bytes, size) {
   for (let at = 0; at < bytes.length; at += size) await write(res, bytes.subarray(at, at + size));
 }
 
-async function sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal, keep }) {
+async function sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal, whenDone }) {
   res.writeHead(200, { 'content-type': wire.contentType?.(target) ?? EVENT_STREAM, 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
   res.flushHeaders();
   const chunkBytes = step.chunkBytes ?? lane.options.chunkBytes;
@@ -57,7 +56,7 @@ async function sendStream({ res, lane, record, step, answer, wire, target, delay
   let bytesLeft = step.cutBytes ?? Infinity;
   let framesSent = 0;
   let pieces = 0;
-  for (const { bytes, piece } of wire.frames(answer, { terminal: step.inBandError === undefined, sse: target.sse })) {
+  for (const { bytes, piece, done } of wire.frames(answer, { terminal: step.inBandError === undefined, sse: target.sse })) {
     if (signal.aborted) return 'client-closed';
     if (framesSent >= limit || bytesLeft <= 0) break;
     if (step.gate && piece && pieces === (step.atPiece ?? 0)) await lane.gate(step.gate, { n: record.n, piece: pieces }, signal);
@@ -69,6 +68,7 @@ async function sendStream({ res, lane, record, step, answer, wire, target, delay
     framesSent += 1;
     record.framesSent = framesSent;
     if (piece) pieces += 1;
+    if (done) whenDone?.(done);
   }
   if (step.gate && pieces <= (step.atPiece ?? 0)) await lane.gate(step.gate, { n: record.n, piece: pieces }, signal);
   if (signal.aborted) return 'client-closed';
@@ -77,25 +77,18 @@ async function sendStream({ res, lane, record, step, answer, wire, target, delay
   } else if (step.cut !== undefined || step.cutBytes !== undefined) {
     res.socket?.destroy();
     return 'cut';
-  } else if (step.cutClean === undefined) keep();
+  }
   res.end();
   return step.cutClean === undefined ? 'complete' : 'cut-clean';
-}
-
-/** Keeps the request's items where it says, and returns what keeps the answer's when it is complete. */
-function kept(lane, dialect, body, answer) {
-  if (dialect !== 'openai-responses') return () => {};
-  const asked = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : body.input ?? [];
-  const answered = itemsOf(answer);
-  if (body.store !== false) lane.remember(answer, [...lane.itemsBefore(body), ...asked, ...answered]);
-  const conversation = lane.conversations.get(body.conversation?.id ?? body.conversation);
-  conversation?.push(...asked);
-  return () => conversation?.push(...answered);
 }
 
 async function perform({ req, res, lane, record, step, target, body, bodyText, query, signal }) {
   const { dialect } = target;
   const { wire } = DIALECTS[dialect];
+  if (step.lost === 'request') {
+    res.socket?.destroy();
+    return 'cut';
+  }
   await pause(step.holdMs ?? 0, signal);
   if (signal.aborted) return 'client-closed';
   if (step.hang) {
@@ -117,9 +110,15 @@ async function perform({ req, res, lane, record, step, target, body, bodyText, q
     return 'complete';
   }
   const answer = answerFor({ dialect, model: target.model, step, body, bodyText, seed: `${lane.name}:${record.n}` });
-  const keep = kept(lane, dialect, body, answer);
+  const kept = dialect === 'openai-responses' ? { id: answer.id, output: wire.itemsOf(answer), isWhole: true } : null;
+  if (step.lost === 'answer') {
+    if (kept) lane.service.keep(body, kept);
+    res.socket?.destroy();
+    return 'cut';
+  }
   record.status = 200;
   if (!record.stream || step.json) {
+    if (kept && step.inBandError === undefined) lane.service.keep(body, kept);
     if (step.inBandError !== undefined) {
       record.status = 500;
       record.error = wire.statusBody(500, step.inBandError?.message);
@@ -133,21 +132,17 @@ async function perform({ req, res, lane, record, step, target, body, bodyText, q
     } else {
       if (step.gate) await lane.gate(step.gate, { n: record.n, piece: 0 }, signal);
       if (signal.aborted) return 'client-closed';
-      keep();
       sendJson(res, 200, wire.whole(answer), step.headers);
     }
     return 'complete';
   }
   const asked = Number(query.get('delayMs') ?? NaN);
   const delayMs = step.delayMs ?? (Number.isFinite(asked) ? asked : lane.options.delayMs);
-  return sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal, keep });
-}
-
-/** The request with everything that the service has of its conversation, for the brain. */
-function wholeBody(lane, body) {
-  const before = lane.itemsBefore(body);
-  if (!before.length) return body;
-  return { ...body, input: [...before, ...(typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : body.input ?? [])] };
+  const output = [];
+  const ended = await sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal, whenDone: (item) => output.push(item) });
+  // What was whole when the stream broke off.
+  if (kept) lane.service.keep(body, { id: answer.id, output, isWhole: ended === 'complete' && step.inBandError === undefined });
+  return ended;
 }
 
 /** `target`: what the address says, as `addressOf` has it. */
@@ -166,7 +161,8 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   } catch {
     refused = { status: 400, error: wire.notJson() };
   }
-  refused ??= check(record.body, { ...target, held: lane.held, conversations: lane.conversations });
+  refused ??= check(record.body, { ...target, held: lane.service.held });
+  if (!refused && dialect === 'openai-responses') refused = lane.service.refusal(record.body);
   record.stream = target.stream ?? Boolean(record.body?.stream);
   if (refused) {
     Object.assign(record, refused, { ended: 'refused' });
@@ -177,9 +173,15 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   // Taken before any wait: the order of arrival is the order of the script.
   const scripted = lane.nextStep();
   record.step = scripted ? 'script' : 'brain';
-  await lane.holdPoint({ kind: 'model', phase: 'model', ordinal: lane.accepted, n: record.n }, signal);
   const { body } = record;
-  const step = scripted && !scripted.brain ? scripted : { ...think(viewOf(dialect, wholeBody(lane, body))), ...scripted };
-  record.ended = signal.aborted ? 'client-closed' : await perform({ req, res, lane, record, step, target, body, bodyText, query, signal });
+  const unlock = dialect === 'openai-responses' ? lane.service.lock(body) : () => {};
+  try {
+    await lane.holdPoint({ kind: 'model', phase: 'model', ordinal: lane.accepted, n: record.n }, signal);
+    const whole = dialect === 'openai-responses' ? lane.service.wholeBody(body) : body;
+    const step = scripted && !scripted.brain ? scripted : { ...think(viewOf(dialect, whole)), ...scripted };
+    record.ended = signal.aborted ? 'client-closed' : await perform({ req, res, lane, record, step, target, body, bodyText, query, signal });
+  } finally {
+    unlock();
+  }
   if (record.ended === 'complete' && signal.aborted) record.ended = 'client-closed';
 }

@@ -142,7 +142,6 @@ function checkItem(item, i, model) {
   if (type === 'reasoning' && !Array.isArray(item.summary)) missing(`${at}.summary`);
 }
 
-const list = (value) => (Array.isArray(value) ? value : []);
 const isMessage = (item, role) => (item.type ?? 'message') === 'message' && item.role === role;
 
 /** Outputs answer by id, wherever they stand behind their call. `held`: call ids that the server itself remembers, or null when any may be. */
@@ -176,53 +175,27 @@ function checkReasoning(items) {
   });
 }
 
-const idOfConversation = ({ conversation }) => conversation?.id ?? conversation;
-
-/** The calls among the items that have no output yet. */
-function openCalls(items) {
-  const open = new Set();
-  for (const { type, call_id: id } of items) {
-    if (CALLS[type]) open.add(id);
-    else if (OUTPUT.test(type ?? '')) open.delete(id);
-  }
-  return [...open];
-}
-
-/** What the service keeps must exist, have one name only, and not be sent to it again. */
-function checkKept(body, held, conversations) {
-  const before = body.previous_response_id;
-  const id = idOfConversation(body);
-  if (before && id) refuse("Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Ensure you are only providing one of them.", 'previous_response_id', 'mutually_exclusive_parameters');
-  if (held && before && !held.has(before)) refuse(`Previous response with id '${before}' not found.`, 'previous_response_id', 'previous_response_not_found');
-  if (!conversations || !id) return;
-  if (!conversations.has(id)) throw Object.assign(new Refusal(`Conversation with id '${id}' not found.`), { status: 404 });
-  const ids = new Set(conversations.get(id).map((item) => item.id).filter(Boolean));
-  const twice = list(body.input).find((item) => item.type !== 'item_reference' && ids.has(item.id));
-  if (twice) refuse(`Duplicate item found with id ${twice.id}. Remove duplicate items from your input and try again.`, 'input');
-}
-
-/** The ids of the calls that the service waits for, or null when any may be. */
-function callsElsewhere(body, held, conversations) {
-  const id = idOfConversation(body);
-  if (id) return conversations ? openCalls(conversations.get(id)) : null;
-  if (body.previous_response_id) return held?.get(body.previous_response_id) ?? null;
-  return list(body.input).some((item) => item.type === 'item_reference') ? null : [];
-}
-
-/** null when OpenAI would take the body, else the status and the error body it would answer. `held`: response id -> its call ids.
- *  `conversations`: id -> items. */
-export function check(body, { held, conversations } = {}) {
+/** What `work` returns, or the status and the error body of the refusal that it throws. */
+export function refusalOf(work) {
   try {
-    checkTop(body);
-    checkTools(body);
-    checkKept(body, held, conversations);
-    if (!Array.isArray(body.input)) return null;
-    body.input.forEach((item, i) => checkItem(item, i, body.model));
-    checkPairs(body.input, callsElsewhere(body, held, conversations), body.model);
-    checkReasoning(body.input);
-    return null;
+    return work() ?? null;
   } catch (e) {
     if (!(e instanceof Refusal)) throw e;
-    return { status: e.status ?? 400, error: errorBody(e.message, { param: e.param ?? 'input', code: e.code }) };
+    return { status: 400, error: errorBody(e.message, { param: e.param ?? 'input', code: e.code }) };
   }
+}
+
+/** null when OpenAI would take the body, else the status and the error body it would answer. `held`: response id -> its call ids. */
+export function check(body, { held } = {}) {
+  return refusalOf(() => {
+    checkTop(body);
+    checkTools(body);
+    const before = body.previous_response_id;
+    if (held && before && !held.has(before)) refuse(`Previous response with id '${before}' not found.`, 'previous_response_id', 'previous_response_not_found');
+    if (!Array.isArray(body.input)) return;
+    body.input.forEach((item, i) => checkItem(item, i, body.model));
+    const elsewhere = before || body.conversation || body.input.some((item) => item.type === 'item_reference');
+    checkPairs(body.input, elsewhere ? held?.get(before) ?? null : [], body.model);
+    checkReasoning(body.input);
+  });
 }

@@ -6,17 +6,15 @@ import { control } from './control.mjs';
 import { addressOf } from './dialects.mjs';
 import { Lane } from './lane.mjs';
 import { answerModel } from './model.mjs';
+import { isConversationPath } from './service-state.mjs';
 
 const ROUTE = /^(?:\/lane\/([^/]+))?\/(?:control\/(.+?)|(.+?))\/?$/;
-
-/** Where the Responses API creates conversations. */
-const CONVERSATIONS = /^(?:openai\/)?v1\/conversations$/;
 
 function openToAll(req, res) {
   res.setHeader('access-control-allow-origin', '*');
   res.setHeader('access-control-expose-headers', 'retry-after, retry-after-ms, request-id, x-request-id');
   if (req.method !== 'OPTIONS') return;
-  res.setHeader('access-control-allow-methods', 'GET, POST, OPTIONS');
+  res.setHeader('access-control-allow-methods', 'GET, POST, DELETE, OPTIONS');
   res.setHeader('access-control-allow-headers', req.headers['access-control-request-headers'] ?? '*');
   res.setHeader('access-control-allow-private-network', 'true');
   res.setHeader('access-control-max-age', '600');
@@ -46,7 +44,7 @@ export function createStandIn({ base = '' } = {}) {
     lanes.delete(name);
   };
 
-  async function serve(req, res, { name, target, path, query }) {
+  async function serve(req, res, { name, target, isControl, path, query }) {
     const gone = new AbortController();
     const lane = laneOf(name);
     const close = () => { res.socket?.destroy(); };
@@ -62,13 +60,14 @@ export function createStandIn({ base = '' } = {}) {
       if (req.method !== 'POST') return json(res, 405, { error: { message: `Not allowed to ${req.method} on /${path}.`, type: 'invalid_request_error', param: null, code: null } });
       return answerModel({ req, res, lane, target, path: req.url, query, bodyText, signal: gone.signal });
     }
-    if (req.method === 'POST' && CONVERSATIONS.test(path)) return json(res, 200, { id: lane.begin(), object: 'conversation', created_at: Math.floor(Date.now() / 1000), metadata: {} });
     let body = {};
     try {
       if (bodyText) body = JSON.parse(bodyText);
     } catch {
-      return json(res, 400, { error: 'the control body is not JSON' });
+      return json(res, 400, { error: 'the body is not JSON' });
     }
+    const kept = isControl ? null : lane.service.answer({ method: req.method, path, query, body });
+    if (kept) return json(res, kept.status ?? 200, kept.json);
     // A reset must not cut the very request that asks for it.
     const resetLane = () => {
       lane.closers.delete(close);
@@ -84,7 +83,7 @@ export function createStandIn({ base = '' } = {}) {
     const route = ROUTE.exec(pathname.slice(base.length));
     const query = new URLSearchParams(search);
     const target = route?.[3] ? addressOf(route[3].replaceAll('%3A', ':'), query) : null;
-    if (!route?.[2] && !target && !CONVERSATIONS.test(route?.[3] ?? '')) return false;
+    if (!route?.[2] && !target && !isConversationPath(route?.[3])) return false;
     openToAll(req, res);
     if (req.method === 'OPTIONS') {
       res.writeHead(204);
@@ -92,7 +91,7 @@ export function createStandIn({ base = '' } = {}) {
       return true;
     }
     try {
-      await serve(req, res, { name: decodeURIComponent(route[1] ?? 'default'), target, path: route[2] ?? route[3], query });
+      await serve(req, res, { name: decodeURIComponent(route[1] ?? 'default'), target, isControl: Boolean(route[2]), path: route[2] ?? route[3], query });
     } catch (e) {
       // A client that leaves while it still sends is no fault of ours.
       if (!req.destroyed || req.complete) console.error('stand-in:', e);

@@ -33,10 +33,10 @@ export function itemsOf(answer) {
 function responseOf(answer, { status, output, usage = null, error = null }) {
   const { body } = answer;
   return {
-    id: answer.id, object: 'response', created_at: now(), status, background: false, error,
+    id: answer.withoutId ? null : answer.id, object: 'response', created_at: now(), status, background: false, error,
     incomplete_details: status === 'incomplete' ? { reason: answer.finish } : null,
     instructions: body.instructions ?? null, max_output_tokens: body.max_output_tokens ?? null, max_tool_calls: null, model: answer.model, output,
-    parallel_tool_calls: body.parallel_tool_calls ?? true, conversation: body.conversation ? { id: body.conversation.id ?? body.conversation } : null,
+    parallel_tool_calls: body.parallel_tool_calls ?? true, conversation: answer.conversation && { id: answer.conversation },
     previous_response_id: body.previous_response_id ?? null,
     reasoning: { effort: body.reasoning?.effort ?? null, summary: body.reasoning?.summary ?? null }, safety_identifier: null, service_tier: 'default',
     store: body.store ?? true, temperature: 1, text: { format: { type: 'text' }, verbosity: 'medium' }, tool_choice: body.tool_choice ?? 'auto',
@@ -78,13 +78,13 @@ function begun(item) {
   return { ...item, status: 'in_progress', arguments: '' };
 }
 
-/** Frames in order; `piece` marks those that carry content. `terminal: false` leaves the end away. */
+/** Frames in order; `piece` marks those that carry content, `done` has the item that a frame ends. `terminal: false` leaves the end away. */
 export function* frames(answer, { terminal = true } = {}) {
   let sequence = 0;
-  const frame = ({ piece = false, ...data }) => {
+  const frame = ({ piece = false, done, ...data }) => {
     const numbered = { ...data, sequence_number: sequence };
     sequence += 1;
-    return { piece, bytes: Buffer.from(`event: ${data.type}\ndata: ${JSON.stringify(numbered)}\n\n`) };
+    return { piece, done, bytes: Buffer.from(`event: ${data.type}\ndata: ${JSON.stringify(numbered)}\n\n`) };
   };
   const opening = responseOf(answer, { status: 'in_progress', output: [] });
   yield frame({ type: 'response.created', response: opening });
@@ -94,7 +94,7 @@ export function* frames(answer, { terminal = true } = {}) {
     yield frame({ type: 'response.output_item.added', output_index, item: begun(item) });
     for (const event of innerEvents(item, answer)) yield frame({ output_index, ...event });
     if (!terminal && output_index === items.length - 1) return; // an error comes while it is being written
-    yield frame({ type: 'response.output_item.done', output_index, item });
+    yield frame({ type: 'response.output_item.done', output_index, item, done: item });
   }
   if (!terminal) return;
   const status = wholeStatus(answer);
