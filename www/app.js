@@ -8,7 +8,9 @@ import { Conversation } from './conversation.js';
 import { el, perFrame } from './dom.js';
 import { Notices } from './notices.js';
 import { Sessions, StoreStatus } from './sessions.js';
+import { restoreChat } from './session-files.js';
 import { Settings, settingsDialog } from './settings.js';
+import { StateDialog } from './state-dialog.js';
 
 const SUGGESTIONS = [
   { text: 'How is the weather in Oslo, and what time is it there?' },
@@ -28,6 +30,7 @@ const question = $('#question');
 let db;
 let sessions;
 let store;
+let state;
 /** The open chat. Other chats stay in `chats` while one of their runs is active in this tab. */
 let chat = null;
 const chats = new Map();
@@ -48,6 +51,7 @@ const paintSoon = perFrame(() => {
   $('#title').textContent = chat.title ?? 'New chat';
   document.title = chat.title ? `${chat.title} · rethread demo` : 'rethread demo';
   $('#model-name').textContent = `${settings.model} · ${settings.format}`;
+  state.paint(chat);
   if (follows) conversation.toEnd();
 });
 
@@ -117,6 +121,16 @@ async function remove(id, title) {
     notices.show(`The chat could not be deleted: ${error.message}`);
     paint();
   }
+}
+
+/** Stores a chat that was read from a file, and shows it. */
+async function restore(file) {
+  const { session, isCopy } = await restoreChat(db, file, () => crypto.randomUUID());
+  await show(session.id);
+  const shared = isCopy && session.owner.kind !== 'session' ? ' Both continue what the service keeps.' : '';
+  notices.show(isCopy ? `This chat is here already, so the file was restored as a copy.${shared}` : `"${session.title ?? 'Untitled'}" was restored.`);
+  refreshList();
+  paint();
 }
 
 /** Called when a session changed, in this or another tab. */
@@ -198,6 +212,7 @@ async function start() {
     remove,
   });
   store = new StoreStatus(db);
+  state = new StateDialog({ chat: () => chat, restore, formatKeepsConversations: () => settings.keepsConversations });
   addListeners();
   db.subscribe(onChange);
   setInterval(() => {

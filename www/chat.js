@@ -2,11 +2,19 @@
 
 import { drive } from 'rethread/host';
 import { clip } from './dom.js';
+import { summarize } from './request-summary.js';
+import { fileNameOf } from './session-files.js';
 import { toolsFor } from './tools.js';
+
+function notStored(error) {
+  throw error?.code === 'not_found' ? new Error('Nothing of this chat is stored yet.', { cause: error }) : error;
+}
 
 export class Chat {
   /** The failure to show: `{ text, retry? }`. */
   failure = null;
+  /** The newest request of this page, as `summarize` returns it. */
+  sent = null;
   #db;
   #session;
   #settings;
@@ -37,6 +45,46 @@ export class Chat {
     return this.#session.title;
   }
 
+  get owner() {
+    return this.#session.owner;
+  }
+
+  get fileName() {
+    return fileNameOf(this.title);
+  }
+
+  /** The chat as JSON Lines. */
+  exportLines() {
+    return this.#db.exportSession(this.id).catch(notStored);
+  }
+
+  /** The chat as opaque bytes. */
+  serialize() {
+    return this.#session.serialize().catch(notStored);
+  }
+
+  /** Changes who owns the conversation. Without an id a new conversation begins at the service. */
+  async chooseOwner(kind, id) {
+    const { owner } = this;
+    const owners = {
+      session: async () => ({ kind }),
+      response: async () => ({ kind, auto: true }),
+      conversation: async () => ({ kind, conversationId: id || (await this.#settings.beginConversation()) }),
+    };
+    const chosen = await owners[kind]();
+    // A session moves to another conversation by way of this page.
+    if (owner.kind === 'conversation' && chosen.kind !== 'session') await this.#db.session(this.id, { owner: { kind: 'session' } });
+    await this.#db.session(this.id, { owner: chosen });
+    // A chat that is not stored yet stores it with its first turn.
+    if (this.#session.revision > 0) await this.#session.save();
+    this.#changed();
+  }
+
+  /** True if a run of the chat is active in this tab or another. */
+  get isUnderWay() {
+    return this.running || this.view.getSnapshot().run?.status === 'running';
+  }
+
   /** True if a run of the chat is active in this tab. */
   get running() {
     return this.#active !== null;
@@ -50,7 +98,7 @@ export class Chat {
   send(question) {
     return this.#drive(async (request) => {
       // The first question becomes the title of the chat.
-      if (!this.title) await this.#db.session(this.id, { title: clip(question.replace(/\s+/g, ' '), 60) });
+      if (!this.title) await this.#db.session(this.id, { owner: this.owner, title: clip(question.replace(/\s+/g, ' '), 60) });
       const unfinished = this.view.getSnapshot().run;
       const run = await this.#session.run({ ...request, input: question });
       // The new run replaces an unfinished one in the view.
@@ -108,9 +156,9 @@ export class Chat {
   async #drive(begin) {
     if (this.running) return 'not_started';
     const stop = new AbortController();
+    this.failure = null;
     const ended = this.#follow(begin, stop);
     this.#active = { stop, ended };
-    this.failure = null;
     this.#changed();
     try {
       return await ended;
@@ -121,12 +169,14 @@ export class Chat {
   }
 
   async #follow(begin, stop) {
-    const { provider, headers, hostile, counter } = this.#settings;
+    const { provider, headers, hostile, counter, keepsConversations } = this.#settings;
     try {
+      if (this.owner.kind !== 'session' && !keepsConversations) throw new Error('A service of OpenAI Responses owns this conversation. Choose that wire format in the settings, or this page as the owner, below the question.');
       const run = await begin({ provider, tools: toolsFor({ hostile, counter }) });
       this.#run = run;
       const driven = drive(run, { headers, signal: stop.signal, idleTimeoutMs: 120_000, toolTimeoutMs: 120_000 });
       for await (const event of driven) {
+        if (event.type === 'model_called') this.#noteRequest(run);
         if (event.type !== 'save_failed') continue;
         this.failure = { text: `The answer could not be stored: ${event.error.message}`, retry: () => run.save().catch((error) => this.#fail(error)) };
         this.#changed();
@@ -138,6 +188,15 @@ export class Chat {
       this.#fail(error);
       return 'not_started';
     }
+  }
+
+  /** Keeps what goes out with the model call that is open. */
+  #noteRequest(run) {
+    const call = run.effects().find(({ type }) => type === 'call_model');
+    if (!call) return;
+    const messages = this.view.getSnapshot().messages.filter(({ saved, runId }) => saved || runId === run.id);
+    this.sent = summarize(new TextDecoder().decode(call.request.body), { before: this.sent, messages });
+    this.#changed();
   }
 
   #fail(error) {

@@ -55,6 +55,11 @@ export class Settings {
     return WIRE_FORMATS[this.dialect].name;
   }
 
+  /** True if a service of the wire format can own a conversation. */
+  get keepsConversations() {
+    return Boolean(WIRE_FORMATS[this.dialect].keepsConversations);
+  }
+
   get isStandIn() {
     return !this.of(this.dialect).endpoint;
   }
@@ -78,6 +83,18 @@ export class Settings {
     if (!key) return {};
     return WIRE_FORMATS[dialect].headers?.(key) ?? { authorization: `Bearer ${key}` };
   };
+
+  /** Begins a conversation at the service, and returns its id. */
+  async beginConversation() {
+    const { dialect } = this;
+    const url = new URL(this.of(dialect).endpoint || this.defaultEndpoint());
+    url.pathname = url.pathname.replace(/\/responses\/?$/, '/conversations');
+    const headers = { 'content-type': 'application/json', ...this.headers({ dialect }) };
+    const response = await fetch(url, { method: 'POST', headers, body: '{}', redirect: 'error' });
+    const { id, error } = await response.json().catch(() => ({}));
+    if (!response.ok || typeof id !== 'string') throw new Error(`The service did not begin a conversation (status ${response.status})${error?.message ? `: ${error.message}` : '.'}`);
+    return id;
+  }
 
   offerHostile() {
     this.#values.hostile = true;

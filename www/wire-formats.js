@@ -1,8 +1,9 @@
 // The wire formats of the demo. `path`: where the stand-in speaks it, and the beginning of a provider's address of the same shape.
+// `keepsConversations`: a service of it can own a conversation.
 
 export const WIRE_FORMATS = {
   'openai-chat': { name: 'OpenAI chat', path: 'v1/chat/completions' },
-  'openai-responses': { name: 'OpenAI Responses', path: 'v1/responses' },
+  'openai-responses': { name: 'OpenAI Responses', path: 'v1/responses', keepsConversations: true },
   anthropic: {
     name: 'Anthropic',
     path: 'v1/messages',

@@ -1,5 +1,10 @@
 //! [`SessionArchive`]: a whole session as one value, to be restored in another store (R37).
 //!
+//! ```text
+//! "rethread session\n"   the mark of an archive
+//!                        a sealed record, see `store/record.rs`: versions, kind, checksum and the value
+//! ```
+//!
 //! An archive has the stored records as they are: ids, times, signatures, journals of unfinished runs, and fields of newer builds.
 
 use super::log::NoticeText;
@@ -14,6 +19,9 @@ use crate::id::Seed;
 use crate::session_head::SessionHead;
 use bytes::Bytes;
 use minicbor::bytes::ByteVec;
+
+/// The first bytes of every archive: without it, any other file would be one of an unknown version.
+const MARK: &[u8] = b"rethread session\n";
 
 /// How often an archive is read again because a writer was faster.
 const MAX_READS: u32 = 20;
@@ -65,7 +73,8 @@ impl SessionArchive {
     #[must_use]
     pub fn seal(&self) -> Bytes {
         let records = self.records.iter().map(ArchivedRecord::new).collect();
-        seal_record(RecordKind::Archive, &StoredArchive { revision: self.revision, head: self.head.clone(), records })
+        let stored = StoredArchive { revision: self.revision, head: self.head.clone(), records };
+        [MARK, &seal_record(RecordKind::Archive, &stored)].concat().into()
     }
 
     /// Decodes what [`seal`](Self::seal) made.
@@ -73,11 +82,17 @@ impl SessionArchive {
     /// # Errors
     /// `unsupported_version` for an archive of a newer format; `invalid_input` for one that is damaged, incomplete, or no archive.
     pub fn open(bytes: &Bytes) -> Result<Self> {
-        let opened: Result<StoredArchive> = open_record(RecordKind::Archive, bytes);
-        let StoredArchive { revision, head, records } = opened.map_err(|error| match error.code {
-            ErrorCode::CorruptRecord => Error::invalid(
+        let no_archive = || {
+            Error::invalid(
                 "these bytes are no serialized session, or they are incomplete or changed; serialize the session again",
-            ),
+            )
+        };
+        if !bytes.starts_with(MARK) {
+            return Err(no_archive());
+        }
+        let opened: Result<StoredArchive> = open_record(RecordKind::Archive, &bytes.slice(MARK.len()..));
+        let StoredArchive { revision, head, records } = opened.map_err(|error| match error.code {
+            ErrorCode::CorruptRecord => no_archive(),
             _ => error,
         })?;
         let records = records.into_iter().map(ArchivedRecord::record).collect::<Result<_>>()?;

@@ -58,7 +58,10 @@ test('r37 a session is not restored over another, and edited, cut or foreign inp
   await rejected(() => client.importSession(lines), 'conflict');
   const other = await open({ store: 'memory' });
   await rejected(() => other.restore(bytes.slice(0, 40)), 'invalid_input');
-  await rejected(() => other.restore(new Uint8Array([9, 9, 9, 9, 9, 9, 9, 9])), 'unsupported_version');
+  const newer = bytes.slice();
+  newer['rethread session\n'.length] = 9;
+  await rejected(() => other.restore(newer), 'unsupported_version');
+  for (const foreign of [[], [9, 9, 9, 9, 9, 9, 9, 9], [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]]) await rejected(() => other.restore(new Uint8Array(foreign)), 'invalid_input');
   await rejected(() => other.restore(/** @type {any} */ (lines)), 'invalid_input');
   await rejected(() => other.importSession(lines.replace('Oslo?', 'Rome?')), 'invalid_input', 2);
   await rejected(() => other.importSession(lines.slice(0, lines.indexOf('\n') + 1)), 'invalid_input', 1);

@@ -1,0 +1,135 @@
+// Who owns the conversation, what the newest request contained, and the chat as a file.
+
+import { el } from './dom.js';
+import { sentLine } from './request-summary.js';
+import { download, readChatFile } from './session-files.js';
+
+const OWNERS = { session: 'this page', response: 'the service (chain of responses)', conversation: 'the service (conversation)' };
+
+const HINTS = {
+  running: 'The owner can be changed when the run is over.',
+  format: 'Only OpenAI Responses has services that keep conversations. Choose that wire format in the settings.',
+  lost: 'The chosen wire format has no service that keeps conversations: choose OpenAI Responses in the settings, or this page here.',
+  session: 'Every request contains the whole conversation.',
+  response: 'A request names the newest response and contains what came after it.',
+  conversation: 'A request names the conversation and contains what the service does not have.',
+};
+
+export class StateDialog {
+  #chat;
+  #actions;
+  #dialog = document.querySelector('#state');
+  #form = this.#dialog.querySelector('form');
+  #message = this.#dialog.querySelector('.message-line');
+  #line = document.querySelector('#state-line');
+  #painted = null;
+  /** True while a choice or a file is worked on. */
+  #isBusy = false;
+
+  /** `actions`: `{ chat(), restore(file), formatKeepsConversations() }`. */
+  constructor(actions) {
+    this.#actions = actions;
+    const on = (selector, type, work) => this.#dialog.querySelector(selector).addEventListener(type, work);
+    document.querySelector('#state-open').addEventListener('click', () => this.open());
+    on('#state-close', 'click', () => this.#dialog.close());
+    on('#owner-apply', 'click', () => this.#try(() => this.#applyOwner()));
+    on('#export-lines', 'click', () => this.#try(async () => download(`${this.#chat.fileName}.jsonl`, await this.#chat.exportLines(), 'application/jsonl')));
+    on('#export-bytes', 'click', () => this.#try(async () => download(`${this.#chat.fileName}.rethread`, await this.#chat.serialize(), 'application/octet-stream')));
+    on('#restore-file', 'change', (event) => this.#try(() => this.#restore(event.target)));
+    for (const radio of this.#form.elements.owner) radio.addEventListener('change', () => this.#paintForm());
+    // Enter in the field of the id is no button.
+    this.#form.addEventListener('submit', (event) => event.preventDefault());
+  }
+
+  open() {
+    this.#showMessage('');
+    this.#painted = null;
+    this.paint(this.#actions.chat());
+    this.#dialog.showModal();
+  }
+
+  /** Shows the state of a chat: the line below the question, and the dialog if it is open. */
+  paint(chat) {
+    this.#chat = chat;
+    const { owner, sent } = chat;
+    this.#line.textContent = [`Owner: ${OWNERS[owner.kind]}`, ...(sent ? [sentLine(sent)] : [])].join(' · ');
+    const { chat: paintedChat, owner: paintedOwner, sent: paintedSent } = this.#painted ?? {};
+    const ownerKey = JSON.stringify(owner);
+    if (chat !== paintedChat || ownerKey !== paintedOwner) {
+      const { elements } = this.#form;
+      elements.owner.value = owner.kind;
+      elements.conversation.value = owner.conversationId ?? '';
+    }
+    if (chat !== paintedChat || sent !== paintedSent) this.#paintSent(sent);
+    this.#painted = { chat, owner: ownerKey, sent };
+    this.#paintForm();
+  }
+
+  #paintForm() {
+    const { owner, isUnderWay } = this.#chat;
+    const { elements } = this.#form;
+    const chosen = elements.owner.value;
+    const offered = this.#actions.formatKeepsConversations();
+    for (const radio of elements.owner) radio.disabled = isUnderWay || this.#isBusy || (radio.value !== 'session' && !offered);
+    elements.conversation.disabled = isUnderWay || !offered;
+    elements.conversation.closest('.field').hidden = chosen !== 'conversation';
+    const isSame = chosen === owner.kind && (chosen !== 'conversation' || elements.conversation.value.trim() === owner.conversationId);
+    this.#dialog.querySelector('#owner-apply').hidden = isSame && chosen !== 'conversation';
+    this.#dialog.querySelector('#owner-apply').disabled = isUnderWay || this.#isBusy || (chosen !== 'session' && !offered);
+    const hint = !offered && owner.kind !== 'session' ? 'lost' : isUnderWay ? 'running' : chosen;
+    this.#dialog.querySelector('#owner-hint').textContent = [HINTS[hint], !offered && owner.kind === 'session' ? HINTS.format : ''].join(' ').trim();
+  }
+
+  #paintSent(sent) {
+    const root = this.#dialog.querySelector('#sent');
+    if (!sent) {
+      root.replaceChildren(el('p.soft', {}, 'This page has sent no request of this chat since it was loaded.'));
+      return;
+    }
+    const { items, newItems, isDelta, serviceHad, conversationId, previousResponseId, body } = sent;
+    const facts = isDelta
+      ? [`${items.length} of ${items.length + serviceHad} items ${items.length === 1 ? 'was' : 'were'} sent. The service had the other ${serviceHad}, `,
+        ...(conversationId ? ['in the conversation ', el('code', {}, conversationId)] : ['up to the response ', el('code', {}, previousResponseId)]), '.']
+      : [items.length === 1 ? '1 item was sent, the whole conversation. ' : `${items.length} items were sent, the whole conversation. `, newItems < items.length ? `${newItems} of them ${newItems === 1 ? 'was' : 'were'} not in the request before.` : ''];
+    root.replaceChildren(
+      el('p', {}, ...facts),
+      el('ol.sent-items', {}, ...items.map(({ label, text, isNew }) => el(`li${isNew ? '.new' : ''}`, {}, el('span.sent-label', {}, label), isNew ? el('span.tag', {}, 'new') : '', el('span.sent-text', {}, text)))),
+      el('details', {}, el('summary', {}, 'The body, as it was sent'), el('pre', { tabIndex: 0 }, body)),
+    );
+  }
+
+  async #applyOwner() {
+    const { elements } = this.#form;
+    await this.#chat.chooseOwner(elements.owner.value, elements.conversation.value.trim());
+    this.#showMessage(`The owner is now ${OWNERS[this.#chat.owner.kind]}. What it lacks goes out with the next request.`);
+  }
+
+  async #restore(input) {
+    const [file] = input.files;
+    input.value = ''; // the same file may be chosen again
+    if (!file) return;
+    await this.#actions.restore(await readChatFile(file));
+    this.#dialog.close();
+  }
+
+  async #try(work) {
+    this.#isBusy = true;
+    this.#showMessage('');
+    this.#paintForm();
+    try {
+      await work();
+    } catch (error) {
+      this.#showMessage(error?.message ?? String(error), true);
+    } finally {
+      this.#isBusy = false;
+      this.paint(this.#actions.chat());
+    }
+  }
+
+  #showMessage(text, isFailure = false) {
+    this.#message.textContent = text;
+    this.#message.hidden = !text;
+    this.#message.classList.toggle('failed', isFailure);
+    if (text) this.#message.scrollIntoView({ block: 'nearest' });
+  }
+}
