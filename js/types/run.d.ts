@@ -1,7 +1,7 @@
 // Runs, and `drive` of "rethread/host".
 
 import type { ErrorCode, ErrorInfo } from "./error.js";
-import type { Bytes, Dialect, Finding, JsonObject, StreamEvent, Usage, WireInput } from "./formats.js";
+import type { Bytes, Dialect, Finding, JsonObject, StreamEvent, Usage, WireBody, WireInput } from "./formats.js";
 import type { HistoryProvider } from "./history-provider.js";
 import type { InputPart, Message } from "./message.js";
 import type { ReplayPolicy } from "./replay.js";
@@ -45,6 +45,13 @@ export interface RunRequest {
   replay?: ReplayPolicy;
   /** Default: the session's; for `resume`, the one that the run began with. */
   persistence?: Persistence;
+  /** Called before each model call with the body that is about to be sent, without credentials; a retry does not call it again. It returns
+   *  the body to send: it may drop, reorder and change items of the list and other members, but add no item. What it returns unchanged keeps
+   *  its bytes; history is not changed. If the service keeps the conversation, messages that it drops are sent with the next request.
+   *  The run fails, before anything is sent, with `callback_failed` if it throws or returns no object, `state_owner_conflict` if it changes
+   *  the reference to what the service keeps, and `invalid_input` (`details.path` is the pointer to the item) for any other body that
+   *  cannot be sent. */
+  inputFilter?: (body: WireBody) => WireBody | Promise<WireBody>;
   /** `attempts`: highest number of attempts of a model call, including the first (default 3). `backoffMs`: pause before the second attempt
    *  (default 500); it doubles, and a `Retry-After` replaces it. A conversation that the service reports as locked by another request gets at
    *  least 4 attempts, after pauses of 1, 2 and 4 seconds, unless `attempts` is 1. A call is not repeated after it was aborted, or after the

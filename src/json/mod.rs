@@ -6,6 +6,7 @@
 //!
 //! [`Json`] is an owned value, [`JsonRef`] a view of one, [`JsonStr`] the token of a string.
 
+mod fingerprint;
 mod memory_estimate;
 mod scan;
 mod string;

@@ -78,3 +78,22 @@ proptest! {
         for v in view.items() { let _ = (v.as_text(), v.as_u64()); }
     }
 }
+
+#[test]
+fn r24_a_fingerprint_ignores_the_order_of_members_and_nothing_else() {
+    let print = |text: &str| Json::parse(text).unwrap().view().fingerprint();
+    let text = r#"{"a":[1,{"b":"x","c":{}}],"d":null,"e":"a,}"}"#;
+    assert_eq!(print(text), print(r#" { "e" : "a,}", "d":null , "a":[ 1 , {"c":{ } , "b":"x"} ]} "#));
+    for other in [
+        r#"{"a":[{"b":"x","c":{}},1],"d":null,"e":"a,}"}"#,
+        r#"{"a":[1,{"b":"x","c":[]}],"d":null,"e":"a,}"}"#,
+        r#"{"a":[1,{"c":"x","b":{}}],"d":null,"e":"a,}"}"#,
+        r#"{"a":[1,{"b":"x"}],"c":{},"d":null,"e":"a,}"}"#,
+        r#"{"a":[1,{"b":"x","c":{}}],"d":null}"#,
+        r#"{"a":[1,{"b":"x","c":{}}],"d":null,"e":["a,}"]}"#,
+    ] {
+        assert_ne!(print(text), print(other), "{other}");
+    }
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    assert_ne!(print(&deep), print("[]"));
+}

@@ -4,8 +4,10 @@
 //! only.
 
 mod body;
+mod body_filter;
 mod convert;
 mod encoding_cache;
+mod item_matcher;
 mod joined_message;
 mod message_encoder;
 mod renderer;
@@ -14,6 +16,7 @@ mod request;
 mod system_placement;
 
 pub use body::BodyBuffer;
+pub use body_filter::{FilterableBody, FilteredBody, ReturnedBody, SentItem};
 pub use convert::convert;
 pub use renderer::{RenderStep, Rendered, Renderer};
 pub use replayed_messages::replayed_messages;

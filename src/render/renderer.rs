@@ -1,8 +1,12 @@
 //! The renderer of a session. It keeps the encodings of messages and the replies of reducers from one body to the next.
 
 use super::body::{BodyBuffer, BodyComposer};
+use super::body_filter::SentItem;
 use super::encoding_cache::EncodingCache;
+use super::joined_message::JoinedMessage;
+use super::message_encoder::MessageEncoder;
 use super::request::{RenderInput, RenderRequest};
+use super::system_placement::SystemPlacement;
 use crate::clock::Ms;
 use crate::error::Result;
 use crate::finding::{FindingCode, Report};
@@ -148,6 +152,44 @@ impl Renderer {
         self.warn_of_default_once(&mut report);
         let max_source = history.highest_source().max(live.and_then(History::highest_source));
         Ok(RenderStep::Done(Rendered { body: Vec::new(), report, stable_prefix, max_source }))
+    }
+
+    /// Returns the items in the list of the last body, with the messages that they are of; `None` if no service keeps the conversation.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub fn sent_items(&self, input: RenderInput<'_>, request: &RenderRequest<'_>) -> Result<Option<Vec<SentItem>>> {
+        let RenderInput { history, live, now, .. } = input;
+        let Some(delta) = unacknowledged(&input, request)? else { return Ok(None) };
+        let replay_input = ReplayInput {
+            history,
+            live,
+            trimmed: Some(&self.trimmed),
+            delta: Some(&delta),
+            extra_content,
+            policy: request.policy,
+            now,
+            cache: &self.reducer_cache,
+            replies: &ReducerReplies::default(),
+        };
+        // Reducers, which may ask, do not apply to what a service keeps.
+        let Ok(draft) = replay(&replay_input, &mut Report::new()) else { return Ok(None) };
+        let encoder = MessageEncoder::new(request.provider);
+        let system = SystemPlacement::of(encoder.codec, &draft, request.instructions, &mut Report::new());
+        let mut sent = Vec::new();
+        for index in (0..draft.messages.len()).filter(|index| !system.is_in_member(*index)) {
+            let Some(message) = JoinedMessage::at(&draft, index) else { continue };
+            let mut text = "[".to_owned();
+            encoder.encode(&mut text, message, &mut Report::new());
+            text.push(']');
+            let is_stored = matches!(message.item.origin, DraftOrigin::Stored(_) | DraftOrigin::Live(_));
+            sent.extend(Json::trusted(text).view().items().map(|item| SentItem {
+                json: item.to_owned(),
+                message: is_stored.then(|| message.item.message.id.clone()),
+                answers_service: message.item.is_acknowledged,
+            }));
+        }
+        Ok(Some(sent))
     }
 
     /// Removes the warning about the built-in freshness window from all reports of a session but the first.

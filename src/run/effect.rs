@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::history::HistoryEntry;
 use crate::json::Json;
 use crate::message::Dialect;
+use crate::render::ReturnedBody;
 use crate::replay::ReducerReply;
 use crate::session_head::StoredOwner;
 use std::rc::Rc;
@@ -72,6 +73,8 @@ pub enum RunInput {
     RetrySave,
     /// The application's reply to a reducer's question.
     ReducerReply(ReducerReply),
+    /// The reply of the application's filter to the question of [`Run::take_filter_question`](super::Run::take_filter_question), or its error.
+    FilterReply(Result<ReturnedBody, Error>),
     /// A person's decision about a call that waits for it.
     Decide {
         /// The call's invocation id, or its call id if no other call of the run has that.

@@ -5,6 +5,7 @@ use super::approval::{ApprovalDecision, ApprovalQuestion, WaitingCall};
 use super::context::RunContext;
 use super::effect::{Effect, EffectReply, RunInput, Save};
 use super::event::RunEvent;
+use super::input_filter::FilterQuestion;
 use super::journal::{JournalEntry, RecoveredRun, StoredPause};
 use super::next_state::{
     CallAttempt, EarlyStop, FinalResult, NextState, RetryPause, TurnEnd, is_ownership_lost, wrong_state,
@@ -16,7 +17,7 @@ use super::setup::RunSetup;
 use super::snapshot::{RunSnapshot, messages_with_calls};
 use super::start::{TurnInput, join_input};
 use super::state::{
-    AwaitingAnswerSave, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingReducer, AwaitingRetry, AwaitingTools,
+    AwaitingAnswerSave, AwaitingBody, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingRetry, AwaitingTools,
     begin_call, build_body, no_waiting_call, repeat_unconfirmed,
 };
 use super::stored_turn::{StoredTurn, has_unanswered_call};
@@ -38,7 +39,7 @@ pub struct Run {
 /// The state of a run: what it waits for.
 enum RunState {
     AwaitingJournal(AwaitingJournal),
-    AwaitingReducer(Box<AwaitingReducer>),
+    AwaitingBody(Box<AwaitingBody>),
     AwaitingModel(Box<AwaitingModel>),
     AwaitingRetry(Box<AwaitingRetry>),
     AwaitingAnswerSave(AwaitingAnswerSave),
@@ -54,6 +55,11 @@ impl RunState {
     /// Returns the round of tool calls, while the run waits for one.
     fn tools(&self) -> Option<&AwaitingTools> {
         if let Self::AwaitingTools(tools) = self { Some(tools) } else { None }
+    }
+
+    /// Returns the state in which the application decides about the next body.
+    fn body_mut(&mut self) -> Option<&mut AwaitingBody> {
+        if let Self::AwaitingBody(state) = self { Some(state) } else { None }
     }
 
     fn tools_mut(&mut self) -> Option<&mut AwaitingTools> {
@@ -139,18 +145,13 @@ impl Run {
                 self.turn.retry_failed_saves();
                 None
             }
-            RunInput::ReducerReply(reply) => match &mut self.state {
-                RunState::AwaitingReducer(state) => Some(state.reply(reply, context)),
-                // The run does not wait for the reply any more.
-                RunState::AwaitingJournal(_)
-                | RunState::AwaitingModel(_)
-                | RunState::AwaitingRetry(_)
-                | RunState::AwaitingAnswerSave(_)
-                | RunState::AwaitingTools(_)
-                | RunState::AwaitingEndSave(_)
-                | RunState::Done(_)
-                | RunState::Released => None,
-            },
+            // Otherwise the run does not wait for the reply any more.
+            RunInput::ReducerReply(reply) => {
+                self.state.body_mut().and_then(|state| state.reply_to_reducer(reply, context))
+            }
+            RunInput::FilterReply(reply) => {
+                self.state.body_mut().and_then(|state| state.reply_to_filter(&mut self.turn, reply))
+            }
             RunInput::Decide { id, decision } => self.decide(&id, &decision, context.now).map(|()| None)?,
             RunInput::ApprovalReply(invocation, reply) => {
                 // Otherwise the run does not wait for the reply any more.
@@ -163,7 +164,7 @@ impl Run {
                 RunState::AwaitingRetry(state) => state.reply_to_question(&mut self.turn, approved),
                 // The run does not wait for the reply any more.
                 RunState::AwaitingJournal(_)
-                | RunState::AwaitingReducer(_)
+                | RunState::AwaitingBody(_)
                 | RunState::AwaitingModel(_)
                 | RunState::AwaitingAnswerSave(_)
                 | RunState::AwaitingTools(_)
@@ -204,7 +205,7 @@ impl Run {
             RunState::AwaitingRetry(state) => state.reply(turn, &reply, context.now),
             RunState::AwaitingTools(state) => state.reply(turn, effect, reply, context.now).map(|()| None),
             RunState::AwaitingJournal(_)
-            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingBody(_)
             | RunState::AwaitingAnswerSave(_)
             | RunState::AwaitingEndSave(_)
             | RunState::Done(_)
@@ -228,7 +229,7 @@ impl Run {
         match &mut self.state {
             RunState::AwaitingModel(state) => state.receive(&mut self.turn, bytes, context),
             RunState::AwaitingJournal(_)
-            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingBody(_)
             | RunState::AwaitingRetry(_)
             | RunState::AwaitingAnswerSave(_)
             | RunState::AwaitingTools(_)
@@ -246,7 +247,7 @@ impl Run {
         match &self.state {
             RunState::AwaitingModel(state) => Ok(Some(state.too_large(&mut self.turn, context))),
             RunState::AwaitingJournal(_)
-            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingBody(_)
             | RunState::AwaitingRetry(_)
             | RunState::AwaitingAnswerSave(_)
             | RunState::AwaitingTools(_)
@@ -264,7 +265,7 @@ impl Run {
                 None
             }
             RunState::AwaitingModel(state) => Some(state.stop(&mut self.turn, EarlyStop::cancelled(), context)),
-            RunState::AwaitingReducer(_)
+            RunState::AwaitingBody(_)
             | RunState::AwaitingRetry(_)
             | RunState::AwaitingAnswerSave(_)
             | RunState::AwaitingTools(_) => Some(EarlyStop::cancelled().into()),
@@ -277,7 +278,7 @@ impl Run {
     fn lose_ownership(&self, error: Error) -> Option<NextState> {
         match &self.state {
             RunState::AwaitingJournal(_)
-            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingBody(_)
             | RunState::AwaitingModel(_)
             | RunState::AwaitingRetry(_)
             | RunState::AwaitingAnswerSave(_)
@@ -295,7 +296,7 @@ impl Run {
             RunState::AwaitingRetry(state) => state.awaits(save),
             RunState::AwaitingTools(state) => state.awaits(save),
             RunState::AwaitingEndSave(state) => state.awaits(save),
-            RunState::AwaitingReducer(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => false,
+            RunState::AwaitingBody(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => false,
         }
     }
 
@@ -306,7 +307,7 @@ impl Run {
             RunState::AwaitingRetry(state) => state.saved(now),
             RunState::AwaitingTools(state) => state.saved(save, &mut self.turn, revision),
             RunState::AwaitingEndSave(state) => Some(state.saved(&mut self.turn, revision)),
-            RunState::AwaitingReducer(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => None,
+            RunState::AwaitingBody(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => None,
         }
     }
 
@@ -317,7 +318,7 @@ impl Run {
             RunState::AwaitingRetry(_) => AwaitingRetry::save_failed(&mut self.turn, error),
             RunState::AwaitingTools(state) => state.save_failed(save, &mut self.turn, error),
             RunState::AwaitingEndSave(state) => state.save_failed(&mut self.turn, error),
-            RunState::AwaitingReducer(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => None,
+            RunState::AwaitingBody(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => None,
         }
     }
 
@@ -334,7 +335,7 @@ impl Run {
             RunState::Done(outcome) => outcome.status,
             RunState::AwaitingTools(state) if state.waits_for_approval() => RunStatus::WaitingApproval,
             RunState::AwaitingJournal(_)
-            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingBody(_)
             | RunState::AwaitingModel(_)
             | RunState::AwaitingRetry(_)
             | RunState::AwaitingAnswerSave(_)
@@ -377,7 +378,7 @@ impl Run {
                 journal.extend(state.completion(&self.turn, &journal));
             }
             RunState::AwaitingJournal(_)
-            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingBody(_)
             | RunState::AwaitingModel(_)
             | RunState::AwaitingRetry(_)
             | RunState::AwaitingAnswerSave(_)
@@ -405,7 +406,7 @@ impl Run {
         match &self.state {
             RunState::AwaitingModel(state) => state.partial(&self.turn, MessageStatus::Complete, context),
             RunState::AwaitingJournal(_)
-            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingBody(_)
             | RunState::AwaitingRetry(_)
             | RunState::AwaitingAnswerSave(_)
             | RunState::AwaitingTools(_)
@@ -447,17 +448,12 @@ impl Run {
 
     /// Takes the question of a reducer, for the binding. Each question is returned once.
     pub fn take_question(&mut self) -> Option<ReducerQuestion> {
-        match &mut self.state {
-            RunState::AwaitingReducer(state) => state.take_question(),
-            RunState::AwaitingJournal(_)
-            | RunState::AwaitingModel(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingTools(_)
-            | RunState::AwaitingEndSave(_)
-            | RunState::Done(_)
-            | RunState::Released => None,
-        }
+        self.state.body_mut()?.take_reducer_question()
+    }
+
+    /// Takes the question to the application's filter of requests, for the binding. Each question is returned once.
+    pub fn take_filter_question(&mut self) -> Option<FilterQuestion> {
+        self.state.body_mut()?.take_filter_question()
     }
 
     /// Takes the next question whether a call needs an approval, for the binding. Each question is returned once.
@@ -523,7 +519,7 @@ impl Run {
         match &self.state {
             RunState::Done(outcome) => (**outcome).clone(),
             RunState::AwaitingJournal(_)
-            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingBody(_)
             | RunState::AwaitingModel(_)
             | RunState::AwaitingRetry(_)
             | RunState::AwaitingAnswerSave(_)
@@ -549,7 +545,10 @@ fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunContext<'_>) 
             NextState::ResumeCall(attempt) => begin_call(turn, attempt, context),
             NextState::Render(plan) => build_body(turn, plan, context),
             NextState::AskReducer(plan, question) => {
-                return RunState::AwaitingReducer(Box::new(AwaitingReducer::new(plan, question)));
+                return RunState::AwaitingBody(Box::new(AwaitingBody::ask_reducer(plan, question)));
+            }
+            NextState::AskFilter(plan) => {
+                return RunState::AwaitingBody(Box::new(AwaitingBody::ask_filter(plan)));
             }
             NextState::Send(request) => {
                 return RunState::AwaitingModel(Box::new(AwaitingModel::enter(turn, request, context)));

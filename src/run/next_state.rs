@@ -5,8 +5,10 @@ use super::outcome::RunStatus;
 use super::retry::ReplayQuestion;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode};
+use crate::finding::Report;
 use crate::message::{Message, MessageStatus};
-use crate::replay::{ReducerQuestion, ReducerReplies};
+use crate::render::FilterableBody;
+use crate::replay::{Callback, ReducerQuestion, ReducerReplies};
 use crate::tool::ToolInvocation;
 use std::rc::Rc;
 
@@ -20,6 +22,8 @@ pub(super) enum NextState {
     Render(RenderPlan),
     /// Asks the application a reducer's question.
     AskReducer(RenderPlan, ReducerQuestion),
+    /// Asks the application's filter what is sent.
+    AskFilter(FilterPlan),
     /// Sends a request to the model.
     Send(ModelRequest),
     /// Pauses before it repeats a request.
@@ -55,6 +59,22 @@ pub(super) struct RenderPlan {
     pub at: Ms,
     /// The attempt that sends it.
     pub attempt: CallAttempt,
+}
+
+/// A body that was composed, and that the application's filter may change before it is sent.
+pub(super) struct FilterPlan {
+    pub callback: Callback,
+    pub filterable: FilterableBody,
+    pub composed: ComposedRequest,
+}
+
+/// A request whose body was composed.
+pub(super) struct ComposedRequest {
+    /// The attempt that sends it.
+    pub attempt: CallAttempt,
+    pub body: Rc<Vec<u8>>,
+    /// The findings of composing it.
+    pub report: Report,
 }
 
 /// A request to the model.

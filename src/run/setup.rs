@@ -38,6 +38,8 @@ pub struct RunSetup {
     pub trim_trailing_results: bool,
     /// What a cancelled or failed run leaves in history.
     pub on_stop: OnStop,
+    /// The application's filter, which sees and may change each body before it is sent (R24).
+    pub input_filter: Option<Callback>,
     /// When a failed model call is repeated.
     pub retry: RetryPolicy,
     /// What the model is shown of the history.

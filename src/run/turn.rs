@@ -46,6 +46,8 @@ pub(super) struct RunData {
     journal: BTreeMap<u64, Vec<Bytes>>,
     /// The `seq` after the last stored message when the newest body was built.
     history_end: u64,
+    /// The ids of the messages that the application's filter held back from the newest request.
+    held_back: Vec<String>,
     /// True if the run changed the owner.
     new_owner: bool,
     /// True if an earlier process may have sent the next request.
@@ -90,6 +92,7 @@ impl RunData {
             cut_answer: None,
             journal: BTreeMap::new(),
             history_end: 0,
+            held_back: Vec::new(),
             new_owner: false,
             has_unconfirmed_call: false,
         }
@@ -389,10 +392,15 @@ impl RunData {
         self.history_end = history.messages().last().map_or(0, |last| last.seq + 1);
     }
 
+    /// Notes which messages the application's filter held back from the newest request.
+    pub fn set_held_back(&mut self, held_back: Vec<String>) {
+        self.held_back = held_back;
+    }
+
     /// Returns the mark of an answer to the newest body: what the service has when it gives that answer.
     pub fn service_mark(&self, response_id: Option<&str>) -> Option<Box<ServiceMark>> {
         let mark = self.setup.owner.mark(response_id)?;
-        Some(Box::new(ServiceMark { until: self.history_end, ..mark }))
+        Some(Box::new(ServiceMark { until: self.history_end, pending: self.held_back.clone(), ..mark }))
     }
 
     /// Notes whether an earlier process may have sent the next request.

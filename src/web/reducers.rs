@@ -1,12 +1,13 @@
-//! Callbacks of an application: reducers, `persist` and `needsApproval` of a tool, and `approveUnsafeReplay`. Nothing is borrowed while one is called.
+//! Callbacks of an application: reducers, `inputFilter`, `persist` and `needsApproval` of a tool, and `approveUnsafeReplay`. Nothing is borrowed while one is called.
 
 use super::convert::{object_to_js, to_js, to_json};
 use super::foreign::{callback_failed, get, items, string};
 use super::option_reader::{AtLeastOne, BoundFunction, words};
 use super::promise::await_settled;
 use crate::error::{Error, ErrorCode, Result};
+use crate::render::ReturnedBody;
 use crate::replay::{Callback, QuestionKind, Reducer, ReducerQuestion, ReducerReply};
-use crate::run::{ApprovalQuestion, ApprovalReply, PersistQuestion, PersistReply, ReplayQuestion};
+use crate::run::{ApprovalQuestion, ApprovalReply, FilterQuestion, PersistQuestion, PersistReply, ReplayQuestion};
 use js_sys::{Array, Function, Uint8Array};
 use serde::Deserialize;
 use std::cell::RefCell;
@@ -155,6 +156,24 @@ fn read_counts(returned: &JsValue, most: u32) -> Result<Vec<u64>> {
         counts.push(number.ceil() as u64);
     }
     Ok(counts)
+}
+
+/// Calls `inputFilter` of a run.
+///
+/// # Errors
+/// `callback_failed` if it throws or returns what is no JSON.
+pub async fn call_input_filter(question: &FilterQuestion) -> Result<ReturnedBody> {
+    let body = to_js(question.body.view());
+    // Written before the filter can change it: digits and escapes that JavaScript does not keep are no change of the filter.
+    let given = to_json(&body)?;
+    let failed = |error: JsValue| callback_failed("`inputFilter` threw", &error);
+    let returned = call(&question.callback, &Array::of1(&body)).map_err(failed)?;
+    let returned = await_settled(returned).await.map_err(failed)?;
+    let unreadable = |error: Error| match error.code {
+        ErrorCode::InvalidInput => Error::new(ErrorCode::CallbackFailed, format!("`inputFilter`: {}", error.message)),
+        _ => error,
+    };
+    Ok(ReturnedBody { given, returned: to_json(&returned).map_err(unreadable)? })
 }
 
 /// Calls `needsApproval` of a tool.

@@ -7,7 +7,7 @@ use super::offered_effects::OfferedEffects;
 use super::platform::random_id;
 use super::promise::{in_background, promise};
 use super::provider_hooks::ProviderHooks;
-use super::reducers::{approves_replay, ask_application, call_persist};
+use super::reducers::{approves_replay, ask_application, call_input_filter, call_persist};
 use super::run_lock::{RunLock, RunOwnership, acquire_run_lock, lock_name};
 use super::run_request::{RunOptions, input_items};
 use super::session_inner::SessionInner;
@@ -223,16 +223,7 @@ impl RunInner {
                 failure.get_or_insert(error);
             }
         }
-        let ask = self.machine.borrow_mut().take_question();
-        if let Some(ask) = ask {
-            // Not awaited: the run can be cancelled meanwhile.
-            let run = self.clone();
-            in_background(async move {
-                let given = ask_application(&ask).await;
-                // The run's events report a failure.
-                let _ = run.handle(RunInput::ReducerReply(given)).await;
-            });
-        }
+        self.ask_body_callbacks();
         self.ask_approval_callbacks();
         self.release_while_waiting().await;
         if self.machine.borrow().status().is_over() {
@@ -240,6 +231,26 @@ impl RunInner {
         }
         self.publish(wrote);
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Asks the application the question of a reducer or of its filter, on which the next request depends.
+    fn ask_body_callbacks(self: &Rc<Self>) {
+        let reducer = self.machine.borrow_mut().take_question();
+        let filter = self.machine.borrow_mut().take_filter_question();
+        if reducer.is_none() && filter.is_none() {
+            return;
+        }
+        let run = self.clone();
+        // Not awaited: the run can be cancelled meanwhile.
+        in_background(async move {
+            let input = match (reducer, filter) {
+                (Some(question), _) => RunInput::ReducerReply(ask_application(&question).await),
+                (None, Some(question)) => RunInput::FilterReply(call_input_filter(&question).await),
+                (None, None) => return,
+            };
+            // The run's events report a failure.
+            let _ = run.handle(input).await;
+        });
     }
 
     /// Calls `persist` of the tools whose calls are written next.

@@ -82,6 +82,7 @@ pub struct RunOptions {
     /// Read by the facade.
     #[serde(rename = "providers")]
     _providers: Option<UnreadValue>,
+    input_filter: Option<BoundFunction>,
     retry: Option<RetryOptions>,
     max_response_bytes: Option<u64>,
 }
@@ -198,6 +199,7 @@ impl RunOptions {
             persistence: self.persistence.map_or(session.persistence.get(), |option| option.0),
             trim_trailing_results: session.trim_trailing_results.get(),
             on_stop: self.on_stop.map_or(session.on_stop.get(), |option| option.0),
+            input_filter: self.input_filter.map(Into::into),
             retry: self.retry.map(Into::into).unwrap_or_default(),
             policy,
             channel: session.channel(),

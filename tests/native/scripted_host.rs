@@ -12,8 +12,8 @@ use rethread::id::{IdSource, Seed};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{Dialect, Part, PartBody, Role};
 use rethread::owner::{OnConflict, StateOwner};
-use rethread::provider::{ProviderRequest, Settings, ToolDefinition, validate};
-use rethread::render::{RenderRequest, Rendered, Renderer};
+use rethread::provider::{ProviderRequest, Settings, ToolDefinition, decode_body, validate};
+use rethread::render::{RenderRequest, Rendered, Renderer, ReturnedBody};
 use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
     ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, OnStop, PersistQuestion, PersistReply,
@@ -255,6 +255,8 @@ pub struct Host<'s> {
     pub needs_approval: Box<dyn FnMut(&ApprovalQuestion) -> ApprovalReply>,
     /// What it says to a reducer.
     pub reducer: Box<dyn FnMut(&QuestionKind) -> ReducerReply>,
+    /// What it makes of a body before it is sent.
+    pub filter: Box<dyn FnMut(Value) -> Result<Value, Error>>,
     /// Bodies that were asked and answered.
     pub asked: Vec<Value>,
     /// Every tool that ran: call id, invocation, attempt.
@@ -304,6 +306,7 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> RunSetup {
         persistence: Persistence::Run,
         trim_trailing_results: false,
         on_stop: OnStop::Discard,
+        input_filter: None,
         retry: RetryPolicy { attempts: 3, backoff_ms: 100, approve_unsafe_replay: None },
         policy: Policy::default(),
         channel: None,
@@ -351,6 +354,7 @@ impl<'s> Host<'s> {
             persist: Box::new(|ask| panic!("nobody asked for {ask:?}")),
             needs_approval: Box::new(|question| panic!("nobody asked for {question:?}")),
             reducer: Box::new(|question| panic!("nobody asked for {question:?}")),
+            filter: Box::new(|body| panic!("nobody asked for {body}")),
             asked: Vec::new(),
             ran: Vec::new(),
             started: Vec::new(),
@@ -363,6 +367,19 @@ impl<'s> Host<'s> {
         let log = self.log.borrow();
         let input = if input.is_empty() { Vec::new() } else { words(input) };
         let input = TurnInput { input, ..TurnInput::default() };
+        let run = Run::start(setup, input, &mut desk!(self, log))?;
+        drop(log);
+        self.run = Some(run);
+        self.started.clear();
+        self.epoch = 0;
+        Ok(())
+    }
+
+    /// Starts with the items of a wire body.
+    pub fn start_body(&mut self, setup: RunSetup, body: &Value) -> Result<(), Error> {
+        let body = Json::parse(&body.to_string()).unwrap();
+        let input = TurnInput { input: decode_body(setup.provider.dialect, body.view())?, ..TurnInput::default() };
+        let log = self.log.borrow();
         let run = Run::start(setup, input, &mut desk!(self, log))?;
         drop(log);
         self.run = Some(run);
@@ -476,6 +493,15 @@ impl<'s> Host<'s> {
             if let Some(question) = self.run.as_mut().unwrap().take_approval_question() {
                 let reply = (self.needs_approval)(&question);
                 self.handle(RunInput::ApprovalReply(question.invocation, reply)).unwrap();
+                continue;
+            }
+            if let Some(question) = self.run.as_mut().unwrap().take_filter_question() {
+                let given: Value = serde_json::from_str(question.body.as_str()).unwrap();
+                let returned = (self.filter)(given).map(|body| ReturnedBody {
+                    given: question.body,
+                    returned: Json::parse(&body.to_string()).unwrap(),
+                });
+                self.handle(RunInput::FilterReply(returned)).unwrap();
                 continue;
             }
             let Some(ask) = self.run.as_mut().unwrap().take_question() else { return self.writes_left != Some(0) };

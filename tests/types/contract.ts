@@ -406,8 +406,10 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   await session.run({ input: "hi" });
   // @ts-expect-error `url` is needed
   await session.run({ provider: { dialect: "anthropic", params: {} } });
-  // @ts-expect-error not built
   await session.run({ provider, inputFilter: (body: WireBody) => body });
+  await session.run({ provider, inputFilter: async ({ input, ...body }) => ({ ...body, input }) });
+  // @ts-expect-error a filter returns the body
+  await session.run({ provider, inputFilter: () => {} });
   // @ts-expect-error tools are named, not listed
   await session.run({ provider, tools: [{ description: "x" }] });
   const withApproval: Tool = { needsApproval: async (args) => args !== null, onInterrupted: "ask" };

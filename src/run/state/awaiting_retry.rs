@@ -182,6 +182,7 @@ mod tests {
             persistence: Persistence::Run,
             trim_trailing_results: false,
             on_stop: OnStop::Discard,
+            input_filter: None,
             retry: RetryPolicy { approve_unsafe_replay: approval, ..RetryPolicy::default() },
             policy: Policy::default(),
             channel: None,

@@ -1,17 +1,17 @@
 //! The states of a run, one file each. A state owns its data, and returns the state that follows.
 
 mod awaiting_answer_save;
+mod awaiting_body;
 mod awaiting_end_save;
 mod awaiting_journal;
 mod awaiting_model;
-mod awaiting_reducer;
 mod awaiting_retry;
 mod awaiting_tools;
 
 pub(super) use awaiting_answer_save::AwaitingAnswerSave;
+pub(super) use awaiting_body::{AwaitingBody, begin_call, build_body};
 pub(super) use awaiting_end_save::AwaitingEndSave;
 pub(super) use awaiting_journal::AwaitingJournal;
 pub(super) use awaiting_model::AwaitingModel;
-pub(super) use awaiting_reducer::{AwaitingReducer, begin_call, build_body};
 pub(super) use awaiting_retry::{AwaitingRetry, repeat_unconfirmed};
 pub(super) use awaiting_tools::{AwaitingTools, no_waiting_call};

@@ -176,7 +176,7 @@ const ofSession = (session, env) => {
     ['run: replay', 'config_invalid', run({ replay: 'all' })],
     ['run: persistence', 'config_invalid', run({ persistence: 'turn' })],
     ['run: a persistence that cannot trim citations', 'config_invalid', run({ persistence: 'call', replay: { citations: 'store' } })],
-    ['run: inputFilter', 'config_invalid', run({ inputFilter: (body) => body })],
+    ['run: inputFilter', 'config_invalid', run({ inputFilter: true })],
     ['run: replace', 'config_invalid', run({ replace: 'id' })],
     ['run: providers', 'config_invalid', run({ providers: 'rag' })],
     ['run: a branch', 'config_invalid', run({ branch: 'other' })],

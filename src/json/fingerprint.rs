@@ -1,0 +1,86 @@
+//! Compares values without regard to the order of members.
+
+use super::scan::skip_string;
+use super::view::JsonRef;
+use crate::id::hash_words;
+
+/// An array or an object that is open.
+struct OpenValue {
+    is_object: bool,
+    hash: u64,
+    /// The hash of the newest key.
+    key: u64,
+}
+
+impl OpenValue {
+    fn new(is_object: bool) -> Self {
+        Self { is_object, hash: u64::from(is_object), key: 0 }
+    }
+
+    /// Adds an item, or the value of the newest key. The members of an object are added up, so their order has no effect.
+    fn add(&mut self, value: u64) {
+        if self.is_object {
+            self.hash = self.hash.wrapping_add(combined(self.key, value));
+        } else {
+            self.hash = combined(self.hash, value);
+        }
+    }
+}
+
+fn combined(seed: u64, value: u64) -> u64 {
+    hash_words(seed, &value.to_le_bytes())
+}
+
+impl JsonRef<'_> {
+    /// Returns a hash that does not depend on white space and on the order of members. Numbers and strings are equal if they are written alike.
+    #[must_use]
+    pub fn fingerprint(self) -> u64 {
+        let text = self.as_raw();
+        let bytes = text.as_bytes();
+        let token = |start: usize, end: usize| hash_words(0, bytes.get(start..end).unwrap_or(&[]));
+        let mut open = vec![OpenValue::new(false)];
+        let (mut at, mut is_key) = (0, false);
+        while let Some(byte) = bytes.get(at) {
+            let start = at;
+            at += 1;
+            let value = match byte {
+                b' ' | b'\t' | b'\n' | b'\r' | b':' => continue,
+                b',' => {
+                    is_key = open.last().is_some_and(|value| value.is_object);
+                    continue;
+                }
+                b'{' | b'[' => {
+                    is_key = *byte == b'{';
+                    open.push(OpenValue::new(is_key));
+                    continue;
+                }
+                b'}' | b']' => open.pop().map_or(0, |value| value.hash),
+                b'"' => {
+                    at = skip_string(bytes, start);
+                    token(start, at)
+                }
+                _ => {
+                    while !matches!(bytes.get(at), None | Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r')) {
+                        at += 1;
+                    }
+                    token(start, at)
+                }
+            };
+            if let Some(outer) = open.last_mut() {
+                if is_key && *byte == b'"' {
+                    outer.key = value;
+                } else {
+                    outer.add(value);
+                }
+            }
+            is_key = false;
+        }
+        open.first().map_or(0, |whole| whole.hash)
+    }
+
+    /// Returns true if the values are equal, whatever the order of their members.
+    #[must_use]
+    pub fn is_equal(self, other: JsonRef<'_>) -> bool {
+        self.as_raw() == other.as_raw() || self.fingerprint() == other.fingerprint()
+    }
+}

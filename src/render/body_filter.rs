@@ -1,0 +1,221 @@
+//! The body that an application's filter returned (R24): items of the composed body, some of them dropped, moved or changed.
+
+use super::item_matcher::{ItemMatcher, ItemOrigin, belongs_to_call, invalid, match_equal};
+use crate::error::{Error, ErrorCode, Result};
+use crate::finding::Severity;
+use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
+use crate::message::Dialect;
+use crate::provider::{Parameter, codec, validate, withhold};
+use std::collections::BTreeSet;
+
+/// An item of the list in the body of a service that keeps the conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentItem {
+    /// The item.
+    pub json: Json,
+    /// The id of its message; `None` if the item is no stored or live message.
+    pub message: Option<String>,
+    /// True for the result of a call that the service has.
+    pub answers_service: bool,
+}
+
+/// A composed body, before an application's filter.
+#[derive(Clone, Debug)]
+pub struct FilterableBody {
+    dialect: Dialect,
+    body: Json,
+    /// The body without credentials, as the filter gets it.
+    presented: Json,
+    /// The items of the list, if a service keeps the conversation.
+    sent: Option<Vec<SentItem>>,
+}
+
+/// The value that a filter returned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReturnedBody {
+    /// The body that the filter got, written as `returned` is: JavaScript may change digits and escapes.
+    pub given: Json,
+    /// What the filter returned.
+    pub returned: Json,
+}
+
+/// A filtered body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilteredBody {
+    /// UTF-8 JSON, in which what the filter did not change has the bytes of the composed body; `None` if it changed nothing.
+    pub body: Option<Vec<u8>>,
+    /// The ids of the messages that the filter held back from a service that keeps the conversation.
+    pub held_back: Vec<String>,
+}
+
+impl FilterableBody {
+    /// Prepares a composed body. `sent` are the items of its list, if a service keeps the conversation.
+    ///
+    /// # Errors
+    /// `internal` if it is not JSON, which a composed body always is.
+    pub fn new(dialect: Dialect, body: &[u8], sent: Option<Vec<SentItem>>) -> Result<Self> {
+        let text = std::str::from_utf8(body).ok().and_then(|text| Json::parse(text).ok());
+        let body = text.ok_or_else(|| Error::new(ErrorCode::Internal, "the composed body is not JSON"))?;
+        Ok(Self { dialect, presented: without_credentials(dialect, &body), body, sent })
+    }
+
+    /// Returns the body that the filter gets: without credentials.
+    #[must_use]
+    pub fn presented(&self) -> &Json {
+        &self.presented
+    }
+
+    /// Returns the body that is sent instead.
+    ///
+    /// # Errors
+    /// `callback_failed` if the filter returned no object, `state_owner_conflict` if it changed the reference to what the service keeps,
+    /// `invalid_input` with the `path` of the item if it added items, doubled one, or returned what the provider rejects.
+    pub fn filtered(&self, filter: &ReturnedBody) -> Result<FilteredBody> {
+        let (given, returned) = (filter.given.view(), filter.returned.view());
+        if !returned.is_object() {
+            let message = "`inputFilter` must return the body that is sent, an object";
+            return Err(Error::new(ErrorCode::CallbackFailed, message));
+        }
+        if given.is_equal(returned) {
+            return Ok(FilteredBody { body: None, held_back: Vec::new() });
+        }
+        self.check_members(given, returned)?;
+        let list = codec(self.dialect).list();
+        let items = returned.get(list).filter(|list| list.kind() == JsonKind::Array);
+        let items: Vec<JsonRef<'_>> = items.map(|items| items.items().collect()).unwrap_or_default();
+        if items.is_empty() {
+            return Err(invalid(&format!("/{list}"), "`inputFilter` must return at least one item of the list"));
+        }
+        let given_items: Vec<JsonRef<'_>> = given.get(list).map(|list| list.items().collect()).unwrap_or_default();
+        let matcher = ItemMatcher { dialect: self.dialect, keeps_lineage: self.sent.is_some() };
+        let origins = matcher.origins(&given_items, &items)?;
+        let held_back = self.held_back(&origins)?;
+        let body = self.compose(given, returned, &|array| {
+            let composed: Vec<JsonRef<'_>> = self.items().collect();
+            for (item, origin) in items.iter().zip(&origins) {
+                let unchanged = origin.is_equal.then(|| composed.get(origin.index)).flatten();
+                array.item().push_str(unchanged.unwrap_or(item).as_raw());
+            }
+        });
+        self.check_rules(&body)?;
+        Ok(FilteredBody { body: Some(body.as_str().as_bytes().to_vec()), held_back })
+    }
+
+    fn items(&self) -> impl Iterator<Item = JsonRef<'_>> {
+        self.body.view().get(codec(self.dialect).list()).into_iter().flat_map(JsonRef::items)
+    }
+
+    /// Checks the members beside the list that a filter may not change.
+    fn check_members(&self, given: JsonRef<'_>, returned: JsonRef<'_>) -> Result<()> {
+        let codec = codec(self.dialect);
+        let is_changed = |name: &str| match (given.get(name), returned.get(name)) {
+            (None, None) => false,
+            (Some(given), Some(returned)) => !given.is_equal(returned),
+            _ => true,
+        };
+        if let Some(name) = codec.server_state_members().iter().find(|name| is_changed(name)) {
+            let message = format!(
+                "`inputFilter` changed `{name}`, which names what the service keeps of the conversation; the option `owner` of the session sets it"
+            );
+            return Err(Error::new(ErrorCode::StateOwnerConflict, message).with(|details| {
+                details.text("path", &format!("/{name}"));
+            }));
+        }
+        if let Some(name) = codec.parameter(Parameter::Stream).filter(|name| is_changed(name)) {
+            let message = "`inputFilter` must leave this member as it is; the option `provider.stream` sets it";
+            return Err(invalid(&format!("/{name}"), message));
+        }
+        for (key, value) in self.body.view().entries() {
+            let name = key.as_text().unwrap_or_default();
+            let is_withheld = self.presented.view().get(&name).is_none_or(|seen| seen.as_raw() != value.as_raw());
+            if is_withheld && is_changed(&name) && returned.get(&name).is_some() {
+                let message = "`inputFilter` must leave this member as it is: it contains credentials, which the filter does not get";
+                return Err(invalid(&format!("/{name}"), message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the filtered body. The members have the order of the composed one; new ones follow.
+    fn compose(&self, given: JsonRef<'_>, returned: JsonRef<'_>, write_items: &dyn Fn(&mut ArrayWriter<'_>)) -> Json {
+        let list = codec(self.dialect).list();
+        let composed = self.body.view();
+        ObjectWriter::build(|out| {
+            for (key, value) in composed.entries() {
+                let name = key.as_text().unwrap_or_default();
+                if name == list {
+                    out.array(list, |array| write_items(array));
+                } else if let Some(new) = returned.get(&name) {
+                    let is_unchanged = given.get(&name).is_some_and(|given| given.is_equal(new));
+                    out.copy(key, if is_unchanged { value } else { new });
+                } else if given.get(&name).is_none() {
+                    // Withheld from the filter as a whole.
+                    out.copy(key, value);
+                }
+            }
+            for (key, value) in returned.entries() {
+                if composed.get(&key.as_text().unwrap_or_default()).is_none() {
+                    out.copy(key, value);
+                }
+            }
+        })
+    }
+
+    /// Rejects a body that breaks a rule of its dialect.
+    fn check_rules(&self, body: &Json) -> Result<()> {
+        let findings = validate(body.as_str().as_bytes(), self.dialect);
+        let Some(finding) = findings.iter().find(|finding| finding.severity == Severity::Error) else { return Ok(()) };
+        let (path, rule) = (finding.path.as_deref().unwrap_or_default(), finding.code.as_str());
+        let message = format!("`inputFilter` returned a body that the provider rejects ({rule}): {}", finding.message);
+        Err(invalid(path, &message))
+    }
+
+    /// Returns the ids of the messages of which nothing was returned.
+    ///
+    /// # Errors
+    /// `invalid_input` if a call or a result is held back without its message: the service would wait for the result, or not know the call.
+    fn held_back(&self, origins: &[ItemOrigin]) -> Result<Vec<String>> {
+        let Some(sent) = &self.sent else { return Ok(Vec::new()) };
+        let composed: Vec<JsonRef<'_>> = self.items().collect();
+        let lineage: Vec<JsonRef<'_>> = sent.iter().map(|item| item.json.view()).collect();
+        let lineage = match_equal(&lineage, &composed);
+        let kept: BTreeSet<usize> = origins.iter().map(|origin| origin.index).collect();
+        let is_of = |at: usize| lineage.get(at).copied().flatten().and_then(|item| sent.get(item));
+        let kept_messages: BTreeSet<&str> =
+            kept.iter().filter_map(|at| is_of(*at)).filter_map(|item| item.message.as_deref()).collect();
+        let mut held_back = BTreeSet::new();
+        for (at, item) in composed.iter().enumerate().filter(|(at, _)| !kept.contains(at)) {
+            let origin = is_of(at);
+            let message = origin.and_then(|origin| origin.message.as_deref());
+            let is_partial = message.is_none_or(|message| kept_messages.contains(message));
+            let needs_all = origin.is_some_and(|origin| origin.answers_service)
+                || is_partial && belongs_to_call(self.dialect, *item);
+            if needs_all {
+                let path = format!("/{}/{at}", codec(self.dialect).list());
+                let message = "`inputFilter` holds back a call or its result, which the service expects; hold back the whole message with \
+                    its calls and results, or nothing of it";
+                return Err(invalid(&path, message));
+            }
+            if let Some(message) = message.filter(|_| !is_partial) {
+                held_back.insert(message);
+            }
+        }
+        Ok(held_back.into_iter().map(ToOwned::to_owned).collect())
+    }
+}
+
+/// Returns a body without the credentials that its members beside the list contain.
+fn without_credentials(dialect: Dialect, body: &Json) -> Json {
+    let list = codec(dialect).list();
+    let members = ObjectWriter::build(|out| out.copy_all(body.view(), list));
+    let withheld = withhold(dialect, &members);
+    if withheld.members.is_empty() {
+        return body.clone();
+    }
+    ObjectWriter::build(|out| {
+        withheld.params.view().entries().for_each(|(key, value)| out.copy(key, value));
+        if let Some(items) = body.view().get(list) {
+            out.json(list, items);
+        }
+    })
+}

@@ -1,0 +1,176 @@
+//! Finds for each item that a filter returned the item of the composed body that it was.
+
+use crate::error::{Error, Result};
+use crate::history::{Incoming, IncomingPart};
+use crate::json::{Json, JsonRef};
+use crate::message::{Dialect, Role};
+use crate::provider::{codec, decode_body};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The item that a returned item was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ItemOrigin {
+    /// Its index in the composed body.
+    pub index: usize,
+    /// True if it was not changed.
+    pub is_equal: bool,
+}
+
+/// What remains of an item if its content is changed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ItemIdentity {
+    /// The result of the call of this id.
+    Result(String),
+    /// The call of this id.
+    Call(String),
+    /// A message of this role.
+    Message(&'static str),
+}
+
+/// Matches the items that a filter returned with those that it got.
+#[derive(Clone, Copy)]
+pub(super) struct ItemMatcher {
+    pub dialect: Dialect,
+    /// True if it must be known which item each one was, since a service keeps what is sent.
+    pub keeps_lineage: bool,
+}
+
+impl ItemMatcher {
+    /// Returns the origin of each returned item.
+    ///
+    /// # Errors
+    /// `invalid_input` for an item that is none of the given ones.
+    pub fn origins(self, given: &[JsonRef<'_>], returned: &[JsonRef<'_>]) -> Result<Vec<ItemOrigin>> {
+        let equal = match_equal(given, returned);
+        let mut is_free = vec![true; given.len()];
+        for index in equal.iter().flatten() {
+            if let Some(is_free) = is_free.get_mut(*index) {
+                *is_free = false;
+            }
+        }
+        let mut dropped = DroppedItems::default();
+        for (index, item) in given.iter().enumerate().filter(|(index, _)| is_free.get(*index) == Some(&true)) {
+            dropped.add(self.identity(*item)?, index);
+        }
+        let changed = equal.iter().zip(returned).enumerate().filter(|(_, (equal, _))| equal.is_none());
+        let changed: Vec<(usize, JsonRef<'_>)> = changed.map(|(at, (_, item))| (at, *item)).collect();
+        let prints: BTreeSet<u64> = match changed.as_slice() {
+            [] => BTreeSet::new(),
+            _ => given.iter().map(|item| item.fingerprint()).collect(),
+        };
+        let mut rewritten = BTreeMap::new();
+        for (at, item) in &changed {
+            let path = format!("/{}/{at}", codec(self.dialect).list());
+            let is_double = prints.contains(&item.fingerprint());
+            if is_double && self.keeps_lineage {
+                return Err(doubled(&path));
+            }
+            let identity = self.identity(*item).map_err(|error| invalid(&path, &error.message))?;
+            let Some(index) = dropped.take(&identity) else {
+                return Err(if is_double { doubled(&path) } else { added(&path) });
+            };
+            rewritten.insert(*at, (index, identity));
+        }
+        if let Some((at, _)) = rewritten.iter().find(|(_, (_, identity))| self.keeps_lineage && dropped.has(identity)) {
+            let path = format!("/{}/{at}", codec(self.dialect).list());
+            let message = "`inputFilter` changed one item and held back another of the same kind, so it is not known which one this is; leave \
+                the items unchanged that are sent, or hold back nothing";
+            return Err(invalid(&path, message));
+        }
+        let origin = |(at, equal): (usize, &Option<usize>)| match equal {
+            Some(index) => Some(ItemOrigin { index: *index, is_equal: true }),
+            None => rewritten.get(&at).map(|(index, _)| ItemOrigin { index: *index, is_equal: false }),
+        };
+        Ok(equal.iter().enumerate().filter_map(origin).collect())
+    }
+
+    /// Returns what an item is apart from its content. Without lineage all items are alike.
+    fn identity(self, item: JsonRef<'_>) -> Result<ItemIdentity> {
+        if !self.keeps_lineage {
+            return Ok(ItemIdentity::Message(""));
+        }
+        identity_of(self.dialect, item)
+    }
+}
+
+fn doubled(path: &str) -> Error {
+    invalid(path, "`inputFilter` returned an item twice; return each item once")
+}
+
+fn added(path: &str) -> Error {
+    let message = "`inputFilter` added an item; it may drop, move and change the items that it gets. Use `instructions`, or `provide` of a \
+        history provider, to add something to a request";
+    invalid(path, message)
+}
+
+/// The given items that were not returned unchanged, by what they are.
+#[derive(Default)]
+struct DroppedItems(BTreeMap<ItemIdentity, VecDeque<usize>>);
+
+impl DroppedItems {
+    fn add(&mut self, identity: ItemIdentity, index: usize) {
+        self.0.entry(identity).or_default().push_back(index);
+    }
+
+    fn take(&mut self, identity: &ItemIdentity) -> Option<usize> {
+        self.0.get_mut(identity)?.pop_front()
+    }
+
+    fn has(&self, identity: &ItemIdentity) -> bool {
+        self.0.get(identity).is_some_and(|indexes| !indexes.is_empty())
+    }
+}
+
+/// Returns for each of `items` the index of an equal one in `candidates`, which is used once: the first that is written alike, else the
+/// first that differs in the order of its members only.
+pub(super) fn match_equal(candidates: &[JsonRef<'_>], items: &[JsonRef<'_>]) -> Vec<Option<usize>> {
+    let mut by_text: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
+    for (index, candidate) in candidates.iter().enumerate() {
+        by_text.entry(candidate.as_raw()).or_default().push_back(index);
+    }
+    let mut take = |item: &JsonRef<'_>| by_text.get_mut(item.as_raw())?.pop_front();
+    let mut matches: Vec<Option<usize>> = items.iter().map(&mut take).collect();
+    let mut by_fingerprint: BTreeMap<u64, VecDeque<usize>> = BTreeMap::new();
+    if matches.iter().any(Option::is_none) {
+        let mut rest: Vec<usize> = by_text.into_values().flatten().collect();
+        rest.sort_unstable();
+        for index in rest {
+            let fingerprint = candidates.get(index).map_or(0, |candidate| candidate.fingerprint());
+            by_fingerprint.entry(fingerprint).or_default().push_back(index);
+        }
+    }
+    for (found, item) in matches.iter_mut().zip(items).filter(|(found, _)| found.is_none()) {
+        *found = by_fingerprint.get_mut(&item.fingerprint()).and_then(VecDeque::pop_front);
+    }
+    matches
+}
+
+/// Returns true for a call and for the result of one.
+pub(super) fn belongs_to_call(dialect: Dialect, item: JsonRef<'_>) -> bool {
+    !matches!(identity_of(dialect, item), Ok(ItemIdentity::Message(_)))
+}
+
+fn identity_of(dialect: Dialect, item: JsonRef<'_>) -> Result<ItemIdentity> {
+    let list = Json::trusted(format!("[{}]", item.as_raw()));
+    for decoded in decode_body(dialect, list.view())? {
+        match decoded {
+            Incoming::Result(result) => return Ok(ItemIdentity::Result(result.call_id)),
+            Incoming::Message(message) => {
+                let call = message.parts.into_iter().find_map(|part| match part {
+                    IncomingPart::Call(call) => Some(call.call_id),
+                    IncomingPart::Part(_) => None,
+                });
+                return Ok(call.map_or(ItemIdentity::Message(message.role.as_str()), ItemIdentity::Call));
+            }
+            Incoming::Unknown(_) => {}
+        }
+    }
+    Ok(ItemIdentity::Message(Role::System.as_str()))
+}
+
+/// Creates the error of a wrong item or member. `path` is its JSON pointer.
+pub(super) fn invalid(path: &str, message: &str) -> Error {
+    Error::invalid(format!("{message} (at {path})")).with(|details| {
+        details.text("path", path);
+    })
+}

@@ -1,0 +1,131 @@
+//! The next model call: its body, and the state in which the application is asked because a reducer or its filter decides about it.
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::render::{FilterableBody, RenderInput, RenderRequest, RenderStep, ReturnedBody};
+use crate::replay::{ReducerQuestion, ReducerReplies, ReducerReply};
+use crate::run::answer::next_provider;
+use crate::run::context::RunContext;
+use crate::run::event::RunEvent;
+use crate::run::input_filter::FilterQuestion;
+use crate::run::next_state::{
+    CallAttempt, ComposedRequest, EarlyStop, FilterPlan, ModelRequest, NextState, RenderPlan,
+};
+use crate::run::turn::RunData;
+use std::rc::Rc;
+
+/// Begins an attempt of a model call, or fails the run if it has called as often as it may.
+pub fn begin_call(turn: &RunData, attempt: CallAttempt, context: &RunContext<'_>) -> NextState {
+    let model_calls = turn.totals().model_calls;
+    if model_calls >= turn.setup().max_turns {
+        let message =
+            format!("the model still calls tools after {model_calls} model calls; raise `maxTurns` to allow more");
+        return EarlyStop::failed(Error::new(ErrorCode::MaxTurns, message)).into();
+    }
+    NextState::Render(RenderPlan { replies: ReducerReplies::default(), at: context.now, attempt })
+}
+
+/// Builds the body from the replies so far; asks the application if a reducer needs another reply, or if it has a filter.
+pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext<'_>) -> NextState {
+    let setup = turn.setup();
+    let provider = next_provider(turn);
+    let request = RenderRequest {
+        provider: &provider,
+        instructions: setup.instructions.as_deref(),
+        tools: &setup.tools,
+        policy: &setup.policy,
+    };
+    let input = RenderInput { history: context.history, live: Some(turn.live()), owner: &setup.owner, now: plan.at };
+    let rendered = match context.renderer.step(input, &request, &plan.replies) {
+        Ok(RenderStep::Done(rendered)) => rendered,
+        Ok(RenderStep::Question(question)) => return NextState::AskReducer(plan, question),
+        Err(error) => return EarlyStop::failed(error).into(),
+    };
+    let composed = ComposedRequest { attempt: plan.attempt, body: Rc::new(rendered.body), report: rendered.report };
+    let filter = setup.input_filter.clone().map(|callback| {
+        let sent = context.renderer.sent_items(input, &request)?;
+        Ok((callback, FilterableBody::new(provider.dialect, &composed.body, sent)?))
+    });
+    turn.prepare_mark(context.history);
+    match filter {
+        Some(Ok((callback, filterable))) => NextState::AskFilter(FilterPlan { callback, filterable, composed }),
+        Some(Err(error)) => EarlyStop::failed(error).into(),
+        None => send(turn, composed, Vec::new()),
+    }
+}
+
+/// Sends a request. `held_back` are the ids of the messages that the application's filter held back.
+fn send(turn: &mut RunData, composed: ComposedRequest, held_back: Vec<String>) -> NextState {
+    let ComposedRequest { attempt, body, report } = composed;
+    turn.set_held_back(held_back);
+    turn.add_to_report(&report);
+    let number = turn.count_model_call();
+    turn.emit(RunEvent::ModelCalled { turn: number, report });
+    NextState::Send(ModelRequest { attempt, body, is_stateful: turn.setup().owner.is_stateful() })
+}
+
+/// The run waits for the application's reply, without which the next body is not known.
+pub struct AwaitingBody {
+    question: BodyQuestion,
+    /// True if the binding has taken the question.
+    question_taken: bool,
+}
+
+/// What the application is asked.
+enum BodyQuestion {
+    /// A reducer's question, and the body that needs the reply.
+    Reducer(RenderPlan, ReducerQuestion),
+    /// What is sent of the body.
+    Filter(FilterPlan),
+}
+
+impl AwaitingBody {
+    pub fn ask_reducer(plan: RenderPlan, question: ReducerQuestion) -> Self {
+        Self { question: BodyQuestion::Reducer(plan, question), question_taken: false }
+    }
+
+    pub fn ask_filter(plan: FilterPlan) -> Self {
+        Self { question: BodyQuestion::Filter(plan), question_taken: false }
+    }
+
+    /// Takes the question of a reducer, for the binding. It is returned once.
+    pub fn take_reducer_question(&mut self) -> Option<ReducerQuestion> {
+        let BodyQuestion::Reducer(_, question) = &self.question else { return None };
+        (!std::mem::replace(&mut self.question_taken, true)).then(|| question.clone())
+    }
+
+    /// Takes the question to the filter, for the binding. It is returned once.
+    pub fn take_filter_question(&mut self) -> Option<FilterQuestion> {
+        let BodyQuestion::Filter(FilterPlan { callback, filterable, .. }) = &self.question else { return None };
+        let question = || FilterQuestion { callback: callback.clone(), body: filterable.presented().clone() };
+        (!std::mem::replace(&mut self.question_taken, true)).then(question)
+    }
+
+    /// Continues with the application's reply to a reducer's question.
+    pub fn reply_to_reducer(&mut self, reply: ReducerReply, context: &mut RunContext<'_>) -> Option<NextState> {
+        let BodyQuestion::Reducer(plan, question) = &mut self.question else { return None };
+        let mut replies = std::mem::take(&mut plan.replies);
+        context.renderer.take_reply(question.clone(), reply, &mut replies);
+        Some(NextState::Render(RenderPlan { replies, at: plan.at, attempt: plan.attempt }))
+    }
+
+    /// Sends what the application's filter returned, or fails the run.
+    pub fn reply_to_filter(&mut self, turn: &mut RunData, reply: Result<ReturnedBody>) -> Option<NextState> {
+        let BodyQuestion::Filter(FilterPlan { filterable, composed, .. }) = &mut self.question else { return None };
+        let filtered = match reply.and_then(|returned| filterable.filtered(&returned)) {
+            Ok(filtered) => filtered,
+            Err(error) => {
+                // The error may quote the body.
+                let message = turn.credential_filter().redact(&error.message);
+                let path = error.details.clone();
+                let error = Error::new(error.code, message).with(|details| {
+                    path.iter().for_each(|known| details.copy_all(known.view(), ""));
+                });
+                return Some(EarlyStop::failed(error).into());
+            }
+        };
+        let report = std::mem::take(&mut composed.report);
+        let body = filtered.body.map_or_else(|| composed.body.clone(), Rc::new);
+        let composed = ComposedRequest { attempt: composed.attempt, body, report };
+        Some(send(turn, composed, filtered.held_back))
+    }
+}
