@@ -144,6 +144,11 @@ export class Session {
     return this.#handle.promise((session) => session.branches());
   }
 
+  /** @type {PublicSession['compact']} */
+  compact(options) {
+    return this.#handle.promise((session) => session.compact(options));
+  }
+
   /** @type {PublicSession['clear']} */
   clear() {
     return this.#handle.promise((session) => session.clear());

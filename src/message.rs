@@ -270,6 +270,12 @@ encode_fields!(struct Message {
 });
 
 impl Message {
+    /// Returns true for a system or developer message.
+    #[must_use]
+    pub fn is_system(&self) -> bool {
+        matches!(self.role, Role::System | Role::Developer)
+    }
+
     /// Creates a message for one body. It has no id and no position.
     #[must_use]
     pub fn from_text(role: Role, text: &str) -> Self {

@@ -47,6 +47,8 @@ pub struct SessionHead {
     pub runs: Vec<RunEntry>,
     /// The key after the newest segment of the log, 0 for none. A hint for reading the end of the log; a rebuilt head lacks it.
     pub merged_until: u64,
+    /// True if a compaction was asked for that could not be made yet. The next one that can is made, however short the history is.
+    pub compaction_is_due: bool,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -70,6 +72,7 @@ encode_with_unknown_fields!(struct SessionHead {
     17 => runs,
     18 => merged_until,
     19 => owner,
+    20 => compaction_is_due,
 });
 
 impl SessionHead {
@@ -96,6 +99,7 @@ impl SessionHead {
             source_high_water: -1,
             runs: Vec::new(),
             merged_until: 0,
+            compaction_is_due: false,
             unknown: UnknownFields::default(),
         }
     }
@@ -153,6 +157,7 @@ impl SessionHead {
         self.next_run = self.next_run.max(earlier.next_run);
         self.turns = self.turns.max(earlier.turns);
         self.merged_until = self.merged_until.max(earlier.merged_until);
+        self.compaction_is_due |= earlier.compaction_is_due;
         self.source_high_water = self.source_high_water.max(earlier.source_high_water);
     }
 

@@ -101,6 +101,12 @@ export interface Session {
   /** The history ("main") and the conflicting sides. In a store that cannot exclude a second writer (Workers KV, unstorage), two writers
    *  create two sides: every reader chooses the same one as history, and the other is kept as a "conflict". */
   branches(): Promise<Branch[]>;
+  /** Shortens what the model is shown: `summarize` sends a request to a model and returns its text, which requests then contain instead of the
+   *  turns that are over. Everything stays stored and visible, and is used again where the summary does not apply: a message of it is missing, or
+   *  a call of it was answered later. While a run is under way, or the newest turn waits for results of tools, it is remembered, also over a
+   *  reload. `callback_failed` if `summarize` throws or returns no text, `state_owner_conflict` for an owner whose conversation cannot be
+   *  shortened like this; nothing is stored then. */
+  compact(options: CompactOptions): Promise<{ compacted: boolean; reason: CompactReason }>;
   /** Removes all messages, tool calls and unfinished runs, in one append; title, channel, metadata and state stay. Other tabs then see an
    *  empty session. `busy` while a run is under way, here or elsewhere. */
   clear(): Promise<void>;
@@ -111,6 +117,32 @@ export interface Session {
   subscribe(listener: () => void): () => void;
   [Symbol.dispose](): void;
 }
+export interface CompactOptions {
+  /** "input": from the messages that are stored here. "previous_response_id": by the service, from its chain of responses; not built, and
+   *  `state_owner_conflict`. "auto" (default) chooses. */
+  mode?: "auto" | "input" | "previous_response_id";
+  /** Compacts less than ten answers, calls and results, too. Default false. */
+  force?: boolean;
+  /** Gets the body of a request for a summary, as UTF-8 JSON, and returns the model's text. Not streamed; no tool is forced. */
+  summarize: (body: Uint8Array) => string | Promise<string>;
+  /** The body's dialect. Default: that of the last run or render of this session object, with its `params`, else that of the newest stored answer,
+   *  with its model. */
+  dialect?: Dialect;
+  /** Members of the body, such as `model` and `max_tokens`. */
+  params?: Record<string, unknown>;
+}
+/** Compacted: "threshold" (there are ten answers, calls and results, or more), "forced" (`force`), "was_deferred" (an earlier call was "deferred").
+ *  Not compacted: "below_threshold"; "nothing_new" (no turn is over that is not compacted); "deferred" (made when the turn is over: by this object,
+ *  else by the next call that can); "under_way" (another call here); "superseded" (another tab compacted meanwhile, or changed those messages). */
+export type CompactReason =
+  | "threshold"
+  | "forced"
+  | "was_deferred"
+  | "below_threshold"
+  | "nothing_new"
+  | "deferred"
+  | "under_way"
+  | "superseded";
 /** A loop that the application drives itself. A crash loses what came after the last stored checkpoint. */
 export interface ExternalLoop {
   /** Passes the conversation so far in a dialect's format: what is stored, as it was sent or as `render` gives it, followed by what is new.

@@ -1,5 +1,6 @@
 //! The entries of the session log.
 
+use super::stored_summary::StoredSummary;
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
 use crate::json::Json;
@@ -23,6 +24,8 @@ pub struct LogRecord {
     pub entries: Vec<HistoryEntry>,
     /// True if the run continues: its journal stays.
     pub run_continues: bool,
+    /// Summaries of what is in history before the record. A build that does not know them replays what they cover.
+    pub summaries: Vec<StoredSummary>,
 }
 encode_fields!(struct LogRecord {
     0 => operation: required,
@@ -31,6 +34,7 @@ encode_fields!(struct LogRecord {
     3 => mark: required,
     4 => entries: list,
     5 => run_continues,
+    6 => summaries: list,
 });
 
 /// One entry of the log.

@@ -3,6 +3,7 @@
 use super::entry::{HistoryEntry, ResultEntry, SetAsideItem};
 use super::ids::synthesized_call_id;
 use super::sources::{scan_sources, visit_sources};
+use super::stored_summary::SummaryIndex;
 use crate::id::{IdMap, Seed};
 use crate::json::Json;
 use crate::message::{Message, PartBody, Role};
@@ -29,6 +30,8 @@ pub struct History {
     position: TurnPosition,
     /// The ids of the invocations that wait for an approval, in the live turn of a run.
     awaiting_approval: BTreeSet<String>,
+    /// What requests may contain instead of the beginning.
+    summaries: SummaryIndex,
 }
 
 /// The turn and round of the next message.
@@ -71,6 +74,7 @@ impl History {
             highest_source: None,
             position: TurnPosition::default(),
             awaiting_approval: BTreeSet::new(),
+            summaries: SummaryIndex::default(),
         }
     }
 
@@ -78,6 +82,7 @@ impl History {
     pub fn reserve(&mut self, messages: usize, invocations: usize) {
         self.messages.reserve(messages);
         self.message_at.reserve(messages);
+        self.summaries.reserve(messages);
         self.invocations.reserve(invocations);
         self.invocation_at.reserve(invocations);
         self.call_id_uses.reserve(invocations);
@@ -194,6 +199,14 @@ impl History {
         }
     }
 
+    pub(super) fn summaries(&self) -> &SummaryIndex {
+        &self.summaries
+    }
+
+    pub(super) fn summaries_mut(&mut self) -> &mut SummaryIndex {
+        &mut self.summaries
+    }
+
     /// Returns the position of the next message.
     #[must_use]
     pub fn position(&self) -> TurnPosition {
@@ -248,6 +261,7 @@ impl History {
             return;
         }
         self.advance(&message);
+        self.summaries.add_message(&message.id);
         self.messages.push(message);
     }
 
@@ -284,6 +298,9 @@ impl History {
         invocation.finished_at = entry.finished_at;
         invocation.append_freshness = entry.freshness.or(invocation.append_freshness);
         invocation.result = entry.result;
+        if let Some(message) = self.message_at.get(&invocation.message_id) {
+            self.summaries.add_late_result(&entry.invocation, *message);
+        }
         if invocation.result.is_some()
             && let Ok(place) = self.open.binary_search(&at)
         {

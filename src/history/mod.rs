@@ -3,6 +3,7 @@
 //! A [`History`] is folded from the [`HistoryEntry`]s of the log. Entries are never rewritten: a result that comes later is an
 //! entry of its own, and a message refers to its calls by id.
 
+mod compaction;
 mod continuation;
 mod entry;
 mod fold;
@@ -14,8 +15,11 @@ mod new_result;
 mod open_calls;
 mod provided;
 mod sources;
+mod stored_summary;
+mod summaries;
 mod to_json;
 
+pub use compaction::Compactable;
 pub use continuation::{Continuation, ConversationUnits, NoContinuation, continuation};
 pub use entry::{HistoryEntry, LogRecord, ResultEntry, SetAsideItem};
 pub use fold::{History, TurnPosition};
@@ -26,6 +30,7 @@ pub use new_message::{NewCall, NewItem, NewMessage, NewPart, join_new, read_part
 pub use new_result::{NewResult, join_results};
 pub use provided::{ProvidedMessages, join_provided};
 pub use sources::{change_sources, highest_source, source_number};
+pub use stored_summary::{ActiveSummary, Coverage, StoredSummary, summary_message};
 pub use to_json::{MessageFormat, MessageWriter, write_invocation, write_payload, write_usage};
 
 #[cfg(test)]

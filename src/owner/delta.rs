@@ -1,8 +1,8 @@
 //! [`Delta`]: what a service that owns the conversation has not acknowledged.
 
 use super::state_owner::StateOwner;
-use crate::history::History;
-use crate::message::{Message, Role, ServiceMark};
+use crate::history::{ActiveSummary, History};
+use crate::message::{Message, ServiceMark};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What of a message is sent.
@@ -30,6 +30,8 @@ pub struct Delta<'h> {
     pending: BTreeSet<&'h str>,
     /// The number of stored system messages at the beginning that every request repeats.
     repeated: usize,
+    /// What is sent instead of the messages that it covers: the service has none of the conversation, or the chain begins anew with it.
+    compaction: Option<&'h ActiveSummary>,
 }
 
 /// An answer with the mark of the service.
@@ -54,10 +56,15 @@ impl<'h> Delta<'h> {
     #[must_use]
     pub fn new(owner: &StateOwner, history: &'h History, live: Option<&'h History>) -> Self {
         let in_live = newest_answer(owner, live).map(|(index, answer)| (Some(index), answer));
-        let newest = in_live.or_else(|| newest_answer(owner, Some(history)).map(|(_, answer)| (None, answer)));
+        let compaction = history.compaction();
+        let from =
+            compaction.filter(|compaction| owner.begins_anew_after(compaction)).map_or(0, |compaction| compaction.end);
+        let in_history = || newest_answer(owner, Some(history)).filter(|(index, _)| *index >= from);
+        let newest = in_live.or_else(|| in_history().map(|(_, answer)| (None, answer)));
         let newest = newest.map(|(live_index, (message, mark))| AcknowledgedAnswer { message, mark, live_index });
-        let mut delta =
-            Self { history, live, newest, concurrent: BTreeMap::new(), pending: BTreeSet::new(), repeated: 0 };
+        let compaction = compaction.filter(|_| newest.is_none());
+        let (concurrent, pending) = (BTreeMap::new(), BTreeSet::new());
+        let mut delta = Self { history, live, newest, concurrent, pending, repeated: 0, compaction };
         if let Some(newest) = newest {
             delta.pending.extend(newest.mark.pending.iter().map(String::as_str));
             if owner.is_conversation() {
@@ -71,8 +78,7 @@ impl<'h> Delta<'h> {
     /// list of messages.
     #[must_use]
     pub fn repeating(mut self, is_repeated: &dyn Fn(&Message) -> bool) -> Self {
-        let is_leading =
-            |message: &&Message| matches!(message.role, Role::System | Role::Developer) && is_repeated(message);
+        let is_leading = |message: &&Message| message.is_system() && is_repeated(message);
         self.repeated = self.history.messages().iter().take_while(is_leading).count();
         self
     }
@@ -94,12 +100,22 @@ impl<'h> Delta<'h> {
         self.newest?.message.answer.as_ref()?.response_id.as_deref()
     }
 
+    /// Returns what is sent instead of the messages that it covers.
+    #[must_use]
+    pub fn compaction(&self) -> Option<&'h ActiveSummary> {
+        self.compaction
+    }
+
     /// Returns the indexes of the stored messages of which something may be sent, ascending, and what of each.
     #[must_use]
     pub fn stored(&self) -> Vec<(usize, Unacknowledged)> {
         let messages = self.history.messages();
-        let first = self.newest.map_or(0, |newest| messages.partition_point(|message| message.seq < newest.until()));
+        let compacted = self.compaction.map_or(0, |compaction| compaction.end);
+        let first =
+            self.newest.map_or(compacted, |newest| messages.partition_point(|message| message.seq < newest.until()));
         let mut indexes: BTreeSet<usize> = (first..messages.len()).collect();
+        let is_system = |index: &usize| messages.get(*index).is_some_and(Message::is_system);
+        indexes.extend((0..compacted).filter(is_system));
         indexes.extend(0..self.repeated);
         for id in &self.pending {
             indexes.extend(self.history.message_index(id));

@@ -1,6 +1,7 @@
 //! [`StateOwner`]: who owns the state of a conversation.
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::history::ActiveSummary;
 use crate::message::ServiceMark;
 use crate::session_head::StoredOwner;
 
@@ -85,6 +86,16 @@ impl StateOwner {
                     && response_id.is_some()
                     && (mark.chain_start == *previous || previous.as_deref() == response_id)
             }
+        }
+    }
+
+    /// Returns true if the next request begins a chain of responses with this compaction, although the service has a chain already: the
+    /// compaction contains everything in that chain.
+    #[must_use]
+    pub fn begins_anew_after(&self, compaction: &ActiveSummary) -> bool {
+        match self {
+            Self::Response { previous } => previous.is_none() || compaction.stored.chain_start == *previous,
+            _ => false,
         }
     }
 

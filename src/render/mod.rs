@@ -13,6 +13,7 @@ mod message_encoder;
 mod renderer;
 mod replayed_messages;
 mod request;
+mod summary_body;
 mod system_placement;
 
 pub use body::BodyBuffer;
@@ -21,6 +22,7 @@ pub use convert::convert;
 pub use renderer::{RenderStep, Rendered, Renderer};
 pub use replayed_messages::replayed_messages;
 pub use request::{RenderInput, RenderRequest};
+pub use summary_body::compaction_body;
 
 #[cfg(test)]
 mod tests;

@@ -6,23 +6,20 @@ use super::encoding_cache::EncodingCache;
 use super::joined_message::JoinedMessage;
 use super::message_encoder::MessageEncoder;
 use super::request::{RenderInput, RenderRequest};
+use super::summary_body::summary_body;
 use super::system_placement::SystemPlacement;
 use crate::clock::Ms;
 use crate::error::Result;
 use crate::finding::{FindingCode, Report};
-use crate::history::History;
-use crate::json::{Json, ObjectWriter};
-use crate::message::{Message, Role};
+use crate::history::{History, StoredSummary};
+use crate::json::Json;
 use crate::owner::{Delta, StateOwner};
-use crate::provider::{ProviderRequest, check_owner, codec, extra_content, names_tool_choice};
+use crate::provider::{check_owner, codec, extra_content};
 use crate::replay::{
-    DraftMessage, DraftOrigin, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
-    ReducerReply, ReplayInput, TrimmedResults, replay,
+    DraftOrigin, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies, ReducerReply,
+    ReplayInput, TrimmedResults, replay,
 };
 use std::collections::BTreeMap;
-
-/// The last message of a body that asks a model for a summary.
-const SUMMARY_PROMPT: &str = "Summarize the conversation above for someone who goes on with it: the facts, decisions, results and open questions. Answer with the summary alone.";
 
 /// A request body and its report.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +67,17 @@ impl Renderer {
     /// Takes the application's reply to a question of this render.
     pub fn take_reply(&mut self, question: ReducerQuestion, reply: ReducerReply, replies: &mut ReducerReplies) {
         self.reducer_cache.take_reply(question, reply, replies);
+    }
+
+    /// Returns the summaries of reducers that are not stored yet.
+    #[must_use]
+    pub fn unsaved_summaries(&self) -> Vec<StoredSummary> {
+        self.reducer_cache.unsaved_summaries().to_vec()
+    }
+
+    /// Notes that summaries are stored.
+    pub fn on_summaries_saved(&mut self, stored: &[StoredSummary]) {
+        self.reducer_cache.on_saved(stored);
     }
 
     /// Builds the next body of a history that the session owns, without asking the application: a reducer that has a question is skipped.
@@ -228,38 +236,20 @@ fn reference_to_service<'r>(
         StateOwner::Session => None,
         StateOwner::Conversation { id } => Some((members.conversation, id)),
         StateOwner::Response { previous } => {
-            let newest = delta.and_then(Delta::response_id).or(previous.as_deref());
+            let is_replaced =
+                delta.and_then(Delta::compaction).is_some_and(|compaction| owner.begins_anew_after(compaction));
+            let start = previous.as_deref().filter(|_| !is_replaced);
+            let newest = delta.and_then(Delta::response_id).or(start);
             newest.map(|id| (members.previous_response, id))
         }
     }
 }
 
-/// Completes a reducer's question. The messages that a summary covers become a body for the same provider, which is not streamed.
+/// Completes a reducer's question. The messages that a summary covers become a body for the same provider.
 fn complete(pending: PendingQuestion<'_>, stored_count: usize, request: &RenderRequest<'_>) -> Result<ReducerQuestion> {
     let PendingQuestion { mut question, covered } = pending;
-    let Some(mut draft) = covered else { return Ok(question) };
-    let prompt = Message::from_text(Role::User, SUMMARY_PROMPT);
-    draft.messages.push(DraftMessage::created(&prompt, DraftOrigin::Created));
-    let params = summary_params(request.provider);
-    let provider = ProviderRequest { params, stream: false, ..request.provider.clone() };
-    let request = RenderRequest { provider: &provider, ..*request };
-    let composer =
-        BodyComposer { cache: &mut EncodingCache::default(), stored_count, request: &request, reference: None };
-    let mut body = Vec::new();
-    composer.compose(&draft, &mut Report::new(), &mut body)?;
-    question.question = QuestionKind::Summarize(body);
+    if let Some(draft) = covered {
+        question.question = QuestionKind::Summarize(summary_body(draft, stored_count, request)?);
+    }
     Ok(question)
-}
-
-/// Returns the parameters of a request for a summary, which forces no tool and is not streamed.
-fn summary_params(provider: &ProviderRequest) -> Json {
-    let stream_members = codec(provider.dialect).stream_members();
-    ObjectWriter::build(|out| {
-        for (key, value) in provider.params.view().entries() {
-            let name = key.as_text().unwrap_or_default();
-            if !names_tool_choice(&name) && !stream_members.contains(&&*name) {
-                out.copy(key, value);
-            }
-        }
-    })
 }

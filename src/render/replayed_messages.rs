@@ -7,7 +7,7 @@ use crate::provider::extra_content;
 use crate::replay::{DraftOrigin, Policy, ReducerCache, ReducerReplies, ReplayInput, replay};
 
 /// Returns the indices of the stored messages that a request contains, in order. With a reducer that asks the application these are all
-/// messages: what it would reply is not known here.
+/// messages: what it would reply is not known here. So they are after a compaction, whose summary is no message of the history.
 #[must_use]
 pub fn replayed_messages(history: &History, live: &History, (policy, now): (&Policy, Ms)) -> Vec<usize> {
     let (cache, replies) = (ReducerCache::default(), ReducerReplies::default());
@@ -23,6 +23,9 @@ pub fn replayed_messages(history: &History, live: &History, (policy, now): (&Pol
         replies: &replies,
     };
     let Ok(draft) = replay(&input, &mut Report::new()) else { return (0..history.messages().len()).collect() };
+    if draft.messages.iter().any(|item| item.origin == DraftOrigin::Summary) {
+        return (0..history.messages().len()).collect();
+    }
     let mut indices = Vec::new();
     for item in &draft.messages {
         if let DraftOrigin::Stored(index) = item.origin {

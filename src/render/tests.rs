@@ -38,8 +38,15 @@ fn provider(dialect: Dialect, params: &str) -> ProviderRequest {
 fn append(history: &mut History, dialect: Dialect, body: &str, ids: &CountingIds) {
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
     let entries = join(JoinBase::history(history), items, &Came { at: 1_000, ..Came::default() }, ids).entries;
-    let record =
-        LogRecord { operation: "o".into(), run: None, at: 1, mark: Default::default(), entries, run_continues: false };
+    let record = LogRecord {
+        operation: "o".into(),
+        run: None,
+        at: 1,
+        mark: Default::default(),
+        entries,
+        run_continues: false,
+        summaries: Vec::new(),
+    };
     let bytes = seal_record(RecordKind::Log, &record);
     let read: LogRecord = open_record(RecordKind::Log, &bytes).unwrap();
     assert_eq!(read, record);

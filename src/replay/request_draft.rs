@@ -105,7 +105,7 @@ impl<'h> DraftMessage<'h> {
     /// Returns true for a system or developer message.
     #[must_use]
     pub fn is_system(&self) -> bool {
-        matches!(self.message.role, Role::System | Role::Developer)
+        self.message.is_system()
     }
 
     /// Returns the call of a part, unless the draft dropped it. Searches by the call's place in the message.

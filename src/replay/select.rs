@@ -4,7 +4,7 @@
 use super::input::ReplayInput;
 use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::History;
+use crate::history::{ActiveSummary, History};
 use crate::message::{Message, Role};
 use crate::owner::{Delta, Unacknowledged};
 use crate::tool::ToolInvocation;
@@ -43,7 +43,8 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
         }
     };
     let all = |count: usize| (0..count).map(|index| (index, Unacknowledged::Message)).collect();
-    for (at, sent) in input.delta.map_or_else(|| all(history.messages().len()), Delta::stored) {
+    let compaction = input.delta.map_or_else(|| history.compaction(), Delta::compaction);
+    for (at, sent) in input.delta.map_or_else(|| not_compacted(history, compaction), Delta::stored) {
         if let Some(message) = history.messages().get(at).filter(|message| !is_live(message)) {
             add(history, DraftOrigin::Stored(at), message, sent);
         }
@@ -55,7 +56,30 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
             }
         }
     }
+    if let Some(compaction) = compaction {
+        insert_compaction(&mut messages, compaction, report);
+    }
     RequestDraft { messages }
+}
+
+/// Returns the indexes of the stored messages that a compaction does not cover.
+fn not_compacted(history: &History, compaction: Option<&ActiveSummary>) -> Vec<(usize, Unacknowledged)> {
+    let end = compaction.map_or(0, |compaction| compaction.end);
+    let messages = history.messages().iter().enumerate();
+    let sent = messages.filter(|(index, message)| *index >= end || message.is_system());
+    sent.map(|(index, _)| (index, Unacknowledged::Message)).collect()
+}
+
+/// Inserts the summary of a compaction after the system messages at the beginning.
+fn insert_compaction<'h>(messages: &mut Vec<DraftMessage<'h>>, compaction: &'h ActiveSummary, report: &mut Report) {
+    let is_before =
+        |item: &&DraftMessage<'_>| matches!(item.origin, DraftOrigin::Stored(index) if index < compaction.first);
+    let position = messages.iter().take_while(is_before).count();
+    messages.insert(position, DraftMessage::created(&compaction.stored.message, DraftOrigin::Summary));
+    let last = &compaction.stored.coverage.last;
+    let finding =
+        Finding::info(FindingCode::Reduced, "the messages up to this one are compacted; their summary is sent");
+    report.push(finding.of_message(last).with_action(Action::Synthesized));
 }
 
 /// Which calls of a message are sent.

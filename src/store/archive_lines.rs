@@ -166,6 +166,18 @@ fn describe_append(out: &mut ObjectWriter<'_>, append: &LogRecord, session: &str
             }
         }
     });
+    if !append.summaries.is_empty() {
+        out.array("summaries", |list| {
+            for summary in &append.summaries {
+                list.object(|out| {
+                    out.text("until", &summary.coverage.last);
+                    out.object("message", |out| {
+                        writer.write(out, &summary.message, None);
+                    });
+                });
+            }
+        });
+    }
     out.array("results", |list| {
         for entry in &append.entries {
             if let HistoryEntry::Result(result) = entry {

@@ -14,7 +14,7 @@ use super::{Batch, Record, Table};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::{History, HistoryEntry, LogRecord, highest_source};
+use crate::history::{History, HistoryEntry, LogRecord, StoredSummary, highest_source};
 use crate::id::{IdMap, Seed};
 use crate::session_head::SessionHead;
 use bytes::Bytes;
@@ -84,6 +84,8 @@ pub struct Change {
     pub caller_ids: Vec<String>,
     /// The [`history_revision`](SessionHead::history_revision) that the session must have, or the append is a conflict.
     pub expected: Option<u64>,
+    /// Summaries to store. One of a reducer that does not apply any more is dropped; with a compaction that does not, the append is a conflict.
+    pub summaries: Vec<StoredSummary>,
     /// A change of the head only.
     pub edit: Option<HeadEdit>,
     /// Makes the [notice](Batch::notice) of the append from the revision of the history after it.
@@ -113,6 +115,7 @@ pub(super) struct Prepared {
     pub(super) expected: u64,
     pub(super) head: SessionHead,
     pub(super) entries: Vec<HistoryEntry>,
+    pub(super) summaries: Vec<StoredSummary>,
     pub(super) batch: Batch,
 }
 
@@ -202,8 +205,10 @@ impl SessionLog {
         replace_ids_in_use(&self.history, &mut entries, &change.caller_ids)?;
         let mut entries = assign_numbers(&self.history, &mut head, entries);
         head.raise_highest_source(highest_source(&entries).max(change.sources));
-        if !entries.is_empty() {
-            entries = self.write_record(&mut head, &mut batch, change, (entries, revision));
+        let mut summaries = self.summaries_to_store(change)?;
+        if !entries.is_empty() || !summaries.is_empty() {
+            let record = self.write_record(&mut head, &mut batch, change, (entries, summaries, revision));
+            (entries, summaries) = (record.entries, record.summaries);
         }
         if let Some(journal) = &change.journal {
             write_journal(&mut head, &mut batch, journal, (change.at, revision))?;
@@ -211,20 +216,33 @@ impl SessionLog {
         batch.head = seal_record(RecordKind::Head, &head);
         batch.channel = head.channel.clone();
         batch.notice = change.notice.as_ref().and_then(|notice| notice(head.history_revision));
-        Ok(Prepared { expected: self.stored_revision, head, entries, batch })
+        Ok(Prepared { expected: self.stored_revision, head, entries, summaries, batch })
     }
 
-    /// Adds a log record with the entries and their audit rows to the batch. Returns the entries.
+    /// Returns the summaries of a change that apply to the history.
+    fn summaries_to_store(&self, change: &Change) -> Result<Vec<StoredSummary>> {
+        let mut summaries = change.summaries.clone();
+        summaries.retain(|summary| self.history.admits(summary));
+        if change.summaries.iter().any(|summary| summary.reducer.is_none() && !summaries.contains(summary)) {
+            let sentence = "another writer compacted the session or changed what the summary covers; compact it again";
+            return Err(Error::new(ErrorCode::Conflict, sentence));
+        }
+        Ok(summaries)
+    }
+
+    /// Adds a log record with the entries and their audit rows to the batch. Returns the record.
     fn write_record(
         &self,
         head: &mut SessionHead,
         batch: &mut Batch,
         change: &Change,
-        (entries, revision): (Vec<HistoryEntry>, u64),
-    ) -> Vec<HistoryEntry> {
+        (entries, summaries, revision): (Vec<HistoryEntry>, Vec<StoredSummary>, u64),
+    ) -> LogRecord {
         let key = head.next_record;
         head.next_record += 1;
-        head.history_revision = head.history_revision.max(head.born.saturating_sub(1)) + 1;
+        if !entries.is_empty() {
+            head.history_revision = head.history_revision.max(head.born.saturating_sub(1)) + 1;
+        }
         let record = LogRecord {
             operation: change.operation.clone(),
             run: change.run.clone(),
@@ -232,6 +250,7 @@ impl SessionLog {
             at: change.at,
             mark: head.mark(revision),
             entries,
+            summaries,
         };
         let value = seal_record(RecordKind::Log, &record);
         head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
@@ -242,20 +261,23 @@ impl SessionLog {
             let rows = if matches!(entry, HistoryEntry::Result(_)) { &mut batch.replace } else { &mut batch.put };
             rows.push(row.record());
         }
-        record.entries
+        record
     }
 
     /// Applies a committed append to the log in memory.
     pub(super) fn applied(&mut self, revision: u64, operation: &str, prepared: Prepared) {
         // At a lower revision, a refresh has read it already.
         if revision > self.revision {
-            if !prepared.entries.is_empty() {
+            if !prepared.entries.is_empty() || !prepared.summaries.is_empty() {
                 self.operations.insert(operation.to_owned(), ());
                 let bytes = prepared.head.log_bytes.saturating_sub(self.head.log_bytes);
                 self.merge_queue.add(prepared.head.next_record.saturating_sub(1), bytes);
             }
             for entry in prepared.entries {
                 self.history.apply(entry);
+            }
+            for summary in prepared.summaries {
+                self.history.apply_summary(summary);
             }
             self.survey.next_record = prepared.head.next_record;
             self.set_revision(revision);
@@ -277,7 +299,8 @@ impl SessionLog {
 
     /// Returns true if the change is in history already: the reply of an earlier attempt was lost, and a refresh has read its record.
     pub(super) fn has_applied(&self, change: &Change) -> bool {
-        !change.entries.is_empty() && self.operations.contains_key(&change.operation)
+        let has_record = !change.entries.is_empty() || !change.summaries.is_empty();
+        has_record && self.operations.contains_key(&change.operation)
     }
 
     pub(super) fn warn(&mut self, sentence: String) {
@@ -340,6 +363,9 @@ impl SessionLog {
                 self.operations.insert(log.operation, ());
                 for entry in log.entries {
                     self.history.apply(entry);
+                }
+                for summary in log.summaries {
+                    self.history.apply_summary(summary);
                 }
                 if is_merged {
                     self.merge_queue.add_boundary();

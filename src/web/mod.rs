@@ -41,6 +41,8 @@ mod sessions {
     mod audit;
     mod branches;
     mod change_feed;
+    mod compact;
+    mod compaction_state;
     mod deferred_saves;
     mod external;
     mod idle_merge;

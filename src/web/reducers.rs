@@ -129,6 +129,25 @@ pub async fn ask_application(ask: &ReducerQuestion) -> ReducerReply {
     }
 }
 
+/// Calls `summarize` of `compact`. Returns its text, which is not empty.
+///
+/// # Errors
+/// `callback_failed` if it throws, or returns something else.
+pub async fn call_summarize(function: &BoundFunction, body: &[u8]) -> Result<String> {
+    let returned = match function.function.call1(&function.this, &Uint8Array::from(body)) {
+        Ok(returned) => await_settled(returned).await,
+        Err(error) => Err(error),
+    };
+    let returned = returned.map_err(|error| callback_failed("`summarize` threw; nothing was compacted", &error))?;
+    let text = string("the summary", &returned).ok().flatten().filter(|text| !text.trim().is_empty());
+    text.ok_or_else(|| {
+        Error::new(
+            ErrorCode::CallbackFailed,
+            "`summarize` returned no text; nothing was compacted. Return the model's answer",
+        )
+    })
+}
+
 fn read_reply(question: &QuestionKind, returned: &JsValue) -> ReducerReply {
     match question {
         QuestionKind::Count(texts) => {

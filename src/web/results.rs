@@ -35,6 +35,13 @@ pub struct RevisionResult {
     pub revision: u64,
 }
 
+/// The result of `Session.compact`.
+#[derive(Serialize)]
+pub struct CompactResult {
+    pub compacted: bool,
+    pub reason: &'static str,
+}
+
 /// An item of `Session.branches`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

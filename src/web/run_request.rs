@@ -56,7 +56,7 @@ words!(
 );
 
 /// The name of a dialect.
-struct DialectOption(Dialect);
+pub struct DialectOption(Dialect);
 
 impl<'de> Deserialize<'de> for DialectOption {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
@@ -155,21 +155,28 @@ pub struct RenderParts {
 impl RenderOptions {
     /// Converts the request for rendering in a session.
     pub fn into_parts(self, session: &SessionInner) -> Result<RenderParts> {
-        let DialectOption(dialect) = self.dialect;
-        let params = api_params(self.params, dialect)?;
-        let provider = ProviderRequest {
-            dialect,
-            url: "about:render".into(),
-            stream: asks_for_stream(params.view()),
-            params,
-            headers: Vec::new(),
-            settings: Settings::default(),
-        };
-        provider.check()?;
+        let provider = provider_of_render(self.dialect, self.params)?;
+        session.last_provider.replace(Some(provider.clone()));
         let tools = RequestTools::read(self.tools)?;
         let policy = session.policy(self.replay.map(Into::into).unwrap_or_default(), windows(&tools.tool_settings));
         Ok(RenderParts { provider, instructions: self.instructions, tools: tools.definitions, policy })
     }
+}
+
+/// Returns the request that a body is rendered for, which is not sent here.
+pub fn provider_of_render(dialect: DialectOption, params: Option<UnreadObject>) -> Result<ProviderRequest> {
+    let DialectOption(dialect) = dialect;
+    let params = api_params(params, dialect)?;
+    let provider = ProviderRequest {
+        dialect,
+        url: "about:render".into(),
+        stream: asks_for_stream(params.view()),
+        params,
+        headers: Vec::new(),
+        settings: Settings::default(),
+    };
+    provider.check()?;
+    Ok(provider)
 }
 
 impl RunOptions {
@@ -181,6 +188,7 @@ impl RunOptions {
         let policy = session.policy(call, windows(&tool_settings));
         let provider = self.provider.into_request()?;
         add_tools_of_params(&provider.params, &mut tool_settings);
+        session.last_provider.replace(Some(provider.clone()));
         let max_response_bytes = self.max_response_bytes.unwrap_or(DEFAULT_MAX_RESPONSE_BYTES);
         if !(1..=HIGHEST_MAX_RESPONSE_BYTES).contains(&max_response_bytes) {
             let message = format!("`maxResponseBytes` is a number of bytes from 1 to {HIGHEST_MAX_RESPONSE_BYTES}");

@@ -3,6 +3,7 @@
 use super::archive::{clear, read_archive};
 use super::audit::audit_page;
 use super::branches::{MAIN_BRANCH, branches};
+use super::compact::{CompactOptions, compact};
 use super::convert::to_json;
 use super::foreign;
 use super::journals::pending_runs;
@@ -12,7 +13,7 @@ use super::options::{DiscardOptions, UpdateFields};
 use super::promise::promise;
 use super::provider_hooks::ProviderHooks;
 use super::render::render;
-use super::results::{OwnerResult, RevisionResult, result_to_js};
+use super::results::{CompactResult, OwnerResult, RevisionResult, result_to_js};
 use super::resume::{discard_run, resume_run, resume_snapshot};
 use super::run::JsRun;
 use super::run_inner::RunInner;
@@ -184,6 +185,16 @@ impl JsSession {
             discard_run(&inner, &run, options.keep).await?;
             inner.notify();
             Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Shortens what the model is shown.
+    pub fn compact(&self, options: JsValue) -> Promise {
+        let inner = self.inner.clone();
+        let options = CompactOptions::read(&options);
+        self.inner.context.promise(async move {
+            let outcome = compact(&inner, options?).await?;
+            Ok(result_to_js(&CompactResult::from(outcome)))
         })
     }
 

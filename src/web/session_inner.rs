@@ -1,5 +1,6 @@
 //! The state of an open session, shared by its class, its view and its runs.
 
+use super::compaction_state::CompactionState;
 use super::listeners::Listeners;
 use super::live_run::LiveRun;
 use super::platform::{random_id, random_pause};
@@ -11,8 +12,10 @@ use super::view_state::ViewState;
 use super::write_queue::WriteQueue;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
+use crate::history::StoredSummary;
 use crate::json::Json;
 use crate::owner::{OnConflict, StateOwner};
+use crate::provider::ProviderRequest;
 use crate::render::Renderer;
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::{OnStop, Persistence};
@@ -75,6 +78,9 @@ pub struct SessionInner {
     queued_runs: RefCell<Vec<Function>>,
     /// A send has reserved the run, and its run does not exist yet.
     is_starting_run: Cell<bool>,
+    /// Where the last request went, without its input: a compaction asks the same model.
+    pub last_provider: RefCell<Option<ProviderRequest>>,
+    pub compaction: CompactionState,
 }
 
 /// Fields of the head that were given when the session was opened. They are written with the next append.
@@ -127,6 +133,8 @@ impl SessionInner {
             reported_forks: Cell::new(0),
             queued_runs: RefCell::default(),
             is_starting_run: Cell::new(false),
+            last_provider: RefCell::default(),
+            compaction: CompactionState::default(),
         })
     }
 
@@ -233,6 +241,7 @@ impl SessionInner {
                 // The announcement is a hint. The next call reads again and reports a failure.
                 if session.refresh().await.unwrap_or(false) {
                     session.notify();
+                    session.compact_when_due();
                 }
                 if !session.refresh_again.get() {
                     break;
@@ -265,8 +274,11 @@ impl SessionInner {
             change.edit = Some(with_state(change.edit.take(), state.clone()));
         }
         change.notice = self.context.notice_of(&self.id);
-        let is_visible = !change.entries.is_empty() || change.edit.is_some();
+        let saved = self.add_unsaved_summaries(&mut change);
+        let adds_messages = !change.entries.is_empty();
+        let is_visible = adds_messages || change.edit.is_some() || !change.summaries.is_empty();
         let committed = commit(&*self.context.store, &self.log, &change).await?;
+        self.renderer.borrow_mut().on_summaries_saved(&saved);
         self.warn_of_second_writer();
         let findings = self.log.borrow().findings.clone();
         self.context.report_damage(&findings);
@@ -278,7 +290,20 @@ impl SessionInner {
             self.context.announce_append(&self.id, committed.revision);
         }
         self.merge_when_idle();
+        if adds_messages {
+            self.compact_when_due();
+        }
         Ok(committed)
+    }
+
+    /// Adds to a change the summaries of reducers that are not stored yet; returns these. A run's journal does not wait for them.
+    fn add_unsaved_summaries(&self, change: &mut Change) -> Vec<StoredSummary> {
+        if change.entries.is_empty() && (change.journal.is_some() || !change.summaries.is_empty()) {
+            return Vec::new();
+        }
+        let unsaved = self.renderer.borrow().unsaved_summaries();
+        change.summaries.extend_from_slice(&unsaved);
+        unsaved
     }
 
     /// Writes a change of a run's lease, also while the store is being closed. Nothing else is written with it.
@@ -319,8 +344,11 @@ impl SessionInner {
         let has_own_turn =
             || self.unfinished.borrow().iter().any(|run| matches!(run.source, TurnSource::Memory { .. }));
         let is_read_only = || !self.is_deleted() && self.log.borrow().writable().is_err();
-        let is_needed =
-            !self.listeners.is_empty() || !self.state.borrow().is_empty() || has_own_turn() || is_read_only();
+        let is_needed = !self.listeners.is_empty()
+            || !self.state.borrow().is_empty()
+            || self.compaction.is_deferred()
+            || has_own_turn()
+            || is_read_only();
         let held = if is_needed { self.weak_self.upgrade() } else { None };
         drop(self.hold.replace(held));
     }
@@ -338,6 +366,11 @@ impl SessionInner {
 
     pub fn has_live_run(&self) -> bool {
         self.run.borrow().is_some()
+    }
+
+    /// Returns true if a run is under way in this tab, or about to be.
+    pub fn has_or_starts_run(&self) -> bool {
+        self.has_live_run() || self.is_starting_run.get()
     }
 
     /// Reserves the place of the session's only run. Waits for the run before it if `may_queue` is set.
@@ -387,6 +420,7 @@ impl SessionInner {
             self.keep_ended_run(run);
             self.update_unfinished_soon();
             self.admit_next_run();
+            self.compact_when_due();
         }
     }
 
@@ -407,6 +441,7 @@ impl SessionInner {
             let _ = waiting.call0(&JsValue::NULL);
         }
         self.listeners.clear();
+        self.compaction.clear();
         self.log.borrow_mut().release();
         self.renderer.borrow_mut().clear();
         self.unfinished.borrow_mut().clear();

@@ -3,6 +3,8 @@
 
 #[path = "session_log/archive.rs"]
 mod archive;
+#[path = "session_log/compaction.rs"]
+mod compaction;
 #[path = "session_log/conflicts.rs"]
 mod conflicts;
 #[path = "scripted_host.rs"]

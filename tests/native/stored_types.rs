@@ -3,7 +3,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-use rethread::history::{HistoryEntry, LogRecord, ResultEntry, SetAsideItem};
+use rethread::history::{Coverage, HistoryEntry, LogRecord, ResultEntry, SetAsideItem, StoredSummary};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{
     AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Source, SourceKind, TemplateSlot, Usage,
@@ -246,6 +246,7 @@ fn log_records() {
             mark: mark(),
             entries,
             run_continues: false,
+            summaries: Vec::new(),
         },
     );
 }
@@ -261,6 +262,7 @@ fn r16_r67_records_of_a_run_that_goes_on() {
         mark: mark(),
         entries,
         run_continues: true,
+        summaries: Vec::new(),
     };
     fixed("log_record_of_a_run_that_goes_on", RecordKind::Log, &record);
     for (name, persistence) in [("call", Persistence::Call), ("result", Persistence::Result)] {
@@ -280,6 +282,29 @@ fn r16_r67_records_of_a_run_that_goes_on() {
 }
 
 #[test]
+fn r30_r67_records_of_summaries() {
+    let coverage = Coverage { count: 7, digest: 1 << 60, results: 2, results_digest: 9, last: "m".into() };
+    let summary = |reducer, chain_start: Option<&str>| StoredSummary {
+        coverage: coverage.clone(),
+        message: message(),
+        reducer,
+        chain_start: chain_start.map(Into::into),
+    };
+    let record = LogRecord {
+        operation: "c.0".into(),
+        run: None,
+        at: 44,
+        mark: mark(),
+        entries: Vec::new(),
+        run_continues: false,
+        summaries: vec![summary(None, Some("resp_0")), summary(Some(3), None)],
+    };
+    fixed("log_record_with_summaries", RecordKind::Log, &record);
+    let head = SessionHead { compaction_is_due: true, ..SessionHead::new("s", 5) };
+    fixed("head_with_a_due_compaction", RecordKind::Head, &head);
+}
+
+#[test]
 fn r29_r67_records_of_approvals() {
     let call = HistoryEntry::Invocation(invocation(InvocationStatus::Rejected));
     let record = LogRecord {
@@ -289,6 +314,7 @@ fn r29_r67_records_of_approvals() {
         mark: mark(),
         entries: vec![call],
         run_continues: false,
+        summaries: Vec::new(),
     };
     fixed("log_record_with_rejected_call", RecordKind::Log, &record);
     let (needed, approved) = ("i".to_owned(), "i".to_owned());

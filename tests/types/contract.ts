@@ -2,7 +2,7 @@
 
 import {
   RethreadError, StreamAssembler, convert, init, open, repair, validate,
-  type AppendOptions, type AssembledResponse, type Branch, type Bytes, type ChangeFeed, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery, type KvEntry, type KvStore,
+  type AppendOptions, type AssembledResponse, type Branch, type Bytes, type ChangeFeed, type CompactReason, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery, type KvEntry, type KvStore,
   type Message, type MessageSource, type NewMessage, type NewToolMessage, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type ProviderRequest, type Rendered, type RenderRequest,
   type Reducer, type RepairOptions, type ReplayPolicy, type Rethread, type Run, type RunEvent, type RunRequest, type RunResult, type Session, type SessionOptions, type SessionSnapshot,
   type SessionSummary, type SessionView, type SqlDriver, type SqlRow, type StateBag, type StateOwner, type StoreStatus, type StreamEvent, type Tool, type ToolCall, type ToolInvocation, type Tools,
@@ -214,6 +214,9 @@ export async function conversation(rethread: Rethread): Promise<void> {
   const page: Page<Message> = await session.messages({ limit: 5, cursor: "5" });
   page.items.map(message);
   (await session.invocations({ payload: true })).items.forEach(row);
+  const compacted = await session.compact({ mode: "auto", force: true, summarize: async (body: Uint8Array) => String(body.length), dialect: "anthropic", params: { max_tokens: 5 } });
+  const why: CompactReason = compacted.compacted ? "threshold" : compacted.reason;
+  console.log(why);
   const stop = session.subscribe(() => {});
   stop();
   watch(session.view());

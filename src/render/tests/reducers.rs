@@ -65,8 +65,15 @@ fn append_in(dialect: Dialect, before: Option<&History>, history: &mut History, 
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
     let entries =
         join(crate::history::JoinBase { before, history }, items, &Came { at: 1_000, ..Came::default() }, ids).entries;
-    let record =
-        LogRecord { operation: "o".into(), run: None, at: 1, mark: Default::default(), entries, run_continues: false };
+    let record = LogRecord {
+        operation: "o".into(),
+        run: None,
+        at: 1,
+        mark: Default::default(),
+        entries,
+        run_continues: false,
+        summaries: Vec::new(),
+    };
     for entry in record.entries {
         history.apply(entry);
     }

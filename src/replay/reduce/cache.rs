@@ -1,6 +1,7 @@
 //! Replies of the application that are kept from one render to the next.
 
 use super::question::{QuestionKind, RecordedReply, ReducerQuestion, ReducerReplies, ReducerReply, is_message_list};
+use crate::history::{StoredSummary, summary_message};
 use crate::id::{IdMap, Seed};
 use crate::message::Message;
 
@@ -13,6 +14,8 @@ pub struct ReducerCache {
     /// By the number of the function.
     counts: Vec<(u32, TokenCounts)>,
     summaries: Vec<Summary>,
+    /// Summaries that are not stored yet.
+    unsaved: Vec<StoredSummary>,
 }
 
 impl ReducerCache {
@@ -26,9 +29,20 @@ impl ReducerCache {
         self.counts.iter().find(|(id, _)| *id == callback).map(|(_, counts)| counts)
     }
 
-    /// Returns the summary by a function for a reducer.
-    pub(super) fn summary(&self, asker: (u32, usize)) -> Option<&Summary> {
-        self.summaries.iter().find(|summary| summary.asker == asker)
+    /// Returns the summary for a reducer, by the hash of its settings.
+    pub(super) fn summary(&self, reducer: u64) -> Option<&Summary> {
+        self.summaries.iter().find(|summary| summary.reducer == reducer)
+    }
+
+    /// Returns the summaries that are not stored yet.
+    #[must_use]
+    pub fn unsaved_summaries(&self) -> &[StoredSummary] {
+        &self.unsaved
+    }
+
+    /// Notes that summaries are stored.
+    pub fn on_saved(&mut self, stored: &[StoredSummary]) {
+        self.unsaved.retain(|summary| !stored.contains(summary));
     }
 
     /// Takes a reply. Each reducer asks once in a render; it is skipped if the reply is not of the kind that it asked for.
@@ -68,11 +82,20 @@ impl ReducerCache {
     }
 
     fn add_summary(&mut self, question: &ReducerQuestion, text: &str) {
-        self.summaries.retain(|summary| summary.asker != question.asker());
+        let message = summary_message(question.role, text);
+        self.summaries.retain(|summary| summary.reducer != question.settings);
+        self.unsaved.retain(|summary| summary.reducer != Some(question.settings));
         if self.summaries.len() >= MAX_FUNCTIONS {
             self.summaries.remove(0);
         }
-        self.summaries.push(Summary::new(question, text));
+        if self.unsaved.len() >= MAX_FUNCTIONS {
+            self.unsaved.remove(0);
+        }
+        if let Some(coverage) = &question.coverage {
+            let (coverage, message) = (coverage.clone(), message.clone());
+            self.unsaved.push(StoredSummary { coverage, message, reducer: Some(question.settings), chain_start: None });
+        }
+        self.summaries.push(Summary { reducer: question.settings, last: question.last.clone(), message });
     }
 }
 
@@ -109,17 +132,10 @@ impl TokenCounts {
 /// A summary of the beginning of a history.
 #[derive(Clone, Debug)]
 pub(super) struct Summary {
-    /// The number of the function that wrote it, and the index of its reducer.
-    asker: (u32, usize),
+    /// The hash of the settings of its reducer.
+    reducer: u64,
     /// The id of the last message that it covers. It covers all messages before that one, too.
     pub last: String,
     /// The message that is sent instead.
     pub message: Message,
-}
-
-impl Summary {
-    fn new(question: &ReducerQuestion, text: &str) -> Self {
-        let text = format!("Summary of the conversation before this:\n{text}");
-        Self { asker: question.asker(), last: question.last.clone(), message: Message::from_text(question.role, &text) }
-    }
 }

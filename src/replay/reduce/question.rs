@@ -1,7 +1,7 @@
 //! Questions of reducers to the application, and its replies.
 
 use super::reducer::Callback;
-use crate::history::History;
+use crate::history::{Coverage, History};
 use crate::id::Seed;
 use crate::json::{Json, JsonKind, JsonRef};
 use crate::message::{Message, Role};
@@ -30,6 +30,10 @@ pub struct ReducerQuestion {
     pub(super) counted: Vec<(String, u64)>,
     /// Of a summary: the id of the last message that it covers.
     pub(super) last: String,
+    /// Of a summary: the hash of the settings of the reducer that asks.
+    pub(super) settings: u64,
+    /// Of a summary: the stored messages that it covers; `None` if the last of them is not stored, so that it cannot be stored either.
+    pub(super) coverage: Option<Coverage>,
     /// Of a summary: the role of its message, chosen so that user and assistant alternate.
     pub(super) role: Role,
     /// The seed of the history's hash maps.
@@ -44,14 +48,11 @@ impl ReducerQuestion {
             reducer,
             counted: Vec::new(),
             last: String::new(),
+            settings: 0,
+            coverage: None,
             role: Role::Assistant,
             seed: history.seed(),
         }
-    }
-
-    /// Returns the number of the function and the index of its reducer.
-    pub(super) fn asker(&self) -> (u32, usize) {
-        (self.callback.id, self.reducer)
     }
 
     /// Returns the question as the error that stops the pass.

@@ -1,13 +1,14 @@
 //! `summarize`: the application summarizes old messages, and the summary is sent instead of them. It is kept until the history
 //! has grown by the threshold; then the summary is summarized with the messages after it.
 
-use super::cache::Summary;
 use super::context::{ReducerContext, dropped};
 use super::groups::MessageGroups;
 use super::question::{PendingQuestion, QuestionKind, ReducerQuestion};
 use super::reducer::Callback;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::message::Role;
+use crate::history::ActiveSummary;
+use crate::id::{hash, hash_on};
+use crate::message::{Message, Role};
 use crate::replay::pairing::pair_results;
 use crate::replay::request_draft::{DraftMessage, DraftOrigin, RequestDraft};
 
@@ -32,8 +33,11 @@ impl Summarizer<'_> {
         report: &mut Report,
     ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
         let input = context.input;
-        if let Some(summary) = input.cache.summary((self.callback.id, context.reducer)) {
-            insert_summary(draft, summary, report);
+        let settings = self.settings_hash(context.reducer);
+        if let Some(summary) = input.cache.summary(settings) {
+            insert_summary(draft, (&summary.last, &summary.message), report);
+        } else if let Some(ActiveSummary { stored, .. }) = input.history.summary_of(Some(settings)) {
+            insert_summary(draft, (&stored.coverage.last, &stored.message), report);
         }
         let groups = MessageGroups::of(draft);
         let unsummarized = groups_after_summary(&groups);
@@ -53,10 +57,19 @@ impl Summarizer<'_> {
         let kind = QuestionKind::Summarize(Vec::new());
         let mut question = ReducerQuestion::new(context.reducer, self.callback, kind, input.history);
         question.last = last.message.id.clone();
+        question.settings = settings;
+        let last_stored = input.history.message_index(&question.last);
+        question.coverage = last_stored.and_then(|index| input.history.coverage(index + 1));
         // Roles alternate: the summary is the assistant's before a message of the user, and the user's before an answer.
         question.role = if first_kept.is_some_and(|group| group.is_user) { Role::Assistant } else { Role::User };
         pair_results(&mut covered, input.policy, &mut Report::new());
         Err(question.pending(Some(covered)))
+    }
+
+    /// Returns the hash by which the reducer's summary is found again, also after the session was opened again: a function has no name there.
+    fn settings_hash(&self, index: usize) -> u64 {
+        let settings = [index, self.target, self.threshold];
+        settings.into_iter().fold(hash(b"summarize"), |sum, number| hash_on(sum, &(number as u64).to_le_bytes()))
     }
 
     /// Returns the index of the first group that is kept: the newest `target` groups are, and those before them back to a message
@@ -103,8 +116,8 @@ fn covered_messages<'h>(draft: &RequestDraft<'h>, end: usize) -> RequestDraft<'h
 }
 
 /// Replaces the messages that a summary covers. Does nothing if they are not in the draft any more.
-fn insert_summary<'h>(draft: &mut RequestDraft<'h>, summary: &'h Summary, report: &mut Report) {
-    let Some(end) = draft.messages.iter().position(|item| item.message.id == summary.last).map(|at| at + 1) else {
+fn insert_summary<'h>(draft: &mut RequestDraft<'h>, (last, message): (&str, &'h Message), report: &mut Report) {
+    let Some(end) = draft.messages.iter().position(|item| item.message.id == last).map(|at| at + 1) else {
         return;
     };
     let mut position = None;
@@ -124,7 +137,7 @@ fn insert_summary<'h>(draft: &mut RequestDraft<'h>, summary: &'h Summary, report
         !is_covered
     });
     if let Some(position) = position {
-        draft.messages.insert(position, DraftMessage::created(&summary.message, DraftOrigin::Summary));
+        draft.messages.insert(position, DraftMessage::created(message, DraftOrigin::Summary));
         report
             .push(Finding::info(FindingCode::Reduced, "older messages are summed up").with_action(Action::Synthesized));
     }

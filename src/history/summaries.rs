@@ -1,0 +1,39 @@
+//! The summaries of a history.
+
+use super::fold::History;
+use super::stored_summary::{ActiveSummary, Coverage, StoredSummary};
+
+impl History {
+    /// Returns what a summary of the messages before the index `end` covers. None for no messages.
+    #[must_use]
+    pub fn coverage(&self, end: usize) -> Option<Coverage> {
+        let last = end.checked_sub(1)?;
+        self.summaries().coverage(last, &self.messages().get(last)?.id)
+    }
+
+    /// Returns the compaction that applies.
+    #[must_use]
+    pub fn compaction(&self) -> Option<&ActiveSummary> {
+        self.summary_of(None)
+    }
+
+    /// Returns the summary that applies: of the reducer with this hash of its settings, or the compaction.
+    #[must_use]
+    pub fn summary_of(&self, reducer: Option<u64>) -> Option<&ActiveSummary> {
+        self.summaries().newest_of(reducer)
+    }
+
+    /// Returns true if a summary applies, and covers more than the one before it.
+    #[must_use]
+    pub fn admits(&self, summary: &StoredSummary) -> bool {
+        let current = self.summary_of(summary.reducer).map_or(0, |current| current.end);
+        self.summaries().end_of(&summary.coverage).is_some_and(|end| end > current)
+    }
+
+    /// Adds a summary, if it applies.
+    pub fn apply_summary(&mut self, stored: StoredSummary) {
+        let Some(end) = self.summaries().end_of(&stored.coverage).filter(|_| self.admits(&stored)) else { return };
+        let first = self.messages().iter().take_while(|message| message.is_system()).count();
+        self.summaries_mut().add(ActiveSummary { stored, first, end });
+    }
+}

@@ -1,0 +1,82 @@
+//! Bodies that ask a model for a summary: of a reducer, or of a compaction.
+
+use super::body::BodyComposer;
+use super::encoding_cache::EncodingCache;
+use super::request::RenderRequest;
+use crate::clock::Ms;
+use crate::error::Result;
+use crate::finding::Report;
+use crate::history::History;
+use crate::json::{Json, ObjectWriter};
+use crate::message::{Message, Role};
+use crate::provider::{ProviderRequest, codec, extra_content, names_tool_choice};
+use crate::replay::{
+    DraftMessage, DraftOrigin, Policy, PolicyLayer, ReducerCache, ReducerReplies, ReplayInput, RequestDraft,
+    TrimmedResults, replay,
+};
+
+/// The last message of a body that asks a model for a summary.
+const SUMMARY_PROMPT: &str = "Summarize the conversation above for someone who goes on with it: the facts, decisions, results and open questions. Answer with the summary alone.";
+
+/// Returns the body that asks for a summary of the messages before the index `end` of a history, as the policy shows them; in their place an
+/// earlier compaction, if there is one. Reducers are not run: the summary must contain what they would drop.
+///
+/// # Errors
+/// `config_invalid` if the request's parameters are invalid.
+pub fn compaction_body(history: &History, end: usize, request: &RenderRequest<'_>, now: Ms) -> Result<Vec<u8>> {
+    let call = PolicyLayer { reducers: Some(Vec::new()), ..request.policy.call.clone() };
+    let policy = Policy { call, ..request.policy.clone() };
+    let mut trimmed = TrimmedResults::default();
+    trimmed.update(history, &policy);
+    let (cache, replies) = (ReducerCache::default(), ReducerReplies::default());
+    let input = ReplayInput {
+        history,
+        live: None,
+        trimmed: Some(&trimmed),
+        delta: None,
+        extra_content,
+        policy: &policy,
+        now,
+        cache: &cache,
+        replies: &replies,
+    };
+    // Without reducers there is no question.
+    let mut draft = replay(&input, &mut Report::new()).unwrap_or_default();
+    draft.retain(&mut |item| match item.origin {
+        DraftOrigin::Stored(index) => index < end && !item.is_system(),
+        DraftOrigin::Summary => true,
+        DraftOrigin::Live(_) | DraftOrigin::Created => false,
+    });
+    summary_body(draft, history.messages().len(), &RenderRequest { policy: &policy, ..*request })
+}
+
+/// Returns the body that asks for a summary of a draft. It forces no tool and is not streamed.
+///
+/// # Errors
+/// `config_invalid` if the request's parameters are invalid.
+pub fn summary_body(draft: RequestDraft<'_>, stored_count: usize, request: &RenderRequest<'_>) -> Result<Vec<u8>> {
+    let prompt = Message::from_text(Role::User, SUMMARY_PROMPT);
+    let mut draft = draft;
+    draft.messages.push(DraftMessage::created(&prompt, DraftOrigin::Created));
+    let params = summary_params(request.provider);
+    let provider = ProviderRequest { params, stream: false, ..request.provider.clone() };
+    let request = RenderRequest { provider: &provider, ..*request };
+    let composer =
+        BodyComposer { cache: &mut EncodingCache::default(), stored_count, request: &request, reference: None };
+    let mut body = Vec::new();
+    composer.compose(&draft, &mut Report::new(), &mut body)?;
+    Ok(body)
+}
+
+/// Returns the parameters of a request for a summary, which forces no tool and is not streamed.
+fn summary_params(provider: &ProviderRequest) -> Json {
+    let stream_members = codec(provider.dialect).stream_members();
+    ObjectWriter::build(|out| {
+        for (key, value) in provider.params.view().entries() {
+            let name = key.as_text().unwrap_or_default();
+            if !names_tool_choice(&name) && !stream_members.contains(&&*name) {
+                out.copy(key, value);
+            }
+        }
+    })
+}

@@ -1,0 +1,287 @@
+//! `Session.compact`: the application's model writes a summary of the turns that are over, which requests then contain instead of them (R30).
+
+use super::compaction_state::{CompactionMode, CompactionRequest};
+use super::journals::journal_of;
+use super::option_reader::{BoundFunction, UnreadObject, read_options, words};
+use super::promise::in_background;
+use super::reducers::call_summarize;
+use super::results::CompactResult;
+use super::run_lock::{LiveOwners, lock_name};
+use super::run_request::{DialectOption, provider_of_render};
+use super::session_inner::SessionInner;
+use crate::error::{Error, ErrorCode, Result};
+use crate::finding::{Finding, FindingCode};
+use crate::history::{Compactable, Coverage, StoredSummary};
+use crate::json::{Json, ObjectWriter};
+use crate::owner::StateOwner;
+use crate::provider::{ProviderRequest, Settings};
+use crate::render::{RenderRequest, compaction_body};
+use crate::replay::PolicyLayer;
+use crate::store::{Change, HeadEdit};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use wasm_bindgen::JsValue;
+
+/// The number of answers, calls and results from which a history is compacted.
+const THRESHOLD: usize = 10;
+
+words!(
+    /// `mode`.
+    CompactionModeOption: CompactionMode {
+        "auto" => CompactionMode::Auto,
+        "input" => CompactionMode::Input,
+        "previous_response_id" => CompactionMode::Chain,
+    }
+);
+
+/// The options of `Session.compact`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompactOptions {
+    mode: Option<CompactionModeOption>,
+    force: Option<bool>,
+    summarize: BoundFunction,
+    dialect: Option<DialectOption>,
+    params: Option<UnreadObject>,
+}
+
+impl CompactOptions {
+    /// # Errors
+    /// `config_invalid`.
+    pub fn read(options: &JsValue) -> Result<Rc<CompactionRequest>> {
+        let Self { mode, force, summarize, dialect, params } = read_options("the options of `compact`", options)?;
+        if params.is_some() && dialect.is_none() {
+            return Err(Error::config("`params` of `compact` belong to a `dialect`; pass both, or neither"));
+        }
+        let mode = mode.map_or(CompactionMode::Auto, |option| option.0);
+        let provider = dialect.map(|dialect| provider_of_render(dialect, params)).transpose()?;
+        Ok(Rc::new(CompactionRequest { mode, is_forced: force.unwrap_or(false), summarize, provider }))
+    }
+}
+
+/// How a call of `compact` ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionOutcome {
+    /// It was made: there was enough to compact.
+    Threshold,
+    /// It was made because of `force`.
+    Forced,
+    /// It was made because an earlier one could not be.
+    WasDeferred,
+    /// There is less than the threshold.
+    BelowThreshold,
+    /// No turn is over that is not compacted already.
+    NothingNew,
+    /// A run is under way, or a turn waits for results of tools.
+    Deferred,
+    /// Another call of this session is under way.
+    UnderWay,
+    /// Another writer compacted meanwhile, or changed what the summary covers.
+    Superseded,
+}
+
+impl From<CompactionOutcome> for CompactResult {
+    fn from(outcome: CompactionOutcome) -> Self {
+        let (compacted, reason) = match outcome {
+            CompactionOutcome::Threshold => (true, "threshold"),
+            CompactionOutcome::Forced => (true, "forced"),
+            CompactionOutcome::WasDeferred => (true, "was_deferred"),
+            CompactionOutcome::BelowThreshold => (false, "below_threshold"),
+            CompactionOutcome::NothingNew => (false, "nothing_new"),
+            CompactionOutcome::Deferred => (false, "deferred"),
+            CompactionOutcome::UnderWay => (false, "under_way"),
+            CompactionOutcome::Superseded => (false, "superseded"),
+        };
+        Self { compacted, reason }
+    }
+}
+
+/// Compacts a session, or remembers to.
+///
+/// # Errors
+/// `state_owner_conflict`, `config_invalid`, `callback_failed`, and the store's own. Nothing is stored then.
+pub async fn compact(session: &Rc<SessionInner>, request: Rc<CompactionRequest>) -> Result<CompactionOutcome> {
+    if session.compaction.is_under_way.replace(true) {
+        return Ok(CompactionOutcome::UnderWay);
+    }
+    let outcome = compact_now(session, &request).await;
+    session.compaction.is_under_way.set(false);
+    if outcome == Ok(CompactionOutcome::Deferred) {
+        remember(session, request).await?;
+    }
+    outcome
+}
+
+async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) -> Result<CompactionOutcome> {
+    if session.has_or_starts_run() {
+        check_mode(&session.owner()?, request.mode)?;
+        return Ok(CompactionOutcome::Deferred);
+    }
+    session.refresh().await?;
+    check_mode(&session.owner()?, request.mode)?;
+    if has_run_under_way(session).await? {
+        return Ok(CompactionOutcome::Deferred);
+    }
+    let is_due = session.log.borrow().head.compaction_is_due;
+    let (end, candidates) = match compactable(session) {
+        Compactable::Nothing => return Ok(CompactionOutcome::NothingNew),
+        Compactable::Unfinished => return Ok(CompactionOutcome::Deferred),
+        Compactable::Turns { end, candidates } => (end, candidates),
+    };
+    let made = match candidates {
+        _ if request.is_forced => CompactionOutcome::Forced,
+        _ if is_due => CompactionOutcome::WasDeferred,
+        THRESHOLD.. => CompactionOutcome::Threshold,
+        _ => return Ok(CompactionOutcome::BelowThreshold),
+    };
+    let Some(coverage) = session.log.borrow().history.coverage(end) else { return Ok(CompactionOutcome::NothingNew) };
+    let body = summary_request(session, request, end)?;
+    let text = call_summarize(&request.summarize, &body).await?;
+    store(session, coverage, &text, made).await
+}
+
+/// Checks that a session's owner can have its conversation shortened.
+fn check_mode(owner: &StateOwner, mode: CompactionMode) -> Result<()> {
+    let problem = match (owner, mode) {
+        (StateOwner::Session, CompactionMode::Auto | CompactionMode::Input)
+        | (StateOwner::Response { previous: None }, CompactionMode::Auto | CompactionMode::Input) => return Ok(()),
+        (StateOwner::Session, CompactionMode::Chain) => {
+            "the history is kept here, and every request contains it; use `mode: \"input\"`"
+        }
+        (StateOwner::Response { previous: Some(_) }, CompactionMode::Auto | CompactionMode::Input) => {
+            "the chain of responses begins with one whose content is not stored here, so a summary of what is stored here would lose it"
+        }
+        (StateOwner::Response { .. }, CompactionMode::Chain) => {
+            "rethread does not send requests, and the service shortens its chain by a request of its own; use `mode: \"input\"`"
+        }
+        _ => {
+            "the service keeps the conversation and shortens it itself; to compact it here, open the session with `owner: { kind: \"session\" }`"
+        }
+    };
+    Err(Error::new(ErrorCode::StateOwnerConflict, format!("the session cannot be compacted like this: {problem}")))
+}
+
+/// Returns what a compaction may cover now.
+fn compactable(session: &SessionInner) -> Compactable {
+    let log = session.log.borrow();
+    log.history.compactable(&|run| log.head.run(run).is_some())
+}
+
+/// Returns true if a run of the session lives in another tab, or waits for an approval.
+async fn has_run_under_way(session: &SessionInner) -> Result<bool> {
+    let head = session.log.borrow().head.clone();
+    if head.runs.is_empty() {
+        return Ok(false);
+    }
+    let context = &session.context;
+    let owners = LiveOwners::query(context).await;
+    for run in head.pending_runs() {
+        let name = lock_name(context, &session.id, &run.id);
+        if context.live.borrow().contains(&name) || owners.owns(&name, run) {
+            return Ok(true);
+        }
+        // A journal that cannot be read is reported where pending runs are listed.
+        let waits = run.failed.is_none()
+            && journal_of(context, &session.id, run).await.is_ok_and(|recovered| recovered.waits_for_approval());
+        if waits {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the body that asks for the summary of the messages before the index `end`.
+fn summary_request(session: &SessionInner, request: &CompactionRequest, end: usize) -> Result<Vec<u8>> {
+    let provider = match request.provider.clone().or_else(|| session.last_provider.borrow().clone()) {
+        Some(provider) => provider,
+        None => provider_of_history(session)?,
+    };
+    let policy = session.policy(PolicyLayer::default(), BTreeMap::new());
+    let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &policy };
+    compaction_body(&session.log.borrow().history, end, &request, session.context.now())
+}
+
+/// Returns a request to the model that gave the newest stored answer.
+fn provider_of_history(session: &SessionInner) -> Result<ProviderRequest> {
+    let log = session.log.borrow();
+    let mut newest = log.history.messages().iter().rev();
+    let Some((dialect, answer)) = newest.find_map(|message| Some((message.dialect?, &message.answer))) else {
+        return Err(Error::config("`dialect` of `compact` is missing, and no stored message says which one it is"));
+    };
+    let model = answer.as_ref().and_then(|answer| answer.model.as_deref());
+    let params: Json = ObjectWriter::build(|out| {
+        if let Some(model) = model {
+            out.text("model", model);
+        }
+    });
+    let settings = Settings::default();
+    Ok(ProviderRequest { dialect, url: String::new(), params, stream: false, headers: Vec::new(), settings })
+}
+
+/// Stores a summary, unless it does not apply any more.
+async fn store(
+    session: &Rc<SessionInner>,
+    coverage: Coverage,
+    text: &str,
+    made: CompactionOutcome,
+) -> Result<CompactionOutcome> {
+    let turn = session.writes.enter();
+    let _turn = turn.start().await;
+    let is_due = session.log.borrow().head.compaction_is_due;
+    let change = Change {
+        summaries: vec![StoredSummary::compaction(coverage, text, None)],
+        edit: if is_due { Some(Box::new(|head| head.compaction_is_due = false)) } else { None },
+        ..session.new_change()
+    };
+    match session.commit(change).await {
+        Err(error) if error.code == ErrorCode::Conflict => return Ok(CompactionOutcome::Superseded),
+        committed => committed?,
+    };
+    session.compaction.clear();
+    session.update_hold();
+    session.notify();
+    Ok(made)
+}
+
+/// Remembers a compaction that cannot be made yet: here with its function, and in the head, for when this tab is gone.
+async fn remember(session: &Rc<SessionInner>, request: Rc<CompactionRequest>) -> Result<()> {
+    session.compaction.deferred.replace(Some(request));
+    session.update_hold();
+    if session.log.borrow().head.compaction_is_due {
+        return Ok(());
+    }
+    let turn = session.writes.enter();
+    let _turn = turn.start().await;
+    let edit: HeadEdit = Box::new(|head| head.compaction_is_due = true);
+    session.commit(Change { edit: Some(edit), ..session.new_change() }).await?;
+    // The run may have ended meanwhile.
+    session.compact_when_due();
+    Ok(())
+}
+
+impl SessionInner {
+    /// Makes the compaction that waits for a turn to be over, if it is. A failure is a warning: nobody waits for it.
+    pub fn compact_when_due(&self) {
+        let is_busy = self.has_or_starts_run() || self.compaction.is_under_way.get();
+        if is_busy || !self.compaction.is_deferred() || self.context.check_open().is_err() {
+            return;
+        }
+        if !matches!(compactable(self), Compactable::Turns { .. }) {
+            return;
+        }
+        let Some(session) = self.weak_self.upgrade() else { return };
+        in_background(async move {
+            let Some(request) = session.compaction.deferred.take() else { return };
+            let outcome = compact(&session, request).await;
+            session.update_hold();
+            if let Err(error) = outcome
+                && session.context.check_open().is_ok()
+            {
+                let message =
+                    format!("the deferred compaction of session \"{}\" failed: {}", session.id, error.message);
+                session.context.warn(&[Finding::warning(FindingCode::CallbackFailed, message)]);
+            }
+        });
+    }
+}

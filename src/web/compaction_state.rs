@@ -1,0 +1,47 @@
+//! The compaction of a session that is under way, or waits for a turn to be over.
+
+use super::option_reader::BoundFunction;
+use crate::provider::ProviderRequest;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Who shortens the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionMode {
+    /// The service if only the service has all of it, else the application.
+    Auto,
+    /// The application, from the messages that are stored here.
+    Input,
+    /// The service, from its chain of responses.
+    Chain,
+}
+
+/// What the application asked for.
+pub struct CompactionRequest {
+    pub mode: CompactionMode,
+    pub is_forced: bool,
+    pub summarize: BoundFunction,
+    /// Where `summarize` sends its request, if the application said so.
+    pub provider: Option<ProviderRequest>,
+}
+
+/// The compaction of a session: under way, or waiting for a turn to be over.
+#[derive(Default)]
+pub struct CompactionState {
+    /// True while a call of `compact` is under way.
+    pub is_under_way: Cell<bool>,
+    /// What waits for a turn to be over.
+    pub deferred: RefCell<Option<Rc<CompactionRequest>>>,
+}
+
+impl CompactionState {
+    /// Returns true if a compaction waits for a turn to be over.
+    pub fn is_deferred(&self) -> bool {
+        self.deferred.borrow().is_some()
+    }
+
+    /// Forgets what waits: the store is closed.
+    pub fn clear(&self) {
+        self.deferred.replace(None);
+    }
+}

@@ -1,0 +1,254 @@
+// `Session.compact` and stored summaries of reducers, in Node.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { open } from 'rethread';
+
+const turn = (n) => [
+  { role: 'user', content: `<q${n}>` },
+  { role: 'assistant', content: null, tool_calls: [{ id: `c${n}`, type: 'function', function: { name: 'f', arguments: '{}' } }] },
+  { role: 'tool', tool_call_id: `c${n}`, content: `<r${n}>` },
+  { role: 'assistant', content: `<a${n}>` },
+];
+const turns = (from, to) => ({ messages: Array.from({ length: to - from }, (_, n) => turn(from + n)).flat() });
+const decode = (body) => JSON.parse(new TextDecoder().decode(body));
+
+/** A key-value service with atomic commits, shared by those who open it. */
+function service() {
+  const entries = new Map();
+  let versions = 0;
+  return {
+    get: async (key) => entries.get(key) ?? null,
+    list: async (prefix, cursor, limit) => {
+      const keys = [...entries.keys()].filter((key) => key.startsWith(prefix) && (cursor === null || key > cursor)).sort().slice(0, limit);
+      return { keys, cursor: keys.length < limit ? null : keys.at(-1) };
+    },
+    put: async (key, value) => { entries.set(key, { value, version: `${(versions += 1)}` }); },
+    delete: async (key) => { entries.delete(key); },
+    commit: async (checks, writes) => {
+      if (checks.some(({ key, version }) => (entries.get(key)?.version ?? null) !== version)) return false;
+      for (const { key, value } of writes) {
+        if (value === null) entries.delete(key);
+        else entries.set(key, { value, version: `${(versions += 1)}` });
+      }
+      return true;
+    },
+  };
+}
+
+async function filled(count, options = {}) {
+  const client = await open({ store: 'memory', ...options });
+  const session = await client.session('s');
+  if (count > 0) await session.append(turns(0, count), 'openai-chat');
+  return { client, session };
+}
+
+async function shown(session, dialect = 'openai-chat', replay = undefined) {
+  return JSON.stringify(decode((await session.render({ dialect, input: '<next>', replay })).body));
+}
+
+const provider = { dialect: 'openai-chat', url: 'https://model.test/v1/chat/completions', params: { model: 'm', temperature: 0 } };
+const answer = (message) => ({
+  type: 'response',
+  status: 200,
+  body: JSON.stringify({ id: 'x', model: 'm', choices: [{ index: 0, finish_reason: message.tool_calls ? 'tool_calls' : 'stop', message: { role: 'assistant', ...message } }] }),
+});
+const until = async (condition) => {
+  for (let turns = 0; turns < 500 && !(await condition()); turns += 1) await new Promise((resolve) => { setTimeout(resolve, 1); });
+  assert.ok(await condition());
+};
+
+test('r30 a summary stands in for the turns that are over; the originals stay', async () => {
+  const { client, session } = await filled(4);
+  const bodies = [];
+  const summarize = async (body) => {
+    assert.ok(body instanceof Uint8Array);
+    bodies.push(decode(body));
+    return '<sum>';
+  };
+  assert.deepEqual(await session.compact({ summarize }), { compacted: true, reason: 'threshold' });
+  assert.equal(bodies[0].messages.at(-1).role, 'user');
+  assert.ok(JSON.stringify(bodies[0]).includes('<r3>'));
+  assert.deepEqual(await session.compact({ summarize }), { compacted: false, reason: 'nothing_new' });
+  await session.append(turns(4, 5), 'openai-chat');
+  assert.deepEqual(await session.compact({ summarize }), { compacted: false, reason: 'below_threshold' });
+  assert.equal(bodies.length, 1);
+  for (const dialect of ['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'mistral']) {
+    const text = await shown(session, dialect);
+    assert.ok(text.includes('<sum>') && text.includes('<r4>') && !text.includes('<r3>'), text);
+  }
+  assert.equal((await session.messages({ limit: 100 })).items.length, 15);
+  const copies = [await client.importSession(await client.exportSession('s'), { id: 'lines' }), await client.restore(await session.serialize(), { id: 'bytes' })];
+  for (const copy of copies) {
+    assert.ok((await shown(copy)).includes('<sum>'));
+    assert.equal((await copy.messages({ limit: 100 })).items.length, 15);
+  }
+  assert.deepEqual(await session.compact({ summarize, force: true }), { compacted: true, reason: 'forced' });
+  assert.ok(JSON.stringify(bodies[1]).includes('<sum>') && JSON.stringify(bodies[1]).includes('<q4>') && !JSON.stringify(bodies[1]).includes('<q3>'));
+  await client.close();
+});
+
+test('r30 the request for the summary is one to the model of the session', async () => {
+  const { client, session } = await filled(3);
+  const bodies = [];
+  const summarize = (body) => { bodies.push(decode(body)); throw new Error('later'); };
+  const ask = (options) => assert.rejects(session.compact({ summarize, force: true, ...options }), { code: 'callback_failed' });
+  await ask();
+  await ask({ dialect: 'anthropic', params: { model: 'claude', max_tokens: 9 } });
+  assert.ok(bodies[0].messages && !bodies[0].max_tokens);
+  assert.deepEqual([bodies[1].model, bodies[1].max_tokens], ['claude', 9]);
+  await session.render({ dialect: 'openai-responses', params: { model: 'gpt', tool_choice: 'required', stream: true } });
+  await ask();
+  assert.deepEqual([bodies[2].model, bodies[2].tool_choice, bodies[2].stream, Array.isArray(bodies[2].input)], ['gpt', undefined, undefined, true]);
+  await client.close();
+});
+
+test('r30 a summary that fails stores nothing', async () => {
+  const { client, session } = await filled(4);
+  for (const summarize of [() => { throw new Error('boom'); }, async () => { throw new Error('boom'); }, () => '', async () => ' \n', () => 5, () => undefined]) {
+    await assert.rejects(session.compact({ summarize }), { code: 'callback_failed' });
+  }
+  await assert.rejects(session.compact(), { code: 'invalid_input' });
+  for (const options of [{}, { summarize: 'x' }, { summarize: () => '', mode: 'x' }, { summarize: () => '', params: {} }, { summarize: () => '', more: 1 }]) {
+    await assert.rejects(session.compact(options), { code: 'config_invalid' });
+  }
+  assert.ok((await shown(session)).includes('<q0>'));
+  await client.close();
+});
+
+test('r30 an owner whose conversation cannot be shortened is an error that says why', async () => {
+  const client = await open({ store: 'memory' });
+  const summarize = () => assert.fail('nobody is asked');
+  const refused = async (owner, mode) => {
+    const session = await client.session(JSON.stringify([owner, mode]), { owner });
+    await session.append(turns(0, 4), 'openai-chat');
+    await assert.rejects(session.compact({ summarize, mode }), { code: 'state_owner_conflict' });
+  };
+  for (const mode of ['auto', 'input', 'previous_response_id']) {
+    await refused({ kind: 'conversation', conversationId: 'conv_1' }, mode);
+    await refused({ kind: 'response', previousResponseId: 'resp_1' }, mode);
+  }
+  await refused({ kind: 'session' }, 'previous_response_id');
+  await refused({ kind: 'response', auto: true }, 'previous_response_id');
+  await client.close();
+});
+
+test('r30 what is appended while the summary is written survives', async () => {
+  const { client, session } = await filled(4);
+  const summarize = async () => {
+    await session.append(turns(4, 5), 'openai-chat');
+    assert.deepEqual(await session.compact({ summarize: () => 'another' }), { compacted: false, reason: 'under_way' });
+    return '<sum>';
+  };
+  assert.equal((await session.compact({ summarize })).compacted, true);
+  const text = await shown(session);
+  assert.ok(text.includes('<sum>') && text.includes('<q4>') && text.includes('<r4>') && !text.includes('<q3>'), text);
+  await client.close();
+});
+
+test('r30 two tabs compact at once: one summary is used, the other tab learns of it', async () => {
+  const store = service();
+  const { client, session } = await filled(4, { store, name: 'one' });
+  const other = await open({ store, name: 'two' });
+  const theirs = await other.session('s');
+  const summarize = async () => {
+    assert.equal((await theirs.compact({ summarize: () => '<theirs>' })).compacted, true);
+    return '<ours>';
+  };
+  assert.deepEqual(await session.compact({ summarize }), { compacted: false, reason: 'superseded' });
+  for (const one of [session, theirs]) {
+    await one.refresh();
+    const text = await shown(one);
+    assert.ok(text.includes('<theirs>') && !text.includes('<ours>'), text);
+  }
+  await Promise.all([client.close(), other.close()]);
+});
+
+test('r30 a compaction waits for the run to end', { timeout: 20_000 }, async () => {
+  const { client, session } = await filled(1);
+  let asked = 0;
+  const summarize = async () => { asked += 1; return '<sum>'; };
+  const run = await session.run({ input: '<question>', provider, tools: { f: { execute: () => 1 } } });
+  assert.deepEqual(await session.compact({ summarize, force: true }), { compacted: false, reason: 'deferred' });
+  await run.answer(run.effects()[0].id, answer({ content: null, tool_calls: [{ id: 'k', type: 'function', function: { name: 'f', arguments: '{}' } }] }));
+  assert.deepEqual(await session.compact({ summarize }), { compacted: false, reason: 'deferred' });
+  const [tool] = run.effects();
+  await run.answer(tool.id, { type: 'started' });
+  await run.answer(tool.id, { type: 'tool_result', content: '<tool>' });
+  assert.equal(asked, 0);
+  await run.answer(run.effects()[0].id, answer({ content: '<done>' }));
+  await until(async () => (await shown(session)).includes('<sum>'));
+  const text = await shown(session);
+  assert.ok(!text.includes('<done>') && !text.includes('<tool>') && asked === 1, text);
+  assert.equal((await session.messages({ limit: 50 })).items.length, 6);
+  await client.close();
+});
+
+test('r30 a turn of the application that waits for the model is not compacted', async () => {
+  const { client, session } = await filled(3);
+  const [question, call, result, last] = turn(9);
+  await session.append({ messages: [question, call] }, 'openai-chat');
+  const summarize = async () => '<sum>';
+  assert.deepEqual(await session.compact({ summarize }), { compacted: false, reason: 'deferred' });
+  await session.append({ messages: [result] }, 'openai-chat');
+  assert.ok(!(await shown(session)).includes('<sum>'));
+  await session.append({ messages: [last] }, 'openai-chat');
+  await until(async () => (await shown(session)).includes('<sum>'));
+  assert.ok(!(await shown(session)).includes('<a9>'));
+  await client.close();
+});
+
+test('r30 a deferred compaction is made after a reload, however short the history is', async () => {
+  const store = service();
+  const { client, session } = await filled(1, { store });
+  await session.append({ messages: turn(9).slice(0, 3) }, 'openai-chat');
+  assert.equal((await session.compact({ summarize: () => 'gone' })).reason, 'deferred');
+  await client.close();
+  const reopened = await open({ store });
+  const again = await reopened.session('s');
+  const summarize = () => '<sum>';
+  assert.equal((await again.compact({ summarize })).reason, 'deferred');
+  again[Symbol.dispose]();
+  const last = await open({ store });
+  const session3 = await last.session('s');
+  await session3.append({ messages: turn(9).slice(3) }, 'openai-chat');
+  assert.deepEqual(await session3.compact({ summarize }), { compacted: true, reason: 'was_deferred' });
+  await session3.append(turns(3, 4), 'openai-chat');
+  assert.equal((await session3.compact({ summarize })).reason, 'below_threshold');
+  await Promise.all([reopened.close(), last.close()]);
+});
+
+test('r30 a deferred compaction that fails is a warning', async () => {
+  const warnings = [];
+  const { client, session } = await filled(1, { onWarning: (warning) => warnings.push(warning) });
+  await session.append({ messages: turn(9).slice(0, 3) }, 'openai-chat');
+  assert.equal((await session.compact({ summarize: () => { throw new Error('boom'); } })).reason, 'deferred');
+  await session.append({ messages: turn(9).slice(3) }, 'openai-chat');
+  await until(async () => warnings.some(({ code }) => code === 'callback_failed'));
+  assert.ok((await shown(session)).includes('<a9>'));
+  await client.close();
+});
+
+test('r36 the summary of a reducer is stored, and not asked for again after reopening', async () => {
+  const store = service();
+  let asked = 0;
+  const replay = () => ({ reducers: [{ type: 'summarize', target: 4, threshold: 4, summarize: async () => `<sum ${(asked += 1)}>` }] });
+  const { client, session } = await filled(4, { store });
+  assert.ok((await shown(session, 'openai-chat', replay())).includes('<sum 1>'));
+  await session.append(turns(4, 5), 'openai-chat');
+  await client.close();
+  const reopened = await open({ store });
+  const again = await reopened.session('s');
+  const text = await shown(again, 'openai-chat', replay());
+  assert.ok(text.includes('<sum 1>') && text.includes('<r4>') && !text.includes('<q0>'), text);
+  assert.equal(asked, 1);
+  // A reducer of other settings asks for its own, and `save` stores it, too.
+  const other = { reducers: [{ type: 'summarize', target: 2, summarize: async () => '<other>' }] };
+  assert.ok((await shown(again, 'openai-chat', other)).includes('<other>'));
+  await again.save();
+  await reopened.close();
+  const last = await open({ store });
+  const silent = { reducers: [{ type: 'summarize', target: 2, summarize: () => assert.fail('asked again') }] };
+  assert.ok((await shown(await last.session('s'), 'anthropic', silent)).includes('<other>'));
+  await last.close();
+});
