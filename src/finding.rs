@@ -84,6 +84,10 @@ finding_codes! {
     CallbackFailed = "callback_failed",
     /// A service keeps the conversation, and its history is kept here too.
     ConversationConflict = "conversation_conflict",
+    /// The owner changed, and something of the conversation is with the earlier owner only.
+    NotTransferred = "not_transferred",
+    /// The service has forgotten the chain of responses; the request contained the history instead.
+    ChainRestarted = "chain_restarted",
     /// Two writers appended to a session at once, in a store that cannot exclude it; both sides are kept.
     SecondWriter = "second_writer",
     /// A run is over and its journal could not be removed.

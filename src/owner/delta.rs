@@ -1,6 +1,7 @@
 //! [`Delta`]: what a service that owns the conversation has not acknowledged.
 
 use super::state_owner::StateOwner;
+use crate::error::{Error, ErrorCode, Result};
 use crate::history::{ActiveSummary, History};
 use crate::message::{Message, ServiceMark};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,8 @@ pub struct Delta<'h> {
     repeated: usize,
     /// What is sent instead of the messages that it covers: the service has none of the conversation, or the chain begins anew with it.
     compaction: Option<&'h ActiveSummary>,
+    /// True if another run's request followed the live turn's newest answer in the conversation, and closed its calls.
+    calls_are_closed: bool,
 }
 
 /// An answer with the mark of the service.
@@ -64,11 +67,13 @@ impl<'h> Delta<'h> {
         let newest = newest.map(|(live_index, (message, mark))| AcknowledgedAnswer { message, mark, live_index });
         let compaction = compaction.filter(|_| newest.is_none());
         let (concurrent, pending) = (BTreeMap::new(), BTreeSet::new());
-        let mut delta = Self { history, live, newest, concurrent, pending, repeated: 0, compaction };
+        let mut delta =
+            Self { history, live, newest, concurrent, pending, repeated: 0, compaction, calls_are_closed: false };
         if let Some(newest) = newest {
             delta.pending.extend(newest.mark.pending.iter().map(String::as_str));
             if owner.is_conversation() {
                 delta.find_concurrent_answers(owner, newest);
+                delta.calls_are_closed = delta.has_closed_calls(owner, newest);
             }
         }
         delta
@@ -92,6 +97,32 @@ impl<'h> Delta<'h> {
                 self.concurrent.entry(run).or_insert(message.seq);
             }
         }
+    }
+
+    /// Returns true if `newest` is an answer of the live turn with calls, and a later request of another run contained its place in
+    /// history: a conversation refuses a request that leaves a call open, so that request closed them.
+    fn has_closed_calls(&self, owner: &StateOwner, newest: AcknowledgedAnswer<'h>) -> bool {
+        let stored = newest.live_index.and_then(|_| self.history.message(&newest.message.id));
+        let Some(stored) = stored.filter(|_| self.live.is_some_and(|live| live.has_calls(newest.message))) else {
+            return false;
+        };
+        let is_later = |message: &Message| {
+            message.run_id != stored.run_id && mark_of(owner, message).is_some_and(|mark| mark.until > stored.seq)
+        };
+        self.history.messages().iter().rev().take_while(|message| message.seq > stored.seq).any(is_later)
+    }
+
+    /// Fails if the results of the live turn cannot be sent, since another run's request told the service how their calls ended.
+    ///
+    /// # Errors
+    /// `conflict`.
+    pub fn check_calls_are_open(&self) -> Result<()> {
+        if !self.calls_are_closed {
+            return Ok(());
+        }
+        let message = "another run went on in the conversation since this run's last answer, and its request closed the calls of that answer, so \
+                       their results cannot be sent; discard this run";
+        Err(Error::new(ErrorCode::Conflict, message))
     }
 
     /// Returns the id of the response that the next request continues.

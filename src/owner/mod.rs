@@ -7,10 +7,12 @@
 mod conversation_conflict;
 mod delta;
 mod state_owner;
+mod transfer;
 
 pub use conversation_conflict::{ConversationCheck, OnConflict, check_conversation};
 pub use delta::{Delta, Unacknowledged};
 pub use state_owner::StateOwner;
+pub use transfer::transfer_findings;
 
 #[cfg(test)]
 mod tests;

@@ -297,6 +297,16 @@ pub(crate) trait Codec: ItemFormat {
         false
     }
 
+    /// Returns true if an error response says that the provider no longer has the response that the request continues.
+    fn is_chain_forgotten(&self, _status: u16, _error_code: &str) -> bool {
+        false
+    }
+
+    /// Returns true for a part of an answer that refers to what the provider keeps, and does not contain it.
+    fn is_kept_by_service(&self, _part: &Part) -> bool {
+        false
+    }
+
     /// Returns the members of a body that name what the provider keeps of the conversation; `None` if it keeps nothing.
     fn service_members(&self) -> Option<ServiceMembers> {
         None

@@ -13,7 +13,8 @@ use crate::error::Result;
 use crate::finding::{FindingCode, Report};
 use crate::history::{History, StoredSummary};
 use crate::json::Json;
-use crate::owner::{Delta, StateOwner};
+use crate::message::{Message, Part};
+use crate::owner::{Delta, StateOwner, transfer_findings};
 use crate::provider::{check_owner, codec, extra_content};
 use crate::replay::{
     DraftOrigin, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies, ReducerReply,
@@ -107,7 +108,8 @@ impl Renderer {
     /// with the same input.
     ///
     /// # Errors
-    /// `config_invalid` if the request's parameters or tools are invalid.
+    /// `config_invalid` if the request's parameters or tools are invalid; `conflict` if another run closed the calls of the live turn in the
+    /// service's conversation.
     pub fn step(
         &mut self,
         input: RenderInput<'_>,
@@ -135,7 +137,10 @@ impl Renderer {
     ) -> Result<RenderStep> {
         let RenderInput { history, live, owner, now } = input;
         let delta = unacknowledged(&input, request)?;
-        let mut report = Report::new();
+        let is_reference = |message: &Message, part: &Part| {
+            message.dialect.is_some_and(|dialect| codec(dialect).is_kept_by_service(part))
+        };
+        let mut report: Report = transfer_findings(owner, history, live, &is_reference);
         let stored_count = history.messages().len();
         self.trimmed.update(history, request.policy);
         let replay_input = ReplayInput {
@@ -213,7 +218,7 @@ impl Renderer {
 /// Returns what the owner's service has not acknowledged; `None` if no service owns the conversation.
 ///
 /// # Errors
-/// As [`check_owner`].
+/// As [`check_owner`] and [`Delta::check_calls_are_open`].
 fn unacknowledged<'r>(input: &RenderInput<'r>, request: &RenderRequest<'_>) -> Result<Option<Delta<'r>>> {
     let RenderInput { history, live, owner, .. } = *input;
     if !owner.is_stateful() {
@@ -221,6 +226,7 @@ fn unacknowledged<'r>(input: &RenderInput<'r>, request: &RenderRequest<'_>) -> R
     }
     check_owner(request.provider, owner)?;
     let delta = Delta::new(owner, history, live);
+    delta.check_calls_are_open()?;
     let codec = codec(request.provider.dialect);
     Ok(Some(delta.repeating(&|message| codec.is_outside_list(message, true))))
 }

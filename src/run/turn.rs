@@ -52,6 +52,8 @@ pub(super) struct RunData {
     new_owner: bool,
     /// True if an earlier process may have sent the next request.
     has_unconfirmed_call: bool,
+    /// True if the service has forgotten the chain of responses, until it gives another response with an id.
+    chain_is_forgotten: bool,
 }
 
 /// What a turn's answers add up to.
@@ -95,6 +97,7 @@ impl RunData {
             held_back: Vec::new(),
             new_owner: false,
             has_unconfirmed_call: false,
+            chain_is_forgotten: false,
         }
     }
 
@@ -159,6 +162,7 @@ impl RunData {
             self.totals.usage = Some(self.totals.usage.map_or(usage, |sum| sum.plus(usage)));
         }
         if assembled.response_id.is_some() {
+            self.chain_is_forgotten = false;
             self.totals.response_id.clone_from(&assembled.response_id);
         }
         if assembled.conversation_id.is_some() {
@@ -411,6 +415,23 @@ impl RunData {
     /// Returns true, once, if an earlier process may have sent the next request.
     pub fn take_unconfirmed_call(&mut self) -> bool {
         std::mem::take(&mut self.has_unconfirmed_call)
+    }
+
+    /// Returns the owner whose form the next request has: with a forgotten chain it contains the history, as a session's does.
+    pub fn owner_of_request(&self) -> &StateOwner {
+        if self.chain_is_forgotten { &StateOwner::Session } else { &self.setup.owner }
+    }
+
+    /// Returns true, once, if the chain can be restarted from the history: it began here, so the session has all of it. The refused request
+    /// does not count as a model call.
+    pub fn restart_chain(&mut self) -> bool {
+        let began_here = self.setup.owner == StateOwner::Response { previous: None };
+        let restarts = began_here && !self.chain_is_forgotten;
+        if restarts {
+            self.chain_is_forgotten = true;
+            self.totals.model_calls = self.totals.model_calls.saturating_sub(1);
+        }
+        restarts
     }
 
     /// Changes the owner of the conversation's state.

@@ -451,3 +451,138 @@ fn pp_47_a_call_that_fails_after_the_conversation_changed_leaves_the_newest_id()
     let owner = StateOwner::from_stored(&host.log.borrow().head.owner).unwrap();
     assert_eq!(owner, StateOwner::Conversation { id: "conv_9".into() });
 }
+
+#[test]
+fn r23_results_of_calls_that_another_run_closed_are_not_sent() {
+    let store = MemoryStore::default();
+    let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+    let waits = || {
+        let mut asked = owned("r1", conversation());
+        asked.tool_settings.insert("look".into(), ToolSettings { needs_approval: true, ..ToolSettings::default() });
+        asked
+    };
+    let waiting = ask(&mut Host::open(&store, "s", "h"), &mut service, waits(), "One");
+    assert_eq!(waiting.status, RunStatus::WaitingApproval);
+    // Another run has to close the call: the service refuses a request that leaves it open.
+    let mut second = Host::open(&store, "s", "h2");
+    assert_eq!(ask(&mut second, &mut service, owned("r2", conversation()), "Two").status, RunStatus::Finished);
+    let requests = service.requests.len();
+    let mut third = Host::open(&store, "s", "h3");
+    third.resume(waits()).unwrap();
+    third.decide("call_1", ApprovalDecision::Approve).unwrap();
+    let outcome = third.drive(|body| service.answer(body)).unwrap();
+    assert_eq!(outcome.error.unwrap().code, ErrorCode::Conflict);
+    assert_eq!(service.requests.len(), requests);
+    // A chain has branches: there the run goes on where it was.
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1));
+    let mut attempt = 0;
+    let asked = |id: &str| RunSetup { persistence: Persistence::Call, ..owned(id, automatic()) };
+    host.ask(asked("r1"), "One", |body| {
+        attempt += 1;
+        if attempt == 1 { service.answer(body) } else { Answer::Status(400, Vec::new(), "{}".into()) }
+    });
+    ask(&mut host, &mut service, asked("r2"), "Two");
+    let mut second = Host::open(&store, "s", "h2");
+    second.resume(asked("r1")).unwrap();
+    let outcome = second.drive(|body| service.answer(body)).unwrap();
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+}
+
+#[test]
+fn r26_a_call_of_a_failed_run_is_closed_once() {
+    for on_stop in [OnStop::Discard, OnStop::Keep] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+        let asked = |id: &str| RunSetup { on_stop, ..owned(id, conversation()) };
+        let mut attempt = 0;
+        host.ask(asked("r1"), "One", |body| {
+            attempt += 1;
+            if attempt == 1 { service.answer(body) } else { Answer::Status(400, Vec::new(), "{}".into()) }
+        });
+        // The request that closes the call is refused, too, so the next one closes it again.
+        host.ask(asked("r2"), "Two", |_| Answer::Status(400, Vec::new(), "{}".into()));
+        for (run, input) in [("r3", "Three"), ("r4", "Four")] {
+            let outcome = ask(&mut host, &mut service, asked(run), input);
+            assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+        }
+        let items = words_of(&service.conversations["conv_1"]);
+        assert_eq!(items.iter().filter(|item| item.starts_with("output call_1: ")).count(), 1, "{items:?}");
+    }
+}
+
+#[test]
+fn r25_a_chain_that_the_service_forgot_begins_again_with_the_history() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1));
+    ask(&mut host, &mut service, owned("r1", automatic()), "One");
+    // It keeps a response for 30 days.
+    service.responses.clear();
+    let outcome = ask(&mut host, &mut service, owned("r2", automatic()), "Two");
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    assert_eq!(outcome.model_calls, 2);
+    assert_eq!(outcome.report.iter().filter(|finding| finding.code.as_str() == "chain_restarted").count(), 1);
+    assert_eq!(service.sent(2).len(), 5, "{:?}", service.sent(2));
+    assert_eq!(service.requests[2]["previous_response_id"], Value::Null);
+    assert_eq!(service.requests[3]["previous_response_id"], "resp_3");
+    assert_eq!(service.sent(3), ["output call_2: look gave {}"]);
+    ask(&mut host, &mut service, owned("r3", automatic()), "Three");
+    assert_eq!(service.sent(4), ["user: Three"]);
+    assert_eq!(history_of(&mut host), words_of(service.newest()));
+    // What came before a response that the application gave is not stored here.
+    let mut service = Service::new(rounds(0)).with_response("resp_given");
+    let given = StateOwner::Response { previous: Some("resp_given".into()) };
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    ask(&mut host, &mut service, owned("r1", given.clone()), "One");
+    service.responses.clear();
+    let outcome = ask(&mut host, &mut service, owned("r2", given), "Two");
+    assert_eq!(outcome.error.unwrap().code, ErrorCode::ModelError);
+}
+
+#[test]
+fn r22_a_change_of_owner_reports_what_only_the_service_has() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(0)).with_response("resp_given").with_conversation("conv_1");
+    let not_transferred = |outcome: &RunOutcome| {
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+        let of_code = outcome.report.iter().filter(|finding| finding.code.as_str() == "not_transferred");
+        of_code.map(|finding| finding.message_id.is_some()).collect::<Vec<_>>()
+    };
+    let given = StateOwner::Response { previous: Some("resp_given".into()) };
+    service.extra_output = vec![
+        json!({ "type": "web_search_call", "id": "ws_1", "status": "completed", "action": { "type": "search", "query": "x" } }),
+        json!({ "type": "reasoning", "id": "rs_1", "summary": [] }),
+    ];
+    let first = ask(&mut host, &mut service, owned("r1", given), "One");
+    assert!(not_transferred(&first).is_empty());
+    service.extra_output.clear();
+    // The history goes on here: what came before the given response is missing, and an answer has items that only the service can read.
+    let local = ask(&mut host, &mut service, owned("r2", StateOwner::Session), "Two");
+    assert_eq!(not_transferred(&local), [false, true]);
+    let again = ask(&mut host, &mut service, owned("r3", StateOwner::Session), "Three");
+    assert!(not_transferred(&again).is_empty());
+    // The session has everything of its own answers, and the service gets it.
+    let back = ask(&mut host, &mut service, owned("r4", conversation()), "Four");
+    assert!(not_transferred(&back).is_empty());
+    assert_eq!(history_of(&mut host), words_of(&service.conversations["conv_1"]));
+}
+
+#[test]
+fn r22_so_22_an_ordinary_retry_stores_the_users_turn_once() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1));
+    let mut attempt = 0;
+    let outcome = host.ask(owned("r1", StateOwner::Session), "One", |body| {
+        attempt += 1;
+        if attempt % 2 == 1 { Answer::Status(503, Vec::new(), "{}".into()) } else { service.answer(body) }
+    });
+    assert_eq!((outcome.status, attempt), (RunStatus::Finished, 4));
+    assert_eq!(history_of(&mut host), words_of(service.newest()));
+    assert_eq!(history_of(&mut host).iter().filter(|item| *item == "user: One").count(), 1);
+}

@@ -17,6 +17,8 @@ pub struct Service {
     /// Every accepted request.
     pub requests: Vec<Value>,
     pub script: Script,
+    /// Items before those of the script in each output.
+    pub extra_output: Vec<Value>,
     /// True if responses have no id.
     pub without_ids: bool,
     /// The conversation that responses name, whatever the request named.
@@ -31,6 +33,7 @@ impl Service {
             responses: BTreeMap::new(),
             requests: Vec::new(),
             script: Box::new(script),
+            extra_output: Vec::new(),
             without_ids: false,
             forced_conversation: None,
             count: 0,
@@ -51,11 +54,11 @@ impl Service {
     pub fn answer(&mut self, body: &Value) -> Answer {
         match self.accept(body) {
             Ok(response) => Answer::Status(200, Vec::new(), response.to_string()),
-            Err(message) => Answer::Status(
-                400,
-                Vec::new(),
-                json!({ "error": { "message": message, "code": "refused" } }).to_string(),
-            ),
+            Err(message) => {
+                let code = message.split(' ').next().filter(|code| *code == "previous_response_not_found");
+                let error = json!({ "error": { "message": message, "code": code.unwrap_or("refused") } });
+                Answer::Status(400, Vec::new(), error.to_string())
+            }
         }
     }
 
@@ -77,7 +80,7 @@ impl Service {
         }
         self.requests.push(body.clone());
         self.count += 1;
-        let output = match (self.script)(&items) {
+        let scripted = match (self.script)(&items) {
             Ok(text) => vec![
                 json!({ "type": "message", "id": format!("msg_{}", self.count), "role": "assistant", "status": "completed",
                 "content": [{ "type": "output_text", "annotations": [], "text": text }] }),
@@ -91,6 +94,7 @@ impl Service {
                 })
                 .collect(),
         };
+        let output: Vec<Value> = self.extra_output.iter().cloned().chain(scripted).collect();
         items.extend(output.iter().cloned());
         let id = format!("resp_{}", self.count);
         if let Some(conversation) = conversation {
@@ -163,6 +167,7 @@ pub fn words_of(items: &[Value]) -> Vec<String> {
             format!("output {}: {}", item["call_id"].as_str().unwrap(), text(&item["output"]))
         }
         Some("reasoning") => "reasoning".into(),
+        Some(other) if item["role"].is_null() => other.into(),
         _ => format!("{}: {}", item["role"].as_str().unwrap(), text(&item["content"])),
     };
     items.iter().map(words).collect()

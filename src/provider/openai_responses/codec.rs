@@ -233,6 +233,14 @@ impl Codec for Responses {
         status == 400 && error_code == "conversation_locked"
     }
 
+    fn is_chain_forgotten(&self, status: u16, error_code: &str) -> bool {
+        matches!(status, 400 | 404) && error_code == "previous_response_not_found"
+    }
+
+    fn is_kept_by_service(&self, part: &Part) -> bool {
+        encode::is_kept_by_service(part)
+    }
+
     fn service_members(&self) -> Option<ServiceMembers> {
         Some(ServiceMembers { conversation: "conversation", previous_response: "previous_response_id" })
     }

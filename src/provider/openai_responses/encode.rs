@@ -13,6 +13,7 @@ use crate::provider::wire_template::write_filled;
 use crate::provider::{EncodeContext, Wire, call_id};
 use crate::replay::DraftMessage;
 use crate::tool::ToolInvocation;
+pub(super) use answer::is_kept_by_service;
 pub(super) use blocks::write_block;
 use blocks::write_blocks;
 

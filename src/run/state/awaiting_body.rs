@@ -34,7 +34,8 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         tools: &setup.tools,
         policy: &setup.policy,
     };
-    let input = RenderInput { history: context.history, live: Some(turn.live()), owner: &setup.owner, now: plan.at };
+    let input =
+        RenderInput { history: context.history, live: Some(turn.live()), owner: turn.owner_of_request(), now: plan.at };
     let rendered = match context.renderer.step(input, &request, &plan.replies) {
         Ok(RenderStep::Done(rendered)) => rendered,
         Ok(RenderStep::Question(question)) => return NextState::AskReducer(plan, question),

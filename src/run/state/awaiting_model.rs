@@ -8,11 +8,12 @@ use crate::json::fits_memory;
 use crate::message::{Message, MessageStatus};
 use crate::owner::{ConversationCheck, check_conversation};
 use crate::provider::{AnswerStatus, Assembled, Pause, StreamAssembler, StreamEvent, codec, read_whole};
+use crate::replay::ReducerReplies;
 use crate::run::answer::{AnsweredCall, answer_message, cut_error, refusal_of, refused_request};
 use crate::run::context::RunContext;
 use crate::run::effect::{EffectKind, EffectReply};
 use crate::run::event::RunEvent;
-use crate::run::next_state::{EarlyStop, ModelRequest, NextState, RetryPause, TurnEnd, wrong_state};
+use crate::run::next_state::{EarlyStop, ModelRequest, NextState, RenderPlan, RetryPause, TurnEnd, wrong_state};
 use crate::run::outcome::RunStatus;
 use crate::run::replay_safety::{ReplaySafety, RequestEvidence, evidence_of_failure};
 use crate::run::response::{declared_length, response_too_large};
@@ -237,6 +238,13 @@ impl AwaitingModel {
         let (error, may_pass) = refused_request(status, &assembled);
         let requested = requested_wait(headers, context.now);
         let code = assembled.error.as_ref().and_then(|error| error.code.as_deref()).unwrap_or_default();
+        if codec(turn.setup().provider.dialect).is_chain_forgotten(status, code) && turn.restart_chain() {
+            turn.close_effects();
+            let text = "the service has forgotten the response that the request continues; the request is sent again with the history";
+            turn.warn(Finding::warning(FindingCode::ChainRestarted, text));
+            let attempt = self.request.attempt;
+            return NextState::Render(RenderPlan { replies: ReducerReplies::default(), at: context.now, attempt });
+        }
         let retry = &turn.setup().retry;
         let pause = if codec(turn.setup().provider.dialect).is_conversation_locked(status, code) {
             retry.for_locked_conversation().wait_after(self.request.attempt.number, requested)

@@ -2,7 +2,7 @@
 
 use super::calls::{has_output, write_function_call, write_own_call};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::json::{ArrayWriter, JsonStr, ObjectWriter};
+use crate::json::{ArrayWriter, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Message, Part, PartBody, TemplateSlot, WireTemplate};
 use crate::provider::Wire;
 use crate::provider::neutral::text_of;
@@ -122,11 +122,28 @@ fn class_of(part: &Part, item: &DraftMessage<'_>, report: &mut Report) -> ItemCl
 
 /// Returns true for reasoning without id, `encrypted_content` and `content`.
 fn is_unreadable(template: &WireTemplate) -> bool {
+    !has_any(template, &["id", "encrypted_content", "content"])
+}
+
+/// Returns true if a template has one of these members, and it is not empty.
+fn has_any(template: &WireTemplate, members: &[&str]) -> bool {
     let is_blank = |slot: &TemplateSlot| matches!(slot, TemplateSlot::Raw(value) if matches!(value.as_str(), "null" | "\"\"" | "[]"));
-    !template
-        .0
-        .iter()
-        .any(|(key, slot)| ["id", "encrypted_content", "content"].contains(&key.inside()) && !is_blank(slot))
+    template.0.iter().any(|(key, slot)| members.contains(&key.inside()) && !is_blank(slot))
+}
+
+/// Returns true for an item that names what the service stored: reasoning that is not encrypted in it, a reference, or a call of a tool that
+/// the service ran, whose results the item does not contain.
+pub fn is_kept_by_service(part: &Part) -> bool {
+    match (&part.body, &part.template) {
+        (PartBody::Reasoning(_), Some(template)) => {
+            has_any(template, &["id"]) && !has_any(template, &["encrypted_content", "content"])
+        }
+        (PartBody::Opaque(item), _) => {
+            let item_type = item.view().find("type").and_then(JsonRef::as_text).unwrap_or_default();
+            item_type == "item_reference" || item_type.ends_with("_call")
+        }
+        _ => false,
+    }
 }
 
 /// Omits reasoning that nothing follows, and the ids of the items that belonged to it. OpenAI rejects it: "Item 'rs_…' of type

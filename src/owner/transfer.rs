@@ -1,0 +1,50 @@
+//! Findings about a change of the owner: what the new owner does not get.
+
+use super::state_owner::StateOwner;
+use crate::finding::{Action, Finding, FindingCode};
+use crate::history::History;
+use crate::message::{Message, MessageStatus, Part, ServiceMark};
+
+/// Returns what does not come along if the next request of `owner` is the first one since a service that no longer owns the state gave the
+/// newest answer. `is_reference` returns true for a part whose content only its service has.
+#[must_use]
+pub fn transfer_findings(
+    owner: &StateOwner,
+    history: &History,
+    live: Option<&History>,
+    is_reference: &dyn Fn(&Message, &Part) -> bool,
+) -> Vec<Finding> {
+    let has_new_answer = live.is_some_and(|live| live.messages().iter().any(|message| message.answer.is_some()));
+    let newest = history.messages().iter().rev().find_map(|message| message.answer.as_ref());
+    let Some((answer, mark)) = newest.and_then(|answer| Some((answer, answer.service_mark.as_deref()?))) else {
+        return Vec::new();
+    };
+    if has_new_answer || owner.owns(mark, answer.response_id.as_deref()) {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    if let Some(start) = &mark.chain_start {
+        findings.push(not_transferred(format!(
+            "only the service has what came before the response \"{start}\": it is not stored here, so requests do not contain it"
+        )));
+    }
+    for message in history.messages().iter().filter(|message| message.answer.is_some()) {
+        if message.status != MessageStatus::Complete && mark_of(message).is_some() {
+            let text = "this answer broke off; the service may have more of it than is stored here";
+            findings.push(not_transferred(text).of_message(&message.id));
+        }
+        if message.parts.iter().any(|part| is_reference(message, part)) {
+            let text = "the service that gave this answer has the content of an item of it; another service does not know the item";
+            findings.push(not_transferred(text).of_message(&message.id).with_action(Action::Kept));
+        }
+    }
+    findings
+}
+
+fn mark_of(message: &Message) -> Option<&ServiceMark> {
+    message.answer.as_ref()?.service_mark.as_deref()
+}
+
+fn not_transferred(text: impl Into<std::borrow::Cow<'static, str>>) -> Finding {
+    Finding::warning(FindingCode::NotTransferred, text)
+}
