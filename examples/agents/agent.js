@@ -1,0 +1,77 @@
+// An agent whose conversation OpenAI keeps. Run it again after a kill: it goes on where it was, and sends nothing twice.
+//
+//   node agents/agent.js "Weather in Oslo?"
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { open } from 'rethread';
+import { drive } from 'rethread/host';
+import { postgres } from 'rethread/postgres';
+import { sqlite } from 'rethread/sqlite';
+import { toolsFor } from '../chat/tools.js';
+
+const { OPENAI_API_KEY, API_URL = 'https://api.openai.com/v1', MODEL = 'gpt-4.1-mini', CHAT = 'agent' } = process.env;
+const { DATABASE_URL, SQLITE_FILE = 'agent.sqlite', LEASE_MS = '30000' } = process.env;
+const headers = { authorization: `Bearer ${OPENAI_API_KEY}` };
+const provider = { dialect: 'openai-responses', url: `${API_URL}/responses`, params: { model: MODEL }, stream: true };
+const request = { provider, instructions: 'Answer in one sentence.', tools: toolsFor(process.env) };
+
+const pool = DATABASE_URL ? new pg.Pool({ connectionString: DATABASE_URL }) : null;
+const store = await open({ store: pool ? postgres(pool) : sqlite(SQLITE_FILE), leaseMs: Number(LEASE_MS) });
+
+async function api(path, body) {
+  const sent = body && { method: 'POST', body: JSON.stringify(body) };
+  const response = await fetch(`${API_URL}/${path}`, { headers: { ...headers, 'content-type': 'application/json' }, ...sent });
+  if (!response.ok) throw new Error(`the service answered ${response.status} to ${path}`);
+  return response.json();
+}
+
+/** Opens the chat with a new conversation. The service gets what the chat has, with the next question. */
+async function inNewConversation() {
+  await store.session(CHAT, { owner: { kind: 'session' } });
+  const { id } = await api('conversations', {});
+  return store.session(CHAT, { owner: { kind: 'conversation', conversationId: id } });
+}
+
+/** Returns true if the conversation has what the run sends next: the results of its tools, or its question. */
+async function isSubmitted({ owner }, { openCalls, input }) {
+  const { data } = await api(`conversations/${owner.conversationId}/items?order=desc&limit=100`);
+  if (openCalls.length > 0) return data.some(({ type, call_id: id }) => type === 'function_call_output' && openCalls.some(({ callId }) => callId === id));
+  const textOf = (content) => (typeof content === 'string' ? content : content.map(({ text }) => text).join(''));
+  const newest = data.find(({ role }) => role === 'user');
+  return newest !== undefined && textOf(newest.content) === textOf(input.at(-1).parts);
+}
+
+async function finish(run) {
+  for await (const event of drive(run, { headers })) {
+    if (event.type === 'text_delta') process.stdout.write(event.text);
+    if (event.type === 'tool_started') console.log(`[${event.name}]`);
+    if (event.type === 'finished') console.log(event.result.error ? `\nfailed: ${event.result.error.code}` : '');
+  }
+}
+
+/** Goes on with what a killed or failed process left. Returns the session, which may have another conversation. */
+async function resume(session) {
+  for (const { id } of await session.pendingRuns()) {
+    let run;
+    // The killed process counts as the owner until its lease has ended.
+    while ((run = (await session.pendingRuns()).find((pending) => pending.id === id))?.state === 'live') await sleep(100);
+    if (!run) continue;
+    if (await isSubmitted(session, run)) {
+      // The service has it, and its answer was lost. What is stored here goes on in a new conversation.
+      await session.discard(id, { keep: true });
+      session = await inNewConversation();
+    } else {
+      await finish(await session.resume(id, { ...request, retry: { approveUnsafeReplay: () => true } }));
+    }
+  }
+  return session;
+}
+
+let session = await store.session(CHAT);
+if (session.owner.kind !== 'conversation') session = await inNewConversation();
+session = await resume(session);
+const [, , question] = process.argv;
+if (question) await finish(await session.run({ ...request, input: question }));
+await store.close();
+await pool?.end();
