@@ -72,6 +72,7 @@ export const rejectionReason = readable(optional(text('the reason')));
 export const dialect = readable(text('the dialect'));
 export const stateKey = readable(text('the key'));
 export const listener = readable(callback('the listener'));
+export const handoff = readable(object('the handoff'));
 export const request = readable(object('the request'));
 export const effectAnswer = readable(object('the answer'));
 export const responseBytes = readable(bytes('the response bytes'));

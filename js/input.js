@@ -1,7 +1,7 @@
 // Converts the Blobs and bytes of an input to base64, because JSON can represent neither.
 
 import { RethreadError } from './error.js';
-import { isBytes, reasonOf } from './foreign.js';
+import { isBytes, memberOf, reasonOf } from './foreign.js';
 import { withJsonSchemas } from './tool.js';
 
 const CHUNK = 0x8000;
@@ -22,11 +22,22 @@ async function plainPart(part) {
   return part;
 }
 
+/** The handoffs that a resumed run gets again. */
+export function handoffsOf(request) {
+  const handoffs = memberOf(request, 'handoffs');
+  return Array.isArray(handoffs) ? handoffs : [];
+}
+
+function withPlainHandoffs(request) {
+  const handoffs = handoffsOf(request);
+  return handoffs.length ? { ...request, handoffs: handoffs.map(withJsonSchemas) } : request;
+}
+
 /** The request for the core: tools with JSON Schemas, bytes of the input as base64. Wrapped in an array, because a request with a
  *  `then` member would be awaited. */
 export async function plainRequest(request) {
   try {
-    const plain = withJsonSchemas(request);
+    const plain = withPlainHandoffs(withJsonSchemas(request));
     const { input } = plain;
     if (!Array.isArray(input)) return [plain];
     return [{ ...plain, input: await Promise.all(input.map(plainPart)) }];

@@ -1,6 +1,8 @@
 // `Run`: the state machine of one run. It does no I/O; `drive` executes its effects.
 
 import * as check from './arguments.js';
+import { memberOf } from './foreign.js';
+import { withJsonSchemas } from './tool.js';
 import { dispose } from './wasm-handle.js';
 
 /** @typedef {import('./types.js').Run} PublicRun */
@@ -10,12 +12,13 @@ export class Run {
   #handle;
   /** A copy that remains readable after the instance has stopped, for reopening the store. */
   #id;
-  #tools;
+  /** The tools of the agent that it began with, and of each that it was handed off to. */
+  #toolsOfAgents;
 
-  constructor(handle, tools) {
+  constructor(handle, toolsOfAgents) {
     this.#handle = handle;
     this.#id = handle.read((run) => run.id);
-    this.#tools = tools;
+    this.#toolsOfAgents = toolsOfAgents;
   }
 
   get id() {
@@ -26,9 +29,10 @@ export class Run {
     return this.#handle.instance.stopped ? 'failed' : this.#handle.read((run) => run.status);
   }
 
-  /** The tools as passed by the application, for the host that executes them. */
+  /** The tools of the present agent as passed by the application, for the host that executes them. */
   get tools() {
-    return this.#tools;
+    const agent = this.#handle.instance.stopped ? 0 : this.#handle.read((run) => run.handoffCount);
+    return this.#toolsOfAgents[agent];
   }
 
   /** Maximum size of one response in bytes. */
@@ -104,6 +108,17 @@ export class Run {
       check.rejectionReason(reason);
     };
     return this.#handle.promise((run) => run.reject(id, reason ?? undefined), checks);
+  }
+
+  /** @type {PublicRun['handoff']} */
+  handoff(to) {
+    return new Promise((resolve, reject) => {
+      check.handoff(to);
+      const stored = this.#handle.call((run) => run.handOff(withJsonSchemas(to)));
+      // At once: a run whose tools have all returned calls its next agent as soon as this is stored.
+      this.#toolsOfAgents.push(memberOf(to, 'tools'));
+      stored.then(resolve, reject);
+    });
   }
 
   /** @type {PublicRun['snapshot']} */

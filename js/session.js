@@ -4,7 +4,7 @@ import * as check from './arguments.js';
 import { memberOf } from './foreign.js';
 import { WasmHandle, dispose } from './wasm-handle.js';
 import { ExternalLoop } from './external-loop.js';
-import { plainMessages, plainRequest } from './input.js';
+import { handoffsOf, plainMessages, plainRequest } from './input.js';
 import { HistoryProviders } from './providers.js';
 import { Run } from './run.js';
 import { StateBag } from './state-bag.js';
@@ -112,7 +112,7 @@ export class Session {
     check.request(request);
     const hooks = this.#hooks(request);
     const [plain] = await plainRequest(request);
-    return this.#run((session) => session.run(plain, hooks), memberOf(request, 'tools'));
+    return this.#run((session) => session.run(plain, hooks), request);
   }
 
   /** @type {PublicSession['external']} */
@@ -131,7 +131,7 @@ export class Session {
     const hooks = this.#hooks(request);
     const target = check.copiedRun(run);
     const [plain] = await plainRequest(request);
-    return this.#run((session) => session.resume(target, plain, hooks), memberOf(request, 'tools'));
+    return this.#run((session) => session.resume(target, plain, hooks), request);
   }
 
   /** @type {PublicSession['discard']} */
@@ -188,8 +188,10 @@ export class Session {
     return new WasmHandle(this.#handle.instance, object);
   }
 
-  async #run(work, tools) {
-    return new Run(this.#wrap(await this.#handle.promise(work)), tools);
+  async #run(work, request) {
+    const agents = [request, ...handoffsOf(request)];
+    const toolsOfAgents = agents.map((agent) => memberOf(agent, 'tools'));
+    return new Run(this.#wrap(await this.#handle.promise(work)), toolsOfAgents);
   }
 
   /** Frees the session; it leaves memory unless one of its runs or views is still in use. Never throws, because `using` calls it. */

@@ -100,6 +100,8 @@ codes! {
     TwoLoaders = "two_loaders",
     /// Two history providers have one key of the state bag.
     StateKeyConflict = "state_key_conflict",
+    /// A handoff has a filter, and a service keeps the conversation.
+    HandoffFilterNotSupported = "handoff_filter_not_supported",
     /// The run made as many model calls as `maxTurns` allows.
     MaxTurns = "max_turns",
     /// The user stopped the run.

@@ -315,6 +315,8 @@ pub struct AnswerMeta {
     pub container: Option<String>,
     /// What the service that gave the answer has of the conversation, if it keeps it.
     pub service_mark: Option<Box<ServiceMark>>,
+    /// The agent that gave the answer, if the run was handed off to one.
+    pub agent: Option<String>,
 }
 encode_fields!(struct AnswerMeta {
     0 => model,
@@ -324,6 +326,7 @@ encode_fields!(struct AnswerMeta {
     4 => response_id,
     5 => container,
     6 => service_mark,
+    7 => agent,
 });
 
 /// What a service that keeps the conversation has acknowledged with an answer: the answer, the messages of its run before it, and the

@@ -8,6 +8,7 @@ export type ErrorCode =
   | "conflict" | "busy"
   | "quota_exceeded" | "upgrade_blocked" | "unsupported_version" | "corrupt_record" | "too_large" | "unavailable" | "rate_limited" | "maybe_stale" | "evicted" | "store_error"
   | "state_owner_conflict" | "conversation_conflict"
+  | "handoff_filter_not_supported"
   | "model_error" | "callback_failed" | "two_loaders" | "state_key_conflict" | "replay_unsafe" | "max_turns" | "aborted" | "internal";
 
 /** Machine-readable details of an error, by code. Later versions may add members. */

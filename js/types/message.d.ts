@@ -15,6 +15,8 @@ export interface Message {
   parentId: string | null;
   metadata: unknown;
   model: string | null; usage: Usage | null; finishReason: string | null; durationMs: number | null;
+  /** The agent that gave the answer. Absent if the run was not handed off before it. */
+  agent?: string;
 }
 /** A part of a message, in the order in which the model wrote it. Data specific to the dialect (signatures, unknown members, absent or
  *  null content) is stored with the message and sent again when the same dialect is rendered. */

@@ -2,8 +2,8 @@
 
 import type { ErrorCode, ErrorInfo } from "./error.js";
 import type { Bytes, Dialect, Finding, JsonObject, StreamEvent, Usage, WireBody, WireInput } from "./formats.js";
-import type { HistoryProvider } from "./history-provider.js";
-import type { InputPart, Message } from "./message.js";
+import type { HistoryProvider, MessageWithCalls } from "./history-provider.js";
+import type { InputPart, Message, Part } from "./message.js";
 import type { ReplayPolicy } from "./replay.js";
 import type { Persistence } from "./session.js";
 import type { Tools } from "./tool.js";
@@ -63,6 +63,26 @@ export interface RunRequest {
   maxResponseBytes?: number;
 }
 
+/** An agent that a run is handed off to. */
+export interface Handoff {
+  name: string;
+  /** Replace those of the agent before. Absent: it has none. Tools of `provider.params` remain; a `tool_choice` that names a tool which the
+   *  agent does not have is dropped. */
+  instructions?: string;
+  tools?: Tools;
+  /** Selects what the agent sees of the conversation so far: called once, before its first model call, and again by `resume`. Messages may be
+   *  left out, reordered, changed, and added without `id`; calls and results may be left out. Of the user at least the newest message stays.
+   *  If it throws or returns no messages, the run fails with `callback_failed`; if it returns a message twice, or a call or a result that
+   *  the message did not have, with `invalid_input`. Nothing is sent then. If a service owns the conversation, the handoff is rejected with
+   *  `handoff_filter_not_supported`. */
+  inputFilter?: (messages: MessageWithCalls[]) => HandoffMessage[] | Promise<HandoffMessage[]>;
+  /** Sends the conversation so far, as the filter left it, as one message, before the user's newest one. Ignored with a warning if a service
+   *  owns the conversation. Default false. */
+  nestHistory?: boolean;
+}
+/** A message that a filter returns: one that it got, or a new one. */
+export type HandoffMessage = Message | MessageWithCalls | { role: Message["role"]; parts: Part[] };
+
 /** The state machine of a run. It does no I/O: a host executes its effects and answers them, as `drive` does. */
 export interface Run {
   readonly id: string;
@@ -103,6 +123,11 @@ export interface Run {
    *  can change it decides what the run continues with. */
   snapshot(): Bytes;
   cancel(): Promise<void>;
+  /** Lets another agent make the next model call, after the results of the present round: in `execute` of a tool, say. History is stored as
+   *  ever, and `Message.agent` names who answered. Resolves when it is stored, or, if a model call is in progress, at once; it is stored when
+   *  the tools of that answer are offered. It has no effect if the run ends before. Rejects with `wrong_state` if another handoff waits for
+   *  that call (the first one wins), if the run waits for an approval or is over, and with `config_invalid` for tools that the request cannot have. */
+  handoff(to: Handoff): Promise<void>;
   /** Tries to store the answer again after `save_failed`, for example after space was freed. */
   save(): Promise<void>;
   /** The result so far. While the run is under way its `status` is "running". */
@@ -168,6 +193,8 @@ export interface PendingRun {
   /** Members of `provider.params` that hold credentials, such as `params.tools[0].authorization`: they are not stored, so `resume` needs them again. */
   withheld: string[];
   input: Message[];
+  /** The agents that the run was handed off to, in order. `resume` needs them in `handoffs`. */
+  handoffs: string[];
   /** The answer so far. */
   text: string;
   error?: { code: ErrorCode; message: string };

@@ -5,7 +5,7 @@ import type { HistoryProvider } from "./history-provider.js";
 import type { InvocationQuery, Message, MessageSource, NewMessage, NewToolMessage, Part, ToolInvocation } from "./message.js";
 import type { ReplayPolicy, Rendered, RenderRequest } from "./replay.js";
 import type { ErrorCode } from "./error.js";
-import type { EffectAnswer, PendingRun, Run, RunRequest } from "./run.js";
+import type { EffectAnswer, Handoff, PendingRun, Run, RunRequest } from "./run.js";
 import type { Page } from "./store.js";
 
 export interface SessionOptions {
@@ -93,7 +93,11 @@ export interface Session {
    *  that the run's requests need. A journal that is newer than the snapshot is continued instead. Rejects with `conflict` if history has the
    *  run's turn already, or has messages but not the one before the run. Stores do not coordinate: a snapshot resumed in two stores runs
    *  in both. */
-  resume(run: string | Uint8Array, request: Omit<RunRequest, "input">): Promise<Run>;
+  resume(run: string | Uint8Array, request: Omit<RunRequest, "input"> & {
+    /** The handoffs of the run (`PendingRun.handoffs` names them), in their order; other ones are `config_invalid`. The `tools` and
+     *  `instructions` of the request are those that the run began with. Filters are called again. */
+    handoffs?: Handoff[];
+  }): Promise<Run>;
   /** Removes an unfinished run. `keep` stores the question and the partial answer with their status. */
   discard(runId: string, options?: { keep?: boolean }): Promise<void>;
   /** Reads what other tabs and processes have appended. */

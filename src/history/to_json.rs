@@ -63,6 +63,9 @@ impl MessageWriter<'_> {
         write_usage(out, "usage", answer.and_then(|answer| answer.usage));
         out.text_or_null("finishReason", answer.and_then(|answer| answer.finish_reason.as_deref()))
             .number_or_null("durationMs", answer.and_then(|answer| answer.duration_ms));
+        if let Some(agent) = answer.and_then(|answer| answer.agent.as_deref()) {
+            out.text("agent", agent);
+        }
         if let MessageFormat::View { saved, .. } = self.format {
             out.bool("saved", saved);
         }

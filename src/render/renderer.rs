@@ -94,7 +94,11 @@ impl Renderer {
     ) -> Result<Rendered> {
         let mut replies = ReducerReplies::default();
         loop {
-            match self.step(RenderInput { history, live, owner: &StateOwner::Session, now }, request, &replies)? {
+            match self.step(
+                RenderInput { history, live, owner: &StateOwner::Session, handoffs: &[], now },
+                request,
+                &replies,
+            )? {
                 RenderStep::Done(rendered) => return Ok(rendered),
                 RenderStep::Question(question) => {
                     let reply = ReducerReply::Failed("nobody is there to be asked".into());
@@ -135,7 +139,7 @@ impl Renderer {
         replies: &ReducerReplies,
         body: &mut dyn BodyBuffer,
     ) -> Result<RenderStep> {
-        let RenderInput { history, live, owner, now } = input;
+        let RenderInput { history, live, owner, handoffs, now } = input;
         let delta = unacknowledged(&input, request)?;
         let is_reference = |message: &Message, part: &Part| {
             message.dialect.is_some_and(|dialect| codec(dialect).is_kept_by_service(part))
@@ -150,6 +154,7 @@ impl Renderer {
             delta: delta.as_ref(),
             extra_content,
             policy: request.policy,
+            handoffs,
             now,
             cache: &self.reducer_cache,
             replies,
@@ -181,6 +186,7 @@ impl Renderer {
             delta: Some(&delta),
             extra_content,
             policy: request.policy,
+            handoffs: &[],
             now,
             cache: &self.reducer_cache,
             replies: &ReducerReplies::default(),

@@ -18,6 +18,7 @@ pub fn replayed_messages(history: &History, live: &History, (policy, now): (&Pol
         delta: None,
         extra_content,
         policy,
+        handoffs: &[],
         now,
         cache: &cache,
         replies: &replies,

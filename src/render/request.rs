@@ -4,7 +4,7 @@ use crate::clock::Ms;
 use crate::history::History;
 use crate::owner::StateOwner;
 use crate::provider::{ProviderRequest, ToolDefinition};
-use crate::replay::Policy;
+use crate::replay::{HandoffView, Policy};
 
 /// The request that a render builds.
 pub struct RenderRequest<'r> {
@@ -27,6 +27,8 @@ pub struct RenderInput<'r> {
     pub live: Option<&'r History>,
     /// The owner of the conversation's state.
     pub owner: &'r StateOwner,
+    /// The handoffs of the run, in their order.
+    pub handoffs: &'r [HandoffView],
     /// The current time.
     pub now: Ms,
 }

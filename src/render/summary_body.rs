@@ -36,6 +36,7 @@ pub fn compaction_body(history: &History, end: usize, request: &RenderRequest<'_
         delta: None,
         extra_content,
         policy: &policy,
+        handoffs: &[],
         now,
         cache: &cache,
         replies: &replies,

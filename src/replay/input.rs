@@ -1,6 +1,7 @@
 //! The inputs of replay.
 
 use super::citations::TrimmedResults;
+use super::handoff_view::HandoffView;
 use super::policy::Policy;
 use super::reduce::{ReducerCache, ReducerReplies};
 use super::request_draft::ExtraContent;
@@ -24,6 +25,8 @@ pub struct ReplayInput<'h, 'p> {
     pub extra_content: fn(&Message) -> ExtraContent,
     /// The settings.
     pub policy: &'p Policy,
+    /// The handoffs of the run, in their order. They do not apply to what a service owns.
+    pub handoffs: &'h [HandoffView],
     /// The current time.
     pub now: Ms,
     /// Token counts and summaries of earlier renders.

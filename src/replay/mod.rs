@@ -4,6 +4,7 @@
 
 mod citations;
 mod freshness;
+mod handoff_view;
 mod input;
 mod pairing;
 mod policy;
@@ -12,6 +13,7 @@ mod request_draft;
 mod select;
 
 pub use citations::{TrimmedResults, UNCITED_NOTE, drop_uncited_sources};
+pub use handoff_view::HandoffView;
 pub use input::ReplayInput;
 pub use pairing::{INTERRUPTED, NOT_RUN};
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};

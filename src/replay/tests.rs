@@ -32,6 +32,7 @@ fn replay<'h>(
             delta: None,
             extra_content: crate::provider::extra_content,
             policy,
+            handoffs: &[],
             now,
             cache,
             replies,

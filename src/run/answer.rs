@@ -71,6 +71,7 @@ pub(super) fn answer_message(
                     response_id: assembled.response_id.clone(),
                     container: call.container.clone(),
                     service_mark: service_mark(turn, assembled, call.status),
+                    agent: turn.handoffs().agent().cloned(),
                 }));
                 answer = Some(message);
             }

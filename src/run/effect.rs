@@ -1,6 +1,7 @@
 //! Effects: what the host must do, and the inputs by which it reports that it is done.
 
 use super::approval::{ApprovalDecision, ApprovalReply};
+use super::handoff::Handoff;
 use super::journal::JournalEntry;
 use super::persist::{PersistQuestion, PersistReply};
 use crate::clock::Ms;
@@ -75,6 +76,8 @@ pub enum RunInput {
     ReducerReply(ReducerReply),
     /// The reply of the application's filter to the question of [`Run::take_filter_question`](super::Run::take_filter_question), or its error.
     FilterReply(Result<ReturnedBody, Error>),
+    /// The next model call is another agent's.
+    HandOff(Box<Handoff>),
     /// A person's decision about a call that waits for it.
     Decide {
         /// The call's invocation id, or its call id if no other call of the run has that.

@@ -1,6 +1,7 @@
 //! The journal of an unfinished run, and the run that is recovered from it (R18).
 
 use super::approval::ResumedCalls;
+use super::handoff::{Handoff, RecoveredHandoff, missing_handoffs};
 use super::setup::{Persistence, RunSetup};
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
@@ -113,6 +114,16 @@ pub enum JournalEntry {
     /// journal ends with the append to history.
     #[n(11)]
     Completed(#[n(0)] Option<Message>),
+    /// The next model call is another agent's.
+    #[n(12)]
+    HandedOff {
+        /// The agent's name.
+        #[n(0)]
+        agent: String,
+        /// The time.
+        #[n(1)]
+        at: Ms,
+    },
 }
 
 /// The pause of an unfinished run before the next attempt of its model call.
@@ -216,6 +227,7 @@ impl JournalEntry {
             | Self::ApprovalNeeded { .. }
             | Self::Approved { .. }
             | Self::Retrying { .. }
+            | Self::HandedOff { .. }
             | Self::Completed(_) => self.seal(),
         }
     }
@@ -250,6 +262,8 @@ pub struct RecoveredRun {
     pub pause: Option<StoredPause>,
     /// True if the turn is complete and only its append to history is missing.
     pub is_complete: bool,
+    /// The handoffs, in their order. The last one has no answer yet if its `live_end` is `None`.
+    pub handoffs: Vec<RecoveredHandoff>,
     /// The sealed entries of the journal.
     pub records: Vec<Bytes>,
 }
@@ -308,6 +322,7 @@ impl RecoveredRun {
             withheld: Vec::new(),
             pause: None,
             is_complete: false,
+            handoffs: Vec::new(),
             records: Vec::new(),
         }
     }
@@ -333,8 +348,33 @@ impl RecoveredRun {
         Ok(())
     }
 
+    /// Passes the handoffs of the journal again, of a resume with this setup.
+    ///
+    /// # Errors
+    /// `config_invalid` unless they are those of the journal, in their order, and as [`Handoff::check`] those of each.
+    pub fn give_handoffs(&mut self, handoffs: Vec<Handoff>, setup: &RunSetup) -> Result<()> {
+        let given = handoffs.iter().map(|handoff| &handoff.name);
+        if !given.eq(self.handoffs.iter().map(|recovered| &recovered.agent)) {
+            return Err(missing_handoffs(&self.handoffs));
+        }
+        for (recovered, handoff) in self.handoffs.iter_mut().zip(handoffs) {
+            handoff.check(setup)?;
+            recovered.handoff = Some(handoff);
+        }
+        Ok(())
+    }
+
+    /// Notes that the newest agent has answered.
+    fn end_handoff(&mut self) {
+        let live_end = self.live.messages().len();
+        if let Some(newest) = self.handoffs.last_mut() {
+            newest.live_end.get_or_insert(live_end);
+        }
+    }
+
     fn add_answer(&mut self, message: Message) {
         self.model_calls += 1;
+        self.end_handoff();
         if let Some(usage) = message.answer.as_ref().and_then(|answer| answer.usage) {
             self.usage = Some(self.usage.map_or(usage, |sum| sum.plus(usage)));
         }
@@ -393,6 +433,12 @@ impl RecoveredRun {
                 self.calls.approved.insert(invocation);
             }
             JournalEntry::Failed { code, message } => self.failed = Some((code, message)),
+            JournalEntry::HandedOff { agent, .. } => {
+                let is_repeated = self.handoffs.last().is_some_and(|newest| newest.live_end.is_none());
+                if !is_repeated {
+                    self.handoffs.push(RecoveredHandoff { agent, live_end: None, handoff: None });
+                }
+            }
             JournalEntry::Withheld { members } => self.withheld = members,
             JournalEntry::Partial(message) => self.partial = Some(message),
             JournalEntry::Retrying { attempt, not_before } => self.pause = Some(StoredPause { attempt, not_before }),

@@ -1,15 +1,13 @@
 //! [`Run`], the state machine: it passes each input to the present state, and enters the state that this one returns.
 
-use super::answer::answer_text;
 use super::approval::{ApprovalDecision, ApprovalQuestion, WaitingCall};
 use super::context::RunContext;
 use super::effect::{Effect, EffectReply, RunInput, Save};
 use super::event::RunEvent;
+use super::handoff::Handoff;
 use super::input_filter::FilterQuestion;
-use super::journal::{JournalEntry, RecoveredRun, StoredPause};
-use super::next_state::{
-    CallAttempt, EarlyStop, FinalResult, NextState, RetryPause, TurnEnd, is_ownership_lost, wrong_state,
-};
+use super::journal::JournalEntry;
+use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, is_ownership_lost, wrong_state};
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist::PersistQuestion;
 use super::retry::ReplayQuestion;
@@ -20,24 +18,24 @@ use super::state::{
     AwaitingAnswerSave, AwaitingBody, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingRetry, AwaitingTools,
     begin_call, build_body, no_waiting_call, repeat_unconfirmed,
 };
-use super::stored_turn::{StoredTurn, has_unanswered_call};
-use super::turn::{RunData, TurnTotals};
+use super::stored_turn::StoredTurn;
+use super::turn::RunData;
 use crate::clock::Ms;
 use crate::error::{Error, Result};
-use crate::finding::{Finding, Report};
+use crate::finding::Finding;
 use crate::history::History;
-use crate::message::{Dialect, Message, MessageStatus, Role};
+use crate::message::{Dialect, Message, MessageStatus};
 use crate::render::replayed_messages;
 use crate::replay::ReducerQuestion;
 
 /// A run: one turn, from its input to the answer that ends it.
 pub struct Run {
-    turn: RunData,
-    state: RunState,
+    pub(super) turn: RunData,
+    pub(super) state: RunState,
 }
 
 /// The state of a run: what it waits for.
-enum RunState {
+pub(super) enum RunState {
     AwaitingJournal(AwaitingJournal),
     AwaitingBody(Box<AwaitingBody>),
     AwaitingModel(Box<AwaitingModel>),
@@ -83,50 +81,6 @@ impl Run {
         Ok(Self { turn, state })
     }
 
-    /// Continues an interrupted run, which the binding has taken over before.
-    ///
-    /// # Errors
-    /// `config_invalid`; nothing has happened then.
-    pub fn resume(setup: RunSetup, recovered: RecoveredRun, context: &mut RunContext<'_>) -> Result<Self> {
-        let setup = setup.for_owner();
-        setup.check()?;
-        recovered.check_credentials(&setup.provider)?;
-        let RecoveredRun { live, model_calls, usage, calls, pause, is_complete, records, .. } = recovered;
-        let stored = StoredTurn::from_history(&live, context.history);
-        let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
-        let mut next = match pause {
-            None => NextState::CallModel,
-            Some(StoredPause { attempt, not_before }) if not_before > context.now => {
-                NextState::Pause(RetryPause { attempt, not_before, request: None, save: None })
-            }
-            Some(_) if setup.owner.is_conversation() => NextState::CallModel,
-            Some(pause) => NextState::ResumeCall(CallAttempt { number: pause.attempt, not_before: None }),
-        };
-        let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_provided();
-        if let Some(last) = live.messages().last().filter(is_answer) {
-            totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
-            // The last answer of a complete turn has no message if calls are before it.
-            if !(is_complete && live.has_calls(last)) {
-                totals.text = answer_text(last);
-            }
-            if live.has_calls(last) && pause.is_none() {
-                next = NextState::RunTools(calls);
-            }
-        }
-        if is_complete {
-            next = NextState::SaveTurn(TurnEnd::Answer);
-        }
-        // A conversation has what it was sent, whether or not the answer was stored.
-        let is_unconfirmed = setup.owner.is_conversation()
-            && !live.messages().last().is_some_and(|last| has_unanswered_call(&live, last));
-        let mut turn = RunData::new(setup, live, stored, Report::new());
-        turn.set_totals(totals);
-        turn.set_unconfirmed_call(is_unconfirmed);
-        turn.keep_journal(records);
-        let state = enter(&mut turn, next, context);
-        Ok(Self { turn, state })
-    }
-
     /// Handles an input of the host or the binding, and makes the transition that it causes.
     ///
     /// # Errors
@@ -152,6 +106,7 @@ impl Run {
             RunInput::FilterReply(reply) => {
                 self.state.body_mut().and_then(|state| state.reply_to_filter(&mut self.turn, reply))
             }
+            RunInput::HandOff(handoff) => self.hand_off(*handoff, context.now).map(|()| None)?,
             RunInput::Decide { id, decision } => self.decide(&id, &decision, context.now).map(|()| None)?,
             RunInput::ApprovalReply(invocation, reply) => {
                 // Otherwise the run does not wait for the reply any more.
@@ -210,6 +165,28 @@ impl Run {
             | RunState::AwaitingEndSave(_)
             | RunState::Done(_)
             | RunState::Released => Ok(None),
+        }
+    }
+
+    /// Accepts a handoff, which takes effect with the next model call.
+    fn hand_off(&mut self, handoff: Handoff, now: Ms) -> Result<()> {
+        match &mut self.state {
+            RunState::AwaitingTools(tools) if tools.waits_for_approval() => {
+                Err(wrong_state("the run waits for an approval, so nobody owns it; hand it off while its tools run"))
+            }
+            RunState::AwaitingTools(tools) => {
+                self.turn.accept_handoff(handoff)?;
+                tools.save_handoff(&mut self.turn, now);
+                Ok(())
+            }
+            RunState::AwaitingJournal(_)
+            | RunState::AwaitingBody(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::AwaitingAnswerSave(_) => self.turn.accept_handoff(handoff),
+            RunState::AwaitingEndSave(_) | RunState::Done(_) | RunState::Released => {
+                Err(wrong_state("the run is over; there is no model call that another agent could get"))
+            }
         }
     }
 
@@ -357,6 +334,12 @@ impl Run {
         self.turn.setup().provider.dialect
     }
 
+    /// Returns the number of handoffs in effect: 0 while the run belongs to the agent that it began with.
+    #[must_use]
+    pub fn handoff_count(&self) -> usize {
+        self.turn.handoffs().count()
+    }
+
     /// Returns the turn so far. History has none of it yet in mode `run`, and a part of it in the others.
     #[must_use]
     pub fn live(&self) -> &History {
@@ -388,7 +371,11 @@ impl Run {
         let (history, live, run) = (context.history, self.live(), self.id());
         let policy = &self.turn.setup().policy;
         let is_earlier = |message: &Message| message.run_id.as_deref() != Some(run);
-        let sent = replayed_messages(history, live, (policy, context.now));
+        let sent = if self.turn.handoffs().is_any() {
+            (0..history.messages().len()).collect()
+        } else {
+            replayed_messages(history, live, (policy, context.now))
+        };
         let sent = sent.into_iter().filter(|index| history.messages().get(*index).is_some_and(is_earlier));
         Ok(RunSnapshot {
             session: session.to_owned(),
@@ -537,7 +524,7 @@ impl Run {
 }
 
 /// Enters the next state. One that has nothing to wait for leads to another one.
-fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunContext<'_>) -> RunState {
+pub(super) fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunContext<'_>) -> RunState {
     loop {
         next = match next {
             NextState::CallModel if turn.take_unconfirmed_call() => repeat_unconfirmed(turn, context.now),

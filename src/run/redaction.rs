@@ -186,6 +186,7 @@ impl TurnRedaction<'_> {
                 | JournalEntry::Redacted { .. }
                 | JournalEntry::Withheld { .. }
                 | JournalEntry::Completed(None)
+                | JournalEntry::HandedOff { .. }
                 | JournalEntry::Retrying { .. } => {}
             }
         }
@@ -299,6 +300,7 @@ fn calls_in_journal<'s>(entry: &'s JournalEntry, live: &'s History) -> &'s [Tool
         | JournalEntry::Redacted { .. }
         | JournalEntry::Withheld { .. }
         | JournalEntry::Retrying { .. }
+        | JournalEntry::HandedOff { .. }
         | JournalEntry::Completed(_)
         | JournalEntry::Partial(_) => &[],
     }

@@ -126,6 +126,7 @@ impl RecoveredRun {
                 input.object(|out| writer.write(out, message, None));
             }
         });
+        out.array("handoffs", |names| self.handoffs.iter().for_each(|handoff| names.text(&handoff.agent)));
         self.write_text(out);
         if let Some((code, message)) = &self.failed {
             out.object("error", |out| {

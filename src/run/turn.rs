@@ -3,6 +3,7 @@
 use super::credential_filter::CredentialFilter;
 use super::effect::{EffectKind, Save, SaveKind};
 use super::event::RunEvent;
+use super::handoff::{Handoff, RecoveredHandoff, RunHandoffs, missing_handoffs};
 use super::journal::JournalEntry;
 use super::open_effects::OpenEffects;
 use super::outcome::{RunOutcome, RunStatus};
@@ -19,6 +20,7 @@ use crate::json::JsonStr;
 use crate::message::{Message, MessageStatus, ServiceMark, Usage};
 use crate::owner::StateOwner;
 use crate::provider::Assembled;
+use crate::replay::HandoffView;
 use crate::store::{RecordKind, open_whole_record};
 use crate::tool::{InvocationStatus, ToolInvocation};
 use bytes::Bytes;
@@ -54,6 +56,7 @@ pub(super) struct RunData {
     has_unconfirmed_call: bool,
     /// True if the service has forgotten the chain of responses, until it gives another response with an id.
     chain_is_forgotten: bool,
+    handoffs: RunHandoffs,
 }
 
 /// What a turn's answers add up to.
@@ -98,6 +101,7 @@ impl RunData {
             new_owner: false,
             has_unconfirmed_call: false,
             chain_is_forgotten: false,
+            handoffs: RunHandoffs::default(),
         }
     }
 
@@ -393,7 +397,58 @@ impl RunData {
 
     /// Notes what the body that was built contains of the history.
     pub fn prepare_mark(&mut self, history: &History) {
-        self.history_end = history.messages().last().map_or(0, |last| last.seq + 1);
+        self.history_end = end_of(history);
+    }
+
+    /// Returns the handoffs.
+    pub fn handoffs(&self) -> &RunHandoffs {
+        &self.handoffs
+    }
+
+    /// Returns the handoffs for modification.
+    pub fn handoffs_mut(&mut self) -> &mut RunHandoffs {
+        &mut self.handoffs
+    }
+
+    /// Accepts a handoff, which takes effect with the next model call.
+    ///
+    /// # Errors
+    /// Those of [`Handoff::check`], and `wrong_state` if another handoff waits for that call; nothing has changed then.
+    pub fn accept_handoff(&mut self, mut handoff: Handoff) -> Result<()> {
+        handoff.check(&self.setup)?;
+        let warning = handoff.without_unsupported_nesting(&self.setup);
+        self.handoffs.accept(handoff, false)?;
+        warning.into_iter().for_each(|warning| self.warn(warning));
+        Ok(())
+    }
+
+    /// Lets the pending handoff take effect, if there is one.
+    pub fn enter_handoff(&mut self, history: &History) {
+        let view = HandoffView::new(self.live.messages().len(), end_of(history));
+        self.handoffs.enter_pending(&mut self.setup, view);
+    }
+
+    /// Restores the handoffs of a resumed run.
+    ///
+    /// # Errors
+    /// `config_invalid` if the resume does not pass them.
+    pub fn restore_handoffs(&mut self, recovered: Vec<RecoveredHandoff>, history: &History) -> Result<()> {
+        if recovered.iter().any(|handoff| handoff.handoff.is_none()) {
+            return Err(missing_handoffs(&recovered));
+        }
+        for RecoveredHandoff { live_end, handoff, .. } in recovered {
+            let Some(mut handoff) = handoff else { continue };
+            let warning = handoff.without_unsupported_nesting(&self.setup);
+            warning.into_iter().for_each(|warning| self.warn(warning));
+            match live_end {
+                Some(live_end) => {
+                    let view = HandoffView::new(live_end, end_of(history));
+                    self.handoffs.enter(&handoff, &mut self.setup, view);
+                }
+                None => self.handoffs.accept(handoff, true)?,
+            }
+        }
+        Ok(())
     }
 
     /// Notes which messages the application's filter held back from the newest request.
@@ -461,6 +516,11 @@ impl RunData {
             conversation_id: self.conversation_id(),
         }
     }
+}
+
+/// Returns the `seq` after the last stored message.
+fn end_of(history: &History) -> u64 {
+    history.messages().last().map_or(0, |last| last.seq + 1)
 }
 
 /// Returns the journal entries of a save.

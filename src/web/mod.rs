@@ -45,6 +45,7 @@ mod sessions {
     mod compaction_state;
     mod deferred_saves;
     mod external;
+    mod handoff_options;
     mod idle_merge;
     mod journals;
     mod lease;
@@ -61,6 +62,7 @@ mod sessions {
     mod provider_store;
     mod reducers;
     mod render;
+    mod request_tools;
     mod results;
     mod resume;
     mod rethread;

@@ -44,7 +44,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
     loop {
         let step = {
             let log = inner.log.borrow();
-            let input = RenderInput { history: &log.history, live: Some(&live), owner: &owner, now };
+            let input = RenderInput { history: &log.history, live: Some(&live), owner: &owner, handoffs: &[], now };
             inner.renderer.borrow_mut().step_into(input, &request, &progress, &mut body)?
         };
         match step {

@@ -43,17 +43,23 @@ async fn lock_run(session: &SessionInner, id: &str) -> Result<LockedRun> {
 }
 
 /// Resumes the run of a snapshot: from its journal if the store has that, else from the snapshot.
-pub async fn resume_snapshot(session: &Rc<SessionInner>, bytes: Bytes, options: RunOptions) -> Result<Rc<RunInner>> {
+pub async fn resume_snapshot(
+    session: &Rc<SessionInner>,
+    bytes: Bytes,
+    mut options: RunOptions,
+) -> Result<Rc<RunInner>> {
     let snapshot = RunSnapshot::open(&bytes, &session.id)?;
     session.refresh().await?;
     if entry_of(session, &snapshot.run).is_ok() {
         return resume_run(session, &snapshot.run, Some(&snapshot), options).await;
     }
     let persistence = options.persistence.map(|option| option.0);
+    let handoffs = options.take_handoffs()?;
     let mut setup = options.into_setup(session, snapshot.run.clone())?;
     setup.provider.check()?;
-    let recovered = snapshot.recover(session.context.seed)?;
+    let mut recovered = snapshot.recover(session.context.seed)?;
     recovered.check_credentials(&setup.provider)?;
+    recovered.give_handoffs(handoffs, &setup)?;
     setup.persistence = persistence.unwrap_or(recovered.began.persistence);
     setup.check()?;
     let lock = acquire_run_lock(session, &snapshot.run).await?;
@@ -84,9 +90,10 @@ pub async fn resume_run(
     session: &Rc<SessionInner>,
     id: &str,
     snapshot: Option<&RunSnapshot>,
-    options: RunOptions,
+    mut options: RunOptions,
 ) -> Result<Rc<RunInner>> {
     let persistence = options.persistence.map(|option| option.0);
+    let handoffs = options.take_handoffs()?;
     let mut setup = options.into_setup(session, id.to_owned())?;
     // The whole setup can be checked only when the run's mode is known, which the journal has.
     setup.provider.check()?;
@@ -95,6 +102,7 @@ pub async fn resume_run(
     let missing = snapshot.map(|snapshot| snapshot.missing_entries(&recovered.records)).unwrap_or_default();
     recovered.extend(&missing)?;
     recovered.check_credentials(&setup.provider)?;
+    recovered.give_handoffs(handoffs, &setup)?;
     setup.persistence = persistence.unwrap_or(recovered.began.persistence);
     setup.check()?;
     let mut change = journal_change(session, &entry, JournalStep::Take, lease_ended_by);

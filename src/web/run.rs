@@ -2,6 +2,8 @@
 
 use super::convert::{list_to_js, object_to_js, to_json};
 use super::foreign::{self, callback_failed, get, member};
+use super::handoff_options::HandoffOptions;
+use super::option_reader::read_options;
 use super::promise::deferred;
 use super::run_inner::RunInner;
 use crate::error::{Error, ErrorCode, Result};
@@ -160,6 +162,24 @@ impl JsRun {
     /// Rejects a call that waits. Its error result tells the model the reason.
     pub fn reject(&self, id: String, reason: Option<String>) -> Promise {
         self.decide(id, ApprovalDecision::Reject(reason))
+    }
+
+    /// Hands the run off to another agent. Throws if that is not possible; the promise resolves when it is stored.
+    #[wasm_bindgen(js_name = handOff)]
+    pub fn hand_off(&self, handoff: &JsValue) -> std::result::Result<Promise, JsValue> {
+        let options: HandoffOptions = read_options("a handoff", handoff)?;
+        let stored = self.inner.hand_off(options.into_handoff()?)?;
+        Ok(self.inner.session.context.promise(async move {
+            // An event reports what cannot be written yet.
+            let _ = stored.await;
+            Ok(JsValue::UNDEFINED)
+        }))
+    }
+
+    /// Returns the number of handoffs in effect.
+    #[wasm_bindgen(getter, js_name = handoffCount)]
+    pub fn handoff_count(&self) -> usize {
+        self.inner.machine.borrow().handoff_count()
     }
 
     /// Returns a snapshot, from which `Session.resume` continues the run on any machine.

@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::id::IdSource;
 use crate::message::Message;
-use crate::run::{Run, RunEvent, RunInput, RunWriter, TurnInput, change_for};
+use crate::run::{Handoff, Run, RunEvent, RunInput, RunWriter, TurnInput, change_for};
 use bytes::Bytes;
 use js_sys::{Function, Promise};
 use std::cell::{Cell, Ref, RefCell};
@@ -86,6 +86,9 @@ impl RunInner {
         let drawn = session.context.ids.new_id();
         // Checked before anything is written or read.
         let (input, input_id) = (options.input.take(), options.input_id.take());
+        if !options.take_handoffs()?.is_empty() {
+            return Err(Error::config("`handoffs` is an option of `resume`; a new run is handed off by `Run.handoff`"));
+        }
         let mut setup = options.into_setup(session, drawn.clone())?;
         let items = input_items(input.as_ref(), setup.provider.dialect)?;
         // The request contains what other tabs appended.
@@ -182,6 +185,17 @@ impl RunInner {
     pub async fn handle(self: &Rc<Self>, input: RunInput) -> Result<()> {
         self.step(input)?;
         self.write_pending().await
+    }
+
+    /// Hands the run off to another agent, and returns what writes it.
+    ///
+    /// # Errors
+    /// Those of the machine; nothing has changed then.
+    pub fn hand_off(self: &Rc<Self>, handoff: Handoff) -> Result<impl Future<Output = Result<()>> + use<>> {
+        self.session.context.check_open()?;
+        self.step(RunInput::HandOff(Box::new(handoff)))?;
+        let run = self.clone();
+        Ok(async move { run.write_pending().await })
     }
 
     /// Returns a snapshot of the unfinished run.

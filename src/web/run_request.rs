@@ -3,10 +3,10 @@
 use super::assembler::dialect;
 use super::convert::{body_json, to_json};
 use super::foreign;
-use super::option_reader::{
-    AtLeastOne, BoundFunction, FlagOrFunction, OptionEntries, UnreadObject, UnreadValue, words,
-};
-use super::options::{OnStopOption, PersistenceOption, ReplayOptions, WindowOption};
+use super::handoff_options::HandoffOptions;
+use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadObject, UnreadValue, words};
+use super::options::{OnStopOption, PersistenceOption, ReplayOptions};
+use super::request_tools::{RequestTools, ToolOptions, add_tools_of_params, windows};
 use super::session_inner::SessionInner;
 use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
@@ -15,14 +15,10 @@ use crate::message::{Dialect, Part, PartBody, Role};
 use crate::provider::{
     ProviderRequest, ReasoningField, Settings, ToolDefinition, api_request, check_known_headers, decode_body,
 };
-use crate::replay::{Callback, Policy, PolicyLayer};
-use crate::run::{
-    DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, OnInterrupted, RetryPolicy, RunSetup, ToolSettings,
-};
-use crate::tool::Window;
+use crate::replay::{Policy, PolicyLayer};
+use crate::run::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, Handoff, RetryPolicy, RunSetup};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use std::collections::BTreeMap;
 use wasm_bindgen::prelude::*;
 
 /// Maximum number of parts of an input.
@@ -33,14 +29,6 @@ const DEFAULT_MAX_TURNS: u64 = 20;
 words!(
     /// `whenBusy`: true if the run waits for the run before it.
     WhenBusyOption: bool { "throw" => false, "queue" => true }
-);
-words!(
-    /// `onInterrupted` of a tool.
-    OnInterruptedOption: OnInterrupted {
-        "report" => OnInterrupted::Report,
-        "rerun" => OnInterrupted::Rerun,
-        "ask" => OnInterrupted::Ask,
-    }
 );
 words!(
     /// `compat.reasoningField` of a provider.
@@ -84,6 +72,7 @@ pub struct RunOptions {
     _providers: Option<UnreadValue>,
     input_filter: Option<BoundFunction>,
     retry: Option<RetryOptions>,
+    handoffs: Option<Vec<HandoffOptions>>,
     max_response_bytes: Option<u64>,
 }
 
@@ -113,23 +102,6 @@ struct CompatOptions {
     reasoning_field: Option<ReasoningFieldOption>,
     system_role: Option<SystemRoleOption>,
     stream_usage: Option<bool>,
-}
-
-/// A tool. `jsonSchema` and `execute` are used by the facade.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct ToolOptions {
-    description: Option<String>,
-    parameters: Option<UnreadObject>,
-    #[serde(rename = "jsonSchema")]
-    _json_schema: Option<UnreadObject>,
-    #[serde(rename = "execute")]
-    _execute: Option<BoundFunction>,
-    ends_run: Option<bool>,
-    on_interrupted: Option<OnInterruptedOption>,
-    freshness: Option<WindowOption>,
-    persist: Option<BoundFunction>,
-    needs_approval: Option<FlagOrFunction>,
 }
 
 /// The request of `Session.render`.
@@ -180,6 +152,11 @@ pub fn provider_of_render(dialect: DialectOption, params: Option<UnreadObject>) 
 }
 
 impl RunOptions {
+    /// Takes the handoffs that a resume passes again.
+    pub fn take_handoffs(&mut self) -> Result<Vec<Handoff>> {
+        self.handoffs.take().unwrap_or_default().into_iter().map(HandoffOptions::into_handoff).collect()
+    }
+
     /// Converts the request, except its input, to the setup of the run `id`.
     pub fn into_setup(self, session: &SessionInner, id: String) -> Result<RunSetup> {
         let RequestTools { definitions, mut tool_settings, persist, approval_callbacks } =
@@ -261,65 +238,6 @@ fn api_params(params: Option<UnreadObject>, dialect: Dialect) -> Result<Json> {
 
 fn asks_for_stream(params: JsonRef<'_>) -> bool {
     params.get("stream").and_then(JsonRef::as_bool).unwrap_or(false)
-}
-
-/// The tools of a request: their definitions for the model, how the run treats each, and the callbacks that decide what is stored and what needs an approval.
-#[derive(Default)]
-struct RequestTools {
-    definitions: Vec<ToolDefinition>,
-    tool_settings: BTreeMap<String, ToolSettings>,
-    persist: BTreeMap<String, Callback>,
-    approval_callbacks: BTreeMap<String, Callback>,
-}
-
-impl RequestTools {
-    fn read(options: Option<OptionEntries<ToolOptions>>) -> Result<Self> {
-        let mut tools = Self::default();
-        for (name, tool) in options.unwrap_or_default().0 {
-            let needs_approval = match tool.needs_approval {
-                Some(FlagOrFunction::Function(function)) => {
-                    tools.approval_callbacks.insert(name.clone(), function.into());
-                    false
-                }
-                Some(FlagOrFunction::Flag(flag)) => flag,
-                None => false,
-            };
-            if let Some(persist) = tool.persist {
-                tools.persist.insert(name.clone(), persist.into());
-            }
-            let parameters = tool.parameters.map(|schema| to_json(&schema.0)).transpose()?;
-            let description = tool.description;
-            tools.definitions.push(ToolDefinition { name: name.clone(), description, parameters, strict: false });
-            let tool_settings = ToolSettings {
-                ends_run: tool.ends_run.unwrap_or(false),
-                needs_approval,
-                on_interrupted: tool.on_interrupted.map_or(OnInterrupted::Report, |option| option.0),
-                freshness: tool.freshness.map(|option| option.0),
-            };
-            tools.tool_settings.insert(name, tool_settings);
-        }
-        Ok(tools)
-    }
-}
-
-/// Adds the tools of `params`, which the model may call and the application answers.
-fn add_tools_of_params(params: &Json, tool_settings: &mut BTreeMap<String, ToolSettings>) {
-    let Some(tools) = params.view().find("tools") else { return };
-    for tool in tools.items() {
-        if let Some(name) = tool.get("function").unwrap_or(tool).text("name") {
-            tool_settings.entry(name.into_owned()).or_default();
-        }
-    }
-}
-
-fn windows(tool_settings: &BTreeMap<String, ToolSettings>) -> BTreeMap<String, Window> {
-    let mut windows = BTreeMap::new();
-    for (name, tool_settings) in tool_settings.iter() {
-        if let Some(window) = tool_settings.freshness {
-            windows.insert(name.clone(), window);
-        }
-    }
-    windows
 }
 
 /// Reads an input: a text, a list of parts, or a body of the dialect.

@@ -13,7 +13,10 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use rethread::error::ErrorCode;
 use rethread::owner::{OnConflict, StateOwner};
-use rethread::run::{ApprovalDecision, OnStop, Persistence, RunOutcome, RunSetup, RunStatus, ToolSettings};
+use rethread::replay::Callback;
+use rethread::run::{
+    ApprovalDecision, Handoff, OnStop, Persistence, RunInput, RunOutcome, RunSetup, RunStatus, ToolSettings,
+};
 use rethread::store::MemoryStore;
 use scripted_host::*;
 use serde_json::{Value, json};
@@ -585,4 +588,32 @@ fn r22_so_22_an_ordinary_retry_stores_the_users_turn_once() {
     assert_eq!((outcome.status, attempt), (RunStatus::Finished, 4));
     assert_eq!(history_of(&mut host), words_of(service.newest()));
     assert_eq!(history_of(&mut host).iter().filter(|item| *item == "user: One").count(), 1);
+}
+
+#[test]
+fn r31_with_a_service_owner_a_filter_is_refused_and_nesting_is_switched_off() {
+    for owner in [conversation(), automatic()] {
+        let store = MemoryStore::default();
+        let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+        let mut host = Host::open(&store, "s", "h");
+        host.start(owned("r1", owner), "Go").unwrap();
+        host.write();
+        let agent = Handoff {
+            name: "billing".into(),
+            instructions: Some("Bill.".into()),
+            nests_history: true,
+            ..Handoff::default()
+        };
+        let filter = Callback { id: 1, hook: std::rc::Rc::new(()) };
+        let filtered = Handoff { input_filter: Some(filter), ..agent.clone() };
+        let error = host.handle(RunInput::HandOff(Box::new(filtered))).unwrap_err();
+        assert_eq!(error.code, ErrorCode::HandoffFilterNotSupported);
+        host.handle(RunInput::HandOff(Box::new(agent))).unwrap();
+        let outcome = host.drive(|body| service.answer(body)).unwrap();
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+        assert!(outcome.report.iter().any(|finding| finding.message.contains("`nestHistory`")), "{:?}", outcome.report);
+        assert_eq!(service.sent(1), ["output call_1: look gave {}"]);
+        assert_eq!(service.requests[1]["instructions"], "Bill.");
+        assert_eq!(host.log.borrow().history.messages().len(), 3);
+    }
 }

@@ -75,6 +75,7 @@ impl Session {
             history: &self.history,
             live: None,
             owner: &rethread::owner::StateOwner::Session,
+            handoffs: &[],
             now: 2_000,
         };
         for _ in 0..9 {

@@ -21,6 +21,8 @@ mod credentials;
 mod failures;
 #[path = "runs/gemini.rs"]
 mod gemini;
+#[path = "runs/handoffs.rs"]
+mod handoffs;
 #[path = "runs/kills.rs"]
 mod kills;
 #[path = "runs/leases.rs"]

@@ -16,9 +16,9 @@ use rethread::provider::{ProviderRequest, Settings, ToolDefinition, decode_body,
 use rethread::render::{RenderRequest, Rendered, Renderer, ReturnedBody};
 use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
-    ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, OnStop, PersistQuestion, PersistReply,
-    Persistence, RetryPolicy, Run, RunContext, RunEvent, RunInput, RunOutcome, RunSetup, RunStatus, RunWriter,
-    ToolSettings, TurnInput, change_for, recover,
+    ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, Handoff, OnStop, PersistQuestion,
+    PersistReply, Persistence, RetryPolicy, Run, RunContext, RunEvent, RunInput, RunOutcome, RunSetup, RunStatus,
+    RunWriter, ToolSettings, TurnInput, change_for, recover,
 };
 use rethread::session_head::RunEntry;
 use rethread::store::{
@@ -257,6 +257,12 @@ pub struct Host<'s> {
     pub reducer: Box<dyn FnMut(&QuestionKind) -> ReducerReply>,
     /// What it makes of a body before it is sent.
     pub filter: Box<dyn FnMut(Value) -> Result<Value, Error>>,
+    /// What a tool hands the run off to, by its name.
+    pub hand_off: Box<dyn FnMut(&str) -> Option<Handoff>>,
+    /// What became of the handoffs.
+    pub handed_off: Vec<Result<(), Error>>,
+    /// The handoffs that a resume passes again.
+    pub handoffs: Vec<Handoff>,
     /// Bodies that were asked and answered.
     pub asked: Vec<Value>,
     /// Every tool that ran: call id, invocation, attempt.
@@ -355,6 +361,9 @@ impl<'s> Host<'s> {
             needs_approval: Box::new(|question| panic!("nobody asked for {question:?}")),
             reducer: Box::new(|question| panic!("nobody asked for {question:?}")),
             filter: Box::new(|body| panic!("nobody asked for {body}")),
+            hand_off: Box::new(|_| None),
+            handed_off: Vec::new(),
+            handoffs: Vec::new(),
             asked: Vec::new(),
             ran: Vec::new(),
             started: Vec::new(),
@@ -418,7 +427,8 @@ impl<'s> Host<'s> {
         self.take(&entry)?;
         let session = self.log.borrow().head.id.clone();
         let journal = block_on(read_journal(self.store, &session, &entry))?;
-        let recovered = recover(&journal, SEED)?;
+        let mut recovered = recover(&journal, SEED)?;
+        recovered.give_handoffs(self.handoffs.clone(), &setup)?;
         let log = self.log.borrow();
         let run = Run::resume(setup, recovered, &mut desk!(self, log))?;
         drop(log);
@@ -545,6 +555,13 @@ impl<'s> Host<'s> {
                         continue;
                     }
                     self.ran.push((call_id, invocation, attempt));
+                    if let Some(handoff) = (self.hand_off)(&name) {
+                        let accepted = self.handle(RunInput::HandOff(Box::new(handoff)));
+                        self.handed_off.push(accepted);
+                        if !self.write() {
+                            return None;
+                        }
+                    }
                     let (content, is_error) = (self.tool)(&name, &arguments);
                     self.clock.advance(5);
                     self.reply(&effect.id, EffectReply::ToolResult { content, is_error }).unwrap();

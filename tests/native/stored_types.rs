@@ -6,12 +6,12 @@
 use rethread::history::{Coverage, HistoryEntry, LogRecord, ResultEntry, SetAsideItem, StoredSummary};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{
-    AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Source, SourceKind, TemplateSlot, Usage,
-    WireTemplate,
+    AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, ServiceMark, Source, SourceKind,
+    TemplateSlot, Usage, WireTemplate,
 };
 use rethread::run::{JournalEntry, Persistence, RunSnapshot, RunStart, StoredProvider};
-use rethread::session_head::{HeadMark, RunEntry, SessionHead};
-use rethread::store::{AuditRow, JournalMark, RecordKind, StoredValue, open_record, seal_record};
+use rethread::session_head::{HeadMark, RunEntry, SessionHead, StoredOwner};
+use rethread::store::{AuditRow, JournalMark, RecordKind, StoredValue, open_record, seal_payload, seal_record};
 use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult, Window};
 use std::path::PathBuf;
 
@@ -99,6 +99,7 @@ fn message() -> Message {
             response_id: Some("resp".into()),
             container: Some("box".into()),
             service_mark: None,
+            agent: None,
         })),
         dialect: Some(Dialect::Anthropic),
         template: Some(template()),
@@ -415,6 +416,79 @@ fn journal_entries() {
         "journal_failed",
         RecordKind::Journal,
         &JournalEntry::Failed { code: "model_error".into(), message: "no".into() },
+    );
+}
+
+fn owned_by(kind: u32, id: Option<&str>, auto: bool) -> StoredOwner {
+    StoredOwner { kind, id: id.map(Into::into), auto, ..StoredOwner::default() }
+}
+
+#[test]
+fn r22_r67_heads_with_owners() {
+    let owners =
+        [("conversation", 2, Some("conv_1"), false), ("response", 3, Some("resp_1"), false), ("auto", 3, None, true)];
+    for (name, kind, id, auto) in owners {
+        let mut session = SessionHead::new("s", 5);
+        session.owner = owned_by(kind, id, auto);
+        fixed(&format!("head_owner_{name}"), RecordKind::Head, &session);
+    }
+}
+
+#[test]
+fn r22_r67_fields_of_a_newer_build_are_kept_in_an_owner() {
+    // {0: 2, 1: "conv_1", 50: "x"}
+    let owner = b"\xa3\x00\x02\x01\x66conv_1\x18\x32\x61x";
+    let read: StoredOwner = open_record(RecordKind::Head, &seal_payload(RecordKind::Head, owner)).unwrap();
+    assert_eq!((read.kind, read.id.as_deref(), read.auto), (2, Some("conv_1"), false));
+    let mut session = SessionHead::new("s", 5);
+    session.owner = read;
+    let bytes = seal_record(RecordKind::Head, &session);
+    assert!(bytes.windows(owner.len()).any(|window| window == owner), "{bytes:?}");
+    let again: SessionHead = open_record(RecordKind::Head, &bytes).unwrap();
+    assert_eq!(again, session);
+}
+
+#[test]
+fn r23_r67_records_of_answers_with_the_mark_of_a_service() {
+    for (name, mark) in [
+        (
+            "conversation",
+            ServiceMark {
+                conversation: Some("conv_1".into()),
+                chain_start: None,
+                until: 300,
+                pending: vec!["m9".into(), "i9".into()],
+            },
+        ),
+        (
+            "response",
+            ServiceMark { conversation: None, chain_start: Some("resp_0".into()), until: 1, pending: Vec::new() },
+        ),
+        ("chain", ServiceMark::default()),
+    ] {
+        let mut message = message();
+        message.answer.as_mut().unwrap().service_mark = Some(Box::new(mark));
+        fixed(
+            &format!("journal_answered_by_{name}"),
+            RecordKind::Journal,
+            &JournalEntry::Answered { message, invocations: Vec::new() },
+        );
+    }
+    // {2: 7, 50: "x"}: a field of a newer build is skipped. The record that contains it is never encoded again.
+    let mark = b"\xa2\x02\x07\x18\x32\x61x";
+    let read: ServiceMark = open_record(RecordKind::Log, &seal_payload(RecordKind::Log, mark)).unwrap();
+    assert_eq!(read, ServiceMark { until: 7, ..ServiceMark::default() });
+}
+
+#[test]
+fn r31_r67_records_of_handoffs() {
+    fixed("journal_handed_off", RecordKind::Journal, &JournalEntry::HandedOff { agent: "billing".into(), at: 7 });
+    let mut message = message();
+    message.answer.as_mut().unwrap().agent = Some("billing".into());
+    fixed(
+        "journal_answered_by_agent",
+        RecordKind::Journal,
+        &JournalEntry::Answered { message, invocations: Vec::new() },
     );
 }
 

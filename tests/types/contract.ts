@@ -3,7 +3,7 @@
 import {
   RethreadError, StreamAssembler, convert, init, open, repair, validate,
   type AppendOptions, type AssembledResponse, type Branch, type Bytes, type ChangeFeed, type CompactReason, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery, type KvEntry, type KvStore,
-  type Message, type MessageSource, type NewMessage, type NewToolMessage, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type ProviderRequest, type Rendered, type RenderRequest,
+  type Handoff, type Message, type MessageSource, type NewMessage, type NewToolMessage, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type ProviderRequest, type Rendered, type RenderRequest,
   type Reducer, type RepairOptions, type ReplayPolicy, type Rethread, type Run, type RunEvent, type RunRequest, type RunResult, type Session, type SessionOptions, type SessionSnapshot,
   type SessionSummary, type SessionView, type SqlDriver, type SqlRow, type StateBag, type StateOwner, type StoreStatus, type StreamEvent, type Tool, type ToolCall, type ToolInvocation, type Tools,
   type Usage, type ViewMessage, type WireBody, type WireInput,
@@ -310,6 +310,9 @@ export async function run(session: Session): Promise<RunResult> {
   drive(one, { onApproval: ({ name }) => (name === "pay" ? { reject: "no" } : true) });
   same<ReturnType<typeof one.snapshot>, Uint8Array<ArrayBuffer>>(true);
   await session.resume(one.snapshot(), request);
+  await one.handoff({ name: "billing", instructions: "You are billing.", tools, inputFilter: (messages: Message[]) => messages.filter((message) => message.role === "user"), nestHistory: true });
+  const handoff: Handoff = { name: "support", inputFilter: (messages) => [...messages, { role: "user", parts: [{ type: "text", text: "Be quick." }] }] };
+  await session.resume(one.id, { ...request, handoffs: [handoff] });
   await one.cancel();
   await one.save();
   console.log(one.id, one.status === "running", one.tools?.["form"]?.description);

@@ -2,7 +2,7 @@
 
 use super::parameters::Parameter;
 use super::tool_choice::ToolChoice;
-use crate::json::JsonRef;
+use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::registry::codec;
 
@@ -55,4 +55,28 @@ pub fn names_tool_choice(member: &str) -> bool {
 #[must_use]
 pub fn read_tool_choice(choice: JsonRef<'_>) -> Option<ToolChoice<'_>> {
     Dialect::ALL.into_iter().find_map(|dialect| codec(dialect).read_tool_choice(choice))
+}
+
+/// Returns parameters without a tool choice that names a tool for which `has_tool` returns false; `None` if they have none.
+#[must_use]
+pub fn without_missing_tool_choice(params: JsonRef<'_>, has_tool: &dyn Fn(&str) -> bool) -> Option<Json> {
+    let is_missing = |member: &str, value: JsonRef<'_>| {
+        names_tool_choice(member)
+            && match read_tool_choice(value) {
+                Some(ToolChoice::Named(name)) => !has_tool(&name),
+                Some(ToolChoice::Among { names, .. }) => !names.iter().all(|name| has_tool(name)),
+                Some(ToolChoice::Auto | ToolChoice::None | ToolChoice::Any) | None => false,
+            }
+    };
+    let name_of = |key: JsonRef<'_>| key.as_text().unwrap_or_default().into_owned();
+    if !params.entries().any(|(key, value)| is_missing(&name_of(key), value)) {
+        return None;
+    }
+    Some(ObjectWriter::build(|out| {
+        for (key, value) in params.entries() {
+            if !is_missing(&name_of(key), value) {
+                out.copy(key, value);
+            }
+        }
+    }))
 }

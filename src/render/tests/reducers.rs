@@ -119,7 +119,7 @@ fn body(
     for _ in 0..20 {
         match renderer
             .step(
-                RenderInput { history, live, owner: &crate::owner::StateOwner::Session, now: 2_000 },
+                RenderInput { history, live, owner: &crate::owner::StateOwner::Session, handoffs: &[], now: 2_000 },
                 &request,
                 &progress,
             )

@@ -1,9 +1,13 @@
 //! Replies of the application that are kept from one render to the next.
 
-use super::question::{QuestionKind, RecordedReply, ReducerQuestion, ReducerReplies, ReducerReply, is_message_list};
+use super::question::{
+    QuestionKind, RecordedReply, ReducerQuestion, ReducerReplies, ReducerReply, SelectedMessages, is_message_list,
+};
 use crate::history::{StoredSummary, summary_message};
 use crate::id::{IdMap, Seed};
 use crate::message::Message;
+use std::cell::OnceCell;
+use std::rc::Rc;
 
 /// The number of functions whose replies are kept. An application may create a new function for each call; its cache must not grow.
 const MAX_FUNCTIONS: usize = 8;
@@ -59,7 +63,7 @@ impl ReducerCache {
                 RecordedReply::Cached
             }
             (QuestionKind::Reduce(_), ReducerReply::Messages(messages)) if is_message_list(&messages) => {
-                RecordedReply::Selected { messages, decoded: Default::default() }
+                RecordedReply::Selected(Rc::new(SelectedMessages { messages, decoded: OnceCell::new() }))
             }
             _ => RecordedReply::Failed("it gave something else than what it was asked for".into()),
         };

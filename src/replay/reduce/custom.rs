@@ -1,14 +1,16 @@
-//! `custom`: a function of the application gets neutral messages and returns those that are sent: unchanged, changed or new.
+//! `custom`: a function of the application gets neutral messages and returns those that are sent: unchanged, changed or new. The filter of a
+//! handoff (`handoff.rs`) selects in the same way.
 //! Calls stay with the message that made them. The user's newest message is put back if it is missing.
 
 use super::context::{ReducerContext, dropped};
-use super::question::{PendingQuestion, QuestionKind, RecordedReply, ReducerQuestion, role_of};
+use super::question::{PendingQuestion, QuestionKind, RecordedReply, ReducerQuestion, SelectedMessages, role_of};
 use super::reducer::Callback;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{MessageFormat, MessageWriter, read_part};
 use crate::id::IdMap;
 use crate::json::{ArrayWriter, Json, JsonRef, JsonStr};
 use crate::message::{Media, Message, Part, PartBody, Role};
+use crate::replay::input::ReplayInput;
 use crate::replay::request_draft::{DraftMessage, DraftOrigin, ExtraContent, RequestDraft};
 
 /// Reduces a draft. Returns the reason why the reducer was skipped, if its callback failed.
@@ -21,41 +23,76 @@ pub(super) fn reduce<'h>(
     context: &ReducerContext<'h, '_>,
     report: &mut Report,
 ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
-    let input = context.input;
-    match input.replies.get(context.reducer) {
+    match context.input.replies.get(context.reducer) {
         Some(RecordedReply::Failed(reason)) => Ok(Some(reason.clone())),
-        Some(RecordedReply::Selected { messages, decoded }) => {
-            let indices = indices_of(messages.view(), draft, context);
-            let decoded = decoded.get_or_init(|| {
-                let items = messages.view().items().zip(&indices);
-                items.map(|(item, index)| decode(index.and_then(|at| draft.messages.get(at)), item)).collect()
-            });
-            let mut rebuild = DraftRebuild::new(draft, &indices, report, input.extra_content);
-            for ((item, message), index) in messages.view().items().zip(decoded).zip(indices) {
-                rebuild.select(item, message, index);
-            }
-            draft.messages = rebuild.finish();
+        Some(RecordedReply::Selected(selected)) => {
+            select_messages(draft, selected, (context.input, SelectedBy::Reducer), report);
             Ok(None)
         }
-        _ => {
-            let mut text = String::new();
-            let mut array = ArrayWriter::new(&mut text);
-            let writer = MessageWriter { history: input.history, session: "", format: MessageFormat::Stored };
-            let mut before = None;
-            for item in &draft.messages {
-                array.object(|out| writer.write(out, item.message, before));
-                before = Some(item.message.id.as_str());
-            }
-            array.end();
-            let kind = QuestionKind::Reduce(Json::trusted(text));
-            Err(ReducerQuestion::new(context.reducer, callback, kind, input.history).pending(None))
-        }
+        _ => Err(ask(draft, callback, context, MessageFormat::Stored)),
     }
 }
 
+/// Returns the question which messages of a draft are sent.
+pub(super) fn ask<'h>(
+    draft: &RequestDraft<'h>,
+    callback: &Callback,
+    context: &ReducerContext<'h, '_>,
+    format: MessageFormat,
+) -> Box<PendingQuestion<'h>> {
+    let input = context.input;
+    let mut text = String::new();
+    let mut array = ArrayWriter::new(&mut text);
+    let mut before = None;
+    for item in &draft.messages {
+        let is_live = matches!(item.origin, DraftOrigin::Live(_));
+        let history = input.live.filter(|_| is_live).unwrap_or(input.history);
+        let writer = MessageWriter { history, session: "", format };
+        array.object(|out| writer.write(out, item.message, before));
+        before = Some(item.message.id.as_str());
+    }
+    array.end();
+    let kind = QuestionKind::Reduce(Json::trusted(text));
+    ReducerQuestion::new(context.reducer, callback, kind, input.history).pending(None)
+}
+
+/// Whose function selected the messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum SelectedBy {
+    /// A reducer's: the user's newest message stays, and so do all calls of a message of which one was selected.
+    Reducer,
+    /// The filter of a handoff: what it selected replaces the messages, except that one of the user's stays.
+    Handoff,
+}
+
+/// Replaces the messages of a draft by those that the application selected.
+pub(super) fn select_messages<'h>(
+    draft: &mut RequestDraft<'h>,
+    selected: &'h SelectedMessages,
+    (input, by): (&ReplayInput<'h, '_>, SelectedBy),
+    report: &mut Report,
+) {
+    let messages = selected.messages.view();
+    let indices = indices_of(messages, draft, input);
+    let decoded = selected.decoded.get_or_init(|| {
+        let items = messages.items().zip(&indices);
+        items.map(|(item, index)| decode(index.and_then(|at| draft.messages.get(at)), item)).collect()
+    });
+    let mut rebuild = DraftRebuild::new(draft, &indices, report, input.extra_content);
+    rebuild.by = by;
+    let is_user = |item: JsonRef<'_>| role_of(item) == Some(Role::User);
+    if by == SelectedBy::Handoff && messages.items().any(is_user) {
+        rebuild.missing = None;
+    }
+    for ((item, message), index) in messages.items().zip(decoded).zip(indices) {
+        rebuild.select(item, message, index);
+    }
+    draft.messages = rebuild.finish();
+}
+
 /// Returns the index in the draft of each selected message; None for a message that the application added.
-fn indices_of(selected: JsonRef<'_>, draft: &RequestDraft<'_>, context: &ReducerContext<'_, '_>) -> Vec<Option<usize>> {
-    let mut by_id: IdMap<usize> = IdMap::with_seed(context.input.history.seed());
+fn indices_of(selected: JsonRef<'_>, draft: &RequestDraft<'_>, input: &ReplayInput<'_, '_>) -> Vec<Option<usize>> {
+    let mut by_id: IdMap<usize> = IdMap::with_seed(input.history.seed());
     for (index, item) in draft.messages.iter().enumerate().filter(|(_, item)| !item.message.id.is_empty()) {
         by_id.get_or_insert(&item.message.id, index);
     }
@@ -66,9 +103,13 @@ fn indices_of(selected: JsonRef<'_>, draft: &RequestDraft<'_>, context: &Reducer
     indices
 }
 
-/// Returns true if a neutral message has a tool call.
-fn has_call(selected: JsonRef<'_>) -> bool {
-    selected.get("parts").is_some_and(|parts| parts.items().any(|part| is_type(part, "tool_call")))
+/// Returns true if a neutral message has a tool call, of this invocation if one is given.
+fn has_call(selected: JsonRef<'_>, invocation: Option<&str>) -> bool {
+    let is_call = |part: JsonRef<'_>| {
+        is_type(part, "tool_call")
+            && invocation.is_none_or(|id| part.get("invocation").is_some_and(|value| value.is_text(id)))
+    };
+    selected.get("parts").is_some_and(|parts| parts.items().any(is_call))
 }
 
 fn is_type(part: JsonRef<'_>, name: &str) -> bool {
@@ -132,6 +173,7 @@ struct DraftRebuild<'h, 'r> {
     new: Vec<DraftMessage<'h>>,
     /// The index of the user's newest message, if the application did not select it.
     missing: Option<usize>,
+    by: SelectedBy,
     report: &'r mut Report,
     /// As in [`ReplayInput`](crate::replay::ReplayInput).
     extra_content: fn(&Message) -> ExtraContent,
@@ -150,13 +192,13 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
         };
         let missing = draft.messages.iter().rposition(is_question).filter(|newest| !indices.contains(&Some(*newest)));
         let old: Vec<_> = std::mem::take(&mut draft.messages).into_iter().map(Some).collect();
-        Self { new: Vec::new(), old, missing, report, extra_content }
+        Self { new: Vec::new(), old, missing, by: SelectedBy::Reducer, report, extra_content }
     }
 
     /// Adds the next selected message. `message` is `selected`, decoded.
     fn select(&mut self, selected: JsonRef<'_>, message: &'h Message, index: Option<usize>) {
         let Some(index) = index else {
-            let finding = Finding::info(FindingCode::Reduced, "the application's reducer added a message");
+            let finding = Finding::info(FindingCode::Reduced, "the application's function added a message");
             self.report.push(finding.with_action(Action::Synthesized));
             self.new.push(DraftMessage::created(message, DraftOrigin::Created));
             return;
@@ -166,15 +208,17 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
         }
         // A message that was selected twice is added once.
         let Some(mut item) = self.old.get_mut(index).and_then(Option::take) else { return };
-        if !item.calls.is_empty() && !has_call(selected) {
-            self.report
-                .push(dropped(&item, "the application's reducer left its calls out").with_action(Action::Rewritten));
-            item.calls.clear();
+        let before = item.calls.len();
+        let is_exact = self.by == SelectedBy::Handoff;
+        item.calls.retain(|call| has_call(selected, is_exact.then_some(call.invocation.id.as_str())));
+        if item.calls.len() < before {
+            let finding = dropped(&item, "the application's function left calls out");
+            self.report.push(finding.with_action(Action::Rewritten));
         }
         let content =
             |message: &'h Message| message.parts.iter().filter(|part| !matches!(part.body, PartBody::ToolCall { .. }));
         if !content(item.message).eq(content(message)) {
-            self.report.push(dropped(&item, "the application's reducer changed it").with_action(Action::Rewritten));
+            self.report.push(dropped(&item, "the application's function changed it").with_action(Action::Rewritten));
             item.message = message;
             item.extra_content = (self.extra_content)(message);
             item.origin = DraftOrigin::Created;
@@ -194,7 +238,7 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
     fn finish(mut self) -> Vec<DraftMessage<'h>> {
         self.put_back();
         for item in self.old.iter().flatten() {
-            self.report.push(dropped(item, "the application's reducer left it out"));
+            self.report.push(dropped(item, "the application's function left it out"));
         }
         self.new
     }

@@ -7,8 +7,11 @@
 mod cache;
 mod context;
 mod custom;
+mod filter_reply;
 mod groups;
+mod handoff;
 mod message_count;
+mod nested_history;
 mod question;
 mod reducer;
 mod shorten;
@@ -31,7 +34,7 @@ use message_count::MessageCountLimit;
 use summarize::Summarizer;
 use token_budget::TokenBudget;
 
-/// Runs the policy's reducers over a draft.
+/// Applies the run's handoffs to a draft, then the policy's reducers.
 ///
 /// # Errors
 /// The question that the application must answer first.
@@ -40,6 +43,7 @@ pub(super) fn reduce<'h>(
     input: &ReplayInput<'h, '_>,
     report: &mut Report,
 ) -> Result<(), Box<PendingQuestion<'h>>> {
+    handoff::apply_handoffs(draft, input, report)?;
     for (index, reducer) in input.policy.reducers().iter().enumerate() {
         let context = ReducerContext { reducer: index, input };
         let failure = match reducer {

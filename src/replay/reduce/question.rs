@@ -7,6 +7,10 @@ use crate::json::{Json, JsonKind, JsonRef};
 use crate::message::{Message, Role};
 use crate::replay::request_draft::RequestDraft;
 use std::cell::OnceCell;
+use std::rc::Rc;
+
+/// What the filter of the first handoff has instead of the index of a reducer.
+pub(super) const FIRST_HANDOFF: usize = usize::MAX / 2;
 
 /// A question that replay returns. A question for a summary has no request body yet: the renderer builds it.
 #[derive(Debug)]
@@ -24,7 +28,7 @@ pub struct ReducerQuestion {
     pub callback: Callback,
     /// The question.
     pub question: QuestionKind,
-    /// The index of the reducer that asks, in the policy's list.
+    /// The index of the reducer that asks, in the policy's list; of a handoff, [`FIRST_HANDOFF`] plus its index.
     pub(super) reducer: usize,
     /// Of a token count: the cache key and signature of each text.
     pub(super) counted: Vec<(String, u64)>,
@@ -99,13 +103,17 @@ pub(super) enum RecordedReply {
     Cached,
     /// The reason why the reducer is skipped.
     Failed(String),
-    /// The messages that a custom reducer selected.
-    Selected {
-        /// An array of neutral messages.
-        messages: Json,
-        /// The same messages, decoded on first use.
-        decoded: OnceCell<Vec<Message>>,
-    },
+    /// The messages that a custom reducer, or the filter of a handoff, selected.
+    Selected(Rc<SelectedMessages>),
+}
+
+/// The messages that a function of the application selected.
+#[derive(Debug)]
+pub(super) struct SelectedMessages {
+    /// An array of neutral messages.
+    pub messages: Json,
+    /// The same messages, decoded on first use.
+    pub decoded: OnceCell<Vec<Message>>,
 }
 
 impl ReducerReplies {
@@ -120,6 +128,13 @@ impl ReducerReplies {
             Some(RecordedReply::Failed(reason)) => Some(reason.clone()),
             _ => None,
         }
+    }
+
+    /// Returns the replies of the filters of handoffs, which later requests of the run need.
+    #[must_use]
+    pub fn of_handoffs(&self) -> Self {
+        let list = self.list.iter().filter(|(asker, _)| *asker >= FIRST_HANDOFF);
+        Self { list: list.cloned().collect() }
     }
 
     pub(super) fn push(&mut self, reducer: usize, reply: RecordedReply) {

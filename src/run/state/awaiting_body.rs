@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::render::{FilterableBody, RenderInput, RenderRequest, RenderStep, ReturnedBody};
-use crate::replay::{ReducerQuestion, ReducerReplies, ReducerReply};
+use crate::replay::{ReducerQuestion, ReducerReply};
 use crate::run::answer::next_provider;
 use crate::run::context::RunContext;
 use crate::run::event::RunEvent;
@@ -14,14 +14,15 @@ use crate::run::turn::RunData;
 use std::rc::Rc;
 
 /// Begins an attempt of a model call, or fails the run if it has called as often as it may.
-pub fn begin_call(turn: &RunData, attempt: CallAttempt, context: &RunContext<'_>) -> NextState {
+pub fn begin_call(turn: &mut RunData, attempt: CallAttempt, context: &RunContext<'_>) -> NextState {
+    turn.enter_handoff(context.history);
     let model_calls = turn.totals().model_calls;
     if model_calls >= turn.setup().max_turns {
         let message =
             format!("the model still calls tools after {model_calls} model calls; raise `maxTurns` to allow more");
         return EarlyStop::failed(Error::new(ErrorCode::MaxTurns, message)).into();
     }
-    NextState::Render(RenderPlan { replies: ReducerReplies::default(), at: context.now, attempt })
+    NextState::Render(RenderPlan { replies: turn.handoffs().replies(), at: context.now, attempt })
 }
 
 /// Builds the body from the replies so far; asks the application if a reducer needs another reply, or if it has a filter.
@@ -34,8 +35,13 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         tools: &setup.tools,
         policy: &setup.policy,
     };
-    let input =
-        RenderInput { history: context.history, live: Some(turn.live()), owner: turn.owner_of_request(), now: plan.at };
+    let input = RenderInput {
+        history: context.history,
+        live: Some(turn.live()),
+        owner: turn.owner_of_request(),
+        handoffs: turn.handoffs().views(),
+        now: plan.at,
+    };
     let rendered = match context.renderer.step(input, &request, &plan.replies) {
         Ok(RenderStep::Done(rendered)) => rendered,
         Ok(RenderStep::Question(question)) => return NextState::AskReducer(plan, question),
@@ -47,6 +53,7 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         Ok((callback, FilterableBody::new(provider.dialect, &composed.body, sent)?))
     });
     turn.prepare_mark(context.history);
+    turn.handoffs_mut().keep_replies(&plan.replies);
     match filter {
         Some(Ok((callback, filterable))) => NextState::AskFilter(FilterPlan { callback, filterable, composed }),
         Some(Err(error)) => EarlyStop::failed(error).into(),
@@ -101,9 +108,12 @@ impl AwaitingBody {
         (!std::mem::replace(&mut self.question_taken, true)).then(question)
     }
 
-    /// Continues with the application's reply to a reducer's question.
+    /// Continues with the application's reply to a reducer's question, or fails the run if it is an unusable one of a handoff's filter.
     pub fn reply_to_reducer(&mut self, reply: ReducerReply, context: &mut RunContext<'_>) -> Option<NextState> {
         let BodyQuestion::Reducer(plan, question) = &mut self.question else { return None };
+        if let Err(error) = question.check_filter_reply(&reply) {
+            return Some(EarlyStop::failed(error).into());
+        }
         let mut replies = std::mem::take(&mut plan.replies);
         context.renderer.take_reply(question.clone(), reply, &mut replies);
         Some(NextState::Render(RenderPlan { replies, at: plan.at, attempt: plan.attempt }))

@@ -63,6 +63,8 @@ enum ToolSave {
     Approval(usize),
     /// Results.
     Results,
+    /// A handoff, which takes effect after the round.
+    Handoff,
 }
 
 /// What happens to an open call.
@@ -111,7 +113,16 @@ impl AwaitingTools {
         }
         round.await_approvals(turn, waiting, now);
         round.apply_known_results(turn, known_results);
+        round.save_handoff(turn, now);
         round
+    }
+
+    /// Saves the pending handoff, if the journal does not have it.
+    pub fn save_handoff(&mut self, turn: &mut RunData, now: Ms) {
+        if let Some(agent) = turn.handoffs_mut().take_unjournaled() {
+            let save = turn.save(SaveKind::Write(vec![JournalEntry::HandedOff { agent, at: now }]));
+            self.saves.insert(save, ToolSave::Handoff);
+        }
     }
 
     /// Offers a call.
@@ -363,7 +374,7 @@ impl AwaitingTools {
                 turn.emit(RunEvent::Saved { revision });
             }
             Some(ToolSave::Approval(at)) => self.offer_approved(turn, at),
-            Some(ToolSave::Start | ToolSave::ApprovalNeeded | ToolSave::Results) | None => {}
+            Some(ToolSave::Start | ToolSave::ApprovalNeeded | ToolSave::Results | ToolSave::Handoff) | None => {}
         }
         self.after_round(turn)
     }

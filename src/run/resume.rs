@@ -1,0 +1,60 @@
+//! Continues an interrupted run from its journal (R18).
+
+use super::answer::answer_text;
+use super::context::RunContext;
+use super::journal::{RecoveredRun, StoredPause};
+use super::machine::{Run, enter};
+use super::next_state::{CallAttempt, NextState, RetryPause, TurnEnd};
+use super::setup::RunSetup;
+use super::stored_turn::{StoredTurn, has_unanswered_call};
+use super::turn::{RunData, TurnTotals};
+use crate::error::Result;
+use crate::finding::Report;
+use crate::message::{Message, Role};
+
+impl Run {
+    /// Continues an interrupted run, which the binding has taken over before.
+    ///
+    /// # Errors
+    /// `config_invalid`; nothing has happened then.
+    pub fn resume(setup: RunSetup, recovered: RecoveredRun, context: &mut RunContext<'_>) -> Result<Self> {
+        let setup = setup.for_owner();
+        setup.check()?;
+        recovered.check_credentials(&setup.provider)?;
+        let RecoveredRun { live, model_calls, usage, calls, pause, is_complete, handoffs, records, .. } = recovered;
+        let stored = StoredTurn::from_history(&live, context.history);
+        let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
+        let mut next = match pause {
+            None => NextState::CallModel,
+            Some(StoredPause { attempt, not_before }) if not_before > context.now => {
+                NextState::Pause(RetryPause { attempt, not_before, request: None, save: None })
+            }
+            Some(_) if setup.owner.is_conversation() => NextState::CallModel,
+            Some(pause) => NextState::ResumeCall(CallAttempt { number: pause.attempt, not_before: None }),
+        };
+        let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_provided();
+        if let Some(last) = live.messages().last().filter(is_answer) {
+            totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
+            // The last answer of a complete turn has no message if calls are before it.
+            if !(is_complete && live.has_calls(last)) {
+                totals.text = answer_text(last);
+            }
+            if live.has_calls(last) && pause.is_none() {
+                next = NextState::RunTools(calls);
+            }
+        }
+        if is_complete {
+            next = NextState::SaveTurn(TurnEnd::Answer);
+        }
+        // A conversation has what it was sent, whether or not the answer was stored.
+        let is_unconfirmed = setup.owner.is_conversation()
+            && !live.messages().last().is_some_and(|last| has_unanswered_call(&live, last));
+        let mut turn = RunData::new(setup, live, stored, Report::new());
+        turn.set_totals(totals);
+        turn.set_unconfirmed_call(is_unconfirmed);
+        turn.keep_journal(records);
+        turn.restore_handoffs(handoffs, context.history)?;
+        let state = enter(&mut turn, next, context);
+        Ok(Self { turn, state })
+    }
+}

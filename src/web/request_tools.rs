@@ -1,0 +1,100 @@
+//! The tools of a request.
+
+use super::convert::to_json;
+use super::option_reader::{BoundFunction, FlagOrFunction, OptionEntries, UnreadObject, words};
+use super::options::WindowOption;
+use crate::error::Result;
+use crate::json::Json;
+use crate::provider::ToolDefinition;
+use crate::replay::Callback;
+use crate::run::{OnInterrupted, ToolSettings};
+use crate::tool::Window;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+words!(
+    /// `onInterrupted` of a tool.
+    OnInterruptedOption: OnInterrupted {
+        "report" => OnInterrupted::Report,
+        "rerun" => OnInterrupted::Rerun,
+        "ask" => OnInterrupted::Ask,
+    }
+);
+
+/// A tool. `jsonSchema` and `execute` are used by the facade.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ToolOptions {
+    description: Option<String>,
+    parameters: Option<UnreadObject>,
+    #[serde(rename = "jsonSchema")]
+    _json_schema: Option<UnreadObject>,
+    #[serde(rename = "execute")]
+    _execute: Option<BoundFunction>,
+    ends_run: Option<bool>,
+    on_interrupted: Option<OnInterruptedOption>,
+    freshness: Option<WindowOption>,
+    persist: Option<BoundFunction>,
+    needs_approval: Option<FlagOrFunction>,
+}
+
+/// The tools of a request: their definitions for the model, how the run treats each, and the callbacks that decide what is stored and what needs an approval.
+#[derive(Default)]
+pub struct RequestTools {
+    pub definitions: Vec<ToolDefinition>,
+    pub tool_settings: BTreeMap<String, ToolSettings>,
+    pub persist: BTreeMap<String, Callback>,
+    pub approval_callbacks: BTreeMap<String, Callback>,
+}
+
+impl RequestTools {
+    /// Reads the option `tools`.
+    pub fn read(options: Option<OptionEntries<ToolOptions>>) -> Result<Self> {
+        let mut tools = Self::default();
+        for (name, tool) in options.unwrap_or_default().0 {
+            let needs_approval = match tool.needs_approval {
+                Some(FlagOrFunction::Function(function)) => {
+                    tools.approval_callbacks.insert(name.clone(), function.into());
+                    false
+                }
+                Some(FlagOrFunction::Flag(flag)) => flag,
+                None => false,
+            };
+            if let Some(persist) = tool.persist {
+                tools.persist.insert(name.clone(), persist.into());
+            }
+            let parameters = tool.parameters.map(|schema| to_json(&schema.0)).transpose()?;
+            let description = tool.description;
+            tools.definitions.push(ToolDefinition { name: name.clone(), description, parameters, strict: false });
+            let tool_settings = ToolSettings {
+                ends_run: tool.ends_run.unwrap_or(false),
+                needs_approval,
+                on_interrupted: tool.on_interrupted.map_or(OnInterrupted::Report, |option| option.0),
+                freshness: tool.freshness.map(|option| option.0),
+            };
+            tools.tool_settings.insert(name, tool_settings);
+        }
+        Ok(tools)
+    }
+}
+
+/// Adds the tools of `params`, which the model may call and the application answers.
+pub fn add_tools_of_params(params: &Json, tool_settings: &mut BTreeMap<String, ToolSettings>) {
+    let Some(tools) = params.view().find("tools") else { return };
+    for tool in tools.items() {
+        if let Some(name) = tool.get("function").unwrap_or(tool).text("name") {
+            tool_settings.entry(name.into_owned()).or_default();
+        }
+    }
+}
+
+/// Returns the freshness windows of tools that have one.
+pub fn windows(tool_settings: &BTreeMap<String, ToolSettings>) -> BTreeMap<String, Window> {
+    let mut windows = BTreeMap::new();
+    for (name, tool_settings) in tool_settings.iter() {
+        if let Some(window) = tool_settings.freshness {
+            windows.insert(name.clone(), window);
+        }
+    }
+    windows
+}
