@@ -23,6 +23,8 @@ mod records;
 mod runs;
 #[path = "scripted_host.rs"]
 mod scripted_host;
+#[path = "replay_cases/session_cases.rs"]
+mod session_cases;
 
 use rethread::finding::Report;
 use rethread::history::{History, HistoryEntry, JoinBase, JoinedEntries, Origin, join};
