@@ -53,7 +53,11 @@ impl RunInner {
         Ok(())
     }
 
-    async fn commit_now(&self, change: Change) -> Result<u64> {
+    async fn commit_now(&self, mut change: Change) -> Result<u64> {
+        // A write that was under way when the run was given up does not lease it again.
+        if let Some(journal) = change.journal.as_mut().filter(|_| self.given_up.get()) {
+            journal.lease_until = 0;
+        }
         let revision = self.session.commit(change).await?;
         self.keep_lease();
         // The pending runs changed, in this tab and in others.

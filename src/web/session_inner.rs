@@ -46,6 +46,8 @@ pub struct SessionInner {
     pub flush_ms: Cell<Ms>,
     /// Orders appends, updates and saves.
     pub writes: WriteQueue,
+    /// Orders the commits of this process. Two at once would conflict, and a journal is read in the order in which it was written.
+    commits: WriteQueue,
     generation: Cell<u64>,
     policy: RefCell<PolicyLayer>,
     head_fields: RefCell<HeadFields>,
@@ -115,6 +117,7 @@ impl SessionInner {
             on_conflict: Cell::default(),
             flush_ms: Cell::default(),
             writes: WriteQueue::default(),
+            commits: WriteQueue::default(),
             policy: RefCell::default(),
             head_fields: RefCell::default(),
             state: RefCell::default(),
@@ -267,6 +270,7 @@ impl SessionInner {
 
     /// Writes a change, and the values of the state bag that are not stored yet, on top of what other writers appended meanwhile.
     pub async fn append_change(&self, mut change: Change) -> Result<Committed> {
+        let turn = self.commits.enter().start().await;
         self.context.check_open()?;
         self.read_older().await?;
         let state = Rc::new(self.state.borrow().clone());
@@ -279,6 +283,7 @@ impl SessionInner {
         let is_visible = adds_messages || change.edit.is_some() || !change.summaries.is_empty();
         let committed = commit(&*self.context.store, &self.log, &change).await?;
         self.renderer.borrow_mut().on_summaries_saved(&saved);
+        drop(turn);
         self.warn_of_second_writer();
         let findings = self.log.borrow().findings.clone();
         self.context.report_damage(&findings);
@@ -308,7 +313,9 @@ impl SessionInner {
 
     /// Writes a change of a run's lease, also while the store is being closed. Nothing else is written with it.
     pub async fn commit_lease(&self, change: Change) -> Result<()> {
+        let turn = self.commits.enter().start().await;
         commit(&*self.context.store, &self.log, &change).await?;
+        drop(turn);
         self.drop_views_of_replaced_history();
         Ok(())
     }
