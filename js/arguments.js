@@ -2,6 +2,7 @@
 
 import { RethreadError } from './error.js';
 import { isBytes, reasonOf } from './foreign.js';
+import { headerPairs } from './header-pairs.js';
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value) && !isBytes(value);
 /** @type {(code: import('./types.js').ErrorCode, message: string, cause?: unknown) => never} */
@@ -75,6 +76,17 @@ export const listener = readable(callback('the listener'));
 export const handoff = readable(object('the handoff'));
 export const request = readable(object('the request'));
 export const effectAnswer = readable(object('the answer'));
+/** Checks the answer to an effect. Returns it with its headers as an object: those of `Headers` and lists of pairs are no members. */
+export function plainAnswer(answer) {
+  effectAnswer(answer);
+  let headers;
+  readable(() => {
+    if (answer.headers === undefined || answer.headers === null) return;
+    if (typeof answer.headers !== 'object') invalid('`headers` of the answer must be an object of strings');
+    headers = { value: Object.fromEntries(headerPairs(answer.headers)) };
+  })();
+  return headers ? Object.create(answer, { headers }) : answer;
+}
 export const responseBytes = readable(bytes('the response bytes'));
 export const drivenRun = readable((run) =>
   (typeof run?.effects === 'function' && typeof run.changed === 'function') || invalid('the first argument of `drive` must be a run, the value that `session.run` or `session.resume` resolves to'));

@@ -1,5 +1,7 @@
 // Collects the credentials that `drive` sends and removes their values from error texts.
 
+import { headerPairs } from './header-pairs.js';
+
 /** Headers that contain no credential. The core accepts the same names in `provider.headers` (src/provider/request/credentials.rs). */
 export const PLAIN_HEADERS = new Set([
   'accept', 'accept-encoding', 'accept-language', 'anthropic-beta', 'anthropic-dangerous-direct-browser-access', 'anthropic-version',
@@ -22,14 +24,6 @@ const MIN_WORD_LENGTH = 4;
 const isPlainHeader = (name) => PLAIN_HEADERS.has(name) || PLAIN_PREFIXES.some((prefix) => name.startsWith(prefix));
 /** Values that are never secrets: media types, dates (API versions), `true`, `keep-alive`, and so on. */
 const isCommon = (value) => /^(?:(?:application|audio|image|multipart|text|video)\/[\w.+*-]+(?:\s*;.*)?|\d{4}-\d{2}-\d{2}|true|false|null|undefined|keep-alive)$/i.test(value);
-
-/** The [name, value] pairs of an object, a `Headers` or a list of pairs, with names in lower case. Omits headers without a value. */
-export function headerPairs(headers) {
-  if (headers === undefined || headers === null) return [];
-  if (typeof headers !== 'object') throw new TypeError('`headers` of `drive` must be an object of strings, or a function that returns one');
-  const pairs = typeof headers[Symbol.iterator] === 'function' ? [...headers] : Object.entries(headers);
-  return pairs.filter(([, value]) => value !== undefined && value !== null).map(([name, value]) => [String(name).toLowerCase(), String(value)]);
-}
 
 /** The secrets in a header's value: the value itself, the token after the scheme, user name and password of Basic, and the values of
  *  `name=value` pairs (cookies, Digest, signatures). */

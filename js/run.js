@@ -69,11 +69,12 @@ export class Run {
 
   /** @type {PublicRun['answer']} */
   answer(effect, answer) {
+    let plain;
     const checks = () => {
       check.effectId(effect);
-      check.effectAnswer(answer);
+      plain = check.plainAnswer(answer);
     };
-    return this.#handle.promise((run) => run.answer(effect, answer), checks);
+    return this.#handle.promise((run) => run.answer(effect, plain), checks);
   }
 
   /** @type {PublicRun['feed']} */

@@ -1,11 +1,16 @@
 // Timeouts, queues and limits of asynchronous work.
 
+/** The longest delay of a timer in milliseconds, 24.8 days: one with a larger delay fires immediately. */
+const LONGEST_DELAY = 2 ** 31 - 1;
+
 /** Resolves after `ms` milliseconds, or when the signal aborts. */
-export function sleep(ms, signal) {
+export async function sleep(ms, signal) {
+  for (let rest = ms; rest > 0 && !signal.aborted; rest -= LONGEST_DELAY) await pause(Math.min(rest, LONGEST_DELAY), signal);
+}
+
+function pause(ms, signal) {
   return /** @type {Promise<void>} */ (new Promise((resolve) => {
-    if (signal.aborted || !(ms > 0)) return resolve();
-    // A timer with a larger value fires immediately.
-    const timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1));
+    const timer = setTimeout(resolve, ms);
     signal.addEventListener('abort', () => {
       clearTimeout(timer);
       resolve();
@@ -13,7 +18,7 @@ export function sleep(ms, signal) {
   }));
 }
 
-/** Aborts work of which a single step takes longer than `ms`; without a positive `ms`, only when `outerSignal` aborts. */
+/** Aborts work of which a single step takes longer than `ms`; without a positive, finite `ms`, only when `outerSignal` aborts. */
 export class IdleTimeout {
   /** Aborts with `outerSignal` and after a timeout; the reason is then a `TimeoutError`. */
   signal;
@@ -41,12 +46,17 @@ export class IdleTimeout {
         return fail();
       }
       signal.addEventListener('abort', fail, { once: true });
-      if (this.#ms > 0) timer = setTimeout(() => this.#expire(), this.#ms);
+      if (this.#ms > 0 && this.#ms !== Infinity) timer = setTimeout(() => this.#expire(), Math.min(this.#ms, LONGEST_DELAY));
       Promise.resolve(step).then(resolve, reject).finally(() => {
         clearTimeout(timer);
         signal.removeEventListener('abort', fail);
       });
     });
+  }
+
+  /** True if a step took too long. A step of the application may fail with a `TimeoutError` of its own. */
+  get hasExpired() {
+    return this.#controller.signal.aborted;
   }
 
   #expire() {

@@ -1,7 +1,8 @@
 // The application's headers, which hold its credentials.
 
-import { errorWords, headerPairs, plainWords } from '../credentials.js';
+import { errorWords, plainWords } from '../credentials.js';
 import { memberOf } from '../foreign.js';
+import { headerPairs } from '../header-pairs.js';
 
 /** The application's headers for a model call, with names in lower case, registered as credentials. */
 export async function requestHeaders({ request, dialect }, { headers, credentials }) {

@@ -36,8 +36,7 @@ async function toolResult(tool, args, effect, timeout, options) {
     const content = await timeout.limit(Promise.resolve().then(() => tool.execute(args, context)));
     return { type: 'tool_result', content };
   } catch (error) {
-    const isTimeout = memberOf(error, 'name') === 'TimeoutError';
-    return errorResult(isTimeout ? `the tool did not return within ${options.toolTimeoutMs} ms` : redactedError(error, options).message);
+    return errorResult(timeout.hasExpired ? `the tool did not return within ${options.toolTimeoutMs} ms` : redactedError(error, options).message);
   }
 }
 

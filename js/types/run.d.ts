@@ -97,6 +97,8 @@ export interface Run {
   events(): RunEvent[];
   /** Resolves at the next change of effects, events or status. Call it before reading them, so that no change is missed. */
   changed(): Promise<void>;
+  /** Resolves when what must be stored before the next effect is stored. Changes nothing if the effect was closed meanwhile: answered already,
+   *  or no longer needed. Rejects with `unknown_effect` for an id that the run did not offer, and `wrong_state` for an answer that does not fit. */
   answer(effectId: string, answer: EffectAnswer): Promise<void>;
   /** Returns true if the bytes, one event of a response stream or a whole response body, report a failure. For hosts that remove their
    *  credentials from errors, as `drive` does. Does not change the run. */

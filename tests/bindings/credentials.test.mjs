@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Credentials, PLAIN_HEADERS, REDACTED, errorWords, headerPairs } from '../../js/credentials.js';
+import { Credentials, PLAIN_HEADERS, REDACTED, errorWords } from '../../js/credentials.js';
+import { headerPairs } from '../../js/header-pairs.js';
 import { ResponseFilter } from '../../js/response-filter.js';
 
 const KEY = 'zq7/Lm+pX9"w&T<4=';

@@ -165,6 +165,33 @@ test('a tool that takes longer than `toolTimeoutMs` fails; its signal aborts and
   assert.match(bodies[1].messages.at(-1).content, /did not return within 1000 ms/);
 });
 
+test('a limit that is longer than any timer does not fail at once; `Infinity` is no limit', { timeout: 10_000 }, async () => {
+  for (const ms of [Infinity, 2 ** 31, 1e12]) {
+    const execute = async () => {
+      await turns(5);
+      return 'ran';
+    };
+    const { fetch, bodies } = fetchOf(callsOf('f'), TEXT);
+    const run = await runOf({ tools: { f: { parameters, execute } } });
+    const slowly = async (...request) => {
+      await turns(5);
+      return fetch(...request);
+    };
+    const { status } = await drive(run, { fetch: slowly, toolTimeoutMs: ms, idleTimeoutMs: ms }).result;
+    assert.deepEqual([status, bodies[1].messages.at(-1).content], ['finished', 'ran']);
+  }
+});
+
+test('a `TimeoutError` of the tool itself is its own message', { timeout: 10_000 }, async () => {
+  for (const options of [{}, { toolTimeoutMs: 60_000 }]) {
+    const execute = () => { throw new DOMException('the weather service is slow', 'TimeoutError'); };
+    const { fetch, bodies } = fetchOf(callsOf('f'), TEXT);
+    const run = await runOf({ tools: { f: { parameters, execute } } });
+    assert.equal((await drive(run, { fetch, ...options }).result).status, 'finished');
+    assert.equal(bodies[1].messages.at(-1).content, 'Error: the weather service is slow');
+  }
+});
+
 const INHERITED = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf'];
 
 test('names of members that every object inherits are no tools', { timeout: 10_000 }, async () => {

@@ -144,3 +144,20 @@ test('r60 a second run throws or queues, as asked', { timeout: 20_000 }, async (
   await lane.openGate('go');
   assert.deepEqual([(await first.result).text, (await second).text], ['All done.', 'Second.']);
 });
+
+test('r60 a host may pass the headers of a response as they are', async () => {
+  const { session, provider } = await chat('headers', []);
+  for (const headers of [{ 'Retry-After': '60' }, { 'retry-after': 60 }, { 'retry-after': ['60'] }, new Headers({ 'Retry-After': '60' }), [['Retry-After', '60']]]) {
+    const run = await session.run({ input: 'Go', provider });
+    await run.answer(run.effects()[0].id, { type: 'response', status: 429, headers, body: '{}' });
+    assert.deepEqual(run.effects().map(({ type, ms }) => [type, ms]), [['wait', 60_000]]);
+    await run.cancel();
+  }
+  const run = await session.run({ input: 'Go', provider });
+  const [{ id }] = run.effects();
+  const unreadable = new Proxy({}, { ownKeys() { throw new Error('unreadable'); } });
+  for (const headers of [5, 'retry-after: 60', [5], unreadable]) {
+    await assert.rejects(run.answer(id, { type: 'response_started', status: 429, headers }), hasCode('invalid_input'));
+    assert.deepEqual(run.effects().map((effect) => effect.id), [id]);
+  }
+});
