@@ -122,13 +122,14 @@ export interface Session {
   [Symbol.dispose](): void;
 }
 export interface CompactOptions {
-  /** "input": from the messages that are stored here. "previous_response_id": by the service, from its chain of responses; not built, and
-   *  `state_owner_conflict`. "auto" (default) chooses. */
+  /** "input": from the messages that are stored here. "previous_response_id": by the service, from its chain of responses. "auto" (default):
+   *  "input", unless the chain begins with a response whose content is not stored here. */
   mode?: "auto" | "input" | "previous_response_id";
   /** Compacts less than ten answers, calls and results, too. Default false. */
   force?: boolean;
-  /** Gets the body of a request for a summary, as UTF-8 JSON, and returns the model's text. Not streamed; no tool is forced. */
-  summarize: (body: Uint8Array) => string | Promise<string>;
+  /** "input": gets the body of a request for a summary, as UTF-8 JSON, not streamed, and returns the model's text. "previous_response_id": gets
+   *  the body of a `POST /responses/compact`, and returns the body of its answer as text. */
+  summarize: (body: Uint8Array, mode: "input" | "previous_response_id") => string | Promise<string>;
   /** The body's dialect. Default: that of the last run or render of this session object, with its `params`, else that of the newest stored answer,
    *  with its model. */
   dialect?: Dialect;

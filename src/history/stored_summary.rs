@@ -7,7 +7,8 @@
 
 use crate::encoding::encode_fields;
 use crate::id::hash_on;
-use crate::message::{Message, Role};
+use crate::json::Json;
+use crate::message::{Dialect, Message, PartBody, Role};
 
 /// The number of compactions that a history keeps: if the newest one does not apply any more, an older one may.
 const MAX_COMPACTIONS: usize = 4;
@@ -39,6 +40,22 @@ impl StoredSummary {
     #[must_use]
     pub fn compaction(coverage: Coverage, text: &str, chain_start: Option<String>) -> Self {
         Self { coverage, message: summary_message(Role::User, text), reducer: None, chain_start }
+    }
+
+    /// Creates a compaction from the items that a service of this dialect returned instead of its chain of responses.
+    #[must_use]
+    pub fn of_items(coverage: Coverage, (dialect, items): (Dialect, Vec<Json>), chain_start: Option<String>) -> Self {
+        let parts = items.into_iter().map(|item| PartBody::Opaque(item).into()).collect();
+        let message = Message { parts, dialect: Some(dialect), ..summary_message(Role::Assistant, "") };
+        Self { coverage, message, reducer: None, chain_start }
+    }
+}
+
+impl ActiveSummary {
+    /// Returns true if a request of the dialect may contain the summary: a service's is of one dialect.
+    #[must_use]
+    pub fn is_for(&self, dialect: Option<Dialect>) -> bool {
+        self.stored.message.dialect.is_none_or(|own| Some(own) == dialect)
     }
 }
 
@@ -112,6 +129,11 @@ impl SummaryIndex {
     /// Returns the summary that applies: of the reducer with this hash of its settings, or the compaction.
     pub fn newest_of(&self, reducer: Option<u64>) -> Option<&ActiveSummary> {
         self.active.iter().rev().find(|summary| summary.stored.reducer == reducer)
+    }
+
+    /// Returns the newest compaction that a request of the dialect may contain.
+    pub fn compaction_for(&self, dialect: Option<Dialect>) -> Option<&ActiveSummary> {
+        self.active.iter().rev().find(|summary| summary.stored.reducer.is_none() && summary.is_for(dialect))
     }
 
     /// Returns what a summary of the messages up to the one at the index `last` covers.

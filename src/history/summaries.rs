@@ -2,6 +2,7 @@
 
 use super::fold::History;
 use super::stored_summary::{ActiveSummary, Coverage, StoredSummary};
+use crate::message::Dialect;
 
 impl History {
     /// Returns what a summary of the messages before the index `end` covers. None for no messages.
@@ -15,6 +16,12 @@ impl History {
     #[must_use]
     pub fn compaction(&self) -> Option<&ActiveSummary> {
         self.summary_of(None)
+    }
+
+    /// Returns the newest compaction that applies and that a request of the dialect may contain.
+    #[must_use]
+    pub fn compaction_for(&self, dialect: Option<Dialect>) -> Option<&ActiveSummary> {
+        self.summaries().compaction_for(dialect)
     }
 
     /// Returns the summary that applies: of the reducer with this hash of its settings, or the compaction.

@@ -131,6 +131,19 @@ impl<'h> Delta<'h> {
         self.newest?.message.answer.as_ref()?.response_id.as_deref()
     }
 
+    /// Returns the index after the newest answer of the chain of responses, if the service has everything before it, and the turn of the answer is
+    /// over.
+    #[must_use]
+    pub fn chain_end(&self) -> Option<usize> {
+        let newest = self.newest.filter(|newest| newest.live_index.is_none())?.message;
+        let end = self.history.message_index(&newest.id)? + 1;
+        let is_over = !self.history.has_calls(newest)
+            && self.history.messages().get(end).is_none_or(|next| next.turn != newest.turn);
+        let is_sent = |(index, sent): &(usize, Unacknowledged)| *index >= end || *sent == Unacknowledged::Results;
+        let has_all = self.pending.is_empty() && self.stored().iter().all(is_sent);
+        (is_over && has_all).then_some(end)
+    }
+
     /// Returns what is sent instead of the messages that it covers.
     #[must_use]
     pub fn compaction(&self) -> Option<&'h ActiveSummary> {

@@ -312,6 +312,17 @@ pub(crate) trait Codec: ItemFormat {
         None
     }
 
+    /// Returns the body of a request that has the provider shorten its chain of responses up to `previous`; `None` if it does not do that.
+    fn compaction_request(&self, _model: Option<&str>, _previous: &str) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Returns the items that stand for a conversation, from the answer to a [`compaction_request`](Self::compaction_request); `None` if it is
+    /// no such answer.
+    fn compacted_items(&self, _answer: JsonRef<'_>) -> Option<Vec<Json>> {
+        None
+    }
+
     /// Returns true if a tool definition may ask for arguments that match its schema exactly (`"strict":true`).
     fn has_strict_tools(&self) -> bool {
         true

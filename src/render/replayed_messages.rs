@@ -16,6 +16,7 @@ pub fn replayed_messages(history: &History, live: &History, (policy, now): (&Pol
         live: Some(live),
         trimmed: None,
         delta: None,
+        dialect: None,
         extra_content,
         policy,
         handoffs: &[],
@@ -24,7 +25,7 @@ pub fn replayed_messages(history: &History, live: &History, (policy, now): (&Pol
         replies: &replies,
     };
     let Ok(draft) = replay(&input, &mut Report::new()) else { return (0..history.messages().len()).collect() };
-    if draft.messages.iter().any(|item| item.origin == DraftOrigin::Summary) {
+    if history.compaction().is_some() || draft.messages.iter().any(|item| item.origin == DraftOrigin::Summary) {
         return (0..history.messages().len()).collect();
     }
     let mut indices = Vec::new();

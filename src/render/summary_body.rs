@@ -34,6 +34,7 @@ pub fn compaction_body(history: &History, end: usize, request: &RenderRequest<'_
         live: None,
         trimmed: Some(&trimmed),
         delta: None,
+        dialect: Some(request.provider.dialect),
         extra_content,
         policy: &policy,
         handoffs: &[],

@@ -7,7 +7,7 @@ use super::reduce::{ReducerCache, ReducerReplies};
 use super::request_draft::ExtraContent;
 use crate::clock::Ms;
 use crate::history::History;
-use crate::message::Message;
+use crate::message::{Dialect, Message};
 use crate::owner::Delta;
 
 /// What a draft is made from. `'h` is the lifetime of what the draft borrows.
@@ -21,6 +21,8 @@ pub struct ReplayInput<'h, 'p> {
     pub trimmed: Option<&'h TrimmedResults>,
     /// What the service that owns the conversation has not acknowledged; the draft has only that. `None` if no service owns it.
     pub delta: Option<&'p Delta<'h>>,
+    /// The dialect of the request; without one, no summary of a service is sent.
+    pub dialect: Option<Dialect>,
     /// Returns what an answer contains in a form that only its own dialect has.
     pub extra_content: fn(&Message) -> ExtraContent,
     /// The settings.

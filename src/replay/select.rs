@@ -43,7 +43,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
         }
     };
     let all = |count: usize| (0..count).map(|index| (index, Unacknowledged::Message)).collect();
-    let compaction = input.delta.map_or_else(|| history.compaction(), Delta::compaction);
+    let compaction = input.delta.map_or_else(|| history.compaction_for(input.dialect), Delta::compaction);
     for (at, sent) in input.delta.map_or_else(|| not_compacted(history, compaction), Delta::stored) {
         if let Some(message) = history.messages().get(at).filter(|message| !is_live(message)) {
             add(history, DraftOrigin::Stored(at), message, sent);

@@ -30,6 +30,7 @@ fn replay<'h>(
             live,
             trimmed,
             delta: None,
+            dialect: None,
             extra_content: crate::provider::extra_content,
             policy,
             handoffs: &[],

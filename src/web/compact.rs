@@ -11,10 +11,10 @@ use super::run_request::{DialectOption, provider_of_render};
 use super::session_inner::SessionInner;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
-use crate::history::{Compactable, Coverage, StoredSummary};
+use crate::history::{Compactable, StoredSummary};
 use crate::json::{Json, ObjectWriter};
-use crate::owner::StateOwner;
-use crate::provider::{ProviderRequest, Settings};
+use crate::owner::{Delta, StateOwner};
+use crate::provider::{ProviderRequest, Settings, compacted_items, compaction_request};
 use crate::render::{RenderRequest, compaction_body};
 use crate::replay::PolicyLayer;
 use crate::store::{Change, HeadEdit};
@@ -115,11 +115,11 @@ pub async fn compact(session: &Rc<SessionInner>, request: Rc<CompactionRequest>)
 
 async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) -> Result<CompactionOutcome> {
     if session.has_or_starts_run() {
-        check_mode(&session.owner()?, request.mode)?;
+        resolve_mode(session, request.mode)?;
         return Ok(CompactionOutcome::Deferred);
     }
     session.refresh().await?;
-    check_mode(&session.owner()?, request.mode)?;
+    let mode = resolve_mode(session, request.mode)?;
     if has_run_under_way(session).await? {
         return Ok(CompactionOutcome::Deferred);
     }
@@ -135,25 +135,45 @@ async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) ->
         THRESHOLD.. => CompactionOutcome::Threshold,
         _ => return Ok(CompactionOutcome::BelowThreshold),
     };
+    let provider = provider_of(session, request)?;
+    let (end, body) = match mode {
+        CompactionMode::Chain => match chain_request(session, &provider, end)? {
+            Some(asked) => asked,
+            None => return Ok(CompactionOutcome::NothingNew),
+        },
+        CompactionMode::Auto | CompactionMode::Input => (end, summary_request(session, &provider, end)?),
+    };
     let Some(coverage) = session.log.borrow().history.coverage(end) else { return Ok(CompactionOutcome::NothingNew) };
-    let body = summary_request(session, request, end)?;
-    let text = call_summarize(&request.summarize, &body).await?;
-    store(session, coverage, &text, made).await
+    let chain_start = chain_start(session)?;
+    let text = call_summarize(&request.summarize, (&body, mode.as_str())).await?;
+    let summary = match mode {
+        CompactionMode::Chain => {
+            StoredSummary::of_items(coverage, (provider.dialect, read_items(&provider, &text)?), chain_start)
+        }
+        CompactionMode::Auto | CompactionMode::Input => StoredSummary::compaction(coverage, &text, chain_start),
+    };
+    store(session, summary, made).await
 }
 
-/// Checks that a session's owner can have its conversation shortened.
-fn check_mode(owner: &StateOwner, mode: CompactionMode) -> Result<()> {
-    let problem = match (owner, mode) {
-        (StateOwner::Session, CompactionMode::Auto | CompactionMode::Input)
-        | (StateOwner::Response { previous: None }, CompactionMode::Auto | CompactionMode::Input) => return Ok(()),
+/// Returns who shortens the conversation: the application or the service.
+///
+/// # Errors
+/// `state_owner_conflict` if the session's owner cannot have its conversation shortened like this.
+fn resolve_mode(session: &SessionInner, mode: CompactionMode) -> Result<CompactionMode> {
+    let owner = session.owner()?;
+    let log = session.log.borrow();
+    // A chain after a response of the application's has content that is not stored here, unless a compaction has it.
+    let is_held = log.history.compaction().is_some_and(|compaction| owner.begins_anew_after(compaction));
+    let problem = match (&owner, mode) {
+        (StateOwner::Session, CompactionMode::Auto | CompactionMode::Input) => return Ok(CompactionMode::Input),
+        (StateOwner::Response { .. }, CompactionMode::Chain) => return Ok(CompactionMode::Chain),
+        (StateOwner::Response { previous }, _) if previous.is_none() || is_held => return Ok(CompactionMode::Input),
+        (StateOwner::Response { .. }, CompactionMode::Auto) => return Ok(CompactionMode::Chain),
         (StateOwner::Session, CompactionMode::Chain) => {
             "the history is kept here, and every request contains it; use `mode: \"input\"`"
         }
-        (StateOwner::Response { previous: Some(_) }, CompactionMode::Auto | CompactionMode::Input) => {
-            "the chain of responses begins with one whose content is not stored here, so a summary of what is stored here would lose it"
-        }
-        (StateOwner::Response { .. }, CompactionMode::Chain) => {
-            "rethread does not send requests, and the service shortens its chain by a request of its own; use `mode: \"input\"`"
+        (StateOwner::Response { .. }, CompactionMode::Input) => {
+            "the chain of responses begins with one whose content is not stored here; use `mode: \"previous_response_id\"`"
         }
         _ => {
             "the service keeps the conversation and shortens it itself; to compact it here, open the session with `owner: { kind: \"session\" }`"
@@ -191,15 +211,58 @@ async fn has_run_under_way(session: &SessionInner) -> Result<bool> {
     Ok(false)
 }
 
+/// Returns where the summary is asked for.
+fn provider_of(session: &SessionInner, request: &CompactionRequest) -> Result<ProviderRequest> {
+    match request.provider.clone().or_else(|| session.last_provider.borrow().clone()) {
+        Some(provider) => Ok(provider),
+        None => provider_of_history(session),
+    }
+}
+
 /// Returns the body that asks for the summary of the messages before the index `end`.
-fn summary_request(session: &SessionInner, request: &CompactionRequest, end: usize) -> Result<Vec<u8>> {
-    let provider = match request.provider.clone().or_else(|| session.last_provider.borrow().clone()) {
-        Some(provider) => provider,
-        None => provider_of_history(session)?,
-    };
+fn summary_request(session: &SessionInner, provider: &ProviderRequest, end: usize) -> Result<Vec<u8>> {
     let policy = session.policy(PolicyLayer::default(), BTreeMap::new());
-    let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &policy };
+    let request = RenderRequest { provider, instructions: None, tools: &[], policy: &policy };
     compaction_body(&session.log.borrow().history, end, &request, session.context.now())
+}
+
+/// Returns the body that has the service shorten its chain of responses, and the index after the last message in the chain. None if the chain
+/// has nothing new, or more than the turns before the index `end`.
+///
+/// # Errors
+/// `state_owner_conflict` if the dialect's service does not shorten chains.
+fn chain_request(session: &SessionInner, provider: &ProviderRequest, end: usize) -> Result<Option<(usize, Vec<u8>)>> {
+    let owner = session.owner()?;
+    let log = session.log.borrow();
+    let delta = Delta::new(&owner, &log.history, None);
+    let (Some(response), Some(chain_end)) = (delta.response_id(), delta.chain_end()) else { return Ok(None) };
+    let model = provider.params.view().text("model");
+    let body = compaction_request(provider.dialect, model.as_deref(), response).ok_or_else(|| {
+        let name = provider.dialect.as_str();
+        let sentence =
+            format!("services of the dialect \"{name}\" shorten no chain of responses; use `mode: \"input\"`");
+        Error::new(ErrorCode::StateOwnerConflict, sentence)
+    })?;
+    Ok((chain_end <= end).then_some((chain_end, body)))
+}
+
+/// Returns the response before the chain that a compaction made now contains.
+fn chain_start(session: &SessionInner) -> Result<Option<String>> {
+    Ok(match session.owner()? {
+        StateOwner::Response { previous } => previous,
+        _ => session.log.borrow().history.compaction().and_then(|compaction| compaction.stored.chain_start.clone()),
+    })
+}
+
+/// Reads the service's answer to a [`chain_request`].
+///
+/// # Errors
+/// `callback_failed` for anything else.
+fn read_items(provider: &ProviderRequest, text: &str) -> Result<Vec<Json>> {
+    compacted_items(provider.dialect, text).ok_or_else(|| {
+        let sentence = "in the mode \"previous_response_id\" `summarize` returns the body of the service's answer as text; nothing was compacted";
+        Error::new(ErrorCode::CallbackFailed, sentence)
+    })
 }
 
 /// Returns a request to the model that gave the newest stored answer.
@@ -222,15 +285,14 @@ fn provider_of_history(session: &SessionInner) -> Result<ProviderRequest> {
 /// Stores a summary, unless it does not apply any more.
 async fn store(
     session: &Rc<SessionInner>,
-    coverage: Coverage,
-    text: &str,
+    summary: StoredSummary,
     made: CompactionOutcome,
 ) -> Result<CompactionOutcome> {
     let turn = session.writes.enter();
     let _turn = turn.start().await;
     let is_due = session.log.borrow().head.compaction_is_due;
     let change = Change {
-        summaries: vec![StoredSummary::compaction(coverage, text, None)],
+        summaries: vec![summary],
         edit: if is_due { Some(Box::new(|head| head.compaction_is_due = false)) } else { None },
         ..session.new_change()
     };

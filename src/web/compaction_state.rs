@@ -45,3 +45,15 @@ impl CompactionState {
         self.deferred.replace(None);
     }
 }
+
+impl CompactionMode {
+    /// Returns the name in the public types.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Input => "input",
+            Self::Chain => "previous_response_id",
+        }
+    }
+}

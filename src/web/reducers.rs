@@ -129,12 +129,12 @@ pub async fn ask_application(ask: &ReducerQuestion) -> ReducerReply {
     }
 }
 
-/// Calls `summarize` of `compact`. Returns its text, which is not empty.
+/// Calls `summarize` of `compact` with the body and the mode. Returns its text, which is not empty.
 ///
 /// # Errors
 /// `callback_failed` if it throws, or returns something else.
-pub async fn call_summarize(function: &BoundFunction, body: &[u8]) -> Result<String> {
-    let returned = match function.function.call1(&function.this, &Uint8Array::from(body)) {
+pub async fn call_summarize(function: &BoundFunction, (body, mode): (&[u8], &str)) -> Result<String> {
+    let returned = match function.function.call2(&function.this, &Uint8Array::from(body), &mode.into()) {
         Ok(returned) => await_settled(returned).await,
         Err(error) => Err(error),
     };

@@ -126,10 +126,66 @@ test('r30 an owner whose conversation cannot be shortened is an error that says 
   };
   for (const mode of ['auto', 'input', 'previous_response_id']) {
     await refused({ kind: 'conversation', conversationId: 'conv_1' }, mode);
-    await refused({ kind: 'response', previousResponseId: 'resp_1' }, mode);
   }
+  await refused({ kind: 'response', previousResponseId: 'resp_1' }, 'input');
   await refused({ kind: 'session' }, 'previous_response_id');
-  await refused({ kind: 'response', auto: true }, 'previous_response_id');
+  await client.close();
+});
+
+/** A turn of a service with a chain of responses; returns the request's body. */
+async function chained(session, id, input) {
+  const url = 'https://model.test/v1/responses';
+  const run = await session.run({ input, provider: { dialect: 'openai-responses', url, params: { model: 'gpt' } } });
+  const [{ id: effect, request }] = run.effects();
+  const message = { type: 'message', id: `msg_${id}`, role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: `<${id}>`, annotations: [] }] };
+  await run.answer(effect, { type: 'response', status: 200, body: JSON.stringify({ id, object: 'response', status: 'completed', model: 'gpt', output: [message] }) });
+  assert.equal(run.result().status, 'finished');
+  return decode(request.body);
+}
+
+test('r30 a chain of responses begins anew with a summary, or with the items of the service', async () => {
+  const client = await open({ store: 'memory' });
+  const session = await client.session('s', { owner: { kind: 'response', auto: true } });
+  await chained(session, 'resp_1', '<q1>');
+  assert.equal((await chained(session, 'resp_2', '<q2>')).previous_response_id, 'resp_1');
+  const asked = [];
+  const summarize = (body, mode) => { asked.push([decode(body), mode]); return '<sum>'; };
+  assert.deepEqual(await session.compact({ summarize, force: true }), { compacted: true, reason: 'forced' });
+  assert.deepEqual([asked[0][1], asked[0][0].previous_response_id, asked[0][0].input.length], ['input', undefined, 5]);
+  const anew = await chained(session, 'resp_3', '<q3>');
+  assert.equal(anew.previous_response_id, undefined);
+  assert.deepEqual(anew.input.map((item) => JSON.stringify(item).match(/<\w+>/)[0]), ['<sum>', '<q3>']);
+  assert.equal((await chained(session, 'resp_4', '<q4>')).previous_response_id, 'resp_3');
+  // The service shortens it.
+  const items = [{ type: 'compaction', id: 'cmp_1', encrypted_content: '<sealed>' }];
+  const service = (body, mode) => {
+    asked.push([decode(body), mode]);
+    return JSON.stringify({ id: 'resp_c', object: 'response.compaction', output: items });
+  };
+  const mode = 'previous_response_id';
+  await assert.rejects(session.compact({ summarize, mode, force: true }), { code: 'callback_failed' });
+  assert.equal((await session.compact({ summarize: service, mode, force: true })).compacted, true);
+  assert.deepEqual(asked.at(-1), [{ model: 'gpt', previous_response_id: 'resp_4' }, mode]);
+  assert.deepEqual(await session.compact({ summarize: service, mode, force: true }), { compacted: false, reason: 'nothing_new' });
+  const sealed = await chained(session, 'resp_5', '<q5>');
+  assert.deepEqual([sealed.previous_response_id, sealed.input[0], sealed.input.length], [undefined, items[0], 2]);
+  assert.ok((await shown(await client.restore(await session.serialize(), { id: 'copy' }), 'openai-responses')).includes('resp_5'));
+  assert.equal((await session.messages({ limit: 50 })).items.length, 10);
+  await client.close();
+});
+
+test('r30 a chain after a response of the application is shortened by its service', async () => {
+  const client = await open({ store: 'memory' });
+  const session = await client.session('s', { owner: { kind: 'response', previousResponseId: 'resp_0' } });
+  assert.equal((await chained(session, 'resp_1', '<q1>')).previous_response_id, 'resp_0');
+  const summarize = (body, mode) => {
+    assert.deepEqual([decode(body).previous_response_id, mode], ['resp_1', 'previous_response_id']);
+    return JSON.stringify({ object: 'response.compaction', output: [{ type: 'compaction', encrypted_content: '<sealed>' }] });
+  };
+  assert.equal((await session.compact({ summarize, force: true })).compacted, true);
+  const anew = await chained(session, 'resp_2', '<q2>');
+  assert.deepEqual([anew.previous_response_id, anew.input[0].encrypted_content], [undefined, '<sealed>']);
+  assert.equal((await chained(session, 'resp_3', '<q3>')).previous_response_id, 'resp_2');
   await client.close();
 });
 

@@ -214,7 +214,7 @@ export async function conversation(rethread: Rethread): Promise<void> {
   const page: Page<Message> = await session.messages({ limit: 5, cursor: "5" });
   page.items.map(message);
   (await session.invocations({ payload: true })).items.forEach(row);
-  const compacted = await session.compact({ mode: "auto", force: true, summarize: async (body: Uint8Array) => String(body.length), dialect: "anthropic", params: { max_tokens: 5 } });
+  const compacted = await session.compact({ mode: "auto", force: true, summarize: async (body: Uint8Array, mode: "input" | "previous_response_id") => String(body.length) + mode, dialect: "anthropic", params: { max_tokens: 5 } });
   const why: CompactReason = compacted.compacted ? "threshold" : compacted.reason;
   console.log(why);
   const stop = session.subscribe(() => {});

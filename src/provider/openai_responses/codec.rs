@@ -245,6 +245,21 @@ impl Codec for Responses {
         Some(ServiceMembers { conversation: "conversation", previous_response: "previous_response_id" })
     }
 
+    /// `POST /responses/compact` takes the chain by its newest response.
+    fn compaction_request(&self, model: Option<&str>, previous: &str) -> Option<Vec<u8>> {
+        let body: Json = ObjectWriter::build(|out| {
+            out.text_or_null("model", model).text("previous_response_id", previous);
+        });
+        Some(body.as_str().as_bytes().to_vec())
+    }
+
+    fn compacted_items(&self, answer: JsonRef<'_>) -> Option<Vec<Json>> {
+        let output = answer.find("output").filter(|_| answer.has_text("object", "response.compaction"))?;
+        let items: Vec<Json> = output.items().map(|item| item.to_owned()).collect();
+        let is_object = |item: &Json| item.view().kind() == JsonKind::Object;
+        (!items.is_empty() && items.iter().all(is_object)).then_some(items)
+    }
+
     /// Chat Completions is of the same provider.
     fn shares_files_with(&self, other: Dialect) -> bool {
         other == Dialect::OpenAiChat

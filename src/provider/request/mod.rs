@@ -1,5 +1,6 @@
 //! The parts of a request beside the messages: address, headers, parameters, tool definitions, tool choice.
 
+mod compaction;
 mod credentials;
 mod member_path;
 mod parameter_translation;
@@ -14,6 +15,7 @@ mod tool_list;
 mod tools;
 mod withheld;
 
+pub use compaction::{compacted_items, compaction_request};
 pub(crate) use credentials::KEY_PREFIXES;
 pub use credentials::{check_known_headers, is_plain_header};
 pub(crate) use member_path::MemberPath;

@@ -6,8 +6,8 @@ use rethread::finding::Severity;
 use rethread::history::{Compactable, History, HistoryEntry, LogRecord, StoredSummary};
 use rethread::json::Json;
 use rethread::message::{Dialect, Message};
-use rethread::owner::StateOwner;
-use rethread::provider::{ProviderRequest, Settings, validate};
+use rethread::owner::{Delta, StateOwner};
+use rethread::provider::{ProviderRequest, Settings, compacted_items, compaction_request, validate};
 use rethread::render::{RenderInput, RenderRequest, RenderStep, Renderer, compaction_body};
 use rethread::replay::{Policy, PolicyLayer, ReducerReplies};
 use rethread::store::{SessionArchive, merge_oldest};
@@ -307,6 +307,10 @@ fn chained(id: &str, until: u64) -> impl Fn(&mut Message) {
 
 fn append_chained(store: &dyn LogStore, log: &RefCell<SessionLog>, name: &str) {
     let until = log.borrow().head.next_seq;
+    append_chained_until(store, log, (name, until));
+}
+
+fn append_chained_until(store: &dyn LogStore, log: &RefCell<SessionLog>, (name, until): (&str, u64)) {
     let mut change = change(log, name, &said(&format!("<{name}>")));
     for entry in &mut change.entries {
         if let HistoryEntry::Message(message) = entry {
@@ -340,6 +344,66 @@ fn r30_a_chain_of_responses_begins_anew_with_the_summary() {
     let given = StateOwner::Response { previous: Some("resp_0".into()) };
     let text = body_of(&log.borrow().history, responses, &given);
     assert!(text.contains(r#""previous_response_id":"resp_0""#), "{text}");
+}
+
+#[test]
+fn r30_a_service_shortens_its_chain() {
+    let responses = Dialect::OpenAiResponses;
+    let owner = StateOwner::Response { previous: None };
+    let store = MemoryStore::default();
+    let log = open(&store, "s");
+    append_chained(&store, &log, "one");
+    append_chained(&store, &log, "two");
+    let body = compaction_request(responses, Some("m"), "resp_two").unwrap();
+    assert_eq!(String::from_utf8(body).unwrap(), r#"{"model":"m","previous_response_id":"resp_two"}"#);
+    let end = Delta::new(&owner, &log.borrow().history, None).chain_end();
+    assert_eq!(end, Some(4));
+    let answer = r#"{"object":"response.compaction","output":[
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"<kept>"}]},
+        {"id":"cmp_1","type":"compaction","encrypted_content":"<sealed>"}]}"#;
+    let items = compacted_items(responses, answer).unwrap();
+    for wrong in
+        ["{}", r#"{"object":"response","output":[{}]}"#, r#"{"object":"response.compaction","output":[]}"#, "5"]
+    {
+        assert!(compacted_items(responses, wrong).is_none(), "{wrong}");
+    }
+    let coverage = log.borrow().history.coverage(4).unwrap();
+    store_compaction(&store, &log, ("c", StoredSummary::of_items(coverage, (responses, items), None))).unwrap();
+    for log in [&log, &open(&store, "s")] {
+        let history = &log.borrow().history;
+        for owner in [&owner, &StateOwner::Session] {
+            let text = body_of(history, responses, owner);
+            assert!(text.find("<kept>") < text.find(r#""encrypted_content":"<sealed>""#), "{text}");
+            assert!(text.find("<sealed>") < text.find("<next>") && !text.contains("<one>"), "{text}");
+            assert!(!text.contains("previous_response_id"), "{text}");
+        }
+        // What only OpenAI can read is for no other provider.
+        for dialect in Dialect::ALL.into_iter().filter(|dialect| *dialect != responses) {
+            let text = body_of(history, dialect, &StateOwner::Session);
+            assert!(text.contains("<one>") && text.contains("<two>") && !text.contains("<sealed>"), "{text}");
+        }
+    }
+    append_chained(&store, &log, "three");
+    assert!(body_of(&log.borrow().history, responses, &owner).contains(r#""previous_response_id":"resp_three""#));
+    // What another writer appended is in no chain.
+    append(&store, &log, "other", &said("<other>")).unwrap();
+    append_chained_until(&store, &log, ("four", 6));
+    assert_eq!(Delta::new(&owner, &log.borrow().history, None).chain_end(), None);
+}
+
+#[test]
+fn r30_a_chain_after_a_given_response_begins_anew_with_its_items() {
+    let responses = Dialect::OpenAiResponses;
+    let given = StateOwner::Response { previous: Some("resp_one".into()) };
+    let store = MemoryStore::default();
+    let log = open(&store, "s");
+    append_chained(&store, &log, "one");
+    let items = vec![Json::parse(r#"{"type":"compaction","encrypted_content":"<sealed>"}"#).unwrap()];
+    let coverage = log.borrow().history.coverage(2).unwrap();
+    let summary = StoredSummary::of_items(coverage, (responses, items), Some("resp_one".into()));
+    store_compaction(&store, &log, ("c", summary)).unwrap();
+    let text = body_of(&open(&store, "s").borrow().history, responses, &given);
+    assert!(text.contains("<sealed>") && !text.contains("previous_response_id"), "{text}");
 }
 
 /// What happens to a session.
