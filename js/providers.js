@@ -74,14 +74,14 @@ class HistoryProvider {
 export class HistoryProviders {
   #list;
 
-  /** `logLoads` is true if the session's own log is the history that requests contain. */
-  constructor(providers, logLoads) {
+  /** `ownHistory` names what has the history that requests contain without providers, if anything has. */
+  constructor(providers, ownHistory) {
     if (!isList(providers)) fail('config_invalid', '`providers` must be a list');
     this.#list = Array.from(providers, (provider, index) => new HistoryProvider(provider, index));
     this.#checkNames();
     const loaders = this.#list.filter(({ loads }) => loads).map(({ name }) => `"${name}"`);
-    if (loaders.length + Number(logLoads) > 1 && loaders.length > 0) {
-      const others = [...loaders, ...(logLoads ? ['the session\'s own log'] : [])];
+    if (loaders.length + (ownHistory ? 1 : 0) > 1 && loaders.length > 0) {
+      const others = [...loaders, ...(ownHistory ? [ownHistory] : [])];
       fail('two_loaders', `${others.join(' and ')} load the history, so the model would get it twice; leave \`loadMessages\` of all but one out`);
     }
   }

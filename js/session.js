@@ -12,6 +12,9 @@ import { SessionView } from './view.js';
 
 /** @typedef {import('./types.js').Session} PublicSession */
 
+/** What has the history that requests contain, by the kind of the owner; a service sends none. */
+const HISTORY_OF = { session: 'the session\'s own log', caller: 'the input of the run' };
+
 /** @implements {PublicSession} */
 export class Session {
   #handle;
@@ -177,7 +180,7 @@ export class Session {
   }
 
   #readProviders(providers) {
-    return new HistoryProviders(providers, this.owner.kind === 'session');
+    return new HistoryProviders(providers, HISTORY_OF[this.owner.kind]);
   }
 
   #property(name) {

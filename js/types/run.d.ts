@@ -186,6 +186,9 @@ export interface RunResult {
   /** The conversation that the service keeps: the owner's, or the one that the last answer named. */
   conversationId: string | null;
   responseId: string | null;
+  /** Owner "caller", when the run has finished: the conversation with its answer, in the dialect's format, to be the input of the next run
+   *  with the next question. Without `params`, `tools` and `instructions`, which each run gets itself. Otherwise null. */
+  replay: WireBody | null;
 }
 /** An unfinished run. */
 export interface PendingRun {

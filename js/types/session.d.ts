@@ -43,6 +43,9 @@ export interface SessionOptions {
  *  `conversationId` than the stored one, and `previous_response_id` or `conversation` in `params`. Reducers shorten only what the session owns. */
 export type StateOwner =
   | { kind: "session" }
+  /** The application holds the conversation: the input of each run is a whole wire body, such as `RunResult.replay` of the last one and the
+   *  next question. Requests contain nothing of the stored history, which gets each turn once. */
+  | { kind: "caller" }
   | { kind: "conversation"; conversationId: string }
   | { kind: "response"; previousResponseId: string; auto?: boolean }
   | { kind: "response"; previousResponseId?: undefined; auto: true };

@@ -28,7 +28,7 @@ pub use incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, Incomi
 pub use join::{JoinBase, JoinedEntries, Origin, join};
 pub use new_message::{NewCall, NewItem, NewMessage, NewPart, join_new, read_part};
 pub use new_result::{NewResult, join_results};
-pub use provided::{ProvidedMessages, join_provided};
+pub use provided::{HeldConversation, ProvidedMessages, join_held, join_provided};
 pub use sources::{change_sources, highest_source, source_number};
 pub use stored_summary::{ActiveSummary, Coverage, StoredSummary, summary_message};
 pub use to_json::{MessageFormat, MessageWriter, write_invocation, write_payload, write_usage};

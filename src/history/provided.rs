@@ -1,13 +1,15 @@
-//! Messages that a history provider of the application adds to a request (R33). They precede its input, and are never stored in history.
+//! Messages that the application adds to a request: those of its history providers (R33), and the conversation that it holds itself (R22).
+//! They precede the input of the run, and are never stored in history.
 
 use super::fold::History;
 use super::incoming::{Incoming, IncomingMessage, IncomingPart};
 use super::join::{JoinBase, Origin, join};
 use super::new_message::{NewItem, NewMessage, NewPart};
 use crate::error::{Error, ErrorCode, Result};
+use crate::finding::Report;
 use crate::id::IdSource;
 use crate::json::JsonRef;
-use crate::message::{Source, SourceKind};
+use crate::message::{Role, Source, SourceKind};
 
 /// The messages of one provider, stamped with their source.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,4 +78,50 @@ pub fn join_provided(
         let joined = join(JoinBase::live(before, live), messages, &origin, ids);
         joined.entries.into_iter().for_each(|entry| live.apply(entry));
     }
+}
+
+/// A body of the application, which contains the whole conversation.
+#[derive(Debug, Default)]
+pub struct HeldConversation {
+    /// Everything up to the last answer of the model and its results.
+    pub earlier: Vec<Incoming>,
+    /// What follows: the input of a run.
+    pub input: Vec<Incoming>,
+}
+
+impl HeldConversation {
+    /// Splits the items of a body.
+    #[must_use]
+    pub fn split(mut items: Vec<Incoming>) -> Self {
+        let is_earlier = |item: &Incoming| match item {
+            Incoming::Message(message) => message.role == Role::Assistant,
+            Incoming::Result(_) | Incoming::Unknown(_) => true,
+        };
+        let end = items.iter().rposition(is_earlier).map_or(0, |last| last + 1);
+        let input = items.split_off(end);
+        Self { earlier: items, input }
+    }
+
+    /// Returns true if the model would have nothing to answer: there is no input, and the last item is an answer without calls.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.input.is_empty()
+            && match self.earlier.last() {
+                Some(Incoming::Message(answer)) => {
+                    !answer.parts.iter().any(|part| matches!(part, IncomingPart::Call(_)))
+                }
+                Some(Incoming::Result(_) | Incoming::Unknown(_)) => false,
+                None => true,
+            }
+    }
+}
+
+/// Adds the earlier part of a conversation that the application holds to an empty live turn, with its calls and their results. Call ids
+/// are those of the application, whatever history contains. Returns the report.
+pub fn join_held(live: &mut History, earlier: Vec<Incoming>, origin: &Origin, ids: &dyn IdSource) -> Report {
+    let source = Source { kind: SourceKind::History, id: None };
+    let origin = Origin { source, message_ids: Vec::new(), ..origin.clone() };
+    let joined = join(JoinBase::history(live), earlier, &origin, ids);
+    joined.entries.into_iter().for_each(|entry| live.apply(entry));
+    joined.report
 }

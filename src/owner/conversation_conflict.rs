@@ -35,7 +35,7 @@ pub fn check_conversation(owner: &StateOwner, returned: Option<&str>, on_conflic
         (StateOwner::Conversation { id }, Some(returned)) if id == returned => ConversationCheck::Consistent,
         (StateOwner::Conversation { id }, returned) => ConversationCheck::Fail(mismatch(id, returned)),
         (_, None) => ConversationCheck::Consistent,
-        (StateOwner::Session | StateOwner::Response { .. }, Some(returned)) => match on_conflict {
+        (StateOwner::Session | StateOwner::Caller | StateOwner::Response { .. }, Some(returned)) => match on_conflict {
             OnConflict::Throw => ConversationCheck::Fail(kept_twice(returned)),
             OnConflict::Warn => ConversationCheck::Warn(format!(
                 "the service keeps the conversation \"{returned}\", which the session did not send, and the history is kept here too"

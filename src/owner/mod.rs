@@ -1,4 +1,4 @@
-//! The owner of a conversation's state (R22 to R26): the session or a service.
+//! The owner of a conversation's state (R22 to R26): the session, the application or a service.
 //!
 //! A service that owns the state stores what it is sent, so a request contains only what the service has not acknowledged ([`Delta`]).
 //! That is read from stored data: an answer of such a service has a [`ServiceMark`](crate::message::ServiceMark), which is stored with it.

@@ -11,6 +11,8 @@ pub enum StateOwner {
     /// The session: a request contains the history that is stored here.
     #[default]
     Session,
+    /// The application: the input of each run contains the whole conversation.
+    Caller,
     /// A conversation of the service; requests contain what is new.
     Conversation {
         /// The id that the service gave it.
@@ -23,8 +25,9 @@ pub enum StateOwner {
     },
 }
 
-/// The numbers of the kinds in [`StoredOwner`]. 1 is for an application that holds the state itself.
+/// The numbers of the kinds in [`StoredOwner`].
 const SESSION: u32 = 0;
+const CALLER: u32 = 1;
 const CONVERSATION: u32 = 2;
 const RESPONSE: u32 = 3;
 
@@ -47,6 +50,7 @@ impl StateOwner {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Session => "session",
+            Self::Caller => "caller",
             Self::Conversation { .. } => "conversation",
             Self::Response { .. } => "response",
         }
@@ -57,7 +61,7 @@ impl StateOwner {
     pub fn conversation_id(&self) -> Option<&str> {
         match self {
             Self::Conversation { id } => Some(id),
-            Self::Session | Self::Response { .. } => None,
+            Self::Session | Self::Caller | Self::Response { .. } => None,
         }
     }
 
@@ -67,7 +71,7 @@ impl StateOwner {
     #[must_use]
     pub fn mark(&self, response_id: Option<&str>) -> Option<ServiceMark> {
         match self {
-            Self::Session => None,
+            Self::Session | Self::Caller => None,
             Self::Conversation { id } => Some(ServiceMark { conversation: Some(id.clone()), ..ServiceMark::default() }),
             Self::Response { previous } => {
                 response_id.map(|_| ServiceMark { chain_start: previous.clone(), ..ServiceMark::default() })
@@ -79,7 +83,7 @@ impl StateOwner {
     #[must_use]
     pub fn owns(&self, mark: &ServiceMark, response_id: Option<&str>) -> bool {
         match self {
-            Self::Session => false,
+            Self::Session | Self::Caller => false,
             Self::Conversation { id } => mark.conversation.as_ref() == Some(id),
             Self::Response { previous } => {
                 mark.conversation.is_none()
@@ -121,6 +125,7 @@ impl StateOwner {
     pub fn to_stored(&self) -> StoredOwner {
         let (kind, id) = match self {
             Self::Session => (SESSION, None),
+            Self::Caller => (CALLER, None),
             Self::Conversation { id } => (CONVERSATION, Some(id.clone())),
             Self::Response { previous } => (RESPONSE, previous.clone()),
         };
@@ -131,10 +136,13 @@ impl StateOwner {
     /// Reads the owner in a session's head.
     ///
     /// # Errors
-    /// `unsupported_version` for an owner of a newer build.
+    /// `state_owner_conflict` if it names a second owner, which this library never writes; `unsupported_version` for an owner of a newer build.
     pub fn from_stored(stored: &StoredOwner) -> Result<Self> {
         match (stored.kind, &stored.id) {
+            (SESSION | CALLER, Some(_)) => Err(second_owner()),
+            (SESSION | CALLER | CONVERSATION, _) if stored.auto => Err(second_owner()),
             (SESSION, None) => Ok(Self::Session),
+            (CALLER, None) => Ok(Self::Caller),
             (CONVERSATION, Some(id)) => Ok(Self::Conversation { id: id.clone() }),
             (RESPONSE, previous) => Ok(Self::Response { previous: previous.clone() }),
             _ => Err(Error::new(
@@ -144,4 +152,9 @@ impl StateOwner {
             )),
         }
     }
+}
+
+fn second_owner() -> Error {
+    let message = "the stored owner of the session names a second one; open the session with the option `owner`";
+    Error::new(ErrorCode::StateOwnerConflict, message)
 }

@@ -4,6 +4,7 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::{Delta, StateOwner, Unacknowledged};
+use crate::error::ErrorCode;
 use crate::history::{History, HistoryEntry};
 use crate::id::Seed;
 use crate::message::{AnswerMeta, Message, Role, ServiceMark};
@@ -104,9 +105,17 @@ fn r32_what_is_new_is_found_without_the_rest_of_the_history() {
 #[test]
 fn r22_an_owner_survives_its_stored_form() {
     let response = |previous: Option<&str>| StateOwner::Response { previous: previous.map(Into::into) };
-    for owner in [StateOwner::Session, conversation(), response(None), response(Some("resp_1"))] {
+    for owner in [StateOwner::Session, StateOwner::Caller, conversation(), response(None), response(Some("resp_1"))] {
         assert_eq!(StateOwner::from_stored(&owner.to_stored()).unwrap(), owner);
     }
     let newer = StoredOwner { kind: 9, ..StoredOwner::default() };
-    assert!(StateOwner::from_stored(&newer).is_err());
+    assert_eq!(StateOwner::from_stored(&newer).unwrap_err().code, ErrorCode::UnsupportedVersion);
+    for owner in [StateOwner::Session, StateOwner::Caller, conversation()] {
+        let chain = StoredOwner { auto: true, ..owner.to_stored() };
+        assert_eq!(StateOwner::from_stored(&chain).unwrap_err().code, ErrorCode::StateOwnerConflict);
+    }
+    for owner in [StateOwner::Session, StateOwner::Caller] {
+        let named = StoredOwner { id: Some("conv".into()), ..owner.to_stored() };
+        assert_eq!(StateOwner::from_stored(&named).unwrap_err().code, ErrorCode::StateOwnerConflict);
+    }
 }

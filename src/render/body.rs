@@ -40,6 +40,8 @@ pub struct BodyComposer<'c> {
     pub request: &'c RenderRequest<'c>,
     /// The member that names what the service keeps of the conversation, and its value.
     pub reference: Option<(&'static str, &'c str)>,
+    /// True if the application adds messages, so that the last one may be any.
+    pub is_continued: bool,
 }
 
 impl BodyComposer<'_> {
@@ -48,7 +50,7 @@ impl BodyComposer<'_> {
     /// # Errors
     /// `config_invalid` if the request's parameters or tools are invalid.
     pub fn compose(self, draft: &RequestDraft<'_>, report: &mut Report, out: &mut dyn BodyBuffer) -> Result<u32> {
-        let Self { cache, stored_count, request, reference } = self;
+        let Self { cache, stored_count, request, reference, is_continued } = self;
         let encoder = MessageEncoder::new(request.provider);
         let mut head = String::new();
         let mut object = ObjectWriter::new(&mut head);
@@ -74,7 +76,7 @@ impl BodyComposer<'_> {
                 body.push(message, report);
             }
         }
-        body.check_first_and_last();
+        body.check_first_and_last(is_continued);
         body.check_cache_breakpoints();
         if body.is_valid() {
             body.assemble(out);
@@ -170,12 +172,13 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
         self.spans.push(BodySpan { is_fresh: true, span: EncodedSpan::of(&self.fresh, start, encoding) });
     }
 
-    /// Checks that the dialect allows the first and the last message at their places.
-    fn check_first_and_last(&mut self) {
+    /// Checks that the dialect allows the first and the last message at their places. If the body is continued, any may be the last.
+    fn check_first_and_last(&mut self, is_continued: bool) {
         if let Some(first) = self.spans.first_mut() {
             first.span.is_valid &= self.may_begin;
         }
-        if let Some(last) = self.spans.iter_mut().rev().find(|last| last.span.count > 0) {
+        let last = self.spans.iter_mut().rev().find(|last| last.span.count > 0);
+        if let Some(last) = last.filter(|_| !is_continued) {
             last.span.is_valid &= self.newest.is_none_or(|item| self.encoder.codec.may_end(item));
         }
     }

@@ -173,7 +173,8 @@ impl FilterableBody {
     /// Returns the ids of the messages of which nothing was returned.
     ///
     /// # Errors
-    /// `invalid_input` if a call or a result is held back without its message: the service would wait for the result, or not know the call.
+    /// `invalid_input` if a call or a result is held back without its message: the service would wait for the result, or not know the call; and
+    /// if a summary is held back, which is no message that could be sent later.
     fn held_back(&self, origins: &[ItemOrigin]) -> Result<Vec<String>> {
         let Some(sent) = &self.sent else { return Ok(Vec::new()) };
         let composed: Vec<JsonRef<'_>> = self.items().collect();
@@ -188,12 +189,12 @@ impl FilterableBody {
             let origin = is_of(at);
             let message = origin.and_then(|origin| origin.message.as_deref());
             let is_partial = message.is_none_or(|message| kept_messages.contains(message));
-            let needs_all = origin.is_some_and(|origin| origin.answers_service)
+            let needs_all = origin.is_some_and(|origin| origin.answers_service || origin.message.is_none())
                 || is_partial && belongs_to_call(self.dialect, *item);
             if needs_all {
                 let path = format!("/{}/{at}", codec(self.dialect).list());
-                let message = "`inputFilter` holds back a call or its result, which the service expects; hold back the whole message with \
-                    its calls and results, or nothing of it";
+                let message = "`inputFilter` holds back what the service needs: a result that it waits for, a summary, or a call without the \
+                    rest of its message; hold back whole messages with their calls and results";
                 return Err(invalid(&path, message));
             }
             if let Some(message) = message.filter(|_| !is_partial) {

@@ -5,6 +5,7 @@
 
 mod body;
 mod body_filter;
+mod conversation_body;
 mod convert;
 mod encoding_cache;
 mod item_matcher;
@@ -18,6 +19,7 @@ mod system_placement;
 
 pub use body::BodyBuffer;
 pub use body_filter::{FilterableBody, FilteredBody, ReturnedBody, SentItem};
+pub use conversation_body::conversation_body;
 pub use convert::convert;
 pub use renderer::{RenderStep, Rendered, Renderer};
 pub use replayed_messages::replayed_messages;

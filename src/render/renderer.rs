@@ -139,6 +139,9 @@ impl Renderer {
         replies: &ReducerReplies,
         body: &mut dyn BodyBuffer,
     ) -> Result<RenderStep> {
+        let highest_stored = input.history.highest_source();
+        let nothing = History::new(input.history.seed());
+        let input = input.without_stored_messages(&nothing);
         let RenderInput { history, live, owner, handoffs, now } = input;
         let delta = unacknowledged(&input, request)?;
         let is_reference = |message: &Message, part: &Part| {
@@ -166,35 +169,43 @@ impl Renderer {
         };
         let reference = reference_to_service(owner, delta.as_ref(), request);
         let cache = self.encodings.entry(request.provider.dialect.as_str().to_owned()).or_default();
-        let stable_prefix =
-            BodyComposer { cache, stored_count, request, reference }.compose(&draft, &mut report, body)?;
+        let stable_prefix = BodyComposer { cache, stored_count, request, reference, is_continued: false }.compose(
+            &draft,
+            &mut report,
+            body,
+        )?;
         self.warn_of_default_once(&mut report);
-        let max_source = history.highest_source().max(live.and_then(History::highest_source));
+        let max_source = highest_stored.max(live.and_then(History::highest_source));
         Ok(RenderStep::Done(Rendered { body: Vec::new(), report, stable_prefix, max_source }))
     }
 
-    /// Returns the items in the list of the last body, with the messages that they are of; `None` if no service keeps the conversation.
+    /// Returns the items in the list of the body that [`step`](Self::step) has composed of this input, with the messages that they are of.
     ///
     /// # Errors
     /// As [`step`](Self::step).
-    pub fn sent_items(&self, input: RenderInput<'_>, request: &RenderRequest<'_>) -> Result<Option<Vec<SentItem>>> {
-        let RenderInput { history, live, now, .. } = input;
-        let Some(delta) = unacknowledged(&input, request)? else { return Ok(None) };
+    pub fn sent_items(
+        &self,
+        input: RenderInput<'_>,
+        request: &RenderRequest<'_>,
+        replies: &ReducerReplies,
+    ) -> Result<Vec<SentItem>> {
+        let RenderInput { history, live, handoffs, now, .. } = input;
+        let delta = unacknowledged(&input, request)?;
         let replay_input = ReplayInput {
             history,
             live,
             trimmed: Some(&self.trimmed),
-            delta: Some(&delta),
+            delta: delta.as_ref(),
             dialect: Some(request.provider.dialect),
             extra_content,
             policy: request.policy,
-            handoffs: &[],
+            handoffs,
             now,
             cache: &self.reducer_cache,
-            replies: &ReducerReplies::default(),
+            replies,
         };
-        // Reducers, which may ask, do not apply to what a service keeps.
-        let Ok(draft) = replay(&replay_input, &mut Report::new()) else { return Ok(None) };
+        // The questions of reducers are answered: the body was composed.
+        let draft = replay(&replay_input, &mut Report::new()).unwrap_or_default();
         let encoder = MessageEncoder::new(request.provider);
         let system = SystemPlacement::of(encoder.codec, &draft, request.instructions, &mut Report::new());
         let mut sent = Vec::new();
@@ -210,7 +221,7 @@ impl Renderer {
                 answers_service: message.item.is_acknowledged,
             }));
         }
-        Ok(Some(sent))
+        Ok(sent)
     }
 
     /// Removes the warning about the built-in freshness window from all reports of a session but the first.
@@ -247,7 +258,7 @@ fn reference_to_service<'r>(
 ) -> Option<(&'static str, &'r str)> {
     let members = codec(request.provider.dialect).service_members()?;
     match owner {
-        StateOwner::Session => None,
+        StateOwner::Session | StateOwner::Caller => None,
         StateOwner::Conversation { id } => Some((members.conversation, id)),
         StateOwner::Response { previous } => {
             let is_replaced =

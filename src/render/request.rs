@@ -32,3 +32,12 @@ pub struct RenderInput<'r> {
     /// The current time.
     pub now: Ms,
 }
+
+impl<'r> RenderInput<'r> {
+    /// Returns the input of a request of this owner: without the stored messages, for which `nothing` is passed, if the application holds the
+    /// conversation. Then the live turn contains it.
+    #[must_use]
+    pub fn without_stored_messages(self, nothing: &'r History) -> Self {
+        if *self.owner == StateOwner::Caller { Self { history: nothing, ..self } } else { self }
+    }
+}

@@ -63,8 +63,13 @@ pub fn summary_body(draft: RequestDraft<'_>, stored_count: usize, request: &Rend
     let params = summary_params(request.provider);
     let provider = ProviderRequest { params, stream: false, ..request.provider.clone() };
     let request = RenderRequest { provider: &provider, ..*request };
-    let composer =
-        BodyComposer { cache: &mut EncodingCache::default(), stored_count, request: &request, reference: None };
+    let composer = BodyComposer {
+        cache: &mut EncodingCache::default(),
+        stored_count,
+        request: &request,
+        reference: None,
+        is_continued: false,
+    };
     let mut body = Vec::new();
     composer.compose(&draft, &mut Report::new(), &mut body)?;
     Ok(body)

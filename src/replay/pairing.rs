@@ -14,8 +14,9 @@ pub const NOT_RUN: &str = "Not run: this call was cancelled before it started.";
 /// Gives every call a result or drops it, and drops empty messages.
 pub(super) fn pair_results(draft: &mut RequestDraft<'_>, policy: &Policy, report: &mut Report) {
     for item in &mut draft.messages {
-        // A round of this session is dropped if none of its calls started. A round that was appended may have run.
-        let ours = item.message.run_id.is_some();
+        // A round of this session is dropped if none of its calls started. A round that was appended, or that an application holds, may
+        // have run.
+        let ours = item.message.run_id.is_some() && !item.message.source.is_provided();
         let never_ran = |call: &DraftCall<'_>| {
             ours && call.result.is_none() && call.invocation.started_at.is_none() && !call.invocation.stored_during_run
         };

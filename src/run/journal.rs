@@ -144,6 +144,8 @@ pub struct RunStart {
     pub provider: StoredProvider,
     pub input: Vec<Message>,
     pub persistence: Persistence,
+    /// The calls of a conversation that the application holds, with their results.
+    pub calls: Vec<ToolInvocation>,
 }
 encode_fields!(struct RunStart {
     0 => run: required,
@@ -151,6 +153,7 @@ encode_fields!(struct RunStart {
     2 => provider: required,
     3 => input: list,
     4 => persistence,
+    5 => calls: list,
 });
 
 /// The provider of a run, for a resume. Contains no credential: [`ProviderRequest::check`] refuses one in the address and in the headers,
@@ -200,11 +203,14 @@ impl StoredProvider {
 }
 
 impl JournalEntry {
-    /// Returns the first entries of a run.
-    pub(super) fn beginning(setup: &RunSetup, at: Ms, input: Vec<Message>) -> Vec<Self> {
+    /// Returns the first entries of a run. Of the input's calls whose tools have `persist`, only the existence is stored (R12).
+    pub(super) fn beginning(setup: &RunSetup, at: Ms, live: &History) -> Vec<Self> {
         let Withheld { params, members, .. } = withhold(setup.provider.dialect, &setup.provider.params);
         let provider = StoredProvider::new(&setup.provider, params);
-        let start = RunStart { run: setup.id.clone(), at, provider, input, persistence: setup.persistence };
+        let mut calls = live.invocations().to_vec();
+        calls.iter_mut().filter(|call| setup.persist.contains_key(&call.name)).for_each(ToolInvocation::withhold);
+        let input = live.messages().to_vec();
+        let start = RunStart { run: setup.id.clone(), at, provider, input, persistence: setup.persistence, calls };
         let mut entries = vec![Self::Began(start)];
         if !members.is_empty() {
             entries.push(Self::Withheld { members });
@@ -310,6 +316,9 @@ impl RecoveredRun {
         let mut live = History::new(seed);
         for message in &began.input {
             live.apply(HistoryEntry::Message(message.clone()));
+        }
+        for call in &began.calls {
+            live.apply(HistoryEntry::Invocation(call.clone()));
         }
         Self {
             began,

@@ -16,7 +16,7 @@ use super::snapshot::{RunSnapshot, messages_with_calls};
 use super::start::{TurnInput, join_input};
 use super::state::{
     AwaitingAnswerSave, AwaitingBody, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingRetry, AwaitingTools,
-    begin_call, build_body, no_waiting_call, repeat_unconfirmed,
+    begin_call, build_body, no_waiting_call, repeat_unconfirmed, replay_body,
 };
 use super::stored_turn::StoredTurn;
 use super::turn::RunData;
@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::history::History;
 use crate::message::{Dialect, Message, MessageStatus};
+use crate::owner::StateOwner;
 use crate::render::replayed_messages;
 use crate::replay::ReducerQuestion;
 
@@ -74,7 +75,7 @@ impl Run {
         let setup = setup.for_owner();
         setup.check()?;
         let (live, report) = join_input(&setup, input, context)?;
-        let entries = JournalEntry::beginning(&setup, context.now, live.messages().to_vec());
+        let entries = JournalEntry::beginning(&setup, context.now, &live);
         let stored = StoredTurn::default();
         let mut turn = RunData::new(setup, live, stored, report);
         let state = RunState::AwaitingJournal(AwaitingJournal::enter(&mut turn, entries));
@@ -371,7 +372,10 @@ impl Run {
         let (history, live, run) = (context.history, self.live(), self.id());
         let policy = &self.turn.setup().policy;
         let is_earlier = |message: &Message| message.run_id.as_deref() != Some(run);
-        let sent = if self.turn.handoffs().is_any() {
+        let sent = if self.turn.setup().owner == StateOwner::Caller {
+            // A request of a conversation that the application holds has nothing of history.
+            Vec::new()
+        } else if self.turn.handoffs().is_any() {
             (0..history.messages().len()).collect()
         } else {
             replayed_messages(history, live, (policy, context.now))
@@ -558,16 +562,18 @@ pub(super) fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunCo
             }
             NextState::SaveTurn(end) => return RunState::AwaitingEndSave(AwaitingEndSave::finish(turn, end)),
             NextState::StopEarly(stop) => return RunState::AwaitingEndSave(AwaitingEndSave::stop(turn, stop)),
-            NextState::Done(end) => return RunState::Done(Box::new(end_run(turn, end))),
+            NextState::Done(end) => return RunState::Done(Box::new(end_run(turn, end, context.now))),
         };
     }
 }
 
 /// Ends the run, and returns its outcome.
-fn end_run(turn: &mut RunData, end: FinalResult) -> RunOutcome {
+fn end_run(turn: &mut RunData, end: FinalResult, now: Ms) -> RunOutcome {
     turn.end();
     let FinalResult { status, error, revision, saved } = end;
-    let outcome = RunOutcome { error, revision, saved, ..turn.outcome(status) };
+    let is_held = turn.setup().owner == StateOwner::Caller && status == RunStatus::Finished;
+    let replay = is_held.then(|| replay_body(turn, now)).flatten();
+    let outcome = RunOutcome { error, revision, saved, replay, ..turn.outcome(status) };
     turn.emit(RunEvent::Finished(Box::new(outcome.clone())));
     outcome
 }

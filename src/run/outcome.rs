@@ -61,4 +61,6 @@ pub struct RunOutcome {
     pub response_id: Option<String>,
     /// The id of the conversation that the provider keeps.
     pub conversation_id: Option<String>,
+    /// What the application gives as the input of its next run, if it holds the conversation and the run finished.
+    pub replay: Option<crate::json::Json>,
 }

@@ -4,8 +4,11 @@ use super::context::RunContext;
 use super::setup::RunSetup;
 use crate::error::{Error, Result};
 use crate::finding::Report;
-use crate::history::{History, Incoming, JoinBase, Origin, ProvidedMessages, join, join_provided};
+use crate::history::{
+    HeldConversation, History, Incoming, JoinBase, Origin, ProvidedMessages, join, join_held, join_provided,
+};
 use crate::message::Role;
+use crate::owner::StateOwner;
 
 /// What a turn begins with.
 #[derive(Debug, Default)]
@@ -24,6 +27,10 @@ pub struct TurnInput {
 /// `invalid_input` if the input is not messages, has an id that is in use, or leaves nothing to answer.
 pub(super) fn join_input(setup: &RunSetup, input: TurnInput, context: &RunContext<'_>) -> Result<(History, Report)> {
     let TurnInput { input, input_id, provided } = input;
+    let is_held = setup.owner == StateOwner::Caller;
+    let held = if is_held { HeldConversation::split(input) } else { HeldConversation { input, ..Default::default() } };
+    let is_answered = is_held && held.is_answered() || !is_held && is_history_answered(context.history);
+    let HeldConversation { earlier, input } = held;
     let has_input = !input.is_empty();
     if input.iter().any(|item| !matches!(item, Incoming::Message(_))) {
         return Err(Error::invalid(
@@ -43,18 +50,20 @@ pub(super) fn join_input(setup: &RunSetup, input: TurnInput, context: &RunContex
         message_ids: input_id.into_iter().collect(),
         ..Origin::default()
     };
+    let mut report = join_held(&mut live, earlier, &origin, context.ids);
     join_provided(context.history, &mut live, provided, &origin, context.ids);
     let joined = join(JoinBase::live(context.history, &live), input, &origin, context.ids);
     for entry in joined.entries {
         live.apply(entry);
     }
-    let is_answered = context
-        .history
-        .messages()
-        .last()
-        .is_none_or(|last| last.role == Role::Assistant && !context.history.has_calls(last));
     if !has_input && is_answered {
         return Err(Error::invalid("there is no message to answer; pass `input`"));
     }
-    Ok((live, joined.report))
+    report.extend(joined.report);
+    Ok((live, report))
+}
+
+/// Returns true if the last message of history is an answer, or there is none.
+fn is_history_answered(history: &History) -> bool {
+    history.messages().last().is_none_or(|last| last.role == Role::Assistant && !history.has_calls(last))
 }

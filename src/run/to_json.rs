@@ -6,7 +6,7 @@ use super::outcome::RunOutcome;
 use crate::error::Error;
 use crate::finding::Finding;
 use crate::history::{MessageFormat, MessageWriter, write_usage};
-use crate::json::{JsonRef, ObjectWriter};
+use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::message::{PartBody, Role};
 use crate::provider::is_plain_header;
 use crate::tool::InvocationStatus;
@@ -103,7 +103,8 @@ impl RunOutcome {
             },
         );
         out.text_or_null("conversationId", self.conversation_id.as_deref())
-            .text_or_null("responseId", self.response_id.as_deref());
+            .text_or_null("responseId", self.response_id.as_deref())
+            .raw("replay", self.replay.as_ref().map_or("null", Json::as_str));
     }
 }
 

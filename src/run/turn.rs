@@ -514,6 +514,7 @@ impl RunData {
             message_ids: self.own_messages().map(|message| message.id.clone()).collect(),
             response_id: self.totals.response_id.clone(),
             conversation_id: self.conversation_id(),
+            replay: None,
         }
     }
 }

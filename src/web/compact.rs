@@ -172,6 +172,9 @@ fn resolve_mode(session: &SessionInner, mode: CompactionMode) -> Result<Compacti
         (StateOwner::Session, CompactionMode::Chain) => {
             "the history is kept here, and every request contains it; use `mode: \"input\"`"
         }
+        (StateOwner::Caller, _) => {
+            "the application holds the conversation, so no request contains what a summary would stand for"
+        }
         (StateOwner::Response { .. }, CompactionMode::Input) => {
             "the chain of responses begins with one whose content is not stored here; use `mode: \"previous_response_id\"`"
         }

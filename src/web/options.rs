@@ -58,6 +58,7 @@ words!(
     /// `owner.kind`.
     OwnerKindOption: OwnerKind {
         "session" => OwnerKind::Session,
+        "caller" => OwnerKind::Caller,
         "conversation" => OwnerKind::Conversation,
         "response" => OwnerKind::Response,
     }
@@ -148,6 +149,7 @@ pub struct SessionOptions {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum OwnerKind {
     Session,
+    Caller,
     Conversation,
     Response,
 }
@@ -183,6 +185,7 @@ impl OwnerOptions {
         }
         match kind {
             OwnerKind::Session => Ok(StateOwner::Session),
+            OwnerKind::Caller => Ok(StateOwner::Caller),
             OwnerKind::Conversation => match self.conversation_id {
                 Some(id) => Ok(StateOwner::Conversation { id }),
                 None => Err(Error::config(

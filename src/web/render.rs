@@ -9,7 +9,8 @@ use super::store_context::concerns_settings;
 use super::wire::report_to_js;
 use crate::error::Result;
 use crate::finding::Finding;
-use crate::history::{History, JoinBase, Origin, join, join_provided};
+use crate::history::{History, JoinBase, Origin, join, join_held, join_provided};
+use crate::owner::StateOwner;
 use crate::render::{BodyBuffer, RenderInput, RenderRequest, RenderStep, Rendered};
 use crate::replay::ReducerReplies;
 use js_sys::{Function, Uint8Array};
@@ -28,9 +29,12 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
     let provided = inner.ask_providers(provide, &items).await?;
     let origin = Origin { at: now, ..Origin::default() };
     join_provided(&inner.log.borrow().history, &mut live, provided, &origin, &inner.context.ids);
-    let joined = join(JoinBase::live(&inner.log.borrow().history, &live), items, &origin, &inner.context.ids);
-    for entry in joined.entries {
-        live.apply(entry);
+    let owner = inner.owner()?;
+    if owner == StateOwner::Caller {
+        join_held(&mut live, items, &origin, &inner.context.ids);
+    } else {
+        let joined = join(JoinBase::live(&inner.log.borrow().history, &live), items, &origin, &inner.context.ids);
+        joined.entries.into_iter().for_each(|entry| live.apply(entry));
     }
     let request = RenderRequest {
         provider: &parts.provider,
@@ -38,7 +42,6 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
         tools: &parts.tools,
         policy: &parts.policy,
     };
-    let owner = inner.owner()?;
     let mut progress = ReducerReplies::default();
     let mut body = JsBodyBuffer::default();
     loop {

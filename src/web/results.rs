@@ -74,7 +74,7 @@ impl From<StateOwner> for OwnerResult {
         let kind = owner.kind();
         let result = Self { kind, conversation_id: None, previous_response_id: None, auto: None };
         match owner {
-            StateOwner::Session => result,
+            StateOwner::Session | StateOwner::Caller => result,
             StateOwner::Conversation { id } => Self { conversation_id: Some(id), ..result },
             StateOwner::Response { previous: None } => Self { auto: Some(true), ..result },
             StateOwner::Response { previous } => Self { previous_response_id: previous, ..result },

@@ -70,6 +70,63 @@ test('r22 r26 owners through JavaScript', async (t) => {
     assert.equal(result.conversationId, null);
   });
 
+  await t.test('the application holds the conversation', async (step) => {
+    const rethread = await open({ store: 'memory' });
+    step.after(() => rethread.close());
+    const session = await rethread.session('s', { owner: { kind: 'caller' } });
+    assert.deepEqual(session.owner, { kind: 'caller' });
+    const { bodies, fetch } = service();
+    const first = await ask(session, fetch, { input: [{ role: 'user', content: 'One' }] });
+    assert.deepEqual(first.replay.input.map((item) => item.type ?? item.role), ['user', 'function_call', 'function_call_output', 'message']);
+    assert.deepEqual(Object.keys(first.replay), ['input']);
+    const next = { input: [...first.replay.input, { role: 'user', content: 'Two' }] };
+    assert.deepEqual(decode((await session.render({ dialect: 'openai-responses', input: next })).body).input, next.input);
+    const second = await ask(await rethread.session('s'), fetch, next);
+    assert.deepEqual(bodies[2].input, next.input);
+    assert.deepEqual(second.replay.input.slice(0, 5), next.input);
+    assert.equal(second.replay.input.length, 8);
+    // Each turn is stored once, and no request contains it.
+    assert.equal((await session.messages()).items.length, 6);
+    assert.equal((await rethread.invocations({ session: 's' })).items.length, 2);
+    assert.equal((await ask(session, fetch, 'Alone')).replay.input.length, 4);
+    assert.equal(bodies[4].input.length, 1);
+    await assert.rejects(session.run(request({ input: [{ role: 'assistant', content: 'Hello' }] })), code('invalid_input'));
+    await assert.rejects(session.run({ provider: request('').provider }), code('invalid_input'));
+    const loader = { name: 'p', loadMessages: true, provide: () => [] };
+    await assert.rejects(session.run(request(next, { providers: [loader] })), code('two_loaders'));
+    // A run that waits is resumed from its snapshot on another machine, with the whole input.
+    const waiting = await session.run(request(next, { tools: { now: { execute: () => 'noon', needsApproval: true } } }));
+    assert.deepEqual([(await drive(waiting, { fetch }).result).status, waiting.result().replay], ['waiting_approval', null]);
+    const other = await open({ store: 'memory' });
+    step.after(() => other.close());
+    const elsewhere = await other.session('s', { owner: { kind: 'caller' } });
+    const resumed = await elsewhere.resume(waiting.snapshot(), { ...request(), input: undefined });
+    const result = await drive(resumed, { fetch, onApproval: () => true }).result;
+    assert.deepEqual(result.replay.input.slice(0, 5), next.input);
+    assert.equal(result.replay.input.length, 8);
+    assert.equal((await ask(await rethread.session('own'), fetch, 'One')).replay, null);
+  });
+
+  await t.test('a second owner is refused on fresh, resumed and streamed runs', async (step) => {
+    const rethread = await open({ store: 'memory' });
+    step.after(() => rethread.close());
+    const owners = [{ kind: 'session' }, { kind: 'caller' }, { kind: 'conversation', conversationId: 'conv_1' }, { kind: 'response', auto: true }, { kind: 'response', previousResponseId: 'resp_1' }];
+    for (const [at, owner] of owners.entries()) {
+      const session = await rethread.session(`so_21-${at}`, { owner });
+      const stopped = await session.run(request('One'));
+      await drive(stopped, { fetch: () => Response.json({}, { status: 400 }) }).result;
+      const { revision } = session;
+      for (const member of ['previous_response_id', 'conversation']) {
+        for (const stream of [false, true]) {
+          const provider = { ...request('').provider, stream, params: { model: 'm', [member]: 'other' } };
+          await assert.rejects(session.run(request('Two', { provider })), code('state_owner_conflict'), `${owner.kind} ${member}`);
+          await assert.rejects(session.resume(stopped.id, { ...request(), input: undefined, provider }), code('state_owner_conflict'), `${owner.kind} ${member}`);
+        }
+      }
+      assert.deepEqual([session.revision, (await session.pendingRuns()).length], [revision, 1]);
+    }
+  });
+
   await t.test('a second owner is refused', async (step) => {
     const rethread = await open({ store: 'memory' });
     step.after(() => rethread.close());
@@ -80,7 +137,9 @@ test('r22 r26 owners through JavaScript', async (t) => {
     await refused({ kind: 'conversation' }, 'config_invalid');
     await refused({ kind: 'conversation', conversationId: '' }, 'config_invalid');
     await refused({ kind: 'response' }, 'config_invalid');
-    await refused({ kind: 'caller' }, 'config_invalid');
+    await refused({ kind: 'caller', conversationId: 'conv_1' }, 'state_owner_conflict');
+    await refused({ kind: 'caller', previousResponseId: 'resp_1' }, 'state_owner_conflict');
+    await refused({ kind: 'nobody' }, 'config_invalid');
     await refused({ kind: 'session', conversation: 'x' }, 'config_invalid');
     const session = await rethread.session('s', { owner: { kind: 'conversation', conversationId: 'conv_1' } });
     await refused({ kind: 'conversation', conversationId: 'conv_2' }, 'state_owner_conflict');

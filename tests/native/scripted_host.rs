@@ -17,8 +17,8 @@ use rethread::render::{RenderRequest, Rendered, Renderer, ReturnedBody};
 use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
     ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, Handoff, OnStop, PersistQuestion,
-    PersistReply, Persistence, RetryPolicy, Run, RunContext, RunEvent, RunInput, RunOutcome, RunSetup, RunStatus,
-    RunWriter, ToolSettings, TurnInput, change_for, recover,
+    PersistReply, Persistence, RetryPolicy, Run, RunContext, RunEvent, RunInput, RunOutcome, RunSetup, RunSnapshot,
+    RunStatus, RunWriter, ToolSettings, TurnInput, change_for, recover,
 };
 use rethread::session_head::RunEntry;
 use rethread::store::{
@@ -639,6 +639,13 @@ impl<'s> Host<'s> {
         let rendered = self.renderer.render(&log.history, None, &request, self.clock.now()).unwrap();
         valid(&serde_json::from_slice(&rendered.body).unwrap(), dialect);
         rendered
+    }
+
+    /// A snapshot of the unfinished run.
+    pub fn snapshot(&mut self) -> RunSnapshot {
+        let log = self.log.borrow();
+        let context = desk!(self, log);
+        self.run.as_ref().unwrap().snapshot(&log.head.id, &context).unwrap()
     }
 
     pub fn records(&self, table: Table) -> Vec<Record> {

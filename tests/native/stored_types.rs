@@ -277,7 +277,7 @@ fn r16_r67_records_of_a_run_that_goes_on() {
             reasoning_field: None,
             no_stream_usage: false,
         };
-        let start = RunStart { run: "r".into(), at: 1, provider, input: Vec::new(), persistence };
+        let start = RunStart { run: "r".into(), at: 1, provider, input: Vec::new(), persistence, calls: Vec::new() };
         fixed(&format!("journal_began_in_mode_{name}"), RecordKind::Journal, &JournalEntry::Began(start));
     }
 }
@@ -380,6 +380,7 @@ fn journal_entries() {
             provider,
             input: vec![plain(Role::User, MessageStatus::Complete, SourceKind::External)],
             persistence: Persistence::Run,
+            calls: Vec::new(),
         }),
     );
     fixed(

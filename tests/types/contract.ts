@@ -319,6 +319,8 @@ export async function run(session: Session): Promise<RunResult> {
   const result = await driven.result;
   same<typeof result.status, "finished" | "failed" | "cancelled" | "waiting_approval">(true);
   console.log(result.error?.code, result.text, result.turns, result.usage && total(result.usage), result.report, result.revision, result.branch, result.saved, result.messageIds, result.responseId);
+  const next: WireBody | null = result.replay;
+  console.log(next?.messages);
   return one.result();
 }
 
@@ -396,8 +398,9 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   await rethread.session("s", { persistence: "call", trimTrailingResults: true });
   // @ts-expect-error no such mode
   await rethread.session("s", { persistence: "turn" });
-  // @ts-expect-error not built
   await rethread.session("s", { owner: { kind: "caller" } });
+  // @ts-expect-error a second owner
+  await rethread.session("s", { owner: { kind: "caller", conversationId: "conv_1" } });
   // @ts-expect-error bytes come from `serialize`, lines from `exportSession`
   await rethread.restore("lines");
   // @ts-expect-error a dialect says what the body is

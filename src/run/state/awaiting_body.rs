@@ -1,8 +1,11 @@
 //! The next model call: its body, and the state in which the application is asked because a reducer or its filter decides about it.
 
+use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
-use crate::render::{FilterableBody, RenderInput, RenderRequest, RenderStep, ReturnedBody};
-use crate::replay::{ReducerQuestion, ReducerReply};
+use crate::finding::{Finding, FindingCode};
+use crate::json::Json;
+use crate::render::{FilterableBody, RenderInput, RenderRequest, RenderStep, ReturnedBody, conversation_body};
+use crate::replay::{Policy, ReducerQuestion, ReducerReply};
 use crate::run::answer::next_provider;
 use crate::run::context::RunContext;
 use crate::run::event::RunEvent;
@@ -49,7 +52,9 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
     };
     let composed = ComposedRequest { attempt: plan.attempt, body: Rc::new(rendered.body), report: rendered.report };
     let filter = setup.input_filter.clone().map(|callback| {
-        let sent = context.renderer.sent_items(input, &request)?;
+        let renderer = &context.renderer;
+        let sent =
+            setup.owner.is_stateful().then(|| renderer.sent_items(input, &request, &plan.replies)).transpose()?;
         Ok((callback, FilterableBody::new(provider.dialect, &composed.body, sent)?))
     });
     turn.prepare_mark(context.history);
@@ -58,6 +63,21 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         Some(Ok((callback, filterable))) => NextState::AskFilter(FilterPlan { callback, filterable, composed }),
         Some(Err(error)) => EarlyStop::failed(error).into(),
         None => send(turn, composed, Vec::new()),
+    }
+}
+
+/// Returns what the application gives as the input of its next run: the conversation with the answer of this one.
+pub fn replay_body(turn: &mut RunData, now: Ms) -> Option<Json> {
+    let setup = turn.setup();
+    let policy = Policy::default();
+    let request = RenderRequest { provider: &setup.provider, instructions: None, tools: &setup.tools, policy: &policy };
+    match conversation_body(turn.live(), &request, now) {
+        Ok(replay) => Some(replay),
+        Err(error) => {
+            let message = format!("the conversation cannot be written as the next input: {}", error.message);
+            turn.warn(Finding::warning(FindingCode::Malformed, message));
+            None
+        }
     }
 }
 

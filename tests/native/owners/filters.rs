@@ -472,6 +472,21 @@ fn r24_a_filter_rewrites_what_is_sent_and_not_what_is_stored() {
 }
 
 #[test]
+fn r24_a_message_stays_pending_when_a_forgotten_chain_begins_again() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(0));
+    run_body(&mut host, &mut service, owned("r1", automatic()), &questions(&["One"]));
+    service.responses.clear();
+    host.filter = Box::new(|body| Ok(without(body, "Two")));
+    let outcome = run_body(&mut host, &mut service, filtered(owned("r2", automatic())), &questions(&["Two", "Three"]));
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    assert_eq!(service.sent(1), ["user: One", "assistant: done after 0", "user: Three"]);
+    run_body(&mut host, &mut service, owned("r3", automatic()), &questions(&["Four"]));
+    assert_eq!(service.sent(2), ["user: Two", "user: Four"]);
+}
+
+#[test]
 fn r24_a_rewritten_message_beside_a_held_back_one_is_ambiguous() {
     let rewrite = |mut body: Value| {
         body["input"] = json!([{ "role": "user", "content": "Something else" }]);
