@@ -52,8 +52,10 @@ class HistoryProvider {
 
   /** The messages that it provides, filtered. */
   async provide(session, input) {
-    const messages = await this.#provider.provide({ session, input });
-    return plainMessages(this.#filtered('filterProvided', 'provide', messages ?? []));
+    const returned = await this.#provider.provide({ session, input });
+    const messages = await plainMessages(this.#filtered('filterProvided', 'provide', returned ?? []));
+    JSON.stringify(messages); // throws for cycles and big integers, while it is known whose they are
+    return messages;
   }
 
   async store(session, { context, input, output, error }) {

@@ -132,6 +132,8 @@ test('r33 a provider that throws in provide is named; nothing is stored, nothing
     [() => [{ role: 'user' }], /"rag".*message 0/],
     [() => [{ role: 'assistant', parts: [{ type: 'tool', name: 'f', arguments: {} }] }], /"rag".*message 0.*calls/],
     [() => [{ role: 'user', parts: [], metadata: () => {} }], /"rag".*cannot be stored/],
+    [() => { const message = { role: 'user', parts: [] }; return [{ ...message, metadata: Object.assign(message, { message }) }]; }, /"rag".*circular/s],
+    [() => [{ role: 'user', parts: [], metadata: 1n }], /"rag".*BigInt/],
   ]) {
     const audit = recorder();
     const { session, stored } = await chat([{ name: 'rag', provide }, audit]);
