@@ -1,7 +1,7 @@
 // Checks of arguments before they reach the wasm, whose glue converts any value to a string. The wasm checks options itself.
 
 import { RethreadError } from './error.js';
-import { isBytes, reasonOf } from './foreign.js';
+import { isBytes, memberOf, reasonOf } from './foreign.js';
 import { headerPairs } from './header-pairs.js';
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value) && !isBytes(value);
@@ -53,6 +53,11 @@ const readable = (check) => (value) => {
 export const sessionId = readable(text('a session\'s id'));
 export const exportedSession = readable(text('an exported session'));
 export const serializedSession = readable(bytes('a serialized session'));
+/** The `id` in the options of `restore` and `importSession`; the wasm checks the rest. */
+export const restoredId = (options) => {
+  const id = memberOf(options, 'id');
+  if (typeof id === 'string') sessionId(id);
+};
 export const runId = readable(text('the run\'s id'));
 /** Checks a run's id or a snapshot; returns the id, or a copy of the bytes, which the caller may change later. */
 export function copiedRun(value) {

@@ -44,13 +44,21 @@ export class Rethread {
 
   /** @type {PublicRethread['importSession']} */
   importSession(lines, options) {
-    return this.#handle.promise((store) => store.importSession(lines, options), () => check.exportedSession(lines))
+    const checks = () => {
+      check.exportedSession(lines);
+      check.restoredId(options);
+    };
+    return this.#handle.promise((store) => store.importSession(lines, options), checks)
       .then((object) => this.#session(object));
   }
 
   /** @type {PublicRethread['restore']} */
   restore(serialized, options) {
-    return this.#handle.promise((store) => store.restore(serialized, options), () => check.serializedSession(serialized))
+    const checks = () => {
+      check.serializedSession(serialized);
+      check.restoredId(options);
+    };
+    return this.#handle.promise((store) => store.restore(serialized, options), checks)
       .then((object) => this.#session(object));
   }
 

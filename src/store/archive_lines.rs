@@ -198,12 +198,14 @@ fn read_first_line(line: &str, parsed: JsonRef<'_>) -> Result<SessionArchive> {
         return Err(at_line(1, "is not the beginning of an exported session"));
     }
     let version = parsed.get("version").and_then(JsonRef::as_u64);
-    if version != Some(VERSION) {
-        let version = parsed.get("version").map_or("none", JsonRef::as_raw);
-        return Err(Error::new(
-            ErrorCode::UnsupportedVersion,
-            format!("the export has format version {version}, and this build reads version {VERSION}; update rethread"),
-        ));
+    let version = version.ok_or_else(|| at_line(1, "has no format version"))?;
+    if version != VERSION {
+        let sentence = format!(
+            "line 1 of the export says format version {version}, and this build reads version {VERSION}; update rethread"
+        );
+        return Err(Error::new(ErrorCode::UnsupportedVersion, sentence).with(|details| {
+            details.number("line", 1);
+        }));
     }
     check_line(line, parsed, 1)?;
     let value = read_bytes(parsed, "head").ok_or_else(|| at_line(1, "has no head"))?;

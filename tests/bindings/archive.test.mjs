@@ -57,6 +57,10 @@ test('r37 a session is not restored over another, and edited, cut or foreign inp
   await rejected(() => client.restore(bytes), 'conflict');
   await rejected(() => client.importSession(lines), 'conflict');
   const other = await open({ store: 'memory' });
+  // Two different ids would become one: such a text has no UTF-8 encoding.
+  await rejected(() => other.restore(bytes, { id: 'a\ud800' }), 'invalid_input');
+  await rejected(() => other.importSession(lines, { id: 'a\ud800' }), 'invalid_input');
+  await rejected(() => other.importSession(lines.replace('"version":1', '"ersion":1')), 'invalid_input', 1);
   await rejected(() => other.restore(bytes.slice(0, 40)), 'invalid_input');
   const newer = bytes.slice();
   newer['rethread session\n'.length] = 9;
@@ -66,7 +70,7 @@ test('r37 a session is not restored over another, and edited, cut or foreign inp
   await rejected(() => other.importSession(lines.replace('Oslo?', 'Rome?')), 'invalid_input', 2);
   await rejected(() => other.importSession(lines.slice(0, lines.indexOf('\n') + 1)), 'invalid_input', 1);
   await rejected(() => other.importSession('[{"role":"user","content":"hello"}]'), 'invalid_input', 1);
-  await rejected(() => other.importSession(lines.replace('"version":1', '"version":2')), 'unsupported_version');
+  await rejected(() => other.importSession(lines.replace('"version":1', '"version":2')), 'unsupported_version', 1);
   await rejected(() => other.exportSession('none'), 'not_found');
   await rejected(async () => (await other.session('none')).serialize(), 'not_found');
   assert.deepEqual((await other.sessions()).items, []);
