@@ -176,7 +176,7 @@ impl OwnerOptions {
         {
             return Err(Error::new(
                 ErrorCode::StateOwnerConflict,
-                "`owner` names a second owner: `conversationId` belongs to the kind \"conversation\", `previousResponseId` and `auto` to                  \"response\"; pass those of one kind",
+                "`owner` names a second owner: `conversationId` belongs to the kind \"conversation\", `previousResponseId` and `auto` to \"response\"; pass those of one kind",
             ));
         }
         let is_empty = |id: &Option<String>| id.as_deref() == Some("");
