@@ -72,7 +72,9 @@ export interface ToolInvocation {
   argumentsText?: string;
   result?: { content: unknown; isError: boolean } | null;
 }
-/** The result is sorted by time, newest first. The time of an invocation is when it finished, else when it started, else when it was stored. */
+/** The result is sorted by time, newest first; invocations of the same time are in a fixed order, those of one session with the last call
+ *  first. The time of an invocation is when it finished, else when it started, else when it was stored. An invocation that finishes
+ *  while its pages are read moves to the front. */
 export interface InvocationQuery {
   session?: string; messageId?: string; tool?: string; status?: ToolInvocation["status"]; channel?: string;
   /** The first and the last time, both inclusive. */

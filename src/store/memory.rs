@@ -1,12 +1,15 @@
 //! The memory store: for tests, for servers that keep nothing, and as the model that other stores are compared with.
 
+use super::newest::NewestRows;
 use super::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_RECORD_BYTES, Operations, PAGE, Page, Query, Record,
     SessionRow, StoreFuture, StoredHead, Table, audit_cursor, open_audit_cursor,
 };
+use crate::clock::Ms;
 use bytes::Bytes;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::rc::Rc;
 
@@ -25,6 +28,8 @@ pub(super) struct StoredSession {
     channel: Option<String>,
     operations: Operations,
     records: BTreeMap<(Table, u64), Box<Record>>,
+    /// The times and keys of the audit rows.
+    row_times: BTreeSet<(Ms, u64)>,
     /// The largest distance between the first and last key of a segment so far. A segment that overlaps a range begins at most this far
     /// before it.
     widest: u64,
@@ -83,17 +88,43 @@ impl StoredSession {
 
     pub(super) fn write(&mut self, batch: Batch, operation: &str) -> Appended {
         for place in &batch.remove {
-            self.records.remove(place);
+            self.remove(place);
         }
         for record in batch.put.into_iter().chain(batch.replace) {
             self.widest = self.widest.max(record.last_key.map_or(0, |last| last.saturating_sub(record.key)));
-            self.records.insert((record.table, record.key), Box::new(record));
+            let place = (record.table, record.key);
+            self.remove(&place);
+            self.row_times.extend(row_time(&record));
+            self.records.insert(place, Box::new(record));
         }
         self.revision = self.revision.saturating_add(1).max(batch.at_least);
         self.head = Some(batch.head);
         self.channel = batch.channel;
         self.operations.note(operation, self.revision);
         Appended::Revision(self.revision)
+    }
+
+    fn remove(&mut self, place: &(Table, u64)) {
+        if let Some(time) = self.records.remove(place).and_then(|removed| row_time(&removed)) {
+            self.row_times.remove(&time);
+        }
+    }
+
+    /// Returns the rows of this session that may be on the page, the newest first.
+    fn newest_rows(&self, id: &str, query: &AuditQuery, page: &NewestRows) -> Vec<(String, Record)> {
+        let mut before = Bound::Included((query.until.unwrap_or(Ms::MAX), u64::MAX));
+        if let Some(after) = page.after.as_ref().filter(|after| query.until.is_none_or(|until| after.at <= until)) {
+            before = match id.cmp(after.session.as_str()) {
+                Ordering::Less => Bound::Included((after.at, u64::MAX)),
+                Ordering::Equal => Bound::Excluded((after.at, after.key)),
+                Ordering::Greater => Bound::Excluded((after.at, 0)),
+            };
+        }
+        let times = self.row_times.range((Bound::Unbounded, before)).rev();
+        let recent = times.take_while(|(at, _)| query.since.is_none_or(|since| *at >= since));
+        let rows = recent.filter_map(|(_, key)| self.records.get(&(Table::ToolInvocations, *key)));
+        let selected = rows.filter(|row| row.index.as_ref().is_some_and(|index| query.matches(id, index)));
+        selected.take(page.limit.saturating_add(1)).map(|row| (id.to_owned(), Record::clone(row))).collect()
     }
 
     pub(super) fn read(&self, query: Query) -> Vec<Record> {
@@ -121,6 +152,12 @@ impl StoredSession {
         }
         taken
     }
+}
+
+/// The entry of an audit row in `row_times`.
+fn row_time(record: &Record) -> Option<(Ms, u64)> {
+    let index = record.index.as_ref().filter(|_| record.table == Table::ToolInvocations)?;
+    Some((index.at, record.key))
 }
 
 #[cfg(any(test, feature = "conformance"))]
@@ -239,6 +276,21 @@ impl LogStore for MemoryStore {
             }
             Ok(page)
         })
+    }
+
+    fn newest_invocations<'a>(&'a self, query: &'a AuditQuery) -> Option<StoreFuture<'a, Page<(String, Record)>>> {
+        Some(Box::pin(async move {
+            let mut newest = NewestRows::new(query)?;
+            let sessions = self.sessions.borrow();
+            let (first, last) = match query.session.as_deref() {
+                Some(id) => (Bound::Included(id), Bound::Included(id)),
+                None => (Bound::Unbounded, Bound::Unbounded),
+            };
+            for (id, stored) in sessions.range::<str, _>((first, last)) {
+                newest.add(stored.newest_rows(id, query, &newest));
+            }
+            Ok(newest.page())
+        }))
     }
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {

@@ -18,6 +18,7 @@ mod log;
 mod memory;
 mod merge;
 mod merge_queue;
+mod newest;
 mod numbering;
 mod open;
 mod rebuild;
@@ -35,6 +36,7 @@ pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_jou
 pub use log::{Change, ConflictPause, HeadEdit, NoticeText, SessionLog};
 pub use memory::MemoryStore;
 pub use merge::{MergeOutcome, merge_oldest};
+pub use newest::list_newest;
 pub use open::{open_session, open_session_tail, read_head, read_older, refresh, unreadable_head};
 #[cfg(any(test, feature = "conformance"))]
 pub use record::seal_payload;
@@ -534,6 +536,12 @@ pub trait LogStore {
     /// # Errors
     /// If the store cannot be read.
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>>;
+
+    /// Returns a page of audit rows of all sessions, the newest first: by the time in their index, then by session and key. Its cursors
+    /// are its own. None if the store has no index of times; [`list_newest`] then selects the rows.
+    fn newest_invocations<'a>(&'a self, _query: &'a AuditQuery) -> Option<StoreFuture<'a, Page<(String, Record)>>> {
+        None
+    }
 
     /// Removes a session's records and leaves a tombstone, whose revision is one higher. An absent session stays absent; a damaged one
     /// is removed like any other.

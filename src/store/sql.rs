@@ -20,7 +20,7 @@ use super::{
 };
 use crate::error::{Error, ErrorCode, Result};
 use append_statements::{AppendPlan, delete_statements};
-use list::{SessionList, audit_page, audit_statement, page_size};
+use list::{AuditList, AuditOrder, SessionList, page_size};
 use log_join::{joined_records, keys_of_statement, log_join_statement};
 use read::{RangeRead, ReadPage, ReadProgress, head_statement, read_head_rows};
 use std::cell::Cell;
@@ -191,9 +191,18 @@ impl LogStore for SqlStore {
 
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
         Box::pin(async move {
-            let rows = self.rows(audit_statement(self.dialect(), query)?).await?;
-            audit_page(self.dialect(), query, &rows)
+            let list = AuditList { dialect: self.dialect(), order: AuditOrder::SessionAndKey, query };
+            let rows = self.rows(list.statement()?).await?;
+            list.page(&rows)
         })
+    }
+
+    fn newest_invocations<'a>(&'a self, query: &'a AuditQuery) -> Option<StoreFuture<'a, Page<(String, Record)>>> {
+        Some(Box::pin(async move {
+            let list = AuditList { dialect: self.dialect(), order: AuditOrder::NewestFirst, query };
+            let rows = self.rows(list.statement()?).await?;
+            list.page(&rows)
+        }))
     }
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {

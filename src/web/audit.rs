@@ -7,13 +7,13 @@ use super::payloads::AuditPayloads;
 use super::store_context::StoreContext;
 use crate::history::write_payload;
 use crate::json::{ArrayWriter, ObjectWriter};
-use crate::store::{AuditQuery, AuditRow, Record, RecordKind, open_record};
+use crate::store::{AuditQuery, AuditRow, Record, RecordKind, list_newest, open_record};
 use crate::tool::ToolInvocation;
 use js_sys::Promise;
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
-/// Returns a page of the audit table: of `session`, or of all sessions that the query selects.
+/// Returns a page of the audit table, the newest rows first: of `session`, or of all sessions that the query selects.
 pub fn audit_page(context: &Rc<StoreContext>, query: JsValue, session: Option<String>) -> Promise {
     let shared = context.clone();
     context.promise(async move {
@@ -21,7 +21,7 @@ pub fn audit_page(context: &Rc<StoreContext>, query: JsValue, session: Option<St
         let message = query.message_id.take();
         let payload = query.payload.unwrap_or(false);
         let wanted = audit_query(query, session);
-        let found = shared.store.invocations(&wanted).await?;
+        let found = list_newest(&*shared.store, &wanted).await?;
         let rows = audit_rows(&shared, &found.items, message.as_deref());
         // Taken, not borrowed: another query may come while this one reads.
         let mut payloads = if payload { shared.payloads.take() } else { AuditPayloads::default() };

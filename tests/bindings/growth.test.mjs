@@ -55,11 +55,12 @@ test('r63: a second drive continues with the open effects of a run whose first d
 });
 
 test('r63: pages with payload are consistent with writes between them', async () => {
-  const client = await open({ store: 'memory' });
+  // All at one time, so that the order of rows is that of their calls, the last one first.
+  const client = await open({ store: 'memory', now: () => 1_000 });
   const session = await client.session('s');
   const other = await client.session('t');
   const results = (from, to, text) => Array.from({ length: to - from }, (_, at) => ({ role: 'tool', tool_call_id: `call_${from + at}`, content: `${text} ${from + at}` }));
-  await session.append({ messages: [{ role: 'user', content: 'go' }, { role: 'assistant', content: null, tool_calls: calls(30) }, ...results(0, 10, 'early')] }, 'openai-chat');
+  await session.append({ messages: [{ role: 'user', content: 'go' }, { role: 'assistant', content: null, tool_calls: calls(30) }, ...results(20, 30, 'early')] }, 'openai-chat');
   await other.append({ messages: [{ role: 'user', content: 'go' }, { role: 'assistant', content: null, tool_calls: [call(0)] }, ...results(0, 1, 'other')] }, 'openai-chat');
   const all = [];
   let cursor;
@@ -69,13 +70,13 @@ test('r63: pages with payload are consistent with writes between them', async ()
     cursor = found.cursor;
     if (!cursor) break;
     // The record of the calls stays; the results of the next page are in a new one.
-    if (page === 0) await session.append({ messages: results(10, 30, 'late') }, 'openai-chat');
+    if (page === 0) await session.append({ messages: results(0, 20, 'late') }, 'openai-chat');
   }
   const said = all.map(({ sessionId, callId, arguments: given, result }) => [sessionId, callId, given.n, result.content]);
   assert.equal(said.length, 31);
   for (const [sessionId, callId, n, result] of said) {
     assert.equal(callId, `call_${n}`);
-    assert.equal(result, sessionId === 't' ? `other ${n}` : `${n < 10 ? 'early' : 'late'} ${n}`);
+    assert.equal(result, sessionId === 't' ? `other ${n}` : `${n >= 20 ? 'early' : 'late'} ${n}`);
   }
   // A session that is deleted and begun anew has other records under the same keys.
   const first = await client.invocations({ session: 's', payload: true, limit: 8 });

@@ -48,7 +48,7 @@ for (const [name, source] of Object.entries(sources)) {
       ] });
       for (const n of [1, 2, 3]) await session.append(turn(n), 'openai-chat');
       const calls = (await session.invocations({ payload: true })).items;
-      assert.deepEqual(calls.map(({ callId, result }) => [callId, result.content]), [['c1', 'r1'], ['c2', 'r2'], ['c3', 'r3']]);
+      assert.deepEqual(calls.map(({ callId, result }) => [callId, result.content]), [['c3', 'r3'], ['c2', 'r2'], ['c1', 'r1']]);
       assert.equal(new Set(calls.map(({ id }) => id)).size, 3);
       await client.close();
     });

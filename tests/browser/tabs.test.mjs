@@ -77,7 +77,7 @@ describe('two tabs', () => {
       const seen = await inBoth(both, async () => {
         await session.refresh();
         const { items } = await session.messages();
-        const calls = (await session.invocations({ payload: true })).items;
+        const calls = (await session.invocations({ payload: true })).items.toSorted((a, b) => a.turn - b.turn);
         return { ids: items.map(({ id }) => id), runs: items.map(({ runId }) => runId), turns: items.map(({ turn }) => turn), results: calls.map(({ result, turn }) => `${turn} ${result.content.slice(-5)}`) };
       });
       assert.deepEqual(seen[0], seen[1]);

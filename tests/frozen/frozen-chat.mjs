@@ -35,7 +35,7 @@ export async function readFrozenChat(open, store) {
     state: (await client.status()).state,
     sessions: sessions.map(({ id, channel, title, metadata, messageCount, createdAt }) => ({ id, channel, title, metadata, messageCount, createdAt })),
     messages: items.map(({ id, role, createdAt, parts }) => ({ id, role, createdAt, parts: parts.map(({ type, text }) => (text === undefined ? type : text)) })),
-    rows: rows.map((row) => ({ callId: row.callId, name: row.name, status: row.status, arguments: row.arguments, result: row.result })),
+    rows: rows.toSorted((one, other) => (one.callId < other.callId ? -1 : 1)).map((row) => ({ callId: row.callId, name: row.name, status: row.status, arguments: row.arguments, result: row.result })),
     mood: session.state.get('mood'),
     pending: pending.map(({ session: of, state, input }) => ({ session: of, state, input: input.map(({ parts }) => parts[0].text) })),
   };

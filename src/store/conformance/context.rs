@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{
-    Appended, AuditIndex, AuditQuery, Batch, LogStore, Page, Query, Record, SessionRow, StoreFuture, Table,
+    Appended, AuditIndex, AuditQuery, Batch, LogStore, Page, Query, Record, SessionRow, StoreFuture, Table, list_newest,
 };
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -94,10 +94,23 @@ impl StoreCheckContext {
     }
 
     /// Returns this check's audit rows, from all pages: the session's name without the prefix, and the row's key.
-    pub(super) async fn audited(&self, mut query: AuditQuery) -> Result<Vec<(String, u64)>> {
+    pub(super) async fn audited(&self, query: AuditQuery) -> Result<Vec<(String, u64)>> {
+        self.audited_rows(query, false).await
+    }
+
+    /// Returns what [`audited`](Self::audited) does, the newest rows first.
+    pub(super) async fn audited_newest(&self, query: AuditQuery) -> Result<Vec<(String, u64)>> {
+        self.audited_rows(query, true).await
+    }
+
+    async fn audited_rows(&self, mut query: AuditQuery, is_newest_first: bool) -> Result<Vec<(String, u64)>> {
         let mut rows = Vec::new();
         loop {
-            let Page { items, cursor } = self.store.invocations(&query).await?;
+            let Page { items, cursor } = if is_newest_first {
+                list_newest(&*self.store, &query).await?
+            } else {
+                self.store.invocations(&query).await?
+            };
             ensure!(
                 query.limit == 0 || items.len() <= query.limit,
                 "a page of {} rows has {}",

@@ -4,6 +4,7 @@ use super::context::{StoreCheckContext, audit, batch, ensure, log, range, replac
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{Appended, AuditQuery, Batch, MAX_KEY, Query, Record, Table};
 use bytes::Bytes;
+use std::cmp::Reverse;
 
 /// Names that differ from another one only in case, normalization, length or by a separator, or that mean something to a language or a
 /// database.
@@ -207,6 +208,11 @@ pub(super) async fn audit_rows_are_found(context: &StoreCheckContext) -> Result<
             let got = context.audited(AuditQuery { limit, ..query.clone() }).await?;
             let got: Vec<_> = got.iter().map(|(name, key)| (name.as_str(), *key)).collect();
             ensure!(got == want, "{query:?} in pages of {limit} gave {got:?}, and should give {want:?}");
+            let got = context.audited_newest(AuditQuery { limit, ..query.clone() }).await?;
+            let got: Vec<_> = got.iter().map(|(name, key)| (name.as_str(), *key)).collect();
+            let mut newest = want.clone();
+            newest.sort_by_key(|(name, key)| Reverse((*key, *name)));
+            ensure!(got == newest, "{query:?} in pages of {limit} gave {got:?}, and should give {newest:?}");
         }
     }
     let one = context.store.invocations(&AuditQuery { session: x, limit: 1, ..any() }).await?;

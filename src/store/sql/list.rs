@@ -5,6 +5,7 @@ use super::read::{HeadParts, append_chunk, audit_index};
 use super::schema::table_number;
 use super::statement::SqlWriter;
 use crate::error::Result;
+use crate::store::newest::AuditPosition;
 use crate::store::{AuditQuery, PAGE, Page, Record, SessionRow, StoredHead, Table, audit_cursor, open_audit_cursor};
 use bytes::Bytes;
 
@@ -130,88 +131,136 @@ fn session_id(columns: &SqlColumns<'_>) -> Result<String> {
 
 /// Compares a name, which is indexed by its beginning.
 fn write_name_filter(out: &mut SqlWriter, column: &str, name: &str) {
-    let beginning = name.as_bytes().get(..200).unwrap_or(name.as_bytes());
-    out.sql(&format!(" AND substr({column}, 1, 200) = ")).bytes(beginning);
+    // In SQLite the beginning of an empty name is `NULL`.
+    if !name.is_empty() {
+        let beginning = name.as_bytes().get(..200).unwrap_or(name.as_bytes());
+        out.sql(&format!(" AND substr({column}, 1, 200) = ")).bytes(beginning);
+    }
     out.sql(&format!(" AND {column} = ")).bytes(name.as_bytes());
 }
 
-/// Selects audit rows by their index, one more than the page has.
-///
-/// # Errors
-/// `invalid_input` for a cursor that no page gave.
-pub(super) fn audit_statement(dialect: SqlDialect, query: &AuditQuery) -> Result<SqlStatement> {
-    let mut out = SqlWriter::new(dialect);
-    out.sql(
-        "SELECT t.session AS session, h.id AS id, t.key AS key, t.last_key AS last_key, t.value AS value, t.tool AS tool, \
-         t.status AS status, t.channel AS channel, t.at AS at, c.value AS chunk FROM \
-         (SELECT session, key, last_key, value, tool, status, channel, at FROM rethread_tool_invocations WHERE tool IS NOT NULL",
-    );
-    if let Some(session) = &query.session {
-        out.sql(" AND session = ").session(session);
-    }
-    for (column, name) in [("tool", &query.tool), ("status", &query.status), ("channel", &query.channel)] {
-        if let Some(name) = name {
-            write_name_filter(&mut out, column, name);
-        }
-    }
-    if let Some(since) = query.since {
-        out.sql(" AND at >= ").integer(since);
-    }
-    if let Some(until) = query.until {
-        out.sql(" AND at <= ").integer(until);
-    }
-    if let Some((session, key)) = query.cursor.as_deref().map(open_audit_cursor).transpose()? {
-        out.sql(" AND (session, key) > (").session(session).sql(", ").integer(key).sql(")");
-    }
-    out.sql(&format!(
-        " ORDER BY {} LIMIT {}) AS t",
-        audit_order(dialect, query),
-        page_size(query.limit).saturating_add(1)
-    ))
-    .sql(" LEFT JOIN rethread_heads AS h ON h.session = t.session")
-    .sql(" LEFT JOIN rethread_chunks AS c ON c.session = t.session AND c.key = t.key AND c.record_table = ")
-    .integer(table_number(Table::ToolInvocations))
-    .sql(" ORDER BY t.session, t.key, c.part");
-    Ok(out.query(&["session", "id", "key", "last_key", "value", "tool", "status", "channel", "at", "chunk"]))
+/// The order of a page of audit rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AuditOrder {
+    SessionAndKey,
+    NewestFirst,
 }
 
-/// The order of audit rows. SQLite keeps no statistics here: it would go through the whole table in this order, where the index of
-/// times has the latest rows at once. A `+` keeps it from that.
-fn audit_order(dialect: SqlDialect, query: &AuditQuery) -> &'static str {
-    let has_other_index =
-        [&query.session, &query.tool, &query.status, &query.channel].iter().any(|filter| filter.is_some());
-    if dialect == SqlDialect::Sqlite && query.since.is_some() && !has_other_index {
-        "+session, +key"
-    } else {
-        "session, key"
-    }
+/// A page of audit rows that is being read.
+pub(super) struct AuditList<'a> {
+    pub(super) dialect: SqlDialect,
+    pub(super) order: AuditOrder,
+    pub(super) query: &'a AuditQuery,
 }
 
-/// The page in the rows of [`audit_statement`].
-///
-/// # Errors
-/// `store_error` for rows that the store did not write.
-pub(super) fn audit_page(dialect: SqlDialect, query: &AuditQuery, rows: &[SqlRow]) -> Result<Page<(String, Record)>> {
-    let mut items: Vec<(String, Record)> = Vec::new();
-    for row in rows {
-        let columns = SqlColumns::new(dialect, row);
-        let session = session_id(&columns)?;
-        let key = columns.integer(2)?.unwrap_or(0);
-        let chunk = columns.bytes(9)?;
-        match items.last_mut() {
-            Some((of, record)) if *of == session && record.key == key => {
-                append_chunk(&mut record.value, chunk.unwrap_or_default());
-            }
-            _ => {
-                let value = chunk.or(columns.bytes(4)?).unwrap_or_default().to_vec().into();
-                let (last_key, index) = (columns.integer(3)?, audit_index(&columns, 5)?);
-                items.push((session, Record { table: Table::ToolInvocations, key, last_key, index, value }));
+impl AuditList<'_> {
+    /// Selects audit rows by their index, one more than the page has.
+    ///
+    /// # Errors
+    /// `invalid_input` for a cursor that no page gave.
+    pub(super) fn statement(&self) -> Result<SqlStatement> {
+        let mut out = SqlWriter::new(self.dialect);
+        out.sql(
+            "SELECT t.session AS session, h.id AS id, t.key AS key, t.last_key AS last_key, t.value AS value, t.tool AS tool, \
+             t.status AS status, t.channel AS channel, t.at AS at, c.value AS chunk FROM \
+             (SELECT session, key, last_key, value, tool, status, channel, at FROM rethread_tool_invocations WHERE tool IS NOT NULL",
+        );
+        self.write_filters(&mut out);
+        self.write_cursor(&mut out)?;
+        out.sql(&format!(
+            " ORDER BY {} LIMIT {}) AS t",
+            self.inner_order(),
+            page_size(self.query.limit).saturating_add(1)
+        ))
+        .sql(" LEFT JOIN rethread_heads AS h ON h.session = t.session")
+        .sql(" LEFT JOIN rethread_chunks AS c ON c.session = t.session AND c.key = t.key AND c.record_table = ")
+        .integer(table_number(Table::ToolInvocations))
+        .sql(match self.order {
+            AuditOrder::SessionAndKey => " ORDER BY t.session, t.key, c.part",
+            AuditOrder::NewestFirst => " ORDER BY t.at DESC, t.session DESC, t.key DESC, c.part",
+        });
+        Ok(out.query(&["session", "id", "key", "last_key", "value", "tool", "status", "channel", "at", "chunk"]))
+    }
+
+    fn write_filters(&self, out: &mut SqlWriter) {
+        let query = self.query;
+        if let Some(session) = &query.session {
+            out.sql(" AND session = ").session(session);
+        }
+        for (column, name) in [("tool", &query.tool), ("status", &query.status), ("channel", &query.channel)] {
+            if let Some(name) = name {
+                write_name_filter(out, column, name);
             }
         }
+        if let Some(since) = query.since {
+            out.sql(" AND at >= ").integer(since);
+        }
+        if let Some(until) = query.until {
+            out.sql(" AND at <= ").integer(until);
+        }
     }
-    let limit = page_size(query.limit);
-    let is_last = items.len() <= limit;
-    items.truncate(limit);
-    let cursor = items.last().filter(|_| !is_last).map(|(session, record)| audit_cursor(session, record.key));
-    Ok(Page { items, cursor })
+
+    /// Skips the rows of earlier pages.
+    fn write_cursor(&self, out: &mut SqlWriter) -> Result<()> {
+        let Some(cursor) = self.query.cursor.as_deref() else { return Ok(()) };
+        match self.order {
+            AuditOrder::SessionAndKey => {
+                let (session, key) = open_audit_cursor(cursor)?;
+                out.sql(" AND (session, key) > (").session(session).sql(", ").integer(key).sql(")");
+            }
+            AuditOrder::NewestFirst => {
+                let AuditPosition { at, session, key } = AuditPosition::from_cursor(cursor)?;
+                out.sql(" AND (at, session, key) < (").integer(at);
+                out.sql(", ").session(&session).sql(", ").integer(key).sql(")");
+            }
+        }
+        Ok(())
+    }
+
+    /// The order in which rows are found. SQLite keeps no statistics here: it would go through the whole table in this order, where the
+    /// index of a filter has the wanted rows at once. A `+` keeps it from that.
+    fn inner_order(&self) -> &'static str {
+        let query = self.query;
+        let has_other_index =
+            [&query.session, &query.tool, &query.status, &query.channel].iter().any(|filter| filter.is_some());
+        let is_sqlite = self.dialect == SqlDialect::Sqlite;
+        match self.order {
+            AuditOrder::SessionAndKey if is_sqlite && query.since.is_some() && !has_other_index => "+session, +key",
+            AuditOrder::SessionAndKey => "session, key",
+            AuditOrder::NewestFirst if is_sqlite && has_other_index => "+at DESC, session DESC, key DESC",
+            AuditOrder::NewestFirst => "at DESC, session DESC, key DESC",
+        }
+    }
+
+    /// The page in the rows of [`statement`](Self::statement).
+    ///
+    /// # Errors
+    /// `store_error` for rows that the store did not write.
+    pub(super) fn page(&self, rows: &[SqlRow]) -> Result<Page<(String, Record)>> {
+        let mut items: Vec<(String, Record)> = Vec::new();
+        for row in rows {
+            let columns = SqlColumns::new(self.dialect, row);
+            let session = session_id(&columns)?;
+            let key = columns.integer(2)?.unwrap_or(0);
+            let chunk = columns.bytes(9)?;
+            match items.last_mut() {
+                Some((of, record)) if *of == session && record.key == key => {
+                    append_chunk(&mut record.value, chunk.unwrap_or_default());
+                }
+                _ => {
+                    let value = chunk.or(columns.bytes(4)?).unwrap_or_default().to_vec().into();
+                    let (last_key, index) = (columns.integer(3)?, audit_index(&columns, 5)?);
+                    items.push((session, Record { table: Table::ToolInvocations, key, last_key, index, value }));
+                }
+            }
+        }
+        let limit = page_size(self.query.limit);
+        let is_last = items.len() <= limit;
+        items.truncate(limit);
+        let cursor = items.last().filter(|_| !is_last).map(|(session, record)| match self.order {
+            AuditOrder::SessionAndKey => audit_cursor(session, record.key),
+            AuditOrder::NewestFirst => AuditPosition::of(session, record).cursor(),
+        });
+        Ok(Page { items, cursor })
+    }
 }

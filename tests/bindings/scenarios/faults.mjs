@@ -35,7 +35,7 @@ async function around({ steps = [], tools = plainTools(), request = {}, options 
     types: faulty.events.map(({ type }) => type), retries: faulty.events.filter(({ type }) => type === 'retrying'),
     finished: faulty.events.filter(({ type }) => type === 'tool_finished').map(({ isError, result }) => ({ isError, result: JSON.stringify(result ?? null).slice(0, 300) })),
     warnings: faulty.events.filter(({ type }) => type === 'warning').map(({ finding }) => finding.code),
-    calls: calls.map(({ name, status, result }) => ({ name, status, isError: result?.isError ?? null })),
+    calls: calls.toSorted((a, b) => a.turn - b.turn || a.roundIndex - b.roundIndex || a.sequenceIndex - b.sequenceIndex).map(({ name, status, result }) => ({ name, status, isError: result?.isError ?? null })),
     more: faulty.more ?? null, startedAt,
   };
   await client.close();

@@ -282,7 +282,8 @@ export async function protocol({ rethread, drive }, env) {
   const { result } = await finish(drive, run);
   await say('after the end', () => run.answer(first.id, { type: 'tool_result', content: 3 }));
   await run.cancel();
-  const rows = (await session.invocations({ payload: true })).items.map(({ status, result: own }) => [status, own.content]);
+  const calls = (await session.invocations({ payload: true })).items.toSorted((a, b) => a.turn - b.turn || a.roundIndex - b.roundIndex || a.sequenceIndex - b.sequenceIndex);
+  const rows = calls.map(({ status, result: own }) => [status, own.content]);
   const requests = await control.requests(env);
   await client.close();
   return { codes, sameEffect, tools: tools.map(({ type, name, attempt }) => [type, name, attempt]), busy, deleting, status: result.status, after: run.status, rows: rows.slice(0, 2), refused: requests.filter(({ status }) => status !== 200).length };

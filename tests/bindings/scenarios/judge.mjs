@@ -3,7 +3,10 @@
 import assert from 'node:assert/strict';
 import { EXACT, RAW } from './replay.mjs';
 
-export function audit({ messages, rows, bare, counts, paged, all }) {
+export function audit({ messages, rows: newestFirst, bare, counts, paged, all }) {
+  const times = newestFirst.map(({ finishedAt }) => finishedAt);
+  assert.deepEqual(times, times.toSorted((a, b) => b - a), 'the newest first');
+  const rows = newestFirst.toSorted((a, b) => a.roundIndex - b.roundIndex || a.sequenceIndex - b.sequenceIndex);
   assert.deepEqual(rows.map(({ name, roundIndex, sequenceIndex, status }) => [name, roundIndex, sequenceIndex, status]), [
     ['get_weather', 0, 0, 'ok'], ['get_time', 0, 1, 'ok'], ['get_weather', 1, 0, 'ok'],
   ]);

@@ -90,10 +90,13 @@ function driven(run, given, answered = 0) {
   return result;
 }
 
+/** Calls in the order of the conversation. */
+const inOrder = (calls) => calls.toSorted((a, b) => a.turn - b.turn || a.roundIndex - b.roundIndex || a.sequenceIndex - b.sequenceIndex);
+
 async function story(id) {
   const own = await session(id);
   const all = (await own.messages({ limit: 1000 })).items;
-  const calls = (await own.invocations({ payload: true, limit: 1000 })).items;
+  const calls = inOrder((await own.invocations({ payload: true, limit: 1000 })).items);
   return { messages: all, invocations: calls };
 }
 
@@ -160,7 +163,7 @@ window.kill = {
     try {
       const own = await other.session(id);
       const items = (await own.messages({ limit: 1000 })).items;
-      return { messages: items, invocations: (await own.invocations({ payload: true, limit: 1000 })).items, pending: await own.pendingRuns() };
+      return { messages: items, invocations: inOrder((await own.invocations({ payload: true, limit: 1000 })).items), pending: await own.pendingRuns() };
     } finally {
       await other.close();
     }
