@@ -278,7 +278,10 @@ fn r16_r67_records_of_a_run_that_goes_on() {
             no_stream_usage: false,
         };
         let start = RunStart { run: "r".into(), at: 1, provider, input: Vec::new(), persistence, calls: Vec::new() };
-        fixed(&format!("journal_began_in_mode_{name}"), RecordKind::Journal, &JournalEntry::Began(start));
+        fixed(&format!("journal_began_in_mode_{name}"), RecordKind::Journal, &JournalEntry::Began(start.clone()));
+        // The calls of a conversation that the application holds.
+        let start = RunStart { calls: vec![invocation(InvocationStatus::Ok)], ..start };
+        fixed(&format!("journal_began_by_a_caller_in_mode_{name}"), RecordKind::Journal, &JournalEntry::Began(start));
     }
 }
 
