@@ -91,12 +91,13 @@ fn thousandths(text: &str) -> Option<Ms> {
 fn http_date(text: &str) -> Option<Ms> {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let mut words = text.split_once(", ")?.1.split(' ');
-    let day: u64 = words.next()?.parse().ok()?;
+    let day: u64 = words.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
     let month_name = words.next()?;
     let month = MONTHS.iter().position(|name| *name == month_name)? as u64 + 1;
     let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
     let mut clock = words.next()?.split(':').map(str::parse::<u64>);
-    let (hour, minute, second) = (clock.next()?.ok()?, clock.next()?.ok()?, clock.next()?.ok()?);
+    let mut below = |limit: u64| clock.next()?.ok().filter(|number| *number < limit);
+    let (hour, minute, second) = (below(24)?, below(60)?, below(61)?);
     // Days since the epoch of a civil date, counted from March so that the leap day is the last.
     let (y, m) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1;
@@ -123,6 +124,17 @@ mod tests {
         );
         assert_eq!(requested_wait(&headers("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"), 800_000_000_000), Some(0));
         assert_eq!(requested_wait(&headers("retry-after", "soon"), 0), None);
+        let huge = u64::MAX;
+        for date in [
+            format!("Sun, {huge} Nov 1994 08:49:37 GMT"),
+            format!("Sun, 06 Nov 1994 {huge}:49:37 GMT"),
+            format!("Sun, 06 Nov 1994 08:{huge}:37 GMT"),
+            format!("Sun, 06 Nov 1994 08:49:{huge} GMT"),
+            "Sun, 0 Mar 1970 00:00:00 GMT".to_owned(),
+            format!("{huge}"),
+        ] {
+            assert_eq!(requested_wait(&headers("retry-after", &date), 0), None, "{date}");
+        }
     }
 
     #[test]

@@ -475,6 +475,7 @@ fn misuse_changes_nothing() {
     refused(&mut host, RunInput::RetrySave, ErrorCode::WrongState);
     refused(&mut host, say(&call, EffectReply::Waited), ErrorCode::WrongState);
     refused(&mut host, say(&call, result()), ErrorCode::WrongState);
+    refused(&mut host, say(&call, EffectReply::Started), ErrorCode::WrongState);
     refused(&mut host, say(&call, EffectReply::ResponseEnd), ErrorCode::WrongState);
     refused(&mut host, bytes(&call), ErrorCode::WrongState);
     host.reply(&call, started()).unwrap();
