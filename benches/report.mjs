@@ -1,5 +1,6 @@
 // Tables of the measurements and their targets.
 
+import { GROWTH_MOST, PEER_LEAST, SIZES } from './r32.js';
 import { cell, ms, ratio, ratioCell, table, verdict } from './table.mjs';
 
 const KB = 1024;
@@ -110,4 +111,22 @@ export function reportW4(where, rows) {
 /** Prints one case as soon as it is done: all cases take minutes. */
 export function reportGrowth({ name, size, one, two, ratio: grown, most, met }) {
   console.log(`${met ? 'met    ' : 'NOT MET'}  ${grown.toFixed(2).padStart(5)} (<= ${most})  ${name}: ${ms(one)} ms of ${size}, ${ms(two)} ms of ${size * 2}`);
+}
+
+/** Prints the deltas of R32. The peer's work is divided by rethread's of the same number of turns. */
+export function reportR32(rows) {
+  const [small, large] = SIZES;
+  const own = (name) => rows.find((row) => row.name === (/resumed/.test(name) ? 'rethread: opened again, the next request' : 'rethread: the next request after each turn'));
+  table(
+    'R32, Node: deltas of a conversation that a service keeps (ms in all, the shortest run)',
+    ['', `${small} turns`, `${large} turns`, 'ratio', 'target', `peer : rethread, ${small}`, `${large}`, 'target'],
+    rows.map(({ name, times }) => {
+      const grown = times[large] / times[small];
+      const isPeer = name.startsWith('peer');
+      const gains = SIZES.map((size) => times[size] / own(name).times[size]);
+      return [name, ms(times[small]), ms(times[large]), grown.toFixed(2), isPeer ? '' : `<= ${GROWTH_MOST}: ${grown <= GROWTH_MOST ? 'met' : 'not met'}`,
+        ...(isPeer ? [...gains.map((gain) => gain.toFixed(2)), `>= ${PEER_LEAST}: ${Math.min(...gains) >= PEER_LEAST ? 'met' : 'not met'}`] : [])];
+    }),
+  );
+  if (rows.length < 6) console.log('a peer is not installed (npm ci in benches/, PEER_PYTHON): its rows are missing');
 }

@@ -4,6 +4,7 @@
 //   npm run bench -- w1 --node               only W1, only in Node; --browser: only in Chromium; w2, w3, w4 likewise
 //   npm run bench -- growth --node           N and 2N of what others control; --only TEXT: the cases whose name contains it. The exit
 //                                            code is 1 if a ratio is above its limit
+//   npm run bench -- r32 --node              deltas of 1,000 and 3,000 turns; the exit code is 1 if they are not linear
 //   npm run bench -- builds before=DIR DIR   several builds in one run, side by side. DIR: a package, or a dist folder, which is
 //                                            combined with this checkout's js/. The ratios are to the first
 //   npm run bench -- --sizes 100,1000        other numbers of messages (multiples of 5)
@@ -19,7 +20,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { compareBuilds } from './builds.mjs';
 import { growth } from './growth.js';
-import { reportGrowth, reportSizes, reportW1, reportW2, reportW3, reportW4 } from './report.mjs';
+import { SIZES as TURNS, GROWTH_MOST, r32 } from './r32.js';
+import { reportGrowth, reportR32, reportSizes, reportW1, reportW2, reportW3, reportW4 } from './report.mjs';
 import { summary } from './stats.js';
 import { w1 } from './w1.js';
 import { w4 } from './w4.js';
@@ -92,6 +94,12 @@ async function inNode(folder, { wants, counts, only, results, sizeOf }) {
     results.w4 = await w4(rethread, counts, TURN);
     reportW4(`Node ${process.version}`, results.w4);
   }
+  if (only.r32) {
+    const { drive } = await load(folder, 'js/host.js');
+    results.r32 = await r32({ ...rethread, drive });
+    reportR32(results.r32);
+    if (results.r32.some(({ name, times }) => name.startsWith('rethread') && times[TURNS[1]] > times[TURNS[0]] * GROWTH_MOST)) process.exitCode = 1;
+  }
   if (!only.growth) return;
   const { drive } = await load(folder, 'js/host.js');
   results.growth = await growth({ ...rethread, drive }, { only: only.name, tell: reportGrowth });
@@ -119,8 +127,8 @@ async function main(folder) {
     copyPackage(ROOT, folder);
     results.sizes = sizes(folder);
     reportSizes(results.sizes);
-    // Growth takes minutes, so it runs only if it is named.
-    if (!values.browser) await inNode(folder, { wants, counts, only: { growth: chosen.includes('growth'), name: values.only }, results, sizeOf });
+    // Growth and r32 take minutes, so they run only if they are named.
+    if (!values.browser) await inNode(folder, { wants, counts, only: { growth: chosen.includes('growth'), r32: chosen.includes('r32'), name: values.only }, results, sizeOf });
     if (!values.node && ['w1', 'w2', 'w3'].some(wants)) await inBrowser(folder, wants, counts, results, sizeOf);
   }
   if (values.json) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);

@@ -126,8 +126,9 @@ export interface Run {
   snapshot(): Bytes;
   cancel(): Promise<void>;
   /** Lets another agent make the next model call, after the results of the present round: in `execute` of a tool, say. History is stored as
-   *  ever, and `Message.agent` names who answered. Resolves when it is stored, or, if a model call is in progress, at once; it is stored when
-   *  the tools of that answer are offered. It has no effect if the run ends before. Rejects with `wrong_state` if another handoff waits for
+   *  ever, and `Message.agent` names who answered. Resolves when it is stored (the event `save_failed` reports that it is not; the next
+   *  call waits for it), or at once if a model call is in progress: then it is stored when the tools of that answer are offered. It has no
+   *  effect if the run ends before. Rejects with `wrong_state` if another handoff waits for
    *  that call (the first one wins), if the run waits for an approval or is over, and with `config_invalid` for tools that the request cannot have. */
   handoff(to: Handoff): Promise<void>;
   /** Tries to store the answer again after `save_failed`, for example after space was freed. */

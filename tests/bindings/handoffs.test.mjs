@@ -111,7 +111,9 @@ test('r31 wrong handoffs', async (step) => {
   await assert.rejects(run.handoff({ name: 'a', inputFilter: 'x' }), code('config_invalid'));
   await run.cancel();
   await assert.rejects(session.run({ input: 'Hi', provider, handoffs: [billing()] }), code('config_invalid'));
-  const owned = await (await open({ store: 'memory' })).session('s', { owner: { kind: 'response', auto: true } });
+  const rethread = await open({ store: 'memory' });
+  step.after(() => rethread.close());
+  const owned = await rethread.session('s', { owner: { kind: 'response', auto: true } });
   const stateful = await owned.run({ input: 'Hi', provider: { ...provider, dialect: 'openai-responses' } });
   await assert.rejects(stateful.handoff(billing({ inputFilter: (messages) => messages })), code('handoff_filter_not_supported'));
   await stateful.handoff(billing({ nestHistory: true }));
