@@ -13,8 +13,9 @@ struct OpenValue {
 }
 
 impl OpenValue {
+    /// The first hash is not 0: `combined(0, 0)` is 0, so `[[]]` would be equal to `[]`.
     fn new(is_object: bool) -> Self {
-        Self { is_object, hash: u64::from(is_object), key: 0 }
+        Self { is_object, hash: 1 + u64::from(is_object), key: 0 }
     }
 
     /// Adds an item, or the value of the newest key. The members of an object are added up, so their order has no effect.

@@ -244,6 +244,27 @@ fn r30_a_summary_of_an_erased_message_is_not_sent() {
 }
 
 #[test]
+fn r30_a_compaction_counts_only_where_all_its_messages_are() {
+    let (_store, log) = two_turns();
+    let summary = compaction(&log, "<sum>").unwrap();
+    // Another side of a fork has the first turn, and as many messages.
+    let store = MemoryStore::default();
+    let side = open(&store, "s");
+    append(&store, &side, "one", &turn("one")).unwrap();
+    append(&store, &side, "fork", &turn("fork")).unwrap();
+    assert_eq!(ids(&side).len(), ids(&log).len());
+    assert_eq!(store_compaction(&store, &side, ("c", summary.clone())).unwrap_err().code, ErrorCode::Conflict);
+    let mut history = side.borrow().history.clone();
+    history.apply_summary(summary.clone());
+    assert!(history.compaction().is_none());
+    // One of the shared turn alone counts on both.
+    let shared = StoredSummary::compaction(log.borrow().history.coverage(3).unwrap(), "<shared>", None);
+    store_compaction(&store, &side, ("shared", shared)).unwrap();
+    let text = shown(&side);
+    assert!(text.contains("<shared>") && text.contains("<q fork>") && !text.contains("<q one>"), "{text}");
+}
+
+#[test]
 fn r30_the_running_turn_is_never_compacted() {
     let compactable = |log: &RefCell<SessionLog>| log.borrow().history.compactable(&|run| run == "pending");
     let store = MemoryStore::default();
@@ -499,8 +520,10 @@ impl Writers {
         let stored: Vec<&str> = history.messages().iter().map(|message| message.id.as_str()).collect();
         assert_eq!(stored, appended, "originals stay");
         let end = history.compaction().map_or(0, |compaction| compaction.end);
-        for dialect in Dialect::ALL {
-            let text = body_of(history, dialect, &StateOwner::Session);
+        // A service that has nothing of it gets the same.
+        let response = StateOwner::Response { previous: None };
+        let bodies = Dialect::ALL.map(|dialect| body_of(history, dialect, &StateOwner::Session));
+        for text in bodies.into_iter().chain([body_of(history, Dialect::OpenAiResponses, &response)]) {
             if let Some(compaction) = history.compaction() {
                 let rethread::message::PartBody::Text(summary) = &compaction.stored.message.parts[0].body else {
                     panic!()
