@@ -1,0 +1,457 @@
+// Any interleaving of turns, crashes, retries, filters, appends and owners against a service that keeps what it is sent (R22 to R28). No import: the
+// same file runs in a page and in Node. After each turn the service has what the session has, nothing twice, and it refused nothing.
+
+const LEASE_MS = 1000;
+const HOUR = 3_600_000;
+const ACTIONS = 9;
+/** Model calls of one turn that ask for tools, at most. */
+const ROUNDS = 3;
+
+/** Numbers from a seed: `next()` in [0, 1), `chance(p)`, `below(n)`, `pick(list)`. */
+function numbersOf(seed) {
+  let state = seed >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const below = (n) => Math.floor(next() * n);
+  return { next, below, chance: (p) => next() < p, pick: (list) => list[below(list.length)] };
+}
+
+const never = () => new Promise(() => {});
+const bytesOf = (value) => JSON.parse(new TextDecoder().decode(value));
+const textOf = (content) => (typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join(''));
+const sorted = (list) => list.toSorted((a, b) => (a < b ? -1 : Number(a > b)));
+
+/** Items of the service in words, without the outputs; and the outputs. Each call has arguments of its own, since ids come again. */
+function wordsOfService(items) {
+  const words = [];
+  const outputs = [];
+  const callNames = new Map();
+  for (const item of items) {
+    if (item.type === 'function_call_output') outputs.push(`${callNames.get(item.call_id) ?? item.call_id}: ${textOf(item.output)}`);
+    else if (item.type === 'function_call') {
+      callNames.set(item.call_id, `call ${item.arguments}`);
+      words.push(`call ${item.arguments}`);
+    } else if (item.type === 'reasoning') words.push('reasoning');
+    else words.push(`${item.role}: ${textOf(item.content)}`);
+  }
+  return { words, outputs };
+}
+
+/** What a session shows, in the same words. A call without a result has the output null: the service has one that says so. */
+async function wordsOfSession(session) {
+  const messages = (await session.messages({ limit: 1000 })).items;
+  const calls = (await session.invocations({ session: session.id, payload: true, limit: 1000 })).items;
+  const byId = new Map(calls.map((call) => [call.id, call]));
+  const words = [];
+  const outputs = [];
+  for (const { role, parts } of messages) {
+    for (const part of parts) {
+      if (part.type === 'text') words.push(`${role}: ${part.text}`);
+      if (part.type === 'reasoning') words.push('reasoning');
+      if (part.type !== 'tool_call') continue;
+      const { argumentsText, result } = byId.get(part.invocation);
+      words.push(`call ${argumentsText}`);
+      outputs.push({ call: `call ${argumentsText}`, text: result ? String(result.content) : null });
+    }
+  }
+  return { words, outputs };
+}
+
+/** A store of one process: it stops when the process is killed, before or after it applied a write. */
+function killable(store, life) {
+  const guarded = { capabilities: () => ({ ...store.capabilities(), durable: true }), close: () => {} };
+  for (const method of ['head', 'read', 'sessions', 'invocations', 'deleteSession', 'append']) {
+    guarded[method] = async (...args) => {
+      if (life.isOver) throw new Error('the process was killed');
+      if (method !== 'append') return store[method](...args);
+      life.writes -= 1;
+      if (life.writes === 0 && life.isBefore) life.kill('before a write');
+      if (life.isOver) throw new Error('the process was killed');
+      const outcome = await store.append(...args);
+      if (life.writes === 0) life.kill('after a write');
+      if (life.isOver) throw new Error('the process was killed');
+      return outcome;
+    };
+  }
+  return guarded;
+}
+
+class Interleaving {
+  constructor({ open, drive, store, base, seed, setStep, log = () => {} }) {
+    const post = (step) => this.post('/control/script', { steps: step ? [step] : [], delayMs: 0 });
+    Object.assign(this, { open, drive, store, base, log, setStep: setStep ?? post, numbers: numbersOf(seed) });
+    this.clock = 1_000_000;
+    this.count = 0;
+    this.ids = 0;
+    /** The rounds of tools since the user's last message. */
+    this.rounds = 0;
+    /** True if messages may have come to the service in another order than to the session. */
+    this.isReordered = false;
+    /** The messages that the filter held back from the newest request. */
+    this.held = [];
+    this.problems = [];
+    this.toolRuns = new Map();
+    /** The text of the newest answer that the service has given, and whether it was part of a conversation. */
+    this.newestAnswer = null;
+    this.counts = { turns: 0, finished: 0, requests: 0, crashes: 0, retries: 0, changes: 0, unsafe: 0, held: 0, restarts: 0 };
+  }
+
+  async post(path, body) {
+    return (await fetch(`${this.base}${path}`, { method: 'POST', body: JSON.stringify(body) })).json();
+  }
+
+  service() {
+    return fetch(`${this.base}/control/service`).then((response) => response.json());
+  }
+
+  /** Starts a process on the store. */
+  async start() {
+    const life = { isOver: false, writes: 0, isBefore: false };
+    const dead = new Promise((resolve) => {
+      life.kill = (where) => {
+        if (life.isOver) return;
+        life.isOver = true;
+        this.log(`crash ${where}`);
+        this.counts.crashes += 1;
+        resolve({ crashed: true });
+      };
+    });
+    this.life = life;
+    this.dead = dead;
+    this.client = await this.open({
+      store: killable(this.store, life), now: () => this.clock, newId: () => `id${(this.ids += 1)}`, leaseMs: LEASE_MS, replay: { freshness: Infinity },
+    });
+    if (this.owner) await this.openSession();
+  }
+
+  /** Opens the session with its owner, which is not stored before the next append. A session gets another conversation by way of its history. */
+  async openSession() {
+    const { client, owner } = this;
+    const stored = (await client.session('s')).owner;
+    if (owner.kind === 'conversation' && stored.conversationId !== owner.conversationId) await client.session('s', { owner: { kind: 'session' } });
+    this.session = await client.session('s', { owner });
+  }
+
+  /** Starts another process after the crash of this one; its lease ends. */
+  async restart() {
+    const { client, run } = this;
+    if (!this.life.isOver) this.life.kill('between turns');
+    run?.[Symbol.dispose]?.();
+    client.close().catch(() => {});
+    this.clock += HOUR;
+    await this.start();
+  }
+
+  // ------------------------------------------------------------------------------------------------ the model
+
+  /** The step of the stand-in for the next request. `isAccepted`: the service keeps the request. */
+  step(body) {
+    const { numbers } = this;
+    const text = `Answer ${(this.count += 1)}.`;
+    const wantsTools = this.rounds < ROUNDS && numbers.chance(0.5);
+    const answer = { text };
+    if (wantsTools) {
+      const names = ['look', 'look', 'ask'];
+      answer.calls = Array.from({ length: 1 + numbers.below(3) }, (_, at) => ({ id: numbers.chance(0.1) ? `again_${at}` : `call_${this.count}_${at}`, name: numbers.pick(names), arguments: { n: this.count * 10 + at } }));
+    }
+    if (numbers.chance(0.15)) answer.thinking = { text: 'Hm.' };
+    const fault = numbers.next();
+    if (fault > 0.4) return { ...answer, isAccepted: true };
+    if (fault < 0.05) return { status: 429, headers: { 'retry-after': '2' } };
+    if (fault < 0.1) return { status: 503 };
+    if (fault < 0.15) return { status: 400, message: 'The model is not available.' };
+    if (fault < 0.2 && body.conversation) return { status: 400, body: { error: { message: 'Another process is currently operating on this conversation.', type: 'invalid_request_error', param: 'conversation', code: 'conversation_locked' } } };
+    if (fault < 0.25) return { ...answer, lost: 'request' };
+    if (fault < 0.3) return { ...answer, lost: 'answer', isAccepted: true };
+    if (fault < 0.35 && body.stream && !body.conversation) return { ...answer, cut: 1 + numbers.below(8), isAccepted: true };
+    if (fault < 0.4 && !body.conversation) return { ...answer, withoutId: true, isAccepted: true };
+    return { ...answer, isAccepted: true };
+  }
+
+  /** A fetch that sends each request with a step of its own, and may die before or after it. */
+  fetchOf(life) {
+    return async (url, init) => {
+      if (life.isOver) return never();
+      const body = bytesOf(init.body);
+      if (this.numbers.chance(0.04)) {
+        life.kill('before a request');
+        return never();
+      }
+      if (!this.hasFilter) this.held = [];
+      const { isAccepted = false, ...step } = this.step(body);
+      await this.setStep(step);
+      this.counts.requests += 1;
+      this.log(`request ${(body.conversation ?? body.previous_response_id ?? 'of all').slice(0, 10)} ${JSON.stringify(wordsOfService(body.input))} -> ${JSON.stringify(step)}`);
+      if (isAccepted && body.conversation) this.newestAnswer = step.text;
+      // Until the answer is here and stored.
+      this.isAhead = isAccepted && Boolean(body.conversation);
+      const response = await fetch(url, init);
+      const bytes = await response.arrayBuffer().catch((error) => error);
+      if (response.status >= 400 && step.status === undefined) {
+        await this.setStep(null);
+        const refusal = new TextDecoder().decode(bytes);
+        // A response that was forgotten: the chain begins again.
+        if (refusal.includes('previous_response_not_found')) this.counts.restarts += 1;
+        else this.problems.push(`refused: ${refusal}`);
+        this.log(`refused ${refusal}`);
+      } else if (step.status === undefined) {
+        this.rounds = step.calls ? this.rounds + 1 : 0;
+      }
+      if (life.isOver) return never();
+      if (this.numbers.chance(0.06)) {
+        life.kill('after a request');
+        return never();
+      }
+      if (bytes instanceof ArrayBuffer) return new Response(bytes, { status: response.status, headers: response.headers });
+      // The bytes before a cut are not known any more: an answer that began, and breaks off.
+      return new Response(new ReadableStream({ start: (stream) => stream.error(bytes) }), { status: response.status, headers: response.headers });
+    };
+  }
+
+  /** The request of a run, in the process that lives now. */
+  request() {
+    const { life } = this;
+    const execute = async (_, { invocationId }) => {
+      if (life.isOver) return never();
+      const runs = (this.toolRuns.get(invocationId) ?? 0) + 1;
+      this.toolRuns.set(invocationId, runs);
+      if (runs > 1) this.problems.push(`the tool of ${invocationId} ran ${runs} times`);
+      if (this.numbers.chance(0.04)) {
+        life.kill('in a tool');
+        return never();
+      }
+      if (this.numbers.chance(0.08)) await this.appendElsewhere();
+      return `result ${(this.count += 1)}`;
+    };
+    this.hasFilter = this.numbers.chance(0.25);
+    return {
+      ...(this.hasFilter && { inputFilter: (body) => this.filter(body) }),
+      provider: { dialect: 'openai-responses', url: `${this.base}/v1/responses`, params: { model: 'm' }, stream: this.numbers.chance(0.5) },
+      tools: { look: { execute }, ask: { execute, needsApproval: true } },
+      // The application looks at the service before it approves.
+      retry: { backoffMs: 10, approveUnsafeReplay: () => !this.isAhead },
+      onStop: this.numbers.chance(0.3) ? 'keep' : 'discard',
+    };
+  }
+
+  /** Holds back some of the user's messages, and never all. Nothing of a whole history: a chain that begins again does not note what was held
+   *  back from it. */
+  filter(body) {
+    const isDelta = Boolean(body.conversation ?? body.previous_response_id);
+    const isHeld = (item) => isDelta && item.role === 'user' && this.numbers.chance(0.3);
+    const left = body.input.filter((item) => !isHeld(item));
+    if (left.length === 0) left.push(body.input.at(-1));
+    this.held = body.input.filter((item) => !left.includes(item)).map((item) => `user: ${textOf(item.content)}`);
+    this.counts.held += this.held.length;
+    if (this.held.length > 0) this.isReordered = true;
+    return { ...body, input: left };
+  }
+
+  /** Another process stores a message. */
+  async appendElsewhere() {
+    this.isReordered = true;
+    const other = await this.open({ store: this.store, now: () => this.clock, newId: () => `other${(this.ids += 1)}` });
+    const text = `Note ${(this.count += 1)}.`;
+    this.log(`append elsewhere ${text}`);
+    await (await other.session('s')).append([{ role: 'user', parts: [{ type: 'text', text }] }]);
+    await other.close();
+  }
+
+  // ------------------------------------------------------------------------------------------------ runs
+
+  /** Notes whether the conversation has an answer that the session does not have. */
+  async compareWithService() {
+    const { words } = await wordsOfSession(this.session);
+    const { owner } = this.session;
+    this.isAhead = owner.kind === 'conversation' && this.newestAnswer !== null && !words.includes(`assistant: ${this.newestAnswer}`);
+  }
+
+  async turn() {
+    this.counts.turns += 1;
+    this.rounds = 0;
+    if (this.numbers.chance(0.3)) Object.assign(this.life, { writes: 1 + this.numbers.below(8), isBefore: this.numbers.chance(0.5) });
+    const input = `Question ${(this.count += 1)}.`;
+    this.isAhead = false;
+    this.log(`turn ${input} owner ${JSON.stringify(this.session.owner)}`);
+    const begun = this.session.run({ input, ...this.request() });
+    begun.catch(() => {});
+    this.run = await Promise.race([begun, this.dead]);
+    let outcome = this.run.crashed ? { crashed: true } : await this.driveRun();
+    for (let attempt = 0; attempt < 30; attempt += 1) {
+      const next = await this.afterOutcome(outcome);
+      if (!next) break;
+      outcome = next;
+    }
+    this.life.writes = 0;
+    return outcome.result;
+  }
+
+  async driveRun() {
+    const { result } = this.drive(this.run, { fetch: this.fetchOf(this.life), longestPauseMs: 0 });
+    const outcome = await Promise.race([result.then((value) => ({ result: value }), (error) => ({ error })), this.dead]);
+    this.log(`outcome ${JSON.stringify(outcome.result ? { status: outcome.result.status, error: outcome.result.error } : { ...outcome, error: outcome.error && String(outcome.error) })}`);
+    return this.life.isOver ? { crashed: true } : outcome;
+  }
+
+  /** Goes on after a crash, a pause, an approval or a failure. Returns the next outcome, or null if the turn is over. */
+  async afterOutcome({ crashed, error, result }) {
+    if (crashed) {
+      await this.restart();
+      return this.resumePending();
+    }
+    if (error) {
+      if (error.code !== 'closed') throw error;
+      this.counts.retries += 1;
+      this.clock += 120_000;
+      return this.resumePending();
+    }
+    if (result.status === 'waiting_approval') return this.decide();
+    if (result.status === 'finished') return null;
+    // Another run closed the calls of this one in the conversation.
+    if (result.error.code === 'conflict') {
+      await this.discardPending();
+      return null;
+    }
+    if (/Previous response/.test(result.error.message)) this.problems.push(`not restarted: ${result.error.message}`);
+    await this.compareWithService();
+    if (this.isAhead) {
+      this.counts.unsafe += 1;
+      await this.leaveConversation();
+      return null;
+    }
+    // The application tries again, throws the run away, or goes on with the next turn.
+    const choice = this.numbers.below(3);
+    if (choice === 0) return this.resumePending();
+    if (choice === 1) await this.discardPending();
+    return null;
+  }
+
+  async resumePending() {
+    const [pending, ...others] = await this.session.pendingRuns();
+    // Runs that take turns store what they sent in another order.
+    if (others.length > 0) this.isReordered = true;
+    this.log(`pending ${JSON.stringify(pending && { state: pending.state, error: pending.error })}`);
+    if (!pending) return null;
+    await this.compareWithService();
+    const resumed = this.session.resume(pending.id, this.request());
+    resumed.catch(() => {});
+    this.run = await Promise.race([resumed, this.dead]);
+    return this.run.crashed ? { crashed: true } : this.driveRun();
+  }
+
+  async discardPending() {
+    this.life.writes = 0;
+    const [pending] = await this.session.pendingRuns();
+    if (pending) await Promise.race([this.session.discard(pending.id), this.dead]);
+    this.log('discard');
+  }
+
+  async decide() {
+    if (this.numbers.chance(0.3)) {
+      await this.restart();
+      const [pending] = await this.session.pendingRuns();
+      await this.compareWithService();
+      this.run = await this.session.resume(pending.id, this.request());
+    }
+    for (const { invocationId } of this.run.approvals()) {
+      const decided = this.numbers.chance(0.7) ? this.run.approve(invocationId) : this.run.reject(invocationId, 'no');
+      decided.catch(() => {});
+      if ((await Promise.race([decided, this.dead]))?.crashed) return { crashed: true };
+    }
+    return this.driveRun();
+  }
+
+  /** The conversation has an answer that got lost: the history goes on here. */
+  async leaveConversation() {
+    await this.discardPending();
+    this.newestAnswer = null;
+    await this.changeOwner({ kind: 'session' });
+  }
+
+  async changeOwner(owner) {
+    this.counts.changes += 1;
+    this.log(`owner ${JSON.stringify(owner)}`);
+    this.owner = owner;
+    this.newestAnswer = null;
+    await this.openSession();
+  }
+
+  async newConversation() {
+    const { id } = await this.post('/v1/conversations', {});
+    return { kind: 'conversation', conversationId: id };
+  }
+
+  async act() {
+    const { numbers } = this;
+    const action = numbers.below(12);
+    if (action < 6) await this.checkedTurn();
+    else if (action === 6) await this.append();
+    else if (action === 7) await this.changeOwner(await this.newConversation());
+    else if (action === 8) await this.changeOwner({ kind: 'response', auto: true });
+    else if (action === 9) await this.changeOwner({ kind: 'session' });
+    else if (action === 10) await this.restart();
+    else await this.post('/control/service', { days: 31 });
+  }
+
+  async append() {
+    const text = (words) => ({ type: 'text', text: `${words} ${(this.count += 1)}.` });
+    const question = { role: 'user', parts: [text('Imported question')] };
+    const call = { type: 'tool', callId: `imported_${this.count}`, name: 'look', arguments: { n: this.count * 10 }, result: `result ${this.count}` };
+    const answer = { role: 'assistant', parts: [...(this.numbers.chance(0.5) ? [call] : []), text('Imported answer')] };
+    this.log('append');
+    await this.session.append(this.numbers.chance(0.5) ? [question, answer] : [question]);
+  }
+
+  async checkedTurn() {
+    const result = await this.turn();
+    if (result?.status !== 'finished') return;
+    this.counts.finished += 1;
+    await this.check();
+  }
+
+  /** Compares what the service has with what the session has. */
+  async check() {
+    const kept = await this.service();
+    const { owner } = this.session;
+    const items = owner.kind === 'conversation' ? kept.conversations[owner.conversationId] : kept.newest.items;
+    const [service, session] = [wordsOfService(items), await wordsOfSession(this.session)];
+    const arranged = this.isReordered ? sorted : (list) => list;
+    const sent = session.words.filter((word) => !this.held.includes(word));
+    const differs = (what, left, right) => {
+      if (JSON.stringify(left) !== JSON.stringify(right)) this.problems.push(`${what} differ (${owner.kind}):\nservice ${JSON.stringify(left)}\nsession ${JSON.stringify(right)}`);
+    };
+    differs('items', arranged(service.words), arranged(sent));
+    const ids = (outputs) => sorted(outputs);
+    differs('outputs', ids(service.outputs.map((output) => output.split(': ')[0])), ids(session.outputs.map(({ call }) => call)));
+    for (const { call, text } of session.outputs) {
+      // Of runs that take turns, one may have closed the calls of another that was interrupted.
+      const isKnown = (output) => output.startsWith(`${call}: `) && (output.includes(text) || (this.isReordered && output.includes('Interrupted')));
+      if (text !== null && !service.outputs.some(isKnown)) this.problems.push(`the service has not the result of ${call}, "${text}", in ${JSON.stringify(service.outputs)}`);
+    }
+  }
+
+  async perform() {
+    await this.start();
+    const owner = this.numbers.pick([await this.newConversation(), { kind: 'response', auto: true }, { kind: 'session' }]);
+    await this.changeOwner(owner);
+    await this.checkedTurn();
+    for (let at = 0; at < ACTIONS && this.problems.length === 0; at += 1) await this.act();
+    if (this.problems.length === 0) await this.checkedTurn();
+    await this.client.close();
+    return { problems: this.problems, counts: this.counts };
+  }
+}
+
+/** Plays the script of a seed against the lane at `base`. Returns {problems, counts}. */
+export async function playSeed(options) {
+  const interleaving = new Interleaving(options);
+  try {
+    return await interleaving.perform();
+  } catch (error) {
+    return { problems: [...interleaving.problems, `${error?.code ?? ''} ${error?.stack ?? error}`], counts: interleaving.counts };
+  }
+}

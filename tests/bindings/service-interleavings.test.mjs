@@ -1,0 +1,34 @@
+// R22 to R28 through JavaScript, against a service that keeps what it is sent: any interleaving of turns, crashes, retries, appends and owners.
+// RETHREAD_SEED=n plays one seed, and prints what happens.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { drive } from 'rethread/host';
+import { open } from 'rethread';
+import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
+import { startStandIn } from '../stand-in/server.mjs';
+import { playSeed } from './scenarios/service-interleavings.mjs';
+
+const { RETHREAD_SEED, RETHREAD_LONG } = process.env;
+const SEEDS = RETHREAD_SEED ? [Number(RETHREAD_SEED)] : Array.from({ length: RETHREAD_LONG ? 3000 : 60 }, (_, seed) => seed);
+
+let standIn;
+before(async () => { standIn = await startStandIn(); });
+after(() => standIn.close());
+
+test('r22 r23 r24 r25 r27 r28 the service has what the session has, nothing twice, whatever happens', async (t) => {
+  const sums = {};
+  const failed = [];
+  for (const seed of SEEDS) {
+    const name = `seed-${seed}`;
+    const log = RETHREAD_SEED ? (line) => console.log(line) : undefined;
+    const setStep = (step) => Object.assign(standIn.state.lane(name), { script: step ? [step] : [], options: { delayMs: 0 } });
+    const { problems, counts } = await playSeed({ open, drive, store: new MemoryLogStore(), base: `${standIn.url}/lane/${name}`, seed, setStep, log });
+    standIn.state.reset(name);
+    if (problems.length) failed.push(`seed ${seed}: ${problems.join('\n')}`);
+    for (const [what, count] of Object.entries(counts)) sums[what] = (sums[what] ?? 0) + count;
+  }
+  t.diagnostic(JSON.stringify(sums));
+  assert.deepEqual(failed.length, 0, `${failed.length} seeds\n${failed.slice(0, 5).join('\n')}`);
+  if (!RETHREAD_SEED) for (const [what, count] of Object.entries(sums)) assert.ok(count >= SEEDS.length / 10, `${count} ${what}`);
+});
