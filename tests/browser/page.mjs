@@ -31,7 +31,7 @@ export async function openWorld({ laterDist } = {}) {
   const standIn = createStandIn();
   const server = await serve({
     folders: {
-      '/': here('pages'), '/js/': here('../../js'), '/dist/': here('../../dist'), '/scenarios/': here('../bindings/scenarios'), '/servers/': here('../servers'),
+      '/': here('pages'), '/js/': here('../../js'), '/dist/': here('../../dist'), '/scenarios/': here('../bindings/scenarios'), '/servers/': here('../servers'), '/log-store/': here('../packaging/projects/store'),
       ...(laterDist && { '/later/js/': here('../../js'), '/later/dist/': laterDist }),
     },
     handle: standIn.handle,

@@ -81,9 +81,9 @@ function killable(store, life) {
 }
 
 class Interleaving {
-  constructor({ open, drive, store, base, seed, setStep, log = () => {} }) {
+  constructor({ open, drive, store, base, seed, setStep, breaksHere = false, log = () => {} }) {
     const post = (step) => this.post('/control/script', { steps: step ? [step] : [], delayMs: 0 });
-    Object.assign(this, { open, drive, store, base, log, setStep: setStep ?? post, numbers: numbersOf(seed) });
+    Object.assign(this, { open, drive, store, base, log, breaksHere, setStep: setStep ?? post, numbers: numbersOf(seed) });
     this.clock = 1_000_000;
     this.count = 0;
     this.ids = 0;
@@ -183,12 +183,15 @@ class Interleaving {
       }
       if (!this.hasFilter) this.held = [];
       const { isAccepted = false, ...step } = this.step(body);
+      const lost = this.breaksHere ? step.lost : undefined;
+      if (lost) delete step.lost;
       await this.setStep(step);
       this.counts.requests += 1;
       this.log(`request ${(body.conversation ?? body.previous_response_id ?? 'of all').slice(0, 10)} ${JSON.stringify(wordsOfService(body.input))} -> ${JSON.stringify(step)}`);
       if (isAccepted && body.conversation) this.newestAnswer = step.text;
       // Until the answer is here and stored.
       this.isAhead = isAccepted && Boolean(body.conversation);
+      if (lost === 'request') throw new TypeError('Failed to fetch');
       const response = await fetch(url, init);
       const bytes = await response.arrayBuffer().catch((error) => error);
       if (response.status >= 400 && step.status === undefined) {
@@ -201,6 +204,7 @@ class Interleaving {
       } else if (step.status === undefined) {
         this.rounds = step.calls ? this.rounds + 1 : 0;
       }
+      if (lost) throw new TypeError('Failed to fetch');
       if (life.isOver) return never();
       if (this.numbers.chance(0.06)) {
         life.kill('after a request');
@@ -446,7 +450,8 @@ class Interleaving {
   }
 }
 
-/** Plays the script of a seed against the lane at `base`. Returns {problems, counts}. */
+/** Plays the script of a seed against the lane at `base`. Returns {problems, counts}. `breaksHere`: connections break in `fetch` and not at the
+ *  service, since Chromium itself sends a POST again when a reused connection closes without an answer. */
 export async function playSeed(options) {
   const interleaving = new Interleaving(options);
   try {
