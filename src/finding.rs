@@ -86,7 +86,7 @@ finding_codes! {
     ConversationConflict = "conversation_conflict",
     /// The owner changed, and something of the conversation is with the earlier owner only.
     NotTransferred = "not_transferred",
-    /// The service has forgotten the chain of responses; the request contained the history instead.
+    /// The service does not have the chain of responses any more; the request contained the history instead.
     ChainRestarted = "chain_restarted",
     /// Two writers appended to a session at once, in a store that cannot exclude it; both sides are kept.
     SecondWriter = "second_writer",

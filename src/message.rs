@@ -339,7 +339,7 @@ pub struct ServiceMark {
     pub chain_start: Option<String>,
     /// The `seq` after the last stored message when the request was built.
     pub until: u64,
-    /// Ids of messages, and of calls whose results were not sent: the application's filter held them back.
+    /// Ids of the messages that the filter of the application held back; they are sent with the next request.
     pub pending: Vec<String>,
 }
 encode_fields!(struct ServiceMark {

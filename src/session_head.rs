@@ -48,7 +48,7 @@ pub struct SessionHead {
     /// The key after the newest segment of the log, 0 for none. A hint for reading the end of the log; a rebuilt head lacks it.
     pub merged_until: u64,
     /// True if a compaction was asked for that could not be made yet. The next one that can is made, however short the history is.
-    pub compaction_is_due: bool,
+    pub has_deferred_compaction: bool,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -72,7 +72,7 @@ encode_with_unknown_fields!(struct SessionHead {
     17 => runs,
     18 => merged_until,
     19 => owner,
-    20 => compaction_is_due,
+    20 => has_deferred_compaction,
 });
 
 impl SessionHead {
@@ -99,7 +99,7 @@ impl SessionHead {
             source_high_water: -1,
             runs: Vec::new(),
             merged_until: 0,
-            compaction_is_due: false,
+            has_deferred_compaction: false,
             unknown: UnknownFields::default(),
         }
     }
@@ -157,7 +157,7 @@ impl SessionHead {
         self.next_run = self.next_run.max(earlier.next_run);
         self.turns = self.turns.max(earlier.turns);
         self.merged_until = self.merged_until.max(earlier.merged_until);
-        self.compaction_is_due |= earlier.compaction_is_due;
+        self.has_deferred_compaction |= earlier.has_deferred_compaction;
         self.source_high_water = self.source_high_water.max(earlier.source_high_water);
     }
 

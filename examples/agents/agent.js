@@ -1,4 +1,4 @@
-// An agent whose conversation OpenAI keeps. Run it again after a kill: it goes on where it was, and sends nothing twice.
+// An agent whose conversation OpenAI keeps. Run it again after a kill: it continues where it was, and sends nothing twice.
 //
 //   node agents/agent.js "Weather in Oslo?"
 
@@ -58,7 +58,7 @@ async function resume(session) {
     while ((run = (await session.pendingRuns()).find((pending) => pending.id === id))?.state === 'live') await sleep(100);
     if (!run) continue;
     if (await isSubmitted(session, run)) {
-      // The service has it, and its answer was lost. What is stored here goes on in a new conversation.
+      // The service has it, and its answer was lost. What is stored here continues in a new conversation.
       await session.discard(id, { keep: true });
       session = await inNewConversation();
     } else {

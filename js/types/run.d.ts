@@ -66,9 +66,10 @@ export interface RunRequest {
 /** An agent that a run is handed off to. */
 export interface Handoff {
   name: string;
-  /** Replace those of the agent before. Absent: it has none. Tools of `provider.params` remain; a `tool_choice` that names a tool which the
-   *  agent does not have is dropped. */
+  /** The system message of the new agent. Absent: none; that of the previous agent is not kept. */
   instructions?: string;
+  /** The tools of the new agent. Absent: none. Tools of `provider.params` remain; a `tool_choice` that names a tool which the agent does
+   *  not have is dropped. */
   tools?: Tools;
   /** Selects what the agent sees of the conversation so far: called once, before its first model call, and again by `resume`. Messages may be
    *  left out, reordered, changed, and added without `id`; calls and results may be left out. Of the user at least the newest message stays.
@@ -125,11 +126,12 @@ export interface Run {
    *  can change it decides what the run continues with. */
   snapshot(): Bytes;
   cancel(): Promise<void>;
-  /** Lets another agent make the next model call, after the results of the present round: in `execute` of a tool, say. History is stored as
-   *  ever, and `Message.agent` names who answered. Resolves when it is stored (the event `save_failed` reports that it is not; the next
-   *  call waits for it), or at once if a model call is in progress: then it is stored when the tools of that answer are offered. It has no
-   *  effect if the run ends before. Rejects with `wrong_state` if another handoff waits for
-   *  that call (the first one wins), if the run waits for an approval or is over, and with `config_invalid` for tools that the request cannot have. */
+  /** Hands the run off: the next model call, after the results of this round, is made for another agent. Typically called in `execute` of a
+   *  tool. History is stored as before, and `Message.agent` names who answered. Resolves when the write was attempted: the event
+   *  `save_failed` reports a failure, and the next model call waits for the write. During a model call it resolves at once and is
+   *  stored when the tools of that answer are offered. It has no effect if the run ends before. Rejects with `wrong_state` if another
+   *  handoff waits for that call (the first one wins), if the run waits for an approval or has ended, and with `config_invalid` for tools
+   *  that the request cannot have. */
   handoff(to: Handoff): Promise<void>;
   /** Tries to store the answer again after `save_failed`, for example after space was freed. */
   save(): Promise<void>;

@@ -109,9 +109,10 @@ export interface Session {
    *  create two sides: every reader chooses the same one as history, and the other is kept as a "conflict". */
   branches(): Promise<Branch[]>;
   /** Shortens what the model is shown: `summarize` sends a request to a model and returns its text, which requests then contain instead of the
-   *  turns that are over. Everything stays stored and visible, and is used again where the summary does not apply: a message of it is missing, or
-   *  a call of it was answered later. While a run is under way, or the newest turn waits for results of tools, it is remembered, also over a
-   *  reload. `callback_failed` if `summarize` throws or returns no text, `state_owner_conflict` for an owner whose conversation cannot be
+   *  completed turns. Everything stays stored and visible, and is sent again where the summary does not apply: a covered message is missing,
+   *  or a covered call was answered later. While a run is under way, or the newest turn waits for results of tools, the compaction is
+   *  deferred: this session object runs it when the turn ends and reports a failure as a warning. A reload loses `summarize`; the next call
+   *  of `compact` then needs no minimum. `callback_failed` if `summarize` throws or returns no text, `state_owner_conflict` for an owner whose conversation cannot be
    *  shortened like this; nothing is stored then. */
   compact(options: CompactOptions): Promise<{ compacted: boolean; reason: CompactReason }>;
   /** Removes all messages, tool calls and unfinished runs, in one append; title, channel, metadata and state stay. Other tabs then see an

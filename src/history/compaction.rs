@@ -1,4 +1,4 @@
-//! What of a history a compaction may cover: whole turns that are over (R30).
+//! Selects the part of a history that a compaction may cover: completed turns (R30).
 
 use super::fold::History;
 use crate::message::{Message, PartBody, Role};
@@ -46,11 +46,11 @@ impl History {
         if new.iter().all(Message::is_system) {
             return Compactable::Nothing;
         }
-        Compactable::Turns { end, candidates: new.iter().map(|message| self.candidates_of(message)).sum() }
+        Compactable::Turns { end, candidates: new.iter().map(|message| self.count_items(message)).sum() }
     }
 
-    /// Returns the number of items that an answer and its calls are.
-    fn candidates_of(&self, message: &Message) -> usize {
+    /// Returns 1 for an answer with content, plus 1 for each of its calls and for each result.
+    fn count_items(&self, message: &Message) -> usize {
         if message.role != Role::Assistant {
             return 0;
         }

@@ -13,8 +13,8 @@ use crate::message::{Dialect, Message, PartBody, Role};
 /// The number of compactions that a history keeps: if the newest one does not apply any more, an older one may.
 const MAX_COMPACTIONS: usize = 4;
 
-/// The number of reducers whose summaries a history keeps.
-const MAX_REDUCERS: usize = 8;
+/// The number of summaries of reducers that a history keeps, one of each reducer.
+const MAX_REDUCER_SUMMARIES: usize = 8;
 
 /// A summary as it is stored, in the record of an append.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +65,7 @@ pub fn summary_message(role: Role, text: &str) -> Message {
     Message::from_text(role, &format!("Summary of the conversation before this:\n{text}"))
 }
 
-/// The beginning of a history, without its content.
+/// Identifies the messages that a summary covers: the beginning of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// The number of messages.
@@ -147,22 +147,24 @@ impl SummaryIndex {
         })
     }
 
-    /// Adds a summary that applies, in the place of the oldest of its reducer, or of one compaction too many.
+    /// Adds a summary that applies. Removes the oldest one of the same kind at its limit.
     pub fn add(&mut self, summary: ActiveSummary) {
         let is_same = |other: &ActiveSummary| other.stored.reducer == summary.stored.reducer;
         let most = if summary.stored.reducer.is_none() { MAX_COMPACTIONS } else { 1 };
         if self.active.iter().filter(|other| is_same(other)).count() >= most {
             let oldest = self.active.iter().position(is_same);
-            oldest.map(|at| self.active.remove(at));
+            if let Some(at) = oldest {
+                self.active.remove(at);
+            }
         }
-        if self.active.len() >= MAX_COMPACTIONS + MAX_REDUCERS {
+        if self.active.len() >= MAX_COMPACTIONS + MAX_REDUCER_SUMMARIES {
             self.active.remove(0);
         }
         self.active.push(summary);
     }
 
     /// Returns the index after the last message that a summary covers, if it applies.
-    pub fn end_of(&self, coverage: &Coverage) -> Option<usize> {
+    pub fn covered_end(&self, coverage: &Coverage) -> Option<usize> {
         let end = usize::try_from(coverage.count).ok().filter(|end| *end > 0)?;
         if self.digests.get(end - 1) != Some(&coverage.digest) {
             return None;

@@ -32,14 +32,16 @@ impl History {
 
     /// Returns true if a summary applies, and covers more than the one before it.
     #[must_use]
-    pub fn admits(&self, summary: &StoredSummary) -> bool {
+    pub fn accepts_summary(&self, summary: &StoredSummary) -> bool {
         let current = self.summary_of(summary.reducer).map_or(0, |current| current.end);
-        self.summaries().end_of(&summary.coverage).is_some_and(|end| end > current)
+        self.summaries().covered_end(&summary.coverage).is_some_and(|end| end > current)
     }
 
     /// Adds a summary, if it applies.
     pub fn apply_summary(&mut self, stored: StoredSummary) {
-        let Some(end) = self.summaries().end_of(&stored.coverage).filter(|_| self.admits(&stored)) else { return };
+        let Some(end) = self.summaries().covered_end(&stored.coverage).filter(|_| self.accepts_summary(&stored)) else {
+            return;
+        };
         let first = self.messages().iter().take_while(|message| message.is_system()).count();
         self.summaries_mut().add(ActiveSummary { stored, first, end });
     }

@@ -1,4 +1,4 @@
-//! Compares values without regard to the order of members.
+//! A hash of a JSON value that ignores white space and the order of members.
 
 use super::scan::skip_string;
 use super::view::JsonRef;
@@ -13,7 +13,7 @@ struct OpenValue {
 }
 
 impl OpenValue {
-    /// The first hash is not 0: `combined(0, 0)` is 0, so `[[]]` would be equal to `[]`.
+    /// The first hash is not 0: `mix(0, 0)` is 0, so `[[]]` would be equal to `[]`.
     fn new(is_object: bool) -> Self {
         Self { is_object, hash: 1 + u64::from(is_object), key: 0 }
     }
@@ -21,14 +21,14 @@ impl OpenValue {
     /// Adds an item, or the value of the newest key. The members of an object are added up, so their order has no effect.
     fn add(&mut self, value: u64) {
         if self.is_object {
-            self.hash = self.hash.wrapping_add(combined(self.key, value));
+            self.hash = self.hash.wrapping_add(mix(self.key, value));
         } else {
-            self.hash = combined(self.hash, value);
+            self.hash = mix(self.hash, value);
         }
     }
 }
 
-fn combined(seed: u64, value: u64) -> u64 {
+fn mix(seed: u64, value: u64) -> u64 {
     hash_words(seed, &value.to_le_bytes())
 }
 
@@ -79,9 +79,9 @@ impl JsonRef<'_> {
         open.first().map_or(0, |whole| whole.hash)
     }
 
-    /// Returns true if the values are equal, whatever the order of their members.
+    /// Returns true if the values are equal but for white space and the order of members, by their hashes of 64 bits.
     #[must_use]
-    pub fn is_equal(self, other: JsonRef<'_>) -> bool {
+    pub fn has_same_fingerprint(self, other: JsonRef<'_>) -> bool {
         self.as_raw() == other.as_raw() || self.fingerprint() == other.fingerprint()
     }
 }

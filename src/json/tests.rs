@@ -80,7 +80,7 @@ proptest! {
 }
 
 #[test]
-fn r24_a_fingerprint_ignores_the_order_of_members_and_nothing_else() {
+fn r24_a_fingerprint_ignores_white_space_and_member_order_only() {
     let print = |text: &str| Json::parse(text).unwrap().view().fingerprint();
     let text = r#"{"a":[1,{"b":"x","c":{}}],"d":null,"e":"a,}"}"#;
     assert_eq!(print(text), print(r#" { "e" : "a,}", "d":null , "a":[ 1 , {"c":{ } , "b":"x"} ]} "#));

@@ -61,7 +61,7 @@ impl<'h> Delta<'h> {
         let in_live = newest_answer(owner, live).map(|(index, answer)| (Some(index), answer));
         let compaction = history.compaction();
         let from =
-            compaction.filter(|compaction| owner.begins_anew_after(compaction)).map_or(0, |compaction| compaction.end);
+            compaction.filter(|compaction| owner.replaces_chain(compaction)).map_or(0, |compaction| compaction.end);
         let in_history = || newest_answer(owner, Some(history)).filter(|(index, _)| *index >= from);
         let newest = in_live.or_else(|| in_history().map(|(_, answer)| (None, answer)));
         let newest = newest.map(|(live_index, (message, mark))| AcknowledgedAnswer { message, mark, live_index });

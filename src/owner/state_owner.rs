@@ -96,7 +96,7 @@ impl StateOwner {
     /// Returns true if the next request begins a chain of responses with this compaction, although the service has a chain already: the
     /// compaction contains everything in that chain.
     #[must_use]
-    pub fn begins_anew_after(&self, compaction: &ActiveSummary) -> bool {
+    pub fn replaces_chain(&self, compaction: &ActiveSummary) -> bool {
         match self {
             Self::Response { previous } => previous.is_none() || compaction.stored.chain_start == *previous,
             _ => false,

@@ -298,7 +298,7 @@ pub(crate) trait Codec: ItemFormat {
     }
 
     /// Returns true if an error response says that the provider no longer has the response that the request continues.
-    fn is_chain_forgotten(&self, _status: u16, _error_code: &str) -> bool {
+    fn is_previous_response_missing(&self, _status: u16, _error_code: &str) -> bool {
         false
     }
 

@@ -1,6 +1,6 @@
 //! The body that an application's filter returned (R24): items of the composed body, some of them dropped, moved or changed.
 
-use super::item_matcher::{ItemMatcher, ItemOrigin, belongs_to_call, invalid, match_equal};
+use super::item_matcher::{ItemMatcher, ItemOrigin, belongs_to_call, invalid_item, match_equal};
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::Severity;
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
@@ -8,15 +8,15 @@ use crate::message::Dialect;
 use crate::provider::{Parameter, codec, validate, withhold};
 use std::collections::BTreeSet;
 
-/// An item of the list in the body of a service that keeps the conversation.
+/// An item in the list of a composed body, for a service that keeps the conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SentItem {
+pub struct ComposedItem {
     /// The item.
     pub json: Json,
     /// The id of its message; `None` if the item is no stored or live message.
     pub message: Option<String>,
     /// True for the result of a call that the service has.
-    pub answers_service: bool,
+    pub is_result_of_acknowledged_call: bool,
 }
 
 /// A composed body, before an application's filter.
@@ -25,18 +25,18 @@ pub struct FilterableBody {
     dialect: Dialect,
     body: Json,
     /// The body without credentials, as the filter gets it.
-    presented: Json,
+    redacted: Json,
     /// The items of the list, if a service keeps the conversation.
-    sent: Option<Vec<SentItem>>,
+    sent: Option<Vec<ComposedItem>>,
 }
 
-/// The value that a filter returned.
+/// What the filter of the application got and returned.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ReturnedBody {
-    /// The body that the filter got, written as `returned` is: JavaScript may change digits and escapes.
-    pub given: Json,
+pub struct BodyFilterReply {
+    /// The body that the filter got, as JavaScript writes it: `output` is compared with it, since JavaScript may change digits and escapes.
+    pub input: Json,
     /// What the filter returned.
-    pub returned: Json,
+    pub output: Json,
 }
 
 /// A filtered body.
@@ -53,47 +53,47 @@ impl FilterableBody {
     ///
     /// # Errors
     /// `internal` if it is not JSON, which a composed body always is.
-    pub fn new(dialect: Dialect, body: &[u8], sent: Option<Vec<SentItem>>) -> Result<Self> {
+    pub fn new(dialect: Dialect, body: &[u8], sent: Option<Vec<ComposedItem>>) -> Result<Self> {
         let text = std::str::from_utf8(body).ok().and_then(|text| Json::parse(text).ok());
         let body = text.ok_or_else(|| Error::new(ErrorCode::Internal, "the composed body is not JSON"))?;
-        Ok(Self { dialect, presented: without_credentials(dialect, &body), body, sent })
+        Ok(Self { dialect, redacted: without_credentials(dialect, &body), body, sent })
     }
 
     /// Returns the body that the filter gets: without credentials.
     #[must_use]
-    pub fn presented(&self) -> &Json {
-        &self.presented
+    pub fn redacted(&self) -> &Json {
+        &self.redacted
     }
 
     /// Returns the body that is sent instead.
     ///
     /// # Errors
     /// `callback_failed` if the filter returned no object, `state_owner_conflict` if it changed the reference to what the service keeps,
-    /// `invalid_input` with the `path` of the item if it added items, doubled one, or returned what the provider rejects.
-    pub fn filtered(&self, filter: &ReturnedBody) -> Result<FilteredBody> {
-        let (given, returned) = (filter.given.view(), filter.returned.view());
-        if !returned.is_object() {
+    /// `invalid_input` with the `path` of the item if it added items, duplicated one, or returned what the provider rejects.
+    pub fn apply(&self, reply: &BodyFilterReply) -> Result<FilteredBody> {
+        let (input, output) = (reply.input.view(), reply.output.view());
+        if !output.is_object() {
             let message = "`inputFilter` must return the body that is sent, an object";
             return Err(Error::new(ErrorCode::CallbackFailed, message));
         }
-        if given.is_equal(returned) {
+        if input.has_same_fingerprint(output) {
             return Ok(FilteredBody { body: None, held_back: Vec::new() });
         }
-        self.check_members(given, returned)?;
+        self.check_members(input, output)?;
         let list = codec(self.dialect).list();
-        let items = returned.get(list).filter(|list| list.kind() == JsonKind::Array);
+        let items = output.get(list).filter(|list| list.kind() == JsonKind::Array);
         let items: Vec<JsonRef<'_>> = items.map(|items| items.items().collect()).unwrap_or_default();
         if items.is_empty() {
-            return Err(invalid(&format!("/{list}"), "`inputFilter` must return at least one item of the list"));
+            return Err(invalid_item(&format!("/{list}"), "`inputFilter` must return at least one item of the list"));
         }
-        let given_items: Vec<JsonRef<'_>> = given.get(list).map(|list| list.items().collect()).unwrap_or_default();
-        let matcher = ItemMatcher { dialect: self.dialect, keeps_lineage: self.sent.is_some() };
-        let origins = matcher.origins(&given_items, &items)?;
+        let input_items: Vec<JsonRef<'_>> = input.get(list).map(|list| list.items().collect()).unwrap_or_default();
+        let matcher = ItemMatcher { dialect: self.dialect, requires_exact_match: self.sent.is_some() };
+        let origins = matcher.origins(&input_items, &items)?;
         let held_back = self.held_back(&origins)?;
-        let body = self.compose(given, returned, &|array| {
+        let body = self.compose(input, output, &|array| {
             let composed: Vec<JsonRef<'_>> = self.items().collect();
             for (item, origin) in items.iter().zip(&origins) {
-                let unchanged = origin.is_equal.then(|| composed.get(origin.index)).flatten();
+                let unchanged = origin.is_unchanged.then(|| composed.get(origin.index)).flatten();
                 array.item().push_str(unchanged.unwrap_or(item).as_raw());
             }
         });
@@ -106,11 +106,11 @@ impl FilterableBody {
     }
 
     /// Checks the members beside the list that a filter may not change.
-    fn check_members(&self, given: JsonRef<'_>, returned: JsonRef<'_>) -> Result<()> {
+    fn check_members(&self, input: JsonRef<'_>, output: JsonRef<'_>) -> Result<()> {
         let codec = codec(self.dialect);
-        let is_changed = |name: &str| match (given.get(name), returned.get(name)) {
+        let is_changed = |name: &str| match (input.get(name), output.get(name)) {
             (None, None) => false,
-            (Some(given), Some(returned)) => !given.is_equal(returned),
+            (Some(input), Some(output)) => !input.has_same_fingerprint(output),
             _ => true,
         };
         if let Some(name) = codec.server_state_members().iter().find(|name| is_changed(name)) {
@@ -123,21 +123,21 @@ impl FilterableBody {
         }
         if let Some(name) = codec.parameter(Parameter::Stream).filter(|name| is_changed(name)) {
             let message = "`inputFilter` must leave this member as it is; the option `provider.stream` sets it";
-            return Err(invalid(&format!("/{name}"), message));
+            return Err(invalid_item(&format!("/{name}"), message));
         }
         for (key, value) in self.body.view().entries() {
             let name = key.as_text().unwrap_or_default();
-            let is_withheld = self.presented.view().get(&name).is_none_or(|seen| seen.as_raw() != value.as_raw());
-            if is_withheld && is_changed(&name) && returned.get(&name).is_some() {
+            let is_withheld = self.redacted.view().get(&name).is_none_or(|seen| seen.as_raw() != value.as_raw());
+            if is_withheld && is_changed(&name) && output.get(&name).is_some() {
                 let message = "`inputFilter` must leave this member as it is: it contains credentials, which the filter does not get";
-                return Err(invalid(&format!("/{name}"), message));
+                return Err(invalid_item(&format!("/{name}"), message));
             }
         }
         Ok(())
     }
 
     /// Writes the filtered body. The members have the order of the composed one; new ones follow.
-    fn compose(&self, given: JsonRef<'_>, returned: JsonRef<'_>, write_items: &dyn Fn(&mut ArrayWriter<'_>)) -> Json {
+    fn compose(&self, input: JsonRef<'_>, output: JsonRef<'_>, write_items: &dyn Fn(&mut ArrayWriter<'_>)) -> Json {
         let list = codec(self.dialect).list();
         let composed = self.body.view();
         ObjectWriter::build(|out| {
@@ -145,15 +145,15 @@ impl FilterableBody {
                 let name = key.as_text().unwrap_or_default();
                 if name == list {
                     out.array(list, |array| write_items(array));
-                } else if let Some(new) = returned.get(&name) {
-                    let is_unchanged = given.get(&name).is_some_and(|given| given.is_equal(new));
+                } else if let Some(new) = output.get(&name) {
+                    let is_unchanged = input.get(&name).is_some_and(|input| input.has_same_fingerprint(new));
                     out.copy(key, if is_unchanged { value } else { new });
-                } else if given.get(&name).is_none() {
+                } else if input.get(&name).is_none() {
                     // Withheld from the filter as a whole.
                     out.copy(key, value);
                 }
             }
-            for (key, value) in returned.entries() {
+            for (key, value) in output.entries() {
                 if composed.get(&key.as_text().unwrap_or_default()).is_none() {
                     out.copy(key, value);
                 }
@@ -167,10 +167,10 @@ impl FilterableBody {
         let Some(finding) = findings.iter().find(|finding| finding.severity == Severity::Error) else { return Ok(()) };
         let (path, rule) = (finding.path.as_deref().unwrap_or_default(), finding.code.as_str());
         let message = format!("`inputFilter` returned a body that the provider rejects ({rule}): {}", finding.message);
-        Err(invalid(path, &message))
+        Err(invalid_item(path, &message))
     }
 
-    /// Returns the ids of the messages of which nothing was returned.
+    /// Returns the ids of the messages without any returned item.
     ///
     /// # Errors
     /// `invalid_input` if a call or a result is held back without its message: the service would wait for the result, or not know the call; and
@@ -178,24 +178,25 @@ impl FilterableBody {
     fn held_back(&self, origins: &[ItemOrigin]) -> Result<Vec<String>> {
         let Some(sent) = &self.sent else { return Ok(Vec::new()) };
         let composed: Vec<JsonRef<'_>> = self.items().collect();
-        let lineage: Vec<JsonRef<'_>> = sent.iter().map(|item| item.json.view()).collect();
-        let lineage = match_equal(&lineage, &composed);
+        let matches: Vec<JsonRef<'_>> = sent.iter().map(|item| item.json.view()).collect();
+        let matches = match_equal(&matches, &composed);
         let kept: BTreeSet<usize> = origins.iter().map(|origin| origin.index).collect();
-        let is_of = |at: usize| lineage.get(at).copied().flatten().and_then(|item| sent.get(item));
+        let item_at = |at: usize| matches.get(at).copied().flatten().and_then(|item| sent.get(item));
         let kept_messages: BTreeSet<&str> =
-            kept.iter().filter_map(|at| is_of(*at)).filter_map(|item| item.message.as_deref()).collect();
+            kept.iter().filter_map(|at| item_at(*at)).filter_map(|item| item.message.as_deref()).collect();
         let mut held_back = BTreeSet::new();
         for (at, item) in composed.iter().enumerate().filter(|(at, _)| !kept.contains(at)) {
-            let origin = is_of(at);
+            let origin = item_at(at);
             let message = origin.and_then(|origin| origin.message.as_deref());
             let is_partial = message.is_none_or(|message| kept_messages.contains(message));
-            let needs_all = origin.is_some_and(|origin| origin.answers_service || origin.message.is_none())
+            let needs_all = origin
+                .is_some_and(|origin| origin.is_result_of_acknowledged_call || origin.message.is_none())
                 || is_partial && belongs_to_call(self.dialect, *item);
             if needs_all {
                 let path = format!("/{}/{at}", codec(self.dialect).list());
                 let message = "`inputFilter` holds back what the service needs: a result that it waits for, a summary, or a call without the \
                     rest of its message; hold back whole messages with their calls and results";
-                return Err(invalid(&path, message));
+                return Err(invalid_item(&path, message));
             }
             if let Some(message) = message.filter(|_| !is_partial) {
                 held_back.insert(message);

@@ -1,4 +1,4 @@
-//! Finds for each item that a filter returned the item of the composed body that it was.
+//! Maps each item that a filter returned to its original in the composed body.
 
 use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingPart};
@@ -7,16 +7,16 @@ use crate::message::{Dialect, Role};
 use crate::provider::{codec, decode_body};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The item that a returned item was.
+/// The original of a returned item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ItemOrigin {
     /// Its index in the composed body.
     pub index: usize,
     /// True if it was not changed.
-    pub is_equal: bool,
+    pub is_unchanged: bool,
 }
 
-/// What remains of an item if its content is changed.
+/// The key by which a changed item is matched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ItemIdentity {
     /// The result of the call of this id.
@@ -31,83 +31,85 @@ enum ItemIdentity {
 #[derive(Clone, Copy)]
 pub(super) struct ItemMatcher {
     pub dialect: Dialect,
-    /// True if it must be known which item each one was, since a service keeps what is sent.
-    pub keeps_lineage: bool,
+    /// True if each returned item must be traced to one item of the input, since a service keeps what is sent.
+    pub requires_exact_match: bool,
 }
 
 impl ItemMatcher {
     /// Returns the origin of each returned item.
     ///
     /// # Errors
-    /// `invalid_input` for an item that is none of the given ones.
-    pub fn origins(self, given: &[JsonRef<'_>], returned: &[JsonRef<'_>]) -> Result<Vec<ItemOrigin>> {
-        let equal = match_equal(given, returned);
-        let mut is_free = vec![true; given.len()];
+    /// `invalid_input` for an item that is no item of the input.
+    pub fn origins(self, input: &[JsonRef<'_>], output: &[JsonRef<'_>]) -> Result<Vec<ItemOrigin>> {
+        let equal = match_equal(input, output);
+        let mut is_free = vec![true; input.len()];
         for index in equal.iter().flatten() {
             if let Some(is_free) = is_free.get_mut(*index) {
                 *is_free = false;
             }
         }
-        let mut dropped = DroppedItems::default();
-        for (index, item) in given.iter().enumerate().filter(|(index, _)| is_free.get(*index) == Some(&true)) {
-            dropped.add(self.identity(*item)?, index);
+        let mut unmatched = UnmatchedItems::default();
+        for (index, item) in input.iter().enumerate().filter(|(index, _)| is_free.get(*index) == Some(&true)) {
+            unmatched.add(self.identity(*item)?, index);
         }
-        let changed = equal.iter().zip(returned).enumerate().filter(|(_, (equal, _))| equal.is_none());
+        let changed = equal.iter().zip(output).enumerate().filter(|(_, (equal, _))| equal.is_none());
         let changed: Vec<(usize, JsonRef<'_>)> = changed.map(|(at, (_, item))| (at, *item)).collect();
-        let prints: BTreeSet<u64> = match changed.as_slice() {
+        let fingerprints: BTreeSet<u64> = match changed.as_slice() {
             [] => BTreeSet::new(),
-            _ => given.iter().map(|item| item.fingerprint()).collect(),
+            _ => input.iter().map(|item| item.fingerprint()).collect(),
         };
         let mut rewritten = BTreeMap::new();
         for (at, item) in &changed {
             let path = format!("/{}/{at}", codec(self.dialect).list());
-            let is_double = prints.contains(&item.fingerprint());
-            if is_double && self.keeps_lineage {
-                return Err(doubled(&path));
+            let is_duplicate = fingerprints.contains(&item.fingerprint());
+            if is_duplicate && self.requires_exact_match {
+                return Err(duplicate_item(&path));
             }
-            let identity = self.identity(*item).map_err(|error| invalid(&path, &error.message))?;
-            let Some(index) = dropped.take(&identity) else {
-                return Err(if is_double { doubled(&path) } else { added(&path) });
+            let identity = self.identity(*item).map_err(|error| invalid_item(&path, &error.message))?;
+            let Some(index) = unmatched.take(&identity) else {
+                return Err(if is_duplicate { duplicate_item(&path) } else { added_item(&path) });
             };
             rewritten.insert(*at, (index, identity));
         }
-        if let Some((at, _)) = rewritten.iter().find(|(_, (_, identity))| self.keeps_lineage && dropped.has(identity)) {
+        if let Some((at, _)) =
+            rewritten.iter().find(|(_, (_, identity))| self.requires_exact_match && unmatched.has(identity))
+        {
             let path = format!("/{}/{at}", codec(self.dialect).list());
-            let message = "`inputFilter` changed one item and held back another of the same kind, so it is not known which one this is; leave \
+            let message = "`inputFilter` changed one item and held back another of the same kind, so it is ambiguous which one this is; leave \
                 the items unchanged that are sent, or hold back nothing";
-            return Err(invalid(&path, message));
+            return Err(invalid_item(&path, message));
         }
         let origin = |(at, equal): (usize, &Option<usize>)| match equal {
-            Some(index) => Some(ItemOrigin { index: *index, is_equal: true }),
-            None => rewritten.get(&at).map(|(index, _)| ItemOrigin { index: *index, is_equal: false }),
+            Some(index) => Some(ItemOrigin { index: *index, is_unchanged: true }),
+            None => rewritten.get(&at).map(|(index, _)| ItemOrigin { index: *index, is_unchanged: false }),
         };
         Ok(equal.iter().enumerate().filter_map(origin).collect())
     }
 
-    /// Returns what an item is apart from its content. Without lineage all items are alike.
+    /// Returns the key of an item. One key stands for all items if no exact match is required.
     fn identity(self, item: JsonRef<'_>) -> Result<ItemIdentity> {
-        if !self.keeps_lineage {
+        if !self.requires_exact_match {
             return Ok(ItemIdentity::Message(""));
         }
         identity_of(self.dialect, item)
     }
 }
 
-fn doubled(path: &str) -> Error {
-    invalid(path, "`inputFilter` returned an item twice; return each item once")
+fn duplicate_item(path: &str) -> Error {
+    invalid_item(path, "`inputFilter` returned an item twice; return each item once")
 }
 
-fn added(path: &str) -> Error {
+fn added_item(path: &str) -> Error {
     let message = "`inputFilter` added an item; it may drop, move and change the items that it gets. Use `instructions`, or `provide` of a \
         history provider, to add something to a request";
-    invalid(path, message)
+    invalid_item(path, message)
 }
 
-/// The given items that were not returned unchanged, by what they are.
+/// Input items without an equal output item, by key.
 #[derive(Default)]
-struct DroppedItems(BTreeMap<ItemIdentity, VecDeque<usize>>);
+struct UnmatchedItems(BTreeMap<ItemIdentity, VecDeque<usize>>);
 
-impl DroppedItems {
+impl UnmatchedItems {
     fn add(&mut self, identity: ItemIdentity, index: usize) {
         self.0.entry(identity).or_default().push_back(index);
     }
@@ -169,7 +171,7 @@ fn identity_of(dialect: Dialect, item: JsonRef<'_>) -> Result<ItemIdentity> {
 }
 
 /// Creates the error of a wrong item or member. `path` is its JSON pointer.
-pub(super) fn invalid(path: &str, message: &str) -> Error {
+pub(super) fn invalid_item(path: &str, message: &str) -> Error {
     Error::invalid(format!("{message} (at {path})")).with(|details| {
         details.text("path", path);
     })

@@ -18,7 +18,7 @@ mod summary_body;
 mod system_placement;
 
 pub use body::BodyBuffer;
-pub use body_filter::{FilterableBody, FilteredBody, ReturnedBody, SentItem};
+pub use body_filter::{BodyFilterReply, ComposedItem, FilterableBody, FilteredBody};
 pub use conversation_body::conversation_body;
 pub use convert::convert;
 pub use renderer::{RenderStep, Rendered, Renderer};

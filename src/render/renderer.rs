@@ -1,7 +1,7 @@
 //! The renderer of a session. It keeps the encodings of messages and the replies of reducers from one body to the next.
 
 use super::body::{BodyBuffer, BodyComposer};
-use super::body_filter::SentItem;
+use super::body_filter::ComposedItem;
 use super::encoding_cache::EncodingCache;
 use super::joined_message::JoinedMessage;
 use super::message_encoder::MessageEncoder;
@@ -183,12 +183,12 @@ impl Renderer {
     ///
     /// # Errors
     /// As [`step`](Self::step).
-    pub fn sent_items(
+    pub fn composed_items(
         &self,
         input: RenderInput<'_>,
         request: &RenderRequest<'_>,
         replies: &ReducerReplies,
-    ) -> Result<Vec<SentItem>> {
+    ) -> Result<Vec<ComposedItem>> {
         let RenderInput { history, live, handoffs, now, .. } = input;
         let delta = unacknowledged(&input, request)?;
         let replay_input = ReplayInput {
@@ -215,10 +215,10 @@ impl Renderer {
             encoder.encode(&mut text, message, &mut Report::new());
             text.push(']');
             let is_stored = matches!(message.item.origin, DraftOrigin::Stored(_) | DraftOrigin::Live(_));
-            sent.extend(Json::trusted(text).view().items().map(|item| SentItem {
+            sent.extend(Json::trusted(text).view().items().map(|item| ComposedItem {
                 json: item.to_owned(),
                 message: is_stored.then(|| message.item.message.id.clone()),
-                answers_service: message.item.is_acknowledged,
+                is_result_of_acknowledged_call: message.item.is_acknowledged,
             }));
         }
         Ok(sent)
@@ -262,7 +262,7 @@ fn reference_to_service<'r>(
         StateOwner::Conversation { id } => Some((members.conversation, id)),
         StateOwner::Response { previous } => {
             let is_replaced =
-                delta.and_then(Delta::compaction).is_some_and(|compaction| owner.begins_anew_after(compaction));
+                delta.and_then(Delta::compaction).is_some_and(|compaction| owner.replaces_chain(compaction));
             let start = previous.as_deref().filter(|_| !is_replaced);
             let newest = delta.and_then(Delta::response_id).or(start);
             newest.map(|id| (members.previous_response, id))

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::history::HistoryEntry;
 use crate::json::Json;
 use crate::message::Dialect;
-use crate::render::ReturnedBody;
+use crate::render::BodyFilterReply;
 use crate::replay::ReducerReply;
 use crate::session_head::StoredOwner;
 use std::rc::Rc;
@@ -74,8 +74,8 @@ pub enum RunInput {
     RetrySave,
     /// The application's reply to a reducer's question.
     ReducerReply(ReducerReply),
-    /// The reply of the application's filter to the question of [`Run::take_filter_question`](super::Run::take_filter_question), or its error.
-    FilterReply(Result<ReturnedBody, Error>),
+    /// The reply of the application's filter to the question of [`Run::take_body_filter_question`](super::Run::take_body_filter_question), or its error.
+    BodyFilterReply(Result<BodyFilterReply, Error>),
     /// The next model call is another agent's.
     HandOff(Box<Handoff>),
     /// A person's decision about a call that waits for it.

@@ -6,7 +6,7 @@
 use super::setup::{RunSetup, ToolSettings};
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Action, Finding, FindingCode};
-use crate::provider::{ToolDefinition, without_missing_tool_choice};
+use crate::provider::{ToolDefinition, drop_unavailable_tool_choice};
 use crate::replay::{Callback, HandoffView, ReducerReplies};
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ impl Handoff {
             ));
         }
         let mut next = setup.clone();
-        next.enter_handoff(self);
+        next.apply_handoff(self);
         next.check()
     }
 
@@ -68,8 +68,8 @@ impl Handoff {
 }
 
 impl RunSetup {
-    /// Gives the run the instructions and the tools of another agent.
-    fn enter_handoff(&mut self, handoff: &Handoff) {
+    /// Replaces the instructions and the tools by those of another agent.
+    fn apply_handoff(&mut self, handoff: &Handoff) {
         // Tools of `params` remain: the application answers them, whoever calls.
         let is_of_params = |name: &String| !self.tools.iter().any(|tool| tool.name == *name);
         let mut tool_settings = std::mem::take(&mut self.tool_settings);
@@ -84,7 +84,7 @@ impl RunSetup {
         let windows = handoff.tool_settings.iter().filter_map(|(name, tool)| Some((name.clone(), tool.freshness?)));
         self.policy.tools.extend(windows);
         let has_tool = |name: &str| self.tool_settings.contains_key(name);
-        if let Some(params) = without_missing_tool_choice(self.provider.params.view(), &has_tool) {
+        if let Some(params) = drop_unavailable_tool_choice(self.provider.params.view(), &has_tool) {
             self.provider.params = params;
         }
     }
@@ -129,19 +129,19 @@ impl RunHandoffs {
         Some(pending.name.clone())
     }
 
-    /// Lets the pending handoff take effect on a setup. `view` has the ends of the messages before it.
-    pub fn enter_pending(&mut self, setup: &mut RunSetup, view: HandoffView) {
+    /// Activates the pending handoff and changes the setup. `view` has the ends of the messages before it.
+    pub fn activate_pending(&mut self, setup: &mut RunSetup, view: HandoffView) {
         // An answer that the model continues is continued by the same agent, and no tool of it runs: the journal has no entry yet.
         if self.is_journaled
             && let Some(handoff) = self.pending.take()
         {
-            self.enter(&handoff, setup, view);
+            self.activate(&handoff, setup, view);
         }
     }
 
-    /// Lets a handoff take effect on a setup.
-    pub fn enter(&mut self, handoff: &Handoff, setup: &mut RunSetup, mut view: HandoffView) {
-        setup.enter_handoff(handoff);
+    /// Activates a handoff and changes the setup.
+    pub fn activate(&mut self, handoff: &Handoff, setup: &mut RunSetup, mut view: HandoffView) {
+        setup.apply_handoff(handoff);
         self.agents.push(handoff.name.clone());
         if handoff.input_filter.is_some() || handoff.nests_history {
             view.filter.clone_from(&handoff.input_filter);
@@ -161,7 +161,7 @@ impl RunHandoffs {
     }
 
     /// Returns true if there was any handoff.
-    pub fn is_any(&self) -> bool {
+    pub fn has_any(&self) -> bool {
         self.pending.is_some() || !self.agents.is_empty()
     }
 
@@ -190,16 +190,19 @@ pub struct RecoveredHandoff {
     pub agent: String,
     /// The number of messages of the live turn before it; `None` if the agent has not answered yet.
     pub live_end: Option<usize>,
-    /// What a resume passed again; see [`RecoveredRun::give_handoffs`](super::RecoveredRun::give_handoffs).
+    /// What a resume passed again; see [`RecoveredRun::attach_handoffs`](super::RecoveredRun::attach_handoffs).
     pub handoff: Option<Handoff>,
 }
 
-/// Returns the error of a resume that does not pass the handoffs of the journal.
-pub(super) fn missing_handoffs(recovered: &[RecoveredHandoff]) -> Error {
+/// Returns the error of a resume whose handoffs are not those of the journal.
+pub(super) fn handoffs_mismatch(recovered: &[RecoveredHandoff]) -> Error {
     let names: Vec<String> = recovered.iter().map(|handoff| format!("\"{}\"", handoff.agent)).collect();
-    let names = if names.is_empty() { "nobody".to_owned() } else { names.join(", then to ") };
+    if names.is_empty() {
+        return Error::config("the run was not handed off to another agent; leave `handoffs` out");
+    }
+    let names = names.join(", then to ");
     Error::config(format!(
-        "the run was handed off to {names}; pass these handoffs in `handoffs`, in this order: what an agent is, its tools and its filter are \
+        "the run was handed off to {names}; pass exactly these handoffs in `handoffs`, in this order: instructions, tools and filters are \
          not stored"
     ))
 }

@@ -1,7 +1,7 @@
 //! The journal of an unfinished run, and the run that is recovered from it (R18).
 
 use super::approval::ResumedCalls;
-use super::handoff::{Handoff, RecoveredHandoff, missing_handoffs};
+use super::handoff::{Handoff, RecoveredHandoff, handoffs_mismatch};
 use super::setup::{Persistence, RunSetup};
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
@@ -357,14 +357,14 @@ impl RecoveredRun {
         Ok(())
     }
 
-    /// Passes the handoffs of the journal again, of a resume with this setup.
+    /// Adds the handoffs that a resume with this setup received to those of the journal.
     ///
     /// # Errors
-    /// `config_invalid` unless they are those of the journal, in their order, and as [`Handoff::check`] those of each.
-    pub fn give_handoffs(&mut self, handoffs: Vec<Handoff>, setup: &RunSetup) -> Result<()> {
+    /// `config_invalid` if their names or their order differ; those of [`Handoff::check`].
+    pub fn attach_handoffs(&mut self, handoffs: Vec<Handoff>, setup: &RunSetup) -> Result<()> {
         let given = handoffs.iter().map(|handoff| &handoff.name);
         if !given.eq(self.handoffs.iter().map(|recovered| &recovered.agent)) {
-            return Err(missing_handoffs(&self.handoffs));
+            return Err(handoffs_mismatch(&self.handoffs));
         }
         for (recovered, handoff) in self.handoffs.iter_mut().zip(handoffs) {
             handoff.check(setup)?;
@@ -373,8 +373,8 @@ impl RecoveredRun {
         Ok(())
     }
 
-    /// Notes that the newest agent has answered.
-    fn end_handoff(&mut self) {
+    /// Records the end of the messages before the newest handoff, at the first answer of its agent.
+    fn set_handoff_position(&mut self) {
         let live_end = self.live.messages().len();
         if let Some(newest) = self.handoffs.last_mut() {
             newest.live_end.get_or_insert(live_end);
@@ -383,7 +383,7 @@ impl RecoveredRun {
 
     fn add_answer(&mut self, message: Message) {
         self.model_calls += 1;
-        self.end_handoff();
+        self.set_handoff_position();
         if let Some(usage) = message.answer.as_ref().and_then(|answer| answer.usage) {
             self.usage = Some(self.usage.map_or(usage, |sum| sum.plus(usage)));
         }

@@ -1,11 +1,11 @@
 //! [`Run`], the state machine: it passes each input to the present state, and enters the state that this one returns.
 
 use super::approval::{ApprovalDecision, ApprovalQuestion, WaitingCall};
+use super::body_filter::BodyFilterQuestion;
 use super::context::RunContext;
 use super::effect::{Effect, EffectReply, RunInput, Save};
 use super::event::RunEvent;
 use super::handoff::Handoff;
-use super::input_filter::FilterQuestion;
 use super::journal::JournalEntry;
 use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, is_ownership_lost, wrong_state};
 use super::outcome::{RunOutcome, RunStatus};
@@ -57,7 +57,7 @@ impl RunState {
     }
 
     /// Returns the state in which the application decides about the next body.
-    fn body_mut(&mut self) -> Option<&mut AwaitingBody> {
+    fn awaiting_body_mut(&mut self) -> Option<&mut AwaitingBody> {
         if let Self::AwaitingBody(state) = self { Some(state) } else { None }
     }
 
@@ -100,12 +100,12 @@ impl Run {
                 self.turn.retry_failed_saves();
                 None
             }
-            // Otherwise the run does not wait for the reply any more.
+            // A late reply is ignored.
             RunInput::ReducerReply(reply) => {
-                self.state.body_mut().and_then(|state| state.reply_to_reducer(reply, context))
+                self.state.awaiting_body_mut().and_then(|state| state.reply_to_reducer(reply, context))
             }
-            RunInput::FilterReply(reply) => {
-                self.state.body_mut().and_then(|state| state.reply_to_filter(&mut self.turn, reply))
+            RunInput::BodyFilterReply(reply) => {
+                self.state.awaiting_body_mut().and_then(|state| state.reply_to_body_filter(&mut self.turn, reply))
             }
             RunInput::HandOff(handoff) => self.hand_off(*handoff, context.now).map(|()| None)?,
             RunInput::Decide { id, decision } => self.decide(&id, &decision, context.now).map(|()| None)?,
@@ -375,7 +375,7 @@ impl Run {
         let sent = if self.turn.setup().owner == StateOwner::Caller {
             // A request of a conversation that the application holds has nothing of history.
             Vec::new()
-        } else if self.turn.handoffs().is_any() {
+        } else if self.turn.handoffs().has_any() {
             (0..history.messages().len()).collect()
         } else {
             replayed_messages(history, live, (policy, context.now))
@@ -439,12 +439,12 @@ impl Run {
 
     /// Takes the question of a reducer, for the binding. Each question is returned once.
     pub fn take_question(&mut self) -> Option<ReducerQuestion> {
-        self.state.body_mut()?.take_reducer_question()
+        self.state.awaiting_body_mut()?.take_reducer_question()
     }
 
     /// Takes the question to the application's filter of requests, for the binding. Each question is returned once.
-    pub fn take_filter_question(&mut self) -> Option<FilterQuestion> {
-        self.state.body_mut()?.take_filter_question()
+    pub fn take_body_filter_question(&mut self) -> Option<BodyFilterQuestion> {
+        self.state.awaiting_body_mut()?.take_body_filter_question()
     }
 
     /// Takes the next question whether a call needs an approval, for the binding. Each question is returned once.
@@ -538,8 +538,8 @@ pub(super) fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunCo
             NextState::AskReducer(plan, question) => {
                 return RunState::AwaitingBody(Box::new(AwaitingBody::ask_reducer(plan, question)));
             }
-            NextState::AskFilter(plan) => {
-                return RunState::AwaitingBody(Box::new(AwaitingBody::ask_filter(plan)));
+            NextState::AskBodyFilter(plan) => {
+                return RunState::AwaitingBody(Box::new(AwaitingBody::ask_body_filter(plan)));
             }
             NextState::Send(request) => {
                 return RunState::AwaitingModel(Box::new(AwaitingModel::enter(turn, request, context)));

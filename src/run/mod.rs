@@ -8,13 +8,13 @@
 
 mod answer;
 mod approval;
+mod body_filter;
 mod context;
 mod credential_filter;
 mod effect;
 mod event;
 mod external_loop;
 mod handoff;
-mod input_filter;
 mod journal;
 mod machine;
 mod next_state;
@@ -37,12 +37,12 @@ mod to_json;
 mod turn;
 
 pub use approval::{ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall};
+pub use body_filter::BodyFilterQuestion;
 pub use context::RunContext;
 pub use effect::{Effect, EffectKind, EffectReply, RunInput, Save, SaveKind};
 pub use event::RunEvent;
 pub use external_loop::{ExternalBody, ExternalContext, ExternalLoop};
 pub use handoff::{Handoff, RecoveredHandoff};
-pub use input_filter::FilterQuestion;
 pub use journal::{JournalEntry, RecoveredRun, RunStart, StoredPause, StoredProvider, recover};
 pub use machine::Run;
 pub use open_effects::effect_id;

@@ -23,7 +23,7 @@ pub(super) enum NextState {
     /// Asks the application a reducer's question.
     AskReducer(RenderPlan, ReducerQuestion),
     /// Asks the application's filter what is sent.
-    AskFilter(FilterPlan),
+    AskBodyFilter(BodyFilterPlan),
     /// Sends a request to the model.
     Send(ModelRequest),
     /// Pauses before it repeats a request.
@@ -62,7 +62,7 @@ pub(super) struct RenderPlan {
 }
 
 /// A body that was composed, and that the application's filter may change before it is sent.
-pub(super) struct FilterPlan {
+pub(super) struct BodyFilterPlan {
     pub callback: Callback,
     pub filterable: FilterableBody,
     pub composed: ComposedRequest,

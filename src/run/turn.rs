@@ -3,7 +3,7 @@
 use super::credential_filter::CredentialFilter;
 use super::effect::{EffectKind, Save, SaveKind};
 use super::event::RunEvent;
-use super::handoff::{Handoff, RecoveredHandoff, RunHandoffs, missing_handoffs};
+use super::handoff::{Handoff, RecoveredHandoff, RunHandoffs, handoffs_mismatch};
 use super::journal::JournalEntry;
 use super::open_effects::OpenEffects;
 use super::outcome::{RunOutcome, RunStatus};
@@ -54,8 +54,8 @@ pub(super) struct RunData {
     new_owner: bool,
     /// True if an earlier process may have sent the next request.
     has_unconfirmed_call: bool,
-    /// True if the service has forgotten the chain of responses, until it gives another response with an id.
-    chain_is_forgotten: bool,
+    /// True if the service does not have the chain of responses any more, until it gives another response with an id.
+    chain_is_restarted: bool,
     handoffs: RunHandoffs,
 }
 
@@ -100,7 +100,7 @@ impl RunData {
             held_back: Vec::new(),
             new_owner: false,
             has_unconfirmed_call: false,
-            chain_is_forgotten: false,
+            chain_is_restarted: false,
             handoffs: RunHandoffs::default(),
         }
     }
@@ -166,7 +166,7 @@ impl RunData {
             self.totals.usage = Some(self.totals.usage.map_or(usage, |sum| sum.plus(usage)));
         }
         if assembled.response_id.is_some() {
-            self.chain_is_forgotten = false;
+            self.chain_is_restarted = false;
             self.totals.response_id.clone_from(&assembled.response_id);
         }
         if assembled.conversation_id.is_some() {
@@ -423,9 +423,9 @@ impl RunData {
     }
 
     /// Lets the pending handoff take effect, if there is one.
-    pub fn enter_handoff(&mut self, history: &History) {
+    pub fn activate_handoff(&mut self, history: &History) {
         let view = HandoffView::new(self.live.messages().len(), end_of(history));
-        self.handoffs.enter_pending(&mut self.setup, view);
+        self.handoffs.activate_pending(&mut self.setup, view);
     }
 
     /// Restores the handoffs of a resumed run.
@@ -434,7 +434,7 @@ impl RunData {
     /// `config_invalid` if the resume does not pass them.
     pub fn restore_handoffs(&mut self, recovered: Vec<RecoveredHandoff>, history: &History) -> Result<()> {
         if recovered.iter().any(|handoff| handoff.handoff.is_none()) {
-            return Err(missing_handoffs(&recovered));
+            return Err(handoffs_mismatch(&recovered));
         }
         for RecoveredHandoff { live_end, handoff, .. } in recovered {
             let Some(mut handoff) = handoff else { continue };
@@ -443,7 +443,7 @@ impl RunData {
             match live_end {
                 Some(live_end) => {
                     let view = HandoffView::new(live_end, end_of(history));
-                    self.handoffs.enter(&handoff, &mut self.setup, view);
+                    self.handoffs.activate(&handoff, &mut self.setup, view);
                 }
                 None => self.handoffs.accept(handoff, true)?,
             }
@@ -472,18 +472,18 @@ impl RunData {
         std::mem::take(&mut self.has_unconfirmed_call)
     }
 
-    /// Returns the owner whose form the next request has: with a forgotten chain it contains the history, as a session's does.
+    /// Returns the owner to build the next request for: the session while a chain is restarted, so that the request contains the history.
     pub fn owner_of_request(&self) -> &StateOwner {
-        if self.chain_is_forgotten { &StateOwner::Session } else { &self.setup.owner }
+        if self.chain_is_restarted { &StateOwner::Session } else { &self.setup.owner }
     }
 
     /// Returns true, once, if the chain can be restarted from the history: it began here, so the session has all of it. The refused request
     /// does not count as a model call.
-    pub fn restart_chain(&mut self) -> bool {
+    pub fn try_restart_chain(&mut self) -> bool {
         let began_here = self.setup.owner == StateOwner::Response { previous: None };
-        let restarts = began_here && !self.chain_is_forgotten;
+        let restarts = began_here && !self.chain_is_restarted;
         if restarts {
-            self.chain_is_forgotten = true;
+            self.chain_is_restarted = true;
             self.totals.model_calls = self.totals.model_calls.saturating_sub(1);
         }
         restarts

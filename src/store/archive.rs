@@ -21,7 +21,7 @@ use bytes::Bytes;
 use minicbor::bytes::ByteVec;
 
 /// The first bytes of every archive: without it, any other file would be one of an unknown version.
-const MARK: &[u8] = b"rethread session\n";
+const MAGIC: &[u8] = b"rethread session\n";
 
 /// How often an archive is read again because a writer was faster.
 const MAX_READS: u32 = 20;
@@ -74,7 +74,7 @@ impl SessionArchive {
     pub fn seal(&self) -> Bytes {
         let records = self.records.iter().map(ArchivedRecord::new).collect();
         let stored = StoredArchive { revision: self.revision, head: self.head.clone(), records };
-        [MARK, &seal_record(RecordKind::Archive, &stored)].concat().into()
+        [MAGIC, &seal_record(RecordKind::Archive, &stored)].concat().into()
     }
 
     /// Decodes what [`seal`](Self::seal) made.
@@ -87,10 +87,10 @@ impl SessionArchive {
                 "these bytes are no serialized session, or they are incomplete or changed; serialize the session again",
             )
         };
-        if !bytes.starts_with(MARK) {
+        if !bytes.starts_with(MAGIC) {
             return Err(no_archive());
         }
-        let opened: Result<StoredArchive> = open_record(RecordKind::Archive, &bytes.slice(MARK.len()..));
+        let opened: Result<StoredArchive> = open_record(RecordKind::Archive, &bytes.slice(MAGIC.len()..));
         let StoredArchive { revision, head, records } = opened.map_err(|error| match error.code {
             ErrorCode::CorruptRecord => no_archive(),
             _ => error,

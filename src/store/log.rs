@@ -222,7 +222,7 @@ impl SessionLog {
     /// Returns the summaries of a change that apply to the history.
     fn summaries_to_store(&self, change: &Change) -> Result<Vec<StoredSummary>> {
         let mut summaries = change.summaries.clone();
-        summaries.retain(|summary| self.history.admits(summary));
+        summaries.retain(|summary| self.history.accepts_summary(summary));
         if change.summaries.iter().any(|summary| summary.reducer.is_none() && !summaries.contains(summary)) {
             let sentence = "another writer compacted the session or changed what the summary covers; compact it again";
             return Err(Error::new(ErrorCode::Conflict, sentence));

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
 /// The number of answers, calls and results from which a history is compacted.
-const THRESHOLD: usize = 10;
+const MIN_ITEMS: usize = 10;
 
 words!(
     /// `mode`.
@@ -108,7 +108,7 @@ pub async fn compact(session: &Rc<SessionInner>, request: Rc<CompactionRequest>)
     let outcome = compact_now(session, &request).await;
     session.compaction.is_under_way.set(false);
     if outcome == Ok(CompactionOutcome::Deferred) {
-        remember(session, request).await?;
+        defer(session, request).await?;
     }
     outcome
 }
@@ -123,16 +123,16 @@ async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) ->
     if has_run_under_way(session).await? {
         return Ok(CompactionOutcome::Deferred);
     }
-    let is_due = session.log.borrow().head.compaction_is_due;
+    let was_deferred = session.log.borrow().head.has_deferred_compaction;
     let (end, candidates) = match compactable(session) {
         Compactable::Nothing => return Ok(CompactionOutcome::NothingNew),
         Compactable::Unfinished => return Ok(CompactionOutcome::Deferred),
         Compactable::Turns { end, candidates } => (end, candidates),
     };
-    let made = match candidates {
+    let outcome = match candidates {
         _ if request.is_forced => CompactionOutcome::Forced,
-        _ if is_due => CompactionOutcome::WasDeferred,
-        THRESHOLD.. => CompactionOutcome::Threshold,
+        _ if was_deferred => CompactionOutcome::WasDeferred,
+        MIN_ITEMS.. => CompactionOutcome::Threshold,
         _ => return Ok(CompactionOutcome::BelowThreshold),
     };
     let provider = provider_of(session, request)?;
@@ -152,7 +152,7 @@ async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) ->
         }
         CompactionMode::Auto | CompactionMode::Input => StoredSummary::compaction(coverage, &text, chain_start),
     };
-    store(session, summary, made).await
+    store(session, summary, outcome).await
 }
 
 /// Returns who shortens the conversation: the application or the service.
@@ -163,7 +163,7 @@ fn resolve_mode(session: &SessionInner, mode: CompactionMode) -> Result<Compacti
     let owner = session.owner()?;
     let log = session.log.borrow();
     // A chain after a response of the application's has content that is not stored here, unless a compaction has it.
-    let is_held = log.history.compaction().is_some_and(|compaction| owner.begins_anew_after(compaction));
+    let is_held = log.history.compaction().is_some_and(|compaction| owner.replaces_chain(compaction));
     let problem = match (&owner, mode) {
         (StateOwner::Session, CompactionMode::Auto | CompactionMode::Input) => return Ok(CompactionMode::Input),
         (StateOwner::Response { .. }, CompactionMode::Chain) => return Ok(CompactionMode::Chain),
@@ -268,14 +268,14 @@ fn read_items(provider: &ProviderRequest, text: &str) -> Result<Vec<Json>> {
     })
 }
 
-/// Returns a request to the model that gave the newest stored answer.
+/// Returns a request to the model that gave the newest stored answer with a dialect.
 fn provider_of_history(session: &SessionInner) -> Result<ProviderRequest> {
     let log = session.log.borrow();
     let mut newest = log.history.messages().iter().rev();
-    let Some((dialect, answer)) = newest.find_map(|message| Some((message.dialect?, &message.answer))) else {
+    let Some((dialect, answer)) = newest.find_map(|message| Some((message.dialect?, message.answer.as_ref()?))) else {
         return Err(Error::config("`dialect` of `compact` is missing, and no stored message says which one it is"));
     };
-    let model = answer.as_ref().and_then(|answer| answer.model.as_deref());
+    let model = answer.model.as_deref();
     let params: Json = ObjectWriter::build(|out| {
         if let Some(model) = model {
             out.text("model", model);
@@ -289,45 +289,45 @@ fn provider_of_history(session: &SessionInner) -> Result<ProviderRequest> {
 async fn store(
     session: &Rc<SessionInner>,
     summary: StoredSummary,
-    made: CompactionOutcome,
+    outcome: CompactionOutcome,
 ) -> Result<CompactionOutcome> {
     let turn = session.writes.enter();
     let _turn = turn.start().await;
-    let is_due = session.log.borrow().head.compaction_is_due;
+    let was_deferred = session.log.borrow().head.has_deferred_compaction;
     let change = Change {
         summaries: vec![summary],
-        edit: if is_due { Some(Box::new(|head| head.compaction_is_due = false)) } else { None },
+        edit: if was_deferred { Some(Box::new(|head| head.has_deferred_compaction = false)) } else { None },
         ..session.new_change()
     };
     match session.commit(change).await {
         Err(error) if error.code == ErrorCode::Conflict => return Ok(CompactionOutcome::Superseded),
         committed => committed?,
     };
-    session.compaction.clear();
+    session.compaction.drop_deferred();
     session.update_hold();
     session.notify();
-    Ok(made)
+    Ok(outcome)
 }
 
-/// Remembers a compaction that cannot be made yet: here with its function, and in the head, for when this tab is gone.
-async fn remember(session: &Rc<SessionInner>, request: Rc<CompactionRequest>) -> Result<()> {
+/// Defers a compaction: here with its function, and in the head, for when this tab is gone.
+async fn defer(session: &Rc<SessionInner>, request: Rc<CompactionRequest>) -> Result<()> {
     session.compaction.deferred.replace(Some(request));
     session.update_hold();
-    if session.log.borrow().head.compaction_is_due {
+    if session.log.borrow().head.has_deferred_compaction {
         return Ok(());
     }
     let turn = session.writes.enter();
     let _turn = turn.start().await;
-    let edit: HeadEdit = Box::new(|head| head.compaction_is_due = true);
+    let edit: HeadEdit = Box::new(|head| head.has_deferred_compaction = true);
     session.commit(Change { edit: Some(edit), ..session.new_change() }).await?;
     // The run may have ended meanwhile.
-    session.compact_when_due();
+    session.run_deferred_compaction();
     Ok(())
 }
 
 impl SessionInner {
     /// Makes the compaction that waits for a turn to be over, if it is. A failure is a warning: nobody waits for it.
-    pub fn compact_when_due(&self) {
+    pub fn run_deferred_compaction(&self) {
         let is_busy = self.has_or_starts_run() || self.compaction.is_under_way.get();
         if is_busy || !self.compaction.is_deferred() || self.context.check_open().is_err() {
             return;

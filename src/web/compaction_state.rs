@@ -40,8 +40,8 @@ impl CompactionState {
         self.deferred.borrow().is_some()
     }
 
-    /// Forgets what waits: the store is closed.
-    pub fn clear(&self) {
+    /// Drops the deferred compaction.
+    pub fn drop_deferred(&self) {
         self.deferred.replace(None);
     }
 }

@@ -5,9 +5,9 @@ use super::foreign::{callback_failed, get, items, string};
 use super::option_reader::{AtLeastOne, BoundFunction, words};
 use super::promise::await_settled;
 use crate::error::{Error, ErrorCode, Result};
-use crate::render::ReturnedBody;
+use crate::render::BodyFilterReply;
 use crate::replay::{Callback, QuestionKind, Reducer, ReducerQuestion, ReducerReply};
-use crate::run::{ApprovalQuestion, ApprovalReply, FilterQuestion, PersistQuestion, PersistReply, ReplayQuestion};
+use crate::run::{ApprovalQuestion, ApprovalReply, BodyFilterQuestion, PersistQuestion, PersistReply, ReplayQuestion};
 use js_sys::{Array, Function, Uint8Array};
 use serde::Deserialize;
 use std::cell::RefCell;
@@ -181,7 +181,7 @@ fn read_counts(returned: &JsValue, most: u32) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// `callback_failed` if it throws or returns what is no JSON.
-pub async fn call_input_filter(question: &FilterQuestion) -> Result<ReturnedBody> {
+pub async fn call_input_filter(question: &BodyFilterQuestion) -> Result<BodyFilterReply> {
     let body = to_js(question.body.view());
     // Written before the filter can change it: digits and escapes that JavaScript does not keep are no change of the filter.
     let given = to_json(&body)?;
@@ -192,7 +192,7 @@ pub async fn call_input_filter(question: &FilterQuestion) -> Result<ReturnedBody
         ErrorCode::InvalidInput => Error::new(ErrorCode::CallbackFailed, format!("`inputFilter`: {}", error.message)),
         _ => error,
     };
-    Ok(ReturnedBody { given, returned: to_json(&returned).map_err(unreadable)? })
+    Ok(BodyFilterReply { input: given, output: to_json(&returned).map_err(unreadable)? })
 }
 
 /// Calls `needsApproval` of a tool.

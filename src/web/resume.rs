@@ -59,7 +59,7 @@ pub async fn resume_snapshot(
     setup.provider.check()?;
     let mut recovered = snapshot.recover(session.context.seed)?;
     recovered.check_credentials(&setup.provider)?;
-    recovered.give_handoffs(handoffs, &setup)?;
+    recovered.attach_handoffs(handoffs, &setup)?;
     setup.persistence = persistence.unwrap_or(recovered.began.persistence);
     setup.check()?;
     let lock = acquire_run_lock(session, &snapshot.run).await?;
@@ -102,7 +102,7 @@ pub async fn resume_run(
     let missing = snapshot.map(|snapshot| snapshot.missing_entries(&recovered.records)).unwrap_or_default();
     recovered.extend(&missing)?;
     recovered.check_credentials(&setup.provider)?;
-    recovered.give_handoffs(handoffs, &setup)?;
+    recovered.attach_handoffs(handoffs, &setup)?;
     setup.persistence = persistence.unwrap_or(recovered.began.persistence);
     setup.check()?;
     let mut change = journal_change(session, &entry, JournalStep::Take, lease_ended_by);

@@ -164,7 +164,8 @@ impl JsRun {
         self.decide(id, ApprovalDecision::Reject(reason))
     }
 
-    /// Hands the run off to another agent. Throws if that is not possible; the promise resolves when it is stored.
+    /// Hands the run off to another agent. Throws if the handoff is rejected. The promise resolves when the write was
+    /// attempted; the event `save_failed` reports a failure.
     #[wasm_bindgen(js_name = handOff)]
     pub fn hand_off(&self, handoff: &JsValue) -> std::result::Result<Promise, JsValue> {
         let options: HandoffOptions = read_options("a handoff", handoff)?;

@@ -250,7 +250,7 @@ impl RunInner {
     /// Asks the application the question of a reducer or of its filter, on which the next request depends.
     fn ask_body_callbacks(self: &Rc<Self>) {
         let reducer = self.machine.borrow_mut().take_question();
-        let filter = self.machine.borrow_mut().take_filter_question();
+        let filter = self.machine.borrow_mut().take_body_filter_question();
         if reducer.is_none() && filter.is_none() {
             return;
         }
@@ -259,7 +259,7 @@ impl RunInner {
         in_background(async move {
             let input = match (reducer, filter) {
                 (Some(question), _) => RunInput::ReducerReply(ask_application(&question).await),
-                (None, Some(question)) => RunInput::FilterReply(call_input_filter(&question).await),
+                (None, Some(question)) => RunInput::BodyFilterReply(call_input_filter(&question).await),
                 (None, None) => return,
             };
             // The run's events report a failure.

@@ -244,7 +244,7 @@ impl SessionInner {
                 // The announcement is a hint. The next call reads again and reports a failure.
                 if session.refresh().await.unwrap_or(false) {
                     session.notify();
-                    session.compact_when_due();
+                    session.run_deferred_compaction();
                 }
                 if !session.refresh_again.get() {
                     break;
@@ -296,7 +296,7 @@ impl SessionInner {
         }
         self.merge_when_idle();
         if adds_messages {
-            self.compact_when_due();
+            self.run_deferred_compaction();
         }
         Ok(committed)
     }
@@ -427,7 +427,7 @@ impl SessionInner {
             self.keep_ended_run(run);
             self.update_unfinished_soon();
             self.admit_next_run();
-            self.compact_when_due();
+            self.run_deferred_compaction();
         }
     }
 
@@ -448,7 +448,7 @@ impl SessionInner {
             let _ = waiting.call0(&JsValue::NULL);
         }
         self.listeners.clear();
-        self.compaction.clear();
+        self.compaction.drop_deferred();
         self.log.borrow_mut().release();
         self.renderer.borrow_mut().clear();
         self.unfinished.borrow_mut().clear();

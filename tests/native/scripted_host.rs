@@ -13,7 +13,7 @@ use rethread::json::{Json, JsonStr};
 use rethread::message::{Dialect, Part, PartBody, Role};
 use rethread::owner::{OnConflict, StateOwner};
 use rethread::provider::{ProviderRequest, Settings, ToolDefinition, decode_body, validate};
-use rethread::render::{RenderRequest, Rendered, Renderer, ReturnedBody};
+use rethread::render::{BodyFilterReply, RenderRequest, Rendered, Renderer};
 use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
     ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, Handoff, OnStop, PersistQuestion,
@@ -428,7 +428,7 @@ impl<'s> Host<'s> {
         let session = self.log.borrow().head.id.clone();
         let journal = block_on(read_journal(self.store, &session, &entry))?;
         let mut recovered = recover(&journal, SEED)?;
-        recovered.give_handoffs(self.handoffs.clone(), &setup)?;
+        recovered.attach_handoffs(self.handoffs.clone(), &setup)?;
         let log = self.log.borrow();
         let run = Run::resume(setup, recovered, &mut desk!(self, log))?;
         drop(log);
@@ -505,13 +505,13 @@ impl<'s> Host<'s> {
                 self.handle(RunInput::ApprovalReply(question.invocation, reply)).unwrap();
                 continue;
             }
-            if let Some(question) = self.run.as_mut().unwrap().take_filter_question() {
+            if let Some(question) = self.run.as_mut().unwrap().take_body_filter_question() {
                 let given: Value = serde_json::from_str(question.body.as_str()).unwrap();
-                let returned = (self.filter)(given).map(|body| ReturnedBody {
-                    given: question.body,
-                    returned: Json::parse(&body.to_string()).unwrap(),
+                let returned = (self.filter)(given).map(|body| BodyFilterReply {
+                    input: question.body,
+                    output: Json::parse(&body.to_string()).unwrap(),
                 });
-                self.handle(RunInput::FilterReply(returned)).unwrap();
+                self.handle(RunInput::BodyFilterReply(returned)).unwrap();
                 continue;
             }
             let Some(ask) = self.run.as_mut().unwrap().take_question() else { return self.writes_left != Some(0) };

@@ -304,7 +304,7 @@ fn r30_r67_records_of_summaries() {
         summaries: vec![summary(None, Some("resp_0")), summary(Some(3), None)],
     };
     fixed("log_record_with_summaries", RecordKind::Log, &record);
-    let head = SessionHead { compaction_is_due: true, ..SessionHead::new("s", 5) };
+    let head = SessionHead { has_deferred_compaction: true, ..SessionHead::new("s", 5) };
     fixed("head_with_a_due_compaction", RecordKind::Head, &head);
 }
 

@@ -233,7 +233,7 @@ impl Codec for Responses {
         status == 400 && error_code == "conversation_locked"
     }
 
-    fn is_chain_forgotten(&self, status: u16, error_code: &str) -> bool {
+    fn is_previous_response_missing(&self, status: u16, error_code: &str) -> bool {
         matches!(status, 400 | 404) && error_code == "previous_response_not_found"
     }
 

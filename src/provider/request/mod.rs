@@ -20,7 +20,8 @@ pub(crate) use credentials::KEY_PREFIXES;
 pub use credentials::{check_known_headers, is_plain_header};
 pub(crate) use member_path::MemberPath;
 pub use parameter_translation::{
-    TranslatedParameter, is_group, names_tool_choice, translate_parameter, translate_value, without_missing_tool_choice,
+    TranslatedParameter, drop_unavailable_tool_choice, is_group, names_tool_choice, translate_parameter,
+    translate_value,
 };
 pub(crate) use parameter_values::{flat_schema, nested_schema, stop_list};
 pub use parameters::Parameter;

@@ -59,7 +59,7 @@ pub fn read_tool_choice(choice: JsonRef<'_>) -> Option<ToolChoice<'_>> {
 
 /// Returns parameters without a tool choice that names a tool for which `has_tool` returns false; `None` if they have none.
 #[must_use]
-pub fn without_missing_tool_choice(params: JsonRef<'_>, has_tool: &dyn Fn(&str) -> bool) -> Option<Json> {
+pub fn drop_unavailable_tool_choice(params: JsonRef<'_>, has_tool: &dyn Fn(&str) -> bool) -> Option<Json> {
     let is_missing = |member: &str, value: JsonRef<'_>| {
         names_tool_choice(member)
             && match read_tool_choice(value) {

@@ -7,9 +7,9 @@
 mod cache;
 mod context;
 mod custom;
-mod filter_reply;
 mod groups;
 mod handoff;
+mod handoff_reply;
 mod message_count;
 mod nested_history;
 mod question;

@@ -1,24 +1,24 @@
-//! The next model call: its body, and the state in which the application is asked because a reducer or its filter decides about it.
+//! Builds the body of the next model call; the state that waits for a callback that changes it: a reducer, or `inputFilter`.
 
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::json::Json;
-use crate::render::{FilterableBody, RenderInput, RenderRequest, RenderStep, ReturnedBody, conversation_body};
+use crate::render::{BodyFilterReply, FilterableBody, RenderInput, RenderRequest, RenderStep, conversation_body};
 use crate::replay::{Policy, ReducerQuestion, ReducerReply};
 use crate::run::answer::next_provider;
+use crate::run::body_filter::BodyFilterQuestion;
 use crate::run::context::RunContext;
 use crate::run::event::RunEvent;
-use crate::run::input_filter::FilterQuestion;
 use crate::run::next_state::{
-    CallAttempt, ComposedRequest, EarlyStop, FilterPlan, ModelRequest, NextState, RenderPlan,
+    BodyFilterPlan, CallAttempt, ComposedRequest, EarlyStop, ModelRequest, NextState, RenderPlan,
 };
 use crate::run::turn::RunData;
 use std::rc::Rc;
 
-/// Begins an attempt of a model call, or fails the run if it has called as often as it may.
+/// Activates a pending handoff, then begins an attempt of a model call. Fails the run with `max_turns` at the limit.
 pub fn begin_call(turn: &mut RunData, attempt: CallAttempt, context: &RunContext<'_>) -> NextState {
-    turn.enter_handoff(context.history);
+    turn.activate_handoff(context.history);
     let model_calls = turn.totals().model_calls;
     if model_calls >= turn.setup().max_turns {
         let message =
@@ -54,13 +54,13 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
     let filter = setup.input_filter.clone().map(|callback| {
         let renderer = &context.renderer;
         let sent =
-            setup.owner.is_stateful().then(|| renderer.sent_items(input, &request, &plan.replies)).transpose()?;
+            setup.owner.is_stateful().then(|| renderer.composed_items(input, &request, &plan.replies)).transpose()?;
         Ok((callback, FilterableBody::new(provider.dialect, &composed.body, sent)?))
     });
     turn.prepare_mark(context.history);
     turn.handoffs_mut().keep_replies(&plan.replies);
     match filter {
-        Some(Ok((callback, filterable))) => NextState::AskFilter(FilterPlan { callback, filterable, composed }),
+        Some(Ok((callback, filterable))) => NextState::AskBodyFilter(BodyFilterPlan { callback, filterable, composed }),
         Some(Err(error)) => EarlyStop::failed(error).into(),
         None => send(turn, composed, Vec::new()),
     }
@@ -91,7 +91,7 @@ fn send(turn: &mut RunData, composed: ComposedRequest, held_back: Vec<String>) -
     NextState::Send(ModelRequest { attempt, body, is_stateful: turn.setup().owner.is_stateful() })
 }
 
-/// The run waits for the application's reply, without which the next body is not known.
+/// The run waits for the application's reply, which decides about the next body.
 pub struct AwaitingBody {
     question: BodyQuestion,
     /// True if the binding has taken the question.
@@ -103,7 +103,7 @@ enum BodyQuestion {
     /// A reducer's question, and the body that needs the reply.
     Reducer(RenderPlan, ReducerQuestion),
     /// What is sent of the body.
-    Filter(FilterPlan),
+    Filter(BodyFilterPlan),
 }
 
 impl AwaitingBody {
@@ -111,7 +111,7 @@ impl AwaitingBody {
         Self { question: BodyQuestion::Reducer(plan, question), question_taken: false }
     }
 
-    pub fn ask_filter(plan: FilterPlan) -> Self {
+    pub fn ask_body_filter(plan: BodyFilterPlan) -> Self {
         Self { question: BodyQuestion::Filter(plan), question_taken: false }
     }
 
@@ -122,16 +122,16 @@ impl AwaitingBody {
     }
 
     /// Takes the question to the filter, for the binding. It is returned once.
-    pub fn take_filter_question(&mut self) -> Option<FilterQuestion> {
-        let BodyQuestion::Filter(FilterPlan { callback, filterable, .. }) = &self.question else { return None };
-        let question = || FilterQuestion { callback: callback.clone(), body: filterable.presented().clone() };
+    pub fn take_body_filter_question(&mut self) -> Option<BodyFilterQuestion> {
+        let BodyQuestion::Filter(BodyFilterPlan { callback, filterable, .. }) = &self.question else { return None };
+        let question = || BodyFilterQuestion { callback: callback.clone(), body: filterable.redacted().clone() };
         (!std::mem::replace(&mut self.question_taken, true)).then(question)
     }
 
     /// Continues with the application's reply to a reducer's question, or fails the run if it is an unusable one of a handoff's filter.
     pub fn reply_to_reducer(&mut self, reply: ReducerReply, context: &mut RunContext<'_>) -> Option<NextState> {
         let BodyQuestion::Reducer(plan, question) = &mut self.question else { return None };
-        if let Err(error) = question.check_filter_reply(&reply) {
+        if let Err(error) = question.check_handoff_reply(&reply) {
             return Some(EarlyStop::failed(error).into());
         }
         let mut replies = std::mem::take(&mut plan.replies);
@@ -140,9 +140,9 @@ impl AwaitingBody {
     }
 
     /// Sends what the application's filter returned, or fails the run.
-    pub fn reply_to_filter(&mut self, turn: &mut RunData, reply: Result<ReturnedBody>) -> Option<NextState> {
-        let BodyQuestion::Filter(FilterPlan { filterable, composed, .. }) = &mut self.question else { return None };
-        let filtered = match reply.and_then(|returned| filterable.filtered(&returned)) {
+    pub fn reply_to_body_filter(&mut self, turn: &mut RunData, reply: Result<BodyFilterReply>) -> Option<NextState> {
+        let BodyQuestion::Filter(BodyFilterPlan { filterable, composed, .. }) = &mut self.question else { return None };
+        let filtered = match reply.and_then(|returned| filterable.apply(&returned)) {
             Ok(filtered) => filtered,
             Err(error) => {
                 // The error may quote the body.

@@ -237,9 +237,9 @@ impl AwaitingModel {
         let (error, may_pass) = refused_request(status, &assembled);
         let requested = requested_wait(headers, context.now);
         let code = assembled.error.as_ref().and_then(|error| error.code.as_deref()).unwrap_or_default();
-        if codec(turn.setup().provider.dialect).is_chain_forgotten(status, code) && turn.restart_chain() {
+        if codec(turn.setup().provider.dialect).is_previous_response_missing(status, code) && turn.try_restart_chain() {
             turn.close_effects();
-            let text = "the service has forgotten the response that the request continues; the request is sent again with the history";
+            let text = "the service does not have the response any more that the request continues; the request is sent again with the history";
             turn.warn(Finding::warning(FindingCode::ChainRestarted, text));
             let attempt = self.request.attempt;
             return NextState::Render(RenderPlan { replies: ReducerReplies::default(), at: context.now, attempt });

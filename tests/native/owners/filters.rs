@@ -431,11 +431,11 @@ fn r24_r22_a_filter_gives_the_conversation_no_second_owner() {
     };
     let (outcome, requests) = with_filter(RESPONSES, conversation(), remove);
     assert_eq!((outcome.error.unwrap().code, requests), (ErrorCode::StateOwnerConflict, 0));
-    let stop_streaming = |mut body: Value| {
+    let change_stream = |mut body: Value| {
         body["stream"] = json!(true);
         Ok(body)
     };
-    let (outcome, requests) = with_filter(CHAT, StateOwner::Session, stop_streaming);
+    let (outcome, requests) = with_filter(CHAT, StateOwner::Session, change_stream);
     assert_eq!((outcome.error.unwrap().code, requests), (ErrorCode::InvalidInput, 0));
 }
 

@@ -526,7 +526,7 @@ fn r31_requests_after_a_handoff_are_valid_in_all_dialects() {
                         // Every second message.
                         let kept: Vec<Value> = messages_in(&question.question).into_iter().step_by(2).collect();
                         let kept = reply(&json!(kept));
-                        question.check_filter_reply(&kept).unwrap();
+                        question.check_handoff_reply(&kept).unwrap();
                         renderer.take_reply(question, kept, &mut replies);
                     }
                 }

@@ -5,7 +5,7 @@ use crate::replay::Callback;
 
 /// A question to the application: what is sent of this body?
 #[derive(Clone, Debug, PartialEq)]
-pub struct FilterQuestion {
+pub struct BodyFilterQuestion {
     /// The function to call.
     pub callback: Callback,
     /// The body, without credentials.

@@ -13,7 +13,7 @@ impl ReducerQuestion {
     /// # Errors
     /// `callback_failed` if the filter threw or did not return messages, `invalid_input` for a message that occurs twice, and for a call or a
     /// result that the message does not have.
-    pub fn check_filter_reply(&self, reply: &ReducerReply) -> Result<()> {
+    pub fn check_handoff_reply(&self, reply: &ReducerReply) -> Result<()> {
         if self.reducer < FIRST_HANDOFF {
             return Ok(());
         }
@@ -55,7 +55,7 @@ impl ReducerQuestion {
             }
             for part in parts.items() {
                 if part.has_text("type", "tool_call") {
-                    if !original.is_some_and(|original| has_part(original, part)) {
+                    if !original.is_some_and(|original| has_equal_call(original, part)) {
                         return invalid(
                             "has a call, or a result, that it did not have; leave a call out or return it unchanged",
                         );
@@ -70,15 +70,18 @@ impl ReducerQuestion {
 }
 
 /// Returns true if a message has a call that is equal in all members.
-fn has_part(original: JsonRef<'_>, part: JsonRef<'_>) -> bool {
+fn has_equal_call(original: JsonRef<'_>, part: JsonRef<'_>) -> bool {
     let invocation = part.get("invocation");
-    let is_it =
-        |one: &JsonRef<'_>| invocation.is_some_and(|id| one.get("invocation").is_some_and(|own| is_equal(own, id)));
-    original.get("parts").is_some_and(|parts| parts.items().filter(is_it).any(|one| is_equal(one, part)))
+    let is_same_invocation = |one: &JsonRef<'_>| {
+        invocation.is_some_and(|id| one.get("invocation").is_some_and(|own| is_same_js_value(own, id)))
+    };
+    original
+        .get("parts")
+        .is_some_and(|parts| parts.items().filter(is_same_invocation).any(|one| is_same_js_value(one, part)))
 }
 
 /// Compares two values as JavaScript sees them: numbers by value, objects without the order of their members.
-fn is_equal(left: JsonRef<'_>, right: JsonRef<'_>) -> bool {
+fn is_same_js_value(left: JsonRef<'_>, right: JsonRef<'_>) -> bool {
     let mut pairs = vec![(left, right)];
     while let Some((left, right)) = pairs.pop() {
         let is_same = left.as_raw() == right.as_raw()
