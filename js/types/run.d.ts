@@ -115,7 +115,9 @@ export interface Run {
   /** Approves a call by its `invocationId`, or by its `callId` if no other call of the run has that: otherwise it rejects with
    *  `invalid_input`. Resolves when the approval is stored; then the tool is offered as an effect, for `drive`. Rejects with `not_found` or `wrong_state` if
    *  the call does not wait, `busy` if another run of the session is in progress here or another tab or process has this one, `conflict` if
-   *  another owner took the run over, and `not_found` if the run ended elsewhere. In the last two cases this run ends "failed" with that code. */
+   *  another owner took the run over, and `not_found` if the run ended elsewhere. In the last two cases this run ends "failed" with that code.
+   *  `conflict` also if another run closed the call in the service's conversation: the tool does not run, and the call can be rejected, or the run
+   *  discarded. */
   approve(id: string): Promise<void>;
   /** The tool does not run. The call gets the status "rejected" and an error result with the reason, which the model sees; a call that had
    *  started before an interruption gets the status "interrupted", since it may have run. Rejects as `approve` does. */

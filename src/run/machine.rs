@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::history::History;
 use crate::message::{Dialect, Message, MessageStatus};
-use crate::owner::StateOwner;
+use crate::owner::{Delta, StateOwner};
 use crate::render::replayed_messages;
 use crate::replay::ReducerQuestion;
 
@@ -108,7 +108,7 @@ impl Run {
                 self.state.awaiting_body_mut().and_then(|state| state.reply_to_body_filter(&mut self.turn, reply))
             }
             RunInput::HandOff(handoff) => self.hand_off(*handoff, context.now).map(|()| None)?,
-            RunInput::Decide { id, decision } => self.decide(&id, &decision, context.now).map(|()| None)?,
+            RunInput::Decide { id, decision } => self.decide(&id, &decision, context).map(|()| None)?,
             RunInput::ApprovalReply(invocation, reply) => {
                 // Otherwise the run does not wait for the reply any more.
                 if let Some(tools) = self.state.tools_mut() {
@@ -192,9 +192,13 @@ impl Run {
     }
 
     /// Handles a person's decision about a call.
-    fn decide(&mut self, id: &str, decision: &ApprovalDecision, now: Ms) -> Result<()> {
+    fn decide(&mut self, id: &str, decision: &ApprovalDecision, context: &RunContext<'_>) -> Result<()> {
+        if *decision == ApprovalDecision::Approve {
+            // A tool does not run if its result could not be sent.
+            Delta::new(&self.turn.setup().owner, context.history, Some(self.turn.live())).check_calls_are_open()?;
+        }
         match self.state.tools_mut() {
-            Some(tools) => tools.decide(&mut self.turn, id, decision, now),
+            Some(tools) => tools.decide(&mut self.turn, id, decision, context.now),
             None => Err(no_waiting_call(&self.turn, id)),
         }
     }

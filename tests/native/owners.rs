@@ -474,7 +474,8 @@ fn r23_results_of_calls_that_another_run_closed_are_not_sent() {
     let requests = service.requests.len();
     let mut third = Host::open(&store, "s", "h3");
     third.resume(waits()).unwrap();
-    third.decide("call_1", ApprovalDecision::Approve).unwrap();
+    assert_eq!(third.decide("call_1", ApprovalDecision::Approve).unwrap_err().code, ErrorCode::Conflict);
+    third.decide("call_1", ApprovalDecision::Reject(None)).unwrap();
     let outcome = third.drive(|body| service.answer(body)).unwrap();
     assert_eq!(outcome.error.unwrap().code, ErrorCode::Conflict);
     assert_eq!(service.requests.len(), requests);
