@@ -233,6 +233,9 @@ pub fn three_tools(body: &Value) -> Answer {
     })
 }
 
+/// What a tool of this name hands the run off to.
+pub type HandoffOfTool = dyn FnMut(&str) -> Option<Handoff>;
+
 pub struct Host<'s> {
     pub store: &'s dyn LogStore,
     pub log: RefCell<SessionLog>,
@@ -258,7 +261,7 @@ pub struct Host<'s> {
     /// What it makes of a body before it is sent.
     pub filter: Box<dyn FnMut(Value) -> Result<Value, Error>>,
     /// What a tool hands the run off to, by its name.
-    pub hand_off: Box<dyn FnMut(&str) -> Option<Handoff>>,
+    pub hand_off: Box<HandoffOfTool>,
     /// What became of the handoffs.
     pub handed_off: Vec<Result<(), Error>>,
     /// The handoffs that a resume passes again.

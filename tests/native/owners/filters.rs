@@ -288,56 +288,59 @@ fn path_of(error: &Error) -> String {
     error.details.as_ref().map(|details| details.view().string("path")).unwrap_or_default()
 }
 
+/// What a filter returns that cannot be sent, and the code of the error.
+type InvalidReply = (&'static str, fn(Value, &str) -> Result<Value, Error>, ErrorCode);
+
+const INVALID_REPLIES: &[InvalidReply] = &[
+    ("nothing", |_, _| Ok(Value::Null), ErrorCode::CallbackFailed),
+    ("a list", |body, list| Ok(body[list].clone()), ErrorCode::CallbackFailed),
+    ("throws", |_, _| Err(Error::new(ErrorCode::CallbackFailed, "oops")), ErrorCode::CallbackFailed),
+    (
+        "no items",
+        |mut body, list| {
+            body[list] = json!([]);
+            Ok(body)
+        },
+        ErrorCode::InvalidInput,
+    ),
+    (
+        "no list",
+        |mut body, list| {
+            body[list] = json!("hi");
+            Ok(body)
+        },
+        ErrorCode::InvalidInput,
+    ),
+    (
+        "doubled",
+        |mut body, list| {
+            let last = body[list].as_array().unwrap().last().unwrap().clone();
+            body[list].as_array_mut().unwrap().push(last);
+            Ok(body)
+        },
+        ErrorCode::InvalidInput,
+    ),
+    (
+        "added",
+        |mut body, list| {
+            body[list].as_array_mut().unwrap().insert(0, json!({ "role": "user", "content": "Who is there?" }));
+            Ok(body)
+        },
+        ErrorCode::InvalidInput,
+    ),
+    (
+        "a number",
+        |mut body, list| {
+            let last = body[list].as_array().unwrap().len() - 1;
+            body[list][last] = json!(7);
+            Ok(body)
+        },
+        ErrorCode::InvalidInput,
+    ),
+];
+
 #[test]
-fn r24_a_filter_that_returns_what_cannot_be_sent_fails_the_run_before_anything_is_sent() {
-    type Case = (&'static str, fn(Value, &str) -> Result<Value, Error>, ErrorCode);
-    let cases: &[Case] = &[
-        ("nothing", |_, _| Ok(Value::Null), ErrorCode::CallbackFailed),
-        ("a list", |body, list| Ok(body[list].clone()), ErrorCode::CallbackFailed),
-        ("throws", |_, _| Err(Error::new(ErrorCode::CallbackFailed, "oops")), ErrorCode::CallbackFailed),
-        (
-            "no items",
-            |mut body, list| {
-                body[list] = json!([]);
-                Ok(body)
-            },
-            ErrorCode::InvalidInput,
-        ),
-        (
-            "no list",
-            |mut body, list| {
-                body[list] = json!("hi");
-                Ok(body)
-            },
-            ErrorCode::InvalidInput,
-        ),
-        (
-            "doubled",
-            |mut body, list| {
-                let last = body[list].as_array().unwrap().last().unwrap().clone();
-                body[list].as_array_mut().unwrap().push(last);
-                Ok(body)
-            },
-            ErrorCode::InvalidInput,
-        ),
-        (
-            "added",
-            |mut body, list| {
-                body[list].as_array_mut().unwrap().insert(0, json!({ "role": "user", "content": "Who is there?" }));
-                Ok(body)
-            },
-            ErrorCode::InvalidInput,
-        ),
-        (
-            "a number",
-            |mut body, list| {
-                let last = body[list].as_array().unwrap().len() - 1;
-                body[list][last] = json!(7);
-                Ok(body)
-            },
-            ErrorCode::InvalidInput,
-        ),
-    ];
+fn r24_an_invalid_filter_reply_fails_the_run_before_anything_is_sent() {
     for (dialect, owner) in [
         (CHAT, StateOwner::Session),
         (CLAUDE, StateOwner::Session),
@@ -345,7 +348,7 @@ fn r24_a_filter_that_returns_what_cannot_be_sent_fails_the_run_before_anything_i
         (RESPONSES, conversation()),
         (RESPONSES, automatic()),
     ] {
-        for (what, filter, code) in cases {
+        for (what, filter, code) in INVALID_REPLIES {
             let list = list_of(dialect);
             let (outcome, requests) = with_filter(dialect, owner.clone(), move |body| filter(body, list));
             let error = outcome.error.unwrap_or_else(|| panic!("{what} {dialect:?} {owner:?}"));
