@@ -1,4 +1,4 @@
-// r16, r17, r18: workerd is killed with SIGKILL while runs in Durable Objects and on D1 are before or after an operation of their store, in each
+// r16, r17, r18, r29: workerd is killed with SIGKILL while runs in Durable Objects and on D1 are before or after an operation of their store, in each
 // mode; the next workerd goes on. With `npm test -- --long`: before and after every operation, five kills each.
 
 import assert from 'node:assert/strict';
@@ -12,6 +12,7 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { askWorkerd, startWorkerd } from '../workerd.mjs';
 import { checkRun } from './run-kill-check.mjs';
+import { APPROVALS, MODES } from './run-kill-model.mjs';
 import { workerdProcess } from './workerd-process.mjs';
 
 const LONG = Boolean(process.env.RETHREAD_LONG);
@@ -21,7 +22,8 @@ const STEP = LONG ? 1 : 7;
 /** Runs that die of one kill. */
 const TOGETHER = 10;
 const STORES = ['object', 'd1'];
-const MODES = ['run', 'call', 'result'];
+/** Each mode; and one with calls that wait for a person, with `npm test -- --long` each. */
+const PLANS = [...MODES, ...(LONG ? MODES : ['call']).map((mode) => `${mode}${APPROVALS}`)];
 
 /** Keeps what runs note, by session, and holds a run at its point. */
 class Recorder {
@@ -84,8 +86,8 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const ask = (action, { store, session, persistence }) =>
-  askWorkerd(worker, `${action}?store=${store}&session=${session}&persistence=${persistence}&recorder=${encodeURIComponent(recorder.url)}`, { method: 'POST' });
+const ask = (action, { store, session, plan }) =>
+  askWorkerd(worker, `${action}?store=${store}&session=${session}&plan=${plan}&recorder=${encodeURIComponent(recorder.url)}`, { method: 'POST' });
 
 /** Runs all of them up to their points, kills workerd, starts it again, and goes on with each. Returns how many were killed. */
 async function killTogether(runs) {
@@ -101,26 +103,26 @@ async function killTogether(runs) {
   process.kill(pid, 'SIGKILL');
   await worker.dispose().catch(() => {}); // its process is gone
   worker = start();
-  for (const run of runs) checkRun(await ask('goOn', run), recorder.linesOf(run.session), run.persistence);
+  for (const run of runs) checkRun(await ask('goOn', run), recorder.linesOf(run.session), run.plan);
   return ends.filter((end) => !end).length;
 }
 
-for (const persistence of MODES) {
-  test(`r16_r17_r18 SIGKILL of workerd in a run, mode ${persistence}: the next one continues`, { timeout: LONG ? 900_000 : 120_000 }, async () => {
+for (const plan of PLANS) {
+  test(`r16_r17_r18_r29 SIGKILL of workerd in a run, mode ${plan}: the next one continues`, { timeout: LONG ? 900_000 : 120_000 }, async () => {
     const runs = [];
     const counts = [];
     for (const store of STORES) {
-      const { status, error, operations } = await ask('run', { store, session: `${store}-${persistence}`, persistence });
+      const { status, error, operations } = await ask('run', { store, session: `${store}-${plan}`, plan });
       assert.equal(status, 'finished', JSON.stringify(error));
       counts.push(`${store}: ${operations} operations`);
       const points = Array.from({ length: operations }, (_, at) => [`${at + 1} before`, `${at + 1} after`]).flat().filter((_, at) => at % STEP === 0);
       for (let repeat = 0; repeat < REPEATS; repeat += 1) {
-        runs.push(...points.map((point) => ({ store, session: `${store}-${persistence}-${point.replace(' ', '-')}-${repeat}`, persistence, point })));
+        runs.push(...points.map((point) => ({ store, session: `${store}-${plan}-${point.replace(' ', '-')}-${repeat}`, plan, point })));
       }
     }
     let kills = 0;
     while (runs.length) kills += await killTogether(runs.splice(0, TOGETHER));
     assert.ok(kills >= (LONG ? 200 : 5), `${kills} kills`);
-    console.log(`workerd, mode ${persistence}: ${kills} runs killed (${counts.join(', ')}), each gone on with`);
+    console.log(`workerd, mode ${plan}: ${kills} runs killed (${counts.join(', ')}), each gone on with`);
   });
 }

@@ -1,4 +1,4 @@
-// r16, r17, r18: a process that drives a run is killed with SIGKILL at each operation of its store, in each mode; another one goes on.
+// r16, r17, r18, r29: a process that drives a run is killed with SIGKILL at each operation of its store, in each mode; another one goes on.
 // With `npm test -- --long`: six kills before, during and after each operation, on every store.
 
 import assert from 'node:assert/strict';
@@ -15,11 +15,12 @@ import { openDriver } from './drivers.mjs';
 import { startPostgres } from './postgres-server.mjs';
 import { startRedis } from './redis-server.mjs';
 import { checkRun } from './run-kill-check.mjs';
-import { goOn } from './run-kill-model.mjs';
+import { APPROVALS, MODES, goOn } from './run-kill-model.mjs';
 
 const LONG = Boolean(process.env.RETHREAD_LONG);
 const program = fileURLToPath(new URL('run-kill-writer.mjs', import.meta.url));
-const MODES = ['run', 'call', 'result'];
+/** Each mode, and each with calls that wait for a person. */
+const PLANS = [...MODES, ...MODES.map((mode) => `${mode}${APPROVALS}`)];
 const STORES = {
   'node:sqlite': async (folder) => ({ place: path.join(folder, 'chats.sqlite'), stop: () => {} }),
   ...(LONG && {
@@ -47,8 +48,8 @@ const momentsOf = (operation) => (LONG
   : [operation % 2 ? 'before' : 'after'].map((when) => ({ when, name: `${operation}-${when}` })));
 
 for (const [store, start] of Object.entries(STORES)) {
-  for (const persistence of MODES) {
-    test(`r16_r17_r18 SIGKILL in a run: ${store}, mode ${persistence}: another process continues`, { timeout: LONG ? 900_000 : 120_000 }, async () => {
+  for (const plan of PLANS) {
+    test(`r16_r17_r18_r29 SIGKILL in a run: ${store}, mode ${plan}: another process continues`, { timeout: LONG ? 900_000 : 120_000 }, async () => {
       const folder = mkdtempSync(path.join(tmpdir(), 'rethread-run-kills-'));
       const { place, stop } = await start(folder);
       const { driver, end } = await openDriver(store, place);
@@ -58,14 +59,14 @@ for (const [store, start] of Object.entries(STORES)) {
       try {
         for (let isRunning = true; isRunning; operation += LONG ? 1 : 3) {
           for (const { when, name } of momentsOf(operation)) {
-            const file = path.join(folder, `${persistence}-${name}`);
-            const isKill = await isKilled([store, place, name, persistence, String(operation), when, file]);
+            const file = path.join(folder, `${plan}-${name}`);
+            const isKill = await isKilled([store, place, name, plan, String(operation), when, file]);
             // A timer that is set during the last operation may find the run ended.
             if (!isKill && when !== 'during') isRunning = false;
             if (!isRunning) break;
             kills += Number(isKill);
-            const facts = await goOn({ validate, drive }, client, name, (line) => appendFileSync(file, `${line}\n`), persistence);
-            checkRun(facts, linesOf(file), persistence);
+            const facts = await goOn({ validate, drive }, client, name, (line) => appendFileSync(file, `${line}\n`), plan);
+            checkRun(facts, linesOf(file), plan);
           }
         }
       } finally {
@@ -74,7 +75,7 @@ for (const [store, start] of Object.entries(STORES)) {
         rmSync(folder, { recursive: true, force: true });
       }
       assert.ok(kills >= (LONG ? 100 : 3), `${kills} kills`);
-      console.log(`${store}, mode ${persistence}: ${kills} kills at ${operation - 1} operations, each gone on with`);
+      console.log(`${store}, mode ${plan}: ${kills} kills at ${operation - 1} operations, each gone on with`);
     });
   }
 }
