@@ -138,7 +138,7 @@ export interface Run {
   /** Tries to store the answer again after `save_failed`, for example after space was freed. */
   save(): Promise<void>;
   /** The result so far. While the run is under way its `status` is "running". */
-  result(): RunResult;
+  result(): Omit<RunResult, "status"> & { status: Run["status"] };
   /** Releases a running run without cancelling it: `pendingRuns()` lists it, `resume` continues it, and `drive` ends with `closed`. */
   [Symbol.dispose](): void;
 }

@@ -28,7 +28,7 @@ export interface SessionOptions {
    *  call in history, which the service has too. */
   onStop?: "discard" | "keep";
   /** Minimum milliseconds between two writes of a run's journal, for stores that charge per write. At most 60000. A kill loses at most the
-   *  work of that time. Appends, updates and the end of a run are written at once. Default 0: nothing is lost. */
+   *  work of that time. Appends, updates, decisions about calls and the end of a run are written at once. Default 0: nothing is lost. */
   flushMs?: number;
   replay?: ReplayPolicy;
   /** History providers of the runs and renders of the session object that this call resolves to. */

@@ -12,6 +12,7 @@ use crate::message::Dialect;
 use crate::render::BodyFilterReply;
 use crate::replay::ReducerReply;
 use crate::session_head::StoredOwner;
+use crate::tool::InvocationStatus;
 use std::rc::Rc;
 
 /// Something that the host must do now. It stays open until the host replies.
@@ -159,11 +160,19 @@ pub struct Save {
 }
 
 impl Save {
-    /// Returns true if the save has an approval, which must be in the store before its tool runs.
+    /// Returns true if the save has a person's decision: an approval, which must be in the store before its tool runs, or a rejection, after
+    /// which nobody is asked again.
     #[must_use]
-    pub fn has_approval(&self) -> bool {
-        let is_approval = |entry: &JournalEntry| matches!(entry, JournalEntry::Approved { .. });
-        matches!(&self.kind, SaveKind::Write(entries) if entries.iter().any(is_approval))
+    pub fn has_decision(&self) -> bool {
+        let is_decision = |entry: &JournalEntry| match entry {
+            JournalEntry::Approved { .. } => true,
+            // A rejected call that may have run is interrupted.
+            JournalEntry::Finished(result) => {
+                matches!(result.status, InvocationStatus::Rejected | InvocationStatus::Interrupted)
+            }
+            _ => false,
+        };
+        matches!(&self.kind, SaveKind::Write(entries) if entries.iter().any(is_decision))
     }
 }
 

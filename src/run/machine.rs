@@ -502,10 +502,11 @@ impl Run {
         self.turn.has_failed_save()
     }
 
-    /// Returns true if the run pauses before it repeats a model call.
+    /// Returns the end of the pause, if the run pauses before it repeats a model call.
     #[must_use]
-    pub fn waits(&self) -> bool {
-        matches!(self.state, RunState::AwaitingRetry(_))
+    pub fn retry_at(&self) -> Option<Ms> {
+        let RunState::AwaitingRetry(state) = &self.state else { return None };
+        state.retry_at()
     }
 
     /// Returns the outcome; of a run in progress, the outcome so far.

@@ -1,6 +1,5 @@
 //! A run that is live in a session, as the session, its view and other tabs see it.
 
-use crate::clock::Ms;
 use crate::message::Message;
 use crate::run::Run;
 use std::cell::Ref;
@@ -17,9 +16,6 @@ pub trait LiveRun {
 
     /// Returns the answer that is coming in.
     fn partial(&self) -> Option<Message>;
-
-    /// Returns the time of the next attempt, if the last one failed.
-    fn retry_at(&self) -> Option<Ms>;
 
     /// Returns the JavaScript function that cancels the run, the same one at each call.
     fn cancel_function(&self) -> JsValue;

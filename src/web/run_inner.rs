@@ -13,7 +13,6 @@ use super::run_request::{RunOptions, input_items};
 use super::session_inner::SessionInner;
 use super::store_context::concerns_settings;
 use super::write_queue::WriteQueue;
-use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::id::IdSource;
@@ -39,7 +38,6 @@ pub struct RunInner {
     name: String,
     pub machine: RefCell<Run>,
     pub epoch: Cell<u32>,
-    retry_at: Cell<Option<Ms>>,
     pub events: RefCell<Vec<RunEvent>>,
     pub effects: RefCell<OfferedEffects>,
     /// Resolve the promises that `changed` returned.
@@ -132,7 +130,6 @@ impl RunInner {
             id,
             machine: RefCell::new(machine),
             epoch: Cell::new(epoch),
-            retry_at: Cell::new(None),
             events: RefCell::default(),
             effects: RefCell::default(),
             waiting: RefCell::default(),
@@ -217,7 +214,7 @@ impl RunInner {
             let (now, lease_until) = (self.session.context.now(), self.lease_end());
             let writer = RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until };
             let outcome = match change_for(&save, &writer) {
-                Ok(change) => self.commit_save(change, save.has_approval()).await,
+                Ok(change) => self.commit_save(change, save.has_decision()).await,
                 Err(error) => Err(error),
             };
             let id = save.id;
@@ -298,8 +295,6 @@ impl RunInner {
         let mut warnings = Vec::new();
         for event in &events {
             match event {
-                RunEvent::Retrying { at, .. } => self.retry_at.set(Some(*at)),
-                RunEvent::MessageStarted { .. } | RunEvent::Finished(_) => self.retry_at.set(None),
                 RunEvent::Warning(finding) => warnings.push(finding.clone()),
                 RunEvent::ModelCalled { report, .. } => {
                     warnings.extend(report.iter().filter(|finding| concerns_settings(finding)).cloned());
@@ -386,10 +381,6 @@ impl LiveRun for RunInner {
     fn partial(&self) -> Option<Message> {
         let mut borrows = self.session.borrow_for_step();
         self.machine.borrow().partial(&borrows.run_context())
-    }
-
-    fn retry_at(&self) -> Option<Ms> {
-        self.retry_at.get()
     }
 
     fn cancel_function(&self) -> JsValue {

@@ -134,7 +134,7 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
 fn live_run_to_js(run: &dyn LiveRun, machine: &Run) -> JsValue {
     let value = object_to_js(&|out| {
         out.text("id", run.id()).text("status", machine.status().as_str());
-        if let Some(at) = run.retry_at().filter(|_| machine.waits()) {
+        if let Some(at) = machine.retry_at() {
             out.number("retryAt", at);
         }
     });

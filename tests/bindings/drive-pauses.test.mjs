@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { dispose } from '../../js/wasm-handle.js';
 import { drive } from '../../js/host.js';
+import { open } from 'rethread';
 
 /** A run with one effect, which ends when that is answered, or cancelled. */
 function runOf(effect) {
@@ -55,4 +56,42 @@ test('r60 a run that is cancelled before `notBefore` asks for no headers and sen
   assert.deepEqual(await result, { status: 'cancelled' });
   await new Promise(setImmediate);
   assert.deepEqual([calls, run.answers], [[], []]);
+});
+
+const request = { provider: { dialect: 'openai-chat', url: 'http://model.example/v1', params: { model: 'm' } } };
+const only = (run) => run.effects()[0];
+
+test('r60 the view shows the end of a pause, of a resumed run too', async () => {
+  const client = await open({ store: 'memory' });
+  const session = await client.session('s');
+  const view = session.view();
+  const run = await session.run({ input: 'Go', ...request });
+  await run.answer(only(run).id, { type: 'response', status: 503, headers: { 'retry-after': '60' }, body: '{}' });
+  assert.equal(only(run).type, 'wait');
+  const { retryAt } = view.getSnapshot().run;
+  assert.ok(retryAt > Date.now());
+  assert.equal(run.result().status, 'running');
+  run[dispose]();
+  const resumed = await session.resume(run.id, request);
+  assert.equal(only(resumed).type, 'wait');
+  assert.equal(view.getSnapshot().run.retryAt, retryAt);
+  await resumed.answer(only(resumed).id, { type: 'waited' });
+  assert.equal(view.getSnapshot().run.retryAt, undefined);
+  await client.close();
+});
+
+test('r18 a repeated answer is ignored, one to an effect that was never offered is refused, and the run is unchanged', async () => {
+  const client = await open({ store: 'memory' });
+  const session = await client.session('s');
+  const run = await session.run({ input: 'Go', ...request });
+  const { id } = only(run);
+  const answer = { type: 'response', status: 200, body: JSON.stringify({ id: 'r', object: 'chat.completion', model: 'm', choices: [{ index: 0, message: { role: 'assistant', content: 'Done.' }, finish_reason: 'stop' }] }) };
+  await assert.rejects(run.answer('e999', answer), { code: 'unknown_effect' });
+  assert.deepEqual(run.effects().map((effect) => effect.id), [id]);
+  await run.answer(id, answer);
+  const result = run.result();
+  for (const late of [answer, { type: 'failed', error: { message: 'late' } }]) await run.answer(id, late);
+  assert.deepEqual(run.result(), result);
+  assert.equal((await session.messages()).items.length, 2);
+  await client.close();
 });

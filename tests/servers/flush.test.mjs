@@ -154,6 +154,47 @@ test('r21 r29 an approval is stored before its tool is offered', async () => {
   await store.close();
 });
 
+test('r21 r29 a decision that was acknowledged survives a kill, with flushMs too', async () => {
+  for (const decision of ['approve', 'reject']) {
+    const { store, again } = await counted();
+    const session = await store.session('s', { flushMs: 60_000 });
+    const run = await session.run({ input: 'Go', provider, tools: asking });
+    await run.answer(effect(run, 'call_model').id, asksFor);
+    for (const { invocationId } of run.approvals()) await run[decision](invocationId, 'no');
+    // The process that decided writes nothing any more.
+    const reader = await again();
+    const resumed = await (await reader.session('s')).resume(run.id, { provider, tools: asking });
+    assert.deepEqual(resumed.approvals(), [], decision);
+    assert.deepEqual(resumed.effects().map(({ type }) => type), decision === 'approve' ? ids.map(() => 'run_tool') : ['call_model']);
+    await reader.close();
+    await store.close();
+  }
+});
+
+test('r21 a writer that was faster is found when the deferred writes are due: nothing of the run is lost or doubled', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const { store, again } = await counted();
+    const session = await store.session('s', { flushMs: 500 });
+    const run = await session.run({ input: 'q', provider, tools });
+    const other = await again();
+    await (await other.session('s')).append([{ role: 'user', content: 'Meanwhile' }], 'openai-chat');
+    await untilSecondCall(run);
+    mock.timers.tick(500);
+    for (let pass = 0; pass < 8; pass += 1) await setImmediate();
+    await (await other.session('s')).append([{ role: 'user', content: 'And again' }], 'openai-chat');
+    await run.answer(effect(run, 'call_model').id, says);
+    assert.deepEqual([run.result().status, run.result().saved], ['finished', true]);
+    const { items } = await (await (await again()).session('s')).messages();
+    assert.deepEqual(items.map(({ role, parts }) => parts.find(({ type }) => type === 'text')?.text ?? role), ['Meanwhile', 'And again', 'q', 'assistant', 'done']);
+    assert.deepEqual(await other.pendingRuns(), []);
+    await other.close();
+    await store.close();
+  } finally {
+    mock.timers.reset();
+  }
+});
+
 test('r21 r29 a run that waits and could not be written stays with its owner, who writes it later', { timeout: 20_000 }, async () => {
   const { store, count, again } = await counted();
   const session = await store.session('s', { flushMs: 5 });

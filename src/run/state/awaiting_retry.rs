@@ -36,6 +36,11 @@ impl AwaitingRetry {
         Self { pause, question: Some(question), question_taken: false, has_waited: false }
     }
 
+    /// Returns the end of the pause; `None` while the application is asked whether there is one.
+    pub fn retry_at(&self) -> Option<Ms> {
+        self.question.is_none().then_some(self.pause.not_before)
+    }
+
     /// Takes the question, for the binding. It is returned once.
     pub fn take_question(&mut self) -> Option<ReplayQuestion> {
         if std::mem::replace(&mut self.question_taken, true) { None } else { self.question.clone() }
