@@ -268,14 +268,15 @@ fn read_items(provider: &ProviderRequest, text: &str) -> Result<Vec<Json>> {
     })
 }
 
-/// Returns a request to the model that gave the newest stored answer with a dialect.
+/// Returns a request to the model that gave the newest stored answer; without an answer, in the dialect of the newest message.
 fn provider_of_history(session: &SessionInner) -> Result<ProviderRequest> {
     let log = session.log.borrow();
-    let mut newest = log.history.messages().iter().rev();
-    let Some((dialect, answer)) = newest.find_map(|message| Some((message.dialect?, message.answer.as_ref()?))) else {
+    let newest = || log.history.messages().iter().rev();
+    let answered = newest().find_map(|message| Some((message.dialect?, message.answer.as_ref()?.model.as_deref())));
+    let Some((dialect, model)) = answered.or_else(|| newest().find_map(|message| Some((message.dialect?, None))))
+    else {
         return Err(Error::config("`dialect` of `compact` is missing, and no stored message says which one it is"));
     };
-    let model = answer.model.as_deref();
     let params: Json = ObjectWriter::build(|out| {
         if let Some(model) = model {
             out.text("model", model);

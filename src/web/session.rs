@@ -87,7 +87,7 @@ impl JsSession {
             let _turn = turn.start().await;
             let edit = head_edit(&fields)?;
             inner.context.ids.draw();
-            inner.drop_head_fields();
+            inner.drop_updated_fields();
             inner.commit(Change { edit: Some(edit), ..inner.new_change() }).await?;
             inner.notify();
             Ok(JsValue::UNDEFINED)

@@ -94,6 +94,19 @@ pub struct HeadFields {
     pub owner: Option<StoredOwner>,
 }
 
+impl HeadFields {
+    /// Replaces the fields that `newer` has.
+    fn replace_with(&mut self, newer: Self) {
+        let earlier = std::mem::take(self);
+        *self = Self {
+            title: newer.title.or(earlier.title),
+            channel: newer.channel.or(earlier.channel),
+            metadata: newer.metadata.or(earlier.metadata),
+            owner: newer.owner.or(earlier.owner),
+        };
+    }
+}
+
 impl SessionInner {
     /// Returns true if the session was deleted after it was opened: in this tab, in another, or with the database.
     pub fn is_deleted(&self) -> bool {
@@ -149,13 +162,14 @@ impl SessionInner {
         if let Some(on_stop) = on_stop {
             self.on_stop.set(on_stop);
         }
-        self.head_fields.replace(fields);
+        self.head_fields.borrow_mut().replace_with(fields);
         self.apply_fields_to_head();
     }
 
-    /// Drops the fields that were given when the session was opened: `update` replaces them.
-    pub fn drop_head_fields(&self) {
-        self.head_fields.take();
+    /// Drops the fields that were given when the session was opened and that `update` replaces: all but the owner.
+    pub fn drop_updated_fields(&self) {
+        let mut fields = self.head_fields.borrow_mut();
+        *fields = HeadFields { owner: fields.owner.take(), ..HeadFields::default() };
     }
 
     fn apply_fields_to_head(&self) {
@@ -452,7 +466,7 @@ impl SessionInner {
         self.log.borrow_mut().release();
         self.renderer.borrow_mut().clear();
         self.unfinished.borrow_mut().clear();
-        self.drop_head_fields();
+        self.head_fields.take();
         *self.state.borrow_mut() = BTreeMap::new();
         drop(self.hold.take());
     }

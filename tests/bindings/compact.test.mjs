@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open } from 'rethread';
+import { keyValueService } from './key-value-service.mjs';
 
 const turn = (n) => [
   { role: 'user', content: `<q${n}>` },
@@ -12,29 +13,6 @@ const turn = (n) => [
 ];
 const turns = (from, to) => ({ messages: Array.from({ length: to - from }, (_, n) => turn(from + n)).flat() });
 const decode = (body) => JSON.parse(new TextDecoder().decode(body));
-
-/** A key-value service with atomic commits, shared by those who open it. */
-function service() {
-  const entries = new Map();
-  let versions = 0;
-  return {
-    get: async (key) => entries.get(key) ?? null,
-    list: async (prefix, cursor, limit) => {
-      const keys = [...entries.keys()].filter((key) => key.startsWith(prefix) && (cursor === null || key > cursor)).sort().slice(0, limit);
-      return { keys, cursor: keys.length < limit ? null : keys.at(-1) };
-    },
-    put: async (key, value) => { entries.set(key, { value, version: `${(versions += 1)}` }); },
-    delete: async (key) => { entries.delete(key); },
-    commit: async (checks, writes) => {
-      if (checks.some(({ key, version }) => (entries.get(key)?.version ?? null) !== version)) return false;
-      for (const { key, value } of writes) {
-        if (value === null) entries.delete(key);
-        else entries.set(key, { value, version: `${(versions += 1)}` });
-      }
-      return true;
-    },
-  };
-}
 
 async function filled(count, options = {}) {
   const client = await open({ store: 'memory', ...options });
@@ -203,7 +181,7 @@ test('r30 what is appended while the summary is written survives', async () => {
 });
 
 test('r30 two tabs compact at once: one summary is used, the other tab learns of it', async () => {
-  const store = service();
+  const store = keyValueService();
   const { client, session } = await filled(4, { store, name: 'one' });
   const other = await open({ store, name: 'two' });
   const theirs = await other.session('s');
@@ -255,7 +233,7 @@ test('r30 a turn of the application that waits for the model is not compacted', 
 });
 
 test('r30 a deferred compaction is made after a reload, however short the history is', async () => {
-  const store = service();
+  const store = keyValueService();
   const { client, session } = await filled(1, { store });
   await session.append({ messages: turn(9).slice(0, 3) }, 'openai-chat');
   assert.equal((await session.compact({ summarize: () => 'gone' })).reason, 'deferred');
@@ -286,7 +264,7 @@ test('r30 a deferred compaction that fails is a warning', async () => {
 });
 
 test('r36 the summary of a reducer is stored, and not asked for again after reopening', async () => {
-  const store = service();
+  const store = keyValueService();
   let asked = 0;
   const replay = () => ({ reducers: [{ type: 'summarize', target: 4, threshold: 4, summarize: async () => `<sum ${(asked += 1)}>` }] });
   const { client, session } = await filled(4, { store });

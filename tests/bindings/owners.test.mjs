@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { drive } from 'rethread/host';
 import { open } from 'rethread';
+import { keyValueService } from './key-value-service.mjs';
 
 const decode = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
 const code = (expected) => (error) => error.code === expected;
@@ -53,6 +54,28 @@ test('r22 r26 owners through JavaScript', async (t) => {
     assert.equal((await session.messages()).items.length, 6);
     // Rendering shows the next request.
     assert.deepEqual(decode((await session.render({ dialect: 'openai-responses', input: 'Three' })).body).input, [{ role: 'user', content: 'Three' }]);
+  });
+
+  await t.test('a new owner is stored with the next append, whatever else is set or written meanwhile', async (step) => {
+    const store = keyValueService();
+    const [here, elsewhere] = await Promise.all([open({ store }), open({ store })]);
+    step.after(() => Promise.all([here.close(), elsewhere.close()]));
+    const other = await elsewhere.session('s');
+    await other.append([{ role: 'user', parts: [{ type: 'text', text: 'One' }] }]);
+    const owner = { kind: 'conversation', conversationId: 'conv_1' };
+    await here.session('s', { owner });
+    const session = await here.session('s', { channel: 'web' });
+    await session.update({ title: 'Weather' });
+    await here.session('s', { owner: { kind: 'response', auto: true } });
+    await here.session('s', { channel: 'app' });
+    await other.append([{ role: 'user', parts: [{ type: 'text', text: 'Two' }] }]);
+    await session.refresh();
+    assert.deepEqual(session.owner, { kind: 'response', auto: true });
+    await session.append([{ role: 'user', parts: [{ type: 'text', text: 'Three' }] }]);
+    await other.refresh();
+    assert.deepEqual(other.owner, { kind: 'response', auto: true });
+    const [{ title, channel }] = (await elsewhere.sessions()).items;
+    assert.deepEqual([title, channel], ['Weather', 'app']);
   });
 
   await t.test('a chain is continued where it ended, by a session that is opened again', async (step) => {
