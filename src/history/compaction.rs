@@ -29,7 +29,9 @@ impl History {
             return Compactable::Nothing;
         };
         let is_open = self.open_calls().any(|call| call.turn == last.turn);
-        if is_open || last.role == Role::Assistant && self.has_calls(last) {
+        // A run that is over calls the model no more: a tool has ended it.
+        let is_continued = last.run_id.as_deref().is_none_or(is_pending);
+        if is_open || last.role == Role::Assistant && self.has_calls(last) && is_continued {
             return Compactable::Unfinished;
         }
         let start = self.compaction().map_or(0, |compaction| compaction.end);

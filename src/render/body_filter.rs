@@ -125,6 +125,12 @@ impl FilterableBody {
             let message = "`inputFilter` must leave this member as it is; the option `provider.stream` sets it";
             return Err(invalid_item(&format!("/{name}"), message));
         }
+        let store = codec.parameter(Parameter::Store).filter(|name| is_changed(name));
+        if let Some(name) = store.filter(|_| self.sent.is_some()) {
+            let message =
+                "`inputFilter` must leave this member as it is: it decides whether the service keeps the response";
+            return Err(invalid_item(&format!("/{name}"), message));
+        }
         for (key, value) in self.body.view().entries() {
             let name = key.as_text().unwrap_or_default();
             let is_withheld = self.redacted.view().get(&name).is_none_or(|seen| seen.as_raw() != value.as_raw());

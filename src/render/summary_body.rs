@@ -9,14 +9,15 @@ use crate::finding::Report;
 use crate::history::History;
 use crate::json::{Json, ObjectWriter};
 use crate::message::{Message, Role};
-use crate::provider::{ProviderRequest, codec, extra_content, names_tool_choice};
+use crate::provider::{ProviderRequest, ToolDefinition, codec, extra_content, has_tools, names_tool_choice};
 use crate::replay::{
     DraftMessage, DraftOrigin, Policy, PolicyLayer, ReducerCache, ReducerReplies, ReplayInput, RequestDraft,
     TrimmedResults, replay,
 };
+use std::collections::BTreeSet;
 
 /// The last message of a body that asks a model for a summary.
-const SUMMARY_PROMPT: &str = "Summarize the conversation above for someone who goes on with it: the facts, decisions, results and open questions. Answer with the summary alone.";
+const SUMMARY_PROMPT: &str = "Summarize the conversation above for someone who continues it: the facts, decisions, results and open questions. Answer with the summary alone.";
 
 /// Returns the body that asks for a summary of the messages before the index `end` of a history, as the policy shows them; in their place an
 /// earlier compaction, if there is one. Reducers are not run: the summary must contain what they would drop.
@@ -49,7 +50,22 @@ pub fn compaction_body(history: &History, end: usize, request: &RenderRequest<'_
         DraftOrigin::Summary => true,
         DraftOrigin::Live(_) | DraftOrigin::Created => false,
     });
-    summary_body(draft, history.messages().len(), &RenderRequest { policy: &policy, ..*request })
+    let tools = called_tools(&draft, request);
+    let tools = if tools.is_empty() { request.tools } else { &tools };
+    summary_body(draft, history.messages().len(), &RenderRequest { policy: &policy, tools, ..*request })
+}
+
+/// Returns definitions of the called tools, if the request defines none: Anthropic rejects calls and results in a request without tools.
+fn called_tools(draft: &RequestDraft<'_>, request: &RenderRequest<'_>) -> Vec<ToolDefinition> {
+    if !request.tools.is_empty() || has_tools(request.provider.params.view()) {
+        return Vec::new();
+    }
+    let calls = draft.messages.iter().flat_map(|item| &item.calls);
+    let names: BTreeSet<&str> = calls.map(|call| call.invocation.name.as_str()).collect();
+    let mut tools: Vec<ToolDefinition> = names.into_iter().map(ToolDefinition::of_called).collect();
+    // Names that differ in characters that no provider accepts are one.
+    tools.dedup_by(|tool, other| tool.name == other.name);
+    tools
 }
 
 /// Returns the body that asks for a summary of a draft. It forces no tool and is not streamed.

@@ -81,6 +81,7 @@ fn cleared_head(head: &SessionHead, revision: u64, now: Ms) -> SessionHead {
         log_bytes: 0,
         runs: Vec::new(),
         merged_until: 0,
+        has_deferred_compaction: false,
         ..head.clone()
     }
 }

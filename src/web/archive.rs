@@ -75,6 +75,7 @@ async fn clear_reserved(session: &SessionInner) -> Result<()> {
     let notice = context.notice_of(&session.id);
     clear_session(&*context.store, &session.log, (&change.operation, change.at), (&runs, notice)).await?;
     drop(locks);
+    session.compaction.drop_deferred();
     session.drop_views_of_replaced_history();
     session.update_unfinished().await;
     session.update_hold();

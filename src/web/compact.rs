@@ -77,7 +77,7 @@ pub enum CompactionOutcome {
     Deferred,
     /// Another call of this session is under way.
     UnderWay,
-    /// Another writer compacted meanwhile, or changed what the summary covers.
+    /// Another writer compacted meanwhile, or changed what the summary covers, or a run continued the chain of responses.
     Superseded,
 }
 
@@ -145,7 +145,13 @@ async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) ->
     };
     let Some(coverage) = session.log.borrow().history.coverage(end) else { return Ok(CompactionOutcome::NothingNew) };
     let chain_start = chain_start(session)?;
+    let continued = newest_response(session)?;
     let text = call_summarize(&request.summarize, (&body, mode.as_str())).await?;
+    let is_continued = newest_response(session)? != continued;
+    if matches!(session.owner()?, StateOwner::Response { .. }) && (is_continued || session.has_or_starts_run()) {
+        // The answer meanwhile belongs to the old chain, which the next request would continue.
+        return Ok(CompactionOutcome::Superseded);
+    }
     let summary = match mode {
         CompactionMode::Chain => {
             StoredSummary::of_items(coverage, (provider.dialect, read_items(&provider, &text)?), chain_start)
@@ -257,6 +263,12 @@ fn chain_start(session: &SessionInner) -> Result<Option<String>> {
     })
 }
 
+/// Returns the id of the response that the next request continues.
+fn newest_response(session: &SessionInner) -> Result<Option<String>> {
+    let log = session.log.borrow();
+    Ok(Delta::new(&session.owner()?, &log.history, None).response_id().map(ToOwned::to_owned))
+}
+
 /// Reads the service's answer to a [`chain_request`].
 ///
 /// # Errors
@@ -313,7 +325,18 @@ async fn store(
 /// Defers a compaction: here with its function, and in the head, for when this tab is gone.
 async fn defer(session: &Rc<SessionInner>, request: Rc<CompactionRequest>) -> Result<()> {
     session.compaction.deferred.replace(Some(request));
+    let stored = store_deferral(session).await;
+    if stored.is_err() {
+        session.compaction.drop_deferred();
+    }
     session.update_hold();
+    // The run may have ended meanwhile.
+    session.run_deferred_compaction();
+    stored
+}
+
+/// Stores that a compaction is deferred.
+async fn store_deferral(session: &SessionInner) -> Result<()> {
     if session.log.borrow().head.has_deferred_compaction {
         return Ok(());
     }
@@ -321,8 +344,6 @@ async fn defer(session: &Rc<SessionInner>, request: Rc<CompactionRequest>) -> Re
     let _turn = turn.start().await;
     let edit: HeadEdit = Box::new(|head| head.has_deferred_compaction = true);
     session.commit(Change { edit: Some(edit), ..session.new_change() }).await?;
-    // The run may have ended meanwhile.
-    session.run_deferred_compaction();
     Ok(())
 }
 
@@ -339,7 +360,10 @@ impl SessionInner {
         let Some(session) = self.weak_self.upgrade() else { return };
         in_background(async move {
             let Some(request) = session.compaction.deferred.take() else { return };
-            let outcome = compact(&session, request).await;
+            let outcome = compact(&session, request.clone()).await;
+            if outcome == Ok(CompactionOutcome::UnderWay) {
+                session.compaction.deferred.borrow_mut().get_or_insert(request);
+            }
             session.update_hold();
             if let Err(error) = outcome
                 && session.context.check_open().is_ok()

@@ -29,5 +29,5 @@ pub use provider_request::ProviderRequest;
 pub use settings::{ReasoningField, Settings};
 pub use state_owner::check_owner;
 pub use tool_choice::{TOOL_CHOICE, ToolChoice};
-pub use tools::ToolDefinition;
+pub use tools::{ToolDefinition, has_tools};
 pub(crate) use withheld::{Withheld, first_missing, withhold};

@@ -17,7 +17,20 @@ pub struct ToolDefinition {
     pub strict: bool,
 }
 
+/// Returns true if parameters define tools. All dialects have them in the same member.
+#[must_use]
+pub fn has_tools(params: JsonRef<'_>) -> bool {
+    params.get("tools").is_some_and(|tools| tools.items().next().is_some())
+}
+
 impl ToolDefinition {
+    /// Creates the definition of a tool of which only the calls are known: any arguments.
+    #[must_use]
+    pub fn of_called(name: &str) -> Self {
+        let parameters = Some(Json::trusted(r#"{"type":"object"}"#.to_owned()));
+        Self { name: plain(name, 64), description: None, parameters, strict: false }
+    }
+
     /// Reads an object with the members `name`, `description` and `strict`, whose member `schema` is the JSON Schema of the arguments.
     /// Returns `None` if it has no name.
     pub(crate) fn from_object(object: JsonRef<'_>, schema: &str) -> Option<Self> {

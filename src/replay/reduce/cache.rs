@@ -3,7 +3,7 @@
 use super::question::{
     QuestionKind, RecordedReply, ReducerQuestion, ReducerReplies, ReducerReply, SelectedMessages, is_message_list,
 };
-use crate::history::{StoredSummary, summary_message};
+use crate::history::{Coverage, History, StoredSummary, summary_message};
 use crate::id::{IdMap, Seed};
 use crate::message::Message;
 use std::cell::OnceCell;
@@ -95,11 +95,12 @@ impl ReducerCache {
         if self.unsaved.len() >= MAX_FUNCTIONS {
             self.unsaved.remove(0);
         }
-        if let Some(coverage) = &question.coverage {
+        if let Some(coverage) = question.coverage.as_ref().filter(|_| question.is_stored) {
             let (coverage, message) = (coverage.clone(), message.clone());
             self.unsaved.push(StoredSummary { coverage, message, reducer: Some(question.settings), chain_start: None });
         }
-        self.summaries.push(Summary { reducer: question.settings, last: question.last.clone(), message });
+        let (last, coverage) = (question.last.clone(), question.coverage.clone());
+        self.summaries.push(Summary { reducer: question.settings, last, coverage, message });
     }
 }
 
@@ -140,6 +141,15 @@ pub(super) struct Summary {
     reducer: u64,
     /// The id of the last message that it covers. It covers all messages before that one, too.
     pub last: String,
+    /// The stored messages that it covers; `None` if the last of them was not stored when it was made.
+    coverage: Option<Coverage>,
     /// The message that is sent instead.
     pub message: Message,
+}
+
+impl Summary {
+    /// Returns false if a covered message is missing, or a covered call was answered later.
+    pub fn applies_to(&self, history: &History) -> bool {
+        self.coverage.as_ref().is_none_or(|coverage| history.covers(coverage))
+    }
 }

@@ -6,6 +6,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::history::read_part;
 use crate::id::IdMap;
 use crate::json::{JsonKind, JsonRef};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 impl ReducerQuestion {
     /// Checks the reply of a handoff's filter. Any reply to a reducer's question passes.
@@ -80,6 +82,11 @@ fn has_equal_call(original: JsonRef<'_>, part: JsonRef<'_>) -> bool {
         .is_some_and(|parts| parts.items().filter(is_same_invocation).any(|one| is_same_js_value(one, part)))
 }
 
+/// Returns the members of an object, of which the last counts if a name occurs twice.
+fn members(object: JsonRef<'_>) -> BTreeMap<Cow<'_, str>, JsonRef<'_>> {
+    object.entries().filter_map(|(key, value)| Some((key.as_text()?, value))).collect()
+}
+
 /// Compares two values as JavaScript sees them: numbers by value, objects without the order of their members.
 fn is_same_js_value(left: JsonRef<'_>, right: JsonRef<'_>) -> bool {
     let mut pairs = vec![(left, right)];
@@ -94,13 +101,9 @@ fn is_same_js_value(left: JsonRef<'_>, right: JsonRef<'_>) -> bool {
                         left.items().count() == right.items().count()
                     }
                     JsonKind::Object => {
-                        let names: Vec<_> = left.entries().filter_map(|(key, _)| key.as_text()).collect();
-                        pairs.extend(
-                            names
-                                .iter()
-                                .map(|name| (left.get(name).unwrap_or_default(), right.get(name).unwrap_or_default())),
-                        );
-                        right.entries().all(|(key, _)| key.as_text().is_some_and(|name| left.get(&name).is_some()))
+                        let (left, right) = (members(left), members(right));
+                        pairs.extend(left.iter().filter_map(|(name, value)| Some((*value, *right.get(name)?))));
+                        left.len() == right.len() && left.keys().all(|name| right.contains_key(name))
                     }
                     JsonKind::Null | JsonKind::Bool => false,
                 };

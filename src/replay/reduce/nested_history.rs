@@ -10,7 +10,7 @@
 //! </conversation>
 //! ```
 //!
-//! The lines of such a message in the conversation are taken over, so it is not nested again.
+//! The lines of the message of an earlier handoff are taken over, so it is not nested again. The same text from anybody else is one entry.
 
 use super::context::dropped;
 use crate::finding::Report;
@@ -73,7 +73,7 @@ struct Transcript {
 
 impl Transcript {
     fn push(&mut self, speaker: &str, text: &str) {
-        self.entries.push(format!("{speaker}: {}", text.replace('\n', &format!("\n{INDENT}"))));
+        self.entries.push(format!("{speaker}: {text}").replace('\n', &format!("\n{INDENT}")));
     }
 
     /// Adds the content of a message, and its calls with their results.
@@ -86,7 +86,8 @@ impl Transcript {
             match &part.body {
                 PartBody::Text(text) => {
                     let text = text.decode();
-                    if !self.add_nested(&text) && !text.is_empty() {
+                    let is_nested = item.origin == DraftOrigin::Summary && self.add_nested(&text);
+                    if !is_nested && !text.is_empty() {
                         self.push(&speaker, &text);
                     }
                 }

@@ -38,6 +38,8 @@ pub struct ReducerQuestion {
     pub(super) settings: u64,
     /// Of a summary: the stored messages that it covers; `None` if the last of them is not stored, so that it cannot be stored either.
     pub(super) coverage: Option<Coverage>,
+    /// Of a summary: true if it is stored with the session.
+    pub(super) is_stored: bool,
     /// Of a summary: the role of its message, chosen so that user and assistant alternate.
     pub(super) role: Role,
     /// The seed of the history's hash maps.
@@ -54,6 +56,7 @@ impl ReducerQuestion {
             last: String::new(),
             settings: 0,
             coverage: None,
+            is_stored: false,
             role: Role::Assistant,
             seed: history.seed(),
         }

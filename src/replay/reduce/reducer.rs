@@ -1,5 +1,6 @@
 //! The reducers that an application can choose, with their settings.
 
+use crate::id::hash_on;
 use std::any::Any;
 use std::rc::Rc;
 
@@ -43,6 +44,21 @@ pub enum Reducer {
 }
 
 impl Reducer {
+    /// Continues a hash with the kind and the settings. Of functions only that of `custom` counts: the others select no messages.
+    pub(super) fn hash_on(&self, hash: u64) -> u64 {
+        let settings = match self {
+            Self::MessageCount { count, keep_tools, first_system_only } => {
+                [*count as u64, u64::from(*keep_tools), u64::from(*first_system_only)]
+            }
+            Self::TokenBudget { tokens, .. } => [*tokens, 0, 0],
+            Self::SlidingTurns { turns } => [*turns as u64, 0, 0],
+            Self::ToolResults { keep_newest_turns, max_bytes } => [*keep_newest_turns as u64, u64::from(*max_bytes), 0],
+            Self::Summarize { target, threshold, .. } => [*target as u64, *threshold as u64, 0],
+            Self::Custom { reduce } => [u64::from(reduce.id), 0, 0],
+        };
+        settings.iter().fold(hash_on(hash, self.name().as_bytes()), |sum, number| hash_on(sum, &number.to_le_bytes()))
+    }
+
     /// Returns the name in the TypeScript types.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -4,7 +4,7 @@
 use super::context::{ReducerContext, dropped};
 use super::groups::MessageGroups;
 use super::question::{PendingQuestion, QuestionKind, ReducerQuestion};
-use super::reducer::Callback;
+use super::reducer::{Callback, Reducer};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::ActiveSummary;
 use crate::id::{hash, hash_on};
@@ -33,9 +33,13 @@ impl Summarizer<'_> {
         report: &mut Report,
     ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
         let input = context.input;
-        let settings = self.settings_hash(context.reducer);
-        if let Some(summary) = input.cache.summary(settings) {
+        let is_shared = is_shared(context);
+        let settings = self.settings_hash(context);
+        let cached = input.cache.summary(settings).filter(|summary| summary.applies_to(input.history));
+        if let Some(summary) = cached {
             insert_summary(draft, (&summary.last, &summary.message), report);
+        } else if !is_shared {
+            // What a function removed must not come back with the summary of another request.
         } else if let Some(ActiveSummary { stored, .. }) = input.history.summary_of(Some(settings)) {
             insert_summary(draft, (&stored.coverage.last, &stored.message), report);
         }
@@ -60,6 +64,7 @@ impl Summarizer<'_> {
         question.settings = settings;
         let last_stored = input.history.message_index(&question.last);
         question.coverage = last_stored.and_then(|index| input.history.coverage(index + 1));
+        question.is_stored = is_shared;
         // Roles alternate: the summary is the assistant's before a message of the user, and the user's before an answer.
         question.role = if first_kept.is_some_and(|group| group.is_user) { Role::Assistant } else { Role::User };
         pair_results(&mut covered, input.policy, &mut Report::new());
@@ -67,9 +72,15 @@ impl Summarizer<'_> {
     }
 
     /// Returns the hash by which the reducer's summary is found again, also after the session was opened again: a function has no name there.
-    fn settings_hash(&self, index: usize) -> u64 {
-        let settings = [index, self.target, self.threshold];
-        settings.into_iter().fold(hash(b"summarize"), |sum, number| hash_on(sum, &(number as u64).to_le_bytes()))
+    /// What changes the messages before this reducer is part of it.
+    fn settings_hash(&self, context: &ReducerContext<'_, '_>) -> u64 {
+        let settings = [context.reducer, self.target, self.threshold];
+        let own =
+            settings.into_iter().fold(hash(b"summarize"), |sum, number| hash_on(sum, &(number as u64).to_le_bytes()));
+        let earlier =
+            context.input.policy.reducers().iter().take(context.reducer).fold(own, |sum, reducer| reducer.hash_on(sum));
+        let filters = context.input.handoffs.iter().filter_map(|handoff| handoff.filter.as_ref());
+        filters.fold(earlier, |sum, filter| hash_on(sum, &filter.id.to_le_bytes()))
     }
 
     /// Returns the index of the first group that is kept: the newest `target` groups are, and those before them back to a message
@@ -87,6 +98,13 @@ impl Summarizer<'_> {
             .unwrap_or(latest);
         (index > 0).then(|| unsummarized.get(index).copied()).flatten()
     }
+}
+
+/// Returns true if other requests of the session may contain the summary: no function of the application has selected messages before.
+fn is_shared(context: &ReducerContext<'_, '_>) -> bool {
+    let is_filtered = context.input.handoffs.iter().any(|handoff| handoff.filter.is_some());
+    let mut earlier = context.input.policy.reducers().iter().take(context.reducer);
+    !is_filtered && !earlier.any(|reducer| matches!(reducer, Reducer::Custom { .. }))
 }
 
 /// Returns the indices of the groups after the last summary, without system messages.

@@ -440,6 +440,14 @@ fn r24_r22_a_filter_gives_the_conversation_no_second_owner() {
     };
     let (outcome, requests) = with_filter(CHAT, StateOwner::Session, change_stream);
     assert_eq!((outcome.error.unwrap().code, requests), (ErrorCode::InvalidInput, 0));
+    // No later request could continue a response that the service does not keep.
+    let keep_nothing = |mut body: Value| {
+        body["store"] = json!(false);
+        Ok(body)
+    };
+    let (outcome, requests) = with_filter(RESPONSES, automatic(), keep_nothing);
+    assert_eq!((outcome.error.unwrap().code, requests), (ErrorCode::InvalidInput, 0));
+    assert_eq!(with_filter(RESPONSES, StateOwner::Session, keep_nothing).0.status, RunStatus::Finished);
 }
 
 #[test]

@@ -164,6 +164,12 @@ fn r37_other_versions_and_edited_exports_are_errors_that_name_the_line() {
 #[test]
 fn r37_a_cleared_session_is_empty_and_keeps_its_title() {
     let store = session();
+    let deferral = Change {
+        operation: "deferral".into(),
+        edit: Some(Box::new(|head| head.has_deferred_compaction = true)),
+        ..Change::default()
+    };
+    written(commit(&store, &open(&store, "s"), &deferral)).unwrap();
     let (log, other) = (open(&store, "s"), open(&store, "s"));
     let busy = block_on(clear_session(&store, &log, ("early", 0), (&["run".into()], None))).unwrap_err();
     assert_eq!(busy.code, ErrorCode::Busy);
@@ -177,6 +183,7 @@ fn r37_a_cleared_session_is_empty_and_keeps_its_title() {
         assert!(log.borrow().history.messages().is_empty());
         assert_eq!(log.borrow().head.title.as_deref(), Some("Weather"));
         assert!(log.borrow().head.runs.is_empty());
+        assert!(!log.borrow().head.has_deferred_compaction);
     }
     for table in [Table::Log, Table::ToolInvocations, Table::Runs] {
         assert!(block_on(store.read("s", Query::all(table))).unwrap().is_empty());

@@ -62,7 +62,7 @@ fn shown(log: &RefCell<SessionLog>) -> String {
     body_of(&log.borrow().history, CHAT, &StateOwner::Session)
 }
 
-/// A finished turn of a question, a call with its result, and an answer. It has four candidates.
+/// A finished turn of a question, a call with its result, and an answer: three items that count.
 fn turn(name: &str) -> String {
     format!(
         r#"[{{"role":"user","content":"<q {name}>"}},
@@ -152,6 +152,42 @@ fn r30_a_compaction_is_compacted_with_what_follows_and_system_messages_stay() {
         "{text}"
     );
     assert_eq!(log.borrow().history.compactable(&|_| false), Compactable::Nothing);
+}
+
+#[test]
+fn r30_calls_are_summarized_in_a_request_that_defines_their_tools() {
+    let (_store, log) = two_turns();
+    let policy = always();
+    for dialect in [CHAT, Dialect::Anthropic, Dialect::Gemini] {
+        for params in ["{}", r#"{"tools":[]}"#, r#"{"tools":[{"name":"given"}]}"#] {
+            let provider = ProviderRequest { params: Json::parse(params).unwrap(), ..provider(dialect) };
+            let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &policy };
+            let asked = compaction_body(&log.borrow().history, 6, &request, 2_000).unwrap();
+            let asked: serde_json::Value = serde_json::from_slice(&asked).unwrap();
+            let tools = asked["tools"].to_string();
+            let expected = if params.contains("given") { r#""given""# } else { r#""get""# };
+            assert!(tools.matches(r#""name":"#).count() == 1 && tools.contains(expected), "{dialect:?} {tools}");
+        }
+    }
+}
+
+#[test]
+fn r30_a_turn_that_a_tool_ended_is_over() {
+    let store = MemoryStore::default();
+    let log = open(&store, "s");
+    let mut messages: Vec<serde_json::Value> = serde_json::from_str(&turn("one")).unwrap();
+    messages.pop();
+    let ended = serde_json::to_string(&messages).unwrap();
+    let mut change = change(&log, "one", &ended);
+    for entry in &mut change.entries {
+        if let HistoryEntry::Message(message) = entry {
+            message.run_id = Some("run".into());
+        }
+    }
+    written(commit(&store, &log, &change)).unwrap();
+    let history = &log.borrow().history;
+    assert_eq!(history.compactable(&|_| true), Compactable::Unfinished);
+    assert_eq!(history.compactable(&|_| false), Compactable::Turns { end: 2, candidates: 2 });
 }
 
 #[test]
