@@ -32,10 +32,15 @@ pub(super) fn next_provider(turn: &RunData) -> Cow<'_, ProviderRequest> {
     let container = answers.find_map(|answer| answer.container.as_ref());
     let params =
         container.and_then(|container| codec(provider.dialect).params_in_container(provider.params.view(), container));
-    match params {
-        Some(params) => Cow::Owned(ProviderRequest { params, ..provider.clone() }),
-        None => Cow::Borrowed(provider),
+    if params.is_none() && !turn.restarts_chain() {
+        return Cow::Borrowed(provider);
     }
+    let mut request = provider.clone();
+    request.settings.omits_kept_items = turn.restarts_chain();
+    if let Some(params) = params {
+        request.params = params;
+    }
+    Cow::Owned(request)
 }
 
 /// Returns the message of an answer, and its calls; `None` if the answer has no content.

@@ -477,6 +477,11 @@ impl RunData {
         if self.chain_is_restarted { &StateOwner::Session } else { &self.setup.owner }
     }
 
+    /// Returns true if the next request restarts a chain that the service does not have any more.
+    pub fn restarts_chain(&self) -> bool {
+        self.chain_is_restarted
+    }
+
     /// Returns true, once, if the chain can be restarted from the history: it began here, so the session has all of it. The refused request
     /// does not count as a model call.
     pub fn try_restart_chain(&mut self) -> bool {

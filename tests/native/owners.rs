@@ -550,6 +550,31 @@ fn r25_a_chain_that_the_service_forgot_begins_again_with_the_history() {
 }
 
 #[test]
+fn r25_a_chain_that_begins_again_names_nothing_that_the_service_forgot() {
+    let reasoning = |id: &str, more: Value| {
+        let mut item = json!({ "type": "reasoning", "id": id, "summary": [{ "type": "summary_text", "text": "Hm." }] });
+        item.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        item
+    };
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(0));
+    service.extra_output = vec![reasoning("rs_1", json!({}))];
+    ask(&mut host, &mut service, owned("r1", automatic()), "One");
+    service.extra_output = vec![reasoning("rs_2", json!({ "encrypted_content": "gAAA" }))];
+    ask(&mut host, &mut service, owned("r2", automatic()), "Two");
+    service.responses.clear();
+    let requests = service.requests.len();
+    service.extra_output.clear();
+    let outcome = ask(&mut host, &mut service, owned("r3", automatic()), "Three");
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    let restarted = service.requests[requests].to_string();
+    assert!(!restarted.contains("rs_1") && restarted.contains("rs_2") && restarted.contains("gAAA"), "{restarted}");
+    // An item that belonged to reasoning that is left out has no id.
+    assert!(!restarted.contains("msg_1") && restarted.contains("msg_2"), "{restarted}");
+}
+
+#[test]
 fn r22_a_change_of_owner_reports_what_only_the_service_has() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");

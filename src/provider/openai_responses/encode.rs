@@ -22,7 +22,7 @@ pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut
     let native = item.message.dialect == Some(Dialect::OpenAiResponses);
     match item.message.role {
         _ if item.is_acknowledged => {}
-        Role::Assistant if native => answer::encode_native(wire, item, context.report),
+        Role::Assistant if native => answer::encode_native(wire, item, context),
         Role::Assistant => answer::encode_foreign(wire, item, context.report),
         _ => encode_input(wire, item.message, context.report),
     }

@@ -16,6 +16,8 @@ pub struct Settings {
     pub version: u16,
     /// The vendor of the model, if rules depend on it (OpenAI Responses); otherwise empty.
     pub model: &'static str,
+    /// True to leave out items that name what the service stored, since it does not have that any more (OpenAI Responses).
+    pub omits_kept_items: bool,
 }
 
 /// Where reasoning is sent in a dialect that has no member of its own for it.
@@ -40,7 +42,7 @@ impl Settings {
             ReasoningField::Named(field) => (1, field),
             ReasoningField::Drop => (2, ""),
         };
-        let numbers = (role * 4 + reasoning) << 16 | u64::from(self.version);
+        let numbers = ((role * 4 + reasoning) * 2 + u64::from(self.omits_kept_items)) << 16 | u64::from(self.version);
         hash_words(hash_words(numbers, field.as_bytes()), self.model.as_bytes())
     }
 }

@@ -4,10 +4,10 @@ use super::calls::{has_output, write_function_call, write_own_call};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{ArrayWriter, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Message, Part, PartBody, TemplateSlot, WireTemplate};
-use crate::provider::Wire;
 use crate::provider::neutral::text_of;
 use crate::provider::openai_responses::decode::raw_member;
 use crate::provider::wire_template::write_part;
+use crate::provider::{EncodeContext, Wire};
 use crate::replay::DraftMessage;
 
 /// What an item of an answer is to the items beside it.
@@ -38,10 +38,13 @@ struct PlannedItem {
 }
 
 /// Writes the items of an answer of this dialect.
-pub(super) fn encode_native(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
+pub(super) fn encode_native(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
     let message = item.message;
-    let mut planned = plan_items(item, report);
-    omit_orphaned_reasoning(&mut planned, message, report);
+    let mut planned = plan_items(item, context.report);
+    if context.settings.omits_kept_items {
+        omit_kept_items(&mut planned, message, context.report);
+    }
+    omit_orphaned_reasoning(&mut planned, message, context.report);
     for PlannedItem { class, from, to, without_id } in planned {
         let parts = message.parts.get(from..to).unwrap_or_default();
         let Some(first) = parts.first().filter(|_| class != ItemClass::Omitted) else { continue };
@@ -143,6 +146,24 @@ pub fn is_kept_by_service(part: &Part) -> bool {
             item_type == "item_reference" || item_type.ends_with("_call")
         }
         _ => false,
+    }
+}
+
+/// Omits reasoning and references that name what the service does not have any more, and the ids of the items that belonged to it. OpenAI
+/// rejects them: "Item with id 'rs_…' not found" (openai-agents-python#2020).
+fn omit_kept_items(items: &mut [PlannedItem], message: &Message, report: &mut Report) {
+    for item in items {
+        let Some(part) = message.parts.get(item.from).filter(|part| is_kept_by_service(part)) else { continue };
+        let is_reference =
+            matches!(&part.body, PartBody::Opaque(item) if item.view().has_text("type", "item_reference"));
+        if is_reference || matches!(part.body, PartBody::Reasoning(_)) {
+            (item.class, item.without_id) = (ItemClass::Omitted, true);
+            let finding = Finding::info(
+                FindingCode::UnsupportedPart,
+                "only the service had this item, and it does not have it any more",
+            );
+            report.push(finding.of_message(&message.id).with_action(Action::Dropped));
+        }
     }
 }
 
