@@ -93,6 +93,8 @@ class Interleaving {
     this.isReordered = false;
     /** The messages that the filter held back from the newest request. */
     this.held = [];
+    /** True if the service has forgotten old responses. */
+    this.hasExpired = false;
     this.problems = [];
     this.toolRuns = new Map();
     /** The text of the newest answer that the service has given, and whether it was part of a conversation. */
@@ -398,7 +400,10 @@ class Interleaving {
     else if (action === 8) await this.changeOwner({ kind: 'response', auto: true });
     else if (action === 9) await this.changeOwner({ kind: 'session' });
     else if (action === 10) await this.restart();
-    else await this.post('/control/service', { days: 31 });
+    else {
+      this.hasExpired = true;
+      await this.post('/control/service', { days: 31 });
+    }
   }
 
   async append() {
@@ -425,10 +430,12 @@ class Interleaving {
     const [service, session] = [wordsOfService(items), await wordsOfSession(this.session)];
     const arranged = this.isReordered ? sorted : (list) => list;
     const sent = session.words.filter((word) => !this.held.includes(word));
+    // A chain that begins again is sent no reasoning that the service forgot with its response.
+    const isCompared = (word) => word !== 'reasoning' || !this.hasExpired || owner.kind !== 'response';
     const differs = (what, left, right) => {
       if (JSON.stringify(left) !== JSON.stringify(right)) this.problems.push(`${what} differ (${owner.kind}):\nservice ${JSON.stringify(left)}\nsession ${JSON.stringify(right)}`);
     };
-    differs('items', arranged(service.words), arranged(sent));
+    differs('items', arranged(service.words.filter(isCompared)), arranged(sent.filter(isCompared)));
     const ids = (outputs) => sorted(outputs);
     differs('outputs', ids(service.outputs.map((output) => output.split(': ')[0])), ids(session.outputs.map(({ call }) => call)));
     for (const { call, text } of session.outputs) {
