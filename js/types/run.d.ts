@@ -137,8 +137,8 @@ export interface Run {
   handoff(to: Handoff): Promise<void>;
   /** Tries to store the answer again after `save_failed`, for example after space was freed. */
   save(): Promise<void>;
-  /** The result so far. While the run is under way its `status` is "running". */
-  result(): Omit<RunResult, "status"> & { status: Run["status"] };
+  /** The result so far. While the run is under way its `status` is "running", which the type leaves out: `Run.status` says it. */
+  result(): RunResult;
   /** Releases a running run without cancelling it: `pendingRuns()` lists it, `resume` continues it, and `drive` ends with `closed`. */
   [Symbol.dispose](): void;
 }
