@@ -364,11 +364,19 @@ class Interleaving {
       this.run = await this.session.resume(pending.id, this.request());
     }
     for (const { invocationId } of this.run.approvals()) {
-      const decided = this.numbers.chance(0.7) ? this.run.approve(invocationId) : this.run.reject(invocationId, 'no');
+      const decided = this.numbers.chance(0.7) ? this.approve(invocationId) : this.run.reject(invocationId, 'no');
       decided.catch(() => {});
       if ((await Promise.race([decided, this.dead]))?.crashed) return { crashed: true };
     }
     return this.driveRun();
+  }
+
+  /** Approves a call; rejects it if another run closed it in the conversation, where its result could not be sent. */
+  approve(invocationId) {
+    return this.run.approve(invocationId).catch((error) => {
+      if (error.code !== 'conflict' || this.session.owner.kind !== 'conversation') throw error;
+      return this.run.reject(invocationId, 'closed');
+    });
   }
 
   /** The conversation has an answer that got lost: the history goes on here. */
