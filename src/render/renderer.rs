@@ -9,7 +9,7 @@ use super::request::{RenderInput, RenderRequest};
 use super::summary_body::summary_body;
 use super::system_placement::SystemPlacement;
 use crate::clock::Ms;
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{FindingCode, Report};
 use crate::history::{History, StoredSummary};
 use crate::json::Json;
@@ -142,7 +142,7 @@ impl Renderer {
         let highest_stored = input.history.highest_source();
         let nothing = History::new(input.history.seed());
         let input = input.without_stored_messages(&nothing);
-        let RenderInput { history, live, owner, handoffs, now } = input;
+        let RenderInput { history, live, owner, .. } = input;
         let delta = unacknowledged(&input, request)?;
         let is_reference = |message: &Message, part: &Part| {
             message.dialect.is_some_and(|dialect| codec(dialect).is_kept_by_service(part))
@@ -150,20 +150,8 @@ impl Renderer {
         let mut report: Report = transfer_findings(owner, history, live, &is_reference);
         let stored_count = history.messages().len();
         self.trimmed.update(history, request.policy);
-        let replay_input = ReplayInput {
-            history,
-            live,
-            trimmed: Some(&self.trimmed),
-            delta: delta.as_ref(),
-            dialect: Some(request.provider.dialect),
-            extra_content,
-            policy: request.policy,
-            handoffs,
-            now,
-            cache: &self.reducer_cache,
-            replies,
-        };
-        let draft = match replay(&replay_input, &mut report) {
+        let caches = ReplayCaches { trimmed: &self.trimmed, cache: &self.reducer_cache, replies };
+        let draft = match replay(&replay_input(&input, request, delta.as_ref(), caches), &mut report) {
             Ok(draft) => draft,
             Err(pending) => return complete(*pending, stored_count, request).map(RenderStep::Question),
         };
@@ -182,30 +170,17 @@ impl Renderer {
     /// Returns the items in the list of the body that [`step`](Self::step) has composed of this input, with the messages that they are of.
     ///
     /// # Errors
-    /// As [`step`](Self::step).
+    /// As [`step`](Self::step); `internal` if a reducer has a question, which a composed body has not.
     pub fn composed_items(
         &self,
         input: RenderInput<'_>,
         request: &RenderRequest<'_>,
         replies: &ReducerReplies,
     ) -> Result<Vec<ComposedItem>> {
-        let RenderInput { history, live, handoffs, now, .. } = input;
         let delta = unacknowledged(&input, request)?;
-        let replay_input = ReplayInput {
-            history,
-            live,
-            trimmed: Some(&self.trimmed),
-            delta: delta.as_ref(),
-            dialect: Some(request.provider.dialect),
-            extra_content,
-            policy: request.policy,
-            handoffs,
-            now,
-            cache: &self.reducer_cache,
-            replies,
-        };
-        // The questions of reducers are answered: the body was composed.
-        let draft = replay(&replay_input, &mut Report::new()).unwrap_or_default();
+        let caches = ReplayCaches { trimmed: &self.trimmed, cache: &self.reducer_cache, replies };
+        let draft = replay(&replay_input(&input, request, delta.as_ref(), caches), &mut Report::new())
+            .map_err(|_| Error::new(ErrorCode::Internal, "a composed body has an open question of a reducer"))?;
         let encoder = MessageEncoder::new(request.provider);
         let system = SystemPlacement::of(encoder.codec, &draft, request.instructions, &mut Report::new());
         let mut sent = Vec::new();
@@ -231,6 +206,34 @@ impl Renderer {
         if was_warned {
             report.retain(|finding| finding.code != FindingCode::StaleDefault);
         }
+    }
+}
+
+/// What a replay reads besides the conversation.
+struct ReplayCaches<'r> {
+    trimmed: &'r TrimmedResults,
+    cache: &'r ReducerCache,
+    replies: &'r ReducerReplies,
+}
+
+fn replay_input<'r>(
+    input: &RenderInput<'r>,
+    request: &RenderRequest<'r>,
+    delta: Option<&'r Delta<'r>>,
+    caches: ReplayCaches<'r>,
+) -> ReplayInput<'r, 'r> {
+    ReplayInput {
+        history: input.history,
+        live: input.live,
+        trimmed: Some(caches.trimmed),
+        delta,
+        dialect: Some(request.provider.dialect),
+        extra_content,
+        policy: request.policy,
+        handoffs: input.handoffs,
+        now: input.now,
+        cache: caches.cache,
+        replies: caches.replies,
     }
 }
 

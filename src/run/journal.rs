@@ -390,6 +390,15 @@ impl RecoveredRun {
         self.live.apply(HistoryEntry::Message(message));
     }
 
+    fn redact(&mut self, invocation: &str, arguments: Option<Arguments>) {
+        let Some(call) = self.live.invocation_mut(invocation) else { return };
+        call.redacted = true;
+        match arguments {
+            Some(arguments) => call.arguments = arguments,
+            None => call.withhold(),
+        }
+    }
+
     fn apply(&mut self, entry: JournalEntry) {
         if !matches!(entry, JournalEntry::Failed { .. } | JournalEntry::Partial(_)) {
             // An entry after a failure means that the run was resumed.
@@ -423,15 +432,7 @@ impl RecoveredRun {
                 }
             }
             JournalEntry::Finished(result) => self.live.apply(HistoryEntry::Result(result)),
-            JournalEntry::Redacted { invocation, arguments } => {
-                if let Some(call) = self.live.invocation_mut(&invocation) {
-                    call.redacted = true;
-                    match arguments {
-                        Some(arguments) => call.arguments = arguments,
-                        None => call.withhold(),
-                    }
-                }
-            }
+            JournalEntry::Redacted { invocation, arguments } => self.redact(&invocation, arguments),
             JournalEntry::ApprovalNeeded { invocation, .. } => {
                 // A redacted call never runs, since the stored arguments are not those of the model (R12).
                 let can_run = self.live.invocation(&invocation).is_some_and(|call| !call.redacted);
