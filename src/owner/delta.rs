@@ -33,7 +33,7 @@ pub struct Delta<'h> {
     repeated: usize,
     /// What is sent instead of the messages that it covers: the service has none of the conversation, or the chain begins anew with it.
     compaction: Option<&'h ActiveSummary>,
-    /// True if another run's request followed the live turn's newest answer in the conversation, and closed its calls.
+    /// True if another run's request told the service about the live turn's newest answer, and closed its calls.
     calls_are_closed: bool,
 }
 
@@ -73,7 +73,10 @@ impl<'h> Delta<'h> {
             delta.pending.extend(newest.mark.pending.iter().map(String::as_str));
             if owner.is_conversation() {
                 delta.find_concurrent_answers(owner, newest);
-                delta.calls_are_closed = delta.has_closed_calls(owner, newest);
+            }
+            // A chain branches at an answer of its own; what came from another owner stands in the one chain that there is.
+            if owner.is_conversation() || newest.live_index.is_none() {
+                delta.calls_are_closed = delta.has_closed_calls(owner);
             }
         }
         delta
@@ -99,13 +102,11 @@ impl<'h> Delta<'h> {
         }
     }
 
-    /// Returns true if `newest` is an answer of the live turn with calls, and a later request of another run contained its place in
-    /// history: a conversation refuses a request that leaves a call open, so that request closed them.
-    fn has_closed_calls(&self, owner: &StateOwner, newest: AcknowledgedAnswer<'h>) -> bool {
-        let stored = newest.live_index.and_then(|_| self.history.message(&newest.message.id));
-        let Some(stored) = stored.filter(|_| self.live.is_some_and(|live| live.has_calls(newest.message))) else {
-            return false;
-        };
+    /// Returns true if the live turn's newest answer has calls, and a request of another run contained it or its place in history: a service
+    /// refuses a request that leaves a call open, so that request closed them.
+    fn has_closed_calls(&self, owner: &StateOwner) -> bool {
+        let answer = self.live.and_then(|live| live.last_answer().filter(|answer| live.has_calls(answer)));
+        let Some(stored) = answer.and_then(|answer| self.history.message(&answer.id)) else { return false };
         let is_later = |message: &Message| {
             message.run_id != stored.run_id && mark_of(owner, message).is_some_and(|mark| mark.until > stored.seq)
         };
@@ -187,20 +188,24 @@ impl<'h> Delta<'h> {
             indexes.extend(call.and_then(|call| live.message_index(&call.message_id)));
         }
         let select = |index: usize| {
-            let is_acknowledged =
-                last.is_some_and(|last| index <= last) && !self.is_pending(live.messages().get(index));
-            (index, if is_acknowledged { Unacknowledged::Results } else { Unacknowledged::Message })
+            let message = live.messages().get(index)?;
+            let is_acknowledged = match last {
+                Some(last) => index <= last && !self.is_pending(message),
+                // A request of another run contained what the history has of this turn.
+                None => self.history.message(&message.id).is_some_and(|stored| self.has_stored(stored)),
+            };
+            Some((index, if is_acknowledged { Unacknowledged::Results } else { Unacknowledged::Message }))
         };
-        indexes.into_iter().map(select).collect()
+        indexes.into_iter().filter_map(select).collect()
     }
 
-    fn is_pending(&self, message: Option<&Message>) -> bool {
-        message.is_some_and(|message| self.pending.contains(message.id.as_str()))
+    fn is_pending(&self, message: &Message) -> bool {
+        self.pending.contains(message.id.as_str())
     }
 
     /// Returns true if the service has a stored message.
     fn has_stored(&self, message: &Message) -> bool {
-        let Some(newest) = self.newest.filter(|_| !self.is_pending(Some(message))) else { return false };
+        let Some(newest) = self.newest.filter(|_| !self.is_pending(message)) else { return false };
         let run = message.run_id.as_deref();
         let is_of_newest_run = run.is_some() && message.run_id == newest.message.run_id;
         message.seq < newest.until()

@@ -77,6 +77,15 @@ fn r24_so_12_24_what_a_filter_held_back_stays_pending() {
 }
 
 #[test]
+fn r23_what_another_run_told_the_service_of_a_live_turn_is_not_sent() {
+    let stored = history(&[("a", "r1", None), ("b", "r2", None), ("B", "r2", Some((1, &[])))]);
+    let live = history(&[("a", "r1", None), ("c", "r1", None)]);
+    let owner = conversation();
+    let sent = Delta::new(&owner, &stored, Some(&live)).live();
+    assert_eq!(sent, [(0, Unacknowledged::Results), (1, Unacknowledged::Message)]);
+}
+
+#[test]
 fn r22_marks_of_another_owner_acknowledge_nothing() {
     let stored = history(&[("a", "r1", None), ("A", "r1", Some((0, &[])))]);
     let other = StateOwner::Conversation { id: "other".into() };

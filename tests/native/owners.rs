@@ -497,6 +497,40 @@ fn r23_results_of_calls_that_another_run_closed_are_not_sent() {
 }
 
 #[test]
+fn r22_r23_results_of_calls_that_another_run_told_a_new_owner_of_are_not_sent() {
+    let other = || StateOwner::Conversation { id: "conv_2".into() };
+    let owners = [conversation(), automatic(), StateOwner::Session];
+    for (first, second) in owners.into_iter().flat_map(|first| [(first.clone(), other()), (first, automatic())]) {
+        let is_branch = first == second;
+        let store = MemoryStore::default();
+        let mut service = Service::new(rounds(1)).with_conversation("conv_1").with_conversation("conv_2");
+        let waits = |owner: &StateOwner| {
+            let mut asked = RunSetup { persistence: Persistence::Call, ..owned("r1", owner.clone()) };
+            asked.tool_settings.insert("look".into(), ToolSettings { needs_approval: true, ..ToolSettings::default() });
+            asked
+        };
+        let waiting = ask(&mut Host::open(&store, "s", "h"), &mut service, waits(&first), "One");
+        assert_eq!(waiting.status, RunStatus::WaitingApproval);
+        // Its request contains the question and the call, which it closes.
+        let answered = ask(&mut Host::open(&store, "s", "h2"), &mut service, owned("r2", second.clone()), "Two");
+        assert_eq!(answered.status, RunStatus::Finished, "{:?}", answered.error);
+        let requests = service.requests.len();
+        let mut host = Host::open(&store, "s", "h3");
+        host.resume(waits(&second)).unwrap();
+        let approved = host.decide("call_1", ApprovalDecision::Approve).map_err(|error| error.code);
+        if is_branch {
+            approved.unwrap();
+        } else {
+            assert_eq!(approved.unwrap_err(), ErrorCode::Conflict, "{first:?} to {second:?}");
+            host.decide("call_1", ApprovalDecision::Reject(None)).unwrap();
+        }
+        let outcome = host.drive(|body| service.answer(body)).unwrap();
+        assert_eq!(outcome.error.map(|error| error.code), (!is_branch).then_some(ErrorCode::Conflict));
+        assert_eq!(service.requests.len(), requests + usize::from(is_branch), "{first:?} to {second:?}");
+    }
+}
+
+#[test]
 fn r26_a_call_of_a_failed_run_is_closed_once() {
     for on_stop in [OnStop::Discard, OnStop::Keep] {
         let store = MemoryStore::default();

@@ -341,8 +341,13 @@ class Interleaving {
     // Runs that take turns store what they sent in another order.
     if (others.length > 0) this.isReordered = true;
     this.log(`pending ${JSON.stringify(pending && { state: pending.state, error: pending.error })}`);
-    if (!pending) return null;
     await this.compareWithService();
+    // The process died when it had kept the failed run in the history; or another run than this one had asked.
+    if (this.isAhead && (!pending || others.length > 0)) {
+      await this.leaveConversation();
+      return null;
+    }
+    if (!pending) return null;
     const resumed = this.session.resume(pending.id, this.request());
     resumed.catch(() => {});
     this.run = await Promise.race([resumed, this.dead]);
@@ -358,10 +363,10 @@ class Interleaving {
 
   async decide() {
     if (this.numbers.chance(0.3)) {
+      const { id } = this.run;
       await this.restart();
-      const [pending] = await this.session.pendingRuns();
       await this.compareWithService();
-      this.run = await this.session.resume(pending.id, this.request());
+      this.run = await this.session.resume(id, this.request());
     }
     for (const { invocationId } of this.run.approvals()) {
       const decided = this.numbers.chance(0.7) ? this.approve(invocationId) : this.run.reject(invocationId, 'no');
