@@ -317,7 +317,7 @@ class Interleaving {
     }
     if (result.status === 'waiting_approval') return this.decide();
     if (result.status === 'finished') return null;
-    // Another run closed the calls of this one in the conversation.
+    // Another run closed the calls of this one at the service.
     if (result.error.code === 'conflict') {
       await this.discardPending();
       return null;
@@ -376,10 +376,10 @@ class Interleaving {
     return this.driveRun();
   }
 
-  /** Approves a call; rejects it if another run closed it in the conversation, where its result could not be sent. */
+  /** Approves a call; rejects it if the service was told by another run that it is closed, so that its result could not be sent. */
   approve(invocationId) {
     return this.run.approve(invocationId).catch((error) => {
-      if (error.code !== 'conflict' || this.session.owner.kind !== 'conversation') throw error;
+      if (error.code !== 'conflict' || this.session.owner.kind === 'session') throw error;
       return this.run.reject(invocationId, 'closed');
     });
   }
