@@ -89,14 +89,15 @@ const STEPS = [
     await chromium();
     await wasmPackTest(['--headless', '--chrome', '--chromedriver', chromedriverPath()], { ...tests, features: [...new Set(['web', ...tests.features])] });
   }],
-  ['types', 'the JavaScript against the public types, and programs against them', async () => {
+  ['types', 'the JavaScript, the README and docs against the public types, and programs against them', async () => {
     await npm();
     const tsc = 'node_modules/typescript/bin/tsc';
     await run(process.execPath, [tsc, '--project', 'tsconfig.json']);
     // What tsconfig.json covers is left out.
-    const programs = [...files('js', '.d.ts'), ...files('tests/types', '.ts')].filter((file) => !/generated|surface\.ts$/.test(file));
+    const programs = [...files('js', '.d.ts'), ...files('tests/types', '.ts')].filter((file) => !/generated|documents|surface\.ts$/.test(file));
     const flags = '--noEmit --strict --exactOptionalPropertyTypes --target esnext --lib esnext,dom,dom.iterable --module nodenext --types node'.split(' ');
     await run(process.execPath, [tsc, '--ignoreConfig', ...flags, ...programs]);
+    await nodeTests('tests/types', 5);
   }],
   ['build', 'dist, within its size budget', () => build()],
   ['imports', 'imports of the wasm and the component', async () => {

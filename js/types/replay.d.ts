@@ -42,7 +42,7 @@ export type Reducer =
   /** Once there are more than `target + threshold` messages after the last summary, replaces all but the newest `target`, together with
    *  the last summary, by a new summary. `summarize` receives a body of the same provider (without streaming) whose last message asks
    *  for the summary, and returns the summary's text. Each summary is requested once and kept while the session is open. */
-  | { type: "summarize"; target: number; threshold?: number; summarize: (body: Uint8Array) => Promise<string> }
+  | { type: "summarize"; target: number; threshold?: number; summarize: (body: Bytes) => Promise<string> }
   /** Returns the messages to send: unchanged, with other parts, or new. The calls of a message are sent with it; a message that is
    *  returned without its `tool_call` parts is sent without its calls. */
   | { type: "custom"; reduce: (messages: Message[]) => Message[] | Promise<Message[]> };

@@ -133,7 +133,7 @@ export interface CompactOptions {
   force?: boolean;
   /** "input": gets the body of a request for a summary, as UTF-8 JSON, not streamed, and returns the model's text. "previous_response_id": gets
    *  the body of a `POST /responses/compact`, and returns the body of its answer as text. */
-  summarize: (body: Uint8Array, mode: "input" | "previous_response_id") => string | Promise<string>;
+  summarize: (body: Bytes, mode: "input" | "previous_response_id") => string | Promise<string>;
   /** The body's dialect. Default: that of the last run or render of this session object, with its `params`, else that of the newest stored answer,
    *  with its model. */
   dialect?: Dialect;

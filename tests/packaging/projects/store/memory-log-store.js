@@ -47,7 +47,7 @@ export class MemoryLogStore {
     };
     const ids = [...this.stored.keys()].filter(isListed).sort();
     const items = ids.slice(0, limit).map((id) => ({ id, revision: this.stored.get(id).revision, head: this.stored.get(id).head }));
-    return { items, cursor: ids.length > limit ? items.at(-1).id : null };
+    return { items, cursor: ids.length > limit ? ids[limit - 1] : null };
   }
 
   invocations({ cursor, limit, session, since = 0, until = Infinity, ...names }) {

@@ -1,0 +1,55 @@
+// Names that the pages use without declaring them: what the reader's own program has. A relative import of a page means these, too.
+
+import type OpenAI from "openai";
+import type { Driver } from "unstorage";
+import type { Handoff, LogStore, MessageWithCalls, ProviderRequest, Rethread, Run, RunRequest, Session, Tool, Tools, WireBody } from "rethread";
+import type { DriveOptions } from "rethread/host";
+
+export { open } from "rethread";
+export { drive } from "rethread/host";
+
+export const rethread: Rethread;
+export const otherStore: Rethread;
+export const session: Session;
+export const run: Run;
+export const id: string;
+export const provider: ProviderRequest;
+export const tools: Tools;
+export const input: string;
+export const question: string;
+export const request: Omit<RunRequest, "input">;
+export const headers: Record<string, string>;
+export const options: DriveOptions;
+export const invoice: Tool;
+export const billing: Handoff;
+export const imported: WireBody;
+
+// A program with OpenAI's SDK.
+export const openai: OpenAI;
+export const toolDefinitions: OpenAI.ChatCompletionTool[];
+export const execute: (calls: OpenAI.ChatCompletionMessageToolCall[]) => Promise<OpenAI.ChatCompletionToolMessageParam[]>;
+export const url: string;
+export const base: string;
+export const outputText: (response: unknown) => string;
+
+export const search: (input: MessageWithCalls[]) => Promise<string>;
+export const auditLog: { insert(session: string, messages: MessageWithCalls[]): Promise<void> };
+export const withoutPhoneNumbers: (items: unknown) => unknown;
+
+// Clients and bindings of databases.
+export const database: object;
+export const pool: object;
+export const client: object;
+export const driver: Driver;
+export const ctx: { storage: object };
+export const env: { DB: object; CHATS: object };
+export class MyStore implements LogStore {
+  constructor(name: string);
+  capabilities: LogStore["capabilities"];
+  head: LogStore["head"];
+  append: LogStore["append"];
+  read: LogStore["read"];
+  sessions: LogStore["sessions"];
+  invocations: LogStore["invocations"];
+  deleteSession: LogStore["deleteSession"];
+}
