@@ -104,7 +104,7 @@ const STEPS = [
     await build();
     checked({ imports, componentImports });
   }],
-  ['packaging', 'the packed tarball in Node, a plain page and workerd', async () => {
+  ['packaging', 'the packed tarball in Node, a plain page and workerd, and the JavaScript of README and docs', async () => {
     await Promise.all([build(), npm(), chromium()]);
     await nodeTests('tests/packaging', 15, { VITEST: await vitest() });
   }],

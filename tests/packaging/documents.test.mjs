@@ -1,0 +1,201 @@
+// The JavaScript of docs/ is run as it stands, with the names that a reader's program has, against the stand-in.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import OpenAI from 'openai';
+import { open } from '../../js/entry/node.js';
+import { drive } from '../../js/host.js';
+import { conformance } from '../../js/entry/testing-node.js';
+import { laneOf } from '../browser/page.mjs';
+import { startStandIn } from '../stand-in/server.mjs';
+import { blocksOf, scoped } from '../types/documents/blocks.mjs';
+
+const AsyncFunction = (async () => {}).constructor;
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const pages = Object.fromEntries(['owners', 'sessions', 'servers'].map((name) => [name, readFileSync(path.join(root, `docs/${name}.md`), 'utf8')]));
+
+/** Runs the block of a page that contains `text`; returns the values of the names in `results`. */
+function runBlock(page, text, values, results = []) {
+  const found = blocksOf(pages[page]).filter(({ source }) => source.includes(text));
+  assert.equal(found.length, 1, `docs/${page}.md: ${found.length} blocks contain ${text}`);
+  const names = { open, drive, headers: { authorization: 'Bearer sk-documents' }, options: {}, ...values };
+  return new AsyncFunction(...Object.keys(names), `{ ${scoped(found[0]).source}\nreturn { ${results.join(', ')} }; }`)(...Object.values(names));
+}
+
+const parameters = { type: 'object', properties: {} };
+const call = (name, args = {}) => ({ calls: [{ name, arguments: args }] });
+const decode = (body) => JSON.parse(new TextDecoder().decode(body));
+const textsOf = async (session) => (await session.messages({ limit: 100 })).items.map(({ role, parts }) => `${role}: ${parts.map(({ type, text }) => text ?? type).join(' ')}`);
+const bodies = async (lane) => (await lane.requests()).map(({ bodyText }) => JSON.parse(bodyText));
+
+let standIn;
+before(async () => { standIn = await startStandIn(); });
+after(() => standIn.close());
+
+/** {rethread, session, lane, provider}: a store in memory, and a lane with these answers. */
+async function chat(name, steps, { dialect = 'openai-chat', ...options } = {}) {
+  const lane = laneOf(standIn.url, `documents-${name}`);
+  await lane.script(steps);
+  const rethread = await open();
+  const session = await rethread.session('chat-1', options);
+  const url = dialect === 'openai-chat' ? lane.chat : `${lane.base}/v1/responses`;
+  return { rethread, session, lane, provider: { dialect, url, params: { model: 'm' } } };
+}
+
+describe('docs/owners.md', () => {
+  test('each owner can be named', async () => {
+    const rethread = await open();
+    await runBlock('owners', 'rethread.session("a")', { rethread });
+    const owners = await Promise.all([...'abcde'].map(async (id) => (await rethread.session(id)).owner.kind));
+    assert.deepEqual(owners, ['session', 'conversation', 'response', 'response', 'caller']);
+  });
+
+  test('the application holds the conversation', async () => {
+    const { rethread, lane, provider } = await chat('caller', [{ text: 'Hi.' }, { text: 'Now.' }]);
+    const { session, next } = await runBlock('owners', 'first.replay', { rethread, provider, tools: {} }, ['session', 'next']);
+    assert.deepEqual((await bodies(lane)).map(({ messages }) => messages.map(({ content }) => content)), [['Hello'], ['Hello', 'Hi.', 'And now?']]);
+    assert.equal(next.messages.length, 3);
+    assert.deepEqual(await textsOf(session), ['user: Hello', 'assistant: Hi.', 'user: And now?', 'assistant: Now.']);
+  });
+
+  test('a filter changes what is sent, and not what is stored', async () => {
+    const { session, lane, provider } = await chat('filter', [{ text: 'I will.' }], { dialect: 'openai-responses' });
+    const withoutPhoneNumbers = (items) => JSON.parse(JSON.stringify(items).replaceAll(/555-\d+/g, '[number]'));
+    const { run } = await runBlock('owners', 'inputFilter', { session, provider, input: 'Call 555-0100.', withoutPhoneNumbers }, ['run']);
+    assert.equal((await drive(run).result).status, 'finished');
+    assert.match(JSON.stringify((await bodies(lane))[0].input), /Call \[number\]\./);
+    assert.deepEqual(await textsOf(session), ['user: Call 555-0100.', 'assistant: I will.']);
+  });
+});
+
+describe('docs/sessions.md', () => {
+  test('a loop of your own', async () => {
+    const { session, lane } = await chat('loop', [call('look'), { text: 'Done.' }]);
+    const openai = new OpenAI({ apiKey: 'sk-documents', baseURL: `${lane.base}/v1` });
+    const toolDefinitions = [{ type: 'function', function: { name: 'look', parameters } }];
+    const execute = async (calls) => calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'seen' }));
+    await runBlock('sessions', 'session.external', { session, openai, question: 'What is there?', toolDefinitions, execute });
+    assert.deepEqual(await textsOf(session), ['user: What is there?', 'assistant: tool_call', 'assistant: Done.']);
+    assert.deepEqual((await session.invocations({ payload: true })).items.map(({ result }) => result.content), ['seen']);
+  });
+
+  test('messages from elsewhere', async () => {
+    const { rethread, lane, provider } = await chat('elsewhere', [{ text: 'Blue.' }]);
+    const stored = [];
+    const auditLog = { insert: (id, messages) => stored.push([id, ...messages.map(({ role }) => role)]) };
+    const search = async (input) => `The passage about ${input[0].parts[0].text}`;
+    const { session } = await runBlock('sessions', 'auditLog', { rethread, auditLog, search }, ['session']);
+    await drive(await session.run({ input: 'the sky', provider })).result;
+    assert.deepEqual((await bodies(lane))[0].messages.map(({ content }) => content), ['The passage about the sky', 'the sky']);
+    assert.deepEqual(stored, [['chat-1', 'user', 'assistant']]);
+    assert.deepEqual(await textsOf(session), ['user: the sky', 'assistant: Blue.']);
+  });
+
+  test('freshness and reducers', async () => {
+    const { session } = await chat('freshness', []);
+    const imported = { messages: [
+      { role: 'user', content: 'Look.' },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }] },
+      { role: 'tool', tool_call_id: 'c', content: 'seen' }, { role: 'assistant', content: 'Done.' },
+    ] };
+    await runBlock('sessions', 'toolFreshness', { session, imported });
+    await runBlock('sessions', 'reducers', {});
+    assert.equal(decode((await session.render({ dialect: 'openai-chat', replay: { freshness: null } })).body).messages.length, 4);
+  });
+
+  for (const [name, text, base] of [['a model', 'const { compacted, reason }', '/v1/chat/completions'], ['a service', '/responses/compact', '/v1']]) {
+    test(`compaction by ${name}`, async () => {
+      const dialect = base === '/v1' ? 'openai-responses' : 'openai-chat';
+      const { session, lane } = await chat(`compact-${name.replace(' ', '-')}`, [{ text: 'The summary.' }]);
+      const turn = (n) => [{ role: 'user', content: `Question ${n}` }, { role: 'assistant', content: `Answer ${n}` }];
+      await session.append({ messages: Array.from({ length: 10 }, (_, n) => turn(n)).flat() }, 'openai-chat');
+      await session.render({ dialect, params: { model: 'm' } });
+      const outputText = ({ output }) => output.flatMap(({ content }) => content).map(({ text: words }) => words).join('');
+      const headers = { 'content-type': 'application/json', authorization: 'Bearer sk-documents' };
+      const block = await runBlock('sessions', text, { session, headers, url: lane.base + base, base: lane.base + base, outputText }, [base === '/v1' ? 'summarize' : 'compacted, reason']);
+      const outcome = block.summarize ? await session.compact({ summarize: block.summarize }) : block;
+      assert.deepEqual(outcome, { compacted: true, reason: 'threshold' });
+      const body = new TextDecoder().decode((await session.render({ dialect, input: 'Next?' })).body);
+      assert.ok(body.includes('The summary.') && !body.includes('Question 9'), body);
+    });
+  }
+
+  test('a run that continues elsewhere', async () => {
+    const steps = [call('look'), { text: 'Done.' }];
+    const { session: first, provider } = await chat('elsewhere-run', steps);
+    let ran = 0;
+    const tools = { look: { parameters, execute: () => { ran += 1; return 'seen'; } } };
+    const run = await first.run({ input: 'What is there?', provider, tools });
+    // The process hangs when the tool has run.
+    await new Promise((resolve) => {
+      drive(run, { fetch: (...args) => (ran ? new Promise(resolve) : fetch(...args)) });
+    });
+    const { session } = await chat('elsewhere-run', steps.slice(1));
+    await runBlock('sessions', 'run.snapshot()', { run, session, provider, tools });
+    run[Symbol.dispose]();
+    assert.deepEqual([ran, await textsOf(session)], [1, ['user: What is there?', 'assistant: tool_call', 'assistant: Done.']]);
+  });
+
+  test('approvals', async () => {
+    const { session, provider } = await chat('approvals', [{ calls: [1, 2].map((n) => ({ name: 'pay', arguments: { n } })) }, { text: 'Done.' }]);
+    const ran = [];
+    const tools = { pay: { parameters, needsApproval: true, execute: ({ n }) => ran.push(n) } };
+    const run = await session.run({ input: 'Pay.', provider, tools });
+    const questions = [];
+    const confirm = (question) => questions.push(question) === 1;
+    const { result } = await runBlock('sessions', 'run.approvals()', { run, confirm }, ['result']);
+    assert.deepEqual([result.status, ran, questions], ['finished', [1], ['pay {"n":1}?', 'pay {"n":2}?']]);
+  });
+
+  test('handoffs', async () => {
+    const { session, lane, provider } = await chat('handoffs', [call('transfer'), { text: 'Billing here.' }]);
+    const { run } = await runBlock('sessions', 'run.handoff', { session, provider, input: 'My invoice?', invoice: { parameters, execute: () => '' } }, ['run']);
+    assert.equal((await drive(run).result).text, 'Billing here.');
+    const sent = (await bodies(lane)).map(({ messages, tools }) => [messages[0].content, ...tools.map((tool) => tool.function.name)]);
+    assert.deepEqual(sent, [['You are triage.', 'transfer'], ['You are billing.', 'invoice']]);
+  });
+
+  test('moving a session', async () => {
+    const { rethread, session } = await chat('moving', []);
+    await session.append({ messages: [{ role: 'user', content: 'Hello' }] }, 'openai-chat');
+    const copies = await runBlock('sessions', 'exportSession', { rethread, session, otherStore: await open() }, ['copy', 'imported']);
+    for (const copy of Object.values(copies)) assert.deepEqual(await textsOf(copy), ['user: Hello']);
+  });
+});
+
+/** Deno KV in memory, as far as the driver uses it. */
+function denoKvInMemory() {
+  const stored = new Map();
+  let versions = 0;
+  const set = ([key], value) => stored.set(key, { value, versionstamp: String((versions += 1)).padStart(20, '0') });
+  const remove = ([key]) => stored.delete(key);
+  const get = ([key]) => stored.get(key) ?? { value: null, versionstamp: null };
+  return {
+    get, set, delete: remove,
+    async* list({ start: [start], end: [end] }, { limit }) {
+      const keys = [...stored.keys()].filter((key) => key >= start && key < end).sort();
+      for (const key of keys.slice(0, limit)) yield { key: [key], ...stored.get(key) };
+    },
+    atomic() {
+      const [checks, writes] = [[], []];
+      return {
+        check: (one) => checks.push(one), set: (key, value) => writes.push(() => set(key, value)), delete: (key) => writes.push(() => remove(key)),
+        commit: async () => {
+          const ok = checks.every(({ key, versionstamp }) => get(key).versionstamp === versionstamp);
+          if (ok) for (const write of writes) write();
+          return { ok };
+        },
+      };
+    },
+  };
+}
+
+describe('docs/servers.md: the driver for Deno KV', async () => {
+  const fromAsync = async (list) => { const all = []; for await (const one of list) all.push(one); return all; };
+  const { denoKv } = await runBlock('servers', 'const denoKv', { Array: Object.assign(Object.create(Array), { fromAsync }) }, ['denoKv']);
+  const kv = denoKvInMemory();
+  for (const { name, run } of conformance(() => denoKv(kv))) test(name, run);
+});
