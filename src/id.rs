@@ -20,10 +20,13 @@ impl IdSource for CountingIds {
     }
 }
 
+/// The 64-bit FNV-1a hash of nothing.
+pub const HASH_START: u64 = 0xcbf2_9ce4_8422_2325;
+
 /// Returns the 64-bit FNV-1a hash, which is the same in every build and on every platform.
 #[must_use]
 pub fn hash(bytes: &[u8]) -> u64 {
-    hash_on(0xcbf2_9ce4_8422_2325, bytes)
+    hash_on(HASH_START, bytes)
 }
 
 /// Continues an FNV-1a hash with more bytes.

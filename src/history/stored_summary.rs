@@ -1,12 +1,12 @@
 //! Stored summaries: what a request contains instead of the beginning of a history (R30, R36). The messages that a summary covers stay
 //! stored, and everything but replay shows them.
 //!
-//! A summary stands in for exactly the messages that it was made of. It does not apply to a history in which one of them is missing (another
+//! A summary replaces exactly the messages that it was made of. It does not apply to a history in which one of them is missing (another
 //! side of a fork, an erased message, a damaged record), or in which a call of theirs was answered after the summary was made: then the
 //! request contains the messages. So no summary can hide a message or a result that it does not contain.
 
 use crate::encoding::encode_fields;
-use crate::id::hash_on;
+use crate::id::{HASH_START, hash_on};
 use crate::json::Json;
 use crate::message::{Dialect, Message, PartBody, Role};
 
@@ -23,15 +23,15 @@ pub struct StoredSummary {
     pub coverage: Coverage,
     /// The message that is sent instead of them.
     pub message: Message,
-    /// A hash of the settings of the reducer that asked for it; `None` for a compaction.
-    pub reducer: Option<u64>,
+    /// The hash of the reducer that asked for it, with its settings; `None` for a compaction.
+    pub reducer_hash: Option<u64>,
     /// The response that the application gave as the beginning of the service's chain of responses, if the summary contains that chain.
     pub chain_start: Option<String>,
 }
 encode_fields!(struct StoredSummary {
     0 => coverage: required,
     1 => message: required,
-    2 => reducer,
+    2 => reducer_hash,
     3 => chain_start,
 });
 
@@ -39,7 +39,7 @@ impl StoredSummary {
     /// Creates a compaction from the model's text. Its message is the user's, so that every provider accepts it at the beginning, and alone.
     #[must_use]
     pub fn compaction(coverage: Coverage, text: &str, chain_start: Option<String>) -> Self {
-        Self { coverage, message: summary_message(Role::User, text), reducer: None, chain_start }
+        Self { coverage, message: summary_message(Role::User, text), reducer_hash: None, chain_start }
     }
 
     /// Creates a compaction from the items that a service of this dialect returned instead of its chain of responses.
@@ -47,7 +47,7 @@ impl StoredSummary {
     pub fn of_items(coverage: Coverage, (dialect, items): (Dialect, Vec<Json>), chain_start: Option<String>) -> Self {
         let parts = items.into_iter().map(|item| PartBody::Opaque(item).into()).collect();
         let message = Message { parts, dialect: Some(dialect), ..summary_message(Role::Assistant, "") };
-        Self { coverage, message, reducer: None, chain_start }
+        Self { coverage, message, reducer_hash: None, chain_start }
     }
 }
 
@@ -69,22 +69,22 @@ pub fn summary_message(role: Role, text: &str) -> Message {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// The number of messages.
-    pub count: u64,
+    pub message_count: u64,
     /// The hash of their ids.
-    pub digest: u64,
+    pub ids_hash: u64,
     /// The number of results in the whole history that were stored after their calls.
-    pub results: u64,
+    pub late_result_count: u64,
     /// The hash of the ids of the invocations of these results.
-    pub results_digest: u64,
+    pub late_results_hash: u64,
     /// The id of the last message.
-    pub last: String,
+    pub last_message_id: String,
 }
 encode_fields!(struct Coverage {
-    0 => count,
-    1 => digest,
-    2 => results,
-    3 => results_digest,
-    4 => last,
+    0 => message_count,
+    1 => ids_hash,
+    2 => late_result_count,
+    3 => late_results_hash,
+    4 => last_message_id,
 });
 
 /// A summary that applies to a history.
@@ -98,59 +98,68 @@ pub struct ActiveSummary {
     pub end: usize,
 }
 
-/// The summaries of a history, and what tells whether one applies.
+/// The summaries of a history, with the hashes by which one applies or not.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SummaryIndex {
     /// In the order in which they were stored.
     active: Vec<ActiveSummary>,
     /// By index of a message: the hash of the ids up to it.
-    digests: Vec<u64>,
-    /// Of each result that was stored after its call, in order: the hash of the ids of the invocations up to it, and the index of its message.
-    late_results: Vec<(u64, usize)>,
+    ids_hashes: Vec<u64>,
+    /// In the order in which they were stored.
+    late_results: Vec<LateResult>,
+}
+
+/// A result that was stored after its call.
+#[derive(Clone, Copy, Debug)]
+struct LateResult {
+    /// The hash of the ids of the invocations of the late results up to this one.
+    hash: u64,
+    /// The index of the message that has the call.
+    message_index: usize,
 }
 
 impl SummaryIndex {
     pub fn reserve(&mut self, messages: usize) {
-        self.digests.reserve(messages);
+        self.ids_hashes.reserve(messages);
     }
 
     /// Adds the next message of the history.
     pub fn add_message(&mut self, id: &str) {
-        self.digests.push(next_digest(self.digests.last(), id));
+        self.ids_hashes.push(hash_with_id(self.ids_hashes.last().copied(), id));
     }
 
     /// Adds a result that was stored after its call. A summary that covers the call does not contain it.
-    pub fn add_late_result(&mut self, invocation: &str, message: usize) {
-        let digest = next_digest(self.late_results.last().map(|(digest, _)| digest), invocation);
-        self.late_results.push((digest, message));
-        self.active.retain(|summary| summary.end <= message);
+    pub fn add_late_result(&mut self, invocation: &str, message_index: usize) {
+        let hash = hash_with_id(self.late_results.last().map(|result| result.hash), invocation);
+        self.late_results.push(LateResult { hash, message_index });
+        self.active.retain(|summary| summary.end <= message_index);
     }
 
-    /// Returns the summary that applies: of the reducer with this hash of its settings, or the compaction.
-    pub fn newest_of(&self, reducer: Option<u64>) -> Option<&ActiveSummary> {
-        self.active.iter().rev().find(|summary| summary.stored.reducer == reducer)
+    /// Returns the summary that applies: that of the reducer, or with `None` the compaction.
+    pub fn newest_of(&self, reducer_hash: Option<u64>) -> Option<&ActiveSummary> {
+        self.active.iter().rev().find(|summary| summary.stored.reducer_hash == reducer_hash)
     }
 
     /// Returns the newest compaction that a request of the dialect may contain.
     pub fn compaction_for(&self, dialect: Option<Dialect>) -> Option<&ActiveSummary> {
-        self.active.iter().rev().find(|summary| summary.stored.reducer.is_none() && summary.is_for(dialect))
+        self.active.iter().rev().find(|summary| summary.stored.reducer_hash.is_none() && summary.is_for(dialect))
     }
 
     /// Returns what a summary of the messages up to the one at the index `last` covers.
     pub fn coverage(&self, last: usize, id: &str) -> Option<Coverage> {
         Some(Coverage {
-            count: last as u64 + 1,
-            digest: *self.digests.get(last)?,
-            results: self.late_results.len() as u64,
-            results_digest: self.late_results.last().map_or(0, |(digest, _)| *digest),
-            last: id.to_owned(),
+            message_count: last as u64 + 1,
+            ids_hash: *self.ids_hashes.get(last)?,
+            late_result_count: self.late_results.len() as u64,
+            late_results_hash: self.late_results.last().map_or(0, |result| result.hash),
+            last_message_id: id.to_owned(),
         })
     }
 
     /// Adds a summary that applies. Removes the oldest one of the same kind at its limit.
     pub fn add(&mut self, summary: ActiveSummary) {
-        let is_same = |other: &ActiveSummary| other.stored.reducer == summary.stored.reducer;
-        let most = if summary.stored.reducer.is_none() { MAX_COMPACTIONS } else { 1 };
+        let is_same = |other: &ActiveSummary| other.stored.reducer_hash == summary.stored.reducer_hash;
+        let most = if summary.stored.reducer_hash.is_none() { MAX_COMPACTIONS } else { 1 };
         if self.active.iter().filter(|other| is_same(other)).count() >= most {
             let oldest = self.active.iter().position(is_same);
             if let Some(at) = oldest {
@@ -165,22 +174,22 @@ impl SummaryIndex {
 
     /// Returns the index after the last message that a summary covers, if it applies.
     pub fn covered_end(&self, coverage: &Coverage) -> Option<usize> {
-        let end = usize::try_from(coverage.count).ok().filter(|end| *end > 0)?;
-        if self.digests.get(end - 1) != Some(&coverage.digest) {
+        let end = usize::try_from(coverage.message_count).ok().filter(|end| *end > 0)?;
+        if self.ids_hashes.get(end - 1) != Some(&coverage.ids_hash) {
             return None;
         }
-        let results = usize::try_from(coverage.results).ok()?;
-        let has_results = match results.checked_sub(1) {
+        let late_results = usize::try_from(coverage.late_result_count).ok()?;
+        let has_results = match late_results.checked_sub(1) {
             None => true,
-            Some(last) => self.late_results.get(last).is_some_and(|(digest, _)| *digest == coverage.results_digest),
+            Some(last) => self.late_results.get(last).is_some_and(|result| result.hash == coverage.late_results_hash),
         };
-        let answered_since = self.late_results.get(results..)?;
-        (has_results && answered_since.iter().all(|(_, message)| *message >= end)).then_some(end)
+        let answered_since = self.late_results.get(late_results..)?;
+        (has_results && answered_since.iter().all(|result| result.message_index >= end)).then_some(end)
     }
 }
 
-fn next_digest(before: Option<&u64>, id: &str) -> u64 {
+/// Returns the hash of a list of ids from that of the ids before the last one.
+fn hash_with_id(before: Option<u64>, id: &str) -> u64 {
     // The end of an id is part of the hash: "a", "bc" differs from "ab", "c".
-    let digest = before.map_or(0xcbf2_9ce4_8422_2325, |digest| *digest);
-    hash_on(hash_on(digest, id.as_bytes()), &[0xff])
+    hash_on(hash_on(before.unwrap_or(HASH_START), id.as_bytes()), &[0xff])
 }

@@ -1,11 +1,11 @@
-//! The summaries of a history.
+//! The summaries that apply to a history.
 
 use super::fold::History;
 use super::stored_summary::{ActiveSummary, Coverage, StoredSummary};
 use crate::message::Dialect;
 
 impl History {
-    /// Returns what a summary of the messages before the index `end` covers. None for no messages.
+    /// Returns what a summary of the messages before the index `end` covers; `None` if there are none.
     #[must_use]
     pub fn coverage(&self, end: usize) -> Option<Coverage> {
         let last = end.checked_sub(1)?;
@@ -30,24 +30,27 @@ impl History {
         self.summaries().compaction_for(dialect)
     }
 
-    /// Returns the summary that applies: of the reducer with this hash of its settings, or the compaction.
+    /// Returns the summary that applies: that of the reducer, or with `None` the compaction.
     #[must_use]
-    pub fn summary_of(&self, reducer: Option<u64>) -> Option<&ActiveSummary> {
-        self.summaries().newest_of(reducer)
+    pub fn summary_of(&self, reducer_hash: Option<u64>) -> Option<&ActiveSummary> {
+        self.summaries().newest_of(reducer_hash)
     }
 
-    /// Returns true if a summary applies, and covers more than the one before it.
+    /// Returns true if a summary applies, and covers more messages than the current one of the same kind.
     #[must_use]
     pub fn accepts_summary(&self, summary: &StoredSummary) -> bool {
-        let current = self.summary_of(summary.reducer).map_or(0, |current| current.end);
-        self.summaries().covered_end(&summary.coverage).is_some_and(|end| end > current)
+        self.accepted_end(summary).is_some()
+    }
+
+    /// Returns the index after the last message that a summary covers, if the history accepts it.
+    fn accepted_end(&self, summary: &StoredSummary) -> Option<usize> {
+        let current = self.summary_of(summary.reducer_hash).map_or(0, |current| current.end);
+        self.summaries().covered_end(&summary.coverage).filter(|end| *end > current)
     }
 
     /// Adds a summary, if it applies.
     pub fn apply_summary(&mut self, stored: StoredSummary) {
-        let Some(end) = self.summaries().covered_end(&stored.coverage).filter(|_| self.accepts_summary(&stored)) else {
-            return;
-        };
+        let Some(end) = self.accepted_end(&stored) else { return };
         let first = self.messages().iter().take_while(|message| message.is_system()).count();
         self.summaries_mut().add(ActiveSummary { stored, first, end });
     }

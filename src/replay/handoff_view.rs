@@ -16,12 +16,12 @@ pub struct HandoffView {
     pub live_end: usize,
     /// The `seq` after the last stored message before the handoff.
     pub stored_end: u64,
-    /// The message that contains the others, from the first request on.
+    /// The nested history: written with the first request, then repeated unchanged.
     pub(super) nested: OnceCell<Message>,
 }
 
 impl HandoffView {
-    /// Creates the view of an agent that sees all messages up to these ends.
+    /// Creates a view without a filter and without nesting, of a handoff at these positions.
     #[must_use]
     pub fn new(live_end: usize, stored_end: u64) -> Self {
         Self { filter: None, nests_history: false, live_end, stored_end, nested: OnceCell::new() }
@@ -32,7 +32,7 @@ impl HandoffView {
         match item.origin {
             DraftOrigin::Stored(_) => item.message.seq < self.stored_end,
             DraftOrigin::Live(index) => index < self.live_end,
-            // An earlier handoff created it.
+            // Compactions and earlier handoffs create messages at the beginning only.
             DraftOrigin::Created | DraftOrigin::Summary => true,
         }
     }

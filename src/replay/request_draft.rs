@@ -50,7 +50,7 @@ pub enum DraftOrigin {
     Live(usize),
     /// Nowhere: a reducer created it.
     Created,
-    /// Nowhere: it is the summary of older messages.
+    /// Nowhere: it replaces older messages, as a summary or as the history that is nested for an agent.
     Summary,
 }
 

@@ -178,7 +178,7 @@ impl RunHandoffs {
     /// Keeps what the filters returned, for the next model calls.
     pub fn keep_replies(&mut self, replies: &ReducerReplies) {
         if !self.views.is_empty() {
-            self.replies = replies.of_handoffs();
+            self.replies = replies.handoff_replies();
         }
     }
 }

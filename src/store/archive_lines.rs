@@ -170,7 +170,7 @@ fn describe_append(out: &mut ObjectWriter<'_>, append: &LogRecord, session: &str
         out.array("summaries", |list| {
             for summary in &append.summaries {
                 list.object(|out| {
-                    out.text("until", &summary.coverage.last);
+                    out.text("until", &summary.coverage.last_message_id);
                     out.object("message", |out| {
                         writer.write(out, &summary.message, None);
                     });

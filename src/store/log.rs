@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{History, HistoryEntry, LogRecord, StoredSummary, highest_source};
 use crate::id::{IdMap, Seed};
-use crate::session_head::SessionHead;
+use crate::session_head::{HeadMark, SessionHead};
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
@@ -98,6 +98,19 @@ impl Change {
     /// Returns true for the renewal of a run's lease: nothing else changes.
     fn renews_lease(&self) -> bool {
         self.journal.as_ref().is_some_and(|journal| journal.step == JournalStep::Renew)
+    }
+
+    /// Returns the log record of the change with this content. `mark` is that of the head after the change.
+    fn record(&self, mark: HeadMark, entries: Vec<HistoryEntry>, summaries: Vec<StoredSummary>) -> LogRecord {
+        LogRecord {
+            operation: self.operation.clone(),
+            run: self.run.clone(),
+            run_continues: self.run_continues,
+            at: self.at,
+            mark,
+            entries,
+            summaries,
+        }
     }
 }
 
@@ -207,7 +220,13 @@ impl SessionLog {
         head.raise_highest_source(highest_source(&entries).max(change.sources));
         let mut summaries = self.summaries_to_store(change)?;
         if !entries.is_empty() || !summaries.is_empty() {
-            let record = self.write_record(&mut head, &mut batch, change, (entries, summaries, revision));
+            let key = head.next_record;
+            head.next_record += 1;
+            if !entries.is_empty() {
+                head.history_revision = head.history_revision.max(head.born.saturating_sub(1)) + 1;
+            }
+            let record = change.record(head.mark(revision), entries, summaries);
+            self.write_record(&mut head, &mut batch, key, &record);
             (entries, summaries) = (record.entries, record.summaries);
         }
         if let Some(journal) = &change.journal {
@@ -220,39 +239,22 @@ impl SessionLog {
     }
 
     /// Returns the summaries of a change that apply to the history.
+    ///
+    /// # Errors
+    /// `conflict` if a compaction does not apply.
     fn summaries_to_store(&self, change: &Change) -> Result<Vec<StoredSummary>> {
         let mut summaries = change.summaries.clone();
         summaries.retain(|summary| self.history.accepts_summary(summary));
-        if change.summaries.iter().any(|summary| summary.reducer.is_none() && !summaries.contains(summary)) {
+        if change.summaries.iter().any(|summary| summary.reducer_hash.is_none() && !summaries.contains(summary)) {
             let sentence = "another writer compacted the session or changed what the summary covers; compact it again";
             return Err(Error::new(ErrorCode::Conflict, sentence));
         }
         Ok(summaries)
     }
 
-    /// Adds a log record with the entries and their audit rows to the batch. Returns the record.
-    fn write_record(
-        &self,
-        head: &mut SessionHead,
-        batch: &mut Batch,
-        change: &Change,
-        (entries, summaries, revision): (Vec<HistoryEntry>, Vec<StoredSummary>, u64),
-    ) -> LogRecord {
-        let key = head.next_record;
-        head.next_record += 1;
-        if !entries.is_empty() {
-            head.history_revision = head.history_revision.max(head.born.saturating_sub(1)) + 1;
-        }
-        let record = LogRecord {
-            operation: change.operation.clone(),
-            run: change.run.clone(),
-            run_continues: change.run_continues,
-            at: change.at,
-            mark: head.mark(revision),
-            entries,
-            summaries,
-        };
-        let value = seal_record(RecordKind::Log, &record);
+    /// Adds a log record and the audit rows of its entries to the batch.
+    fn write_record(&self, head: &mut SessionHead, batch: &mut Batch, key: u64, record: &LogRecord) {
+        let value = seal_record(RecordKind::Log, record);
         head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
         batch.put.push(Record { table: Table::Log, key, last_key: None, index: None, value });
         for entry in &record.entries {
@@ -261,7 +263,6 @@ impl SessionLog {
             let rows = if matches!(entry, HistoryEntry::Result(_)) { &mut batch.replace } else { &mut batch.put };
             rows.push(row.record());
         }
-        record
     }
 
     /// Applies a committed append to the log in memory.

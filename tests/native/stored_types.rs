@@ -287,11 +287,17 @@ fn r16_r67_records_of_a_run_that_goes_on() {
 
 #[test]
 fn r30_r67_records_of_summaries() {
-    let coverage = Coverage { count: 7, digest: 1 << 60, results: 2, results_digest: 9, last: "m".into() };
-    let summary = |reducer, chain_start: Option<&str>| StoredSummary {
+    let coverage = Coverage {
+        message_count: 7,
+        ids_hash: 1 << 60,
+        late_result_count: 2,
+        late_results_hash: 9,
+        last_message_id: "m".into(),
+    };
+    let summary = |reducer_hash, chain_start: Option<&str>| StoredSummary {
         coverage: coverage.clone(),
         message: message(),
-        reducer,
+        reducer_hash,
         chain_start: chain_start.map(Into::into),
     };
     let record = LogRecord {

@@ -17,7 +17,7 @@ const MAX_FUNCTIONS: usize = 8;
 pub struct ReducerCache {
     /// By the number of the function.
     counts: Vec<(u32, TokenCounts)>,
-    summaries: Vec<Summary>,
+    summaries: Vec<CachedSummary>,
     /// Summaries that are not stored yet.
     unsaved: Vec<StoredSummary>,
 }
@@ -33,9 +33,9 @@ impl ReducerCache {
         self.counts.iter().find(|(id, _)| *id == callback).map(|(_, counts)| counts)
     }
 
-    /// Returns the summary for a reducer, by the hash of its settings.
-    pub(super) fn summary(&self, reducer: u64) -> Option<&Summary> {
-        self.summaries.iter().find(|summary| summary.reducer == reducer)
+    /// Returns the summary for a reducer.
+    pub(super) fn summary(&self, reducer_hash: u64) -> Option<&CachedSummary> {
+        self.summaries.iter().find(|summary| summary.reducer_hash == reducer_hash)
     }
 
     /// Returns the summaries that are not stored yet.
@@ -44,14 +44,14 @@ impl ReducerCache {
         &self.unsaved
     }
 
-    /// Notes that summaries are stored.
+    /// Removes summaries that are stored from those to store.
     pub fn on_saved(&mut self, stored: &[StoredSummary]) {
         self.unsaved.retain(|summary| !stored.contains(summary));
     }
 
     /// Takes a reply. Each reducer asks once in a render; it is skipped if the reply is not of the kind that it asked for.
     pub fn take_reply(&mut self, question: ReducerQuestion, reply: ReducerReply, replies: &mut ReducerReplies) {
-        let reducer = question.reducer;
+        let asker = question.asker;
         let recorded = match (&question.question, reply) {
             (_, ReducerReply::Failed(reason)) => RecordedReply::Failed(reason),
             (QuestionKind::Count(texts), ReducerReply::Counts(counts)) if counts.len() == texts.len() => {
@@ -67,7 +67,7 @@ impl ReducerCache {
             }
             _ => RecordedReply::Failed("it gave something else than what it was asked for".into()),
         };
-        replies.push(reducer, recorded);
+        replies.push(asker, recorded);
     }
 
     fn add_counts(&mut self, question: ReducerQuestion, counts: Vec<u64>) {
@@ -87,8 +87,9 @@ impl ReducerCache {
 
     fn add_summary(&mut self, question: &ReducerQuestion, text: &str) {
         let message = summary_message(question.role, text);
-        self.summaries.retain(|summary| summary.reducer != question.settings);
-        self.unsaved.retain(|summary| summary.reducer != Some(question.settings));
+        let reducer_hash = question.reducer_hash;
+        self.summaries.retain(|summary| summary.reducer_hash != reducer_hash);
+        self.unsaved.retain(|summary| summary.reducer_hash != Some(reducer_hash));
         if self.summaries.len() >= MAX_FUNCTIONS {
             self.summaries.remove(0);
         }
@@ -97,10 +98,10 @@ impl ReducerCache {
         }
         if let Some(coverage) = question.coverage.as_ref().filter(|_| question.is_stored) {
             let (coverage, message) = (coverage.clone(), message.clone());
-            self.unsaved.push(StoredSummary { coverage, message, reducer: Some(question.settings), chain_start: None });
+            self.unsaved.push(StoredSummary { coverage, message, reducer_hash: Some(reducer_hash), chain_start: None });
         }
-        let (last, coverage) = (question.last.clone(), question.coverage.clone());
-        self.summaries.push(Summary { reducer: question.settings, last, coverage, message });
+        let (last_message_id, coverage) = (question.last_message_id.clone(), question.coverage.clone());
+        self.summaries.push(CachedSummary { reducer_hash, last_message_id, coverage, message });
     }
 }
 
@@ -136,18 +137,18 @@ impl TokenCounts {
 
 /// A summary of the beginning of a history.
 #[derive(Clone, Debug)]
-pub(super) struct Summary {
-    /// The hash of the settings of its reducer.
-    reducer: u64,
+pub(super) struct CachedSummary {
+    /// The hash of the reducer that asked for it, with its settings.
+    reducer_hash: u64,
     /// The id of the last message that it covers. It covers all messages before that one, too.
-    pub last: String,
+    pub last_message_id: String,
     /// The stored messages that it covers; `None` if the last of them was not stored when it was made.
     coverage: Option<Coverage>,
     /// The message that is sent instead.
     pub message: Message,
 }
 
-impl Summary {
+impl CachedSummary {
     /// Returns false if a covered message is missing, or a covered call was answered later.
     pub fn applies_to(&self, history: &History) -> bool {
         self.coverage.as_ref().is_none_or(|coverage| history.covers(coverage))

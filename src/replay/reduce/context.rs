@@ -1,5 +1,6 @@
 //! What all reducers share.
 
+use super::question::Asker;
 use crate::finding::{Action, Finding, FindingCode};
 use crate::replay::input::ReplayInput;
 use crate::replay::request_draft::DraftMessage;
@@ -9,6 +10,13 @@ pub(super) struct ReducerContext<'h, 'p> {
     /// The index of the reducer in the policy's list.
     pub reducer: usize,
     pub input: &'p ReplayInput<'h, 'p>,
+}
+
+impl ReducerContext<'_, '_> {
+    /// Returns the reducer as the one that asks.
+    pub fn asker(&self) -> Asker {
+        Asker::Reducer(self.reducer)
+    }
 }
 
 /// Returns the finding for a message that is not sent.

@@ -3,7 +3,9 @@
 //! Calls stay with the message that made them. The user's newest message is put back if it is missing.
 
 use super::context::{ReducerContext, dropped};
-use super::question::{PendingQuestion, QuestionKind, RecordedReply, ReducerQuestion, SelectedMessages, role_of};
+use super::question::{
+    Asker, PendingQuestion, QuestionKind, RecordedReply, ReducerQuestion, SelectedMessages, role_of,
+};
 use super::reducer::Callback;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{MessageFormat, MessageWriter, read_part};
@@ -23,24 +25,27 @@ pub(super) fn reduce<'h>(
     context: &ReducerContext<'h, '_>,
     report: &mut Report,
 ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
-    match context.input.replies.get(context.reducer) {
+    match context.input.replies.get(context.asker()) {
         Some(RecordedReply::Failed(reason)) => Ok(Some(reason.clone())),
         Some(RecordedReply::Selected(selected)) => {
-            select_messages(draft, selected, (context.input, SelectedBy::Reducer), report);
+            select_messages(draft, selected, context.asker(), context.input, report);
             Ok(None)
         }
-        _ => Err(ask(draft, callback, context, MessageFormat::Stored)),
+        _ => Err(selection_question(draft, callback, context.asker(), context.input)),
     }
 }
 
-/// Returns the question which messages of a draft are sent.
-pub(super) fn ask<'h>(
+/// Returns the question that asks which messages of a draft are sent.
+pub(super) fn selection_question<'h>(
     draft: &RequestDraft<'h>,
     callback: &Callback,
-    context: &ReducerContext<'h, '_>,
-    format: MessageFormat,
+    asker: Asker,
+    input: &ReplayInput<'h, '_>,
 ) -> Box<PendingQuestion<'h>> {
-    let input = context.input;
+    let format = match asker {
+        Asker::Reducer(_) => MessageFormat::Stored,
+        Asker::Handoff(_) => MessageFormat::WithCalls,
+    };
     let mut text = String::new();
     let mut array = ArrayWriter::new(&mut text);
     let mut before = None;
@@ -53,23 +58,16 @@ pub(super) fn ask<'h>(
     }
     array.end();
     let kind = QuestionKind::Reduce(Json::trusted(text));
-    ReducerQuestion::new(context.reducer, callback, kind, input.history).pending(None)
+    ReducerQuestion::new(asker, callback, kind, input.history).pending(None)
 }
 
-/// Whose function selected the messages.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SelectedBy {
-    /// A reducer's: the user's newest message stays, and so do all calls of a message of which one was selected.
-    Reducer,
-    /// The filter of a handoff: what it selected replaces the messages, except that one of the user's stays.
-    Handoff,
-}
-
-/// Replaces the messages of a draft by those that the application selected.
+/// Replaces the messages of a draft by those that the application selected. For a reducer, the user's newest message stays, and so do all calls
+/// of a message of which one was selected; for a handoff, only the calls that were selected, and the user's newest message if no other is.
 pub(super) fn select_messages<'h>(
     draft: &mut RequestDraft<'h>,
     selected: &'h SelectedMessages,
-    (input, by): (&ReplayInput<'h, '_>, SelectedBy),
+    asker: Asker,
+    input: &ReplayInput<'h, '_>,
     report: &mut Report,
 ) {
     let messages = selected.messages.view();
@@ -78,10 +76,9 @@ pub(super) fn select_messages<'h>(
         let items = messages.items().zip(&indices);
         items.map(|(item, index)| decode(index.and_then(|at| draft.messages.get(at)), item)).collect()
     });
-    let mut rebuild = DraftRebuild::new(draft, &indices, report, input.extra_content);
-    rebuild.by = by;
+    let mut rebuild = DraftRebuild::new(draft, &indices, asker, report, input.extra_content);
     let is_user = |item: JsonRef<'_>| role_of(item) == Some(Role::User);
-    if by == SelectedBy::Handoff && messages.items().any(is_user) {
+    if matches!(asker, Asker::Handoff(_)) && messages.items().any(is_user) {
         rebuild.missing = None;
     }
     for ((item, message), index) in messages.items().zip(decoded).zip(indices) {
@@ -173,7 +170,8 @@ struct DraftRebuild<'h, 'r> {
     new: Vec<DraftMessage<'h>>,
     /// The index of the user's newest message, if the application did not select it.
     missing: Option<usize>,
-    by: SelectedBy,
+    /// What asked for the selection.
+    asker: Asker,
     report: &'r mut Report,
     /// As in [`ReplayInput`](crate::replay::ReplayInput).
     extra_content: fn(&Message) -> ExtraContent,
@@ -184,6 +182,7 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
     fn new(
         draft: &mut RequestDraft<'h>,
         indices: &[Option<usize>],
+        asker: Asker,
         report: &'r mut Report,
         extra_content: fn(&Message) -> ExtraContent,
     ) -> Self {
@@ -192,14 +191,14 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
         };
         let missing = draft.messages.iter().rposition(is_question).filter(|newest| !indices.contains(&Some(*newest)));
         let old: Vec<_> = std::mem::take(&mut draft.messages).into_iter().map(Some).collect();
-        Self { new: Vec::new(), old, missing, by: SelectedBy::Reducer, report, extra_content }
+        Self { new: Vec::new(), old, missing, asker, report, extra_content }
     }
 
     /// Adds the next selected message. `message` is `selected`, decoded.
     fn select(&mut self, selected: JsonRef<'_>, message: &'h Message, index: Option<usize>) {
         let Some(index) = index else {
-            let finding = Finding::info(FindingCode::Reduced, "the application's function added a message");
-            self.report.push(finding.with_action(Action::Synthesized));
+            let finding = self.finding("added a message").with_action(Action::Synthesized);
+            self.report.push(finding);
             self.new.push(DraftMessage::created(message, DraftOrigin::Created));
             return;
         };
@@ -209,16 +208,17 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
         // A message that was selected twice is added once.
         let Some(mut item) = self.old.get_mut(index).and_then(Option::take) else { return };
         let before = item.calls.len();
-        let is_exact = self.by == SelectedBy::Handoff;
+        let is_exact = matches!(self.asker, Asker::Handoff(_));
         item.calls.retain(|call| has_call(selected, is_exact.then_some(call.invocation.id.as_str())));
         if item.calls.len() < before {
-            let finding = dropped(&item, "the application's function left calls out");
+            let finding = self.finding("left calls out").of_message(&item.message.id);
             self.report.push(finding.with_action(Action::Rewritten));
         }
         let content =
             |message: &'h Message| message.parts.iter().filter(|part| !matches!(part.body, PartBody::ToolCall { .. }));
         if !content(item.message).eq(content(message)) {
-            self.report.push(dropped(&item, "the application's function changed it").with_action(Action::Rewritten));
+            let finding = self.finding("changed it").of_message(&item.message.id);
+            self.report.push(finding.with_action(Action::Rewritten));
             item.message = message;
             item.extra_content = (self.extra_content)(message);
             item.origin = DraftOrigin::Created;
@@ -238,8 +238,18 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
     fn finish(mut self) -> Vec<DraftMessage<'h>> {
         self.put_back();
         for item in self.old.iter().flatten() {
-            self.report.push(dropped(item, "the application's function left it out"));
+            let finding = self.finding("left it out").of_message(&item.message.id).with_action(Action::Dropped);
+            self.report.push(finding);
         }
         self.new
+    }
+
+    /// Returns the finding that the application's function did something with a message.
+    fn finding(&self, action: &str) -> Finding {
+        let function = match self.asker {
+            Asker::Reducer(_) => "the reducer `custom`",
+            Asker::Handoff(_) => "`inputFilter` of the handoff",
+        };
+        Finding::info(FindingCode::Reduced, format!("{function} {action}"))
     }
 }

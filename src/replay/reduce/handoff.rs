@@ -2,12 +2,10 @@
 //! the agent's first request; then the rest can be nested in one message. Later requests of the run show that part in the same way. Stored
 //! history does not change.
 
-use super::context::ReducerContext;
-use super::custom::{SelectedBy, ask, select_messages};
+use super::custom::{select_messages, selection_question};
 use super::nested_history::nest;
-use super::question::{FIRST_HANDOFF, PendingQuestion, RecordedReply};
+use super::question::{Asker, PendingQuestion, RecordedReply};
 use crate::finding::Report;
-use crate::history::MessageFormat;
 use crate::replay::input::ReplayInput;
 use crate::replay::request_draft::RequestDraft;
 
@@ -25,13 +23,13 @@ pub(super) fn apply_handoffs<'h>(
         let (before, after) = messages.into_iter().partition(|item| handoff.covers(item));
         draft.messages = before;
         if let Some(filter) = &handoff.filter {
-            let context = ReducerContext { reducer: FIRST_HANDOFF + index, input };
-            let Some(reply) = input.replies.get(context.reducer) else {
-                return Err(ask(draft, filter, &context, MessageFormat::WithCalls));
+            let asker = Asker::Handoff(index);
+            let Some(reply) = input.replies.get(asker) else {
+                return Err(selection_question(draft, filter, asker, input));
             };
             // A filter that failed has failed the run.
             if let RecordedReply::Selected(selected) = reply {
-                select_messages(draft, selected, (input, SelectedBy::Handoff), report);
+                select_messages(draft, selected, asker, input, report);
             }
         }
         if handoff.nests_history {

@@ -1,7 +1,7 @@
 //! Checks what the filter of a handoff returned, before anything is sent (R31). A reducer that fails is skipped; a filter that fails fails the
 //! run, since the next agent would see what it is not meant to see.
 
-use super::question::{FIRST_HANDOFF, QuestionKind, ReducerQuestion, ReducerReply, role_of};
+use super::question::{Asker, QuestionKind, ReducerQuestion, ReducerReply, role_of};
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::read_part;
 use crate::id::IdMap;
@@ -16,7 +16,7 @@ impl ReducerQuestion {
     /// `callback_failed` if the filter threw or did not return messages, `invalid_input` for a message that occurs twice, and for a call or a
     /// result that the message does not have.
     pub fn check_handoff_reply(&self, reply: &ReducerReply) -> Result<()> {
-        if self.reducer < FIRST_HANDOFF {
+        if matches!(self.asker, Asker::Reducer(_)) {
             return Ok(());
         }
         let failed =
@@ -74,12 +74,11 @@ impl ReducerQuestion {
 /// Returns true if a message has a call that is equal in all members.
 fn has_equal_call(original: JsonRef<'_>, part: JsonRef<'_>) -> bool {
     let invocation = part.get("invocation");
-    let is_same_invocation = |one: &JsonRef<'_>| {
-        invocation.is_some_and(|id| one.get("invocation").is_some_and(|own| is_same_js_value(own, id)))
+    let is_same_invocation = |candidate: &JsonRef<'_>| {
+        invocation.is_some_and(|id| candidate.get("invocation").is_some_and(|other| is_same_js_value(other, id)))
     };
-    original
-        .get("parts")
-        .is_some_and(|parts| parts.items().filter(is_same_invocation).any(|one| is_same_js_value(one, part)))
+    let is_equal = |candidate| is_same_js_value(candidate, part);
+    original.get("parts").is_some_and(|parts| parts.items().filter(is_same_invocation).any(is_equal))
 }
 
 /// Returns the members of an object, of which the last counts if a name occurs twice.

@@ -23,14 +23,15 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 /// What precedes the lines.
-const HEAD: &str = "For context, the conversation so far between the user and the agents before you:\n<conversation>\n";
+const PREFIX: &str =
+    "For context, the conversation so far between the user and the agents before you:\n<conversation>\n";
 /// What follows the lines.
-const TAIL: &str = "</conversation>";
+const SUFFIX: &str = "</conversation>";
 /// What the further lines of an entry begin with, so that no text can be taken for another entry.
 const INDENT: &str = "    ";
 
-/// Replaces all messages but those of the system and the user's newest one by a message of their contents. It precedes the user's, so that the
-/// request ends with a question.
+/// Replaces all messages, except system messages and the user's newest message, by one message with a transcript. It precedes the user's, so
+/// that the request ends with a question.
 pub(super) fn nest<'h>(draft: &mut RequestDraft<'h>, nested: &'h OnceCell<Message>, report: &mut Report) {
     let is_question = |item: &DraftMessage<'_>| {
         item.message.role == Role::User && item.origin != DraftOrigin::Summary && item.has_content()
@@ -44,7 +45,7 @@ pub(super) fn nest<'h>(draft: &mut RequestDraft<'h>, nested: &'h OnceCell<Messag
         if transcript.entries.is_empty() {
             return;
         }
-        // Roles alternate: it is the assistant's before the user's message.
+        // The assistant's before a message of the user, so that roles alternate.
         let role = if question.is_some() { Role::Assistant } else { Role::User };
         nested.get_or_init(|| Message::from_text(role, &transcript.text()));
     }
@@ -119,7 +120,7 @@ impl Transcript {
 
     /// Adds the lines of a text that is such a message itself. Returns false for any other text.
     fn add_nested(&mut self, text: &str) -> bool {
-        let Some(lines) = text.strip_prefix(HEAD).and_then(|rest| rest.strip_suffix(TAIL)) else { return false };
+        let Some(lines) = text.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)) else { return false };
         for line in lines.lines() {
             match (line.strip_prefix(INDENT), self.entries.last_mut()) {
                 (Some(_), Some(entry)) => {
@@ -136,11 +137,11 @@ impl Transcript {
     }
 
     fn text(&self) -> String {
-        let mut text = HEAD.to_owned();
+        let mut text = PREFIX.to_owned();
         for (index, entry) in self.entries.iter().enumerate() {
             text.push_str(&format!("{}. {entry}\n", index + 1));
         }
-        text.push_str(TAIL);
+        text.push_str(SUFFIX);
         text
     }
 }

@@ -9,8 +9,14 @@ use crate::replay::request_draft::RequestDraft;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// What the filter of the first handoff has instead of the index of a reducer.
-pub(super) const FIRST_HANDOFF: usize = usize::MAX / 2;
+/// What asks the application to call a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// The reducer at this index in the policy's list.
+    Reducer(usize),
+    /// The handoff at this index in the run's list: its filter.
+    Handoff(usize),
+}
 
 /// A question that replay returns. A question for a summary has no request body yet: the renderer builds it.
 #[derive(Debug)]
@@ -28,14 +34,14 @@ pub struct ReducerQuestion {
     pub callback: Callback,
     /// The question.
     pub question: QuestionKind,
-    /// The index of the reducer that asks, in the policy's list; of a handoff, [`FIRST_HANDOFF`] plus its index.
-    pub(super) reducer: usize,
+    /// What asks.
+    pub(super) asker: Asker,
     /// Of a token count: the cache key and signature of each text.
     pub(super) counted: Vec<(String, u64)>,
     /// Of a summary: the id of the last message that it covers.
-    pub(super) last: String,
-    /// Of a summary: the hash of the settings of the reducer that asks.
-    pub(super) settings: u64,
+    pub(super) last_message_id: String,
+    /// Of a summary: the hash of the reducer that asks, with its settings.
+    pub(super) reducer_hash: u64,
     /// Of a summary: the stored messages that it covers; `None` if the last of them is not stored, so that it cannot be stored either.
     pub(super) coverage: Option<Coverage>,
     /// Of a summary: true if it is stored with the session.
@@ -47,14 +53,14 @@ pub struct ReducerQuestion {
 }
 
 impl ReducerQuestion {
-    pub(super) fn new(reducer: usize, callback: &Callback, question: QuestionKind, history: &History) -> Self {
+    pub(super) fn new(asker: Asker, callback: &Callback, question: QuestionKind, history: &History) -> Self {
         Self {
             callback: callback.clone(),
             question,
-            reducer,
+            asker,
             counted: Vec::new(),
-            last: String::new(),
-            settings: 0,
+            last_message_id: String::new(),
+            reducer_hash: 0,
             coverage: None,
             is_stored: false,
             role: Role::Assistant,
@@ -95,11 +101,10 @@ pub enum ReducerReply {
 /// The replies to the questions of one render.
 #[derive(Clone, Debug, Default)]
 pub struct ReducerReplies {
-    /// By the index of the reducer.
-    list: Vec<(usize, RecordedReply)>,
+    list: Vec<(Asker, RecordedReply)>,
 }
 
-/// The reply to a reducer's question.
+/// The reply to a question, as later passes read it.
 #[derive(Clone, Debug)]
 pub(super) enum RecordedReply {
     /// The counts or the summary are in the [`ReducerCache`](super::ReducerCache).
@@ -120,14 +125,14 @@ pub(super) struct SelectedMessages {
 }
 
 impl ReducerReplies {
-    /// Returns the reply to a reducer's question.
-    pub(super) fn get(&self, reducer: usize) -> Option<&RecordedReply> {
-        self.list.iter().find(|(asker, _)| *asker == reducer).map(|(_, reply)| reply)
+    /// Returns the reply to a question.
+    pub(super) fn get(&self, asker: Asker) -> Option<&RecordedReply> {
+        self.list.iter().find(|(other, _)| *other == asker).map(|(_, reply)| reply)
     }
 
     /// Returns the reason why a reducer is skipped, if its callback failed.
-    pub(super) fn failure(&self, reducer: usize) -> Option<String> {
-        match self.get(reducer) {
+    pub(super) fn failure(&self, asker: Asker) -> Option<String> {
+        match self.get(asker) {
             Some(RecordedReply::Failed(reason)) => Some(reason.clone()),
             _ => None,
         }
@@ -135,13 +140,13 @@ impl ReducerReplies {
 
     /// Returns the replies of the filters of handoffs, which later requests of the run need.
     #[must_use]
-    pub fn of_handoffs(&self) -> Self {
-        let list = self.list.iter().filter(|(asker, _)| *asker >= FIRST_HANDOFF);
+    pub fn handoff_replies(&self) -> Self {
+        let list = self.list.iter().filter(|(asker, _)| matches!(asker, Asker::Handoff(_)));
         Self { list: list.cloned().collect() }
     }
 
-    pub(super) fn push(&mut self, reducer: usize, reply: RecordedReply) {
-        self.list.push((reducer, reply));
+    pub(super) fn push(&mut self, asker: Asker, reply: RecordedReply) {
+        self.list.push((asker, reply));
     }
 }
 

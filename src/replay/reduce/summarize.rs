@@ -34,35 +34,35 @@ impl Summarizer<'_> {
     ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
         let input = context.input;
         let is_shared = is_shared(context);
-        let settings = self.settings_hash(context);
-        let cached = input.cache.summary(settings).filter(|summary| summary.applies_to(input.history));
+        let reducer_hash = self.reducer_hash(context);
+        let cached = input.cache.summary(reducer_hash).filter(|summary| summary.applies_to(input.history));
         if let Some(summary) = cached {
-            insert_summary(draft, (&summary.last, &summary.message), report);
+            insert_summary(draft, &summary.last_message_id, &summary.message, report);
         } else if !is_shared {
             // What a function removed must not come back with the summary of another request.
-        } else if let Some(ActiveSummary { stored, .. }) = input.history.summary_of(Some(settings)) {
-            insert_summary(draft, (&stored.coverage.last, &stored.message), report);
+        } else if let Some(ActiveSummary { stored, .. }) = input.history.summary_of(Some(reducer_hash)) {
+            insert_summary(draft, &stored.coverage.last_message_id, &stored.message, report);
         }
         let groups = MessageGroups::of(draft);
         let unsummarized = groups_after_summary(&groups);
         if unsummarized.len() <= self.target.saturating_add(self.threshold) {
             return Ok(None);
         }
-        if let Some(reason) = input.replies.failure(context.reducer) {
+        if let Some(reason) = input.replies.failure(context.asker()) {
             return Ok(Some(reason));
         }
         let Some(first_kept) = self.first_kept(&groups, &unsummarized) else { return Ok(None) };
-        if input.replies.get(context.reducer).is_some() {
+        if input.replies.get(context.asker()).is_some() {
             return Ok(None);
         }
         let first_kept = groups.list.get(first_kept);
         let mut covered = covered_messages(draft, first_kept.map_or(0, |group| group.start));
         let Some(last) = covered.messages.last() else { return Ok(None) };
         let kind = QuestionKind::Summarize(Vec::new());
-        let mut question = ReducerQuestion::new(context.reducer, self.callback, kind, input.history);
-        question.last = last.message.id.clone();
-        question.settings = settings;
-        let last_stored = input.history.message_index(&question.last);
+        let mut question = ReducerQuestion::new(context.asker(), self.callback, kind, input.history);
+        question.last_message_id = last.message.id.clone();
+        question.reducer_hash = reducer_hash;
+        let last_stored = input.history.message_index(&question.last_message_id);
         question.coverage = last_stored.and_then(|index| input.history.coverage(index + 1));
         question.is_stored = is_shared;
         // Roles alternate: the summary is the assistant's before a message of the user, and the user's before an answer.
@@ -71,9 +71,9 @@ impl Summarizer<'_> {
         Err(question.pending(Some(covered)))
     }
 
-    /// Returns the hash by which the reducer's summary is found again, also after the session was opened again: a function has no name there.
-    /// What changes the messages before this reducer is part of it.
-    fn settings_hash(&self, context: &ReducerContext<'_, '_>) -> u64 {
+    /// Returns the hash that identifies the reducer across reloads, since functions cannot be stored: of its place, `target` and `threshold`,
+    /// and of what changes the messages before it.
+    fn reducer_hash(&self, context: &ReducerContext<'_, '_>) -> u64 {
         let settings = [context.reducer, self.target, self.threshold];
         let own =
             settings.into_iter().fold(hash(b"summarize"), |sum, number| hash_on(sum, &(number as u64).to_le_bytes()));
@@ -134,8 +134,9 @@ fn covered_messages<'h>(draft: &RequestDraft<'h>, end: usize) -> RequestDraft<'h
 }
 
 /// Replaces the messages that a summary covers. Does nothing if they are not in the draft any more.
-fn insert_summary<'h>(draft: &mut RequestDraft<'h>, (last, message): (&str, &'h Message), report: &mut Report) {
-    let Some(end) = draft.messages.iter().position(|item| item.message.id == last).map(|at| at + 1) else {
+fn insert_summary<'h>(draft: &mut RequestDraft<'h>, last_message_id: &str, message: &'h Message, report: &mut Report) {
+    let last = draft.messages.iter().position(|item| item.message.id == last_message_id);
+    let Some(end) = last.map(|index| index + 1) else {
         return;
     };
     let mut position = None;
@@ -147,7 +148,7 @@ fn insert_summary<'h>(draft: &mut RequestDraft<'h>, (last, message): (&str, &'h 
         if is_covered {
             position.get_or_insert(kept);
             if item.origin != DraftOrigin::Summary {
-                report.push(dropped(item, "older than what `summarize` keeps; its summary stands in for it"));
+                report.push(dropped(item, "older than what `summarize` keeps; its summary replaces it"));
             }
         } else {
             kept += 1;
@@ -156,7 +157,8 @@ fn insert_summary<'h>(draft: &mut RequestDraft<'h>, (last, message): (&str, &'h 
     });
     if let Some(position) = position {
         draft.messages.insert(position, DraftMessage::created(message, DraftOrigin::Summary));
-        report
-            .push(Finding::info(FindingCode::Reduced, "older messages are summed up").with_action(Action::Synthesized));
+        report.push(
+            Finding::info(FindingCode::Reduced, "a summary replaces older messages").with_action(Action::Synthesized),
+        );
     }
 }
