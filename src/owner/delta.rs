@@ -156,24 +156,21 @@ impl<'h> Delta<'h> {
     pub fn stored(&self) -> Vec<(usize, Unacknowledged)> {
         let messages = self.history.messages();
         let compacted = self.compaction.map_or(0, |compaction| compaction.end);
-        let first =
-            self.newest.map_or(compacted, |newest| messages.partition_point(|message| message.seq < newest.until()));
-        let mut indexes: BTreeSet<usize> = (first..messages.len()).collect();
+        // Counted from the end: the cost follows what is new.
+        let is_new = |newest: AcknowledgedAnswer<'_>, message: &&Message| message.seq >= newest.until();
+        let new_count = |newest| messages.iter().rev().take_while(|message| is_new(newest, message)).count();
+        let first = self.newest.map_or(compacted, |newest| messages.len() - new_count(newest));
         let is_system = |index: &usize| messages.get(*index).is_some_and(Message::is_system);
-        indexes.extend((0..compacted).filter(is_system));
-        indexes.extend(0..self.repeated);
-        for id in &self.pending {
-            indexes.extend(self.history.message_index(id));
-            let call = self.history.invocation(id);
-            indexes.extend(call.and_then(|call| self.history.message_index(&call.message_id)));
-        }
+        let mut indexes: Vec<usize> = (0..compacted).filter(is_system).chain(0..self.repeated).collect();
+        indexes.extend(self.pending_indexes(self.history));
         indexes.extend(self.newest.and_then(|newest| self.history.message_index(&newest.message.id)));
+        indexes.extend(first..messages.len());
         let select = |index: usize| {
             let message = messages.get(index)?;
             let is_whole = index < self.repeated || !self.has_stored(message);
             Some((index, if is_whole { Unacknowledged::Message } else { Unacknowledged::Results }))
         };
-        indexes.into_iter().filter_map(select).collect()
+        ascending(indexes).filter_map(select).collect()
     }
 
     /// Returns the indexes of the messages of the live turn of which something may be sent, ascending, and what of each.
@@ -181,12 +178,8 @@ impl<'h> Delta<'h> {
     pub fn live(&self) -> Vec<(usize, Unacknowledged)> {
         let Some(live) = self.live else { return Vec::new() };
         let last = self.newest.and_then(|newest| newest.live_index);
-        let mut indexes: BTreeSet<usize> = (last.unwrap_or(0)..live.messages().len()).collect();
-        for id in &self.pending {
-            indexes.extend(live.message_index(id));
-            let call = live.invocation(id);
-            indexes.extend(call.and_then(|call| live.message_index(&call.message_id)));
-        }
+        let mut indexes: Vec<usize> = (last.unwrap_or(0)..live.messages().len()).collect();
+        indexes.extend(self.pending_indexes(live));
         let select = |index: usize| {
             let message = live.messages().get(index)?;
             let is_acknowledged = match last {
@@ -196,7 +189,15 @@ impl<'h> Delta<'h> {
             };
             Some((index, if is_acknowledged { Unacknowledged::Results } else { Unacknowledged::Message }))
         };
-        indexes.into_iter().filter_map(select).collect()
+        ascending(indexes).filter_map(select).collect()
+    }
+
+    /// Returns the indexes of the messages that are pending, and of those whose calls have pending results.
+    fn pending_indexes<'a>(&'a self, history: &'a History) -> impl Iterator<Item = usize> + 'a {
+        self.pending.iter().flat_map(|id| {
+            let of_call = history.invocation(id).and_then(|call| history.message_index(&call.message_id));
+            history.message_index(id).into_iter().chain(of_call)
+        })
     }
 
     fn is_pending(&self, message: &Message) -> bool {
@@ -222,6 +223,13 @@ impl<'h> Delta<'h> {
         let is_newest_of_run = run.and_then(|run| self.concurrent.get(run)).is_some_and(|last| message.seq == *last);
         is_newest || is_newest_of_run || self.pending.contains(invocation)
     }
+}
+
+/// Sorts indexes and removes repeated ones.
+fn ascending(mut indexes: Vec<usize>) -> impl Iterator<Item = usize> {
+    indexes.sort_unstable();
+    indexes.dedup();
+    indexes.into_iter()
 }
 
 type MarkedAnswer<'h> = (&'h Message, &'h ServiceMark);
