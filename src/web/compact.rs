@@ -120,9 +120,7 @@ async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) ->
     }
     session.refresh().await?;
     let mode = resolve_mode(session, request.mode)?;
-    let revision = session.log.borrow().revision;
     if has_run_under_way(session).await? {
-        session.compaction.deferred_at.set(Some(revision));
         return Ok(CompactionOutcome::Deferred);
     }
     let was_deferred = session.log.borrow().head.has_deferred_compaction;
@@ -352,8 +350,7 @@ async fn store_deferral(session: &SessionInner) -> Result<()> {
 impl SessionInner {
     /// Makes the compaction that waits for a turn to be over, if it is. A failure is a warning: nobody waits for it.
     pub fn run_deferred_compaction(&self) {
-        let is_unchanged = || self.compaction.deferred_at.get() == Some(self.log.borrow().revision);
-        let is_busy = self.has_or_starts_run() || self.compaction.is_under_way.get() || is_unchanged();
+        let is_busy = self.has_or_starts_run() || self.compaction.is_under_way.get();
         if is_busy || !self.compaction.is_deferred() || self.context.check_open().is_err() {
             return;
         }

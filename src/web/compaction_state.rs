@@ -32,9 +32,6 @@ pub struct CompactionState {
     pub is_under_way: Cell<bool>,
     /// What waits for a turn to be over.
     pub deferred: RefCell<Option<Rc<CompactionRequest>>>,
-    /// The session's revision at which a run was under way elsewhere or waited for an approval. Until it changes, a deferred compaction
-    /// would only be deferred again.
-    pub deferred_at: Cell<Option<u64>>,
 }
 
 impl CompactionState {

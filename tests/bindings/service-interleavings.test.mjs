@@ -1,4 +1,5 @@
-// R22 to R28 through JavaScript, against a service that keeps what it is sent: any interleaving of turns, crashes, retries, appends and owners.
+// R22 to R31 and R37 through JavaScript, against a service that keeps what it is sent: any interleaving of turns, crashes, retries, appends, owners,
+// compactions, handoffs, processes and stores.
 // RETHREAD_SEED=n plays one seed, and prints what happens.
 
 import assert from 'node:assert/strict';
@@ -16,7 +17,7 @@ let standIn;
 before(async () => { standIn = await startStandIn(); });
 after(() => standIn.close());
 
-test('r22 r23 r24 r25 r27 r28 the service has what the session has, nothing twice, whatever happens', async (t) => {
+test('r22 r23 r24 r25 r26 r27 r28 r30 r31 r37 the service has what the session has, nothing twice, whatever happens', async (t) => {
   const sums = {};
   const failed = [];
   for (const seed of SEEDS) {

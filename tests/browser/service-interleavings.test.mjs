@@ -1,5 +1,5 @@
-// R22 to R28 in Chromium, over HTTP: any interleaving of turns, crashes, retries, filters, appends and owners against a service that keeps what
-// it is sent. The seeds are those of tests/bindings/service-interleavings.test.mjs.
+// R22 to R31 and R37 in Chromium, over HTTP: any interleaving of turns, crashes, retries, filters, appends, owners, compactions, handoffs, processes
+// and stores against a service that keeps what it is sent. The seeds are those of tests/bindings/service-interleavings.test.mjs.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -11,7 +11,7 @@ let world;
 before(async () => { world = await openWorld(); });
 after(() => world?.close());
 
-test('r22 r23 r24 r25 r27 r28 the service has what the session of a page has, nothing twice, whatever happens', async (t) => {
+test('r22 r23 r24 r25 r26 r27 r28 r30 r31 r37 the service has what the session of a page has, nothing twice, whatever happens', async (t) => {
   const page = await world.page();
   const { sums, failed } = await page.evaluate(async ([seeds, origin]) => {
     const { playSeed } = await import('/scenarios/service-interleavings.mjs');

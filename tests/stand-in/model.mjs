@@ -110,7 +110,7 @@ async function perform({ req, res, lane, record, step, target, body, bodyText, q
     return 'complete';
   }
   const answer = answerFor({ dialect, model: target.model, step, body, bodyText, seed: `${lane.name}:${record.n}` });
-  const kept = dialect === 'openai-responses' ? { id: answer.id, output: wire.itemsOf(answer), isWhole: true } : null;
+  const kept = dialect === 'openai-responses' ? { id: answer.id, output: wire.itemsOf(answer), isWhole: true, conversation: step.conversation } : null;
   if (step.lost === 'answer') {
     if (kept) lane.service.keep(body, kept);
     res.socket?.destroy();
@@ -141,7 +141,7 @@ async function perform({ req, res, lane, record, step, target, body, bodyText, q
   const output = [];
   const ended = await sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal, whenDone: (item) => output.push(item) });
   // What was whole when the stream broke off.
-  if (kept) lane.service.keep(body, { id: answer.id, output, isWhole: ended === 'complete' && step.inBandError === undefined });
+  if (kept) lane.service.keep(body, { ...kept, output, isWhole: ended === 'complete' && step.inBandError === undefined });
   return ended;
 }
 

@@ -106,10 +106,11 @@ export class ServiceState {
     return { ...body, input: [...this.history(body), ...itemsOf(body.input)] };
   }
 
-  /** Keeps a request and the output of its response. A response that was cut off is no part of a chain; a conversation keeps its items. */
-  keep(body, { id, output, isWhole }) {
+  /** Keeps a request and the output of its response, also in the conversation that the response names. A response that was cut off is no part of a
+   *  chain; a conversation keeps its items. */
+  keep(body, { id, output, isWhole, conversation: named }) {
     const items = [...this.history(body), ...itemsOf(body.input), ...output];
-    const conversation = this.conversations.get(conversationOf(body));
+    const conversation = this.conversations.get(named ?? conversationOf(body));
     if (conversation) conversation.items = items;
     if (!isWhole) return;
     this.newest = { id, items };

@@ -1,89 +1,25 @@
-// Any interleaving of turns, crashes, retries, filters, appends and owners against a service that keeps what it is sent (R22 to R28). No import: the
-// same file runs in a page and in Node. After each turn the service has what the session has, nothing twice, and it refused nothing.
+// Any interleaving of turns, crashes, retries, filters, appends, owners, compactions, handoffs, processes and stores against a service that keeps what
+// it is sent (R22 to R31, R37). The same file runs in a page and in Node. After each turn the service has what the session has, nothing twice, and it
+// refused nothing; a summary is compared as what it stands for.
+
+import { askElsewhere, compact, handOff, move } from './interleaving-actions.mjs';
+import { killable, newLife } from './killable-store.mjs';
+import { numbersOf } from './random-numbers.mjs';
+import { sorted, textOf, wordsOfService, wordsOfSession } from './service-words.mjs';
 
 const LEASE_MS = 1000;
 const HOUR = 3_600_000;
-const ACTIONS = 9;
+const ACTIONS = 10;
 /** Model calls of one turn that ask for tools, at most. */
 const ROUNDS = 3;
 
-/** Numbers from a seed: `next()` in [0, 1), `chance(p)`, `below(n)`, `pick(list)`. */
-function numbersOf(seed) {
-  let state = seed >>> 0;
-  const next = () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-  const below = (n) => Math.floor(next() * n);
-  return { next, below, chance: (p) => next() < p, pick: (list) => list[below(list.length)] };
-}
-
 const never = () => new Promise(() => {});
 const bytesOf = (value) => JSON.parse(new TextDecoder().decode(value));
-const textOf = (content) => (typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join(''));
-const sorted = (list) => list.toSorted((a, b) => (a < b ? -1 : Number(a > b)));
-
-/** Items of the service in words, without the outputs; and the outputs. Each call has arguments of its own, since ids come again. */
-function wordsOfService(items) {
-  const words = [];
-  const outputs = [];
-  const callNames = new Map();
-  for (const item of items) {
-    if (item.type === 'function_call_output') outputs.push(`${callNames.get(item.call_id) ?? item.call_id}: ${textOf(item.output)}`);
-    else if (item.type === 'function_call') {
-      callNames.set(item.call_id, `call ${item.arguments}`);
-      words.push(`call ${item.arguments}`);
-    } else if (item.type === 'reasoning') words.push('reasoning');
-    else words.push(`${item.role}: ${textOf(item.content)}`);
-  }
-  return { words, outputs };
-}
-
-/** What a session shows, in the same words. A call without a result has the output null: the service has one that says so. */
-async function wordsOfSession(session) {
-  const messages = (await session.messages({ limit: 1000 })).items;
-  const calls = (await session.invocations({ session: session.id, payload: true, limit: 1000 })).items;
-  const byId = new Map(calls.map((call) => [call.id, call]));
-  const words = [];
-  const outputs = [];
-  for (const { role, parts } of messages) {
-    for (const part of parts) {
-      if (part.type === 'text') words.push(`${role}: ${part.text}`);
-      if (part.type === 'reasoning') words.push('reasoning');
-      if (part.type !== 'tool_call') continue;
-      const { argumentsText, result } = byId.get(part.invocation);
-      words.push(`call ${argumentsText}`);
-      outputs.push({ call: `call ${argumentsText}`, text: result ? String(result.content) : null });
-    }
-  }
-  return { words, outputs };
-}
-
-/** A store of one process: it stops when the process is killed, before or after it applied a write. */
-function killable(store, life) {
-  const guarded = { capabilities: () => ({ ...store.capabilities(), durable: true }), close: () => {} };
-  for (const method of ['head', 'read', 'sessions', 'invocations', 'deleteSession', 'append']) {
-    guarded[method] = async (...args) => {
-      if (life.isOver) throw new Error('the process was killed');
-      if (method !== 'append') return store[method](...args);
-      life.writes -= 1;
-      if (life.writes === 0 && life.isBefore) life.kill('before a write');
-      if (life.isOver) throw new Error('the process was killed');
-      const outcome = await store.append(...args);
-      if (life.writes === 0) life.kill('after a write');
-      if (life.isOver) throw new Error('the process was killed');
-      return outcome;
-    };
-  }
-  return guarded;
-}
-
 class Interleaving {
   constructor({ open, drive, store, base, seed, setStep, breaksHere = false, log = () => {} }) {
     const post = (step) => this.post('/control/script', { steps: step ? [step] : [], delayMs: 0 });
     Object.assign(this, { open, drive, store, base, log, breaksHere, setStep: setStep ?? post, numbers: numbersOf(seed) });
+    this.onConflict = this.numbers.pick(['throw', 'warn', 'clear']);
     this.clock = 1_000_000;
     this.count = 0;
     this.ids = 0;
@@ -95,11 +31,23 @@ class Interleaving {
     this.held = [];
     /** True if the service has forgotten old responses. */
     this.hasExpired = false;
+    /** What summaries stand for, by their texts. */
+    this.summaries = new Map();
+    /** By name: the agents that runs were handed off to. */
+    this.agents = new Map();
+    /** The names of those of this run, in order. */
+    this.handoffs = [];
+    /** The conversations that answers named although no request did. */
+    this.named = new Set();
+    /** The process that does nothing meanwhile, on the same store. */
+    this.other = null;
+    /** What a third process asks, or null. */
+    this.asking = null;
     this.problems = [];
     this.toolRuns = new Map();
     /** The text of the newest answer that the service has given, and whether it was part of a conversation. */
     this.newestAnswer = null;
-    this.counts = { turns: 0, finished: 0, requests: 0, crashes: 0, retries: 0, changes: 0, unsafe: 0, held: 0, restarts: 0 };
+    this.counts = { turns: 0, finished: 0, requests: 0, crashes: 0, retries: 0, changes: 0, unsafe: 0, held: 0, restarts: 0, compactions: 0, handoffs: 0, others: 0, moves: 0, conflicts: 0 };
   }
 
   async post(path, body) {
@@ -112,30 +60,53 @@ class Interleaving {
 
   /** Starts a process on the store. */
   async start() {
-    const life = { isOver: false, writes: 0, isBefore: false };
-    const dead = new Promise((resolve) => {
-      life.kill = (where) => {
-        if (life.isOver) return;
-        life.isOver = true;
-        this.log(`crash ${where}`);
-        this.counts.crashes += 1;
-        resolve({ crashed: true });
-      };
+    const life = newLife((where) => {
+      this.log(`crash ${where}`);
+      this.counts.crashes += 1;
     });
     this.life = life;
-    this.dead = dead;
     this.client = await this.open({
       store: killable(this.store, life), now: () => this.clock, newId: () => `id${(this.ids += 1)}`, leaseMs: LEASE_MS, replay: { freshness: Infinity },
     });
     if (this.owner) await this.openSession();
   }
 
-  /** Opens the session with its owner, which is not stored before the next append. A session gets another conversation by way of its history. */
   async openSession() {
-    const { client, owner } = this;
+    this.session = await this.sessionOf(this.client);
+  }
+
+  /** Opens the session with its owner, which is not stored before the next append. A session gets another conversation by way of its history. */
+  async sessionOf(client) {
     const stored = (await client.session('s')).owner;
+    // An answer has made its conversation the owner.
+    if (this.named.has(stored.conversationId)) this.owner = stored;
+    const { owner, onConflict } = this;
     if (owner.kind === 'conversation' && stored.conversationId !== owner.conversationId) await client.session('s', { owner: { kind: 'session' } });
-    this.session = await client.session('s', { owner });
+    return client.session('s', { owner, onConflict });
+  }
+
+  /** What resolves first: the work, or the end of the process. */
+  race(work) {
+    work.catch(() => {});
+    return Promise.race([work, this.life.dead]);
+  }
+
+  /** Lets the other process on the store go on. */
+  async swap() {
+    const { life, client, session, other } = this;
+    this.log('swap');
+    this.other = { life, client, session };
+    Object.assign(this, other, { run: null });
+    if (!other) return this.start();
+    await this.session.refresh();
+    return this.openSession();
+  }
+
+  async closeOther() {
+    const { other } = this;
+    this.other = null;
+    other?.life.kill('of the other process');
+    await other?.client.close().catch(() => {});
   }
 
   /** Starts another process after the crash of this one; its lease ends. */
@@ -144,6 +115,8 @@ class Interleaving {
     if (!this.life.isOver) this.life.kill('between turns');
     run?.[Symbol.dispose]?.();
     client.close().catch(() => {});
+    // Nobody knows of the request of the process that it had begun.
+    await this.asking;
     this.clock += HOUR;
     await this.start();
   }
@@ -157,12 +130,12 @@ class Interleaving {
     const wantsTools = this.rounds < ROUNDS && numbers.chance(0.5);
     const answer = { text };
     if (wantsTools) {
-      const names = ['look', 'look', 'ask'];
+      const names = ['look', 'look', 'look', 'look', 'ask', 'ask', 'transfer'];
       answer.calls = Array.from({ length: 1 + numbers.below(3) }, (_, at) => ({ id: numbers.chance(0.1) ? `again_${at}` : `call_${this.count}_${at}`, name: numbers.pick(names), arguments: { n: this.count * 10 + at } }));
     }
     if (numbers.chance(0.15)) answer.thinking = { text: 'Hm.' };
     const fault = numbers.next();
-    if (fault > 0.4) return { ...answer, isAccepted: true };
+    if (fault > 0.43) return { ...answer, isAccepted: true };
     if (fault < 0.05) return { status: 429, headers: { 'retry-after': '2' } };
     if (fault < 0.1) return { status: 503 };
     if (fault < 0.15) return { status: 400, message: 'The model is not available.' };
@@ -171,6 +144,7 @@ class Interleaving {
     if (fault < 0.3) return { ...answer, lost: 'answer', isAccepted: true };
     if (fault < 0.35 && body.stream && !body.conversation) return { ...answer, cut: 1 + numbers.below(8), isAccepted: true };
     if (fault < 0.4 && !body.conversation) return { ...answer, withoutId: true, isAccepted: true };
+    if (fault > 0.4 && !body.conversation && !this.isNarrowed) return { ...answer, isAccepted: true, isNamed: true };
     return { ...answer, isAccepted: true };
   }
 
@@ -184,7 +158,9 @@ class Interleaving {
         return never();
       }
       if (!this.hasFilter) this.held = [];
-      const { isAccepted = false, ...step } = this.step(body);
+      const { isAccepted = false, isNamed = false, ...step } = this.step(body);
+      if (isNamed) step.conversation = await this.nameConversation();
+      if ((body.instructions ?? null) !== this.instructions) this.problems.push(`the instructions are ${body.instructions} instead of ${this.instructions}`);
       const lost = this.breaksHere ? step.lost : undefined;
       if (lost) delete step.lost;
       await this.setStep(step);
@@ -218,10 +194,17 @@ class Interleaving {
     };
   }
 
-  /** The request of a run, in the process that lives now. */
-  request() {
-    const { life } = this;
-    const execute = async (_, { invocationId }) => {
+  /** The conversation that an answer names, although its request does not. */
+  async nameConversation() {
+    const { conversationId } = await this.newConversation();
+    this.counts.conflicts += 1;
+    if (this.onConflict === 'clear') this.named.add(conversationId);
+    return conversationId;
+  }
+
+  /** The tools of a process. */
+  tools(life) {
+    const execute = (then = async () => {}) => async (_, { invocationId }) => {
       if (life.isOver) return never();
       const runs = (this.toolRuns.get(invocationId) ?? 0) + 1;
       this.toolRuns.set(invocationId, runs);
@@ -230,14 +213,42 @@ class Interleaving {
         life.kill('in a tool');
         return never();
       }
-      if (this.numbers.chance(0.08)) await this.appendElsewhere();
+      // A process that was killed meanwhile does nothing any more.
+      for (const [chance, work] of [[0.08, () => this.appendElsewhere()], [0.04, () => askElsewhere(this)], [1, then]]) {
+        if (!life.isOver && this.numbers.chance(chance)) await work();
+      }
+      if (life.isOver) return never();
       return `result ${(this.count += 1)}`;
     };
+    return { look: { execute: execute() }, ask: { execute: execute(), needsApproval: true }, transfer: { execute: execute(() => handOff(this, life)) } };
+  }
+
+  handoffOf(name, life) {
+    return { instructions: `You are ${name}.`, tools: this.tools(life), ...this.agents.get(name) };
+  }
+
+  /** The handoffs of a run that is resumed. A service that owns the conversation meanwhile takes no filter. */
+  resumedHandoffs(names) {
+    const handoffs = names.map((name) => this.handoffOf(name, this.life));
+    return this.session.owner.kind === 'session' ? handoffs : handoffs.map(({ inputFilter, ...handoff }) => handoff);
+  }
+
+  /** Notes the agents that the run was handed off to. */
+  setAgents(names) {
+    this.handoffs = names;
+    this.instructions = names.length > 0 ? `You are ${names.at(-1)}.` : null;
+    const isNarrow = (name) => this.agents.get(name).nestHistory || this.agents.get(name).inputFilter;
+    this.isNarrowed = this.session.owner.kind === 'session' && names.some(isNarrow);
+  }
+
+  /** The request of a run, in the process that lives now. */
+  request() {
+    const { life } = this;
     this.hasFilter = this.numbers.chance(0.25);
     return {
       ...(this.hasFilter && { inputFilter: (body) => this.filter(body) }),
       provider: { dialect: 'openai-responses', url: `${this.base}/v1/responses`, params: { model: 'm' }, stream: this.numbers.chance(0.5) },
-      tools: { look: { execute }, ask: { execute, needsApproval: true } },
+      tools: this.tools(life),
       // The application looks at the service before it approves.
       retry: { backoffMs: 10, approveUnsafeReplay: () => !this.isAhead },
       onStop: this.numbers.chance(0.3) ? 'keep' : 'discard',
@@ -282,10 +293,11 @@ class Interleaving {
     if (this.numbers.chance(0.3)) Object.assign(this.life, { writes: 1 + this.numbers.below(8), isBefore: this.numbers.chance(0.5) });
     const input = `Question ${(this.count += 1)}.`;
     this.isAhead = false;
+    this.setAgents([]);
     this.log(`turn ${input} owner ${JSON.stringify(this.session.owner)}`);
     const begun = this.session.run({ input, ...this.request() });
     begun.catch(() => {});
-    this.run = await Promise.race([begun, this.dead]);
+    this.run = await Promise.race([begun, this.life.dead]);
     let outcome = this.run.crashed ? { crashed: true } : await this.driveRun();
     for (let attempt = 0; attempt < 30; attempt += 1) {
       const next = await this.afterOutcome(outcome);
@@ -293,12 +305,14 @@ class Interleaving {
       outcome = next;
     }
     this.life.writes = 0;
+    // A compaction that waited for the end of the turn may write its summary now.
+    if (this.life.isOver) await this.restart();
     return outcome.result;
   }
 
   async driveRun() {
     const { result } = this.drive(this.run, { fetch: this.fetchOf(this.life), longestPauseMs: 0 });
-    const outcome = await Promise.race([result.then((value) => ({ result: value }), (error) => ({ error })), this.dead]);
+    const outcome = await Promise.race([result.then((value) => ({ result: value }), (error) => ({ error })), this.life.dead]);
     this.log(`outcome ${JSON.stringify(outcome.result ? { status: outcome.result.status, error: outcome.result.error } : { ...outcome, error: outcome.error && String(outcome.error) })}`);
     return this.life.isOver ? { crashed: true } : outcome;
   }
@@ -348,16 +362,19 @@ class Interleaving {
       return null;
     }
     if (!pending) return null;
-    const resumed = this.session.resume(pending.id, this.request());
-    resumed.catch(() => {});
-    this.run = await Promise.race([resumed, this.dead]);
+    this.run = await this.resume(pending);
     return this.run.crashed ? { crashed: true } : this.driveRun();
+  }
+
+  resume({ id, handoffs }) {
+    this.setAgents(handoffs);
+    return this.race(this.session.resume(id, { ...this.request(), handoffs: this.resumedHandoffs(handoffs) }));
   }
 
   async discardPending() {
     this.life.writes = 0;
     const [pending] = await this.session.pendingRuns();
-    if (pending) await Promise.race([this.session.discard(pending.id), this.dead]);
+    if (pending) await Promise.race([this.session.discard(pending.id), this.life.dead]);
     this.log('discard');
   }
 
@@ -366,12 +383,13 @@ class Interleaving {
       const { id } = this.run;
       await this.restart();
       await this.compareWithService();
-      this.run = await this.session.resume(id, this.request());
+      this.run = await this.resume((await this.session.pendingRuns()).find((pending) => pending.id === id));
     }
+    if (this.numbers.chance(0.1)) await askElsewhere(this);
     for (const { invocationId } of this.run.approvals()) {
       const decided = this.numbers.chance(0.7) ? this.approve(invocationId) : this.run.reject(invocationId, 'no');
       decided.catch(() => {});
-      if ((await Promise.race([decided, this.dead]))?.crashed) return { crashed: true };
+      if ((await Promise.race([decided, this.life.dead]))?.crashed) return { crashed: true };
     }
     return this.driveRun();
   }
@@ -395,6 +413,7 @@ class Interleaving {
     this.counts.changes += 1;
     this.log(`owner ${JSON.stringify(owner)}`);
     this.owner = owner;
+    this.named.clear();
     this.newestAnswer = null;
     await this.openSession();
   }
@@ -406,13 +425,17 @@ class Interleaving {
 
   async act() {
     const { numbers } = this;
-    const action = numbers.below(12);
+    const action = numbers.below(18);
     if (action < 6) await this.checkedTurn();
     else if (action === 6) await this.append();
     else if (action === 7) await this.changeOwner(await this.newConversation());
     else if (action === 8) await this.changeOwner({ kind: 'response', auto: true });
     else if (action === 9) await this.changeOwner({ kind: 'session' });
     else if (action === 10) await this.restart();
+    else if (action === 11) await move(this);
+    else if (action === 12) await this.swap();
+    else if (action === 13) await askElsewhere(this);
+    else if (action > 13 && action < 17) await compact(this);
     else {
       this.hasExpired = true;
       await this.post('/control/service', { days: 31 });
@@ -432,7 +455,8 @@ class Interleaving {
     const result = await this.turn();
     if (result?.status !== 'finished') return;
     this.counts.finished += 1;
-    await this.check();
+    // Requests of an agent have what its filter left, or the history as one message.
+    if (!this.isNarrowed) await this.check();
   }
 
   /** Compares what the service has with what the session has. */
@@ -440,11 +464,11 @@ class Interleaving {
     const kept = await this.service();
     const { owner } = this.session;
     const items = owner.kind === 'conversation' ? kept.conversations[owner.conversationId] : kept.newest.items;
-    const [service, session] = [wordsOfService(items), await wordsOfSession(this.session)];
+    const [service, session] = [wordsOfService(items, this.summaries), await wordsOfSession(this.session)];
     const arranged = this.isReordered ? sorted : (list) => list;
     const sent = session.words.filter((word) => !this.held.includes(word));
     // A chain that begins again is sent no reasoning that the service forgot with its response.
-    const isCompared = (word) => word !== 'reasoning' || !this.hasExpired || owner.kind !== 'response';
+    const isCompared = (word) => word !== 'reasoning' || (this.summaries.size === 0 && (!this.hasExpired || owner.kind === 'session'));
     const differs = (what, left, right) => {
       if (JSON.stringify(left) !== JSON.stringify(right)) this.problems.push(`${what} differ (${owner.kind}):\nservice ${JSON.stringify(left)}\nsession ${JSON.stringify(right)}`);
     };
@@ -465,6 +489,7 @@ class Interleaving {
     await this.checkedTurn();
     for (let at = 0; at < ACTIONS && this.problems.length === 0; at += 1) await this.act();
     if (this.problems.length === 0) await this.checkedTurn();
+    await this.closeOther();
     await this.client.close();
     return { problems: this.problems, counts: this.counts };
   }
