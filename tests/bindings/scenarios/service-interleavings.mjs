@@ -27,6 +27,8 @@ class Interleaving {
     this.rounds = 0;
     /** True if messages may have come to the service in another order than to the session. */
     this.isReordered = false;
+    /** The ids of the runs that waited when the newest turn began. What it stored comes before theirs in the session. */
+    this.olderRuns = new Set();
     /** The messages that the filter held back from the newest request. */
     this.held = [];
     /** True if the service has forgotten old responses. */
@@ -290,6 +292,7 @@ class Interleaving {
   async turn() {
     this.counts.turns += 1;
     this.rounds = 0;
+    this.olderRuns = new Set((await this.session.pendingRuns()).map(({ id }) => id));
     if (this.numbers.chance(0.3)) Object.assign(this.life, { writes: 1 + this.numbers.below(8), isBefore: this.numbers.chance(0.5) });
     const input = `Question ${(this.count += 1)}.`;
     this.isAhead = false;
@@ -353,7 +356,7 @@ class Interleaving {
   async resumePending() {
     const [pending, ...others] = await this.session.pendingRuns();
     // Runs that take turns store what they sent in another order.
-    if (others.length > 0) this.isReordered = true;
+    if (others.length > 0 || this.olderRuns.has(pending?.id)) this.isReordered = true;
     this.log(`pending ${JSON.stringify(pending && { state: pending.state, error: pending.error })}`);
     await this.compareWithService();
     // The process died when it had kept the failed run in the history; or another run than this one had asked.
