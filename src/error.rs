@@ -146,6 +146,13 @@ impl Error {
         self.0.message
     }
 
+    /// Replaces the message; the code and the details stay.
+    #[must_use]
+    pub fn with_message(mut self, message: String) -> Self {
+        self.0.message = message;
+        self
+    }
+
     /// Adds details; `fill` writes the members of their JSON object.
     #[must_use]
     pub fn with(mut self, fill: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {

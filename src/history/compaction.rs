@@ -3,7 +3,7 @@
 use super::fold::History;
 use crate::message::{Message, PartBody, Role};
 
-/// What a compaction of a history would cover.
+/// The part of a history that a compaction would cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compactable {
     /// Every turn that is over is covered already, or there is none.
@@ -15,7 +15,7 @@ pub enum Compactable {
         /// The index after their last message.
         end: usize,
         /// The number of answers, calls and results in them that no compaction covers. Messages of the user do not count.
-        candidates: usize,
+        item_count: usize,
     },
 }
 
@@ -48,7 +48,7 @@ impl History {
         if new.iter().all(Message::is_system) {
             return Compactable::Nothing;
         }
-        Compactable::Turns { end, candidates: new.iter().map(|message| self.count_items(message)).sum() }
+        Compactable::Turns { end, item_count: new.iter().map(|message| self.count_items(message)).sum() }
     }
 
     /// Returns 1 for an answer with content, plus 1 for each of its calls and for each result.

@@ -44,7 +44,7 @@ impl StoredSummary {
 
     /// Creates a compaction from the items that a service of this dialect returned instead of its chain of responses.
     #[must_use]
-    pub fn of_items(coverage: Coverage, (dialect, items): (Dialect, Vec<Json>), chain_start: Option<String>) -> Self {
+    pub fn of_items(coverage: Coverage, dialect: Dialect, items: Vec<Json>, chain_start: Option<String>) -> Self {
         let parts = items.into_iter().map(|item| PartBody::Opaque(item).into()).collect();
         let message = Message { parts, dialect: Some(dialect), ..summary_message(Role::Assistant, "") };
         Self { coverage, message, reducer_hash: None, chain_start }

@@ -3,10 +3,10 @@
 use super::state_owner::StateOwner;
 use crate::finding::{Action, Finding, FindingCode};
 use crate::history::History;
-use crate::message::{Message, MessageStatus, Part, ServiceMark};
+use crate::message::{Message, MessageStatus, Part};
 
-/// Returns what does not come along if the next request of `owner` is the first one since a service that no longer owns the state gave the
-/// newest answer. `is_reference` returns true for a part whose content only its service has.
+/// Returns a `not_transferred` warning for all content that only the previous owner's service has. Empty unless this is the first request after
+/// a change of the owner. `is_reference` returns true for a part whose content only its service has.
 #[must_use]
 pub fn transfer_findings(
     owner: &StateOwner,
@@ -29,7 +29,7 @@ pub fn transfer_findings(
         )));
     }
     for message in history.messages().iter().filter(|message| message.answer.is_some()) {
-        if message.status != MessageStatus::Complete && mark_of(message).is_some() {
+        if message.status != MessageStatus::Complete && is_of_service(message) {
             let text = "this answer broke off; the service may have more of it than is stored here";
             findings.push(not_transferred(text).of_message(&message.id));
         }
@@ -41,8 +41,9 @@ pub fn transfer_findings(
     findings
 }
 
-fn mark_of(message: &Message) -> Option<&ServiceMark> {
-    message.answer.as_ref()?.service_mark.as_deref()
+/// Returns true for an answer of any service that kept the conversation.
+fn is_of_service(message: &Message) -> bool {
+    message.answer.as_ref().is_some_and(|answer| answer.service_mark.is_some())
 }
 
 fn not_transferred(text: impl Into<std::borrow::Cow<'static, str>>) -> Finding {

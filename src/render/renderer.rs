@@ -40,7 +40,7 @@ pub struct Rendered {
 pub enum RenderStep {
     /// The body is complete.
     Done(Rendered),
-    /// The application must be asked first; then [`Renderer::take_reply`], and the render goes on.
+    /// The application must be asked first; then [`Renderer::take_reply`], and the render continues.
     Question(ReducerQuestion),
 }
 
@@ -76,7 +76,7 @@ impl Renderer {
         self.reducer_cache.unsaved_summaries().to_vec()
     }
 
-    /// Notes that summaries are stored.
+    /// Removes summaries that are stored from those to store.
     pub fn on_summaries_saved(&mut self, stored: &[StoredSummary]) {
         self.reducer_cache.on_saved(stored);
     }

@@ -7,9 +7,9 @@ use crate::provider::extra_content;
 use crate::replay::{DraftOrigin, Policy, ReducerCache, ReducerReplies, ReplayInput, replay};
 
 /// Returns the indices of the stored messages that a request contains, in order. With a reducer that asks the application these are all
-/// messages: what it would reply is not known here. So they are after a compaction, whose summary is no message of the history.
+/// messages: what it would reply is not known here. All messages, too, if a compaction applies, since its summary is not a message of the history.
 #[must_use]
-pub fn replayed_messages(history: &History, live: &History, (policy, now): (&Policy, Ms)) -> Vec<usize> {
+pub fn replayed_messages(history: &History, live: &History, policy: &Policy, now: Ms) -> Vec<usize> {
     let (cache, replies) = (ReducerCache::default(), ReducerReplies::default());
     let input = ReplayInput {
         history,

@@ -64,6 +64,16 @@ impl RunState {
     fn tools_mut(&mut self) -> Option<&mut AwaitingTools> {
         if let Self::AwaitingTools(tools) = self { Some(tools) } else { None }
     }
+
+    /// Returns the model call, while the run waits for its answer.
+    fn model_mut(&mut self) -> Option<&mut AwaitingModel> {
+        if let Self::AwaitingModel(state) = self { Some(state) } else { None }
+    }
+
+    /// Returns the pause before the next attempt of a model call, while the run waits for its end.
+    fn retry_mut(&mut self) -> Option<&mut AwaitingRetry> {
+        if let Self::AwaitingRetry(state) = self { Some(state) } else { None }
+    }
 }
 
 impl Run {
@@ -110,24 +120,16 @@ impl Run {
             RunInput::HandOff(handoff) => self.hand_off(*handoff, context.now).map(|()| None)?,
             RunInput::Decide { id, decision } => self.decide(&id, &decision, context).map(|()| None)?,
             RunInput::ApprovalReply(invocation, reply) => {
-                // Otherwise the run does not wait for the reply any more.
+                // A late reply is ignored.
                 if let Some(tools) = self.state.tools_mut() {
                     tools.take_approval_reply(&mut self.turn, &invocation, reply, context.now);
                 }
                 None
             }
-            RunInput::ReplayReply(approved) => match &mut self.state {
-                RunState::AwaitingRetry(state) => state.reply_to_question(&mut self.turn, approved),
-                // The run does not wait for the reply any more.
-                RunState::AwaitingJournal(_)
-                | RunState::AwaitingBody(_)
-                | RunState::AwaitingModel(_)
-                | RunState::AwaitingAnswerSave(_)
-                | RunState::AwaitingTools(_)
-                | RunState::AwaitingEndSave(_)
-                | RunState::Done(_)
-                | RunState::Released => None,
-            },
+            // A late reply is ignored.
+            RunInput::ReplayReply(approved) => {
+                self.state.retry_mut().and_then(|state| state.reply_to_question(&mut self.turn, approved))
+            }
             RunInput::PersistReply(question, reply) => {
                 self.turn.take_persist_reply(&question, reply);
                 None
@@ -173,7 +175,7 @@ impl Run {
     fn hand_off(&mut self, handoff: Handoff, now: Ms) -> Result<()> {
         match &mut self.state {
             RunState::AwaitingTools(tools) if tools.waits_for_approval() => {
-                Err(wrong_state("the run waits for an approval, so nobody owns it; hand it off while its tools run"))
+                Err(wrong_state("the run waits for an approval; hand it off while its tools run"))
             }
             RunState::AwaitingTools(tools) => {
                 self.turn.accept_handoff(handoff)?;
@@ -208,16 +210,9 @@ impl Run {
         if !self.turn.is_open(effect)? {
             return Ok(None);
         }
-        match &mut self.state {
-            RunState::AwaitingModel(state) => state.receive(&mut self.turn, bytes, context),
-            RunState::AwaitingJournal(_)
-            | RunState::AwaitingBody(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingTools(_)
-            | RunState::AwaitingEndSave(_)
-            | RunState::Done(_)
-            | RunState::Released => Err(wrong_state("this effect takes no bytes; feed them to a `call_model`")),
+        match self.state.model_mut() {
+            Some(state) => state.receive(&mut self.turn, bytes, context),
+            None => Err(wrong_state("this effect takes no bytes; feed them to a `call_model`")),
         }
     }
 
@@ -226,16 +221,9 @@ impl Run {
         if !self.turn.is_open(effect)? {
             return Ok(None);
         }
-        match &self.state {
-            RunState::AwaitingModel(state) => Ok(Some(state.too_large(&mut self.turn, context))),
-            RunState::AwaitingJournal(_)
-            | RunState::AwaitingBody(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingTools(_)
-            | RunState::AwaitingEndSave(_)
-            | RunState::Done(_)
-            | RunState::Released => Err(wrong_state("this effect has no response; only a `call_model` has one")),
+        match self.state.model_mut() {
+            Some(state) => Ok(Some(state.too_large(&mut self.turn, context))),
+            None => Err(wrong_state("this effect has no response; only a `call_model` has one")),
         }
     }
 
@@ -382,7 +370,7 @@ impl Run {
         } else if self.turn.handoffs().has_any() {
             (0..history.messages().len()).collect()
         } else {
-            replayed_messages(history, live, (policy, context.now))
+            replayed_messages(history, live, policy, context.now)
         };
         let sent = sent.into_iter().filter(|index| history.messages().get(*index).is_some_and(is_earlier));
         Ok(RunSnapshot {
@@ -442,7 +430,7 @@ impl Run {
     }
 
     /// Takes the question of a reducer, for the binding. Each question is returned once.
-    pub fn take_question(&mut self) -> Option<ReducerQuestion> {
+    pub fn take_reducer_question(&mut self) -> Option<ReducerQuestion> {
         self.state.awaiting_body_mut()?.take_reducer_question()
     }
 
@@ -475,7 +463,7 @@ impl Run {
 
     /// Takes the question whether a failed request may be sent again, for the binding. Each question is returned once.
     pub fn take_replay_question(&mut self) -> Option<ReplayQuestion> {
-        if let RunState::AwaitingRetry(state) = &mut self.state { state.take_question() } else { None }
+        self.state.retry_mut()?.take_question()
     }
 
     /// Takes the next question about the next save. Of a call whose question is not answered, only its existence is stored.

@@ -56,6 +56,7 @@ pub(super) struct RunData {
     has_unconfirmed_call: bool,
     /// True if the service does not have the chain of responses any more, until it gives another response with an id.
     chain_is_restarted: bool,
+    /// The handoffs so far: those in effect, and the one that the next model call waits for.
     handoffs: RunHandoffs,
 }
 
@@ -395,9 +396,9 @@ impl RunData {
         self.end();
     }
 
-    /// Notes what the body that was built contains of the history.
+    /// Records what the body that was built contains of the history.
     pub fn prepare_mark(&mut self, history: &History) {
-        self.history_end = end_of(history);
+        self.history_end = next_seq_of(history);
     }
 
     /// Returns the handoffs.
@@ -424,7 +425,7 @@ impl RunData {
 
     /// Lets the pending handoff take effect, if there is one.
     pub fn activate_handoff(&mut self, history: &History) {
-        let view = HandoffView::new(self.live.messages().len(), end_of(history));
+        let view = HandoffView::new(self.live.messages().len(), next_seq_of(history));
         self.handoffs.activate_pending(&mut self.setup, view);
     }
 
@@ -442,7 +443,7 @@ impl RunData {
             warning.into_iter().for_each(|warning| self.warn(warning));
             match live_end {
                 Some(live_end) => {
-                    let view = HandoffView::new(live_end, end_of(history));
+                    let view = HandoffView::new(live_end, next_seq_of(history));
                     self.handoffs.activate(&handoff, &mut self.setup, view);
                 }
                 None => self.handoffs.accept(handoff, true)?,
@@ -451,7 +452,7 @@ impl RunData {
         Ok(())
     }
 
-    /// Notes which messages the application's filter held back from the newest request.
+    /// Records which messages the application's filter held back from the newest request.
     pub fn set_held_back(&mut self, held_back: Vec<String>) {
         self.held_back = held_back;
     }
@@ -462,7 +463,7 @@ impl RunData {
         Some(Box::new(ServiceMark { until: self.history_end, pending: self.held_back.clone(), ..mark }))
     }
 
-    /// Notes whether an earlier process may have sent the next request.
+    /// Records whether an earlier process may have sent the next request.
     pub fn set_unconfirmed_call(&mut self, is_unconfirmed: bool) {
         self.has_unconfirmed_call = is_unconfirmed;
     }
@@ -525,7 +526,7 @@ impl RunData {
 }
 
 /// Returns the `seq` after the last stored message.
-fn end_of(history: &History) -> u64 {
+fn next_seq_of(history: &History) -> u64 {
     history.messages().last().map_or(0, |last| last.seq + 1)
 }
 

@@ -1,13 +1,11 @@
 //! `Session.compact`: the application's model writes a summary of the turns that are over, which requests then contain instead of them (R30).
 
+use super::callbacks::call_summarize;
+use super::compact_options::CompactionOutcome;
 use super::compaction_state::{CompactionMode, CompactionRequest};
 use super::journals::journal_of;
-use super::option_reader::{BoundFunction, UnreadObject, read_options, words};
 use super::promise::in_background;
-use super::reducers::call_summarize;
-use super::results::CompactResult;
 use super::run_lock::{LiveOwners, lock_name};
-use super::run_request::{DialectOption, provider_of_render};
 use super::session_inner::SessionInner;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
@@ -18,86 +16,13 @@ use crate::provider::{ProviderRequest, Settings, compacted_items, compaction_req
 use crate::render::{RenderRequest, compaction_body};
 use crate::replay::PolicyLayer;
 use crate::store::{Change, HeadEdit};
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use wasm_bindgen::JsValue;
 
 /// The number of answers, calls and results from which a history is compacted.
 const MIN_ITEMS: usize = 10;
 
-words!(
-    /// `mode`.
-    CompactionModeOption: CompactionMode {
-        "auto" => CompactionMode::Auto,
-        "input" => CompactionMode::Input,
-        "previous_response_id" => CompactionMode::Chain,
-    }
-);
-
-/// The options of `Session.compact`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CompactOptions {
-    mode: Option<CompactionModeOption>,
-    force: Option<bool>,
-    summarize: BoundFunction,
-    dialect: Option<DialectOption>,
-    params: Option<UnreadObject>,
-}
-
-impl CompactOptions {
-    /// # Errors
-    /// `config_invalid`.
-    pub fn read(options: &JsValue) -> Result<Rc<CompactionRequest>> {
-        let Self { mode, force, summarize, dialect, params } = read_options("the options of `compact`", options)?;
-        if params.is_some() && dialect.is_none() {
-            return Err(Error::config("`params` of `compact` belong to a `dialect`; pass both, or neither"));
-        }
-        let mode = mode.map_or(CompactionMode::Auto, |option| option.0);
-        let provider = dialect.map(|dialect| provider_of_render(dialect, params)).transpose()?;
-        Ok(Rc::new(CompactionRequest { mode, is_forced: force.unwrap_or(false), summarize, provider }))
-    }
-}
-
-/// How a call of `compact` ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompactionOutcome {
-    /// It was made: there was enough to compact.
-    Threshold,
-    /// It was made because of `force`.
-    Forced,
-    /// It was made because an earlier one could not be.
-    WasDeferred,
-    /// There is less than the threshold.
-    BelowThreshold,
-    /// No turn is over that is not compacted already.
-    NothingNew,
-    /// A run is under way, or a turn waits for results of tools.
-    Deferred,
-    /// Another call of this session is under way.
-    UnderWay,
-    /// Another writer compacted meanwhile, or changed what the summary covers, or a run continued the chain of responses.
-    Superseded,
-}
-
-impl From<CompactionOutcome> for CompactResult {
-    fn from(outcome: CompactionOutcome) -> Self {
-        let (compacted, reason) = match outcome {
-            CompactionOutcome::Threshold => (true, "threshold"),
-            CompactionOutcome::Forced => (true, "forced"),
-            CompactionOutcome::WasDeferred => (true, "was_deferred"),
-            CompactionOutcome::BelowThreshold => (false, "below_threshold"),
-            CompactionOutcome::NothingNew => (false, "nothing_new"),
-            CompactionOutcome::Deferred => (false, "deferred"),
-            CompactionOutcome::UnderWay => (false, "under_way"),
-            CompactionOutcome::Superseded => (false, "superseded"),
-        };
-        Self { compacted, reason }
-    }
-}
-
-/// Compacts a session, or remembers to.
+/// Compacts a session, or defers the compaction.
 ///
 /// # Errors
 /// `state_owner_conflict`, `config_invalid`, `callback_failed`, and the store's own. Nothing is stored then.
@@ -114,7 +39,7 @@ pub async fn compact(session: &Rc<SessionInner>, request: Rc<CompactionRequest>)
 }
 
 async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) -> Result<CompactionOutcome> {
-    if session.has_or_starts_run() {
+    if session.is_run_active() {
         resolve_mode(session, request.mode)?;
         return Ok(CompactionOutcome::Deferred);
     }
@@ -124,21 +49,24 @@ async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) ->
         return Ok(CompactionOutcome::Deferred);
     }
     let was_deferred = session.log.borrow().head.has_deferred_compaction;
-    let (end, candidates) = match compactable(session) {
+    let (end, item_count) = match compactable(session) {
         Compactable::Nothing => return Ok(CompactionOutcome::NothingNew),
         Compactable::Unfinished => return Ok(CompactionOutcome::Deferred),
-        Compactable::Turns { end, candidates } => (end, candidates),
+        Compactable::Turns { end, item_count } => (end, item_count),
     };
-    let outcome = match candidates {
-        _ if request.is_forced => CompactionOutcome::Forced,
-        _ if was_deferred => CompactionOutcome::WasDeferred,
-        MIN_ITEMS.. => CompactionOutcome::Threshold,
-        _ => return Ok(CompactionOutcome::BelowThreshold),
+    let outcome = if request.is_forced {
+        CompactionOutcome::Forced
+    } else if was_deferred {
+        CompactionOutcome::WasDeferred
+    } else if item_count >= MIN_ITEMS {
+        CompactionOutcome::Threshold
+    } else {
+        return Ok(CompactionOutcome::BelowThreshold);
     };
     let provider = provider_of(session, request)?;
     let (end, body) = match mode {
-        CompactionMode::Chain => match chain_request(session, &provider, end)? {
-            Some(asked) => asked,
+        CompactionMode::PreviousResponseId => match chain_request(session, &provider, end)? {
+            Some(chain_request) => chain_request,
             None => return Ok(CompactionOutcome::NothingNew),
         },
         CompactionMode::Auto | CompactionMode::Input => (end, summary_request(session, &provider, end)?),
@@ -146,15 +74,15 @@ async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) ->
     let Some(coverage) = session.log.borrow().history.coverage(end) else { return Ok(CompactionOutcome::NothingNew) };
     let chain_start = chain_start(session)?;
     let continued = newest_response(session)?;
-    let text = call_summarize(&request.summarize, (&body, mode.as_str())).await?;
+    let text = call_summarize(&request.summarize, &body, mode.as_str()).await?;
     let is_continued = newest_response(session)? != continued;
-    if matches!(session.owner()?, StateOwner::Response { .. }) && (is_continued || session.has_or_starts_run()) {
+    if matches!(session.owner()?, StateOwner::Response { .. }) && (is_continued || session.is_run_active()) {
         // The answer meanwhile belongs to the old chain, which the next request would continue.
         return Ok(CompactionOutcome::Superseded);
     }
     let summary = match mode {
-        CompactionMode::Chain => {
-            StoredSummary::of_items(coverage, (provider.dialect, read_items(&provider, &text)?), chain_start)
+        CompactionMode::PreviousResponseId => {
+            StoredSummary::of_items(coverage, provider.dialect, read_items(&provider, &text)?, chain_start)
         }
         CompactionMode::Auto | CompactionMode::Input => StoredSummary::compaction(coverage, &text, chain_start),
     };
@@ -172,14 +100,16 @@ fn resolve_mode(session: &SessionInner, mode: CompactionMode) -> Result<Compacti
     let is_held = log.history.compaction().is_some_and(|compaction| owner.replaces_chain(compaction));
     let problem = match (&owner, mode) {
         (StateOwner::Session, CompactionMode::Auto | CompactionMode::Input) => return Ok(CompactionMode::Input),
-        (StateOwner::Response { .. }, CompactionMode::Chain) => return Ok(CompactionMode::Chain),
+        (StateOwner::Response { .. }, CompactionMode::PreviousResponseId) => {
+            return Ok(CompactionMode::PreviousResponseId);
+        }
         (StateOwner::Response { previous }, _) if previous.is_none() || is_held => return Ok(CompactionMode::Input),
-        (StateOwner::Response { .. }, CompactionMode::Auto) => return Ok(CompactionMode::Chain),
-        (StateOwner::Session, CompactionMode::Chain) => {
+        (StateOwner::Response { .. }, CompactionMode::Auto) => return Ok(CompactionMode::PreviousResponseId),
+        (StateOwner::Session, CompactionMode::PreviousResponseId) => {
             "the history is kept here, and every request contains it; use `mode: \"input\"`"
         }
         (StateOwner::Caller, _) => {
-            "the application holds the conversation, so no request contains what a summary would stand for"
+            "the application holds the conversation, so no request contains what a summary would replace"
         }
         (StateOwner::Response { .. }, CompactionMode::Input) => {
             "the chain of responses begins with one whose content is not stored here; use `mode: \"previous_response_id\"`"
@@ -220,7 +150,7 @@ async fn has_run_under_way(session: &SessionInner) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns where the summary is asked for.
+/// Returns the request that the one for the summary is built like.
 fn provider_of(session: &SessionInner, request: &CompactionRequest) -> Result<ProviderRequest> {
     match request.provider.clone().or_else(|| session.last_provider.borrow().clone()) {
         Some(provider) => Ok(provider),
@@ -304,8 +234,8 @@ async fn store(
     summary: StoredSummary,
     outcome: CompactionOutcome,
 ) -> Result<CompactionOutcome> {
-    let turn = session.writes.enter();
-    let _turn = turn.start().await;
+    let ticket = session.writes.enter();
+    let _place = ticket.start().await;
     let was_deferred = session.log.borrow().head.has_deferred_compaction;
     let change = Change {
         summaries: vec![summary],
@@ -340,8 +270,8 @@ async fn store_deferral(session: &SessionInner) -> Result<()> {
     if session.log.borrow().head.has_deferred_compaction {
         return Ok(());
     }
-    let turn = session.writes.enter();
-    let _turn = turn.start().await;
+    let ticket = session.writes.enter();
+    let _place = ticket.start().await;
     let edit: HeadEdit = Box::new(|head| head.has_deferred_compaction = true);
     session.commit(Change { edit: Some(edit), ..session.new_change() }).await?;
     Ok(())
@@ -350,7 +280,7 @@ async fn store_deferral(session: &SessionInner) -> Result<()> {
 impl SessionInner {
     /// Makes the compaction that waits for a turn to be over, if it is. A failure is a warning: nobody waits for it.
     pub fn run_deferred_compaction(&self) {
-        let is_busy = self.has_or_starts_run() || self.compaction.is_under_way.get();
+        let is_busy = self.is_run_active() || self.compaction.is_under_way.get();
         if is_busy || !self.compaction.is_deferred() || self.context.check_open().is_err() {
             return;
         }

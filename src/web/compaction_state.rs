@@ -13,15 +13,15 @@ pub enum CompactionMode {
     /// The application, from the messages that are stored here.
     Input,
     /// The service, from its chain of responses.
-    Chain,
+    PreviousResponseId,
 }
 
-/// What the application asked for.
+/// A call of `compact`.
 pub struct CompactionRequest {
     pub mode: CompactionMode,
     pub is_forced: bool,
     pub summarize: BoundFunction,
-    /// Where `summarize` sends its request, if the application said so.
+    /// The model that `summarize` calls, if the application named one.
     pub provider: Option<ProviderRequest>,
 }
 
@@ -53,7 +53,7 @@ impl CompactionMode {
         match self {
             Self::Auto => "auto",
             Self::Input => "input",
-            Self::Chain => "previous_response_id",
+            Self::PreviousResponseId => "previous_response_id",
         }
     }
 }

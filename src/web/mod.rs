@@ -40,8 +40,10 @@ mod sessions {
     mod archive;
     mod audit;
     mod branches;
+    mod callbacks;
     mod change_feed;
     mod compact;
+    mod compact_options;
     mod compaction_state;
     mod deferred_saves;
     mod external;
@@ -60,7 +62,7 @@ mod sessions {
     mod platform;
     mod provider_hooks;
     mod provider_store;
-    mod reducers;
+    mod reducer_options;
     mod render;
     mod request_tools;
     mod results;

@@ -1,7 +1,7 @@
 //! The options of opening a store, opening a session and replaying history.
 
 use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadValue, read_options, words};
-use super::reducers::ReducerOptions;
+use super::reducer_options::ReducerOptions;
 use crate::error::{Error, ErrorCode, Result};
 use crate::owner::{OnConflict, StateOwner};
 use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit};

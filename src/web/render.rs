@@ -1,8 +1,8 @@
 //! `Session.render`: the next request's body, without a run.
 
+use super::callbacks::call_reducer;
 use super::convert::{object_to_js, set};
 use super::option_reader::read_options;
-use super::reducers::ask_application;
 use super::run_request::{RenderOptions, input_items};
 use super::session_inner::SessionInner;
 use super::store_context::concerns_settings;
@@ -53,7 +53,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
         match step {
             RenderStep::Done(rendered) => return Ok(rendered_to_js(inner, &rendered, &body.bytes)),
             RenderStep::Question(ask) => {
-                let given = ask_application(&ask).await;
+                let given = call_reducer(&ask).await;
                 inner.renderer.borrow_mut().take_reply(ask, given, &mut progress);
             }
         }

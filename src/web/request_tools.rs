@@ -49,6 +49,9 @@ pub struct RequestTools {
 
 impl RequestTools {
     /// Reads the option `tools`.
+    ///
+    /// # Errors
+    /// `config_invalid`.
     pub fn read(options: Option<OptionEntries<ToolOptions>>) -> Result<Self> {
         let mut tools = Self::default();
         for (name, tool) in options.unwrap_or_default().0 {

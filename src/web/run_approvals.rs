@@ -1,9 +1,9 @@
 //! Approvals of a run's tool calls (R29). Nobody owns a run that can only wait for a person: the tab releases it, so that another tab or
 //! process may take it over, and acquires it again for a decision.
 
+use super::callbacks::call_needs_approval;
 use super::live_run::LiveRun;
 use super::promise::in_background;
-use super::reducers::call_needs_approval;
 use super::resume::lock_waiting_run;
 use super::run_inner::RunInner;
 use super::run_lock::lock_name;
@@ -27,7 +27,7 @@ impl RunInner {
     }
 
     /// Calls `needsApproval` of tools whose calls were received. Not awaited: other tools run meanwhile.
-    pub fn ask_approval_callbacks(self: &Rc<Self>) {
+    pub fn call_approval_callbacks(self: &Rc<Self>) {
         loop {
             let question = self.machine.borrow_mut().take_approval_question();
             let Some(question) = question else { return };

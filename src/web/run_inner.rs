@@ -1,13 +1,13 @@
 //! A run under way in this tab: the state machine and the loop that does its writes and asks its questions.
 
 use super::answer_broadcast::{AnswerBroadcast, AnswerSource};
+use super::callbacks::{approves_replay, call_input_filter, call_persist, call_reducer};
 use super::deferred_saves::DeferredSaves;
 use super::live_run::LiveRun;
 use super::offered_effects::OfferedEffects;
 use super::platform::random_id;
 use super::promise::{in_background, promise};
 use super::provider_hooks::ProviderHooks;
-use super::reducers::{approves_replay, ask_application, call_input_filter, call_persist};
 use super::run_lock::{RunLock, RunOwnership, acquire_run_lock, lock_name};
 use super::run_request::{RunOptions, input_items};
 use super::session_inner::SessionInner;
@@ -187,7 +187,8 @@ impl RunInner {
     /// Hands the run off to another agent, and returns what writes it.
     ///
     /// # Errors
-    /// Those of the machine; nothing has changed then.
+    /// `closed`, `config_invalid`, `handoff_filter_not_supported`, and `wrong_state` if the run waits for an approval, is over or is handed off
+    /// already; nothing has changed then.
     pub fn hand_off(self: &Rc<Self>, handoff: Handoff) -> Result<impl Future<Output = Result<()>> + use<>> {
         self.session.context.check_open()?;
         self.step(RunInput::HandOff(Box::new(handoff)))?;
@@ -207,8 +208,8 @@ impl RunInner {
         let mut failure = None;
         let mut wrote = false;
         while !self.given_up.get() {
-            self.ask_replay_callback();
-            self.ask_persist_callbacks();
+            self.call_replay_callback();
+            self.call_persist_callbacks();
             let save = self.machine.borrow_mut().take_save();
             let Some(save) = save else { break };
             let (now, lease_until) = (self.session.context.now(), self.lease_end());
@@ -234,8 +235,8 @@ impl RunInner {
                 failure.get_or_insert(error);
             }
         }
-        self.ask_body_callbacks();
-        self.ask_approval_callbacks();
+        self.call_body_callbacks();
+        self.call_approval_callbacks();
         self.release_while_waiting().await;
         if self.machine.borrow().status().is_over() {
             self.store_in_providers().await;
@@ -244,9 +245,9 @@ impl RunInner {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Asks the application the question of a reducer or of its filter, on which the next request depends.
-    fn ask_body_callbacks(self: &Rc<Self>) {
-        let reducer = self.machine.borrow_mut().take_question();
+    /// Calls the reducer or the filter on which the next request depends.
+    fn call_body_callbacks(self: &Rc<Self>) {
+        let reducer = self.machine.borrow_mut().take_reducer_question();
         let filter = self.machine.borrow_mut().take_body_filter_question();
         if reducer.is_none() && filter.is_none() {
             return;
@@ -255,7 +256,7 @@ impl RunInner {
         // Not awaited: the run can be cancelled meanwhile.
         in_background(async move {
             let input = match (reducer, filter) {
-                (Some(question), _) => RunInput::ReducerReply(ask_application(&question).await),
+                (Some(question), _) => RunInput::ReducerReply(call_reducer(&question).await),
                 (None, Some(question)) => RunInput::BodyFilterReply(call_input_filter(&question).await),
                 (None, None) => return,
             };
@@ -265,7 +266,7 @@ impl RunInner {
     }
 
     /// Calls `persist` of the tools whose calls are written next.
-    fn ask_persist_callbacks(&self) {
+    fn call_persist_callbacks(&self) {
         loop {
             let ask = self.machine.borrow_mut().take_persist_question();
             let Some(ask) = ask else { return };
@@ -276,7 +277,7 @@ impl RunInner {
     }
 
     /// Asks the application whether a failed request may be sent again. A function that fails does not approve it.
-    fn ask_replay_callback(&self) {
+    fn call_replay_callback(&self) {
         let ask = self.machine.borrow_mut().take_replay_question();
         let Some(ask) = ask else { return };
         let approved = approves_replay(&ask).unwrap_or_else(|error| {

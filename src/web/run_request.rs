@@ -127,7 +127,7 @@ pub struct RenderParts {
 impl RenderOptions {
     /// Converts the request for rendering in a session.
     pub fn into_parts(self, session: &SessionInner) -> Result<RenderParts> {
-        let provider = provider_of_render(self.dialect, self.params)?;
+        let provider = unsent_request(self.dialect, self.params)?;
         session.last_provider.replace(Some(provider.clone()));
         let tools = RequestTools::read(self.tools)?;
         let policy = session.policy(self.replay.map(Into::into).unwrap_or_default(), windows(&tools.tool_settings));
@@ -135,8 +135,11 @@ impl RenderOptions {
     }
 }
 
-/// Returns the request that a body is rendered for, which is not sent here.
-pub fn provider_of_render(dialect: DialectOption, params: Option<UnreadObject>) -> Result<ProviderRequest> {
+/// Returns the request that a body is rendered for. It is not sent here, so it has no address.
+///
+/// # Errors
+/// `config_invalid`.
+pub fn unsent_request(dialect: DialectOption, params: Option<UnreadObject>) -> Result<ProviderRequest> {
     let DialectOption(dialect) = dialect;
     let params = api_params(params, dialect)?;
     let provider = ProviderRequest {
@@ -153,6 +156,9 @@ pub fn provider_of_render(dialect: DialectOption, params: Option<UnreadObject>) 
 
 impl RunOptions {
     /// Takes the handoffs that a resume passes again.
+    ///
+    /// # Errors
+    /// `config_invalid`.
     pub fn take_handoffs(&mut self) -> Result<Vec<Handoff>> {
         self.handoffs.take().unwrap_or_default().into_iter().map(HandoffOptions::into_handoff).collect()
     }

@@ -3,7 +3,8 @@
 use super::archive::{clear, read_archive};
 use super::audit::audit_page;
 use super::branches::{MAIN_BRANCH, branches};
-use super::compact::{CompactOptions, compact};
+use super::compact::compact;
+use super::compact_options::CompactOptions;
 use super::convert::to_json;
 use super::foreign;
 use super::journals::pending_runs;

@@ -315,7 +315,8 @@ impl SessionInner {
         Ok(committed)
     }
 
-    /// Adds to a change the summaries of reducers that are not stored yet; returns these. A run's journal does not wait for them.
+    /// Adds to a change the summaries of reducers that are not stored yet; returns these. Neither a run's journal nor a
+    /// compaction waits for them.
     fn add_unsaved_summaries(&self, change: &mut Change) -> Vec<StoredSummary> {
         if change.entries.is_empty() && (change.journal.is_some() || !change.summaries.is_empty()) {
             return Vec::new();
@@ -390,7 +391,7 @@ impl SessionInner {
     }
 
     /// Returns true if a run is under way in this tab, or about to be.
-    pub fn has_or_starts_run(&self) -> bool {
+    pub fn is_run_active(&self) -> bool {
         self.has_live_run() || self.is_starting_run.get()
     }
 

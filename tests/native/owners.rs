@@ -36,6 +36,12 @@ fn owned(id: &str, owner: StateOwner) -> RunSetup {
     RunSetup { owner, ..setup(id, RESPONSES, false) }
 }
 
+/// A run whose tool `look` needs an approval.
+fn needs_approval(mut setup: RunSetup) -> RunSetup {
+    setup.tool_settings.insert("look".into(), ToolSettings { needs_approval: true, ..ToolSettings::default() });
+    setup
+}
+
 fn ask(host: &mut Host<'_>, service: &mut Service, setup: RunSetup, input: &str) -> RunOutcome {
     host.ask(setup, input, |body| service.answer(body))
 }
@@ -206,8 +212,8 @@ fn r26_a_run_that_is_stopped_while_a_conversation_answers_is_kept() {
     let store = MemoryStore::default();
     let mut service = Service::new(rounds(0)).with_conversation("conv_1");
     let mut host = Host::open(&store, "s", "h");
-    let asked = |id: &str| RunSetup { owner: conversation(), ..setup(id, RESPONSES, true) };
-    host.start(asked("r1"), "Go").unwrap();
+    let setup_for = |id: &str| RunSetup { owner: conversation(), ..setup(id, RESPONSES, true) };
+    host.start(setup_for("r1"), "Go").unwrap();
     let begun = "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1\",\"status\":\"in_progress\",\"output\":[]}}\n\n";
     let mut sent = Value::Null;
     host.drive(|body| {
@@ -281,7 +287,7 @@ fn r24_so_18_25_a_failed_request_is_sent_again_as_a_whole() {
     assert_eq!(outcome.status, RunStatus::Finished);
     assert_eq!(service.sent(0), ["user: One"]);
     assert_eq!(service.sent(1), ["output call_1: look gave {}"]);
-    // A request that failed for good leaves nothing behind: its input is not acknowledged.
+    // A request that failed for good leaves no trace: its input is not acknowledged.
     let failed = host.ask(owned("r2", automatic()), "Lost", |_| Answer::Status(400, Vec::new(), "{}".into()));
     assert_eq!(failed.status, RunStatus::Failed);
     ask(&mut host, &mut service, owned("r3", automatic()), "Two");
@@ -295,8 +301,8 @@ fn r26_pp_22_25_26_a_conversation_that_nobody_sent_throws_warns_or_becomes_the_o
         let mut host = Host::open(&store, "s", "h");
         let mut service = Service::new(rounds(0)).with_conversation("conv_9");
         service.forced_conversation = Some(json!({ "id": "conv_9" }));
-        let asked = RunSetup { on_conflict, ..owned("r1", StateOwner::Session) };
-        let outcome = ask(&mut host, &mut service, asked, "One");
+        let run_setup = RunSetup { on_conflict, ..owned("r1", StateOwner::Session) };
+        let outcome = ask(&mut host, &mut service, run_setup, "One");
         let (messages, owner) = {
             let log = host.log.borrow();
             (log.history.messages().len(), StateOwner::from_stored(&log.head.owner).unwrap())
@@ -321,8 +327,8 @@ fn r26_pp_23_after_clear_the_next_turn_sends_only_new_input() {
     let mut host = Host::open(&store, "s", "h");
     let mut service = Service::new(rounds(1)).with_conversation("conv_9");
     service.forced_conversation = Some(json!({ "id": "conv_9" }));
-    let asked = RunSetup { on_conflict: OnConflict::Clear, ..owned("r1", StateOwner::Session) };
-    let first = host.ask(asked, "One", |body| {
+    let run_setup = RunSetup { on_conflict: OnConflict::Clear, ..owned("r1", StateOwner::Session) };
+    let first = host.ask(run_setup, "One", |body| {
         // The service added the first request to a conversation of its own.
         let mut body = body.clone();
         body["conversation"] = json!("conv_9");
@@ -363,15 +369,15 @@ fn r26_a_response_id_is_no_conflict() {
 }
 
 #[test]
-fn r22_so_21_pp_46_an_owner_that_the_request_cannot_have_is_refused() {
+fn r22_so_21_pp_46_an_owner_that_the_request_cannot_have_is_rejected() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let with_params = |owner: StateOwner, params: &str| {
-        let mut asked = owned("r1", owner);
-        asked.provider.params = rethread::json::Json::parse(params).unwrap();
-        asked
+        let mut run_setup = owned("r1", owner);
+        run_setup.provider.params = rethread::json::Json::parse(params).unwrap();
+        run_setup
     };
-    let mut code = |asked: RunSetup| host.start(asked, "One").unwrap_err().code;
+    let mut code = |run_setup: RunSetup| host.start(run_setup, "One").unwrap_err().code;
     assert_eq!(code(RunSetup { owner: conversation(), ..setup("r1", CHAT, false) }), ErrorCode::ConfigInvalid);
     assert_eq!(code(RunSetup { owner: automatic(), ..setup("r1", CLAUDE, true) }), ErrorCode::ConfigInvalid);
     assert_eq!(code(with_params(automatic(), r#"{"model":"m","store":false}"#)), ErrorCode::ConfigInvalid);
@@ -388,8 +394,8 @@ fn r26_a_conversation_is_stored_call_by_call() {
     let mut host = Host::open(&store, "s", "h");
     let mut service = Service::new(rounds(1)).with_conversation("conv_1");
     let mut attempt = 0;
-    let asked = RunSetup { persistence: Persistence::Run, on_stop: OnStop::Discard, ..owned("r1", conversation()) };
-    let failed = host.ask(asked, "One", |body| {
+    let run_setup = RunSetup { persistence: Persistence::Run, on_stop: OnStop::Discard, ..owned("r1", conversation()) };
+    let failed = host.ask(run_setup, "One", |body| {
         attempt += 1;
         if attempt == 1 { service.answer(body) } else { Answer::Status(400, Vec::new(), "{}".into()) }
     });
@@ -406,9 +412,9 @@ fn pp_14_pp_45_with_a_conversation_no_history_is_loaded_and_each_call_is_stored(
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let mut service = Service::new(rounds(1)).with_conversation("conv_1");
-    let asked = |id: &str| RunSetup { persistence: Persistence::Call, ..owned(id, conversation()) };
-    ask(&mut host, &mut service, asked("r1"), "One");
-    let outcome = ask(&mut host, &mut service, asked("r2"), "Two");
+    let setup_for = |id: &str| RunSetup { persistence: Persistence::Call, ..owned(id, conversation()) };
+    ask(&mut host, &mut service, setup_for("r1"), "One");
+    let outcome = ask(&mut host, &mut service, setup_for("r2"), "Two");
     assert_eq!(outcome.conversation_id.as_deref(), Some("conv_1"));
     // No request has anything of an earlier turn.
     assert!(service.requests.iter().all(|request| request["input"].as_array().unwrap().len() == 1));
@@ -422,9 +428,7 @@ fn r29_pp_20_an_approved_call_of_a_conversation_keeps_its_id() {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
         let mut service = Service::new(rounds(1)).with_conversation("conv_1");
-        let mut asked = owned("r1", conversation());
-        asked.tool_settings.insert("look".into(), ToolSettings { needs_approval: true, ..ToolSettings::default() });
-        let waiting = ask(&mut host, &mut service, asked, "One");
+        let waiting = ask(&mut host, &mut service, needs_approval(owned("r1", conversation())), "One");
         assert_eq!(waiting.status, RunStatus::WaitingApproval, "{:?}", waiting.error);
         let rejects = decision != ApprovalDecision::Approve;
         host.decide("call_1", decision).unwrap();
@@ -443,10 +447,10 @@ fn pp_47_a_call_that_fails_after_the_conversation_changed_leaves_the_newest_id()
     let mut host = Host::open(&store, "s", "h");
     let mut service = Service::new(rounds(1)).with_conversation("conv_9");
     service.forced_conversation = Some(json!({ "id": "conv_9" }));
-    let asked =
+    let run_setup =
         RunSetup { on_conflict: OnConflict::Clear, persistence: Persistence::Call, ..owned("r1", StateOwner::Session) };
     let mut attempt = 0;
-    let failed = host.ask(asked, "One", |body| {
+    let failed = host.ask(run_setup, "One", |body| {
         attempt += 1;
         let mut body = body.clone();
         body["conversation"] = json!("conv_9");
@@ -461,11 +465,7 @@ fn pp_47_a_call_that_fails_after_the_conversation_changed_leaves_the_newest_id()
 fn r23_results_of_calls_that_another_run_closed_are_not_sent() {
     let store = MemoryStore::default();
     let mut service = Service::new(rounds(1)).with_conversation("conv_1");
-    let waits = || {
-        let mut asked = owned("r1", conversation());
-        asked.tool_settings.insert("look".into(), ToolSettings { needs_approval: true, ..ToolSettings::default() });
-        asked
-    };
+    let waits = || needs_approval(owned("r1", conversation()));
     let waiting = ask(&mut Host::open(&store, "s", "h"), &mut service, waits(), "One");
     assert_eq!(waiting.status, RunStatus::WaitingApproval);
     // Another run has to close the call: the service refuses a request that leaves it open.
@@ -479,19 +479,19 @@ fn r23_results_of_calls_that_another_run_closed_are_not_sent() {
     let outcome = third.drive(|body| service.answer(body)).unwrap();
     assert_eq!(outcome.error.unwrap().code, ErrorCode::Conflict);
     assert_eq!(service.requests.len(), requests);
-    // A chain has branches: there the run goes on where it was.
+    // A chain has branches: there the run continues where it was.
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let mut service = Service::new(rounds(1));
     let mut attempt = 0;
-    let asked = |id: &str| RunSetup { persistence: Persistence::Call, ..owned(id, automatic()) };
-    host.ask(asked("r1"), "One", |body| {
+    let setup_for = |id: &str| RunSetup { persistence: Persistence::Call, ..owned(id, automatic()) };
+    host.ask(setup_for("r1"), "One", |body| {
         attempt += 1;
         if attempt == 1 { service.answer(body) } else { Answer::Status(400, Vec::new(), "{}".into()) }
     });
-    ask(&mut host, &mut service, asked("r2"), "Two");
+    ask(&mut host, &mut service, setup_for("r2"), "Two");
     let mut second = Host::open(&store, "s", "h2");
-    second.resume(asked("r1")).unwrap();
+    second.resume(setup_for("r1")).unwrap();
     let outcome = second.drive(|body| service.answer(body)).unwrap();
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
 }
@@ -505,9 +505,7 @@ fn r22_r23_results_of_calls_that_another_run_told_a_new_owner_of_are_not_sent() 
         let store = MemoryStore::default();
         let mut service = Service::new(rounds(1)).with_conversation("conv_1").with_conversation("conv_2");
         let waits = |owner: &StateOwner| {
-            let mut asked = RunSetup { persistence: Persistence::Call, ..owned("r1", owner.clone()) };
-            asked.tool_settings.insert("look".into(), ToolSettings { needs_approval: true, ..ToolSettings::default() });
-            asked
+            needs_approval(RunSetup { persistence: Persistence::Call, ..owned("r1", owner.clone()) })
         };
         let waiting = ask(&mut Host::open(&store, "s", "h"), &mut service, waits(&first), "One");
         assert_eq!(waiting.status, RunStatus::WaitingApproval);
@@ -536,16 +534,16 @@ fn r26_a_call_of_a_failed_run_is_closed_once() {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
         let mut service = Service::new(rounds(1)).with_conversation("conv_1");
-        let asked = |id: &str| RunSetup { on_stop, ..owned(id, conversation()) };
+        let setup_for = |id: &str| RunSetup { on_stop, ..owned(id, conversation()) };
         let mut attempt = 0;
-        host.ask(asked("r1"), "One", |body| {
+        host.ask(setup_for("r1"), "One", |body| {
             attempt += 1;
             if attempt == 1 { service.answer(body) } else { Answer::Status(400, Vec::new(), "{}".into()) }
         });
         // The request that closes the call is refused, too, so the next one closes it again.
-        host.ask(asked("r2"), "Two", |_| Answer::Status(400, Vec::new(), "{}".into()));
+        host.ask(setup_for("r2"), "Two", |_| Answer::Status(400, Vec::new(), "{}".into()));
         for (run, input) in [("r3", "Three"), ("r4", "Four")] {
-            let outcome = ask(&mut host, &mut service, asked(run), input);
+            let outcome = ask(&mut host, &mut service, setup_for(run), input);
             assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
         }
         let items = words_of(&service.conversations["conv_1"]);
@@ -653,7 +651,7 @@ fn r22_so_22_an_ordinary_retry_stores_the_users_turn_once() {
 }
 
 #[test]
-fn r31_with_a_service_owner_a_filter_is_refused_and_nesting_is_switched_off() {
+fn r31_with_a_service_owner_a_filter_is_rejected_and_nesting_is_switched_off() {
     for owner in [conversation(), automatic()] {
         let store = MemoryStore::default();
         let mut service = Service::new(rounds(1)).with_conversation("conv_1");

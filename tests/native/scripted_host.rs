@@ -260,13 +260,13 @@ pub struct Host<'s> {
     pub reducer: Box<dyn FnMut(&QuestionKind) -> ReducerReply>,
     /// What it makes of a body before it is sent.
     pub filter: Box<dyn FnMut(Value) -> Result<Value, Error>>,
-    /// What a tool hands the run off to, by its name.
-    pub hand_off: Box<HandoffOfTool>,
-    /// What became of the handoffs.
-    pub handed_off: Vec<Result<(), Error>>,
+    /// The handoff that a tool asks for, by the tool's name.
+    pub handoff_of_tool: Box<HandoffOfTool>,
+    /// Whether each handoff was accepted.
+    pub handoff_results: Vec<Result<(), Error>>,
     /// The handoffs that a resume passes again.
-    pub handoffs: Vec<Handoff>,
-    /// Bodies that were asked and answered.
+    pub resume_handoffs: Vec<Handoff>,
+    /// The bodies of the requests that were answered.
     pub asked: Vec<Value>,
     /// Every tool that ran: call id, invocation, attempt.
     pub ran: Vec<(String, String, u32)>,
@@ -364,9 +364,9 @@ impl<'s> Host<'s> {
             needs_approval: Box::new(|question| panic!("nobody asked for {question:?}")),
             reducer: Box::new(|question| panic!("nobody asked for {question:?}")),
             filter: Box::new(|body| panic!("nobody asked for {body}")),
-            hand_off: Box::new(|_| None),
-            handed_off: Vec::new(),
-            handoffs: Vec::new(),
+            handoff_of_tool: Box::new(|_| None),
+            handoff_results: Vec::new(),
+            resume_handoffs: Vec::new(),
             asked: Vec::new(),
             ran: Vec::new(),
             started: Vec::new(),
@@ -376,9 +376,12 @@ impl<'s> Host<'s> {
     }
 
     pub fn start(&mut self, setup: RunSetup, input: &str) -> Result<(), Error> {
-        let log = self.log.borrow();
         let input = if input.is_empty() { Vec::new() } else { words(input) };
-        let input = TurnInput { input, ..TurnInput::default() };
+        self.start_turn(setup, TurnInput { input, ..TurnInput::default() })
+    }
+
+    fn start_turn(&mut self, setup: RunSetup, input: TurnInput) -> Result<(), Error> {
+        let log = self.log.borrow();
         let run = Run::start(setup, input, &mut desk!(self, log))?;
         drop(log);
         self.run = Some(run);
@@ -390,28 +393,15 @@ impl<'s> Host<'s> {
     /// Starts with the items of a wire body.
     pub fn start_body(&mut self, setup: RunSetup, body: &Value) -> Result<(), Error> {
         let body = Json::parse(&body.to_string()).unwrap();
-        let input = TurnInput { input: decode_body(setup.provider.dialect, body.view())?, ..TurnInput::default() };
-        let log = self.log.borrow();
-        let run = Run::start(setup, input, &mut desk!(self, log))?;
-        drop(log);
-        self.run = Some(run);
-        self.started.clear();
-        self.epoch = 0;
-        Ok(())
+        let input = decode_body(setup.provider.dialect, body.view())?;
+        self.start_turn(setup, TurnInput { input, ..TurnInput::default() })
     }
 
     /// Starts with messages that a provider adds.
     pub fn start_provided(&mut self, setup: RunSetup, input: &str, provided: &Value) -> Result<(), Error> {
         let provided = Json::parse(&provided.to_string()).unwrap();
         let provided = ProvidedMessages::read_all(provided.view())?;
-        let log = self.log.borrow();
-        let input = TurnInput { input: words(input), input_id: None, provided };
-        let run = Run::start(setup, input, &mut desk!(self, log))?;
-        drop(log);
-        self.run = Some(run);
-        self.started.clear();
-        self.epoch = 0;
-        Ok(())
+        self.start_turn(setup, TurnInput { input: words(input), input_id: None, provided })
     }
 
     /// Starts and drives to the end.
@@ -431,7 +421,7 @@ impl<'s> Host<'s> {
         let session = self.log.borrow().head.id.clone();
         let journal = block_on(read_journal(self.store, &session, &entry))?;
         let mut recovered = recover(&journal, SEED)?;
-        recovered.attach_handoffs(self.handoffs.clone(), &setup)?;
+        recovered.attach_handoffs(self.resume_handoffs.clone(), &setup)?;
         let log = self.log.borrow();
         let run = Run::resume(setup, recovered, &mut desk!(self, log))?;
         drop(log);
@@ -517,7 +507,9 @@ impl<'s> Host<'s> {
                 self.handle(RunInput::BodyFilterReply(returned)).unwrap();
                 continue;
             }
-            let Some(ask) = self.run.as_mut().unwrap().take_question() else { return self.writes_left != Some(0) };
+            let Some(ask) = self.run.as_mut().unwrap().take_reducer_question() else {
+                return self.writes_left != Some(0);
+            };
             let given = (self.reducer)(&ask.question);
             self.handle(RunInput::ReducerReply(given)).unwrap();
         }
@@ -558,9 +550,9 @@ impl<'s> Host<'s> {
                         continue;
                     }
                     self.ran.push((call_id, invocation, attempt));
-                    if let Some(handoff) = (self.hand_off)(&name) {
+                    if let Some(handoff) = (self.handoff_of_tool)(&name) {
                         let accepted = self.handle(RunInput::HandOff(Box::new(handoff)));
-                        self.handed_off.push(accepted);
+                        self.handoff_results.push(accepted);
                         if !self.write() {
                             return None;
                         }

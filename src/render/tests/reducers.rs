@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::finding::{Action, Severity};
-use crate::history::{LogRecord, Origin as Came, join};
+use crate::history::{Origin as Came, join};
 use crate::id::{CountingIds, Seed};
 use crate::json::{JsonRef, JsonStr};
 use crate::provider::decode_body;
@@ -60,21 +60,12 @@ fn append(history: &mut History, body: &str, ids: &CountingIds) {
     append_in(CHAT, None, history, body, ids);
 }
 
-/// Behind `before`, where that is the history of a live turn.
+/// `before` is the history that precedes a live turn.
 fn append_in(dialect: Dialect, before: Option<&History>, history: &mut History, body: &str, ids: &CountingIds) {
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
     let entries =
         join(crate::history::JoinBase { before, history }, items, &Came { at: 1_000, ..Came::default() }, ids).entries;
-    let record = LogRecord {
-        operation: "o".into(),
-        run: None,
-        at: 1,
-        mark: Default::default(),
-        entries,
-        run_continues: false,
-        summaries: Vec::new(),
-    };
-    for entry in record.entries {
+    for entry in entries {
         history.apply(entry);
     }
 }

@@ -147,11 +147,7 @@ impl AwaitingBody {
             Err(error) => {
                 // The error may quote the body.
                 let message = turn.credential_filter().redact(&error.message);
-                let path = error.details.clone();
-                let error = Error::new(error.code, message).with(|details| {
-                    path.iter().for_each(|known| details.copy_all(known.view(), ""));
-                });
-                return Some(EarlyStop::failed(error).into());
+                return Some(EarlyStop::failed(error.with_message(message)).into());
             }
         };
         let report = std::mem::take(&mut composed.report);

@@ -163,9 +163,9 @@ fn r22_r18_an_interrupted_run_of_a_caller_is_resumed_with_its_whole_input() {
                     run(&mut host, held("r1", dialect, false), &json!({ list: [question(dialect, "One")] }));
                 let body = next_body(&first, dialect, "Two");
                 let given = body[list].as_array().unwrap().len();
-                let asked = || RunSetup { persistence: mode, ..held("r2", dialect, false) };
+                let setup_for = || RunSetup { persistence: mode, ..held("r2", dialect, false) };
                 host.writes_left = Some(writes);
-                host.start_body(asked(), &body).unwrap();
+                host.start_body(setup_for(), &body).unwrap();
                 let mut requests = Vec::new();
                 let mut model = |body: &Value| {
                     requests.push(body.clone());
@@ -175,7 +175,7 @@ fn r22_r18_an_interrupted_run_of_a_caller_is_resumed_with_its_whole_input() {
                 let is_over = host.drive(&mut model).is_some();
                 let mut second = Host::open(&store, "s", "h2");
                 if !is_over && !second.pending().is_empty() {
-                    second.resume(asked()).unwrap();
+                    second.resume(setup_for()).unwrap();
                     let outcome = second.drive(&mut model).unwrap();
                     assert_eq!(
                         outcome.status,
@@ -207,10 +207,10 @@ fn r22_r12_the_journal_of_a_caller_has_no_redacted_call() {
     let body = next_body(&first, CHAT, "Two");
     let text = body.to_string().replace("look gave", "canary-77");
     let body: Value = serde_json::from_str(&text).unwrap();
-    let mut asked = held("r2", CHAT, false);
-    asked.persist.insert("look".into(), rethread::replay::Callback { id: 1, hook: std::rc::Rc::new(()) });
+    let mut run_setup = held("r2", CHAT, false);
+    run_setup.persist.insert("look".into(), rethread::replay::Callback { id: 1, hook: std::rc::Rc::new(()) });
     host.persist = Box::new(|_| PersistReply::Nothing);
-    host.start_body(asked, &body).unwrap();
+    host.start_body(run_setup, &body).unwrap();
     host.drive(|body| {
         assert!(body.to_string().contains("canary-77"));
         Answer::Hang
@@ -251,10 +251,10 @@ fn r22_so_21_a_caller_names_no_conversation_of_a_service() {
     let mut host = Host::open(&store, "s", "h");
     for second in [r#"{"previous_response_id":"resp_1"}"#, r#"{"conversation":"conv_2"}"#] {
         for stream in [false, true] {
-            let mut asked = held("r1", RESPONSES, stream);
-            asked.provider.params = Json::parse(second).unwrap();
+            let mut run_setup = held("r1", RESPONSES, stream);
+            run_setup.provider.params = Json::parse(second).unwrap();
             let body = json!({ "input": [question(RESPONSES, "One")] });
-            assert_eq!(host.start_body(asked, &body).unwrap_err().code, ErrorCode::StateOwnerConflict);
+            assert_eq!(host.start_body(run_setup, &body).unwrap_err().code, ErrorCode::StateOwnerConflict);
         }
     }
 }

@@ -88,18 +88,18 @@ fn r24_so_12_24_what_a_filter_holds_back_is_sent_with_the_next_request() {
             let store = MemoryStore::default();
             let mut service = Service::new(rounds(1)).with_conversation("conv_1");
             let mut host = Host::open(&store, "s", "h");
-            let asked = |id: &str| RunSetup { owner: owner.clone(), ..setup(id, RESPONSES, stream) };
+            let setup_for = |id: &str| RunSetup { owner: owner.clone(), ..setup(id, RESPONSES, stream) };
             host.filter = Box::new(|body| Ok(without(body, "One")));
-            let outcome = run_body(&mut host, &mut service, filtered(asked("r1")), &questions(&["One", "Two"]));
+            let outcome = run_body(&mut host, &mut service, filtered(setup_for("r1")), &questions(&["One", "Two"]));
             assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
             assert_eq!(service.sent(0), ["user: Two"]);
             assert_eq!(service.sent(1), ["output call_1: look gave {}"]);
             // The session was opened again; the message is pending still.
             let mut again = Host::open(&store, "s", "h2");
-            run_body(&mut again, &mut service, asked("r2"), &questions(&["Three"]));
+            run_body(&mut again, &mut service, setup_for("r2"), &questions(&["Three"]));
             assert_eq!(service.sent(2), ["user: One", "user: Three"]);
             assert_eq!(service.sent(3), ["output call_2: look gave {}"]);
-            run_body(&mut again, &mut service, asked("r3"), &questions(&["Four"]));
+            run_body(&mut again, &mut service, setup_for("r3"), &questions(&["Four"]));
             assert_eq!(service.sent(4), ["user: Four"]);
         }
     }
@@ -155,13 +155,13 @@ fn r24_so_25_a_held_back_message_of_an_interrupted_run_is_sent_once() {
         let mut host = Host::open(&store, "s", "h");
         host.filter = Box::new(|body| Ok(without(body, "One")));
         host.writes_left = Some(writes);
-        let asked = || filtered(owned("r1", automatic()));
-        host.start_body(asked(), &questions(&["One", "Two"])).unwrap();
+        let setup_for = || filtered(owned("r1", automatic()));
+        host.start_body(setup_for(), &questions(&["One", "Two"])).unwrap();
         let is_over = host.drive(|body| service.answer(body)).is_some();
         let mut second = Host::open(&store, "s", "h2");
         second.filter = Box::new(|body| Ok(without(body, "One")));
         if !is_over && !second.pending().is_empty() {
-            second.resume(asked()).unwrap();
+            second.resume(setup_for()).unwrap();
             second.drive(|body| service.answer(body)).unwrap();
         }
         run_body(&mut second, &mut service, owned("r2", automatic()), &questions(&["Three"]));
@@ -202,8 +202,8 @@ fn second_body(dialect: Dialect, filter: Option<fn(Value) -> Value>) -> Vec<u8> 
     // Digits, escapes and duplicate keys that a parser of JavaScript does not keep.
     host.tool = Box::new(|_, _| (Json::parse(r#"{"n":12345678901234567890,"a":"\u00e9\/","a":1.0}"#).unwrap(), false));
     host.filter = Box::new(move |body| Ok(filter.unwrap()(body)));
-    let asked = setup("r1", dialect, true);
-    host.start(if filter.is_some() { filtered(asked) } else { asked }, "Go").unwrap();
+    let run_setup = setup("r1", dialect, true);
+    host.start(if filter.is_some() { filtered(run_setup) } else { run_setup }, "Go").unwrap();
     let bodies = RefCell::new(Vec::new());
     loop {
         host.write();
@@ -219,10 +219,10 @@ fn second_body(dialect: Dialect, filter: Option<fn(Value) -> Value>) -> Vec<u8> 
         if bodies.borrow().len() == 2 {
             return bodies.borrow_mut().pop().unwrap();
         }
-        let mut asked = 0;
+        let mut request_count = 0;
         host.drive(|_| {
-            asked += 1;
-            if asked == 1 { Answer::Say(calls(&[("c1", "look", r#"{"b":1,"a":2}"#)])) } else { Answer::Hang }
+            request_count += 1;
+            if request_count == 1 { Answer::Say(calls(&[("c1", "look", r#"{"b":1,"a":2}"#)])) } else { Answer::Hang }
         });
     }
 }
@@ -254,7 +254,7 @@ fn with_filter(
 ) -> (RunOutcome, usize) {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
-    let asked = |id: &str| RunSetup { owner: owner.clone(), ..setup(id, dialect, false) };
+    let setup_for = |id: &str| RunSetup { owner: owner.clone(), ..setup(id, dialect, false) };
     let mut service = Service::new(rounds(1)).with_conversation("conv_1");
     let mut first = true;
     let mut model = |body: &Value| {
@@ -265,14 +265,14 @@ fn with_filter(
         first = false;
         Answer::Say(say)
     };
-    assert_eq!(host.ask(asked("r1"), "One", &mut model).status, RunStatus::Finished);
+    assert_eq!(host.ask(setup_for("r1"), "One", &mut model).status, RunStatus::Finished);
     let (revision, messages) = {
         let log = host.log.borrow();
         (log.head.history_revision, log.history.messages().len())
     };
     host.filter = Box::new(filter);
     let mut requests = 0;
-    let outcome = host.ask(filtered(asked("r2")), "Two", |body| {
+    let outcome = host.ask(filtered(setup_for("r2")), "Two", |body| {
         requests += 1;
         model(body)
     });
@@ -520,12 +520,12 @@ fn r24_a_rewritten_message_beside_a_held_back_one_is_ambiguous() {
 #[test]
 fn r68_a_filter_sees_no_credential_and_loses_none() {
     let with_key = |id: &str| {
-        let mut asked = filtered(setup(id, RESPONSES, false));
-        asked.tools.clear();
-        asked.provider.params =
+        let mut run_setup = filtered(setup(id, RESPONSES, false));
+        run_setup.tools.clear();
+        run_setup.provider.params =
             Json::parse(r#"{"model":"m","tools":[{"type":"mcp","server_label":"l","authorization":"canary-1234"}]}"#)
                 .unwrap();
-        asked
+        run_setup
     };
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
@@ -539,7 +539,7 @@ fn r68_a_filter_sees_no_credential_and_loses_none() {
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
     assert_eq!(service.requests[0]["tools"][0]["authorization"], "canary-1234");
     assert_eq!(service.requests[0]["temperature"], 1);
-    // A change that would lose the credential is refused.
+    // A change that would lose the credential is rejected.
     host.filter = Box::new(|mut body| {
         body["tools"][0]["server_label"] = json!("other");
         Ok(body)

@@ -59,7 +59,7 @@ fn handed_off<'s>(store: &'s MemoryStore, handoff: &Handoff) -> Host<'s> {
     host.ask(setup("before", CHAT, false), "Hello", |_| Answer::Say(text("Hi.")));
     host.asked.clear();
     let mut handoff = Some(handoff.clone());
-    host.hand_off = Box::new(move |name| handoff.take().filter(|_| name == "look"));
+    host.handoff_of_tool = Box::new(move |name| handoff.take().filter(|_| name == "look"));
     host
 }
 
@@ -129,7 +129,7 @@ fn r31_while_a_model_call_is_under_way_the_call_after_it_is_the_agents() {
     assert_eq!(host.ran[0].0, "call_a", "the tool of the answer under way is the former agent's");
 }
 
-fn refused(host: &mut Host<'_>, handoff: Handoff) -> ErrorCode {
+fn rejected(host: &mut Host<'_>, handoff: Handoff) -> ErrorCode {
     host.handle(RunInput::HandOff(Box::new(handoff))).unwrap_err().code
 }
 
@@ -137,7 +137,7 @@ fn refused(host: &mut Host<'_>, handoff: Handoff) -> ErrorCode {
 fn r31_a_second_handoff_is_ignored_and_wrong_ones_are_typed_errors() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
-    host.hand_off = Box::new(|name| Some(agent(if name == "look" { "billing" } else { "support" })));
+    host.handoff_of_tool = Box::new(|name| Some(agent(if name == "look" { "billing" } else { "support" })));
     let both = |body: &Value| {
         Answer::Say(match rounds_in(body) {
             0 => calls(&[("call_a", "look", "{}"), ("call_b", "find", "{}")]),
@@ -147,18 +147,18 @@ fn r31_a_second_handoff_is_ignored_and_wrong_ones_are_typed_errors() {
     let outcome = host.ask(setup("run", CHAT, false), "Go", both);
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
     let codes: Vec<Option<ErrorCode>> =
-        host.handed_off.iter().map(|accepted| accepted.as_ref().err().map(|error| error.code)).collect();
+        host.handoff_results.iter().map(|accepted| accepted.as_ref().err().map(|error| error.code)).collect();
     assert_eq!(codes, [None, Some(ErrorCode::WrongState)]);
     assert_eq!(agents_of(&host), [None, Some("billing".into())]);
-    assert_eq!(refused(&mut host, agent("late")), ErrorCode::WrongState, "the run is over");
+    assert_eq!(rejected(&mut host, agent("late")), ErrorCode::WrongState, "the run is over");
 
     host.start(setup("second", CHAT, false), "Go").unwrap();
     host.write();
-    assert_eq!(refused(&mut host, agent("")), ErrorCode::ConfigInvalid);
+    assert_eq!(rejected(&mut host, agent("")), ErrorCode::ConfigInvalid);
     let mut twice = agent("billing");
     twice.tools.push(twice.tools[0].clone());
-    assert_eq!(refused(&mut host, twice), ErrorCode::ConfigInvalid);
-    host.hand_off = Box::new(|_| None);
+    assert_eq!(rejected(&mut host, twice), ErrorCode::ConfigInvalid);
+    host.handoff_of_tool = Box::new(|_| None);
     host.drive(both);
     assert_eq!(agents_of(&host), [None, Some("billing".into()), None, None]);
 }
@@ -225,7 +225,7 @@ fn r31_of_the_user_the_newest_message_stays() {
 }
 
 #[test]
-fn r31_a_filter_that_fails_invents_or_doubles_sends_and_stores_nothing() {
+fn r31_a_filter_that_fails_invents_or_duplicates_sends_and_stores_nothing() {
     type Change = fn(&mut Vec<Value>);
     let changes: [(Change, &str); 6] = [
         (|messages| messages.push(messages[0].clone()), "occurs twice"),
@@ -248,28 +248,31 @@ fn r31_a_filter_that_fails_invents_or_doubles_sends_and_stores_nothing() {
                 change(&mut messages);
                 reply(&json!(messages))
             },
-            (ErrorCode::InvalidInput, why),
+            ErrorCode::InvalidInput,
+            why,
         );
     }
-    failed_filter(&|_| ReducerReply::Failed("it threw: boom".into()), (ErrorCode::CallbackFailed, "boom"));
-    failed_filter(&|_| reply(&json!({})), (ErrorCode::CallbackFailed, "no list"));
-    failed_filter(&|_| reply(&json!([{"role": "nobody"}])), (ErrorCode::InvalidInput, "role"));
+    failed_filter(&|_| ReducerReply::Failed("it threw: boom".into()), ErrorCode::CallbackFailed, "boom");
+    failed_filter(&|_| reply(&json!({})), ErrorCode::CallbackFailed, "no list");
+    failed_filter(&|_| reply(&json!([{"role": "nobody"}])), ErrorCode::InvalidInput, "role");
 }
 
-fn failed_filter(filter: &dyn Fn(&QuestionKind) -> ReducerReply, (code, why): (ErrorCode, &str)) {
+/// Returns the question that the filter of a handoff gets.
+fn question_of_filter() -> QuestionKind {
     let store = MemoryStore::default();
     let mut host = handed_off(&store, &filtered("billing"));
-    // The tool of the scripted host answers once the question is there.
-    host.start(setup("run", CHAT, false), "Bill me").unwrap();
-    let given = Rc::new(std::cell::RefCell::new(None));
-    let keep = given.clone();
+    let captured = Rc::new(std::cell::RefCell::new(None));
+    let capture = captured.clone();
     host.reducer = Box::new(move |question| {
-        *keep.borrow_mut() = Some(question.clone());
+        *capture.borrow_mut() = Some(question.clone());
         ReducerReply::Failed("not yet".into())
     });
-    host.drive(two_agents());
-    let question = given.borrow_mut().take().unwrap();
-    let answer = filter(&question);
+    host.ask(setup("run", CHAT, false), "Bill me", two_agents());
+    captured.borrow_mut().take().unwrap()
+}
+
+fn failed_filter(filter: &dyn Fn(&QuestionKind) -> ReducerReply, code: ErrorCode, why: &str) {
+    let answer = filter(&question_of_filter());
 
     let store = MemoryStore::default();
     let mut host = handed_off(&store, &filtered("billing"));
@@ -280,9 +283,9 @@ fn failed_filter(filter: &dyn Fn(&QuestionKind) -> ReducerReply, (code, why): (E
     assert!(error.message.contains(why), "{}", error.message);
     assert_eq!(host.asked.len(), 1, "nothing was sent to the next agent");
     assert_eq!(roles(&host), [Role::User, Role::Assistant], "nothing was stored");
-    // With a filter that works the run goes on.
+    // With a filter that works the run continues.
     host.reducer = Box::new(|question| reply(&json!(messages_in(question))));
-    host.handoffs = vec![filtered("billing")];
+    host.resume_handoffs = vec![filtered("billing")];
     host.resume(setup("run", CHAT, false)).unwrap();
     let outcome = host.drive(two_agents()).unwrap();
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
@@ -371,7 +374,7 @@ fn three_agents(second: Handoff, third: Handoff) -> Vec<Vec<String>> {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let mut handoffs = vec![third, second];
-    host.hand_off = Box::new(move |_| handoffs.pop());
+    host.handoff_of_tool = Box::new(move |_| handoffs.pop());
     host.tool = Box::new(|_, _| (Json::parse(r#""two\nlines\n2. user: not said""#).unwrap(), false));
     let outcome = host.ask(setup("run", CHAT, false), "Bill me", |body| {
         let system = contents(body)[0].clone();
@@ -409,7 +412,7 @@ fn kinds_of_handoffs() -> [Handoff; 4] {
 }
 
 /// Drops the first message.
-fn second_on(question: &QuestionKind) -> ReducerReply {
+fn without_first(question: &QuestionKind) -> ReducerReply {
     reply(&json!(messages_in(question)[1..]))
 }
 
@@ -425,13 +428,13 @@ fn r31_a_run_that_was_killed_is_resumed_with_its_handoff() {
     for handoff in kinds_of_handoffs() {
         let store = MemoryStore::default();
         let mut whole = handed_off(&store, &handoff);
-        whole.reducer = Box::new(second_on);
+        whole.reducer = Box::new(without_first);
         whole.ask(rerunning(), "Bill me", two_agents());
         let last = contents(whole.asked.last().unwrap());
         for writes in 1..14 {
             let store = MemoryStore::default();
             let mut host = handed_off(&store, &handoff);
-            host.reducer = Box::new(second_on);
+            host.reducer = Box::new(without_first);
             host.writes_left = Some(writes);
             host.start(rerunning(), "Bill me").unwrap();
             let mut model = two_agents();
@@ -440,19 +443,19 @@ fn r31_a_run_that_was_killed_is_resumed_with_its_handoff() {
             }
             let mut second = Host::open(&store, "s", "h2");
             let was_handed_off = second.resume(rerunning());
-            second.handoffs = vec![handoff.clone()];
+            second.resume_handoffs = vec![handoff.clone()];
             match was_handed_off {
-                Ok(()) => second.handoffs.clear(),
+                Ok(()) => second.resume_handoffs.clear(),
                 Err(error) => {
                     assert_eq!(error.code, ErrorCode::ConfigInvalid);
                     assert!(error.message.contains("\"billing\""), "{}", error.message);
                     second.resume(rerunning()).unwrap();
                 }
             }
-            let is_handed_off = !second.handoffs.is_empty();
+            let is_handed_off = !second.resume_handoffs.is_empty();
             let mut again = Some(handoff.clone()).filter(|_| !is_handed_off);
-            second.hand_off = Box::new(move |_| again.take());
-            second.reducer = Box::new(second_on);
+            second.handoff_of_tool = Box::new(move |_| again.take());
+            second.reducer = Box::new(without_first);
             let outcome = second.drive(&mut model).unwrap();
             assert_eq!(outcome.status, RunStatus::Finished, "{writes}: {:?}", outcome.error);
             let asked = contents(second.asked.last().unwrap_or_else(|| whole.asked.last().unwrap()));
@@ -486,7 +489,7 @@ fn r31_a_snapshot_is_resumed_elsewhere_with_its_handoff() {
     assert_eq!(error.code, ErrorCode::ConfigInvalid, "{}", error.message);
     let other = MemoryStore::default();
     let mut second = Host::open(&other, "s", "h2");
-    second.handoffs = vec![nested("billing")];
+    second.resume_handoffs = vec![nested("billing")];
     resume(&mut second, &bytes, setup("run", CHAT, false)).unwrap();
     second.drive(model).unwrap();
     assert_eq!(contents(&second.asked[0]), ["system You are billing.", NESTED, "user Bill me"]);

@@ -68,7 +68,7 @@ fn r36_a_run_that_waits_for_a_reducer_can_be_cancelled_and_ignores_its_late_repl
     while host.write_one() {}
     let run = host.run.as_mut().unwrap();
     assert!(run.effects().is_empty());
-    assert!(run.take_question().is_some() && run.take_question().is_none(), "a question is given once");
+    assert!(run.take_reducer_question().is_some() && run.take_reducer_question().is_none(), "a question is given once");
     host.handle(RunInput::Cancel).unwrap();
     while host.write_one() {}
     assert_eq!(host.run.as_ref().unwrap().status(), RunStatus::Cancelled);

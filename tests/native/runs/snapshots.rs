@@ -44,7 +44,7 @@ pub(super) fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Res
         let mut recovered = recover(&block_on(read_journal(host.store, &session, &entry))?, SEED)?;
         let missing = snapshot.missing_entries(&recovered.records);
         recovered.extend(&missing)?;
-        recovered.attach_handoffs(host.handoffs.clone(), &setup)?;
+        recovered.attach_handoffs(host.resume_handoffs.clone(), &setup)?;
         host.take(&entry)?;
         host.epoch = entry.epoch + 1;
         if !missing.is_empty() {
@@ -57,7 +57,7 @@ pub(super) fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Res
         recovered
     } else {
         let mut recovered = snapshot.recover(SEED)?;
-        recovered.attach_handoffs(host.handoffs.clone(), &setup)?;
+        recovered.attach_handoffs(host.resume_handoffs.clone(), &setup)?;
         let writer = RunWriter { run: &snapshot.run, name: "begins", epoch: 0, now: host.clock.now(), lease_until: 0 };
         let change = snapshot.begin(&host.log.borrow().history, &writer)?;
         commit_change(host, &change)?;

@@ -82,7 +82,8 @@ fn compaction(log: &RefCell<SessionLog>, text: &str) -> Option<StoredSummary> {
 fn store_compaction(
     store: &dyn LogStore,
     log: &RefCell<SessionLog>,
-    (operation, summary): (&str, StoredSummary),
+    operation: &str,
+    summary: StoredSummary,
 ) -> Result<u64, Error> {
     let change = Change { operation: operation.into(), at: 1_000, summaries: vec![summary], ..Change::default() };
     written(commit(store, log, &change))
@@ -90,7 +91,7 @@ fn store_compaction(
 
 fn compact(store: &dyn LogStore, log: &RefCell<SessionLog>, text: &str) {
     let summary = compaction(log, text).unwrap();
-    store_compaction(store, log, (text, summary)).unwrap();
+    store_compaction(store, log, text, summary).unwrap();
 }
 
 fn ids(log: &RefCell<SessionLog>) -> Vec<String> {
@@ -187,7 +188,7 @@ fn r30_a_turn_that_a_tool_ended_is_over() {
     written(commit(&store, &log, &change)).unwrap();
     let history = &log.borrow().history;
     assert_eq!(history.compactable(&|_| true), Compactable::Unfinished);
-    assert_eq!(history.compactable(&|_| false), Compactable::Turns { end: 2, candidates: 2 });
+    assert_eq!(history.compactable(&|_| false), Compactable::Turns { end: 2, item_count: 2 });
 }
 
 #[test]
@@ -207,7 +208,7 @@ fn r30_what_is_appended_while_the_summary_is_written_survives() {
     let summary = compaction(&log, "<sum>").unwrap();
     let other = open(&store, "s");
     append(&store, &other, "three", &turn("three")).unwrap();
-    store_compaction(&store, &log, ("c", summary)).unwrap();
+    store_compaction(&store, &log, "c", summary).unwrap();
     for log in [&log, &open(&store, "s")] {
         let text = shown(log);
         assert!(text.contains("<sum>") && text.contains("<r three>") && !text.contains("two"), "{text}");
@@ -220,8 +221,8 @@ fn r30_of_two_writers_one_compacts_and_the_other_learns_of_it() {
     let (store, log) = two_turns();
     let other = open(&store, "s");
     let (first, second) = (compaction(&log, "<first>").unwrap(), compaction(&other, "<second>").unwrap());
-    store_compaction(&store, &log, ("first", first)).unwrap();
-    let error = store_compaction(&store, &other, ("second", second)).unwrap_err();
+    store_compaction(&store, &log, "first", first).unwrap();
+    let error = store_compaction(&store, &other, "second", second).unwrap_err();
     assert_eq!(error.code, ErrorCode::Conflict);
     for log in [&log, &other, &open(&store, "s")] {
         let text = shown(log);
@@ -241,7 +242,7 @@ fn r30_a_result_that_comes_late_is_not_hidden_by_a_summary() {
     let answer = r#"[{"role":"tool","tool_call_id":"late","content":"<late>"}]"#;
     append(&store, &open(&store, "s"), "answer", answer).unwrap();
     // The summary was made without the result.
-    assert_eq!(store_compaction(&store, &log, ("before", before)).unwrap_err().code, ErrorCode::Conflict);
+    assert_eq!(store_compaction(&store, &log, "before", before).unwrap_err().code, ErrorCode::Conflict);
     assert!(shown(&log).contains("<late>"));
     // One with the result is stored, and one before a later result does not apply any more.
     compact(&store, &log, "<with>");
@@ -289,13 +290,13 @@ fn r30_a_compaction_counts_only_where_all_its_messages_are() {
     append(&store, &side, "one", &turn("one")).unwrap();
     append(&store, &side, "fork", &turn("fork")).unwrap();
     assert_eq!(ids(&side).len(), ids(&log).len());
-    assert_eq!(store_compaction(&store, &side, ("c", summary.clone())).unwrap_err().code, ErrorCode::Conflict);
+    assert_eq!(store_compaction(&store, &side, "c", summary.clone()).unwrap_err().code, ErrorCode::Conflict);
     let mut history = side.borrow().history.clone();
     history.apply_summary(summary.clone());
     assert!(history.compaction().is_none());
     // One of the shared turn alone counts on both.
     let shared = StoredSummary::compaction(log.borrow().history.coverage(3).unwrap(), "<shared>", None);
-    store_compaction(&store, &side, ("shared", shared)).unwrap();
+    store_compaction(&store, &side, "shared", shared).unwrap();
     let text = shown(&side);
     assert!(text.contains("<shared>") && text.contains("<q fork>") && !text.contains("<q one>"), "{text}");
 }
@@ -307,17 +308,17 @@ fn r30_the_running_turn_is_never_compacted() {
     let log = open(&store, "s");
     assert_eq!(compactable(&log), Compactable::Nothing);
     append(&store, &log, "one", &turn("one")).unwrap();
-    assert_eq!(compactable(&log), Compactable::Turns { end: 3, candidates: 3 });
+    assert_eq!(compactable(&log), Compactable::Turns { end: 3, item_count: 3 });
     // A question without an answer stays, and so does everything from a call on that waits for the model.
     append(&store, &log, "question", r#"[{"role":"user","content":"u"}]"#).unwrap();
-    assert_eq!(compactable(&log), Compactable::Turns { end: 3, candidates: 3 });
+    assert_eq!(compactable(&log), Compactable::Turns { end: 3, item_count: 3 });
     let call = r#"[{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function","function":{"name":"get","arguments":"{}"}}]}]"#;
     append(&store, &log, "call", call).unwrap();
     assert_eq!(compactable(&log), Compactable::Unfinished);
     append(&store, &log, "result", r#"[{"role":"tool","tool_call_id":"x","content":"r"}]"#).unwrap();
     assert_eq!(compactable(&log), Compactable::Unfinished);
     append(&store, &log, "answer", r#"[{"role":"assistant","content":"done"}]"#).unwrap();
-    assert_eq!(compactable(&log), Compactable::Turns { end: 6, candidates: 6 });
+    assert_eq!(compactable(&log), Compactable::Turns { end: 6, item_count: 6 });
     // What a run has stored of its turn, while another writer went on.
     let mut change = change(&log, "run", &turn("run"));
     for entry in &mut change.entries {
@@ -327,7 +328,7 @@ fn r30_the_running_turn_is_never_compacted() {
     }
     written(commit(&store, &log, &change)).unwrap();
     append(&store, &log, "two", &turn("two")).unwrap();
-    assert_eq!(compactable(&log), Compactable::Turns { end: 6, candidates: 6 });
+    assert_eq!(compactable(&log), Compactable::Turns { end: 6, item_count: 6 });
 }
 
 #[test]
@@ -425,7 +426,7 @@ fn r30_a_service_shortens_its_chain() {
         assert!(compacted_items(responses, wrong).is_none(), "{wrong}");
     }
     let coverage = log.borrow().history.coverage(4).unwrap();
-    store_compaction(&store, &log, ("c", StoredSummary::of_items(coverage, (responses, items), None))).unwrap();
+    store_compaction(&store, &log, "c", StoredSummary::of_items(coverage, responses, items, None)).unwrap();
     for log in [&log, &open(&store, "s")] {
         let history = &log.borrow().history;
         for owner in [&owner, &StateOwner::Session] {
@@ -457,8 +458,8 @@ fn r30_a_chain_after_a_given_response_begins_anew_with_its_items() {
     append_chained(&store, &log, "one");
     let items = vec![Json::parse(r#"{"type":"compaction","encrypted_content":"<sealed>"}"#).unwrap()];
     let coverage = log.borrow().history.coverage(2).unwrap();
-    let summary = StoredSummary::of_items(coverage, (responses, items), Some("resp_one".into()));
-    store_compaction(&store, &log, ("c", summary)).unwrap();
+    let summary = StoredSummary::of_items(coverage, responses, items, Some("resp_one".into()));
+    store_compaction(&store, &log, "c", summary).unwrap();
     let text = body_of(&open(&store, "s").borrow().history, responses, &given);
     assert!(text.contains("<sealed>") && !text.contains("previous_response_id"), "{text}");
 }
@@ -534,7 +535,7 @@ impl Writers {
             Action::Store(second) => {
                 let writer = at(*second);
                 let Some(summary) = self.asked[writer].take() else { return };
-                if let Err(error) = store_compaction(&self.store, &self.logs[writer], (&name, summary)) {
+                if let Err(error) = store_compaction(&self.store, &self.logs[writer], &name, summary) {
                     assert_eq!(error.code, ErrorCode::Conflict);
                 }
             }

@@ -1,15 +1,15 @@
-//! Callbacks of an application: reducers, `inputFilter`, `persist` and `needsApproval` of a tool, and `approveUnsafeReplay`. Nothing is borrowed while one is called.
+//! Calls functions of the application: those of reducers, `summarize` of `compact`, `inputFilter`, `persist` and `needsApproval` of a tool, and
+//! `approveUnsafeReplay`. Nothing is borrowed while one is called.
 
 use super::convert::{object_to_js, to_js, to_json};
 use super::foreign::{callback_failed, get, items, string};
-use super::option_reader::{AtLeastOne, BoundFunction, words};
+use super::option_reader::BoundFunction;
 use super::promise::await_settled;
 use crate::error::{Error, ErrorCode, Result};
 use crate::render::BodyFilterReply;
-use crate::replay::{Callback, QuestionKind, Reducer, ReducerQuestion, ReducerReply};
+use crate::replay::{Callback, QuestionKind, ReducerQuestion, ReducerReply};
 use crate::run::{ApprovalQuestion, ApprovalReply, BodyFilterQuestion, PersistQuestion, PersistReply, ReplayQuestion};
 use js_sys::{Array, Function, Uint8Array};
-use serde::Deserialize;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
@@ -52,53 +52,6 @@ impl From<BoundFunction> for Callback {
     }
 }
 
-words!(
-    /// `systems` of the reducer `message_count`: true for `"first"`.
-    FirstSystemOnly: bool { "all" => false, "first" => true }
-);
-
-/// An element of `reducers`, as in `{ type: "sliding_turns", turns: 3 }`.
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
-pub enum ReducerOptions {
-    MessageCount { count: AtLeastOne, keep_tools: Option<bool>, systems: Option<FirstSystemOnly> },
-    TokenBudget { tokens: AtLeastOne, count: Option<BoundFunction> },
-    SlidingTurns { turns: AtLeastOne },
-    ToolResults { keep_newest_turns: u64, max_bytes: u64 },
-    Summarize { target: AtLeastOne, threshold: Option<u64>, summarize: BoundFunction },
-    Custom { reduce: BoundFunction },
-}
-
-fn saturating_usize(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
-
-impl From<ReducerOptions> for Reducer {
-    fn from(options: ReducerOptions) -> Self {
-        match options {
-            ReducerOptions::MessageCount { count, keep_tools, systems } => Self::MessageCount {
-                count: saturating_usize(count.0),
-                keep_tools: keep_tools.unwrap_or(true),
-                first_system_only: systems.is_some_and(|option| option.0),
-            },
-            ReducerOptions::TokenBudget { tokens, count } => {
-                Self::TokenBudget { tokens: tokens.0, count: count.map(Into::into) }
-            }
-            ReducerOptions::SlidingTurns { turns } => Self::SlidingTurns { turns: saturating_usize(turns.0) },
-            ReducerOptions::ToolResults { keep_newest_turns, max_bytes } => Self::ToolResults {
-                keep_newest_turns: saturating_usize(keep_newest_turns),
-                max_bytes: u32::try_from(max_bytes).unwrap_or(u32::MAX),
-            },
-            ReducerOptions::Summarize { target, threshold, summarize } => Self::Summarize {
-                target: saturating_usize(target.0),
-                threshold: saturating_usize(threshold.unwrap_or(0)),
-                summarize: summarize.into(),
-            },
-            ReducerOptions::Custom { reduce } => Self::Custom { reduce: reduce.into() },
-        }
-    }
-}
-
 fn call(callback: &Callback, arguments: &Array) -> std::result::Result<JsValue, JsValue> {
     match callback.hook.downcast_ref::<BoundFunction>() {
         Some(bound) => bound.function.apply(&bound.this, arguments),
@@ -106,8 +59,8 @@ fn call(callback: &Callback, arguments: &Array) -> std::result::Result<JsValue, 
     }
 }
 
-/// Asks the application the question of a reducer.
-pub async fn ask_application(ask: &ReducerQuestion) -> ReducerReply {
+/// Calls the function that a reducer's question is for.
+pub async fn call_reducer(ask: &ReducerQuestion) -> ReducerReply {
     let argument: JsValue = match &ask.question {
         QuestionKind::Count(texts) => {
             let list = Array::new();
@@ -133,7 +86,7 @@ pub async fn ask_application(ask: &ReducerQuestion) -> ReducerReply {
 ///
 /// # Errors
 /// `callback_failed` if it throws, or returns something else.
-pub async fn call_summarize(function: &BoundFunction, (body, mode): (&[u8], &str)) -> Result<String> {
+pub async fn call_summarize(function: &BoundFunction, body: &[u8], mode: &str) -> Result<String> {
     let returned = match function.function.call2(&function.this, &Uint8Array::from(body), &mode.into()) {
         Ok(returned) => await_settled(returned).await,
         Err(error) => Err(error),
@@ -180,7 +133,7 @@ fn read_counts(returned: &JsValue, most: u32) -> Result<Vec<u64>> {
 /// Calls `inputFilter` of a run.
 ///
 /// # Errors
-/// `callback_failed` if it throws or returns what is no JSON.
+/// `callback_failed` if it throws or returns a value that JSON cannot represent.
 pub async fn call_input_filter(question: &BodyFilterQuestion) -> Result<BodyFilterReply> {
     let body = to_js(question.body.view());
     // Written before the filter can change it: digits and escapes that JavaScript does not keep are no change of the filter.

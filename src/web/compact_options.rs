@@ -1,0 +1,83 @@
+//! The options of `Session.compact`, and its result.
+
+use super::compaction_state::{CompactionMode, CompactionRequest};
+use super::option_reader::{BoundFunction, UnreadObject, read_options, words};
+use super::results::CompactResult;
+use super::run_request::{DialectOption, unsent_request};
+use crate::error::{Error, Result};
+use serde::Deserialize;
+use std::rc::Rc;
+use wasm_bindgen::JsValue;
+
+words!(
+    /// `mode`.
+    CompactionModeOption: CompactionMode {
+        "auto" => CompactionMode::Auto,
+        "input" => CompactionMode::Input,
+        "previous_response_id" => CompactionMode::PreviousResponseId,
+    }
+);
+
+/// The options of `Session.compact`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompactOptions {
+    mode: Option<CompactionModeOption>,
+    force: Option<bool>,
+    summarize: BoundFunction,
+    dialect: Option<DialectOption>,
+    params: Option<UnreadObject>,
+}
+
+impl CompactOptions {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// `config_invalid`.
+    pub fn read(options: &JsValue) -> Result<Rc<CompactionRequest>> {
+        let Self { mode, force, summarize, dialect, params } = read_options("the options of `compact`", options)?;
+        if params.is_some() && dialect.is_none() {
+            return Err(Error::config("`params` of `compact` belong to a `dialect`; pass both, or neither"));
+        }
+        let mode = mode.map_or(CompactionMode::Auto, |option| option.0);
+        let provider = dialect.map(|dialect| unsent_request(dialect, params)).transpose()?;
+        Ok(Rc::new(CompactionRequest { mode, is_forced: force.unwrap_or(false), summarize, provider }))
+    }
+}
+
+/// How a call of `compact` ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionOutcome {
+    /// It was made: there was enough to compact.
+    Threshold,
+    /// It was made because of `force`.
+    Forced,
+    /// It was made because an earlier one could not be.
+    WasDeferred,
+    /// There is less than the threshold.
+    BelowThreshold,
+    /// No turn is over that is not compacted already.
+    NothingNew,
+    /// A run is under way, or a turn waits for results of tools.
+    Deferred,
+    /// Another call of this session is under way.
+    UnderWay,
+    /// Another writer compacted meanwhile, or changed what the summary covers, or a run continued the chain of responses.
+    Superseded,
+}
+
+impl From<CompactionOutcome> for CompactResult {
+    fn from(outcome: CompactionOutcome) -> Self {
+        let (compacted, reason) = match outcome {
+            CompactionOutcome::Threshold => (true, "threshold"),
+            CompactionOutcome::Forced => (true, "forced"),
+            CompactionOutcome::WasDeferred => (true, "was_deferred"),
+            CompactionOutcome::BelowThreshold => (false, "below_threshold"),
+            CompactionOutcome::NothingNew => (false, "nothing_new"),
+            CompactionOutcome::Deferred => (false, "deferred"),
+            CompactionOutcome::UnderWay => (false, "under_way"),
+            CompactionOutcome::Superseded => (false, "superseded"),
+        };
+        Self { compacted, reason }
+    }
+}
