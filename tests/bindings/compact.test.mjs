@@ -36,7 +36,7 @@ const until = async (condition) => {
   assert.ok(await condition());
 };
 
-test('r30 a summary stands in for the turns that are over; the originals stay', async () => {
+test('r30 a summary replaces the turns that are over; the originals stay', async () => {
   const { client, session } = await filled(4);
   const bodies = [];
   const summarize = async (body) => {
@@ -97,16 +97,16 @@ test('r30 a summary that fails stores nothing', async () => {
 test('r30 an owner whose conversation cannot be shortened is an error that says why', async () => {
   const client = await open({ store: 'memory' });
   const summarize = () => assert.fail('nobody is asked');
-  const refused = async (owner, mode) => {
+  const rejected = async (owner, mode) => {
     const session = await client.session(JSON.stringify([owner, mode]), { owner });
     await session.append(turns(0, 4), 'openai-chat');
     await assert.rejects(session.compact({ summarize, mode }), { code: 'state_owner_conflict' });
   };
   for (const mode of ['auto', 'input', 'previous_response_id']) {
-    await refused({ kind: 'conversation', conversationId: 'conv_1' }, mode);
+    await rejected({ kind: 'conversation', conversationId: 'conv_1' }, mode);
   }
-  await refused({ kind: 'response', previousResponseId: 'resp_1' }, 'input');
-  await refused({ kind: 'session' }, 'previous_response_id');
+  await rejected({ kind: 'response', previousResponseId: 'resp_1' }, 'input');
+  await rejected({ kind: 'session' }, 'previous_response_id');
   await client.close();
 });
 
@@ -244,11 +244,11 @@ test('r30 a deferred compaction is made after a reload, however short the histor
   assert.equal((await again.compact({ summarize })).reason, 'deferred');
   again[Symbol.dispose]();
   const last = await open({ store });
-  const session3 = await last.session('s');
-  await session3.append({ messages: turn(9).slice(3) }, 'openai-chat');
-  assert.deepEqual(await session3.compact({ summarize }), { compacted: true, reason: 'was_deferred' });
-  await session3.append(turns(3, 4), 'openai-chat');
-  assert.equal((await session3.compact({ summarize })).reason, 'below_threshold');
+  const reopenedSession = await last.session('s');
+  await reopenedSession.append({ messages: turn(9).slice(3) }, 'openai-chat');
+  assert.deepEqual(await reopenedSession.compact({ summarize }), { compacted: true, reason: 'was_deferred' });
+  await reopenedSession.append(turns(3, 4), 'openai-chat');
+  assert.equal((await reopenedSession.compact({ summarize })).reason, 'below_threshold');
   await Promise.all([reopened.close(), last.close()]);
 });
 
@@ -282,7 +282,27 @@ test('r36 the summary of a reducer is stored, and not asked for again after reop
   await again.save();
   await reopened.close();
   const last = await open({ store });
-  const silent = { reducers: [{ type: 'summarize', target: 2, summarize: () => assert.fail('asked again') }] };
-  assert.ok((await shown(await last.session('s'), 'anthropic', silent)).includes('<other>'));
+  const unused = { reducers: [{ type: 'summarize', target: 2, summarize: () => assert.fail('asked again') }] };
+  assert.ok((await shown(await last.session('s'), 'anthropic', unused)).includes('<other>'));
   await last.close();
+});
+
+test('r36 the summary of messages that `custom` selected is not stored, since other requests may contain what it lacks', async () => {
+  const store = keyValueService();
+  let asked = 0;
+  const reduce = (messages) => messages.filter((message) => !JSON.stringify(message).includes('<q0>'));
+  const summarize = { type: 'summarize', target: 4, threshold: 4, summarize: async () => `<sum ${(asked += 1)}>` };
+  const replay = { reducers: [{ type: 'custom', reduce }, summarize] };
+  const { client, session } = await filled(4, { store });
+  assert.ok((await shown(session, 'openai-chat', replay)).includes('<sum 1>'));
+  // Here it is kept, for as long as the session is open.
+  assert.ok((await shown(session, 'openai-chat', replay)).includes('<sum 1>'));
+  await session.append(turns(4, 5), 'openai-chat');
+  await session.save();
+  await client.close();
+  const reopened = await open({ store });
+  const text = await shown(await reopened.session('s'), 'openai-chat', replay);
+  assert.ok(text.includes('<sum 2>') && !text.includes('<sum 1>'), text);
+  assert.equal(asked, 2);
+  await reopened.close();
 });

@@ -1,47 +1,24 @@
 // examples/agents on SQLite and on PostgreSQL, killed around the submission of a tool's result.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { after, before, test } from 'node:test';
-import { endsWithThisProcess } from './child-processes.mjs';
-import { exampleProject, startServices } from './example-project.mjs';
+import { test } from 'node:test';
+import { exampleEnvironment } from './example-environment.mjs';
 import { until } from './polling.mjs';
-import { startPostgres } from './postgres-server.mjs';
 
-let project;
-let services;
-let postgres;
-before(async () => {
-  project = exampleProject();
-  services = await startServices();
-  postgres = await startPostgres();
-});
-const children = new Set();
-after(async () => {
-  for (const child of children) child.kill('SIGKILL'); // what a failed test left
-  await postgres?.stop();
-  await services?.stop();
-  project?.remove();
-});
-
-const STORES = {
-  SQLite: (chat) => ({ SQLITE_FILE: path.join(project.folder, `${chat}.sqlite`) }),
-  PostgreSQL: () => ({ DATABASE_URL: `postgres://postgres@/postgres?host=${encodeURIComponent(postgres.place.host)}` }),
-};
+const environment = exampleEnvironment();
 
 /** An agent with a service of its own. */
 function agent(chat, store) {
-  const base = `${services.env.MODEL_URL.replace('/v1/chat/completions', '')}/lane/${chat}`;
-  const env = { PATH: process.env.PATH, ...services.env, ...store, API_URL: `${base}/v1`, CHAT: chat, LEASE_MS: '300' };
+  const base = `${environment.services.env.MODEL_URL.replace('/v1/chat/completions', '')}/lane/${chat}`;
+  const variables = { ...store, API_URL: `${base}/v1`, CHAT: chat, LEASE_MS: '300' };
   const control = async (path_, body) => (await fetch(`${base}/control/${path_}`, body && { method: 'POST', body: JSON.stringify(body) })).json();
   return {
     control,
     start(...question) {
-      const child = endsWithThisProcess(spawn(process.execPath, ['--no-warnings', 'agents/agent.js', ...question], { cwd: project.folder, env, stdio: ['ignore', 'pipe', 'pipe'] }));
-      children.add(child);
+      const child = environment.start(['agents/agent.js', ...question], variables);
       let printed = '';
       for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => { printed += text; });
       const exited = once(child, 'exit');
@@ -62,11 +39,11 @@ function agent(chat, store) {
 const call = { calls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }] };
 const TURN = ['user', 'function_call', 'function_call_output', 'assistant'];
 
-for (const [name, env] of Object.entries(STORES)) {
+for (const [name, env] of Object.entries(environment.stores)) {
   test(`r23 r28 so_26 the agent on ${name} is killed between a result and its submission, and sends nothing twice`, async () => {
     const chat = `unsent-${name}`;
     const { control, start, conversations, refusals } = agent(chat, env(chat));
-    services.calls.weather = 0;
+    environment.services.calls.weather = 0;
     await control('script', { steps: [call, { text: 'Sunny.' }, { text: 'You are welcome.' }], delayMs: 0 });
     await control('hold', { phase: 'model', ordinal: 2 });
     const first = start('Weather in Oslo?');
@@ -77,22 +54,22 @@ for (const [name, env] of Object.entries(STORES)) {
     await control('script', { steps: [{ text: 'Sunny.' }, { text: 'You are welcome.' }], delayMs: 0 });
     assert.match(await start('Thanks!').end(), /Sunny\.[^]*You are welcome\./);
     assert.deepEqual(await conversations(), [[...TURN, 'user', 'assistant']]);
-    assert.deepEqual([await refusals(), services.calls.weather], [[], 1]);
+    assert.deepEqual([await refusals(), environment.services.calls.weather], [[], 1]);
   });
 }
 
 test('r23 r27 the agent goes on in a new conversation if the service has the result and its answer was lost', async () => {
-  const { control, start, conversations, refusals } = agent('lost', STORES.SQLite('lost'));
-  services.calls.weather = 0;
+  const { control, start, conversations, refusals } = agent('lost', environment.stores.SQLite('lost'));
+  environment.services.calls.weather = 0;
   await control('script', { steps: [call, { text: 'Lost.', lost: 'answer' }], delayMs: 0 });
   assert.match(await start('Weather in Oslo?').end(), /failed: replay_unsafe/);
   await control('script', { steps: [{ text: 'Sunny.' }], delayMs: 0 });
   assert.match(await start('And?').end(), /Sunny\./);
   assert.deepEqual(await conversations(), [TURN, ['user', 'function_call', 'function_call_output', 'user', 'assistant']]);
-  assert.deepEqual([await refusals(), services.calls.weather], [[], 1]);
+  assert.deepEqual([await refusals(), environment.services.calls.weather], [[], 1]);
 });
 
 test('the example with its tools has at most 150 lines', () => {
-  const files = ['agents/agent.js', 'chat/tools.js'].map((file) => readFileSync(path.join(project.folder, file), 'utf8'));
+  const files = ['agents/agent.js', 'chat/tools.js'].map((file) => readFileSync(path.join(environment.project.folder, file), 'utf8'));
   assert.ok(files.join('').trimEnd().split('\n').length <= 150);
 });
