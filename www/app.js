@@ -10,7 +10,7 @@ import { Notices } from './notices.js';
 import { Sessions, StoreStatus } from './sessions.js';
 import { restoreChat } from './session-files.js';
 import { Settings, settingsDialog } from './settings.js';
-import { StateDialog } from './state-dialog.js';
+import { ChatDetailsDialog } from './chat-details-dialog.js';
 
 const SUGGESTIONS = [
   { text: 'How is the weather in Oslo, and what time is it there?' },
@@ -30,7 +30,7 @@ const question = $('#question');
 let db;
 let sessions;
 let store;
-let state;
+let detailsDialog;
 /** The open chat. Other chats stay in `chats` while one of their runs is active in this tab. */
 let chat = null;
 const chats = new Map();
@@ -51,7 +51,7 @@ const paintSoon = perFrame(() => {
   $('#title').textContent = chat.title ?? 'New chat';
   document.title = chat.title ? `${chat.title} · rethread demo` : 'rethread demo';
   $('#model-name').textContent = `${settings.model} · ${settings.format}`;
-  state.paint(chat);
+  detailsDialog.paint(chat);
   if (follows) conversation.toEnd();
 });
 
@@ -212,7 +212,7 @@ async function start() {
     remove,
   });
   store = new StoreStatus(db);
-  state = new StateDialog({ chat: () => chat, restore, formatKeepsConversations: () => settings.keepsConversations });
+  detailsDialog = new ChatDetailsDialog({ chat: () => chat, restore, formatKeepsConversations: () => settings.keepsConversations });
   addListeners();
   db.subscribe(onChange);
   setInterval(() => {

@@ -2,7 +2,7 @@
 
 import { drive } from 'rethread/host';
 import { clip } from './dom.js';
-import { summarize } from './request-summary.js';
+import { describeRequest } from './request-description.js';
 import { fileNameOf } from './session-files.js';
 import { toolsFor } from './tools.js';
 
@@ -13,8 +13,8 @@ function notStored(error) {
 export class Chat {
   /** The failure to show: `{ text, retry? }`. */
   failure = null;
-  /** The newest request of this page, as `summarize` returns it. */
-  sent = null;
+  /** The newest request of this page, as `describeRequest` returns it. */
+  lastRequest = null;
   #db;
   #session;
   #settings;
@@ -72,7 +72,7 @@ export class Chat {
       conversation: async () => ({ kind, conversationId: id || (await this.#settings.beginConversation()) }),
     };
     const chosen = await owners[kind]();
-    // A session moves to another conversation by way of this page.
+    // The owner must be the session in between: a service cannot follow another one.
     if (owner.kind === 'conversation' && chosen.kind !== 'session') await this.#db.session(this.id, { owner: { kind: 'session' } });
     await this.#db.session(this.id, { owner: chosen });
     // A chat that is not stored yet stores it with its first turn.
@@ -195,7 +195,7 @@ export class Chat {
     const call = run.effects().find(({ type }) => type === 'call_model');
     if (!call) return;
     const messages = this.view.getSnapshot().messages.filter(({ saved, runId }) => saved || runId === run.id);
-    this.sent = summarize(new TextDecoder().decode(call.request.body), { before: this.sent, messages });
+    this.lastRequest = describeRequest(new TextDecoder().decode(call.request.body), { before: this.lastRequest, messages });
     this.#changed();
   }
 

@@ -137,7 +137,7 @@ export interface CompactOptions {
   /** The body's dialect. Default: that of the last run or render of this session object, with its `params`, else that of the newest stored answer,
    *  with its model. */
   dialect?: Dialect;
-  /** Members of the body, such as `model` and `max_tokens`. */
+  /** Members of the body, such as `model` and `max_tokens`. Only with `dialect`. */
   params?: Record<string, unknown>;
 }
 /** Compacted: "threshold" (there are ten answers, calls and results, or more), "forced" (`force`), "was_deferred" (an earlier call was "deferred").

@@ -121,7 +121,7 @@ async function chained(session, id, input) {
   return decode(request.body);
 }
 
-test('r30 a chain of responses begins anew with a summary, or with the items of the service', async () => {
+test('r30 a chain of responses is restarted with a summary, or with the items of the service', async () => {
   const client = await open({ store: 'memory' });
   const session = await client.session('s', { owner: { kind: 'response', auto: true } });
   await chained(session, 'resp_1', '<q1>');

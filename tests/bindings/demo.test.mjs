@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { requestItems, sentLine, summarize } from '../../www/request-summary.js';
+import { describeRequest, requestItems, requestLine } from '../../www/request-description.js';
 import { fileNameOf } from '../../www/session-files.js';
 import { toolsFor } from '../../www/tools.js';
 import { WIRE_FORMATS } from '../../www/wire-formats.js';
@@ -72,16 +72,16 @@ test('the items of a request are described in each wire format', () => {
 test('r23 a summary shows what is new, and what the service had', () => {
   const text = (value) => JSON.stringify(value);
   const [one, two] = [{ role: 'user', content: 'One' }, { role: 'assistant', content: 'Yes' }];
-  const first = summarize(text({ messages: [one] }), { before: null, messages: [] });
-  assert.equal(sentLine(first), 'last request: 1 item, the whole conversation');
-  const second = summarize(text({ messages: [one, two, one] }), { before: first, messages: [] });
+  const first = describeRequest(text({ messages: [one] }), { before: null, messages: [] });
+  assert.equal(requestLine(first), 'last request: 1 item, the whole conversation');
+  const second = describeRequest(text({ messages: [one, two, one] }), { before: first, messages: [] });
   assert.deepEqual(second.items.map(({ isNew }) => isNew), [false, true, true]);
-  assert.equal(sentLine(second), 'last request: 3 items, 2 new');
+  assert.equal(requestLine(second), 'last request: 3 items, 2 new');
   const call = { type: 'tool', call: { result: { content: 'x' } } };
   const messages = [{ role: 'user', parts: [] }, { role: 'assistant', parts: [{ type: 'text' }, call, { type: 'tool', call: { result: null } }] }];
-  const delta = summarize(text({ previous_response_id: 'r', input: [{ type: 'function_call_output', call_id: 'a', output: 'x' }] }), { before: second, messages });
-  assert.deepEqual([delta.isDelta, delta.previousResponseId, delta.serviceHad, delta.items[0].isNew], [true, 'r', 4, true]);
-  assert.equal(sentLine(delta), 'last request: 1 new item, the service had 4');
+  const delta = describeRequest(text({ previous_response_id: 'r', input: [{ type: 'function_call_output', call_id: 'a', output: 'x' }] }), { before: second, messages });
+  assert.deepEqual([delta.isDelta, delta.previousResponseId, delta.keptItemCount, delta.items[0].isNew], [true, 'r', 4, true]);
+  assert.equal(requestLine(delta), 'last request: 1 new item, the service had 4');
 });
 
 test('the file of a chat has a harmless name', () => {

@@ -63,7 +63,7 @@ test('r22 a chain goes on here, then in a conversation, and the report names wha
   assert.equal((await service()).conversations[conversationId].length, 11);
 });
 
-test('r25 a chain that the service has forgotten begins again with the history', async () => {
+test('r25 an expired chain is restarted with the history', async () => {
   const { post, ask, service, requests } = serviceOf('expiry');
   const session = await rethread.session('expiry', { owner: { kind: 'response', auto: true } });
   await ask(session, 'One', call, { text: 'First.' });

@@ -14,22 +14,22 @@ before(async () => {
 });
 after(() => demo?.close());
 
-const line = (guest) => guest.page.locator('#state-line').innerText();
-const failure = (guest) => guest.page.locator('#state [role=alert]');
+const line = (guest) => guest.page.locator('#chat-details-line').innerText();
+const message = (guest) => guest.page.locator('#chat-details [role=alert]');
 
-async function openState(guest, page = guest.page) {
-  await page.locator('#state-open').click();
-  await page.locator('#state').waitFor();
+async function openDetails({ page }) {
+  await page.locator('#chat-details-open').click();
+  await page.locator('#chat-details').waitFor();
 }
-const closeState = (guest, page = guest.page) => page.locator('#state-close').click();
+const closeDetails = ({ page }) => page.locator('#chat-details-close').click();
 
 async function chooseOwner(guest, owner, id = '') {
-  await openState(guest);
-  await guest.page.locator(`#state [name=owner][value=${owner}]`).check();
-  if (owner === 'conversation') await guest.page.locator('#state [name=conversation]').fill(id);
+  await openDetails(guest);
+  await guest.page.locator(`#chat-details [name=owner][value=${owner}]`).check();
+  if (owner === 'conversation') await guest.page.locator('#chat-details [name=conversation]').fill(id);
   await guest.page.locator('#owner-apply').click();
-  await failure(guest).filter({ hasText: 'The owner is now' }).waitFor();
-  await closeState(guest);
+  await message(guest).filter({ hasText: 'The owner is now' }).waitFor();
+  await closeDetails(guest);
 }
 
 /** The types of the items of each request, in order. */
@@ -43,28 +43,28 @@ async function saved(guest, button) {
 const choose = (guest, files) => guest.page.locator('#restore-file').setInputFiles(files);
 const counted = (guest) => guest.page.locator('#sessions li[data-session]').count();
 
-describe('r22 r23 r37 the demo and the state of a chat', { concurrency: 3 }, () => {
+describe('r22 r23 r37 the demo and the details of a chat', { concurrency: 3 }, () => {
   test('r22 r23 a chain of responses gets what is new, and the page shows it; the way back replays all', async () => {
     const guest = await Guest.visit(demo, 'chain');
     const { page } = guest;
     assert.equal(await line(guest), 'Owner: this page');
-    await openState(guest);
+    await openDetails(guest);
     await page.locator('#export-lines').click();
-    await failure(guest).filter({ hasText: 'Nothing of this chat is stored yet.' }).waitFor();
-    assert.equal(await page.locator('#state [value=response]').isDisabled(), true, 'OpenAI chat has no such service');
+    await message(guest).filter({ hasText: 'Nothing of this chat is stored yet.' }).waitFor();
+    assert.equal(await page.locator('#chat-details [value=response]').isDisabled(), true, 'OpenAI chat has no such service');
     assert.match(await page.locator('#owner-hint').innerText(), /Only OpenAI Responses/);
-    await closeState(guest);
+    await closeDetails(guest);
     await guest.settings({ dialect: 'openai-responses' });
     await chooseOwner(guest, 'response');
     await guest.ask(QUESTION);
     assert.deepEqual(await sentTypes(guest), [['user'], ['function_call_output', 'function_call_output'], ['function_call_output']]);
     assert.equal(await line(guest), 'Owner: the service (chain of responses) · last request: 1 new item, the service had 8');
-    await openState(guest);
+    await openDetails(guest);
     const chain = (await guest.control('requests')).at(-1).body.previous_response_id;
-    assert.match(await page.locator('#sent p').innerText(), new RegExp(`^1 of 9 items was sent\\. The service had the other 8, up to the response ${chain}\\.$`));
-    assert.match(await page.locator('.sent-items li').innerText(), /result\s*new\s*Oslo/);
-    assert.equal(JSON.parse(await page.locator('#sent pre').textContent()).previous_response_id, chain);
-    await closeState(guest);
+    assert.match(await page.locator('#last-request p').innerText(), new RegExp(`^1 of 9 items was sent\\. The service had the other 8, up to the response ${chain}\\.$`));
+    assert.match(await page.locator('.request-items li').innerText(), /result\s*new\s*Oslo/);
+    assert.equal(JSON.parse(await page.locator('#last-request pre').textContent()).previous_response_id, chain);
+    await closeDetails(guest);
 
     await guest.reload();
     assert.equal(await line(guest), 'Owner: the service (chain of responses)', 'the owner is stored');
@@ -111,7 +111,7 @@ describe('r22 r23 r37 the demo and the state of a chat', { concurrency: 3 }, () 
       await guest.ask(`What does the web say about Rome? ${HOSTILE}`);
       await guest.card('read_page', 'ok').first().waitFor();
       const words = await guest.words();
-      await openState(guest);
+      await openDetails(guest);
       const { name, path } = await saved(guest, button);
       assert.match(name, new RegExp(`^What-does-the-web-say-about-Rome-img-src.*\\.${extension}$`));
 
@@ -121,7 +121,7 @@ describe('r22 r23 r37 the demo and the state of a chat', { concurrency: 3 }, () 
       await until('two chats', async () => (await counted(guest)) === 2);
 
       const other = await Guest.visit(demo, `restored-${extension}`);
-      await openState(other);
+      await openDetails(other);
       await choose(other, path);
       await other.notice('was restored').waitFor();
       assert.equal(await other.words(), words);
@@ -141,7 +141,7 @@ describe('r22 r23 r37 the demo and the state of a chat', { concurrency: 3 }, () 
   test('r37 files that cannot be restored are refused in words, and nothing is stored', async () => {
     const guest = await Guest.visit(demo, 'refused');
     await guest.ask(`My name is ${HOSTILE}`);
-    await openState(guest);
+    await openDetails(guest);
     const { path } = await saved(guest, '#export-lines');
     const lines = await readFile(path, 'utf8');
     const at = `${path}-changed`;
@@ -156,14 +156,14 @@ describe('r22 r23 r37 the demo and the state of a chat', { concurrency: 3 }, () 
     for (const [name, [content, expected]] of Object.entries(files)) {
       await writeFile(at, content);
       await choose(guest, { name, mimeType: 'application/octet-stream', buffer: await readFile(at) });
-      await failure(guest).filter({ hasText: `"${name}"` }).waitFor();
-      const text = await failure(guest).innerText();
+      await message(guest).filter({ hasText: `"${name}"` }).waitFor();
+      const text = await message(guest).innerText();
       assert.match(text, expected);
       assert.match(text, /Nothing was stored/);
     }
-    await closeState(guest);
+    await closeDetails(guest);
     assert.equal(await counted(guest), 1);
-    assert.equal(await guest.page.locator('#state img').count(), 0);
+    assert.equal(await guest.page.locator('#chat-details img').count(), 0);
     assert.equal(await guest.page.evaluate(() => window.owned), undefined);
     assert.deepEqual(await guest.leave(), CLEAN);
   });

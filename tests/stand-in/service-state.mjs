@@ -54,7 +54,7 @@ export class ServiceState {
     return id;
   }
 
-  /** Lets days pass. Responses that are too old are forgotten. */
+  /** Advances the clock by `days`. Responses that are too old are removed. */
   advance(days) {
     this.day += days;
     for (const [id, { day }] of this.responses) {

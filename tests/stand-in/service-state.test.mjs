@@ -43,7 +43,7 @@ test('a conversation keeps input and output, and lists them', async () => {
   assert.equal((await send('Again', { conversation: id })).status, 404);
 });
 
-test('a chain goes on from each response that is kept, and branches', async () => {
+test('a chain continues each response that is kept, and branches', async () => {
   const { send, kept } = service();
   const first = await send('One', {}, { text: 'First.' });
   await send('Two', { previous_response_id: first.body.id }, { text: 'Second.' });

@@ -22,7 +22,8 @@ function partsOf({ content, parts }) {
   };
 }
 
-function described(item) {
+/** The label and the text of an item. */
+function describeItem(item) {
   if (typeof item === 'string') return ['user', item];
   const { type, role } = item;
   if (type === 'function_call') return [`call of ${item.name}`, plainText(item.arguments)];
@@ -41,7 +42,7 @@ function described(item) {
 export function requestItems(body) {
   const items = body.input ?? body.messages ?? body.contents ?? [];
   return (Array.isArray(items) ? items : [items]).map((item) => {
-    const [label, text] = described(item);
+    const [label, text] = describeItem(item);
     return { label: String(label), text: clip(text.replace(/\s+/g, ' ').trim(), MAX_TEXT), key: JSON.stringify(item) };
   });
 }
@@ -55,8 +56,8 @@ export function countItems(messages) {
   return messages.reduce((count, message) => count + itemsOf(message), 0);
 }
 
-/** What went out: `items` with those that are new, and how many the service had. `before`: the summary of the request before this one. */
-export function summarize(text, { before, messages }) {
+/** What a request contains: `items` with those that are new, and how many items the service kept already. `before`: the same of the request before. */
+export function describeRequest(text, { before, messages }) {
   const body = JSON.parse(text);
   const items = requestItems(body);
   const conversationId = body.conversation?.id ?? body.conversation ?? null;
@@ -66,18 +67,18 @@ export function summarize(text, { before, messages }) {
   if (!isDelta && before && !before.isDelta) while (repeated < items.length && items[repeated].key === before.items[repeated]?.key) repeated += 1;
   return {
     items: items.map((item, at) => ({ ...item, isNew: at >= repeated })),
-    newItems: items.length - repeated,
+    newItemCount: items.length - repeated,
     isDelta, conversationId, previousResponseId,
-    serviceHad: isDelta ? Math.max(0, countItems(messages) - items.length) : 0,
+    keptItemCount: isDelta ? Math.max(0, countItems(messages) - items.length) : 0,
     body: JSON.stringify(body, null, 2),
   };
 }
 
 const counted = (count, noun) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** The summary on one line. */
-export function sentLine({ items, newItems, isDelta, serviceHad }) {
-  if (isDelta) return `last request: ${counted(items.length, 'new item')}, the service had ${serviceHad}`;
-  if (newItems === items.length) return `last request: ${counted(items.length, 'item')}, the whole conversation`;
-  return `last request: ${counted(items.length, 'item')}, ${newItems} new`;
+/** The description on one line. */
+export function requestLine({ items, newItemCount, isDelta, keptItemCount }) {
+  if (isDelta) return `last request: ${counted(items.length, 'new item')}, the service had ${keptItemCount}`;
+  if (newItemCount === items.length) return `last request: ${counted(items.length, 'item')}, the whole conversation`;
+  return `last request: ${counted(items.length, 'item')}, ${newItemCount} new`;
 }

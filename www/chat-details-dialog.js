@@ -1,7 +1,7 @@
 // Who owns the conversation, what the newest request contained, and the chat as a file.
 
 import { el } from './dom.js';
-import { sentLine } from './request-summary.js';
+import { requestLine } from './request-description.js';
 import { download, readChatFile } from './session-files.js';
 
 const OWNERS = { session: 'this page', response: 'the service (chain of responses)', conversation: 'the service (conversation)' };
@@ -9,19 +9,19 @@ const OWNERS = { session: 'this page', response: 'the service (chain of response
 const HINTS = {
   running: 'The owner can be changed when the run is over.',
   format: 'Only OpenAI Responses has services that keep conversations. Choose that wire format in the settings.',
-  lost: 'The chosen wire format has no service that keeps conversations: choose OpenAI Responses in the settings, or this page here.',
+  unavailable: 'The chosen wire format has no service that keeps conversations: choose OpenAI Responses in the settings, or this page here.',
   session: 'Every request contains the whole conversation.',
   response: 'A request names the newest response and contains what came after it.',
   conversation: 'A request names the conversation and contains what the service does not have.',
 };
 
-export class StateDialog {
+export class ChatDetailsDialog {
   #chat;
   #actions;
-  #dialog = document.querySelector('#state');
+  #dialog = document.querySelector('#chat-details');
   #form = this.#dialog.querySelector('form');
   #message = this.#dialog.querySelector('.message-line');
-  #line = document.querySelector('#state-line');
+  #line = document.querySelector('#chat-details-line');
   #painted = null;
   /** True while a choice or a file is worked on. */
   #isBusy = false;
@@ -30,14 +30,14 @@ export class StateDialog {
   constructor(actions) {
     this.#actions = actions;
     const on = (selector, type, work) => this.#dialog.querySelector(selector).addEventListener(type, work);
-    document.querySelector('#state-open').addEventListener('click', () => this.open());
-    on('#state-close', 'click', () => this.#dialog.close());
+    document.querySelector('#chat-details-open').addEventListener('click', () => this.open());
+    on('#chat-details-close', 'click', () => this.#dialog.close());
     on('#owner-apply', 'click', () => this.#try(() => this.#applyOwner()));
     on('#export-lines', 'click', () => this.#try(async () => download(`${this.#chat.fileName}.jsonl`, await this.#chat.exportLines(), 'application/jsonl')));
     on('#export-bytes', 'click', () => this.#try(async () => download(`${this.#chat.fileName}.rethread`, await this.#chat.serialize(), 'application/octet-stream')));
     on('#restore-file', 'change', (event) => this.#try(() => this.#restore(event.target)));
     for (const radio of this.#form.elements.owner) radio.addEventListener('change', () => this.#paintForm());
-    // Enter in the field of the id is no button.
+    // Enter in the id field must not submit.
     this.#form.addEventListener('submit', (event) => event.preventDefault());
   }
 
@@ -48,20 +48,20 @@ export class StateDialog {
     this.#dialog.showModal();
   }
 
-  /** Shows the state of a chat: the line below the question, and the dialog if it is open. */
+  /** Shows the details of a chat: the line below the question, and the dialog if it is open. */
   paint(chat) {
     this.#chat = chat;
-    const { owner, sent } = chat;
-    this.#line.textContent = [`Owner: ${OWNERS[owner.kind]}`, ...(sent ? [sentLine(sent)] : [])].join(' · ');
-    const { chat: paintedChat, owner: paintedOwner, sent: paintedSent } = this.#painted ?? {};
+    const { owner, lastRequest } = chat;
+    this.#line.textContent = [`Owner: ${OWNERS[owner.kind]}`, ...(lastRequest ? [requestLine(lastRequest)] : [])].join(' · ');
+    const { chat: paintedChat, owner: paintedOwner, lastRequest: paintedRequest } = this.#painted ?? {};
     const ownerKey = JSON.stringify(owner);
     if (chat !== paintedChat || ownerKey !== paintedOwner) {
       const { elements } = this.#form;
       elements.owner.value = owner.kind;
       elements.conversation.value = owner.conversationId ?? '';
     }
-    if (chat !== paintedChat || sent !== paintedSent) this.#paintSent(sent);
-    this.#painted = { chat, owner: ownerKey, sent };
+    if (chat !== paintedChat || lastRequest !== paintedRequest) this.#paintRequest(lastRequest);
+    this.#painted = { chat, owner: ownerKey, lastRequest };
     this.#paintForm();
   }
 
@@ -76,24 +76,24 @@ export class StateDialog {
     const isSame = chosen === owner.kind && (chosen !== 'conversation' || elements.conversation.value.trim() === owner.conversationId);
     this.#dialog.querySelector('#owner-apply').hidden = isSame && chosen !== 'conversation';
     this.#dialog.querySelector('#owner-apply').disabled = isUnderWay || this.#isBusy || (chosen !== 'session' && !offered);
-    const hint = !offered && owner.kind !== 'session' ? 'lost' : isUnderWay ? 'running' : chosen;
+    const hint = !offered && owner.kind !== 'session' ? 'unavailable' : isUnderWay ? 'running' : chosen;
     this.#dialog.querySelector('#owner-hint').textContent = [HINTS[hint], !offered && owner.kind === 'session' ? HINTS.format : ''].join(' ').trim();
   }
 
-  #paintSent(sent) {
-    const root = this.#dialog.querySelector('#sent');
-    if (!sent) {
+  #paintRequest(request) {
+    const root = this.#dialog.querySelector('#last-request');
+    if (!request) {
       root.replaceChildren(el('p.soft', {}, 'This page has sent no request of this chat since it was loaded.'));
       return;
     }
-    const { items, newItems, isDelta, serviceHad, conversationId, previousResponseId, body } = sent;
+    const { items, newItemCount, isDelta, keptItemCount, conversationId, previousResponseId, body } = request;
     const facts = isDelta
-      ? [`${items.length} of ${items.length + serviceHad} items ${items.length === 1 ? 'was' : 'were'} sent. The service had the other ${serviceHad}, `,
+      ? [`${items.length} of ${items.length + keptItemCount} items ${items.length === 1 ? 'was' : 'were'} sent. The service had the other ${keptItemCount}, `,
         ...(conversationId ? ['in the conversation ', el('code', {}, conversationId)] : ['up to the response ', el('code', {}, previousResponseId)]), '.']
-      : [items.length === 1 ? '1 item was sent, the whole conversation. ' : `${items.length} items were sent, the whole conversation. `, newItems < items.length ? `${newItems} of them ${newItems === 1 ? 'was' : 'were'} not in the request before.` : ''];
+      : [items.length === 1 ? '1 item was sent, the whole conversation. ' : `${items.length} items were sent, the whole conversation. `, newItemCount < items.length ? `${newItemCount} of them ${newItemCount === 1 ? 'was' : 'were'} not in the request before.` : ''];
     root.replaceChildren(
       el('p', {}, ...facts),
-      el('ol.sent-items', {}, ...items.map(({ label, text, isNew }) => el(`li${isNew ? '.new' : ''}`, {}, el('span.sent-label', {}, label), isNew ? el('span.tag', {}, 'new') : '', el('span.sent-text', {}, text)))),
+      el('ol.request-items', {}, ...items.map(({ label, text, isNew }) => el(`li${isNew ? '.new' : ''}`, {}, el('span.request-label', {}, label), isNew ? el('span.tag', {}, 'new') : '', el('span.request-text', {}, text)))),
       el('details', {}, el('summary', {}, 'The body, as it was sent'), el('pre', { tabIndex: 0 }, body)),
     );
   }
