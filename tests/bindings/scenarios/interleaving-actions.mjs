@@ -2,27 +2,32 @@
 
 import { wordsOfService } from './service-words.mjs';
 
-/** Compacts the session. The words that the summary stands for are noted, so that they can be compared. */
+/** Compacts the session, or has the service shorten its chain. The words that the summary stands for are noted, so that they can be compared. */
 export async function compact(play) {
   const { session, numbers } = play;
-  const isShortened = session.owner.kind !== 'conversation';
+  const { kind } = session.owner;
+  const mode = kind === 'response' && numbers.chance(0.3) ? 'previous_response_id' : 'auto';
+  let hasExpired = false;
   // Not for one that is deferred.
   let isJoined = numbers.chance(0.3);
   const summarize = async (body) => {
     const text = `Summary ${(play.count += 1)}.`;
+    const { input, previous_response_id: previous } = JSON.parse(new TextDecoder().decode(body));
     // The last item asks for the summary.
-    const items = JSON.parse(new TextDecoder().decode(body)).input.slice(0, -1);
+    const items = input ? input.slice(0, -1) : (await play.service()).responses[previous];
+    hasExpired = !items;
     play.summaries.set(text, wordsOfService(items, play.summaries));
     play.log(`${text} ${JSON.stringify(play.summaries.get(text))}`);
     if (isJoined) await play.appendElsewhere();
-    return text;
+    return input ? text : JSON.stringify({ object: 'response.compaction', output: [{ type: 'compaction', id: `cmp_${play.count}`, encrypted_content: text }] });
   };
-  const compacting = session.compact({ summarize, force: numbers.chance(0.7), dialect: 'openai-responses', params: { model: 'm' } });
+  const compacting = session.compact({ summarize, mode, force: numbers.chance(0.7), dialect: 'openai-responses', params: { model: 'm' } });
   const outcome = await play.race(compacting).catch((error) => ({ code: error.code, message: error.message }));
   isJoined = false;
   play.log(`compact ${JSON.stringify(outcome)}`);
   if (outcome.crashed) return;
-  if (isShortened ? outcome.code : outcome.code !== 'state_owner_conflict') play.problems.push(`compact (${session.owner.kind}): ${JSON.stringify(outcome)}`);
+  const expected = { conversation: 'state_owner_conflict', [hasExpired && 'response']: 'callback_failed' }[kind];
+  if (outcome.code !== expected) play.problems.push(`compact (${kind}, ${mode}): ${JSON.stringify(outcome)}`);
   if (outcome.compacted) play.counts.compactions += 1;
 }
 

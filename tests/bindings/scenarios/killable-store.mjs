@@ -25,10 +25,11 @@ export function killable(store, life) {
       if (life.isOver) throw new Error('the process was killed');
       if (method !== 'append') return store[method](...args);
       life.writes -= 1;
-      if (life.writes === 0 && life.isBefore) life.kill('before a write');
+      const isLast = life.writes === 0;
+      if (isLast && life.isBefore) life.kill('before a write');
       if (life.isOver) throw new Error('the process was killed');
       const outcome = await store.append(...args);
-      if (life.writes === 0) life.kill('after a write');
+      if (isLast) life.kill('after a write');
       if (life.isOver) throw new Error('the process was killed');
       return outcome;
     };

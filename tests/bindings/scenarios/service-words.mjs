@@ -12,7 +12,7 @@ export function wordsOfService(items, summaries = new Map()) {
   const outputs = [];
   const callNames = new Map();
   for (const item of items) {
-    const summary = [...summaries].find(([text]) => textOf(item.content).endsWith(`\n${text}`))?.[1];
+    const summary = summaries.get(item.encrypted_content ?? textOf(item.content).split('\n').at(-1));
     if (summary) {
       words.push(...summary.words);
       outputs.push(...summary.outputs);
