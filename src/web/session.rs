@@ -185,6 +185,7 @@ impl JsSession {
             let options: DiscardOptions = read_optional("the options", &options)?;
             discard_run(&inner, &run, options.keep).await?;
             inner.notify();
+            inner.run_deferred_compaction();
             Ok(JsValue::UNDEFINED)
         })
     }

@@ -218,6 +218,16 @@ test('r30 a compaction waits for the run to end', { timeout: 20_000 }, async () 
   await client.close();
 });
 
+test('r30 a compaction that waits for an approval is made when the run is discarded', { timeout: 20_000 }, async () => {
+  const { client, session } = await filled(1);
+  const run = await session.run({ input: '<question>', provider, tools: { f: { needsApproval: true, execute: () => 1 } } });
+  await run.answer(run.effects()[0].id, answer({ content: null, tool_calls: [{ id: 'k', type: 'function', function: { name: 'f', arguments: '{}' } }] }));
+  assert.deepEqual(await session.compact({ summarize: async () => '<sum>', force: true }), { compacted: false, reason: 'deferred' });
+  await session.discard(run.id);
+  await until(async () => (await shown(session)).includes('<sum>'));
+  await client.close();
+});
+
 test('r30 a turn of the application that waits for the model is not compacted', async () => {
   const { client, session } = await filled(3);
   const [question, call, result, last] = turn(9);
