@@ -115,8 +115,8 @@ export interface Session {
    *  of `compact` then needs no minimum. `callback_failed` if `summarize` throws or returns no text, `state_owner_conflict` for an owner whose conversation cannot be
    *  shortened like this; nothing is stored then. */
   compact(options: CompactOptions): Promise<{ compacted: boolean; reason: CompactReason }>;
-  /** Removes all messages, tool calls and unfinished runs, in one append; title, channel, metadata and state stay. Other tabs then see an
-   *  empty session. `busy` while a run is under way, here or elsewhere. */
+  /** Removes all messages, tool calls and unfinished runs, in one append; title, channel, metadata, owner and state stay. Other tabs then
+   *  see an empty session; a write of a tab that has not read it yet is `not_found`. `busy` while a run is under way, here or elsewhere. */
   clear(): Promise<void>;
   /** The whole session as bytes, for `Rethread.restore`: ids, times, signatures, state and unfinished runs. Opaque and versioned, with a
    *  checksum. The results of tools are in it, credentials are not. `not_found` for a session that is not stored yet. */
@@ -172,6 +172,8 @@ export interface AppendOptions {
    *  precedence over every `ReplayPolicy` and `Tool.freshness` except the request's own policy. `null` or absent: inherited. */
   freshness?: number | null;
 }
+/** Values are stored as JSON, as `JSON.stringify` writes them (`undefined` as null). `get` returns a copy. Two tabs that set different keys both
+ *  keep their values; of one key the last write stays. */
 export interface StateBag { get(key: string): unknown; set(key: string, value: unknown): void; keys(): string[] }
 
 /** A session for rendering, for React's `useSyncExternalStore` and similar functions: `getSnapshot` returns the same object until something

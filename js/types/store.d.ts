@@ -45,7 +45,8 @@ export interface Rethread {
    *  end. Versioned, and lossless: ids, times, signatures, state and unfinished runs are in it. `not_found` for a session that is not stored. */
   exportSession(id: string): Promise<string>;
   /** Stores what `exportSession` returned, in one append, and opens it; `id` is the new session's id. `conflict` if a session of this id
-   *  exists. Lines that were cut off or edited are `invalid_input` (`details.line`), another version is `unsupported_version`. */
+   *  exists. Lines that were cut off or edited, or are of two exports, are `invalid_input` (`details.line`), another version is
+   *  `unsupported_version`. */
   importSession(lines: string, options?: { id?: string }): Promise<Session>;
   /** Stores what `Session.serialize` returned, in one append, and opens it. `conflict` if a session of this id exists. Bytes that are
    *  damaged or incomplete are `invalid_input`, another version is `unsupported_version`. A session that is restored twice is two sessions:

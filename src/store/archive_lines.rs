@@ -9,7 +9,8 @@
 //! ```
 //!
 //! `head` and `value` are the stored bytes in base64, which is what an import reads. The other members say what is in them. `crc` is the
-//! CRC-32 of the line before it, so that a line that was edited is found, and named.
+//! CRC-32 of the `crc` of the line above and of this line up to its own, so that a line that was edited, or is of another export, is found
+//! and named.
 
 use super::archive::SessionArchive;
 use super::record::{RecordKind, crc32, open_record, seal_record};
@@ -48,8 +49,17 @@ impl SessionArchive {
                 .text_or_null("channel", head.channel.as_deref())
                 .number("createdAt", head.created_at)
                 .number("updatedAt", head.updated_at)
-                .number("revision", self.revision)
-                .text("head", &BASE64.encode(seal_record(RecordKind::Head, &head)));
+                .number("revision", self.revision);
+            if let Some(metadata) = &head.metadata {
+                out.json("metadata", metadata.view());
+            }
+            out.object("state", |out| {
+                for (key, value) in &head.state {
+                    out.json(key, value.view());
+                }
+            })
+            .array("runs", |list| head.runs.iter().for_each(|run| list.text(&run.id)))
+            .text("head", &BASE64.encode(seal_record(RecordKind::Head, &head)));
         });
         for record in &self.records {
             match split_segment(record) {
@@ -76,6 +86,7 @@ impl SessionArchive {
     pub fn from_json_lines(text: &str) -> Result<Self> {
         let mut archive: Option<Self> = None;
         let mut has_ended = false;
+        let mut above = String::new();
         for (at, line) in text.lines().enumerate() {
             let number = at as u64 + 1;
             if line.trim().is_empty() && has_ended {
@@ -83,10 +94,13 @@ impl SessionArchive {
             }
             let parsed = JsonRef::parse(line).map_err(|_| at_line(number, "is not JSON"))?;
             match &mut archive {
-                None => archive = Some(read_first_line(line, parsed)?),
+                None => {
+                    archive = Some(read_first_line(parsed)?);
+                    above = check_line(line, parsed, (1, &above))?;
+                }
                 Some(_) if has_ended => return Err(at_line(number, "follows the end of the session")),
                 Some(archive) => {
-                    check_line(line, parsed, number)?;
+                    above = check_line(line, parsed, (number, &above))?;
                     if parsed.get("end").is_some() {
                         has_ended = true;
                     } else {
@@ -107,6 +121,8 @@ impl SessionArchive {
 struct Lines {
     text: String,
     count: u64,
+    /// The checksum of the last line.
+    crc: String,
 }
 
 impl Lines {
@@ -119,8 +135,8 @@ impl Lines {
         out.end();
         self.text.pop();
         let line = self.text.get(start..).unwrap_or_default();
-        let crc = crc32([line.as_bytes(), &[]]);
-        self.text.push_str(&format!("{CRC_KEY}{crc:08x}\"}}\n"));
+        self.crc = checksum(&self.crc, line);
+        self.text.push_str(&format!("{CRC_KEY}{}\"}}\n", self.crc));
     }
 
     fn push_record(&mut self, record: &Record, session: &str) {
@@ -193,7 +209,7 @@ fn describe_append(out: &mut ObjectWriter<'_>, append: &LogRecord, session: &str
 }
 
 /// Reads the session's head from the first line.
-fn read_first_line(line: &str, parsed: JsonRef<'_>) -> Result<SessionArchive> {
+fn read_first_line(parsed: JsonRef<'_>) -> Result<SessionArchive> {
     if !parsed.has_text("rethread", SESSION) {
         return Err(at_line(1, "is not the beginning of an exported session"));
     }
@@ -207,23 +223,32 @@ fn read_first_line(line: &str, parsed: JsonRef<'_>) -> Result<SessionArchive> {
             details.number("line", 1);
         }));
     }
-    check_line(line, parsed, 1)?;
     let value = read_bytes(parsed, "head").ok_or_else(|| at_line(1, "has no head"))?;
     let revision = parsed.get("revision").and_then(JsonRef::as_u64);
     let revision = revision.ok_or_else(|| at_line(1, "has no revision"))?;
-    Ok(SessionArchive { revision, head: open_record(RecordKind::Head, &value)?, records: Vec::new() })
+    let head = open_record(RecordKind::Head, &value).map_err(|error| match error.code {
+        ErrorCode::CorruptRecord => at_line(1, "has a damaged head"),
+        _ => error,
+    })?;
+    Ok(SessionArchive { revision, head, records: Vec::new() })
 }
 
-/// Checks that a line is the one with this number, as it was written.
-fn check_line(line: &str, parsed: JsonRef<'_>, number: u64) -> Result<()> {
-    let (text, sum) = line.rsplit_once(CRC_KEY).ok_or_else(|| at_line(number, "has no checksum"))?;
-    if sum.strip_suffix("\"}") != Some(&format!("{:08x}", crc32([text.as_bytes(), &[]]))) {
-        return Err(at_line(number, "was changed after the export"));
-    }
+/// Checks that a line is the one with this number, as it was written after the line with the checksum `above`. Returns its checksum.
+fn check_line(line: &str, parsed: JsonRef<'_>, (number, above): (u64, &str)) -> Result<String> {
     if parsed.get("line").and_then(JsonRef::as_u64) != Some(number) {
         return Err(at_line(number, "is in the wrong place: lines were removed, added or moved"));
     }
-    Ok(())
+    let (text, sum) = line.rsplit_once(CRC_KEY).ok_or_else(|| at_line(number, "has no checksum"))?;
+    let crc = checksum(above, text);
+    if sum.strip_suffix("\"}") != Some(&crc) {
+        return Err(at_line(number, "was changed after the export, or is of another export"));
+    }
+    Ok(crc)
+}
+
+/// Returns the checksum of a line after the line with the checksum `above`.
+fn checksum(above: &str, line: &str) -> String {
+    format!("{:08x}", crc32([above.as_bytes(), line.as_bytes()]))
 }
 
 fn read_record(line: JsonRef<'_>) -> Option<Record> {

@@ -11,18 +11,24 @@ use crate::store::{SessionArchive, clear_session};
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
-/// Reads a session with everything that is stored of it. `open` is the session if it is open: values of its state bag that are not stored
-/// yet are stored first.
+/// Reads a session with everything that is stored of it. `open` is the session if it is open: what its run has deferred, and values of its
+/// state bag that are not stored yet, are stored first. Fields that it was opened with are in the archive.
 ///
 /// # Errors
 /// `not_found` for a session that is not stored; `busy`; the store's own.
 pub async fn read_archive(context: &StoreContext, open: Option<&SessionInner>, id: &str) -> Result<SessionArchive> {
+    if let Some(run) = open.and_then(SessionInner::live_run) {
+        run.flush().await?;
+    }
     if let Some(session) = open.filter(|session| !session.state.borrow().is_empty()) {
         let turn = session.writes.enter();
         let _turn = turn.start().await;
         session.commit(session.new_change()).await?;
     }
-    let (archive, findings) = SessionArchive::read(&*context.store, id, context.seed).await?;
+    let (mut archive, findings) = SessionArchive::read(&*context.store, id, context.seed).await?;
+    if let Some(session) = open {
+        session.apply_fields(&mut archive.head);
+    }
     context.report_damage(&findings);
     Ok(archive)
 }

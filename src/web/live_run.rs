@@ -1,5 +1,6 @@
 //! A run that is live in a session, as the session, its view and other tabs see it.
 
+use crate::error::Result;
 use crate::message::Message;
 use crate::run::Run;
 use std::cell::Ref;
@@ -22,6 +23,9 @@ pub trait LiveRun {
 
     /// Sends the answer so far, and from now on each addition, to other tabs.
     fn send_answer(&self);
+
+    /// Writes what was deferred.
+    fn flush(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>>;
 
     /// Writes what was deferred and ends the run's lease, because its store is being closed.
     fn write_last(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;

@@ -401,6 +401,10 @@ impl LiveRun for RunInner {
         self.broadcast.start(&self.answer_source(&|| self.partial()));
     }
 
+    fn flush(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
+        Box::pin(RunInner::flush(self))
+    }
+
     fn write_last(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(RunInner::write_last(self))
     }

@@ -19,7 +19,7 @@ use crate::provider::ProviderRequest;
 use crate::render::Renderer;
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::{OnStop, Persistence};
-use crate::session_head::{RunEntry, StoredOwner};
+use crate::session_head::{RunEntry, SessionHead, StoredOwner};
 use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, commit, refresh};
 use js_sys::Function;
 use std::cell::{Cell, RefCell};
@@ -163,7 +163,7 @@ impl SessionInner {
             self.on_stop.set(on_stop);
         }
         self.head_fields.borrow_mut().replace_with(fields);
-        self.apply_fields_to_head();
+        self.apply_fields(&mut self.log.borrow_mut().head);
     }
 
     /// Drops the fields that were given when the session was opened and that `update` replaces: all but the owner.
@@ -172,9 +172,9 @@ impl SessionInner {
         *fields = HeadFields { owner: fields.owner.take(), ..HeadFields::default() };
     }
 
-    fn apply_fields_to_head(&self) {
+    /// Writes the fields that were given when the session was opened to a head.
+    pub fn apply_fields(&self, head: &mut SessionHead) {
         let fields = self.head_fields.borrow();
-        let head = &mut self.log.borrow_mut().head;
         if fields.title.is_some() {
             head.title.clone_from(&fields.title);
         }
@@ -227,7 +227,7 @@ impl SessionInner {
             let findings = self.log.borrow().findings.clone();
             self.context.report_damage(&findings);
             self.drop_views_of_replaced_history();
-            self.apply_fields_to_head();
+            self.apply_fields(&mut self.log.borrow_mut().head);
             self.merge_when_idle();
         }
         // A write of this tab may have read what another tab wrote before it.

@@ -68,6 +68,10 @@ test('r37 a session is not restored over another, and edited, cut or foreign inp
   for (const foreign of [[], [9, 9, 9, 9, 9, 9, 9, 9], [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]]) await rejected(() => other.restore(new Uint8Array(foreign)), 'invalid_input');
   await rejected(() => other.restore(/** @type {any} */ (lines)), 'invalid_input');
   await rejected(() => other.importSession(lines.replace('Oslo?', 'Rome?')), 'invalid_input', 2);
+  await session.append([{ role: 'user', parts: [{ type: 'text', text: 'later' }] }]);
+  const [first, ...rest] = (await client.exportSession('s')).split('\n');
+  await rejected(() => other.importSession([first, ...lines.split('\n').slice(1)].join('\n')), 'invalid_input', 2);
+  await rejected(() => other.importSession([lines.split('\n')[0], ...rest].join('\n')), 'invalid_input', 2);
   await rejected(() => other.importSession(lines.slice(0, lines.indexOf('\n') + 1)), 'invalid_input', 1);
   await rejected(() => other.importSession('[{"role":"user","content":"hello"}]'), 'invalid_input', 1);
   await rejected(() => other.importSession(lines.replace('"version":1', '"version":2')), 'unsupported_version', 1);
@@ -94,6 +98,30 @@ test('r37 an interrupted run is resumed where its session was restored', async (
   assert.deepEqual([resumed.result().status, resumed.result().text], ['finished', 'Rain.']);
   await run.cancel();
   await other.close();
+  await client.close();
+});
+
+test('r37 what is not written yet is in the archive: fields of the open session, and what a run has deferred', async () => {
+  const client = await open({ store: 'memory' });
+  const session = await client.session('s', { flushMs: 60_000 });
+  await session.append([{ role: 'user', parts: [{ type: 'text', text: 'Oslo?' }] }]);
+  const owner = { kind: 'response', auto: true };
+  await client.session('s', { owner, title: 'New', channel: 'mail', metadata: { user: 7 } });
+  const run = await session.run({ input: 'Bergen?', provider: { ...provider, dialect: 'openai-responses' }, tools: { f: { execute: () => 1 } } });
+  const output = [{ type: 'function_call', id: 'fc', call_id: 'c', name: 'f', arguments: '{}', status: 'completed' }];
+  await run.answer(run.effects()[0].id, { type: 'response', status: 200, body: JSON.stringify({ id: 'r', object: 'response', model: 'm', status: 'completed', error: null, output }) });
+  const [tool] = run.effects();
+  await run.answer(tool.id, { type: 'started' });
+  for (const work of [async (other) => other.restore(await session.serialize()), async (other) => other.importSession(await client.exportSession('s'))]) {
+    const other = await open({ store: 'memory' });
+    const copy = await work(other);
+    const [listed] = (await other.sessions()).items;
+    assert.deepEqual([copy.owner, copy.title, listed.channel, listed.metadata], [owner, 'New', 'mail', { user: 7 }]);
+    const [pending] = await copy.pendingRuns();
+    assert.deepEqual(pending.openCalls.map(({ name, state }) => [name, state]), [['f', 'started']]);
+    await other.close();
+  }
+  await run.cancel();
   await client.close();
 });
 
