@@ -48,7 +48,7 @@ const paintSoon = perFrame(() => {
   conversation.paint(view, running, decide);
   notices.paint(chat);
   $('#welcome').hidden = running || view.getSnapshot().messages.length > 0;
-  $('#title').textContent = chat.title ?? 'New chat';
+  $('#title').textContent = chat.title || 'New chat';
   document.title = chat.title ? `${chat.title} · rethread demo` : 'rethread demo';
   $('#model-name').textContent = `${settings.model} · ${settings.format}`;
   detailsDialog.paint(chat);
@@ -128,7 +128,7 @@ async function restore(file) {
   const { session, isCopy } = await restoreChat(db, file, () => crypto.randomUUID());
   await show(session.id);
   const shared = isCopy && session.owner.kind !== 'session' ? ' Both continue what the service keeps.' : '';
-  notices.show(isCopy ? `This chat is here already, so the file was restored as a copy.${shared}` : `"${session.title ?? 'Untitled'}" was restored.`);
+  notices.show(isCopy ? `This chat is here already, so the file was restored as a copy.${shared}` : `"${session.title || 'Untitled'}" was restored.`);
   refreshList();
   paint();
 }
@@ -207,7 +207,11 @@ async function start() {
   sessions = new Sessions(db, {
     open(id) {
       drawer(false);
-      if (id !== chat?.id) show(id);
+      if (id === chat?.id) return;
+      show(id).catch((error) => {
+        notices.show(`The chat could not be opened: ${error.message}`);
+        paint();
+      });
     },
     remove,
   });

@@ -4,12 +4,13 @@ import { el } from './dom.js';
 import { requestLine } from './request-description.js';
 import { download, readChatFile } from './session-files.js';
 
-const OWNERS = { session: 'this page', response: 'the service (chain of responses)', conversation: 'the service (conversation)' };
+const OWNERS = { session: 'this page', response: 'the service (chain of responses)', conversation: 'the service (conversation)', caller: 'an application' };
 
 const HINTS = {
   running: 'The owner can be changed when the run is over.',
   format: 'Only OpenAI Responses has services that keep conversations. Choose that wire format in the settings.',
   unavailable: 'The chosen wire format has no service that keeps conversations: choose OpenAI Responses in the settings, or this page here.',
+  caller: 'An application keeps this conversation, and passes all of it with each question. Here it goes on with this page as the owner.',
   session: 'Every request contains the whole conversation.',
   response: 'A request names the newest response and contains what came after it.',
   conversation: 'A request names the conversation and contains what the service does not have.',
@@ -57,7 +58,7 @@ export class ChatDetailsDialog {
     const ownerKey = JSON.stringify(owner);
     if (chat !== paintedChat || ownerKey !== paintedOwner) {
       const { elements } = this.#form;
-      elements.owner.value = owner.kind;
+      for (const radio of elements.owner) radio.checked = radio.value === owner.kind;
       elements.conversation.value = owner.conversationId ?? '';
     }
     if (chat !== paintedChat || lastRequest !== paintedRequest) this.#paintRequest(lastRequest);
@@ -68,7 +69,9 @@ export class ChatDetailsDialog {
   #paintForm() {
     const { owner, isUnderWay } = this.#chat;
     const { elements } = this.#form;
-    const chosen = elements.owner.value;
+    // No button stands for an application.
+    const chosen = elements.owner.value || owner.kind;
+    const isAtService = owner.kind === 'response' || owner.kind === 'conversation';
     const offered = this.#actions.formatKeepsConversations();
     for (const radio of elements.owner) radio.disabled = isUnderWay || this.#isBusy || (radio.value !== 'session' && !offered);
     elements.conversation.disabled = isUnderWay || !offered;
@@ -76,8 +79,8 @@ export class ChatDetailsDialog {
     const isSame = chosen === owner.kind && (chosen !== 'conversation' || elements.conversation.value.trim() === owner.conversationId);
     this.#dialog.querySelector('#owner-apply').hidden = isSame && chosen !== 'conversation';
     this.#dialog.querySelector('#owner-apply').disabled = isUnderWay || this.#isBusy || (chosen !== 'session' && !offered);
-    const hint = !offered && owner.kind !== 'session' ? 'unavailable' : isUnderWay ? 'running' : chosen;
-    this.#dialog.querySelector('#owner-hint').textContent = [HINTS[hint], !offered && owner.kind === 'session' ? HINTS.format : ''].join(' ').trim();
+    const hint = !offered && isAtService ? 'unavailable' : isUnderWay ? 'running' : chosen;
+    this.#dialog.querySelector('#owner-hint').textContent = [HINTS[hint], !offered && !isAtService ? HINTS.format : ''].join(' ').trim();
   }
 
   #paintRequest(request) {

@@ -171,6 +171,7 @@ export class Chat {
   async #follow(begin, stop) {
     const { provider, headers, hostile, counter, keepsConversations } = this.#settings;
     try {
+      if (this.owner.kind === 'caller') throw new Error('An application owns this conversation, and passes all of it with each question. Choose this page as the owner, below the question.');
       if (this.owner.kind !== 'session' && !keepsConversations) throw new Error('A service of OpenAI Responses owns this conversation. Choose that wire format in the settings, or this page as the owner, below the question.');
       const run = await begin({ provider, tools: toolsFor({ hostile, counter }) });
       this.#run = run;

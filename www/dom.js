@@ -51,9 +51,15 @@ export function perFrame(work) {
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 
-export function shortTime(ms) {
-  if (!ms) return '';
+/** The date of a time in a file, which may be none. */
+export function dateOf(ms) {
   const date = new Date(ms);
+  return Number.isNaN(date.valueOf()) ? null : date;
+}
+
+export function shortTime(ms) {
+  const date = ms ? dateOf(ms) : null;
+  if (!date) return '';
   return (date.toDateString() === new Date().toDateString() ? clock : day).format(date);
 }
 

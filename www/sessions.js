@@ -1,6 +1,6 @@
 // The list of stored chats, and the status of the store.
 
-import { bytes, el, icon, shortTime } from './dom.js';
+import { bytes, dateOf, el, icon, shortTime } from './dom.js';
 
 const BADGES = { live: 'running', interrupted: 'interrupted', failed: 'failed' };
 
@@ -71,10 +71,10 @@ export class Sessions {
     const rows = all.map((one) => {
       const row = this.#rows.get(one.id) ?? this.#row(one.id);
       this.#rows.set(one.id, row);
-      const title = one.title ?? 'Untitled';
+      const title = one.title || 'Untitled';
       row.title.textContent = title;
       row.time.textContent = shortTime(one.updatedAt);
-      row.time.dateTime = new Date(one.updatedAt).toISOString();
+      row.time.dateTime = dateOf(one.updatedAt)?.toISOString() ?? '';
       row.badge.textContent = BADGES[state.get(one.id)] ?? '';
       row.badge.hidden = !row.badge.textContent;
       row.badge.dataset.state = state.get(one.id) ?? '';

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
+import { open } from 'rethread';
 import { CLEAN, Guest, startDemo, until } from './demo-page.mjs';
 
 const QUESTION = 'How is the weather in Oslo, and what time is it there?';
@@ -137,6 +138,33 @@ describe('r22 r23 r37 the demo and the details of a chat', { concurrency: 3 }, (
       assert.deepEqual(await guest.leave(), CLEAN);
     });
   }
+
+  test('r37 a chat of an application is restored, with an owner and times that this page does not give, and goes on here', async () => {
+    const client = await open({ store: 'memory', now: () => Number.MAX_SAFE_INTEGER });
+    const session = await client.session('s', { owner: { kind: 'caller' }, title: '' });
+    await session.append([{ role: 'user', parts: [{ type: 'text', text: 'My name is Ada.' }] }, { role: 'assistant', parts: [{ type: 'text', text: 'Hello Ada.' }] }]);
+    const buffer = Buffer.from(await client.exportSession('s'));
+    await client.close();
+
+    const guest = await Guest.visit(demo, 'application');
+    const { page } = guest;
+    await openState(guest);
+    await choose(guest, { name: 'chat.jsonl', mimeType: 'application/jsonl', buffer });
+    await guest.notice('"Untitled" was restored.').waitFor();
+    await until('one chat', async () => (await counted(guest)) === 1);
+    assert.equal(await page.locator('#sessions .session-title').innerText(), 'Untitled');
+    assert.equal(await line(guest), 'Owner: an application');
+    await guest.write('Hello?');
+    await guest.notice('Choose this page as the owner').waitFor();
+    await openState(guest);
+    assert.match(await page.locator('#owner-hint').innerText(), /^An application keeps this conversation/);
+    assert.equal(await page.locator('#owner-apply').isVisible(), false);
+    await closeState(guest);
+    await chooseOwner(guest, 'session');
+    await guest.ask('Hello?');
+    assert.match(await line(guest), /^Owner: this page · last request/);
+    assert.deepEqual(await guest.leave(), CLEAN);
+  });
 
   test('r37 files that cannot be restored are refused in words, and nothing is stored', async () => {
     const guest = await Guest.visit(demo, 'refused');
