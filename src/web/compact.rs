@@ -27,14 +27,21 @@ const MIN_ITEMS: usize = 10;
 /// # Errors
 /// `state_owner_conflict`, `config_invalid`, `callback_failed`, and the store's own. Nothing is stored then.
 pub async fn compact(session: &Rc<SessionInner>, request: Rc<CompactionRequest>) -> Result<CompactionOutcome> {
-    if session.compaction.is_under_way.replace(true) {
-        return Ok(CompactionOutcome::UnderWay);
-    }
-    let outcome = compact_now(session, &request).await;
-    session.compaction.is_under_way.set(false);
+    let outcome = compact_alone(session, &request).await;
     if outcome == Ok(CompactionOutcome::Deferred) {
         defer(session, request).await?;
     }
+    outcome
+}
+
+/// Compacts a session, unless another call does.
+async fn compact_alone(session: &Rc<SessionInner>, request: &CompactionRequest) -> Result<CompactionOutcome> {
+    if session.compaction.is_under_way.replace(true) {
+        return Ok(CompactionOutcome::UnderWay);
+    }
+    session.compaction.is_turn_over.set(false);
+    let outcome = compact_now(session, request).await;
+    session.compaction.is_under_way.set(false);
     outcome
 }
 
@@ -280,8 +287,11 @@ async fn store_deferral(session: &SessionInner) -> Result<()> {
 impl SessionInner {
     /// Makes the compaction that waits for a turn to be over, if it is. A failure is a warning: nobody waits for it.
     pub fn run_deferred_compaction(&self) {
-        let is_busy = self.is_run_active() || self.compaction.is_under_way.get();
-        if is_busy || !self.compaction.is_deferred() || self.context.check_open().is_err() {
+        if self.compaction.is_under_way.get() {
+            self.compaction.is_turn_over.set(true);
+            return;
+        }
+        if self.is_run_active() || !self.compaction.is_deferred() || self.context.check_open().is_err() {
             return;
         }
         if !matches!(compactable(self), Compactable::Turns { .. }) {
@@ -290,11 +300,15 @@ impl SessionInner {
         let Some(session) = self.weak_self.upgrade() else { return };
         in_background(async move {
             let Some(request) = session.compaction.deferred.take() else { return };
-            let outcome = compact(&session, request.clone()).await;
-            if outcome == Ok(CompactionOutcome::UnderWay) {
+            let outcome = compact_alone(&session, &request).await;
+            if matches!(outcome, Ok(CompactionOutcome::UnderWay | CompactionOutcome::Deferred)) {
                 session.compaction.deferred.borrow_mut().get_or_insert(request);
             }
             session.update_hold();
+            // It waits for the end of another turn, which has possibly ended meanwhile.
+            if outcome == Ok(CompactionOutcome::Deferred) && session.compaction.is_turn_over.take() {
+                session.run_deferred_compaction();
+            }
             if let Err(error) = outcome
                 && session.context.check_open().is_ok()
             {

@@ -32,6 +32,8 @@ pub struct CompactionState {
     pub is_under_way: Cell<bool>,
     /// What waits for a turn to be over.
     pub deferred: RefCell<Option<Rc<CompactionRequest>>>,
+    /// True if a turn ended while a call of `compact` was under way.
+    pub is_turn_over: Cell<bool>,
 }
 
 impl CompactionState {
