@@ -3,7 +3,7 @@
 use super::entry::{HistoryEntry, ResultEntry, SetAsideItem};
 use super::ids::synthesized_call_id;
 use super::sources::{scan_sources, visit_sources};
-use super::stored_summary::SummaryIndex;
+use super::summary_index::SummaryIndex;
 use crate::id::{IdMap, Seed};
 use crate::json::Json;
 use crate::message::{Message, PartBody, Role};

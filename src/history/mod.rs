@@ -3,7 +3,7 @@
 //! A [`History`] is folded from the [`HistoryEntry`]s of the log. Entries are never rewritten: a result that comes later is an
 //! entry of its own, and a message refers to its calls by id.
 
-mod compaction;
+mod compactable;
 mod continuation;
 mod entry;
 mod fold;
@@ -17,9 +17,10 @@ mod provided;
 mod sources;
 mod stored_summary;
 mod summaries;
+mod summary_index;
 mod to_json;
 
-pub use compaction::Compactable;
+pub use compactable::Compactable;
 pub use continuation::{Continuation, ConversationUnits, NoContinuation, continuation};
 pub use entry::{HistoryEntry, LogRecord, ResultEntry, SetAsideItem};
 pub use fold::{History, TurnPosition};
@@ -30,7 +31,8 @@ pub use new_message::{NewCall, NewItem, NewMessage, NewPart, join_new, read_part
 pub use new_result::{NewResult, join_results};
 pub use provided::{HeldConversation, ProvidedMessages, join_held, join_provided};
 pub use sources::{change_sources, highest_source, source_number};
-pub use stored_summary::{ActiveSummary, Coverage, StoredSummary, summary_message};
+pub use stored_summary::{Coverage, StoredSummary, summary_message};
+pub use summary_index::ActiveSummary;
 pub use to_json::{MessageFormat, MessageWriter, write_invocation, write_payload, write_usage};
 
 #[cfg(test)]

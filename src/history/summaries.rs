@@ -1,7 +1,8 @@
-//! The summaries that apply to a history.
+//! Finds and adds the summaries of a history.
 
 use super::fold::History;
-use super::stored_summary::{ActiveSummary, Coverage, StoredSummary};
+use super::stored_summary::{Coverage, StoredSummary};
+use super::summary_index::ActiveSummary;
 use crate::message::Dialect;
 
 impl History {

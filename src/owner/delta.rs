@@ -31,7 +31,7 @@ pub struct Delta<'h> {
     pending: BTreeSet<&'h str>,
     /// The number of stored system messages at the beginning that every request repeats.
     repeated: usize,
-    /// What is sent instead of the messages that it covers: the service has none of the conversation, or the chain begins anew with it.
+    /// What is sent instead of the messages that it covers: the service has none of the conversation, or the chain is restarted with it.
     compaction: Option<&'h ActiveSummary>,
     /// True if another run's request told the service about the live turn's newest answer, and closed its calls.
     calls_are_closed: bool,

@@ -27,7 +27,7 @@ pub struct FilterableBody {
     /// The body without credentials, as the filter gets it.
     redacted: Json,
     /// The items of the list, if a service keeps the conversation.
-    sent: Option<Vec<ComposedItem>>,
+    composed_items: Option<Vec<ComposedItem>>,
 }
 
 /// What the filter of the application got and returned.
@@ -49,14 +49,14 @@ pub struct FilteredBody {
 }
 
 impl FilterableBody {
-    /// Prepares a composed body. `sent` are the items of its list, if a service keeps the conversation.
+    /// Prepares a composed body. `composed_items` are the items of its list, if a service keeps the conversation.
     ///
     /// # Errors
     /// `internal` if it is not JSON, which a composed body always is.
-    pub fn new(dialect: Dialect, body: &[u8], sent: Option<Vec<ComposedItem>>) -> Result<Self> {
+    pub fn new(dialect: Dialect, body: &[u8], composed_items: Option<Vec<ComposedItem>>) -> Result<Self> {
         let text = std::str::from_utf8(body).ok().and_then(|text| Json::parse(text).ok());
         let body = text.ok_or_else(|| Error::new(ErrorCode::Internal, "the composed body is not JSON"))?;
-        Ok(Self { dialect, redacted: without_credentials(dialect, &body), body, sent })
+        Ok(Self { dialect, redacted: without_credentials(dialect, &body), body, composed_items })
     }
 
     /// Returns the body that the filter gets: without credentials.
@@ -87,7 +87,7 @@ impl FilterableBody {
             return Err(invalid_item(&format!("/{list}"), "`inputFilter` must return at least one item of the list"));
         }
         let input_items: Vec<JsonRef<'_>> = input.get(list).map(|list| list.items().collect()).unwrap_or_default();
-        let matcher = ItemMatcher { dialect: self.dialect, requires_exact_match: self.sent.is_some() };
+        let matcher = ItemMatcher { dialect: self.dialect, requires_exact_match: self.composed_items.is_some() };
         let origins = matcher.origins(&input_items, &items)?;
         let held_back = self.held_back(&origins)?;
         let body = self.compose(input, output, &|array| {
@@ -126,7 +126,7 @@ impl FilterableBody {
             return Err(invalid_item(&format!("/{name}"), message));
         }
         let store = codec.parameter(Parameter::Store).filter(|name| is_changed(name));
-        if let Some(name) = store.filter(|_| self.sent.is_some()) {
+        if let Some(name) = store.filter(|_| self.composed_items.is_some()) {
             let message =
                 "`inputFilter` must leave this member as it is: it decides whether the service keeps the response";
             return Err(invalid_item(&format!("/{name}"), message));
@@ -182,12 +182,12 @@ impl FilterableBody {
     /// `invalid_input` if a call or a result is held back without its message: the service would wait for the result, or not know the call; and
     /// if a summary is held back, which is no message that could be sent later.
     fn held_back(&self, origins: &[ItemOrigin]) -> Result<Vec<String>> {
-        let Some(sent) = &self.sent else { return Ok(Vec::new()) };
+        let Some(composed_items) = &self.composed_items else { return Ok(Vec::new()) };
         let composed: Vec<JsonRef<'_>> = self.items().collect();
-        let matches: Vec<JsonRef<'_>> = sent.iter().map(|item| item.json.view()).collect();
+        let matches: Vec<JsonRef<'_>> = composed_items.iter().map(|item| item.json.view()).collect();
         let matches = match_equal(&matches, &composed);
         let kept: BTreeSet<usize> = origins.iter().map(|origin| origin.index).collect();
-        let item_at = |at: usize| matches.get(at).copied().flatten().and_then(|item| sent.get(item));
+        let item_at = |at: usize| matches.get(at).copied().flatten().and_then(|item| composed_items.get(item));
         let kept_messages: BTreeSet<&str> =
             kept.iter().filter_map(|at| item_at(*at)).filter_map(|item| item.message.as_deref()).collect();
         let mut held_back = BTreeSet::new();

@@ -25,6 +25,8 @@ enum ItemIdentity {
     Call(String),
     /// A message of this role.
     Message(&'static str),
+    /// Any item, if no exact match is required.
+    Any,
 }
 
 /// Matches the items that a filter returned with those that it got.
@@ -86,10 +88,10 @@ impl ItemMatcher {
         Ok(equal.iter().enumerate().filter_map(origin).collect())
     }
 
-    /// Returns the key of an item. One key stands for all items if no exact match is required.
+    /// Returns the key of an item.
     fn identity(self, item: JsonRef<'_>) -> Result<ItemIdentity> {
         if !self.requires_exact_match {
-            return Ok(ItemIdentity::Message(""));
+            return Ok(ItemIdentity::Any);
         }
         identity_of(self.dialect, item)
     }
@@ -167,6 +169,7 @@ fn identity_of(dialect: Dialect, item: JsonRef<'_>) -> Result<ItemIdentity> {
             Incoming::Unknown(_) => {}
         }
     }
+    // An item that no message is decoded from, such as a reference: no user or model wrote it.
     Ok(ItemIdentity::Message(Role::System.as_str()))
 }
 

@@ -183,20 +183,20 @@ impl Renderer {
             .map_err(|_| Error::new(ErrorCode::Internal, "a composed body has an open question of a reducer"))?;
         let encoder = MessageEncoder::new(request.provider);
         let system = SystemPlacement::of(encoder.codec, &draft, request.instructions, &mut Report::new());
-        let mut sent = Vec::new();
+        let mut items = Vec::new();
         for index in (0..draft.messages.len()).filter(|index| !system.is_in_member(*index)) {
             let Some(message) = JoinedMessage::at(&draft, index) else { continue };
             let mut text = "[".to_owned();
             encoder.encode(&mut text, message, &mut Report::new());
             text.push(']');
             let is_stored = matches!(message.item.origin, DraftOrigin::Stored(_) | DraftOrigin::Live(_));
-            sent.extend(Json::trusted(text).view().items().map(|item| ComposedItem {
+            items.extend(Json::trusted(text).view().items().map(|item| ComposedItem {
                 json: item.to_owned(),
                 message: is_stored.then(|| message.item.message.id.clone()),
                 is_result_of_acknowledged_call: message.item.is_acknowledged,
             }));
         }
-        Ok(sent)
+        Ok(items)
     }
 
     /// Removes the warning about the built-in freshness window from all reports of a session but the first.

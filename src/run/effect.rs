@@ -3,7 +3,7 @@
 use super::approval::{ApprovalDecision, ApprovalReply};
 use super::handoff::Handoff;
 use super::journal::JournalEntry;
-use super::persist::{PersistQuestion, PersistReply};
+use super::persist_question::{PersistQuestion, PersistReply};
 use crate::clock::Ms;
 use crate::error::Error;
 use crate::history::HistoryEntry;

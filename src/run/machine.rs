@@ -1,7 +1,7 @@
 //! [`Run`], the state machine: it passes each input to the present state, and enters the state that this one returns.
 
 use super::approval::{ApprovalDecision, ApprovalQuestion, WaitingCall};
-use super::body_filter::BodyFilterQuestion;
+use super::body_filter_question::BodyFilterQuestion;
 use super::context::RunContext;
 use super::effect::{Effect, EffectReply, RunInput, Save};
 use super::event::RunEvent;
@@ -9,7 +9,7 @@ use super::handoff::Handoff;
 use super::journal::JournalEntry;
 use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, is_ownership_lost, wrong_state};
 use super::outcome::{RunOutcome, RunStatus};
-use super::persist::PersistQuestion;
+use super::persist_question::PersistQuestion;
 use super::retry::ReplayQuestion;
 use super::setup::RunSetup;
 use super::snapshot::{RunSnapshot, messages_with_calls};

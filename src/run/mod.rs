@@ -8,7 +8,7 @@
 
 mod answer;
 mod approval;
-mod body_filter;
+mod body_filter_question;
 mod context;
 mod credential_filter;
 mod effect;
@@ -20,7 +20,7 @@ mod machine;
 mod next_state;
 mod open_effects;
 mod outcome;
-mod persist;
+mod persist_question;
 mod persistence;
 mod redaction;
 mod replay_safety;
@@ -37,7 +37,7 @@ mod to_json;
 mod turn;
 
 pub use approval::{ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall};
-pub use body_filter::BodyFilterQuestion;
+pub use body_filter_question::BodyFilterQuestion;
 pub use context::RunContext;
 pub use effect::{Effect, EffectKind, EffectReply, RunInput, Save, SaveKind};
 pub use event::RunEvent;
@@ -47,7 +47,7 @@ pub use journal::{JournalEntry, RecoveredRun, RunStart, StoredPause, StoredProvi
 pub use machine::Run;
 pub use open_effects::effect_id;
 pub use outcome::{RunOutcome, RunStatus};
-pub use persist::{PersistQuestion, PersistReply};
+pub use persist_question::{PersistQuestion, PersistReply};
 pub use persistence::{RunWriter, change_for, discarded_entries, mark_open_calls, stopped_entries, without_calls};
 pub use response::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES};
 pub use retry::{ReplayQuestion, RetryPolicy};

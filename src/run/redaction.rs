@@ -3,7 +3,7 @@
 
 use super::effect::{Save, SaveKind};
 use super::journal::JournalEntry;
-use super::persist::{PersistQuestion, PersistReply};
+use super::persist_question::{PersistQuestion, PersistReply};
 use crate::finding::{Action, Finding, FindingCode};
 use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::id::{IdMap, Seed};

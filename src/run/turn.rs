@@ -7,7 +7,7 @@ use super::handoff::{Handoff, RecoveredHandoff, RunHandoffs, handoffs_mismatch};
 use super::journal::JournalEntry;
 use super::open_effects::OpenEffects;
 use super::outcome::{RunOutcome, RunStatus};
-use super::persist::{PersistQuestion, PersistReply};
+use super::persist_question::{PersistQuestion, PersistReply};
 use super::persistence::unstored_of_stopped_turn;
 use super::redaction::Redactions;
 use super::save_queue::SaveQueue;

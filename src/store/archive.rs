@@ -82,17 +82,17 @@ impl SessionArchive {
     /// # Errors
     /// `unsupported_version` for an archive of a newer format; `invalid_input` for one that is damaged, incomplete, or no archive.
     pub fn open(bytes: &Bytes) -> Result<Self> {
-        let no_archive = || {
+        let not_an_archive = || {
             Error::invalid(
-                "these bytes are no serialized session, or they are incomplete or changed; serialize the session again",
+                "these bytes are not a serialized session, or are incomplete or modified; serialize the session again",
             )
         };
         if !bytes.starts_with(MAGIC) {
-            return Err(no_archive());
+            return Err(not_an_archive());
         }
         let opened: Result<StoredArchive> = open_record(RecordKind::Archive, &bytes.slice(MAGIC.len()..));
         let StoredArchive { revision, head, records } = opened.map_err(|error| match error.code {
-            ErrorCode::CorruptRecord => no_archive(),
+            ErrorCode::CorruptRecord => not_an_archive(),
             _ => error,
         })?;
         let records = records.into_iter().map(ArchivedRecord::record).collect::<Result<_>>()?;

@@ -7,7 +7,7 @@ use crate::json::Json;
 use crate::render::{BodyFilterReply, FilterableBody, RenderInput, RenderRequest, RenderStep, conversation_body};
 use crate::replay::{Policy, ReducerQuestion, ReducerReply};
 use crate::run::answer::next_provider;
-use crate::run::body_filter::BodyFilterQuestion;
+use crate::run::body_filter_question::BodyFilterQuestion;
 use crate::run::context::RunContext;
 use crate::run::event::RunEvent;
 use crate::run::next_state::{
@@ -53,9 +53,9 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
     let composed = ComposedRequest { attempt: plan.attempt, body: Rc::new(rendered.body), report: rendered.report };
     let filter = setup.input_filter.clone().map(|callback| {
         let renderer = &context.renderer;
-        let sent =
-            setup.owner.is_stateful().then(|| renderer.composed_items(input, &request, &plan.replies)).transpose()?;
-        Ok((callback, FilterableBody::new(provider.dialect, &composed.body, sent)?))
+        let is_stateful = setup.owner.is_stateful();
+        let items = is_stateful.then(|| renderer.composed_items(input, &request, &plan.replies)).transpose()?;
+        Ok((callback, FilterableBody::new(provider.dialect, &composed.body, items)?))
     });
     turn.prepare_mark(context.history);
     turn.handoffs_mut().keep_replies(&plan.replies);

@@ -483,7 +483,7 @@ fn r24_a_filter_rewrites_what_is_sent_and_not_what_is_stored() {
 }
 
 #[test]
-fn r24_a_message_stays_pending_when_a_forgotten_chain_begins_again() {
+fn r24_a_message_stays_pending_when_an_expired_chain_is_restarted() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let mut service = Service::new(rounds(0));
