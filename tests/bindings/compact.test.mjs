@@ -316,3 +316,37 @@ test('r36 the summary of messages that `custom` selected is not stored, since ot
   assert.equal(asked, 2);
   await reopened.close();
 });
+
+/** A run that a tool hands off; returns the body of the next agent's request. */
+async function handedOff(session, replay, handoff) {
+  const run = await session.run({ input: '<question>', provider, replay, tools: { f: { execute: () => 1 } } });
+  const effect = async (type) => {
+    await until(() => run.effects()[0]?.type === type);
+    return run.effects()[0];
+  };
+  await run.answer((await effect('call_model')).id, answer({ content: null, tool_calls: [{ id: 'k', type: 'function', function: { name: 'f', arguments: '{}' } }] }));
+  const tool = await effect('run_tool');
+  await run.answer(tool.id, { type: 'started' });
+  await run.handoff(handoff);
+  await run.answer(tool.id, { type: 'tool_result', content: '<tool>' });
+  const call = await effect('call_model');
+  const body = new TextDecoder().decode(call.request.body);
+  await run.answer(call.id, answer({ content: '<done>' }));
+  assert.equal(run.result().status, 'finished');
+  return body;
+}
+
+test('r31 r36 the summary of messages that the filter of a handoff selected is not stored', async () => {
+  const store = keyValueService();
+  let asked = 0;
+  const replay = { reducers: [{ type: 'summarize', target: 4, threshold: 20, summarize: async () => `<sum ${(asked += 1)}>` }] };
+  const handoff = { name: 'billing', inputFilter: (messages) => messages.filter((message) => !JSON.stringify(message).includes('<q0>')) };
+  const { client, session } = await filled(12, { store });
+  assert.match(await handedOff(session, replay, handoff), /<sum 2>/);
+  await client.close();
+  const reopened = await open({ store });
+  // The first agent's summary is stored; the next one's is asked for again.
+  assert.match(await handedOff(await reopened.session('s'), replay, handoff), /<sum 3>/);
+  assert.equal(asked, 3);
+  await reopened.close();
+});

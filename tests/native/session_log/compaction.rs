@@ -142,10 +142,10 @@ fn r30_a_compaction_is_compacted_with_what_follows_and_system_messages_stay() {
     let (provider, policy) = (provider(CHAT), always());
     let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &policy };
     let end = ids(&log).len();
-    let asked = compaction_body(&log.borrow().history, end, &request, 2_000).unwrap();
-    let asked = String::from_utf8(asked).unwrap();
-    assert!(asked.contains("<first>") && asked.contains("<r two>") && !asked.contains("<q one>"), "{asked}");
-    assert!(!asked.contains("<rules>") && asked.contains("Summarize the conversation"), "{asked}");
+    let body = compaction_body(&log.borrow().history, end, &request, 2_000).unwrap();
+    let body = String::from_utf8(body).unwrap();
+    assert!(body.contains("<first>") && body.contains("<r two>") && !body.contains("<q one>"), "{body}");
+    assert!(!body.contains("<rules>") && body.contains("Summarize the conversation"), "{body}");
     compact(&store, &log, "<second>");
     let text = shown(&log);
     assert!(
@@ -163,9 +163,9 @@ fn r30_calls_are_summarized_in_a_request_that_defines_their_tools() {
         for params in ["{}", r#"{"tools":[]}"#, r#"{"tools":[{"name":"given"}]}"#] {
             let provider = ProviderRequest { params: Json::parse(params).unwrap(), ..provider(dialect) };
             let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &policy };
-            let asked = compaction_body(&log.borrow().history, 6, &request, 2_000).unwrap();
-            let asked: serde_json::Value = serde_json::from_slice(&asked).unwrap();
-            let tools = asked["tools"].to_string();
+            let body = compaction_body(&log.borrow().history, 6, &request, 2_000).unwrap();
+            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            let tools = body["tools"].to_string();
             let expected = if params.contains("given") { r#""given""# } else { r#""get""# };
             assert!(tools.matches(r#""name":"#).count() == 1 && tools.contains(expected), "{dialect:?} {tools}");
         }
@@ -197,9 +197,9 @@ fn r30_stale_results_are_not_summarized() {
     let provider = provider(CHAT);
     let policy = Policy::default();
     let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &policy };
-    let asked = compaction_body(&log.borrow().history, 6, &request, 1_000 + 300_001).unwrap();
-    let asked = String::from_utf8(asked).unwrap();
-    assert!(!asked.contains("<r one>") && asked.contains("<a one>"), "{asked}");
+    let body = compaction_body(&log.borrow().history, 6, &request, 1_000 + 300_001).unwrap();
+    let body = String::from_utf8(body).unwrap();
+    assert!(!body.contains("<r one>") && body.contains("<a one>"), "{body}");
 }
 
 #[test]
@@ -496,13 +496,13 @@ fn action() -> impl Strategy<Value = Action> {
 struct Writers {
     store: MemoryStore,
     logs: [RefCell<SessionLog>; 2],
-    asked: [Option<StoredSummary>; 2],
+    summaries: [Option<StoredSummary>; 2],
     count: usize,
 }
 
 impl Writers {
     fn of(store: MemoryStore) -> Self {
-        Self { logs: [open(&store, "s"), open(&store, "s")], store, asked: [None, None], count: 0 }
+        Self { logs: [open(&store, "s"), open(&store, "s")], store, summaries: [None, None], count: 0 }
     }
 
     fn act(&mut self, action: &Action) {
@@ -530,11 +530,11 @@ impl Writers {
             Action::Ask(second) => {
                 let writer = at(*second);
                 // A turn that waits for the model is not compacted.
-                self.asked[writer] = compaction(&self.logs[writer], &format!("<sum {name}>"));
+                self.summaries[writer] = compaction(&self.logs[writer], &format!("<sum {name}>"));
             }
             Action::Store(second) => {
                 let writer = at(*second);
-                let Some(summary) = self.asked[writer].take() else { return };
+                let Some(summary) = self.summaries[writer].take() else { return };
                 if let Err(error) = store_compaction(&self.store, &self.logs[writer], &name, summary) {
                     assert_eq!(error.code, ErrorCode::Conflict);
                 }
@@ -543,8 +543,8 @@ impl Writers {
                 let Ok((archive, _)) = block_on(SessionArchive::read(&self.store, "s", SEED)) else { return };
                 let elsewhere = MemoryStore::default();
                 block_on(archive.restore(&elsewhere, "s", ("restore", None))).unwrap();
-                let (asked, count) = (self.asked.clone(), self.count);
-                *self = Self { asked, count, ..Self::of(elsewhere) };
+                let (summaries, count) = (self.summaries.clone(), self.count);
+                *self = Self { summaries, count, ..Self::of(elsewhere) };
             }
         }
     }
