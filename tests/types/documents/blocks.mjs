@@ -2,7 +2,7 @@
 
 import ts from 'typescript';
 
-const FENCE = /^```(\S*)(.*)$/;
+const FENCE = /^\s*```(\S*)/;
 const LANGUAGES = { js: 'js', mjs: 'js', javascript: 'js', ts: 'ts', mts: 'ts', typescript: 'ts' };
 
 /** [{language, line, source}]: `line` is the number of the first line of the source, from 1. */
