@@ -115,6 +115,8 @@ export async function startStandIn({ port = 0, host = '127.0.0.1' } = {}) {
   server.on('clientError', (_, socket) => socket.destroy());
   // A held request may hang for as long as a test needs.
   server.requestTimeout = 0;
+  // The client closes idle connections: if both did, a stalled process would send a request on a closed one.
+  server.keepAliveTimeout = 0;
   await new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
