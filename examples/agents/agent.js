@@ -33,13 +33,24 @@ async function inNewConversation() {
   return store.session(CHAT, { owner: { kind: 'conversation', conversationId: id } });
 }
 
-/** Returns true if the conversation has what the run sends next: the results of its tools, or its question. */
-async function isSubmitted({ owner }, { openCalls, input }) {
-  const { data } = await api(`conversations/${owner.conversationId}/items?order=desc&limit=100`);
-  if (openCalls.length > 0) return data.some(({ type, call_id: id }) => type === 'function_call_output' && openCalls.some(({ callId }) => callId === id));
+async function itemsOf({ conversationId }) {
+  const items = [];
+  for (let after = ''; ;) {
+    const page = await api(`conversations/${conversationId}/items?limit=100${after}`);
+    items.push(...page.data);
+    if (!page.has_more) return items;
+    after = `&after=${page.last_id}`;
+  }
+}
+
+/** Returns true if the conversation has what the run sends next: the results of its tools, or its question, more often than the chat. */
+async function isSubmitted(session, { openCalls, input }) {
+  const sent = await itemsOf(session.owner);
+  if (openCalls.length > 0) return sent.some(({ type, call_id: id }) => type === 'function_call_output' && openCalls.some(({ callId }) => callId === id));
   const textOf = (content) => (typeof content === 'string' ? content : content.map(({ text }) => text).join(''));
-  const newest = data.find(({ role }) => role === 'user');
-  return newest !== undefined && textOf(newest.content) === textOf(input.at(-1).parts);
+  const isQuestion = ({ role, content, parts }) => role === 'user' && textOf(content ?? parts) === textOf(input.at(-1).parts);
+  const stored = (await session.messages({ limit: 10_000 })).items;
+  return sent.filter(isQuestion).length > stored.filter(isQuestion).length;
 }
 
 async function finish(run) {

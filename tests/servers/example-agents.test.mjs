@@ -69,6 +69,16 @@ test('r23 r27 the agent goes on in a new conversation if the service has the res
   assert.deepEqual([await refusals(), environment.services.calls.weather], [[], 1]);
 });
 
+test('r23 r27 a question that was asked before is not taken for one that the service has', async () => {
+  const { control, start, conversations, refusals } = agent('again', STORES.SQLite('again'));
+  await control('script', { steps: [{ text: 'Sunny.' }, { lost: 'request' }], delayMs: 0 });
+  assert.match(await start('Weather?').end(), /Sunny\./);
+  assert.match(await start('Weather?').end(), /failed: replay_unsafe/);
+  await control('script', { steps: [{ text: 'Rainy now.' }], delayMs: 0 });
+  assert.match(await start().end(), /Rainy now\./);
+  assert.deepEqual([await conversations(), await refusals()], [[['user', 'assistant', 'user', 'assistant']], []]);
+});
+
 test('the example with its tools has at most 150 lines', () => {
   const files = ['agents/agent.js', 'chat/tools.js'].map((file) => readFileSync(path.join(environment.project.folder, file), 'utf8'));
   assert.ok(files.join('').trimEnd().split('\n').length <= 150);
