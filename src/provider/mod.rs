@@ -23,9 +23,9 @@ pub use dialect::{Wire, tool_name};
 pub(crate) use registry::codec;
 pub(crate) use request::{KEY_PREFIXES, Withheld, first_missing, withhold};
 pub use request::{
-    Parameter, ProviderRequest, ReasoningField, Settings, TOOL_CHOICE, ToolChoice, ToolDefinition, check_known_headers,
-    check_owner, compacted_items, compaction_request, drop_unavailable_tool_choice, has_tools, is_group,
-    is_plain_header, names_tool_choice, translate_parameter, translate_value,
+    Parameter, ProviderRequest, ReasoningField, Settings, TOOL_CHOICE, ToolChoice, ToolDefinition, check_input_body,
+    check_known_headers, check_owner, compacted_items, compaction_request, drop_unavailable_tool_choice, has_tools,
+    is_group, is_plain_header, names_tool_choice, translate_parameter, translate_value,
 };
 pub(crate) use rules::repair_rendered;
 pub use rules::{Dangling, INTERRUPTED, RepairOptions, repair, validate};

@@ -26,6 +26,7 @@ use crate::finding::Finding;
 use crate::history::History;
 use crate::message::{Dialect, Message, MessageStatus};
 use crate::owner::{Delta, StateOwner};
+use crate::provider::ProviderRequest;
 use crate::render::replayed_messages;
 use crate::replay::ReducerQuestion;
 
@@ -319,6 +320,12 @@ impl Run {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.turn.setup().id
+    }
+
+    /// Returns where the run sends its requests.
+    #[must_use]
+    pub fn provider(&self) -> &ProviderRequest {
+        &self.turn.setup().provider
     }
 
     /// Returns the dialect of its requests.

@@ -7,7 +7,7 @@ use crate::finding::Report;
 use crate::history::{
     HeldConversation, History, Incoming, JoinBase, Origin, ProvidedMessages, join, join_held, join_provided,
 };
-use crate::message::Role;
+use crate::message::{Message, Role};
 use crate::owner::StateOwner;
 
 /// What a turn begins with.
@@ -56,7 +56,9 @@ pub(super) fn join_input(setup: &RunSetup, input: TurnInput, context: &RunContex
     for entry in joined.entries {
         live.apply(entry);
     }
-    if !has_input && is_answered {
+    // Of a body whose results have no calls nothing is left.
+    let is_empty = || is_held && live.messages().iter().all(Message::is_system);
+    if !has_input && (is_answered || is_empty()) {
         return Err(Error::invalid("there is no message to answer; pass `input`"));
     }
     report.extend(joined.report);

@@ -123,6 +123,7 @@ impl RunInner {
     pub fn new(session: &Rc<SessionInner>, id: String, machine: Run, ownership: RunOwnership) -> Rc<Self> {
         let RunOwnership { epoch, lock } = ownership;
         session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &id));
+        session.last_provider.replace(Some(machine.provider().clone()));
         Rc::new_cyclic(|weak_self| Self {
             weak_self: weak_self.clone(),
             name: random_id(),

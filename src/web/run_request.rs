@@ -13,7 +13,8 @@ use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
 use crate::json::{Json, JsonRef, JsonStr};
 use crate::message::{Dialect, Part, PartBody, Role};
 use crate::provider::{
-    ProviderRequest, ReasoningField, Settings, ToolDefinition, api_request, check_known_headers, decode_body,
+    ProviderRequest, ReasoningField, Settings, ToolDefinition, api_request, check_input_body, check_known_headers,
+    decode_body,
 };
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, Handoff, RetryPolicy, RunSetup};
@@ -171,7 +172,6 @@ impl RunOptions {
         let policy = session.policy(call, windows(&tool_settings));
         let provider = self.provider.into_request()?;
         add_tools_of_params(&provider.params, &mut tool_settings);
-        session.last_provider.replace(Some(provider.clone()));
         let max_response_bytes = self.max_response_bytes.unwrap_or(DEFAULT_MAX_RESPONSE_BYTES);
         if !(1..=HIGHEST_MAX_RESPONSE_BYTES).contains(&max_response_bytes) {
             let message = format!("`maxResponseBytes` is a number of bytes from 1 to {HIGHEST_MAX_RESPONSE_BYTES}");
@@ -265,7 +265,9 @@ pub fn input_items(input: Option<&UnreadValue>, dialect: Dialect) -> Result<Vec<
         return Ok(user_message(parts));
     }
     if input.is_object() {
-        return decode_body(dialect, body_json(input)?.view());
+        let body = body_json(input)?;
+        check_input_body(dialect, body.view())?;
+        return decode_body(dialect, body.view());
     }
     Err(Error::invalid("`input` is a text, a list of parts, or a body of the dialect"))
 }

@@ -72,6 +72,11 @@ test('r30 the request for the summary is one to the model of the session', async
   const summarize = (body) => { bodies.push(decode(body)); throw new Error('later'); };
   const ask = (options) => assert.rejects(session.compact({ summarize, force: true, ...options }), { code: 'callback_failed' });
   await ask();
+  // A run that could not begin says nothing about the model.
+  const url = 'https://user:password@model.test/v1/responses';
+  await assert.rejects(session.run({ input: 'x', provider: { dialect: 'openai-responses', url, params: { model: 'gpt' } } }), { code: 'config_invalid' });
+  await ask();
+  assert.deepEqual(bodies.pop(), bodies[0]);
   await ask({ dialect: 'anthropic', params: { model: 'claude', max_tokens: 9 } });
   assert.ok(bodies[0].messages && !bodies[0].max_tokens);
   assert.deepEqual([bodies[1].model, bodies[1].max_tokens], ['claude', 9]);

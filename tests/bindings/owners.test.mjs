@@ -143,6 +143,8 @@ test('r22 r26 owners through JavaScript', async (t) => {
         for (const stream of [false, true]) {
           const provider = { ...request('').provider, stream, params: { model: 'm', [member]: 'other' } };
           await assert.rejects(session.run(request('Two', { provider })), code('state_owner_conflict'), `${owner.kind} ${member}`);
+          const body = { input: [{ role: 'user', content: 'Two' }], [member]: 'other' };
+          await assert.rejects(session.run(request(body)), code('state_owner_conflict'), `${owner.kind} ${member} of the input`);
           await assert.rejects(session.resume(stopped.id, { ...request(), input: undefined, provider }), code('state_owner_conflict'), `${owner.kind} ${member}`);
         }
       }

@@ -27,7 +27,7 @@ pub(crate) use parameter_values::{flat_schema, nested_schema, stop_list};
 pub use parameters::Parameter;
 pub use provider_request::ProviderRequest;
 pub use settings::{ReasoningField, Settings};
-pub use state_owner::check_owner;
+pub use state_owner::{check_input_body, check_owner};
 pub use tool_choice::{TOOL_CHOICE, ToolChoice};
 pub use tools::{ToolDefinition, has_tools};
 pub(crate) use withheld::{Withheld, first_missing, withhold};

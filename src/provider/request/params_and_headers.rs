@@ -4,10 +4,11 @@ use super::credentials::{check_headers, check_url};
 use super::parameter_translation::{names_parameter, read_tool_choice};
 use super::parameters::Parameter;
 use super::provider_request::ProviderRequest;
+use super::state_owner::second_owner_in;
 use super::tool_choice::TOOL_CHOICE;
 use super::tool_list::encode_tools;
 use super::tools::ToolDefinition;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonKind, ObjectWriter};
 use crate::provider::registry::codec;
@@ -27,12 +28,7 @@ impl ProviderRequest {
         for reserved in codec.reserved_members() {
             if self.params.view().find(reserved).is_some() {
                 if codec.server_state_members().contains(reserved) {
-                    return Err(Error::new(
-                        ErrorCode::StateOwnerConflict,
-                        format!(
-                            "`params.{reserved}` would give the conversation a second owner; open the session with the option `owner`"
-                        ),
-                    ));
+                    return Err(second_owner_in(&format!("params.{reserved}")));
                 }
                 return Err(Error::config(format!(
                     "`params.{reserved}` is written by the session; append to it, or use `instructions` and `input`"

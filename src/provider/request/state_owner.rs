@@ -2,8 +2,9 @@
 
 use super::parameters::Parameter;
 use super::provider_request::ProviderRequest;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::json::JsonRef;
+use crate::message::Dialect;
 use crate::owner::StateOwner;
 use crate::provider::registry::codec;
 
@@ -30,4 +31,22 @@ pub fn check_owner(provider: &ProviderRequest, owner: &StateOwner) -> Result<()>
         ));
     }
     Ok(())
+}
+
+/// Rejects an input that refers to what a service keeps: the request would not contain the reference, and the model would lack its content.
+///
+/// # Errors
+/// `state_owner_conflict`.
+pub fn check_input_body(dialect: Dialect, input: JsonRef<'_>) -> Result<()> {
+    match codec(dialect).server_state_members().iter().find(|member| input.find(member).is_some()) {
+        Some(member) => Err(second_owner_in(&format!("input.{member}"))),
+        None => Ok(()),
+    }
+}
+
+/// Creates the error of a member that refers to what a service keeps.
+pub(super) fn second_owner_in(member: &str) -> Error {
+    let message =
+        format!("`{member}` would give the conversation a second owner; open the session with the option `owner`");
+    Error::new(ErrorCode::StateOwnerConflict, message)
 }

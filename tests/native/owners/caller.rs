@@ -136,7 +136,14 @@ fn r22_a_body_that_has_nothing_to_answer_is_rejected() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let said = json!({ "role": "assistant", "content": "Hello" });
-    for body in [json!({ "messages": [] }), json!({ "messages": [question(CHAT, "Hi"), said] })] {
+    let system = json!({ "role": "system", "content": "Be brief." });
+    let orphan = json!({ "role": "tool", "tool_call_id": "c0", "content": "sunny" });
+    for body in [
+        json!({ "messages": [] }),
+        json!({ "messages": [question(CHAT, "Hi"), said] }),
+        json!({ "messages": [orphan] }),
+        json!({ "messages": [system, orphan] }),
+    ] {
         let error = host.start_body(held("r1", CHAT, false), &body).unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidInput, "{body}");
     }
