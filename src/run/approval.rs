@@ -55,6 +55,8 @@ pub struct ResumedCalls {
     pub attempts: BTreeMap<String, u32>,
     /// The calls that were approved and not started since.
     pub approved: BTreeSet<String>,
+    /// True if another run closed the calls in the conversation, so that their results cannot be sent.
+    pub are_closed_elsewhere: bool,
 }
 
 /// Returns the status and the result of a rejected call. `was_started`: an earlier attempt may have run.

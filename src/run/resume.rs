@@ -11,6 +11,7 @@ use super::turn::{RunData, TurnTotals};
 use crate::error::Result;
 use crate::finding::Report;
 use crate::message::{Message, Role};
+use crate::owner::Delta;
 
 impl Run {
     /// Continues an interrupted run, which the binding has taken over before.
@@ -21,8 +22,11 @@ impl Run {
         let setup = setup.for_owner();
         setup.check()?;
         recovered.check_credentials(&setup.provider)?;
-        let RecoveredRun { live, model_calls, usage, calls, pause, is_complete, handoffs, records, .. } = recovered;
+        let RecoveredRun { live, model_calls, usage, mut calls, pause, is_complete, handoffs, records, .. } = recovered;
         let stored = StoredTurn::from_history(&live, context.history);
+        // A tool does not run if its result could not be sent.
+        calls.are_closed_elsewhere =
+            Delta::new(&setup.owner, context.history, Some(&live)).check_calls_are_open().is_err();
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
         let mut next = match pause {
             None => NextState::CallModel,

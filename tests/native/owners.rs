@@ -479,6 +479,20 @@ fn r23_results_of_calls_that_another_run_closed_are_not_sent() {
     let outcome = third.drive(|body| service.answer(body)).unwrap();
     assert_eq!(outcome.error.unwrap().code, ErrorCode::Conflict);
     assert_eq!(service.requests.len(), requests);
+    // The tools of an interrupted run do not run either.
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+    host.writes_left = Some(2);
+    host.start(owned("r1", conversation()), "One").unwrap();
+    assert!(host.drive(|body| service.answer(body)).is_none());
+    ask(&mut Host::open(&store, "s", "h2"), &mut service, owned("r2", conversation()), "Two");
+    let requests = service.requests.len();
+    let mut third = Host::open(&store, "s", "h3");
+    third.resume(owned("r1", conversation())).unwrap();
+    let outcome = third.drive(|body| service.answer(body)).unwrap();
+    assert_eq!(outcome.error.unwrap().code, ErrorCode::Conflict);
+    assert_eq!((host.ran.len() + third.ran.len(), service.requests.len()), (0, requests));
     // A chain has branches: there the run continues where it was.
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");

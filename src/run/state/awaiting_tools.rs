@@ -429,6 +429,9 @@ fn plan(call: &ToolInvocation, turn: &RunData, resumed: &ResumedCalls) -> CallPl
     }
     let is_approved = resumed.approved.contains(&call.id);
     let awaits_approval = turn.live().awaits_approval(&call.id);
+    if resumed.are_closed_elsewhere && !awaits_approval {
+        return interrupted();
+    }
     let was_interrupted = resumed.attempts.contains_key(&call.id) && !is_approved && !awaits_approval;
     let on_interrupted = tool_settings.unwrap_or_default().on_interrupted;
     if was_interrupted && on_interrupted == OnInterrupted::Report {
