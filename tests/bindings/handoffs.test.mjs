@@ -91,6 +91,7 @@ test('r31 filters that fail, invent or double: a typed error, nothing sent, noth
     [(messages) => [...messages, messages[0]], 'invalid_input'],
     [(messages) => [messages[0], { ...messages[1], parts: [{ ...messages[1].parts[0], result: { content: 'Invented.', isError: false } }] }], 'invalid_input'],
     [(messages) => [...messages, { role: 'assistant', parts: [messages[1].parts[0]] }], 'invalid_input'],
+    [(messages) => messages.map((message) => ({ ...message, parts: message.parts.filter(({ type }) => type === 'tool_call') })), 'invalid_input'],
   ]) {
     const session = await newSession(step);
     const { bodies, fetch } = model();

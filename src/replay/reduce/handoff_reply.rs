@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::history::read_part;
 use crate::id::IdMap;
 use crate::json::{JsonKind, JsonRef};
+use crate::message::Role;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -67,8 +68,23 @@ impl ReducerQuestion {
                 }
             }
         }
+        let of_user = |message: &JsonRef<'_>| role_of(*message) == Some(Role::User);
+        if selected.items().any(|message| of_user(&message)) && !selected.items().filter(of_user).any(has_user_content)
+        {
+            return Err(Error::invalid(
+                "`inputFilter` of the handoff empties every message of the user, so the agent has nothing to answer; replace the text of one, or \
+                 leave them out: then the newest one stays",
+            ));
+        }
         Ok(())
     }
+}
+
+/// Returns true if a message has something that a request can contain: a text that is not empty, an image or a file.
+fn has_user_content(message: JsonRef<'_>) -> bool {
+    message.get("parts").is_some_and(|parts| {
+        parts.items().any(|part| part.text("text").map_or(!part.has_text("type", "text"), |text| !text.is_empty()))
+    })
 }
 
 /// Returns true if a message has a call that is equal in all members.
