@@ -361,6 +361,37 @@ fn r24_an_invalid_filter_reply_fails_the_run_before_anything_is_sent() {
 }
 
 #[test]
+fn r24_r27_a_run_whose_filter_failed_is_resumed_in_its_conversation() {
+    for calls_before in [0, 1] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+        let mut calls = 0;
+        host.filter = Box::new(move |body| {
+            calls += 1;
+            if calls > calls_before { Err(Error::new(ErrorCode::CallbackFailed, "x")) } else { Ok(body) }
+        });
+        let failed = host.ask(filtered(owned("r1", conversation())), "One", |body| service.answer(body));
+        assert_eq!(failed.error.unwrap().code, ErrorCode::CallbackFailed);
+        assert_eq!(service.requests.len(), calls_before);
+        // Nothing was sent, so nothing has to be approved; what this process sends is unconfirmed for the next one.
+        let mut second = Host::open(&store, "s", "h2");
+        second.resume(owned("r1", conversation())).unwrap();
+        let mut asked = 0;
+        let killed = second.drive(|_| {
+            asked += 1;
+            Answer::Hang
+        });
+        assert!(killed.is_none() && asked == 1);
+        let mut third = Host::open(&store, "s", "h3");
+        third.resume(owned("r1", conversation())).unwrap();
+        let outcome = third.drive(|body| service.answer(body)).unwrap();
+        assert_eq!(outcome.error.unwrap().code, ErrorCode::ReplayUnsafe);
+        assert_eq!(service.requests.len(), calls_before);
+    }
+}
+
+#[test]
 fn r24_a_filter_may_not_break_a_pair_or_invent_a_result() {
     // A result without its call, and a call without its result.
     for kind in ["function_call", "function_call_output"] {
