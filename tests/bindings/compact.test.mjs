@@ -233,6 +233,28 @@ test('r30 a compaction that waits for an approval is made when the run is discar
   await client.close();
 });
 
+test('r30 a compaction waits for a decision of a person, here and in another tab', { timeout: 20_000 }, async () => {
+  const store = keyValueService();
+  const { client, session } = await filled(2, { store });
+  const other = await open({ store });
+  const elsewhere = await other.session('s');
+  const run = await session.run({ input: '<question>', provider, tools: { f: { execute: () => 1, needsApproval: true } } });
+  await run.answer(run.effects()[0].id, answer({ content: null, tool_calls: [{ id: 'k', type: 'function', function: { name: 'f', arguments: '{}' } }] }));
+  assert.equal(run.status, 'waiting_approval');
+  const asked = [];
+  const compact = (target, name) => target.compact({ summarize: async () => `<sum ${asked.push(name)}>`, force: true });
+  for (const [target, name] of [[session, 'here'], [elsewhere, 'elsewhere']]) assert.deepEqual(await compact(target, name), { compacted: false, reason: 'deferred' });
+  // The page goes on: deferring it again and again would leave no time for a timer.
+  await new Promise((resolve) => { setTimeout(resolve, 20); });
+  assert.deepEqual(asked, []);
+  await run.reject('k');
+  await run.answer(run.effects()[0].id, answer({ content: '<done>' }));
+  await until(async () => (await shown(session)).includes('<sum 1>'));
+  assert.ok(!(await shown(session)).includes('<done>'));
+  assert.deepEqual(asked, ['here']);
+  await Promise.all([client.close(), other.close()]);
+});
+
 test('r30 a turn of the application that waits for the model is not compacted', async () => {
   const { client, session } = await filled(3);
   const [question, call, result, last] = turn(9);
