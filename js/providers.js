@@ -81,6 +81,10 @@ export class HistoryProviders {
     if (!isList(providers)) fail('config_invalid', '`providers` must be a list');
     this.#list = Array.from(providers, (provider, index) => new HistoryProvider(provider, index));
     this.#checkNames();
+    this.#checkLoaders(ownHistory);
+  }
+
+  #checkLoaders(ownHistory) {
     const loaders = this.#list.filter(({ loads }) => loads).map(({ name }) => `"${name}"`);
     if (loaders.length + (ownHistory ? 1 : 0) > 1 && loaders.length > 0) {
       const others = [...loaders, ...(ownHistory ? [ownHistory] : [])];
@@ -99,24 +103,25 @@ export class HistoryProviders {
     }
   }
 
-  /** The functions that the core calls; none if there are no providers. */
-  hooks(session) {
+  /** The functions that the core calls; none if there are no providers. The owner, and so `ownHistory`, may have changed. */
+  hooks(session, ownHistory) {
     if (this.#list.length === 0) return undefined;
+    this.#checkLoaders(ownHistory);
     return { provide: (input) => this.#provide(session, input), store: (turn) => this.#store(session, turn) };
   }
 
-  /** What all providers provide: history first, then context, each in the order of the providers. */
+  /** What the providers provide, in their order. One that loads the history is not asked: a service has it, or there would be two. */
   async #provide(session, input) {
     const provided = [];
-    for (const provider of this.#list.filter((one) => one.has('provide'))) {
+    for (const provider of this.#list.filter((one) => one.has('provide') && !one.loads)) {
       try {
         const messages = await provider.provide(session, structuredClone(input));
-        provided.push({ provider: provider.name, type: provider.loads ? 'history' : 'context', messages });
+        provided.push({ provider: provider.name, messages });
       } catch (cause) {
         throw new RethreadError('callback_failed', `\`provide\` of the history provider "${provider.name}" failed, so nothing was sent or stored: ${reasonOf(cause)}`, {}, { cause });
       }
     }
-    return provided.sort((one, other) => Number(other.type === 'history') - Number(one.type === 'history'));
+    return provided;
   }
 
   /** Gives the turn to each provider. Returns a sentence for each that failed. */

@@ -12,7 +12,7 @@ import { SessionView } from './view.js';
 
 /** @typedef {import('./types.js').Session} PublicSession */
 
-/** What has the history that requests contain, by the kind of the owner; a service sends none. */
+/** What has the history that requests contain, by the kind of the owner; a service has it itself. */
 const HISTORY_OF = { session: 'the session\'s own log', caller: 'the input of the run' };
 
 /** @implements {PublicSession} */
@@ -106,8 +106,9 @@ export class Session {
   /** @type {PublicSession['render']} */
   async render(request) {
     check.request(request);
+    const hooks = this.#hooksOf(this.#providers);
     const [plain] = await plainRequest(request);
-    return this.#handle.promise((session) => session.render(plain, this.#providers.hooks(this)));
+    return this.#handle.promise((session) => session.render(plain, hooks));
   }
 
   /** @type {PublicSession['run']} */
@@ -176,7 +177,11 @@ export class Session {
   /** The functions of the providers of a run: its own, or else the session's. */
   #hooks(request) {
     const providers = memberOf(request, 'providers');
-    return (providers === undefined || providers === null ? this.#providers : this.#readProviders(providers)).hooks(this);
+    return this.#hooksOf(providers === undefined || providers === null ? this.#providers : this.#readProviders(providers));
+  }
+
+  #hooksOf(providers) {
+    return providers.hooks(this, HISTORY_OF[this.owner.kind]);
   }
 
   #readProviders(providers) {

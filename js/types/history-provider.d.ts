@@ -17,8 +17,9 @@ export interface HistoryProvider {
   name: string;
   /** Its key of `session.state`. Default: the name. Two providers with one key are `state_key_conflict`. */
   stateKey?: string;
-  /** True if it loads the history of the conversation: its messages precede those of other providers and are of source "history". At most
-   *  one may load, the session's own log included; otherwise `two_loaders`. Default false: its messages are of source "context". */
+  /** True if it loads the history of the conversation. At most one source does, and the session's own log is one (with the owner "caller" the
+   *  input of the run): beside it this is `two_loaders`. If a service owns the conversation, it has the history, and `provide` is not called.
+   *  Default false: the provided messages are context. */
   loadMessages?: boolean;
   /** Whether `store` gets the input. Default true. */
   storeInputs?: boolean;
@@ -32,8 +33,9 @@ export interface HistoryProvider {
    *  of the providers, and is never stored in history. Texts, images and files; no calls. If it throws, the run or the render rejects with
    *  `callback_failed`, and nothing is sent or stored. */
   provide?(context: { session: Session; input: MessageWithCalls[] }): NewMessage[] | Message[] | undefined | null | Promise<NewMessage[] | Message[] | undefined | null>;
-  /** Called once, when the run is over, with what history has of the turn (`persist` of a tool applies). After a run that stored nothing
-   *  `input` and `output` are empty and `error` says why. If it throws, the run reports the warning `callback_failed`. */
+  /** Called once, when the run is over, with what history has of the turn (`persist` of a tool applies). After a run that failed or was
+   *  cancelled `input` and `output` are empty and `error` says why, unless `onStop` is "keep"; if it is resumed, the whole turn follows. Messages
+   *  of `append`, `answer`, `external` and `discard` are not passed. If it throws, the run reports the warning `callback_failed`. */
   store?(context: { session: Session; input: MessageWithCalls[]; output: MessageWithCalls[]; error?: RethreadError }): void | Promise<void>;
   filterProvided?(messages: (NewMessage | Message)[]): (NewMessage | Message)[];
   /** Called for the input and for the output. */

@@ -19,7 +19,7 @@ pub struct ProvidedMessages {
 }
 
 impl ProvidedMessages {
-    /// Reads a list of `{"provider":"rag","type":"context","messages":[…]}`.
+    /// Reads a list of `{"provider":"rag","messages":[…]}`.
     ///
     /// # Errors
     /// `callback_failed`, which names the provider and the message.
@@ -29,14 +29,12 @@ impl ProvidedMessages {
 
     fn read(provided: JsonRef<'_>) -> Result<Self> {
         let name = provided.string("provider");
-        let is_history = provided.has_text("type", SourceKind::History.as_str());
-        let kind = if is_history { SourceKind::History } else { SourceKind::Context };
         let messages = provided.get("messages").map_or_else(|| Ok(Vec::new()), read_messages).map_err(|error| {
             let message =
                 format!("the history provider \"{name}\" gave messages that cannot be used: {}", error.message);
             Error::new(ErrorCode::CallbackFailed, message)
         })?;
-        Ok(Self { source: Source { kind, id: Some(name) }, messages })
+        Ok(Self { source: Source { kind: SourceKind::Context, id: Some(name) }, messages })
     }
 }
 

@@ -8,10 +8,11 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::Report;
 use crate::history::History;
 use crate::json::{Json, ObjectWriter};
+use crate::message::SourceKind;
 use crate::provider::extra_content;
 use crate::replay::{Policy, ReducerCache, ReducerReplies, ReplayInput, replay};
 
-/// Returns the members of a body that contain a live turn: the list of its messages, and its system messages. A question may follow, so the
+/// Returns the members of a body that contain a live turn: the list of its messages without provided context, and its system messages. A question may follow, so the
 /// list may end in an answer.
 ///
 /// # Errors
@@ -33,7 +34,9 @@ pub fn conversation_body(live: &History, request: &RenderRequest<'_>, now: Ms) -
         replies: &replies,
     };
     // Without reducers there is no question.
-    let draft = replay(&input, &mut Report::new()).unwrap_or_default();
+    let mut draft = replay(&input, &mut Report::new()).unwrap_or_default();
+    // The next run asks the history providers again.
+    draft.messages.retain(|draft| draft.message.source.kind != SourceKind::Context);
     let composer = BodyComposer {
         cache: &mut EncodingCache::default(),
         stored_count: 0,

@@ -188,6 +188,36 @@ test('r34 pp 43 pp 44 one source loads the history: two are rejected at configur
   assert.equal(session.revision, 0);
 });
 
+test('r34 a service that owns the conversation has its history: a loading provider only stores', async () => {
+  const loader = recorder({ name: 'log', loadMessages: true, provide: () => [say('old')] });
+  const { client, session } = await chat([loader, { name: 'rag', provide: () => [say('fact')] }], { owner: { kind: 'response', auto: true } });
+  const responses = { dialect: 'openai-responses', url: 'https://m.example/v1/responses', params: { model: 'm' } };
+  for (const turn of [1, 2]) {
+    const run = await session.run({ input: `q${turn}`, provider: responses });
+    const { input } = JSON.parse(new TextDecoder().decode(run.effects()[0].request.body));
+    assert.deepEqual(input.map(({ content }) => content), ['fact', `q${turn}`]);
+    const output = [{ type: 'message', id: `m${turn}`, role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: 'yes', annotations: [] }] }];
+    await reply(run, { type: 'response', status: 200, body: JSON.stringify({ id: `r${turn}`, object: 'response', model: 'm', status: 'completed', error: null, output }) });
+  }
+  assert.deepEqual(loader.got, [['i e q1', 'o e yes'], ['i e q2', 'o e yes']]);
+  // Now the session's own log is in each request.
+  await client.session('s', { owner: { kind: 'session' } });
+  await assert.rejects(session.run({ input: 'x', provider }), { code: 'two_loaders' });
+  await assert.rejects(session.render({ dialect: 'openai-chat' }), { code: 'two_loaders' });
+});
+
+test('r33 r22 what is provided is not in the conversation that the application holds', async () => {
+  let count = 0;
+  const { session } = await chat([{ name: 'rag', provide: () => [say(`fact ${count += 1}`), say('rules', 'system')] }], { owner: { kind: 'caller' } });
+  let input = { messages: [{ role: 'user', content: 'q1' }] };
+  const run = await session.run({ input, provider });
+  assert.deepEqual(sent(run), ['fact 1', 'rules', 'q1']);
+  const { replay } = await reply(run, 'a1');
+  assert.deepEqual(replay.messages.map(({ content }) => content), ['q1', 'a1']);
+  input = { ...replay, messages: [...replay.messages, { role: 'user', content: 'q2' }] };
+  assert.deepEqual(sent(await session.run({ input, provider })), ['q1', 'a1', 'fact 2', 'rules', 'q2']);
+});
+
 test('r34 an audit provider never stores loaded history again: what it gets does not grow', async () => {
   const audit = recorder({ storeContextMessages: true });
   const { session, ask } = await chat([{ name: 'rag', provide: () => [say('fact')] }, audit]);
