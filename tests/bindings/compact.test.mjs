@@ -223,6 +223,20 @@ test('r30 a compaction waits for the run to end', { timeout: 20_000 }, async () 
   await client.close();
 });
 
+test('r30 a compaction that waits for an approval leaves time for others, and is made when the run is over', { timeout: 20_000 }, async () => {
+  const { client, session } = await filled(1);
+  const run = await session.run({ input: '<question>', provider, tools: { f: { needsApproval: true, execute: () => 1 } } });
+  await run.answer(run.effects()[0].id, answer({ content: null, tool_calls: [{ id: 'k', type: 'function', function: { name: 'f', arguments: '{}' } }] }));
+  for (const _ of [1, 2]) assert.deepEqual(await session.compact({ summarize: async () => '<sum>', force: true }), { compacted: false, reason: 'deferred' });
+  // Trying again and again would leave no time for a timer.
+  await new Promise((resolve) => { setTimeout(resolve, 5); });
+  assert.ok(!(await shown(session)).includes('<sum>'));
+  await run.reject(run.approvals()[0].invocationId);
+  await run.answer(run.effects()[0].id, answer({ content: '<done>' }));
+  await until(async () => (await shown(session)).includes('<sum>'));
+  await client.close();
+});
+
 test('r30 a compaction that waits for an approval is made when the run is discarded', { timeout: 20_000 }, async () => {
   const { client, session } = await filled(1);
   const run = await session.run({ input: '<question>', provider, tools: { f: { needsApproval: true, execute: () => 1 } } });
