@@ -137,7 +137,7 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
         }
         SaveKind::Fail(entry) => {
             let why = match &**entry {
-                JournalEntry::Failed { code, message } => (code.clone(), message.clone()),
+                JournalEntry::Failed { code, message, .. } => (code.clone(), message.clone()),
                 _ => (String::new(), String::new()),
             };
             JournalStep::Fail { entries: vec![entry.seal()], why }

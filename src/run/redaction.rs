@@ -335,7 +335,7 @@ fn replaced(content: &Json, result: &ToolResult) -> ToolResult {
 
 /// Replaces the text of a stored failure, which may quote the provider, the host or the application.
 fn replace_failure_text(failure: &mut JournalEntry) {
-    if let JournalEntry::Failed { code, message } = failure
+    if let JournalEntry::Failed { code, message, .. } = failure
         && !matches!(code.as_str(), "max_turns" | "aborted")
     {
         *message = format!(

@@ -15,6 +15,17 @@ pub enum RequestEvidence {
     Aborted,
 }
 
+/// What is known of a run's newest request to a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenRequest {
+    /// It was answered, or no service keeps the conversation.
+    None,
+    /// The conversation may have it, and its answer is missing here.
+    Unconfirmed,
+    /// The conversation does not have it: it refused it, or the run failed before it was sent.
+    Refused,
+}
+
 /// Whether a request may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplaySafety {

@@ -5,25 +5,14 @@ use super::context::RunContext;
 use super::journal::{RecoveredRun, StoredPause};
 use super::machine::{Run, enter};
 use super::next_state::{CallAttempt, NextState, RetryPause, TurnEnd};
+use super::replay_safety::OpenRequest;
 use super::setup::RunSetup;
-use super::state::begin_pause;
 use super::stored_turn::{StoredTurn, has_unanswered_call};
 use super::turn::{RunData, TurnTotals};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 use crate::finding::Report;
 use crate::message::{Message, Role};
 use crate::owner::Delta;
-
-/// The errors with which a run fails before a request is sent: of a filter, of what it returned, and of the number of model calls.
-const BEFORE_REQUEST: [ErrorCode; 4] =
-    [ErrorCode::CallbackFailed, ErrorCode::InvalidInput, ErrorCode::StateOwnerConflict, ErrorCode::MaxTurns];
-
-/// Returns the error of a run that failed before it sent the request that comes next.
-fn failure_before_request(recovered: &RecoveredRun) -> Option<Error> {
-    let (failed, message) = recovered.failed.clone().filter(|_| !recovered.is_complete)?;
-    let code = BEFORE_REQUEST.into_iter().find(|code| code.as_str() == failed)?;
-    Some(Error::new(code, message))
-}
 
 impl Run {
     /// Continues an interrupted run, which the binding has taken over before.
@@ -34,8 +23,18 @@ impl Run {
         let setup = setup.for_owner();
         setup.check()?;
         recovered.check_credentials(&setup.provider)?;
-        let failure = failure_before_request(&recovered);
-        let RecoveredRun { live, model_calls, usage, mut calls, pause, is_complete, handoffs, records, .. } = recovered;
+        let RecoveredRun {
+            live,
+            model_calls,
+            usage,
+            mut calls,
+            pause,
+            is_complete,
+            handoffs,
+            records,
+            is_repeatable,
+            ..
+        } = recovered;
         let stored = StoredTurn::from_history(&live, context.history);
         // A tool does not run if its result could not be sent.
         calls.are_closed_elsewhere =
@@ -63,22 +62,18 @@ impl Run {
         if is_complete {
             next = NextState::SaveTurn(TurnEnd::Answer);
         }
-        // A conversation has what it was sent, whether or not the answer was stored.
-        let is_unconfirmed = setup.owner.is_conversation()
+        let may_have_sent = setup.owner.is_conversation()
             && !live.messages().last().is_some_and(|last| has_unanswered_call(&live, last));
         let mut turn = RunData::new(setup, live, stored, Report::new());
         turn.set_totals(totals);
+        // A conversation has what it was sent, whether or not the answer was stored.
+        turn.set_open_request(match (may_have_sent, is_repeatable) {
+            (false, _) => OpenRequest::None,
+            (true, false) => OpenRequest::Unconfirmed,
+            (true, true) => OpenRequest::Refused,
+        });
         turn.keep_journal(records);
         turn.restore_handoffs(handoffs, context.history)?;
-        match failure.filter(|_| is_unconfirmed) {
-            // It is stored before the request is sent, so that a later resume knows that it may have been.
-            Some(error) => {
-                let attempt = CallAttempt::FIRST.number;
-                let pause = RetryPause { attempt, not_before: context.now, request: None, save: None };
-                next = begin_pause(&mut turn, pause, error);
-            }
-            None => turn.set_unconfirmed_call(is_unconfirmed),
-        }
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })
     }

@@ -10,6 +10,7 @@ use super::outcome::{RunOutcome, RunStatus};
 use super::persist_question::{PersistQuestion, PersistReply};
 use super::persistence::unstored_of_stopped_turn;
 use super::redaction::Redactions;
+use super::replay_safety::OpenRequest;
 use super::save_queue::SaveQueue;
 use super::setup::{Persistence, RunSetup};
 use super::stored_turn::StoredTurn;
@@ -52,8 +53,8 @@ pub(super) struct RunData {
     held_back: Vec<String>,
     /// True if the run changed the owner.
     new_owner: bool,
-    /// True if an earlier process may have sent the next request.
-    has_unconfirmed_call: bool,
+    /// What is known of the newest request to a conversation.
+    open_request: OpenRequest,
     /// True if the service does not have the chain of responses any more, until it gives another response with an id.
     chain_is_restarted: bool,
     /// The handoffs so far: those in effect, and the one that the next model call waits for.
@@ -100,7 +101,7 @@ impl RunData {
             history_end: 0,
             held_back: Vec::new(),
             new_owner: false,
-            has_unconfirmed_call: false,
+            open_request: OpenRequest::None,
             chain_is_restarted: false,
             handoffs: RunHandoffs::default(),
         }
@@ -463,14 +464,14 @@ impl RunData {
         Some(Box::new(ServiceMark { until: self.history_end, pending: self.held_back.clone(), ..mark }))
     }
 
-    /// Records whether an earlier process may have sent the next request.
-    pub fn set_unconfirmed_call(&mut self, is_unconfirmed: bool) {
-        self.has_unconfirmed_call = is_unconfirmed;
+    /// Sets what is known of the newest request to a conversation.
+    pub fn set_open_request(&mut self, open_request: OpenRequest) {
+        self.open_request = open_request;
     }
 
-    /// Returns true, once, if an earlier process may have sent the next request.
-    pub fn take_unconfirmed_call(&mut self) -> bool {
-        std::mem::take(&mut self.has_unconfirmed_call)
+    /// Returns what is known of the newest request to a conversation.
+    pub fn open_request(&self) -> OpenRequest {
+        self.open_request
     }
 
     /// Returns the owner to build the next request for: the session while a chain is restarted, so that the request contains the history.

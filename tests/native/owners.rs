@@ -5,6 +5,8 @@
 mod caller;
 #[path = "owners/filters.rs"]
 mod filters;
+#[path = "owners/repetitions.rs"]
+mod repetitions;
 #[path = "scripted_host.rs"]
 mod scripted_host;
 #[path = "stateful_service.rs"]

@@ -422,11 +422,14 @@ fn journal_entries() {
         RecordKind::Journal,
         &JournalEntry::Withheld { members: vec!["api_key".into(), "tools[0].authorization".into()] },
     );
-    fixed(
-        "journal_failed",
-        RecordKind::Journal,
-        &JournalEntry::Failed { code: "model_error".into(), message: "no".into() },
-    );
+}
+
+#[test]
+fn journal_failures() {
+    for (name, is_repeatable) in [("journal_failed", false), ("journal_failed_repeatable", true)] {
+        let failed = JournalEntry::Failed { code: "model_error".into(), message: "no".into(), is_repeatable };
+        fixed(name, RecordKind::Journal, &failed);
+    }
 }
 
 fn owned_by(kind: u32, id: Option<&str>, auto: bool) -> StoredOwner {

@@ -15,7 +15,7 @@ use crate::run::effect::{EffectKind, EffectReply};
 use crate::run::event::RunEvent;
 use crate::run::next_state::{EarlyStop, ModelRequest, NextState, RenderPlan, RetryPause, TurnEnd, wrong_state};
 use crate::run::outcome::RunStatus;
-use crate::run::replay_safety::{ReplaySafety, RequestEvidence, evidence_of_failure};
+use crate::run::replay_safety::{OpenRequest, ReplaySafety, RequestEvidence, evidence_of_failure};
 use crate::run::response::{declared_length, response_too_large};
 use crate::run::retry::{ReplayQuestion, requested_wait};
 use crate::run::setup::OnStop;
@@ -75,6 +75,9 @@ impl AwaitingModel {
             not_before: request.attempt.not_before,
         };
         turn.offer(kind);
+        if request.is_stateful {
+            turn.set_open_request(OpenRequest::Unconfirmed);
+        }
         let (history, live) = (context.history, turn.live());
         let count = history.id_count() + live.id_count();
         let message_id = free_id(context.ids.new_id(), count, &|id| history.has_id(id) || live.has_id(id));
@@ -286,6 +289,9 @@ impl AwaitingModel {
     fn after_failure(&self, turn: &mut RunData, failed: FailedCall, context: &RunContext<'_>) -> NextState {
         let FailedCall { error, status, evidence, pause } = failed;
         let safety = ReplaySafety::of(evidence, self.request.is_stateful);
+        if self.request.is_stateful && safety == ReplaySafety::Safe {
+            turn.set_open_request(OpenRequest::Refused);
+        }
         let (Some(ms), ReplaySafety::Safe | ReplaySafety::NeedsApproval) = (pause, safety) else {
             return self.stop(turn, EarlyStop::failed(error), context);
         };
@@ -333,6 +339,7 @@ impl AwaitingModel {
             return EarlyStop::failed(error).into();
         }
         turn.close_effects();
+        turn.set_open_request(OpenRequest::None);
         turn.add_answer(&assembled);
         let is_whole = assembled.status != AnswerStatus::Incomplete || is_paused;
         let status = if is_whole { MessageStatus::Complete } else { MessageStatus::Truncated };

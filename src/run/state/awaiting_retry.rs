@@ -109,6 +109,13 @@ pub fn begin_pause(turn: &mut RunData, pause: RetryPause, error: Error) -> NextS
     NextState::Pause(RetryPause { save: Some(save), ..pause })
 }
 
+/// Repeats a request that a conversation refused. The journal says so first: a process that comes after this one cannot know whether it was sent.
+pub fn repeat_refused(turn: &mut RunData, now: Ms) -> NextState {
+    let (attempt, not_before) = (CallAttempt::FIRST.number, now);
+    let save = turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before }]));
+    NextState::Pause(RetryPause { attempt, not_before, request: None, save: Some(save) })
+}
+
 /// Repeats a request of a conversation that an earlier process may have sent, if the application approves.
 pub fn repeat_unconfirmed(turn: &RunData, now: Ms) -> NextState {
     let message = "the run was interrupted when its request may have been sent, and its answer was not stored";
