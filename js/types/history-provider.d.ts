@@ -31,11 +31,13 @@ export interface HistoryProvider {
   storeContextFrom?: string[];
   /** Called once, before the first request of a run and before a `render`. What it returns stands between history and input, in the order
    *  of the providers, and is never stored in history. Texts, images and files; no calls. If it throws, the run or the render rejects with
-   *  `callback_failed`, and nothing is sent or stored. */
+   *  `callback_failed`, and nothing is sent or stored. The run has its place in the session already: another run of the session that is awaited
+   *  here or in `store` is `busy`, and with `whenBusy: "queue"` both wait for each other until the store is closed. */
   provide?(context: { session: Session; input: MessageWithCalls[] }): NewMessage[] | Message[] | undefined | null | Promise<NewMessage[] | Message[] | undefined | null>;
   /** Called once, when the run is over, with what history has of the turn (`persist` of a tool applies). After a run that failed or was
    *  cancelled `input` and `output` are empty and `error` says why, unless `onStop` is "keep"; if it is resumed, the whole turn follows. Messages
-   *  of `append`, `answer`, `external` and `discard` are not passed. If it throws, the run reports the warning `callback_failed`. */
+   *  of `append`, `answer`, `external` and `discard` are not passed. If it throws, or the run is cancelled
+   *  or disposed before it returns, the warning is `callback_failed`. */
   store?(context: { session: Session; input: MessageWithCalls[]; output: MessageWithCalls[]; error?: RethreadError }): void | Promise<void>;
   filterProvided?(messages: (NewMessage | Message)[]): (NewMessage | Message)[];
   /** Called for the input and for the output. */

@@ -61,6 +61,7 @@ export interface Rethread {
   /** Asks the platform to keep the data (navigator.storage.persist). */
   persist(): Promise<boolean>;
   status(): Promise<StoreStatus>;
+  /** Rejects what is under way with `closed`, also what waits for a function of the application, such as `provide` or a reducer. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -4,7 +4,7 @@
 use super::convert::{object_to_js, to_js, to_json};
 use super::foreign::{callback_failed, get, items, string};
 use super::option_reader::BoundFunction;
-use super::promise::await_settled;
+use super::pending_callbacks::{CallResult, PendingCallbacks};
 use crate::error::{Error, ErrorCode, Result};
 use crate::render::BodyFilterReply;
 use crate::replay::{Callback, QuestionKind, ReducerQuestion, ReducerReply};
@@ -52,7 +52,7 @@ impl From<BoundFunction> for Callback {
     }
 }
 
-fn call(callback: &Callback, arguments: &Array) -> std::result::Result<JsValue, JsValue> {
+fn call(callback: &Callback, arguments: &Array) -> CallResult {
     match callback.hook.downcast_ref::<BoundFunction>() {
         Some(bound) => bound.function.apply(&bound.this, arguments),
         None => Err(JsValue::from_str("it is not a function")),
@@ -60,7 +60,10 @@ fn call(callback: &Callback, arguments: &Array) -> std::result::Result<JsValue, 
 }
 
 /// Calls the function that a reducer's question is for.
-pub async fn call_reducer(ask: &ReducerQuestion) -> ReducerReply {
+///
+/// # Errors
+/// `closed` if the wait for it was ended.
+pub async fn call_reducer(callbacks: &PendingCallbacks, ask: &ReducerQuestion) -> Result<ReducerReply> {
     let argument: JsValue = match &ask.question {
         QuestionKind::Count(texts) => {
             let list = Array::new();
@@ -72,26 +75,27 @@ pub async fn call_reducer(ask: &ReducerQuestion) -> ReducerReply {
         QuestionKind::Summarize(body) => Uint8Array::from(body.as_slice()).into(),
         QuestionKind::Reduce(messages) => to_js(messages.view()),
     };
-    let returned = match call(&ask.callback, &Array::of1(&argument)) {
-        Ok(returned) => await_settled(returned).await,
-        Err(error) => Err(error),
-    };
-    match returned {
+    Ok(match callbacks.settled(call(&ask.callback, &Array::of1(&argument))).await? {
         Ok(returned) => read_reply(&ask.question, &returned),
         Err(error) => ReducerReply::Failed(callback_failed("it threw", &error).into_message()),
-    }
+    })
 }
 
 /// Calls `summarize` of `compact` with the body and the mode. Returns its text, which is not empty.
 ///
 /// # Errors
-/// `callback_failed` if it throws, or returns something else.
-pub async fn call_summarize(function: &BoundFunction, body: &[u8], mode: &str) -> Result<String> {
-    let returned = match function.function.call2(&function.this, &Uint8Array::from(body), &mode.into()) {
-        Ok(returned) => await_settled(returned).await,
-        Err(error) => Err(error),
-    };
-    let returned = returned.map_err(|error| callback_failed("`summarize` threw; nothing was compacted", &error))?;
+/// `callback_failed` if it throws, or returns something else; `closed` if the wait for it was ended.
+pub async fn call_summarize(
+    callbacks: &PendingCallbacks,
+    function: &BoundFunction,
+    body: &[u8],
+    mode: &str,
+) -> Result<String> {
+    let called = function.function.call2(&function.this, &Uint8Array::from(body), &mode.into());
+    let returned = callbacks
+        .settled(called)
+        .await?
+        .map_err(|error| callback_failed("`summarize` threw; nothing was compacted", &error))?;
     let text = string("the summary", &returned).ok().flatten().filter(|text| !text.trim().is_empty());
     text.ok_or_else(|| {
         Error::new(
@@ -133,14 +137,14 @@ fn read_counts(returned: &JsValue, most: u32) -> Result<Vec<u64>> {
 /// Calls `inputFilter` of a run.
 ///
 /// # Errors
-/// `callback_failed` if it throws or returns a value that JSON cannot represent.
-pub async fn call_input_filter(question: &BodyFilterQuestion) -> Result<BodyFilterReply> {
+/// `callback_failed` if it throws or returns a value that JSON cannot represent; `closed` if the wait for it was ended.
+pub async fn call_input_filter(callbacks: &PendingCallbacks, question: &BodyFilterQuestion) -> Result<BodyFilterReply> {
     let body = to_js(question.body.view());
     // Written before the filter can change it: digits and escapes that JavaScript does not keep are no change of the filter.
     let given = to_json(&body)?;
+    let called = call(&question.callback, &Array::of1(&body));
     let failed = |error: JsValue| callback_failed("`inputFilter` threw", &error);
-    let returned = call(&question.callback, &Array::of1(&body)).map_err(failed)?;
-    let returned = await_settled(returned).await.map_err(failed)?;
+    let returned = callbacks.settled(called).await?.map_err(failed)?;
     let unreadable = |error: Error| match error.code {
         ErrorCode::InvalidInput => Error::new(ErrorCode::CallbackFailed, format!("`inputFilter`: {}", error.message)),
         _ => error,
@@ -149,17 +153,17 @@ pub async fn call_input_filter(question: &BodyFilterQuestion) -> Result<BodyFilt
 }
 
 /// Calls `needsApproval` of a tool.
-pub async fn call_needs_approval(question: &ApprovalQuestion) -> ApprovalReply {
-    let returned = match call(&question.callback, &Array::of1(&to_js(question.arguments.view()))) {
-        Ok(returned) => await_settled(returned).await,
-        Err(error) => Err(error),
-    };
-    match returned.map(|returned| returned.as_bool()) {
+///
+/// # Errors
+/// `closed` if the wait for it was ended.
+pub async fn call_needs_approval(callbacks: &PendingCallbacks, question: &ApprovalQuestion) -> Result<ApprovalReply> {
+    let called = call(&question.callback, &Array::of1(&to_js(question.arguments.view())));
+    Ok(match callbacks.settled(called).await?.map(|returned| returned.as_bool()) {
         Ok(Some(true)) => ApprovalReply::Needed,
         Ok(Some(false)) => ApprovalReply::NotNeeded,
         Ok(None) => ApprovalReply::Failed("it returned neither true nor false".into()),
         Err(error) => ApprovalReply::Failed(callback_failed("it threw", &error).into_message()),
-    }
+    })
 }
 
 /// Calls `approveUnsafeReplay`. Nothing but `true` approves: a promise, which an `async` function returns, does not.

@@ -81,7 +81,7 @@ async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) ->
     let Some(coverage) = session.log.borrow().history.coverage(end) else { return Ok(CompactionOutcome::NothingNew) };
     let chain_start = chain_start(session)?;
     let continued = newest_response(session)?;
-    let text = call_summarize(&request.summarize, &body, mode.as_str()).await?;
+    let text = call_summarize(&session.context.callbacks, &request.summarize, &body, mode.as_str()).await?;
     let is_continued = newest_response(session)? != continued;
     if matches!(session.owner()?, StateOwner::Response { .. }) && (is_continued || session.is_run_active()) {
         // The answer meanwhile belongs to the old chain, which the next request would continue.

@@ -59,6 +59,7 @@ mod sessions {
     mod options;
     mod owned_runs;
     mod payloads;
+    mod pending_callbacks;
     mod platform;
     mod provider_hooks;
     mod provider_store;

@@ -25,13 +25,20 @@ pub fn deferred() -> (Promise, Option<Function>) {
     (promise, resolve)
 }
 
-/// Awaits the return value of a callback. An internal promise adopts it, since a getter for `then` may throw.
-pub async fn await_settled(returned: JsValue) -> std::result::Result<JsValue, JsValue> {
+/// Returns a promise that adopts the return value of a callback, since a getter for `then` may throw.
+pub fn adopted(returned: &JsValue) -> Promise {
     let (promise, resolve) = deferred();
     if let Some(resolve) = resolve {
-        resolve.call1(&JsValue::NULL, &returned)?;
+        // Resolving a promise does not throw.
+        let _ = resolve.call1(&JsValue::NULL, returned);
     }
-    JsFuture::from(promise).await
+    promise
+}
+
+/// Awaits the return value of a store's driver or of the platform. Functions of the application may never answer, so `pending_callbacks.rs`
+/// awaits what they return.
+pub async fn await_settled(returned: JsValue) -> std::result::Result<JsValue, JsValue> {
+    JsFuture::from(adopted(&returned)).await
 }
 
 /// Runs a future that nobody awaits.

@@ -4,7 +4,6 @@
 
 use super::convert::{list_to_js, to_json};
 use super::foreign::{member, reason_of};
-use super::promise::await_settled;
 use super::session_inner::SessionInner;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{History, Incoming, JoinBase, MessageFormat, MessageWriter, Origin, ProvidedMessages, join};
@@ -32,12 +31,12 @@ impl SessionInner {
     /// Asks the providers for messages that precede this input.
     ///
     /// # Errors
-    /// `callback_failed`, which names the provider.
+    /// `callback_failed`, which names the provider; `closed` if the wait for it was ended.
     pub async fn ask_providers(&self, provide: Option<&Function>, input: &[Incoming]) -> Result<Vec<ProvidedMessages>> {
         let Some(provide) = provide else { return Ok(Vec::new()) };
         let failed = |thrown: JsValue| Error::new(ErrorCode::CallbackFailed, reason_of(&thrown));
-        let returned = provide.call1(&JsValue::NULL, &self.messages_of_input(input)).map_err(failed)?;
-        let provided = to_json(&await_settled(returned).await.map_err(failed)?)?;
+        let called = provide.call1(&JsValue::NULL, &self.messages_of_input(input));
+        let provided = to_json(&self.context.callbacks.settled(called).await?.map_err(failed)?)?;
         ProvidedMessages::read_all(provided.view())
     }
 

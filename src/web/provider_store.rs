@@ -2,9 +2,8 @@
 
 use super::convert::object_to_js;
 use super::foreign::{items, reason_of};
-use super::promise::await_settled;
 use super::run_inner::RunInner;
-use crate::error::{Error, ErrorCode};
+use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::history::{History, MessageFormat, MessageWriter};
 use crate::json::ArrayWriter;
@@ -17,11 +16,17 @@ const MAX_WARNINGS: u32 = 1000;
 
 impl RunInner {
     /// Gives the turn of a run that is over to the providers, once. What fails is reported as a warning.
-    pub async fn store_in_providers(&self) {
-        let Some(store) = self.store_hook.take() else { return };
-        let returned = match store.call1(&JsValue::NULL, &self.turn_for_providers()) {
-            Ok(returned) => await_settled(returned).await,
-            Err(thrown) => Err(thrown),
+    ///
+    /// # Errors
+    /// `closed` if the store is closed before they answer.
+    pub async fn store_in_providers(&self) -> Result<()> {
+        let Some(store) = self.store_hook.take() else { return Ok(()) };
+        let called = store.call1(&JsValue::NULL, &self.turn_for_providers());
+        let Ok(returned) = self.callbacks.settled(called).await else {
+            self.session.context.check_open()?;
+            let sentence = "the run was cancelled or disposed while `store` of its history providers had not answered, so whether they have the turn is not known";
+            self.session.context.warn(&[Finding::warning(FindingCode::CallbackFailed, sentence)]);
+            return Ok(());
         };
         let failures = match &returned {
             Ok(failures) => items("the warnings", failures, MAX_WARNINGS).ok().flatten().unwrap_or_default(),
@@ -31,6 +36,7 @@ impl RunInner {
             let finding = Finding::warning(FindingCode::CallbackFailed, reason_of(&failure));
             self.machine.borrow_mut().warn_before_end(finding);
         }
+        Ok(())
     }
 
     /// Returns what history has of the turn, as redacted there, and the error of a run that stored nothing.

@@ -53,7 +53,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
         match step {
             RenderStep::Done(rendered) => return Ok(rendered_to_js(inner, &rendered, &body.bytes)),
             RenderStep::Question(ask) => {
-                let given = call_reducer(&ask).await;
+                let given = call_reducer(&inner.context.callbacks, &ask).await?;
                 inner.renderer.borrow_mut().take_reply(ask, given, &mut progress);
             }
         }

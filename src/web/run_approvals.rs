@@ -33,7 +33,8 @@ impl RunInner {
             let Some(question) = question else { return };
             let run = self.clone();
             in_background(async move {
-                let reply = call_needs_approval(&question).await;
+                // The wait is ended for a run that needs no answer any more.
+                let Ok(reply) = call_needs_approval(&run.callbacks, &question).await else { return };
                 // The run's events report a failure.
                 let _ = run.handle(RunInput::ApprovalReply(question.invocation, reply)).await;
             });

@@ -5,6 +5,7 @@ use super::callbacks::{approves_replay, call_input_filter, call_persist, call_re
 use super::deferred_saves::DeferredSaves;
 use super::live_run::LiveRun;
 use super::offered_effects::OfferedEffects;
+use super::pending_callbacks::PendingCallbacks;
 use super::platform::random_id;
 use super::promise::{in_background, promise};
 use super::provider_hooks::ProviderHooks;
@@ -58,6 +59,8 @@ pub struct RunInner {
     pub ownership: WriteQueue,
     /// Journal writes that are gathered.
     pub deferred: DeferredSaves,
+    /// Its functions of the application that have not answered yet.
+    pub callbacks: PendingCallbacks,
     /// Gives the turn to the history providers when the run is over.
     pub store_hook: RefCell<Option<Function>>,
 }
@@ -75,6 +78,7 @@ impl RunInner {
         let run = started?;
         // The run's events report what could not be written.
         let _ = run.write_pending().await;
+        session.context.check_open()?;
         Ok(run)
     }
 
@@ -141,6 +145,7 @@ impl RunInner {
             is_owner: Cell::new(true),
             ownership: WriteQueue::default(),
             deferred: DeferredSaves::default(),
+            callbacks: session.context.callbacks.for_new_run(),
             store_hook: RefCell::default(),
             cancel: RefCell::default(),
             broadcast: AnswerBroadcast::default(),
@@ -151,6 +156,10 @@ impl RunInner {
     pub fn cancel(self: &Rc<Self>) -> Promise {
         let run = self.clone();
         promise(async move {
+            if run.machine.borrow().status().is_over() {
+                // It waits for `store` of its providers at most.
+                run.callbacks.end_of_run();
+            }
             if run.check_held().is_ok() {
                 run.own_if_waiting().await?;
             }
@@ -239,8 +248,10 @@ impl RunInner {
         self.call_body_callbacks();
         self.call_approval_callbacks();
         self.release_while_waiting().await;
-        if self.machine.borrow().status().is_over() {
-            self.store_in_providers().await;
+        if self.machine.borrow().status().is_over()
+            && let Err(error) = self.store_in_providers().await
+        {
+            failure.get_or_insert(error);
         }
         self.publish(wrote);
         failure.map_or(Ok(()), Err)
@@ -257,10 +268,15 @@ impl RunInner {
         // Not awaited: the run can be cancelled meanwhile.
         in_background(async move {
             let input = match (reducer, filter) {
-                (Some(question), _) => RunInput::ReducerReply(call_reducer(&question).await),
-                (None, Some(question)) => RunInput::BodyFilterReply(call_input_filter(&question).await),
+                (Some(question), _) => call_reducer(&run.callbacks, &question).await.map(RunInput::ReducerReply),
+                (None, Some(question)) => match call_input_filter(&run.callbacks, &question).await {
+                    Err(error) if error.code == ErrorCode::Closed => Err(error),
+                    reply => Ok(RunInput::BodyFilterReply(reply)),
+                },
                 (None, None) => return,
             };
+            // The wait is ended for a run that needs no answer any more.
+            let Ok(input) = input else { return };
             // The run's events report a failure.
             let _ = run.handle(input).await;
         });
@@ -336,6 +352,7 @@ impl RunInner {
 
     /// Gives up a run that is under way: its lock and its place in the session are free, and it can be resumed.
     pub fn give_up(self: &Rc<Self>) {
+        self.callbacks.end_of_run();
         if self.given_up.get() || self.machine.borrow().status().is_over() {
             return;
         }

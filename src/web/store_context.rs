@@ -6,6 +6,7 @@ use super::listeners::Listeners;
 use super::options::{OpenOptions, channel_layers};
 use super::owned_runs::OwnedRuns;
 use super::payloads::AuditPayloads;
+use super::pending_callbacks::PendingCallbacks;
 use super::platform::{PlatformClock, PlatformIds, random_id, seed};
 use super::promise::{PromisedWork, promise};
 use super::results::{SessionChange, result_to_js};
@@ -43,6 +44,8 @@ pub struct StoreContext {
     pub owned_runs: Option<OwnedRuns>,
     /// Where no lock shows who is alive: how long the owner of a run counts as alive after its last write, in milliseconds.
     pub lease_ms: Ms,
+    /// Functions of the application that have not answered yet.
+    pub callbacks: PendingCallbacks,
     on_warning: Option<Function>,
     /// Findings about what cannot be read in the store.
     damage: RefCell<Report>,
@@ -99,6 +102,7 @@ impl StoreContext {
             live: RefCell::default(),
             damage: RefCell::default(),
             payloads: RefCell::default(),
+            callbacks: PendingCallbacks::default(),
             on_warning: options.on_warning.map(|on_warning| on_warning.function),
             listeners: Listeners::default(),
             changes: RefCell::default(),
@@ -189,9 +193,10 @@ impl StoreContext {
         })
     }
 
-    /// Rejects further calls and disconnects from other tabs.
+    /// Rejects further calls and those that wait for a function of the application, and disconnects from other tabs.
     pub fn disconnect(&self) {
         self.closed.set(true);
+        self.callbacks.close();
         if let Some(changes) = self.changes.take() {
             changes.close();
         }
