@@ -6,7 +6,7 @@
 //! ```
 
 use super::journal::{JournalEntry, RecoveredRun, recover};
-use super::persistence::{RunWriter, own_id};
+use super::run_writes::{RunWriter, own_id};
 use crate::encoding::encode_fields;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{History, HistoryEntry};

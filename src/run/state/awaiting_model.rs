@@ -16,7 +16,7 @@ use crate::run::event::RunEvent;
 use crate::run::next_state::{EarlyStop, ModelRequest, NextState, RenderPlan, RetryPause, TurnEnd, wrong_state};
 use crate::run::outcome::RunStatus;
 use crate::run::replay_safety::{OpenRequest, ReplaySafety, RequestEvidence, evidence_of_failure};
-use crate::run::response::{declared_length, response_too_large};
+use crate::run::response_limit::{declared_length, response_too_large};
 use crate::run::retry::{ReplayQuestion, requested_wait};
 use crate::run::setup::OnStop;
 use crate::run::state::awaiting_retry::{begin_pause, unsafe_replay};
