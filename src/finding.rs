@@ -82,6 +82,8 @@ finding_codes! {
     Interrupted = "interrupted",
     /// A callback of the application failed.
     CallbackFailed = "callback_failed",
+    /// A deferred compaction failed, and not because of a callback: the store, for example.
+    CompactionFailed = "compaction_failed",
     /// A service keeps the conversation, and its history is kept here too.
     ConversationConflict = "conversation_conflict",
     /// The owner changed, and something of the conversation is with the earlier owner only.

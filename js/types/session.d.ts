@@ -111,8 +111,8 @@ export interface Session {
   /** Shortens what the model is shown: `summarize` sends a request to a model and returns its text, which requests then contain instead of the
    *  completed turns. Everything stays stored and visible, and is sent again where the summary does not apply: a covered message is missing,
    *  or a covered call was answered later. While a run is under way, or the newest turn waits for results of tools, the compaction is
-   *  deferred: this session object runs it when the turn ends and reports a failure as a warning. A reload loses `summarize`; the next call
-   *  of `compact` then needs no minimum. `callback_failed` if `summarize` throws or returns no text, `state_owner_conflict` for an owner whose
+   *  deferred: this session object runs it when the turn ends and reports a failure as a warning, `callback_failed` or `compaction_failed`.
+   *  A reload loses `summarize`; the next call of `compact` then needs no minimum. `callback_failed` if `summarize` throws or returns no text, `state_owner_conflict` for an owner whose
    *  conversation cannot be shortened like this, `config_invalid` for a wrong option, and for a history of which no message names a dialect if
    *  `dialect` is missing; nothing is stored then. */
   compact(options: CompactOptions): Promise<{ compacted: boolean; reason: CompactReason }>;

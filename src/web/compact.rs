@@ -314,7 +314,11 @@ impl SessionInner {
             {
                 let message =
                     format!("the deferred compaction of session \"{}\" failed: {}", session.id, error.message);
-                session.context.warn(&[Finding::warning(FindingCode::CallbackFailed, message)]);
+                let code = match error.code {
+                    ErrorCode::CallbackFailed => FindingCode::CallbackFailed,
+                    _ => FindingCode::CompactionFailed,
+                };
+                session.context.warn(&[Finding::warning(code, message)]);
             }
         });
     }

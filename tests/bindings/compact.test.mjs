@@ -314,6 +314,32 @@ test('r30 a deferred compaction that fails is a warning', async () => {
   await client.close();
 });
 
+test('r30 a deferred compaction that the store fails is another warning, and is made later', async () => {
+  const store = keyValueService();
+  const { commit } = store;
+  let isFull = false;
+  store.commit = async (...given) => {
+    if (isFull) throw new Error('the disk is full');
+    return commit(...given);
+  };
+  const warnings = [];
+  const { client, session } = await filled(1, { store, onWarning: (warning) => warnings.push(warning) });
+  await session.append({ messages: turn(9).slice(0, 3) }, 'openai-chat');
+  const summarize = () => {
+    isFull = true;
+    return '<sum>';
+  };
+  assert.equal((await session.compact({ summarize })).reason, 'deferred');
+  await session.append({ messages: turn(9).slice(3) }, 'openai-chat');
+  await until(async () => warnings.length > 0);
+  assert.deepEqual(warnings.map(({ code, severity }) => [code, severity]), [['compaction_failed', 'warning']]);
+  assert.match(warnings[0].message, /the deferred compaction of session "s" failed: .*the disk is full/);
+  isFull = false;
+  assert.ok((await shown(session)).includes('<a9>'));
+  assert.deepEqual(await session.compact({ summarize: () => '<sum>' }), { compacted: true, reason: 'was_deferred' });
+  await client.close();
+});
+
 test('r36 the summary of a reducer is stored, and not asked for again after reopening', async () => {
   const store = keyValueService();
   let asked = 0;
