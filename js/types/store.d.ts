@@ -42,7 +42,8 @@ export interface Rethread {
   sessions(query?: { channel?: string; limit?: number; cursor?: string }): Promise<Page<SessionSummary>>;
   deleteSession(id: string): Promise<void>;
   /** The session as JSON Lines that a person can read: a line for the session, one for each append, audit row and journal entry, and an
-   *  end. Versioned, and lossless: ids, times, signatures, state and unfinished runs are in it. `not_found` for a session that is not stored. */
+   *  end. Versioned, and lossless: ids, times, signatures, state and unfinished runs are in it, as bytes in base64, which `importSession`
+   *  reads; the owner, messages, calls and journal entries are also in words. `not_found` for a session that is not stored. */
   exportSession(id: string): Promise<string>;
   /** Stores what `exportSession` returned, in one append, and opens it; `id` is the new session's id. `conflict` if a session of this id
    *  exists. Lines that were cut off or edited, or are of two exports, are `invalid_input` (`details.line`), another version is

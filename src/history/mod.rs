@@ -33,7 +33,7 @@ pub use provided::{HeldConversation, ProvidedMessages, join_held, join_provided}
 pub use sources::{change_sources, highest_source, source_number};
 pub use stored_summary::{Coverage, StoredSummary, summary_message};
 pub use summary_index::ActiveSummary;
-pub use to_json::{MessageFormat, MessageWriter, write_invocation, write_payload, write_usage};
+pub use to_json::{MessageFormat, MessageWriter, write_invocation, write_payload, write_result_entry, write_usage};
 
 #[cfg(test)]
 mod tests;

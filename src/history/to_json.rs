@@ -1,5 +1,6 @@
 //! JSON of messages and invocations, in the form of the TypeScript types.
 
+use super::entry::ResultEntry;
 use super::fold::History;
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Usage};
@@ -156,6 +157,14 @@ pub fn write_payload(out: &mut ObjectWriter<'_>, call: &ToolInvocation) {
         }),
         None => out.raw("result", "null"),
     };
+}
+
+/// Writes the members of a result that was stored after its call.
+pub fn write_result_entry(out: &mut ObjectWriter<'_>, entry: &ResultEntry) {
+    out.text("invocation", &entry.invocation).text("status", entry.status.as_str());
+    if let Some(result) = &entry.result {
+        out.json("content", result.content.view());
+    }
 }
 
 /// Writes the token usage as the member `key`, or `null`.

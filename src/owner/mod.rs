@@ -7,6 +7,7 @@
 mod conversation_conflict;
 mod delta;
 mod state_owner;
+mod to_json;
 mod transfer;
 
 pub use conversation_conflict::{ConversationCheck, OnConflict, check_conversation};

@@ -8,6 +8,7 @@
 
 mod answer;
 mod approval;
+mod archive_descriptions;
 mod body_filter_question;
 mod context;
 mod credential_filter;
@@ -37,6 +38,7 @@ mod to_json;
 mod turn;
 
 pub use approval::{ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall};
+pub use archive_descriptions::ARCHIVE_DESCRIPTIONS;
 pub use body_filter_question::BodyFilterQuestion;
 pub use context::RunContext;
 pub use effect::{Effect, EffectKind, EffectReply, RunInput, Save, SaveKind};

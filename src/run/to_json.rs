@@ -1,7 +1,7 @@
 //! JSON of events, outcomes and unfinished runs, in the form of the TypeScript types.
 
 use super::event::RunEvent;
-use super::journal::RecoveredRun;
+use super::journal::{RecoveredRun, StoredProvider};
 use super::outcome::RunOutcome;
 use crate::error::Error;
 use crate::finding::Finding;
@@ -108,6 +108,39 @@ impl RunOutcome {
     }
 }
 
+impl StoredProvider {
+    /// Writes the member `provider` of a `PendingRun`.
+    pub(super) fn write(&self, out: &mut ObjectWriter<'_>) {
+        out.object("provider", |out| {
+            out.text("dialect", self.dialect.as_str())
+                .text("url", &self.url)
+                .json("params", self.params.view())
+                .bool("stream", self.stream);
+            out.object("headers", |out| {
+                for (name, value) in &self.headers {
+                    out.text(name, value);
+                }
+            });
+            let other: Vec<&str> =
+                self.headers.iter().map(|(name, _)| name.as_str()).filter(|name| !is_plain_header(name)).collect();
+            if !other.is_empty() {
+                out.array("allowHeaders", |names| other.iter().for_each(|name| names.text(name)));
+            }
+            out.object("compat", |out| {
+                if let Some(role) = self.system_role {
+                    out.text("systemRole", role.as_str());
+                }
+                if let Some(field) = &self.reasoning_field {
+                    out.text("reasoningField", field);
+                }
+                if self.no_stream_usage {
+                    out.bool("streamUsage", false);
+                }
+            });
+        });
+    }
+}
+
 impl RecoveredRun {
     /// Writes the members of a `PendingRun`; `state` is `live`, `interrupted`, `waiting_approval` or `failed`.
     pub fn write(&self, out: &mut ObjectWriter<'_>, session: &str, state: &str) {
@@ -119,7 +152,7 @@ impl RecoveredRun {
         if let Some(pause) = self.pause {
             out.number("notBefore", pause.not_before);
         }
-        self.write_provider(out);
+        self.began.provider.write(out);
         out.array("withheld", |paths| self.withheld.iter().for_each(|path| paths.text(&format!("params.{path}"))));
         out.array("input", |input| {
             for message in self.began.input.iter().filter(|message| !message.source.is_provided()) {
@@ -135,37 +168,6 @@ impl RecoveredRun {
             });
         }
         self.write_open_calls(out);
-    }
-
-    fn write_provider(&self, out: &mut ObjectWriter<'_>) {
-        let provider = &self.began.provider;
-        out.object("provider", |out| {
-            out.text("dialect", provider.dialect.as_str())
-                .text("url", &provider.url)
-                .json("params", provider.params.view())
-                .bool("stream", provider.stream);
-            out.object("headers", |out| {
-                for (name, value) in &provider.headers {
-                    out.text(name, value);
-                }
-            });
-            let other: Vec<&str> =
-                provider.headers.iter().map(|(name, _)| name.as_str()).filter(|name| !is_plain_header(name)).collect();
-            if !other.is_empty() {
-                out.array("allowHeaders", |names| other.iter().for_each(|name| names.text(name)));
-            }
-            out.object("compat", |out| {
-                if let Some(role) = provider.system_role {
-                    out.text("systemRole", role.as_str());
-                }
-                if let Some(field) = &provider.reasoning_field {
-                    out.text("reasoningField", field);
-                }
-                if provider.no_stream_usage {
-                    out.bool("streamUsage", false);
-                }
-            });
-        });
     }
 
     /// Writes the text of all answers, as one JSON string.

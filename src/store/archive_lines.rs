@@ -1,25 +1,29 @@
 //! An archive as JSON Lines that a person can read (R37).
 //!
 //! ```text
-//! {"line":1,"rethread":"session","version":1,"id":…,"title":…,…,"revision":…,"head":…,"crc":…}
+//! {"line":1,"rethread":"session","version":1,"id":…,"title":…,…,"owner":{…},…,"head":…,"crc":…}
 //! {"line":2,"table":"log","key":0,"at":…,"messages":[…],"toolInvocations":[…],"results":[…],"value":…,"crc":…}
 //! {"line":3,"table":"tool_invocations","key":0,"index":{…},"value":…,"crc":…}
-//! {"line":4,"table":"runs","key":0,"value":…,"crc":…}
+//! {"line":4,"table":"runs","key":0,"run":…,"entry":{"type":"tool_started",…},"value":…,"crc":…}
 //! {"line":5,"end":true,"crc":…}
 //! ```
 //!
-//! `head` and `value` are the stored bytes in base64, which is what an import reads. The other members say what is in them. `crc` is the
-//! CRC-32 of the `crc` of the line above and of this line up to its own, so that a line that was edited, or is of another export, is found
-//! and named.
+//! `head` and `value` are the stored bytes in base64. An import reads these, the session's `revision`, and where a record belongs: `table`, keys
+//! and `index`. The other members say for people what is in the bytes. `crc` is the CRC-32 of the `crc` of the line above and of this line
+//! up to its own, so that a line that was edited, or is of another export, is found and named.
 
 use super::archive::SessionArchive;
+use super::journal::{JournalMark, split_record};
 use super::record::{RecordKind, crc32, open_record, seal_record};
 use super::segment::split_segment;
 use super::{AuditIndex, Record, Table};
 use crate::error::{Error, ErrorCode, Result};
-use crate::history::{History, HistoryEntry, LogRecord, MessageFormat, MessageWriter, write_invocation};
+use crate::history::{
+    History, HistoryEntry, LogRecord, MessageFormat, MessageWriter, write_invocation, write_result_entry,
+};
 use crate::id::Seed;
 use crate::json::{JsonRef, ObjectWriter};
+use crate::session_head::StoredOwner;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
@@ -33,11 +37,20 @@ const SESSION: &str = "session";
 /// Precedes the checksum at the end of a line.
 const CRC_KEY: &str = ",\"crc\":\"";
 
+/// The functions that describe for people those stored values that the store does not interpret.
+#[derive(Clone, Copy, Debug)]
+pub struct ArchiveDescriptions {
+    /// Writes the owner of the conversation as the member `owner`.
+    pub owner: fn(&mut ObjectWriter<'_>, &StoredOwner),
+    /// Writes a sealed journal entry of the session with this id as the member `entry`.
+    pub journal_entry: fn(&mut ObjectWriter<'_>, &Bytes, &str),
+}
+
 impl SessionArchive {
     /// Writes the archive as JSON Lines.
     #[must_use]
-    pub fn to_json_lines(&self) -> String {
-        let mut lines = Lines::default();
+    pub fn to_json_lines(&self, descriptions: &ArchiveDescriptions) -> String {
+        let mut lines = Lines { descriptions, text: String::new(), count: 0, crc: String::new() };
         // Segments are written as the records in them.
         let mut head = self.head.clone();
         head.merged_until = 0;
@@ -50,6 +63,7 @@ impl SessionArchive {
                 .number("createdAt", head.created_at)
                 .number("updatedAt", head.updated_at)
                 .number("revision", self.revision);
+            (descriptions.owner)(out, &head.owner);
             if let Some(metadata) = &head.metadata {
                 out.json("metadata", metadata.view());
             }
@@ -117,15 +131,15 @@ impl SessionArchive {
 }
 
 /// The lines that were written.
-#[derive(Default)]
-struct Lines {
+struct Lines<'d> {
+    descriptions: &'d ArchiveDescriptions,
     text: String,
     count: u64,
     /// The checksum of the last line.
     crc: String,
 }
 
-impl Lines {
+impl Lines<'_> {
     fn push(&mut self, fill: impl FnOnce(&mut ObjectWriter<'_>)) {
         self.count += 1;
         let start = self.text.len();
@@ -140,6 +154,7 @@ impl Lines {
     }
 
     fn push_record(&mut self, record: &Record, session: &str) {
+        let descriptions = self.descriptions;
         self.push(|out| {
             out.text("table", record.table.as_str()).number("key", record.key);
             if let Some(last) = record.last_key {
@@ -153,6 +168,9 @@ impl Lines {
                         .number("at", index.at);
                 });
             }
+            if record.table == Table::Runs {
+                describe_journal_record(out, &record.value, (descriptions, session));
+            }
             if record.table == Table::Log
                 && let Ok(log) = open_record::<LogRecord>(RecordKind::Log, &record.value)
             {
@@ -160,6 +178,28 @@ impl Lines {
             }
             out.text("value", &BASE64.encode(&record.value));
         });
+    }
+}
+
+/// Writes the run and the entry of a journal record.
+fn describe_journal_record(
+    out: &mut ObjectWriter<'_>,
+    record: &Bytes,
+    (descriptions, session): (&ArchiveDescriptions, &str),
+) {
+    if let Ok(mark) = JournalMark::open(record) {
+        out.text("run", &mark.run);
+    }
+    match split_record(record) {
+        Some((_, entry)) if entry.is_empty() => {
+            out.object("entry", |out| {
+                out.text("type", "taken_over");
+            });
+        }
+        Some((_, entry)) => (descriptions.journal_entry)(out, &entry, session),
+        None => {
+            out.raw("entry", "null");
+        }
     }
 }
 
@@ -197,12 +237,7 @@ fn describe_append(out: &mut ObjectWriter<'_>, append: &LogRecord, session: &str
     out.array("results", |list| {
         for entry in &append.entries {
             if let HistoryEntry::Result(result) = entry {
-                list.object(|out| {
-                    out.text("invocation", &result.invocation).text("status", result.status.as_str());
-                    if let Some(result) = &result.result {
-                        out.json("content", result.content.view());
-                    }
-                });
+                list.object(|out| write_result_entry(out, result));
             }
         }
     });

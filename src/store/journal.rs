@@ -101,8 +101,8 @@ impl JournalMark {
     }
 }
 
-/// Splits a record into its mark and its entry.
-fn split_record(record: &Bytes) -> Option<(Bytes, Bytes)> {
+/// Splits a record into its mark and its entry, which is empty for a change of owner.
+pub(super) fn split_record(record: &Bytes) -> Option<(Bytes, Bytes)> {
     let length = usize::try_from(u32::from_le_bytes(*record.first_chunk()?)).ok()?;
     let mut mark = record.slice(4..);
     if length > mark.len() {

@@ -29,6 +29,7 @@ pub mod sql;
 
 pub use append::{Committed, commit};
 pub use archive::SessionArchive;
+pub use archive_lines::ArchiveDescriptions;
 pub use audit::AuditRow;
 pub use branch::open_branch;
 pub use clear::clear_session;

@@ -16,6 +16,7 @@ use super::session::JsSession;
 use super::store::{Durability, IndexedDbStore, StorageStatus, open_js_store, persist, storage_status};
 use super::store_context::{DEFAULT_NAME, OpenedStore};
 use crate::error::{Error, ErrorCode, Result};
+use crate::run::ARCHIVE_DESCRIPTIONS;
 use crate::session_head::SessionHead;
 use crate::store::{MemoryStore, RecordKind, SessionArchive, open_record, unreadable_head};
 use js_sys::{Function, Promise};
@@ -125,7 +126,7 @@ impl JsRethread {
         let inner = self.inner.clone();
         self.inner.context.promise(async move {
             let archive = read_archive(&inner.context, inner.session(&id).as_deref(), &id).await?;
-            Ok(archive.to_json_lines().into())
+            Ok(archive.to_json_lines(&ARCHIVE_DESCRIPTIONS).into())
         })
     }
 

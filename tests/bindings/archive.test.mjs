@@ -121,6 +121,10 @@ test('r37 what is not written yet is in the archive: fields of the open session,
     assert.deepEqual(pending.openCalls.map(({ name, state }) => [name, state]), [['f', 'started']]);
     await other.close();
   }
+  const lines = (await client.exportSession('s')).trim().split('\n').map((line) => JSON.parse(line));
+  assert.deepEqual(lines[0].owner, owner);
+  const entries = lines.filter((line) => line.table === 'runs').map((line) => [line.run, line.entry.type]);
+  assert.deepEqual(entries, ['began', 'answered', 'tool_started'].map((type) => [run.id, type]));
   await run.cancel();
   await client.close();
 });

@@ -3,7 +3,11 @@
 use super::scripted_host::{rounds_in, setup, three_tools};
 use super::*;
 use proptest::prelude::*;
-use rethread::store::{SessionArchive, clear_session, merge_oldest, read_journal};
+use rethread::json::Json;
+use rethread::owner::StateOwner;
+use rethread::run::{ARCHIVE_DESCRIPTIONS, JournalEntry};
+use rethread::store::{JournalChange, JournalStep, SessionArchive, clear_session, merge_oldest, read_journal};
+use rethread::tool::Arguments;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -90,7 +94,7 @@ fn r37_a_serialized_session_is_restored_with_everything_in_it() {
 #[test]
 fn r37_an_exported_session_is_imported_with_everything_in_it() {
     let store = session();
-    let lines = archive(&store).to_json_lines();
+    let lines = archive(&store).to_json_lines(&ARCHIVE_DESCRIPTIONS);
     for line in lines.lines() {
         assert!(JsonRef::parse(line).is_ok(), "{line}");
     }
@@ -101,6 +105,107 @@ fn r37_an_exported_session_is_imported_with_everything_in_it() {
     assert_same(&store, &copy);
     // An editor may have changed the ends of lines, and added an empty one.
     assert_same(&store, &restored(SessionArchive::from_json_lines(&(lines.replace('\n', "\r\n") + "\n")).unwrap()));
+}
+
+/// The parsed lines of an export in which a member has this value.
+fn lines_with<'l>(lines: &'l str, key: &str, value: &str) -> Vec<JsonRef<'l>> {
+    lines.lines().map(|line| JsonRef::parse(line).unwrap()).filter(|line| line.has_text(key, value)).collect()
+}
+
+#[test]
+fn r37_an_export_shows_a_person_who_owns_the_conversation() {
+    let response = |previous: Option<&str>| StateOwner::Response { previous: previous.map(Into::into) };
+    let mut unknown = StateOwner::Session.to_stored();
+    unknown.kind = 99;
+    let owners = [
+        (StateOwner::Session.to_stored(), r#"{"kind":"session"}"#),
+        (StateOwner::Caller.to_stored(), r#"{"kind":"caller"}"#),
+        (
+            StateOwner::Conversation { id: "conv_1".into() }.to_stored(),
+            r#"{"kind":"conversation","conversationId":"conv_1"}"#,
+        ),
+        (response(Some("resp_1")).to_stored(), r#"{"kind":"response","previousResponseId":"resp_1"}"#),
+        (response(None).to_stored(), r#"{"kind":"response","auto":true}"#),
+        (unknown, "null"),
+    ];
+    let store = three_turns();
+    for (owner, shown) in owners {
+        let mut archive = archive(&store);
+        archive.head.owner = owner;
+        let lines = archive.to_json_lines(&ARCHIVE_DESCRIPTIONS);
+        let first = lines_with(&lines, "rethread", "session");
+        assert_eq!(first[0].get("owner").unwrap().as_raw(), shown);
+        assert_eq!(SessionArchive::from_json_lines(&lines).unwrap().head.owner, archive.head.owner);
+        if shown != "null" {
+            let edited = lines.replacen(shown, r#"{"kind":"other"}"#, 1);
+            assert_eq!(SessionArchive::from_json_lines(&edited).unwrap_err().code, ErrorCode::InvalidInput);
+        }
+    }
+}
+
+/// Writes a journal of this step as the run "described".
+fn journal(store: &MemoryStore, step: JournalStep) {
+    let log = open(store, "s");
+    let journal = JournalChange { run: "described".into(), epoch: 0, lease_until: 0, lease_ended_by: None, step };
+    let operation = format!("journal {}", log.borrow().revision);
+    written(commit(store, &log, &Change { operation, at: 7, journal: Some(journal), ..Change::default() })).unwrap();
+}
+
+#[test]
+fn r37_an_export_shows_a_person_the_entries_of_a_journal() {
+    let store = session();
+    let real = archive(&store).to_json_lines(&ARCHIVE_DESCRIPTIONS);
+    let of_run: Vec<_> = lines_with(&real, "run", "run").iter().map(|line| line.get("entry").unwrap()).collect();
+    assert_eq!(of_run.iter().map(|entry| entry.text("type").unwrap()).collect::<Vec<_>>(), ["began", "answered"]);
+    assert!(
+        of_run[0].as_raw().contains("Bergen?") && of_run[0].get("provider").unwrap().has_text("dialect", "openai-chat")
+    );
+    assert!(of_run[1].get("toolInvocations").unwrap().as_raw().contains("\"name\":"));
+
+    let call = || String::from("i-1");
+    let arguments = Some(Arguments::Value(Json::parse("{\"n\":1}").unwrap()));
+    let entries = [
+        (
+            JournalEntry::Started { invocation: call(), at: 5, attempt: 2 },
+            r#"{"type":"tool_started","invocation":"i-1","at":5,"attempt":2}"#,
+        ),
+        (
+            JournalEntry::ApprovalNeeded { invocation: call(), at: 5 },
+            r#"{"type":"approval_needed","invocation":"i-1","at":5}"#,
+        ),
+        (JournalEntry::Approved { invocation: call(), at: 6 }, r#"{"type":"approved","invocation":"i-1","at":6}"#),
+        (
+            JournalEntry::Redacted { invocation: call(), arguments },
+            r#"{"type":"redacted","invocation":"i-1","argumentsText":"{\"n\":1}"}"#,
+        ),
+        (
+            JournalEntry::Redacted { invocation: call(), arguments: None },
+            r#"{"type":"redacted","invocation":"i-1","argumentsText":null}"#,
+        ),
+        (JournalEntry::Withheld { members: vec!["api_key".into()] }, r#"{"type":"withheld","params":["api_key"]}"#),
+        (JournalEntry::Retrying { attempt: 2, not_before: 9 }, r#"{"type":"retrying","attempt":2,"notBefore":9}"#),
+        (JournalEntry::HandedOff { agent: "a".into(), at: 5 }, r#"{"type":"handed_off","agent":"a","at":5}"#),
+        (JournalEntry::Completed(None), r#"{"type":"completed"}"#),
+        (
+            JournalEntry::Failed { code: "model_error".into(), message: "no".into(), is_repeatable: true },
+            r#"{"type":"failed","code":"model_error","message":"no"}"#,
+        ),
+    ];
+    let sealed = entries.iter().map(|(entry, _)| entry.seal()).chain([vec![1, 1, 9].into()]).collect();
+    journal(&store, JournalStep::Begin(sealed));
+    journal(&store, JournalStep::Take);
+    let lines = archive(&store).to_json_lines(&ARCHIVE_DESCRIPTIONS);
+    let shown: Vec<_> =
+        lines_with(&lines, "run", "described").iter().map(|line| line.get("entry").unwrap().as_raw()).collect();
+    let expected = entries.iter().map(|(_, shown)| *shown).chain(["null", r#"{"type":"taken_over"}"#]);
+    assert_eq!(shown, expected.collect::<Vec<_>>());
+
+    // What is shown is checked like the rest, and nothing of it is read.
+    let at = 1 + lines.lines().position(|line| line.contains("model_error")).unwrap() as u64;
+    let error = SessionArchive::from_json_lines(&lines.replacen("\"model_error\"", "\"aborted\"", 1)).unwrap_err();
+    assert_eq!(error.details.as_ref().unwrap().view().get("line").unwrap().as_u64(), Some(at));
+    let imported = SessionArchive::from_json_lines(&lines).unwrap();
+    assert_eq!(imported.to_json_lines(&ARCHIVE_DESCRIPTIONS), lines);
 }
 
 #[test]
@@ -138,7 +243,7 @@ fn r37_a_restored_session_replaces_no_other_and_follows_a_deleted_one() {
 
 #[test]
 fn r37_other_versions_and_edited_exports_are_errors_that_name_the_line() {
-    let lines = archive(&session()).to_json_lines();
+    let lines = archive(&session()).to_json_lines(&ARCHIVE_DESCRIPTIONS);
     let count = lines.lines().count();
     let line_of = |text: &str| {
         let error = SessionArchive::from_json_lines(text).unwrap_err();

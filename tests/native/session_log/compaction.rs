@@ -114,7 +114,7 @@ fn r30_the_summary_is_sent_and_the_originals_stay_stored() {
     append(&store, &log, "three", &turn("three")).unwrap();
     let reopened = open(&store, "s");
     let archive = block_on(SessionArchive::read(&store, "s", SEED)).unwrap().0;
-    let lines = archive.to_json_lines();
+    let lines = archive.to_json_lines(&rethread::run::ARCHIVE_DESCRIPTIONS);
     let restored = MemoryStore::default();
     block_on(archive.restore(&restored, "copy", ("restore", None))).unwrap();
     block_on(SessionArchive::from_json_lines(&lines).unwrap().restore(&restored, "lines", ("lines", None))).unwrap();
