@@ -1,5 +1,5 @@
-//! Stored summaries: what a request contains instead of the beginning of a history (R30, R36). The messages that a summary covers stay
-//! stored, and everything but replay shows them.
+//! Stored summaries: a request contains the message of a summary instead of the messages that it covers (R30, R36). These stay stored, and
+//! everything but replay shows them.
 //!
 //! A summary replaces exactly the messages that it was made of. It does not apply to a history in which one of them is missing (another
 //! side of a fork, an erased message, a damaged record), or in which a call of theirs was answered after the summary was made: then the

@@ -1,4 +1,4 @@
-//! [`SummaryIndex`]: the summaries that apply to a history, with the hashes by which one applies or not.
+//! [`SummaryIndex`]: the summaries that apply to a history, and the hashes that decide whether a stored summary applies.
 
 use super::stored_summary::{Coverage, StoredSummary};
 use crate::id::{HASH_START, hash_on};
@@ -29,7 +29,7 @@ impl ActiveSummary {
     }
 }
 
-/// The summaries of a history, with the hashes by which one applies or not.
+/// The summaries that apply to a history, and the hashes that decide whether a stored summary applies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SummaryIndex {
     /// In the order in which they were stored.
@@ -87,18 +87,19 @@ impl SummaryIndex {
         })
     }
 
-    /// Adds a summary that applies. Removes the oldest one of the same kind at its limit.
+    /// Adds a summary that applies. Removes the former one of the same reducer, and the oldest one if there are too many: a compaction if it
+    /// is one, else that of a reducer.
     pub fn add(&mut self, summary: ActiveSummary) {
-        let is_same = |other: &ActiveSummary| other.stored.reducer_hash == summary.stored.reducer_hash;
-        let most = if summary.stored.reducer_hash.is_none() { MAX_COMPACTIONS } else { 1 };
-        if self.active.iter().filter(|other| is_same(other)).count() >= most {
-            let oldest = self.active.iter().position(is_same);
-            if let Some(at) = oldest {
-                self.active.remove(at);
-            }
+        let reducer_hash = summary.stored.reducer_hash;
+        let limit = if reducer_hash.is_none() { MAX_COMPACTIONS } else { MAX_REDUCER_SUMMARIES };
+        let is_of_kind = |other: &ActiveSummary| other.stored.reducer_hash.is_some() == reducer_hash.is_some();
+        if reducer_hash.is_some() {
+            self.active.retain(|other| other.stored.reducer_hash != reducer_hash);
         }
-        if self.active.len() >= MAX_COMPACTIONS + MAX_REDUCER_SUMMARIES {
-            self.active.remove(0);
+        if self.active.iter().filter(|other| is_of_kind(other)).count() >= limit
+            && let Some(oldest) = self.active.iter().position(is_of_kind)
+        {
+            self.active.remove(oldest);
         }
         self.active.push(summary);
     }

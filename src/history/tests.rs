@@ -303,3 +303,25 @@ fn r18_a_real_result_replaces_the_interrupted_placeholder() {
         (InvocationStatus::Ok, "\"real\"")
     );
 }
+
+#[test]
+fn r30_r36_summaries_of_reducers_do_not_remove_a_compaction() {
+    let turn = list(&[USER, TEXT]);
+    let (mut history, _) = chat(&[&turn, &turn]);
+    let add = |history: &mut History, reducer_hash: Option<u64>, end: usize| {
+        let coverage = history.coverage(end).unwrap();
+        history.apply_summary(StoredSummary { reducer_hash, ..StoredSummary::compaction(coverage, "s", None) });
+    };
+    add(&mut history, None, 2);
+    for reducer in 0..20 {
+        add(&mut history, Some(reducer), 2);
+        assert_eq!(history.compaction().map(|compaction| compaction.end), Some(2), "after {reducer}");
+    }
+    let stored: Vec<u64> = (0..20).filter(|reducer| history.summary_of(Some(*reducer)).is_some()).collect();
+    assert_eq!(stored, (12..20).collect::<Vec<_>>());
+    // The same reducer again replaces its own, and a compaction removes none of them.
+    add(&mut history, Some(19), 4);
+    add(&mut history, None, 4);
+    assert!((12..20).all(|reducer| history.summary_of(Some(reducer)).is_some()));
+    assert_eq!(history.summary_of(Some(19)).map(|summary| summary.end), Some(4));
+}
