@@ -73,8 +73,8 @@ export interface Handoff {
   tools?: Tools;
   /** Selects what the agent sees of the conversation so far: called once, before its first model call, and again by `resume`. Messages may be
    *  left out, reordered, changed, and added without `id`; calls and results may be left out. Of the user at least the newest message stays.
-   *  If it throws or returns no messages, the run fails with `callback_failed`; if it returns a message twice, or a call or a result that
-   *  the message did not have, with `invalid_input`. Nothing is sent then. If a service owns the conversation, the handoff is rejected with
+   *  If it throws or returns no messages, the run fails with `callback_failed`; if it returns a message twice, a call or a result that the
+   *  message did not have, or messages of the user of which none has text, an image or a file, with `invalid_input`. Nothing is sent then. If a service owns the conversation, the handoff is rejected with
    *  `handoff_filter_not_supported`. */
   inputFilter?: (messages: MessageWithCalls[]) => HandoffMessage[] | Promise<HandoffMessage[]>;
   /** Sends the conversation so far, as the filter left it, as one message, before the user's newest one. Ignored with a warning if a service

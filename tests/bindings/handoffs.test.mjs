@@ -82,6 +82,9 @@ test('r31 a filter and a nested history', async (step) => {
   assert.equal((await session.messages()).items.length, 4);
 });
 
+/** A filter that leaves the user's messages one part. */
+const onlyOfUser = (part) => (messages) => messages.map((message) => (message.role === 'user' ? { ...message, parts: [part] } : message));
+
 test('r31 filters that fail, invent or double: a typed error, nothing sent, nothing stored', async (step) => {
   for (const [inputFilter, expected] of [
     [() => { throw new Error('boom'); }, 'callback_failed'],
@@ -92,6 +95,8 @@ test('r31 filters that fail, invent or double: a typed error, nothing sent, noth
     [(messages) => [messages[0], { ...messages[1], parts: [{ ...messages[1].parts[0], result: { content: 'Invented.', isError: false } }] }], 'invalid_input'],
     [(messages) => [...messages, { role: 'assistant', parts: [messages[1].parts[0]] }], 'invalid_input'],
     [(messages) => messages.map((message) => ({ ...message, parts: message.parts.filter(({ type }) => type === 'tool_call') })), 'invalid_input'],
+    [onlyOfUser({ type: 'data', name: 'form', value: 1 }), 'invalid_input'],
+    [onlyOfUser({ type: 'reasoning', text: 'Hm.' }), 'invalid_input'],
   ]) {
     const session = await newSession(step);
     const { bodies, fetch } = model();

@@ -15,7 +15,7 @@ impl ReducerQuestion {
     ///
     /// # Errors
     /// `callback_failed` if the filter threw or did not return messages, `invalid_input` for a message that occurs twice, and for a call or a
-    /// result that the message does not have.
+    /// result that the message does not have, and if every message of the user that it returned is empty.
     pub fn check_handoff_reply(&self, reply: &ReducerReply) -> Result<()> {
         if matches!(self.asker, Asker::Reducer(_)) {
             return Ok(());
@@ -80,11 +80,14 @@ impl ReducerQuestion {
     }
 }
 
-/// Returns true if a message has something that a request can contain: a text that is not empty, an image or a file.
+/// Returns true if a message has a part that is sent: a text that is not empty, an image, a file, or an item of its dialect.
 fn has_user_content(message: JsonRef<'_>) -> bool {
-    message.get("parts").is_some_and(|parts| {
-        parts.items().any(|part| part.text("text").map_or(!part.has_text("type", "text"), |text| !text.is_empty()))
-    })
+    let is_sent = |part: JsonRef<'_>| match part.text("type").as_deref() {
+        Some("text" | "refusal") => part.text("text").is_some_and(|text| !text.is_empty()),
+        Some("image" | "file" | "opaque") => true,
+        _ => false,
+    };
+    message.get("parts").is_some_and(|parts| parts.items().any(is_sent))
 }
 
 /// Returns true if a message has a call that is equal in all members.
