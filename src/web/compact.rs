@@ -27,21 +27,27 @@ const MIN_ITEMS: usize = 10;
 /// # Errors
 /// `state_owner_conflict`, `config_invalid`, `callback_failed`, and the store's own. Nothing is stored then.
 pub async fn compact(session: &Rc<SessionInner>, request: Rc<CompactionRequest>) -> Result<CompactionOutcome> {
-    let outcome = compact_alone(session, &request).await;
+    let outcome = compact_exclusively(session, &request).await;
     if outcome == Ok(CompactionOutcome::Deferred) {
         defer(session, request).await?;
     }
     outcome
 }
 
-/// Compacts a session, unless another call does.
-async fn compact_alone(session: &Rc<SessionInner>, request: &CompactionRequest) -> Result<CompactionOutcome> {
-    if session.compaction.is_under_way.replace(true) {
+/// Compacts a session, unless another call does. Then makes the compaction that an earlier call deferred, if it is possible now.
+async fn compact_exclusively(session: &Rc<SessionInner>, request: &CompactionRequest) -> Result<CompactionOutcome> {
+    let state = &session.compaction;
+    if state.is_under_way.replace(true) {
+        state.must_check_again.set(true);
         return Ok(CompactionOutcome::UnderWay);
     }
-    session.compaction.is_turn_over.set(false);
+    state.must_check_again.set(false);
     let outcome = compact_now(session, request).await;
-    session.compaction.is_under_way.set(false);
+    state.is_under_way.set(false);
+    // The caller defers this one first, and checks then.
+    if outcome != Ok(CompactionOutcome::Deferred) && state.must_check_again.take() {
+        session.run_deferred_compaction();
+    }
     outcome
 }
 
@@ -157,7 +163,7 @@ async fn has_run_under_way(session: &SessionInner) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns the request that the one for the summary is built like.
+/// Returns the dialect and params of the summary's request: those of the call, of the last run or render, or of the stored history.
 fn provider_of(session: &SessionInner, request: &CompactionRequest) -> Result<ProviderRequest> {
     match request.provider.clone().or_else(|| session.last_provider.borrow().clone()) {
         Some(provider) => Ok(provider),
@@ -288,7 +294,7 @@ impl SessionInner {
     /// Makes the compaction that waits for a turn to be over, if it is. A failure is a warning: nobody waits for it.
     pub fn run_deferred_compaction(&self) {
         if self.compaction.is_under_way.get() {
-            self.compaction.is_turn_over.set(true);
+            self.compaction.must_check_again.set(true);
             return;
         }
         if self.is_run_active() || !self.compaction.is_deferred() || self.context.check_open().is_err() {
@@ -300,13 +306,13 @@ impl SessionInner {
         let Some(session) = self.weak_self.upgrade() else { return };
         in_background(async move {
             let Some(request) = session.compaction.deferred.take() else { return };
-            let outcome = compact_alone(&session, &request).await;
+            let outcome = compact_exclusively(&session, &request).await;
             if matches!(outcome, Ok(CompactionOutcome::UnderWay | CompactionOutcome::Deferred)) {
                 session.compaction.deferred.borrow_mut().get_or_insert(request);
             }
             session.update_hold();
-            // It waits for the end of another turn, which has possibly ended meanwhile.
-            if outcome == Ok(CompactionOutcome::Deferred) && session.compaction.is_turn_over.take() {
+            // What it waits for may have happened meanwhile.
+            if outcome == Ok(CompactionOutcome::Deferred) && session.compaction.must_check_again.take() {
                 session.run_deferred_compaction();
             }
             if let Err(error) = outcome

@@ -32,8 +32,8 @@ pub struct CompactionState {
     pub is_under_way: Cell<bool>,
     /// What waits for a turn to be over.
     pub deferred: RefCell<Option<Rc<CompactionRequest>>>,
-    /// True if a turn ended while a call of `compact` was under way.
-    pub is_turn_over: Cell<bool>,
+    /// True if the session changed while a call of `compact` was under way, so that the deferred one may be possible now.
+    pub must_check_again: Cell<bool>,
 }
 
 impl CompactionState {

@@ -232,7 +232,11 @@ impl SessionInner {
         }
         // A write of this tab may have read what another tab wrote before it.
         let runs_changed = changed || self.runs_changed();
-        Ok((runs_changed && self.update_unfinished().await) || changed)
+        let is_visible = (runs_changed && self.update_unfinished().await) || changed;
+        if is_visible {
+            self.run_deferred_compaction();
+        }
+        Ok(is_visible)
     }
 
     /// Returns true if an unfinished run or a run in history has this id.
@@ -258,7 +262,6 @@ impl SessionInner {
                 // The announcement is a hint. The next call reads again and reports a failure.
                 if session.refresh().await.unwrap_or(false) {
                     session.notify();
-                    session.run_deferred_compaction();
                 }
                 if !session.refresh_again.get() {
                     break;
@@ -309,7 +312,8 @@ impl SessionInner {
             self.context.announce_append(&self.id, committed.revision);
         }
         self.merge_when_idle();
-        if adds_messages {
+        // The write may have read that another tab ended the turn.
+        if is_visible {
             self.run_deferred_compaction();
         }
         Ok(committed)

@@ -340,6 +340,34 @@ test('r30 a deferred compaction that the store fails is another warning, and is 
   await client.close();
 });
 
+test('r30 a deferred compaction is made when another tab ended the turn, whoever reads that first', { timeout: 20_000 }, async (step) => {
+  const reads = {
+    'a call of `refresh`': (session) => session.refresh(),
+    'a call of `compact` that fails while the session changes': async (session) => {
+      const summarize = async () => {
+        await session.append(turns(5, 6), 'openai-chat');
+        throw new Error('boom');
+      };
+      await assert.rejects(session.compact({ summarize }), { code: 'callback_failed' });
+    },
+  };
+  for (const [name, read] of Object.entries(reads)) {
+    await step.test(name, async () => {
+      const store = keyValueService();
+      const { client, session } = await filled(1, { store });
+      const other = await open({ store });
+      const [question, call, result, last] = turn(9);
+      await session.append({ messages: [question, call, result] }, 'openai-chat');
+      assert.equal((await session.compact({ summarize: () => '<sum>' })).reason, 'deferred');
+      const elsewhere = await other.session('s');
+      await elsewhere.append({ messages: [last] }, 'openai-chat');
+      await read(session);
+      await until(async () => (await shown(session)).includes('<sum>'));
+      await Promise.all([client.close(), other.close()]);
+    });
+  }
+});
+
 test('r36 the summary of a reducer is stored, and not asked for again after reopening', async () => {
   const store = keyValueService();
   let asked = 0;
