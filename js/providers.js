@@ -110,7 +110,10 @@ export class HistoryProviders {
     return { provide: (input) => this.#provide(session, input), store: (turn) => this.#store(session, turn) };
   }
 
-  /** What the providers provide, in their order. One that loads the history is not asked: a service has it, or there would be two. */
+  /**
+   * Returns what the providers provide, in their order. `provide` of one with `loadMessages` is never called: it is accepted only where a service
+   * owns the conversation, and that service has the history.
+   */
   async #provide(session, input) {
     const provided = [];
     for (const provider of this.#list.filter((one) => one.has('provide') && !one.loads)) {

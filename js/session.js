@@ -12,7 +12,7 @@ import { SessionView } from './view.js';
 
 /** @typedef {import('./types.js').Session} PublicSession */
 
-/** What has the history that requests contain, by the kind of the owner; a service has it itself. */
+/** What loads the history, by the kind of owner; undefined for a service, which has it. `two_loaders` names it. */
 const HISTORY_OF = { session: 'the session\'s own log', caller: 'the input of the run' };
 
 /** @implements {PublicSession} */

@@ -17,9 +17,9 @@ export interface HistoryProvider {
   name: string;
   /** Its key of `session.state`. Default: the name. Two providers with one key are `state_key_conflict`. */
   stateKey?: string;
-  /** True if it loads the history of the conversation. At most one source does, and the session's own log is one (with the owner "caller" the
-   *  input of the run): beside it this is `two_loaders`. If a service owns the conversation, it has the history, and `provide` is not called.
-   *  Default false: the provided messages are context. */
+  /** True if it loads the history of the conversation. `provide` is then never called: such a provider is accepted only where a service owns the
+   *  conversation, and the service has the history. `store` is called. With the owner "session" (the log has the history) or "caller" (the input
+   *  has it), and beside another provider that loads, it is `two_loaders`. Default false: the provided messages are context. */
   loadMessages?: boolean;
   /** Whether `store` gets the input. Default true. */
   storeInputs?: boolean;
@@ -35,9 +35,9 @@ export interface HistoryProvider {
    *  here or in `store` is `busy`, and with `whenBusy: "queue"` both wait for each other until the store is closed. */
   provide?(context: { session: Session; input: MessageWithCalls[] }): NewMessage[] | Message[] | undefined | null | Promise<NewMessage[] | Message[] | undefined | null>;
   /** Called once, when the run is over, with what history has of the turn (`persist` of a tool applies). After a run that failed or was
-   *  cancelled `input` and `output` are empty and `error` says why, unless `onStop` is "keep"; if it is resumed, the whole turn follows. Messages
-   *  of `append`, `answer`, `external` and `discard` are not passed. If it throws, or the run is cancelled
-   *  or disposed before it returns, the warning is `callback_failed`. */
+   *  cancelled, `error` is set; `input` and `output` are then empty, unless history keeps the turn (`onStop: "keep"`, or a conversation that had
+   *  begun to answer). If the run is resumed, the whole turn follows. Messages of `append`, `answer`, `external` and `discard` are not passed.
+   *  If it throws, or the run is cancelled or disposed before it returns, the warning is `callback_failed`. */
   store?(context: { session: Session; input: MessageWithCalls[]; output: MessageWithCalls[]; error?: RethreadError }): void | Promise<void>;
   filterProvided?(messages: (NewMessage | Message)[]): (NewMessage | Message)[];
   /** Called for the input and for the output. */

@@ -92,7 +92,7 @@ export interface Session {
   /** Runs that a crash or a reload interrupted, that failed, that wait for an approval, or that another tab drives ("live"). */
   pendingRuns(): Promise<PendingRun[]>;
   /** Resumes a run by its id, or by a snapshot of it. Rejects with `busy` while another tab or process owns it. Callbacks are not stored, so
-   *  pass them again. With a snapshot the store need not have the run: its journal begins anew, and an empty session first gets the messages
+   *  pass them again. With a snapshot the store need not have the run: its journal is written again, and an empty session first gets the messages
    *  that the run's requests need. A journal that is newer than the snapshot is continued instead. Rejects with `conflict` if history has the
    *  run's turn already, or has messages but not the one before the run. Stores do not coordinate: a snapshot resumed in two stores runs
    *  in both. */
@@ -113,14 +113,16 @@ export interface Session {
    *  or a covered call was answered later. While a run is under way, or the newest turn waits for results of tools, the compaction is
    *  deferred: this session object runs it when the turn ends and reports a failure as a warning, `callback_failed` or `compaction_failed`.
    *  A reload loses `summarize`; the next call of `compact` then needs no minimum. `callback_failed` if `summarize` throws or returns no text, `state_owner_conflict` for an owner whose
-   *  conversation cannot be shortened like this, `config_invalid` for a wrong option, and for a history of which no message names a dialect if
-   *  `dialect` is missing; nothing is stored then. */
+   *  conversation cannot be shortened like this, `config_invalid` for a wrong option, or if `dialect` is missing and neither a run, a
+   *  render nor a stored message names one; nothing is stored then. */
   compact(options: CompactOptions): Promise<{ compacted: boolean; reason: CompactReason }>;
   /** Removes all messages, tool calls and unfinished runs, in one append; title, channel, metadata, owner and state stay. Other tabs then
    *  see an empty session; a write of a tab that has not read it yet is `not_found`. `busy` while a run is under way, here or elsewhere. */
   clear(): Promise<void>;
   /** The whole session as bytes, for `Rethread.restore`: ids, times, signatures, state and unfinished runs. Opaque and versioned, with a
-   *  checksum. The results of tools are in it, credentials are not. `not_found` for a session that is not stored yet. */
+   *  checksum. The results of tools are in it, credentials are not. `not_found` for a session that is not stored yet. Values of `state` and the
+   *  work of a run with `flushMs` that are not stored yet are stored first; if the store fails to, this rejects with its error, such as
+   *  `quota_exceeded`. */
   serialize(): Promise<Bytes>;
   /** Calls the listener after each change, in this tab or another. Returns the unsubscribe function. */
   subscribe(listener: () => void): () => void;

@@ -43,7 +43,8 @@ export interface Rethread {
   deleteSession(id: string): Promise<void>;
   /** The session as JSON Lines that a person can read: a line for the session, one for each append, audit row and journal entry, and an
    *  end. Versioned, and lossless: ids, times, signatures, state and unfinished runs are in it, as bytes in base64, which `importSession`
-   *  reads; the owner, messages, calls and journal entries are also in words. `not_found` for a session that is not stored. */
+   *  reads; the owner, messages, calls and journal entries are also in words. `not_found` for a session that is not stored. What an open
+   *  session has not stored yet is stored first, and an error of the store rejects, as in `Session.serialize`. */
   exportSession(id: string): Promise<string>;
   /** Stores what `exportSession` returned, in one append, and opens it; `id` is the new session's id. `conflict` if a session of this id
    *  exists. Lines that were cut off or edited, or are of two exports, are `invalid_input` (`details.line`), another version is

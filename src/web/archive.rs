@@ -11,14 +11,16 @@ use crate::store::{SessionArchive, clear_session};
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
-/// Reads a session with everything that is stored of it. `open` is the session if it is open: what its run has deferred, and values of its
-/// state bag that are not stored yet, are stored first. Fields that it was opened with are in the archive.
+/// Reads a session with everything that is stored of it. `open` is the session if it is open: what its run deferred, and values of its state
+/// bag that are not stored yet, are stored first. Title, channel, metadata and owner that it was opened with are added to the archive, not to
+/// the store.
 ///
 /// # Errors
-/// `not_found` for a session that is not stored; `busy`; the store's own.
+/// `not_found` for a session that is not stored; `busy`; the store's own, also if something cannot be stored first: an archive that lacks what
+/// the session shows would be worse.
 pub async fn read_archive(context: &StoreContext, open: Option<&SessionInner>, id: &str) -> Result<SessionArchive> {
     if let Some(run) = open.and_then(SessionInner::live_run) {
-        run.flush().await?;
+        run.flush_before_read().await?;
     }
     if let Some(session) = open.filter(|session| !session.state.borrow().is_empty()) {
         let turn = session.writes.enter();

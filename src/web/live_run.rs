@@ -24,8 +24,8 @@ pub trait LiveRun {
     /// Sends the answer so far, and from now on each addition, to other tabs.
     fn send_answer(&self);
 
-    /// Writes what was deferred.
-    fn flush(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>>;
+    /// Writes what was deferred, unless another owner took the run over.
+    fn flush_before_read(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>>;
 
     /// Writes what was deferred and ends the run's lease, because its store is being closed.
     fn write_last(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;

@@ -419,8 +419,8 @@ impl LiveRun for RunInner {
         self.broadcast.start(&self.answer_source(&|| self.partial()));
     }
 
-    fn flush(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
-        Box::pin(RunInner::flush(self))
+    fn flush_before_read(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
+        Box::pin(RunInner::flush_before_read(self))
     }
 
     fn write_last(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {

@@ -42,6 +42,18 @@ impl RunInner {
         self.write_deferred().await
     }
 
+    /// Writes what was deferred before the stored session is read. A run that another owner took over fails instead: what it deferred is no
+    /// part of the session.
+    pub async fn flush_before_read(&self) -> Result<()> {
+        match self.flush().await {
+            Err(error) if is_ownership_lost(&error) => {
+                self.on_failed_flush(error);
+                Ok(())
+            }
+            flushed => flushed,
+        }
+    }
+
     async fn write_deferred(&self) -> Result<()> {
         while let Some(change) = self.deferred.next_batch() {
             let outcome = self.commit_now(change).await;
@@ -85,7 +97,7 @@ impl RunInner {
 
     /// Reports that what was deferred could not be written, and writes it later; the run fails if this tab has lost it.
     pub fn on_failed_flush(&self, error: Error) {
-        if !matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound) {
+        if !is_ownership_lost(&error) {
             self.events.borrow_mut().push(RunEvent::SaveFailed { error });
             self.resolve_waiting();
             return self.flush_later();
@@ -102,11 +114,16 @@ impl RunInner {
     async fn flush_now(self: Rc<Self>) {
         match self.flush().await {
             Ok(()) => self.release_while_waiting().await,
-            Err(error) if matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound) => {
+            Err(error) if is_ownership_lost(&error) => {
                 // The run's events report the failure.
                 let _ = self.handle(RunInput::OwnershipLost(error)).await;
             }
             Err(_) => self.flush_later(),
         }
     }
+}
+
+/// Returns true for the error of a write whose run another owner took over, or whose session was deleted.
+fn is_ownership_lost(error: &Error) -> bool {
+    matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound)
 }

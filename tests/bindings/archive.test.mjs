@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open } from 'rethread';
 import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
+import { until } from './scenarios/kit.mjs';
 
 const TOOL_TURN = `{"messages":[{"role":"user","content":"Oslo?"},
   {"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{\\"n\\":1.50}"}}]},
@@ -153,6 +154,49 @@ test('r37 a run that another process owns, or that began meanwhile, is not clear
   assert.deepEqual((await session.messages()).items, []);
   await first.close();
   await second.close();
+});
+
+test('r37 a session is exported by a tab whose run another process took over', async () => {
+  const store = new DurableLogStore();
+  let clock = 1_000_000;
+  const client = () => open({ store, now: () => clock, leaseMs: 5_000 });
+  const [first, second] = [await client(), await client()];
+  const session = await first.session('s', { flushMs: 60_000 });
+  const run = await session.run({ input: 'Q', provider, tools: { f: { execute: () => 1 } } });
+  // Stores the beginning of the run.
+  await session.serialize();
+  const message = { role: 'assistant', content: null, tool_calls: [{ id: 'k', type: 'function', function: { name: 'f', arguments: '{}' } }] };
+  const body = JSON.stringify({ id: 'x', model: 'm', choices: [{ index: 0, finish_reason: 'tool_calls', message }] });
+  await run.answer(run.effects()[0].id, { type: 'response', status: 200, body });
+  clock += 60_000;
+  const other = await second.session('s');
+  const resumed = await other.resume(run.id, { provider, tools: { f: { execute: () => 1 } } });
+  for (const work of [async (target) => target.importSession(await first.exportSession('s')), async (target) => target.restore(await session.serialize())]) {
+    const copies = await open({ store: 'memory' });
+    const copy = await work(copies);
+    assert.deepEqual((await copy.pendingRuns()).map(({ id }) => id), [run.id]);
+    await copies.close();
+  }
+  await until(() => run.status === 'failed');
+  assert.equal(run.result().error.code, 'conflict');
+  await resumed.cancel();
+  await Promise.all([first.close(), second.close()]);
+});
+
+test('r37 a session whose run cannot store what it has done is not exported without that', async () => {
+  const store = new DurableLogStore();
+  const client = await open({ store });
+  const session = await client.session('s', { flushMs: 60_000 });
+  const run = await session.run({ input: 'Q', provider });
+  await run.answer(run.effects()[0].id, { type: 'response', status: 500, body: '{}' });
+  const append = store.append;
+  store.append = async () => { throw Object.assign(new Error('full'), { code: 'quota_exceeded' }); };
+  await assert.rejects(client.exportSession('s'), { code: 'quota_exceeded' });
+  await assert.rejects(session.serialize(), { code: 'quota_exceeded' });
+  store.append = append;
+  assert.ok((await client.exportSession('s')).includes('"table":"runs"'));
+  await run.cancel();
+  await client.close();
 });
 
 test('r37 clear empties a session, its view and its runs, and keeps its title', async () => {
