@@ -91,9 +91,9 @@ impl FilterableBody {
         let origins = matcher.origins(&input_items, &items)?;
         let held_back = self.held_back(&origins)?;
         let body = self.compose(input, output, &|array| {
-            let composed: Vec<JsonRef<'_>> = self.items().collect();
+            let body_items: Vec<JsonRef<'_>> = self.items().collect();
             for (item, origin) in items.iter().zip(&origins) {
-                let unchanged = origin.is_unchanged.then(|| composed.get(origin.index)).flatten();
+                let unchanged = origin.is_unchanged.then(|| body_items.get(origin.index)).flatten();
                 array.item().push_str(unchanged.unwrap_or(item).as_raw());
             }
         });
@@ -183,15 +183,15 @@ impl FilterableBody {
     /// if a summary is held back, which is no message that could be sent later.
     fn held_back(&self, origins: &[ItemOrigin]) -> Result<Vec<String>> {
         let Some(composed_items) = &self.composed_items else { return Ok(Vec::new()) };
-        let composed: Vec<JsonRef<'_>> = self.items().collect();
-        let matches: Vec<JsonRef<'_>> = composed_items.iter().map(|item| item.json.view()).collect();
-        let matches = match_equal(&matches, &composed);
+        let body_items: Vec<JsonRef<'_>> = self.items().collect();
+        let message_items: Vec<JsonRef<'_>> = composed_items.iter().map(|item| item.json.view()).collect();
+        let matches = match_equal(&message_items, &body_items);
         let kept: BTreeSet<usize> = origins.iter().map(|origin| origin.index).collect();
         let item_at = |at: usize| matches.get(at).copied().flatten().and_then(|item| composed_items.get(item));
         let kept_messages: BTreeSet<&str> =
             kept.iter().filter_map(|at| item_at(*at)).filter_map(|item| item.message.as_deref()).collect();
         let mut held_back = BTreeSet::new();
-        for (at, item) in composed.iter().enumerate().filter(|(at, _)| !kept.contains(at)) {
+        for (at, item) in body_items.iter().enumerate().filter(|(at, _)| !kept.contains(at)) {
             let origin = item_at(at);
             let message = origin.and_then(|origin| origin.message.as_deref());
             let is_partial = message.is_none_or(|message| kept_messages.contains(message));

@@ -169,7 +169,7 @@ fn identity_of(dialect: Dialect, item: JsonRef<'_>) -> Result<ItemIdentity> {
             Incoming::Unknown(_) => {}
         }
     }
-    // An item that no message is decoded from, such as a reference: no user or model wrote it.
+    // An item that decodes to no message, such as an `item_reference`, is matched like a system message.
     Ok(ItemIdentity::Message(Role::System.as_str()))
 }
 

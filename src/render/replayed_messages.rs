@@ -25,7 +25,7 @@ pub fn replayed_messages(history: &History, live: &History, policy: &Policy, now
         replies: &replies,
     };
     let Ok(draft) = replay(&input, &mut Report::new()) else { return (0..history.messages().len()).collect() };
-    if history.compaction().is_some() || draft.messages.iter().any(|item| item.origin == DraftOrigin::Summary) {
+    if history.compaction().is_some() || draft.messages.iter().any(|item| item.origin == DraftOrigin::Replacement) {
         return (0..history.messages().len()).collect();
     }
     let mut indices = Vec::new();

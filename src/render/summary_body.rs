@@ -47,7 +47,7 @@ pub fn compaction_body(history: &History, end: usize, request: &RenderRequest<'_
     let mut draft = replay(&input, &mut Report::new()).unwrap_or_default();
     draft.retain(&mut |item| match item.origin {
         DraftOrigin::Stored(index) => index < end && !item.is_system(),
-        DraftOrigin::Summary => true,
+        DraftOrigin::Replacement => true,
         DraftOrigin::Live(_) | DraftOrigin::Created => false,
     });
     let tools = called_tools(&draft, request);

@@ -33,7 +33,7 @@ impl HandoffView {
             DraftOrigin::Stored(_) => item.message.seq < self.stored_end,
             DraftOrigin::Live(index) => index < self.live_end,
             // Compactions and earlier handoffs create messages at the beginning only.
-            DraftOrigin::Created | DraftOrigin::Summary => true,
+            DraftOrigin::Created | DraftOrigin::Replacement => true,
         }
     }
 }

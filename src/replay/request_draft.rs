@@ -51,7 +51,7 @@ pub enum DraftOrigin {
     /// Nowhere: a reducer created it.
     Created,
     /// Nowhere: it replaces older messages, as a summary or as the history that is nested for an agent.
-    Summary,
+    Replacement,
 }
 
 /// A call of a draft.

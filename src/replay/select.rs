@@ -75,7 +75,7 @@ fn insert_compaction<'h>(messages: &mut Vec<DraftMessage<'h>>, compaction: &'h A
     let is_before =
         |item: &&DraftMessage<'_>| matches!(item.origin, DraftOrigin::Stored(index) if index < compaction.first);
     let position = messages.iter().take_while(is_before).count();
-    messages.insert(position, DraftMessage::created(&compaction.stored.message, DraftOrigin::Summary));
+    messages.insert(position, DraftMessage::created(&compaction.stored.message, DraftOrigin::Replacement));
     let last = &compaction.stored.coverage.last_message_id;
     let finding =
         Finding::info(FindingCode::Reduced, "the messages up to this one are compacted; their summary is sent");

@@ -75,7 +75,7 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
                 } else if born != 0 && log.head.born != born {
                     return Err(Error::new(
                         ErrorCode::NotFound,
-                        "the session was cleared or deleted in the meantime, and begun anew; read it again before appending",
+                        "the session was cleared or deleted in the meantime, and created again; append again to continue in the new session",
                     ));
                 }
             }

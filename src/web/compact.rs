@@ -79,7 +79,7 @@ async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) ->
     let provider = provider_of(session, request)?;
     let (end, body) = match mode {
         CompactionMode::PreviousResponseId => match chain_request(session, &provider, end)? {
-            Some(chain_request) => chain_request,
+            Some(request) => request,
             None => return Ok(CompactionOutcome::NothingNew),
         },
         CompactionMode::Auto | CompactionMode::Input => (end, summary_request(session, &provider, end)?),
@@ -247,8 +247,8 @@ async fn store(
     summary: StoredSummary,
     outcome: CompactionOutcome,
 ) -> Result<CompactionOutcome> {
-    let ticket = session.writes.enter();
-    let _place = ticket.start().await;
+    let turn = session.writes.enter();
+    let _turn = turn.start().await;
     let was_deferred = session.log.borrow().head.has_deferred_compaction;
     let change = Change {
         summaries: vec![summary],
@@ -283,8 +283,8 @@ async fn store_deferral(session: &SessionInner) -> Result<()> {
     if session.log.borrow().head.has_deferred_compaction {
         return Ok(());
     }
-    let ticket = session.writes.enter();
-    let _place = ticket.start().await;
+    let turn = session.writes.enter();
+    let _turn = turn.start().await;
     let edit: HeadEdit = Box::new(|head| head.has_deferred_compaction = true);
     session.commit(Change { edit: Some(edit), ..session.new_change() }).await?;
     Ok(())

@@ -3,7 +3,7 @@
 use super::compaction_state::{CompactionMode, CompactionRequest};
 use super::option_reader::{BoundFunction, UnreadObject, read_options, words};
 use super::results::CompactResult;
-use super::run_request::{DialectOption, unsent_request};
+use super::run_request::{DialectOption, request_without_url};
 use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::rc::Rc;
@@ -40,7 +40,7 @@ impl CompactOptions {
             return Err(Error::config("`params` of `compact` belong to a `dialect`; pass both, or neither"));
         }
         let mode = mode.map_or(CompactionMode::Auto, |option| option.0);
-        let provider = dialect.map(|dialect| unsent_request(dialect, params)).transpose()?;
+        let provider = dialect.map(|dialect| request_without_url(dialect, params)).transpose()?;
         Ok(Rc::new(CompactionRequest { mode, is_forced: force.unwrap_or(false), summarize, provider }))
     }
 }

@@ -177,7 +177,7 @@ impl RunInner {
         if self.given_up.get() {
             return Err(Error::new(
                 ErrorCode::Closed,
-                "this run was disposed before its end; it is in `pendingRuns()`, and `resume` goes on with it",
+                "this run was disposed before its end; it is in `pendingRuns()`, and `resume` continues it",
             ));
         }
         Ok(())

@@ -128,7 +128,7 @@ pub struct RenderParts {
 impl RenderOptions {
     /// Converts the request for rendering in a session.
     pub fn into_parts(self, session: &SessionInner) -> Result<RenderParts> {
-        let provider = unsent_request(self.dialect, self.params)?;
+        let provider = request_without_url(self.dialect, self.params)?;
         session.last_provider.replace(Some(provider.clone()));
         let tools = RequestTools::read(self.tools)?;
         let policy = session.policy(self.replay.map(Into::into).unwrap_or_default(), windows(&tools.tool_settings));
@@ -136,11 +136,11 @@ impl RenderOptions {
     }
 }
 
-/// Returns the request that a body is rendered for. It is not sent here, so it has no address.
+/// Returns the request that a body is rendered for. It is not sent from here, so it has no URL of a service.
 ///
 /// # Errors
 /// `config_invalid`.
-pub fn unsent_request(dialect: DialectOption, params: Option<UnreadObject>) -> Result<ProviderRequest> {
+pub fn request_without_url(dialect: DialectOption, params: Option<UnreadObject>) -> Result<ProviderRequest> {
     let DialectOption(dialect) = dialect;
     let params = api_params(params, dialect)?;
     let provider = ProviderRequest {

@@ -51,7 +51,7 @@ impl ReducerCache {
 
     /// Takes a reply. Each reducer asks once in a render; it is skipped if the reply is not of the kind that it asked for.
     pub fn take_reply(&mut self, question: ReducerQuestion, reply: ReducerReply, replies: &mut ReducerReplies) {
-        let asker = question.asker;
+        let source = question.source;
         let recorded = match (&question.question, reply) {
             (_, ReducerReply::Failed(reason)) => RecordedReply::Failed(reason),
             (QuestionKind::Count(texts), ReducerReply::Counts(counts)) if counts.len() == texts.len() => {
@@ -67,7 +67,7 @@ impl ReducerCache {
             }
             _ => RecordedReply::Failed("it gave something else than what it was asked for".into()),
         };
-        replies.push(asker, recorded);
+        replies.push(source, recorded);
     }
 
     fn add_counts(&mut self, question: ReducerQuestion, counts: Vec<u64>) {

@@ -1,6 +1,6 @@
 //! What all reducers share.
 
-use super::question::Asker;
+use super::question::QuestionSource;
 use crate::finding::{Action, Finding, FindingCode};
 use crate::replay::input::ReplayInput;
 use crate::replay::request_draft::DraftMessage;
@@ -13,9 +13,9 @@ pub(super) struct ReducerContext<'h, 'p> {
 }
 
 impl ReducerContext<'_, '_> {
-    /// Returns the reducer as the one that asks.
-    pub fn asker(&self) -> Asker {
-        Asker::Reducer(self.reducer)
+    /// Returns the source of the reducer's questions.
+    pub fn source(&self) -> QuestionSource {
+        QuestionSource::Reducer(self.reducer)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::context::{ReducerContext, dropped};
 use super::question::{
-    Asker, PendingQuestion, QuestionKind, RecordedReply, ReducerQuestion, SelectedMessages, role_of,
+    PendingQuestion, QuestionKind, QuestionSource, RecordedReply, ReducerQuestion, SelectedMessages, role_of,
 };
 use super::reducer::Callback;
 use crate::finding::{Action, Finding, FindingCode, Report};
@@ -25,13 +25,13 @@ pub(super) fn reduce<'h>(
     context: &ReducerContext<'h, '_>,
     report: &mut Report,
 ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
-    match context.input.replies.get(context.asker()) {
+    match context.input.replies.get(context.source()) {
         Some(RecordedReply::Failed(reason)) => Ok(Some(reason.clone())),
         Some(RecordedReply::Selected(selected)) => {
-            select_messages(draft, selected, context.asker(), context.input, report);
+            select_messages(draft, selected, context.source(), context.input, report);
             Ok(None)
         }
-        _ => Err(selection_question(draft, callback, context.asker(), context.input)),
+        _ => Err(selection_question(draft, callback, context.source(), context.input)),
     }
 }
 
@@ -39,12 +39,12 @@ pub(super) fn reduce<'h>(
 pub(super) fn selection_question<'h>(
     draft: &RequestDraft<'h>,
     callback: &Callback,
-    asker: Asker,
+    source: QuestionSource,
     input: &ReplayInput<'h, '_>,
 ) -> Box<PendingQuestion<'h>> {
-    let format = match asker {
-        Asker::Reducer(_) => MessageFormat::Stored,
-        Asker::Handoff(_) => MessageFormat::WithCalls,
+    let format = match source {
+        QuestionSource::Reducer(_) => MessageFormat::Stored,
+        QuestionSource::Handoff(_) => MessageFormat::WithCalls,
     };
     let mut text = String::new();
     let mut array = ArrayWriter::new(&mut text);
@@ -58,7 +58,7 @@ pub(super) fn selection_question<'h>(
     }
     array.end();
     let kind = QuestionKind::Reduce(Json::trusted(text));
-    ReducerQuestion::new(asker, callback, kind, input.history).pending(None)
+    ReducerQuestion::new(source, callback, kind, input.history).pending(None)
 }
 
 /// Replaces the messages of a draft by those that the application selected. For a reducer, the user's newest message stays, and so do all calls
@@ -66,7 +66,7 @@ pub(super) fn selection_question<'h>(
 pub(super) fn select_messages<'h>(
     draft: &mut RequestDraft<'h>,
     selected: &'h SelectedMessages,
-    asker: Asker,
+    source: QuestionSource,
     input: &ReplayInput<'h, '_>,
     report: &mut Report,
 ) {
@@ -76,9 +76,9 @@ pub(super) fn select_messages<'h>(
         let items = messages.items().zip(&indices);
         items.map(|(item, index)| decode(index.and_then(|at| draft.messages.get(at)), item)).collect()
     });
-    let mut rebuild = DraftRebuild::new(draft, &indices, asker, report, input.extra_content);
+    let mut rebuild = DraftRebuild::new(draft, &indices, source, report, input.extra_content);
     let is_user = |item: JsonRef<'_>| role_of(item) == Some(Role::User);
-    if matches!(asker, Asker::Handoff(_)) && messages.items().any(is_user) {
+    if matches!(source, QuestionSource::Handoff(_)) && messages.items().any(is_user) {
         rebuild.missing = None;
     }
     for ((item, message), index) in messages.items().zip(decoded).zip(indices) {
@@ -170,8 +170,8 @@ struct DraftRebuild<'h, 'r> {
     new: Vec<DraftMessage<'h>>,
     /// The index of the user's newest message, if the application did not select it.
     missing: Option<usize>,
-    /// What asked for the selection.
-    asker: Asker,
+    /// The source of the question that the selection replies to.
+    source: QuestionSource,
     report: &'r mut Report,
     /// As in [`ReplayInput`](crate::replay::ReplayInput).
     extra_content: fn(&Message) -> ExtraContent,
@@ -182,16 +182,16 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
     fn new(
         draft: &mut RequestDraft<'h>,
         indices: &[Option<usize>],
-        asker: Asker,
+        source: QuestionSource,
         report: &'r mut Report,
         extra_content: fn(&Message) -> ExtraContent,
     ) -> Self {
         let is_question = |item: &DraftMessage<'_>| {
-            item.message.role == Role::User && item.origin != DraftOrigin::Summary && item.has_content()
+            item.message.role == Role::User && item.origin != DraftOrigin::Replacement && item.has_content()
         };
         let missing = draft.messages.iter().rposition(is_question).filter(|newest| !indices.contains(&Some(*newest)));
         let old: Vec<_> = std::mem::take(&mut draft.messages).into_iter().map(Some).collect();
-        Self { new: Vec::new(), old, missing, asker, report, extra_content }
+        Self { new: Vec::new(), old, missing, source, report, extra_content }
     }
 
     /// Adds the next selected message. `message` is `selected`, decoded.
@@ -208,7 +208,7 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
         // A message that was selected twice is added once.
         let Some(mut item) = self.old.get_mut(index).and_then(Option::take) else { return };
         let before = item.calls.len();
-        let is_exact = matches!(self.asker, Asker::Handoff(_));
+        let is_exact = matches!(self.source, QuestionSource::Handoff(_));
         item.calls.retain(|call| has_call(selected, is_exact.then_some(call.invocation.id.as_str())));
         if item.calls.len() < before {
             let finding = self.finding("left calls out").of_message(&item.message.id);
@@ -246,9 +246,9 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
 
     /// Returns the finding that the application's function did something with a message.
     fn finding(&self, action: &str) -> Finding {
-        let function = match self.asker {
-            Asker::Reducer(_) => "the reducer `custom`",
-            Asker::Handoff(_) => "`inputFilter` of the handoff",
+        let function = match self.source {
+            QuestionSource::Reducer(_) => "the reducer `custom`",
+            QuestionSource::Handoff(_) => "`inputFilter` of the handoff",
         };
         Finding::info(FindingCode::Reduced, format!("{function} {action}"))
     }

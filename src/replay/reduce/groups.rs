@@ -45,7 +45,7 @@ impl MessageGroups {
                 turn += 1;
                 answered = false;
             }
-            let is_summary = item.origin == DraftOrigin::Summary;
+            let is_summary = item.origin == DraftOrigin::Replacement;
             let has_calls = !item.calls.is_empty();
             answered |= role == Role::Assistant;
             match list.last_mut().filter(|_| after_reasoning && role == Role::Assistant) {

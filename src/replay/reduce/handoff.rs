@@ -4,7 +4,7 @@
 
 use super::custom::{select_messages, selection_question};
 use super::nested_history::nest;
-use super::question::{Asker, PendingQuestion, RecordedReply};
+use super::question::{PendingQuestion, QuestionSource, RecordedReply};
 use crate::finding::Report;
 use crate::replay::input::ReplayInput;
 use crate::replay::request_draft::RequestDraft;
@@ -23,13 +23,13 @@ pub(super) fn apply_handoffs<'h>(
         let (before, after) = messages.into_iter().partition(|item| handoff.covers(item));
         draft.messages = before;
         if let Some(filter) = &handoff.filter {
-            let asker = Asker::Handoff(index);
-            let Some(reply) = input.replies.get(asker) else {
-                return Err(selection_question(draft, filter, asker, input));
+            let source = QuestionSource::Handoff(index);
+            let Some(reply) = input.replies.get(source) else {
+                return Err(selection_question(draft, filter, source, input));
             };
             // A filter that failed has failed the run.
             if let RecordedReply::Selected(selected) = reply {
-                select_messages(draft, selected, asker, input, report);
+                select_messages(draft, selected, source, input, report);
             }
         }
         if handoff.nests_history {

@@ -1,7 +1,7 @@
 //! Checks what the filter of a handoff returned, before anything is sent (R31). A reducer that fails is skipped; a filter that fails fails the
 //! run, since the next agent would see what it is not meant to see.
 
-use super::question::{Asker, QuestionKind, ReducerQuestion, ReducerReply, role_of};
+use super::question::{QuestionKind, QuestionSource, ReducerQuestion, ReducerReply, role_of};
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::read_part;
 use crate::id::IdMap;
@@ -17,7 +17,7 @@ impl ReducerQuestion {
     /// `callback_failed` if the filter threw or did not return messages, `invalid_input` for a message that occurs twice, and for a call or a
     /// result that the message does not have, and if every message of the user that it returned is empty.
     pub fn check_handoff_reply(&self, reply: &ReducerReply) -> Result<()> {
-        if matches!(self.asker, Asker::Reducer(_)) {
+        if matches!(self.source, QuestionSource::Reducer(_)) {
             return Ok(());
         }
         let failed =

@@ -34,7 +34,7 @@ const INDENT: &str = "    ";
 /// that the request ends with a question.
 pub(super) fn nest<'h>(draft: &mut RequestDraft<'h>, nested: &'h OnceCell<Message>, report: &mut Report) {
     let is_question = |item: &DraftMessage<'_>| {
-        item.message.role == Role::User && item.origin != DraftOrigin::Summary && item.has_content()
+        item.message.role == Role::User && item.origin != DraftOrigin::Replacement && item.has_content()
     };
     let question = draft.messages.iter().rposition(is_question);
     let is_nested = |at: usize, item: &DraftMessage<'_>| !item.is_system() && Some(at) != question;
@@ -50,7 +50,7 @@ pub(super) fn nest<'h>(draft: &mut RequestDraft<'h>, nested: &'h OnceCell<Messag
         nested.get_or_init(|| Message::from_text(role, &transcript.text()));
     }
     let Some(message) = nested.get() else { return };
-    let mut created = Some(DraftMessage::created(message, DraftOrigin::Summary));
+    let mut created = Some(DraftMessage::created(message, DraftOrigin::Replacement));
     let mut messages = Vec::new();
     for (at, item) in std::mem::take(&mut draft.messages).into_iter().enumerate() {
         if !item.is_system() {
@@ -87,7 +87,7 @@ impl Transcript {
             match &part.body {
                 PartBody::Text(text) => {
                     let text = text.decode();
-                    let is_nested = item.origin == DraftOrigin::Summary && self.add_nested(&text);
+                    let is_nested = item.origin == DraftOrigin::Replacement && self.add_nested(&text);
                     if !is_nested && !text.is_empty() {
                         self.push(&speaker, &text);
                     }

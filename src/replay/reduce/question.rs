@@ -9,9 +9,9 @@ use crate::replay::request_draft::RequestDraft;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// What asks the application to call a function.
+/// The reducer or the filter that a question is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asker {
+pub(super) enum QuestionSource {
     /// The reducer at this index in the policy's list.
     Reducer(usize),
     /// The handoff at this index in the run's list: its filter.
@@ -34,8 +34,8 @@ pub struct ReducerQuestion {
     pub callback: Callback,
     /// The question.
     pub question: QuestionKind,
-    /// What asks.
-    pub(super) asker: Asker,
+    /// The reducer or the filter that needs the reply.
+    pub(super) source: QuestionSource,
     /// Of a token count: the cache key and signature of each text.
     pub(super) counted: Vec<(String, u64)>,
     /// Of a summary: the id of the last message that it covers.
@@ -53,11 +53,11 @@ pub struct ReducerQuestion {
 }
 
 impl ReducerQuestion {
-    pub(super) fn new(asker: Asker, callback: &Callback, question: QuestionKind, history: &History) -> Self {
+    pub(super) fn new(source: QuestionSource, callback: &Callback, question: QuestionKind, history: &History) -> Self {
         Self {
             callback: callback.clone(),
             question,
-            asker,
+            source,
             counted: Vec::new(),
             last_message_id: String::new(),
             reducer_hash: 0,
@@ -101,7 +101,7 @@ pub enum ReducerReply {
 /// The replies to the questions of one render.
 #[derive(Clone, Debug, Default)]
 pub struct ReducerReplies {
-    list: Vec<(Asker, RecordedReply)>,
+    list: Vec<(QuestionSource, RecordedReply)>,
 }
 
 /// The reply to a question, as later passes read it.
@@ -126,13 +126,13 @@ pub(super) struct SelectedMessages {
 
 impl ReducerReplies {
     /// Returns the reply to a question.
-    pub(super) fn get(&self, asker: Asker) -> Option<&RecordedReply> {
-        self.list.iter().find(|(other, _)| *other == asker).map(|(_, reply)| reply)
+    pub(super) fn get(&self, source: QuestionSource) -> Option<&RecordedReply> {
+        self.list.iter().find(|(other, _)| *other == source).map(|(_, reply)| reply)
     }
 
     /// Returns the reason why a reducer is skipped, if its callback failed.
-    pub(super) fn failure(&self, asker: Asker) -> Option<String> {
-        match self.get(asker) {
+    pub(super) fn failure(&self, source: QuestionSource) -> Option<String> {
+        match self.get(source) {
             Some(RecordedReply::Failed(reason)) => Some(reason.clone()),
             _ => None,
         }
@@ -141,12 +141,12 @@ impl ReducerReplies {
     /// Returns the replies of the filters of handoffs, which later requests of the run need.
     #[must_use]
     pub fn handoff_replies(&self) -> Self {
-        let list = self.list.iter().filter(|(asker, _)| matches!(asker, Asker::Handoff(_)));
+        let list = self.list.iter().filter(|(source, _)| matches!(source, QuestionSource::Handoff(_)));
         Self { list: list.cloned().collect() }
     }
 
-    pub(super) fn push(&mut self, asker: Asker, reply: RecordedReply) {
-        self.list.push((asker, reply));
+    pub(super) fn push(&mut self, source: QuestionSource, reply: RecordedReply) {
+        self.list.push((source, reply));
     }
 }
 

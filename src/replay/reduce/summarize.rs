@@ -48,18 +48,18 @@ impl Summarizer<'_> {
         if unsummarized.len() <= self.target.saturating_add(self.threshold) {
             return Ok(None);
         }
-        if let Some(reason) = input.replies.failure(context.asker()) {
+        if let Some(reason) = input.replies.failure(context.source()) {
             return Ok(Some(reason));
         }
         let Some(first_kept) = self.first_kept(&groups, &unsummarized) else { return Ok(None) };
-        if input.replies.get(context.asker()).is_some() {
+        if input.replies.get(context.source()).is_some() {
             return Ok(None);
         }
         let first_kept = groups.list.get(first_kept);
         let mut covered = covered_messages(draft, first_kept.map_or(0, |group| group.start));
         let Some(last) = covered.messages.last() else { return Ok(None) };
         let kind = QuestionKind::Summarize(Vec::new());
-        let mut question = ReducerQuestion::new(context.asker(), self.callback, kind, input.history);
+        let mut question = ReducerQuestion::new(context.source(), self.callback, kind, input.history);
         question.last_message_id = last.message.id.clone();
         question.reducer_hash = reducer_hash;
         let last_stored = input.history.message_index(&question.last_message_id);
@@ -147,7 +147,7 @@ fn insert_summary<'h>(draft: &mut RequestDraft<'h>, last_message_id: &str, messa
         at += 1;
         if is_covered {
             position.get_or_insert(kept);
-            if item.origin != DraftOrigin::Summary {
+            if item.origin != DraftOrigin::Replacement {
                 report.push(dropped(item, "older than what `summarize` keeps; its summary replaces it"));
             }
         } else {
@@ -156,7 +156,7 @@ fn insert_summary<'h>(draft: &mut RequestDraft<'h>, last_message_id: &str, messa
         !is_covered
     });
     if let Some(position) = position {
-        draft.messages.insert(position, DraftMessage::created(message, DraftOrigin::Summary));
+        draft.messages.insert(position, DraftMessage::created(message, DraftOrigin::Replacement));
         report.push(
             Finding::info(FindingCode::Reduced, "a summary replaces older messages").with_action(Action::Synthesized),
         );

@@ -40,15 +40,15 @@ impl TokenBudget<'_> {
         report: &mut Report,
     ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
         let input = context.input;
-        if let Some(reason) = input.replies.failure(context.asker()) {
+        if let Some(reason) = input.replies.failure(context.source()) {
             return Ok(Some(reason));
         }
         let mut counter = TokenCounter::new(self.counter, input.cache);
         let mut costs = count(draft, &mut counter);
-        let is_asked = input.replies.get(context.asker()).is_some();
+        let is_asked = input.replies.get(context.source()).is_some();
         if let Some(callback) = self.counter.filter(|_| !counter.missing_texts.is_empty() && !is_asked) {
             let kind = QuestionKind::Count(counter.missing_texts);
-            let mut question = ReducerQuestion::new(context.asker(), callback, kind, input.history);
+            let mut question = ReducerQuestion::new(context.source(), callback, kind, input.history);
             question.counted = counter.missing;
             return Err(question.pending(None));
         }

@@ -71,7 +71,7 @@ impl<'c> TokenCounter<'c> {
             signature = hash_words(signature ^ u64::from(call.invocation.place), &arguments.to_le_bytes());
         }
         // A message that a reducer created has no id: its text is the key.
-        let is_created = matches!(item.origin, DraftOrigin::Created | DraftOrigin::Summary);
+        let is_created = matches!(item.origin, DraftOrigin::Created | DraftOrigin::Replacement);
         let text_key = is_created.then(|| format!("#{}", message_text(item)));
         let key = text_key.as_deref().unwrap_or(&message.id);
         media + self.tokens(bytes, key, signature, || message_text(item))

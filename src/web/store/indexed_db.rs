@@ -123,8 +123,9 @@ impl IndexedDbStore {
             }
         };
         self.evicted.set(true);
-        let message =
-            format!("{cause}, and the chats in it are gone; a new one is open now: repeat the call to go on with it");
+        let message = format!(
+            "{cause}, and the chats in it are gone; a new one is open now: repeat the call to continue with it"
+        );
         Err(IdbFailure::new(ErrorCode::Evicted, message))
     }
 

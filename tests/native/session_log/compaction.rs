@@ -382,7 +382,7 @@ fn append_chained_until(store: &dyn LogStore, log: &RefCell<SessionLog>, (name, 
 }
 
 #[test]
-fn r30_a_chain_of_responses_begins_anew_with_the_summary() {
+fn r30_a_chain_of_responses_is_restarted_with_the_summary() {
     let responses = Dialect::OpenAiResponses;
     let auto = StateOwner::Response { previous: None };
     let store = MemoryStore::default();
@@ -450,7 +450,7 @@ fn r30_a_service_shortens_its_chain() {
 }
 
 #[test]
-fn r30_a_chain_after_a_given_response_begins_anew_with_its_items() {
+fn r30_a_chain_after_a_given_response_is_restarted_with_its_items() {
     let responses = Dialect::OpenAiResponses;
     let given = StateOwner::Response { previous: Some("resp_one".into()) };
     let store = MemoryStore::default();
