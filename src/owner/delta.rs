@@ -33,7 +33,7 @@ pub struct Delta<'h> {
     repeated: usize,
     /// What is sent instead of the messages that it covers: the service has none of the conversation, or the chain is restarted with it.
     compaction: Option<&'h ActiveSummary>,
-    /// True if another run's request told the service about the live turn's newest answer, and closed its calls.
+    /// True if a request of another run contained the live turn's newest answer, and closed its calls.
     calls_are_closed: bool,
 }
 
@@ -74,7 +74,8 @@ impl<'h> Delta<'h> {
             if owner.is_conversation() {
                 delta.find_concurrent_answers(owner, newest);
             }
-            // A chain branches at an answer of its own; what came from another owner stands in the one chain that there is.
+            // A chain branches at the live turn's newest answer, whose calls are open there. An answer that was given under another owner
+            // came into the chain with a request of another run, which closed its calls.
             if owner.is_conversation() || newest.live_index.is_none() {
                 delta.calls_are_closed = delta.has_closed_calls(owner);
             }
@@ -113,7 +114,7 @@ impl<'h> Delta<'h> {
         self.history.messages().iter().rev().take_while(|message| message.seq > stored.seq).any(is_later)
     }
 
-    /// Fails if the results of the live turn cannot be sent, since another run's request told the service how their calls ended.
+    /// Fails if the results of the live turn cannot be sent, since a request of another run closed their calls.
     ///
     /// # Errors
     /// `conflict`.
@@ -121,8 +122,8 @@ impl<'h> Delta<'h> {
         if !self.calls_are_closed {
             return Ok(());
         }
-        let message = "another run went on in the conversation since this run's last answer, and its request closed the calls of that answer, so \
-                       their results cannot be sent; discard this run";
+        let message = "a request of another run contained this run's last answer and closed its calls, so their results cannot be sent; discard \
+                       this run";
         Err(Error::new(ErrorCode::Conflict, message))
     }
 

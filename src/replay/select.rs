@@ -56,6 +56,10 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
             }
         }
     }
+    if input.delta.is_some() {
+        // Before calls of other runs, whose ids may be the same: a service pairs an output with the newest call of its id.
+        messages.sort_by_key(|draft| !draft.is_acknowledged);
+    }
     if let Some(compaction) = compaction {
         insert_compaction(&mut messages, compaction, report);
     }

@@ -55,7 +55,7 @@ pub struct ResumedCalls {
     pub attempts: BTreeMap<String, u32>,
     /// The calls that were approved and not started since.
     pub approved: BTreeSet<String>,
-    /// True if another run closed the calls in the conversation, so that their results cannot be sent.
+    /// True if another run closed the calls at the service, so that their results cannot be sent.
     pub are_closed_elsewhere: bool,
 }
 

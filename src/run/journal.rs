@@ -59,10 +59,10 @@ pub enum JournalEntry {
         /// The error's message.
         #[n(1)]
         message: String,
-        /// True if a conversation has no request that it did not refuse and whose answer is missing here, so that a resume sends nothing twice.
+        /// False if a service may have a request whose answer is not stored; a resume in a conversation then needs `approveUnsafeReplay`.
         #[n(2)]
         #[cbor(default)]
-        is_repeatable: bool,
+        is_replay_safe: bool,
     },
     /// More of a call was redacted together with its result (R12).
     #[n(5)]
@@ -270,8 +270,8 @@ pub struct RecoveredRun {
     pub withheld: Vec<String>,
     /// The pause that its model call waits for.
     pub pause: Option<StoredPause>,
-    /// True if it failed, and a resume sends nothing to a conversation twice.
-    pub is_repeatable: bool,
+    /// True if it failed, and the service has no request whose answer is not stored.
+    pub is_replay_safe: bool,
     /// True if the turn is complete and only its append to history is missing.
     pub is_complete: bool,
     /// The handoffs, in their order. The last one has no answer yet if its `live_end` is `None`.
@@ -336,7 +336,7 @@ impl RecoveredRun {
             partial: None,
             withheld: Vec::new(),
             pause: None,
-            is_repeatable: false,
+            is_replay_safe: false,
             is_complete: false,
             handoffs: Vec::new(),
             records: Vec::new(),
@@ -409,7 +409,7 @@ impl RecoveredRun {
     fn apply(&mut self, entry: JournalEntry) {
         if !matches!(entry, JournalEntry::Failed { .. } | JournalEntry::Partial(_)) {
             // An entry after a failure means that the run was resumed.
-            (self.failed, self.partial, self.is_repeatable) = (None, None, false);
+            (self.failed, self.partial, self.is_replay_safe) = (None, None, false);
         }
         self.pause = None;
         match entry {
@@ -449,8 +449,8 @@ impl RecoveredRun {
                 self.live.set_awaits_approval(&invocation, false);
                 self.calls.approved.insert(invocation);
             }
-            JournalEntry::Failed { code, message, is_repeatable } => {
-                (self.failed, self.is_repeatable) = (Some((code, message)), is_repeatable);
+            JournalEntry::Failed { code, message, is_replay_safe } => {
+                (self.failed, self.is_replay_safe) = (Some((code, message)), is_replay_safe);
             }
             JournalEntry::HandedOff { agent, .. } => {
                 let is_repeated = self.handoffs.last().is_some_and(|newest| newest.live_end.is_none());

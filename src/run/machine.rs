@@ -10,14 +10,14 @@ use super::journal::JournalEntry;
 use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, is_ownership_lost, wrong_state};
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist_question::PersistQuestion;
-use super::replay_safety::OpenRequest;
+use super::replay_safety::RequestDelivery;
 use super::retry::ReplayQuestion;
 use super::setup::RunSetup;
 use super::snapshot::{RunSnapshot, messages_with_calls};
 use super::start::{TurnInput, join_input};
 use super::state::{
     AwaitingAnswerSave, AwaitingBody, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingRetry, AwaitingTools,
-    begin_call, build_body, no_waiting_call, repeat_refused, repeat_unconfirmed, replay_body,
+    begin_call, build_body, no_waiting_call, repeat_unconfirmed, repeat_undelivered, replay_body,
 };
 use super::stored_turn::StoredTurn;
 use super::turn::RunData;
@@ -532,10 +532,10 @@ impl Run {
 pub(super) fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunContext<'_>) -> RunState {
     loop {
         next = match next {
-            NextState::CallModel => match turn.open_request() {
-                OpenRequest::None => begin_call(turn, CallAttempt::FIRST, context),
-                OpenRequest::Unconfirmed => repeat_unconfirmed(turn, context.now),
-                OpenRequest::Refused => repeat_refused(turn, context.now),
+            NextState::CallModel => match turn.request_delivery() {
+                RequestDelivery::Answered => begin_call(turn, CallAttempt::FIRST, context),
+                RequestDelivery::Unconfirmed => repeat_unconfirmed(turn, context.now),
+                RequestDelivery::NotDelivered => repeat_undelivered(turn, context.now),
             },
             NextState::ResumeCall(attempt) => begin_call(turn, attempt, context),
             NextState::Render(plan) => build_body(turn, plan, context),

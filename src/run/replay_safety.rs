@@ -15,15 +15,15 @@ pub enum RequestEvidence {
     Aborted,
 }
 
-/// What is known of a run's newest request to a conversation.
+/// What is known of a run's newest request to a service that keeps the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenRequest {
-    /// It was answered, or no service keeps the conversation.
-    None,
-    /// The conversation may have it, and its answer is missing here.
+pub enum RequestDelivery {
+    /// Its answer is stored, or there was none.
+    Answered,
+    /// The service may have it, and its answer is not stored.
     Unconfirmed,
-    /// The conversation does not have it: it refused it, or the run failed before it was sent.
-    Refused,
+    /// The service does not have it: it refused it, or the run failed before it was sent.
+    NotDelivered,
 }
 
 /// Whether a request may be sent again.

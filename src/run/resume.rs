@@ -5,7 +5,7 @@ use super::context::RunContext;
 use super::journal::{RecoveredRun, StoredPause};
 use super::machine::{Run, enter};
 use super::next_state::{CallAttempt, NextState, RetryPause, TurnEnd};
-use super::replay_safety::OpenRequest;
+use super::replay_safety::RequestDelivery;
 use super::setup::RunSetup;
 use super::stored_turn::{StoredTurn, has_unanswered_call};
 use super::turn::{RunData, TurnTotals};
@@ -32,7 +32,7 @@ impl Run {
             is_complete,
             handoffs,
             records,
-            is_repeatable,
+            is_replay_safe,
             ..
         } = recovered;
         let stored = StoredTurn::from_history(&live, context.history);
@@ -67,10 +67,10 @@ impl Run {
         let mut turn = RunData::new(setup, live, stored, Report::new());
         turn.set_totals(totals);
         // A conversation has what it was sent, whether or not the answer was stored.
-        turn.set_open_request(match (may_have_sent, is_repeatable) {
-            (false, _) => OpenRequest::None,
-            (true, false) => OpenRequest::Unconfirmed,
-            (true, true) => OpenRequest::Refused,
+        turn.set_request_delivery(match (may_have_sent, is_replay_safe) {
+            (false, _) => RequestDelivery::Answered,
+            (true, false) => RequestDelivery::Unconfirmed,
+            (true, true) => RequestDelivery::NotDelivered,
         });
         turn.keep_journal(records);
         turn.restore_handoffs(handoffs, context.history)?;

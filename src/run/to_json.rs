@@ -149,7 +149,7 @@ impl RecoveredRun {
             .number("startedAt", self.began.at)
             .number("turn", u64::from(self.model_calls))
             .text("state", state);
-        if let Some(pause) = self.pause {
+        if let Some(pause) = self.pause.filter(|pause| pause.not_before > 0) {
             out.number("notBefore", pause.not_before);
         }
         self.began.provider.write(out);

@@ -9,7 +9,7 @@ use super::open_effects::OpenEffects;
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist_question::{PersistQuestion, PersistReply};
 use super::redaction::Redactions;
-use super::replay_safety::OpenRequest;
+use super::replay_safety::RequestDelivery;
 use super::run_writes::unstored_of_stopped_turn;
 use super::save_queue::SaveQueue;
 use super::setup::{Persistence, RunSetup};
@@ -53,8 +53,8 @@ pub(super) struct RunData {
     held_back: Vec<String>,
     /// True if the run changed the owner.
     new_owner: bool,
-    /// What is known of the newest request to a conversation.
-    open_request: OpenRequest,
+    /// What is known of the newest request to a service that keeps the conversation.
+    request_delivery: RequestDelivery,
     /// True if the service does not have the chain of responses any more, until it gives another response with an id.
     chain_is_restarted: bool,
     /// The handoffs so far: those in effect, and the one that the next model call waits for.
@@ -101,7 +101,7 @@ impl RunData {
             history_end: 0,
             held_back: Vec::new(),
             new_owner: false,
-            open_request: OpenRequest::None,
+            request_delivery: RequestDelivery::Answered,
             chain_is_restarted: false,
             handoffs: RunHandoffs::default(),
         }
@@ -464,14 +464,14 @@ impl RunData {
         Some(Box::new(ServiceMark { until: self.history_end, pending: self.held_back.clone(), ..mark }))
     }
 
-    /// Sets what is known of the newest request to a conversation.
-    pub fn set_open_request(&mut self, open_request: OpenRequest) {
-        self.open_request = open_request;
+    /// Sets what is known of the newest request to a service that keeps the conversation.
+    pub fn set_request_delivery(&mut self, request_delivery: RequestDelivery) {
+        self.request_delivery = request_delivery;
     }
 
-    /// Returns what is known of the newest request to a conversation.
-    pub fn open_request(&self) -> OpenRequest {
-        self.open_request
+    /// Returns what is known of the newest request to a service that keeps the conversation.
+    pub fn request_delivery(&self) -> RequestDelivery {
+        self.request_delivery
     }
 
     /// Returns the owner to build the next request for: the session while a chain is restarted, so that the request contains the history.

@@ -9,6 +9,8 @@ mod filters;
 mod repetitions;
 #[path = "scripted_host.rs"]
 mod scripted_host;
+#[path = "spy_store.rs"]
+mod spy_store;
 #[path = "stateful_service.rs"]
 mod stateful_service;
 

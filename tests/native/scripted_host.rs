@@ -416,7 +416,7 @@ impl<'s> Host<'s> {
 
     /// Takes a run over and goes on with it.
     pub fn resume(&mut self, setup: RunSetup) -> Result<(), Error> {
-        let entry = self.pending().into_iter().find(|entry| entry.id == setup.id).expect("a pending run");
+        let entry = self.log.borrow().head.run(&setup.id).cloned().expect("an unfinished run");
         self.take(&entry)?;
         let session = self.log.borrow().head.id.clone();
         let journal = block_on(read_journal(self.store, &session, &entry))?;

@@ -426,8 +426,8 @@ fn journal_entries() {
 
 #[test]
 fn journal_failures() {
-    for (name, is_repeatable) in [("journal_failed", false), ("journal_failed_repeatable", true)] {
-        let failed = JournalEntry::Failed { code: "model_error".into(), message: "no".into(), is_repeatable };
+    for (name, is_replay_safe) in [("journal_failed", false), ("journal_failed_replay_safe", true)] {
+        let failed = JournalEntry::Failed { code: "model_error".into(), message: "no".into(), is_replay_safe };
         fixed(name, RecordKind::Journal, &failed);
     }
 }

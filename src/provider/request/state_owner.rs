@@ -38,7 +38,11 @@ pub fn check_owner(provider: &ProviderRequest, owner: &StateOwner) -> Result<()>
 /// # Errors
 /// `state_owner_conflict`.
 pub fn check_input_body(dialect: Dialect, input: JsonRef<'_>) -> Result<()> {
-    match codec(dialect).server_state_members().iter().find(|member| input.find(member).is_some()) {
+    match codec(dialect)
+        .server_state_members()
+        .iter()
+        .find(|member| input.find(member).is_some_and(|value| !value.is_null()))
+    {
         Some(member) => Err(second_owner_in(&format!("input.{member}"))),
         None => Ok(()),
     }

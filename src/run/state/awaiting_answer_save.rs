@@ -6,6 +6,7 @@ use crate::run::approval::ResumedCalls;
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
 use crate::run::next_state::{FinalResult, NextState, is_permanent};
+use crate::run::replay_safety::RequestDelivery;
 use crate::run::setup::Persistence;
 use crate::run::turn::RunData;
 use crate::tool::ToolInvocation;
@@ -32,6 +33,7 @@ impl AwaitingAnswerSave {
 
     /// Handles the success of the save.
     pub fn saved(&self, turn: &mut RunData, revision: u64) -> NextState {
+        turn.set_request_delivery(RequestDelivery::Answered);
         if turn.setup().persistence != Persistence::Run {
             turn.emit(RunEvent::Saved { revision });
         }

@@ -9,7 +9,7 @@ use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
 use crate::run::next_state::{EarlyStop, FinalResult, NextState, TurnEnd, is_ownership_lost};
 use crate::run::outcome::RunStatus;
-use crate::run::replay_safety::OpenRequest;
+use crate::run::replay_safety::RequestDelivery;
 use crate::run::run_writes::{trim_last_results, without_calls};
 use crate::run::setup::{OnStop, Persistence};
 use crate::run::turn::RunData;
@@ -72,8 +72,8 @@ impl AwaitingEndSave {
                 turn.save(SaveKind::Write(vec![JournalEntry::Partial(cut)]));
             }
             let (code, message) = (error.code.as_str().to_owned(), error.message.clone());
-            let is_repeatable = turn.open_request() != OpenRequest::Unconfirmed;
-            turn.save(SaveKind::Fail(Box::new(JournalEntry::Failed { code, message, is_repeatable })))
+            let is_replay_safe = turn.request_delivery() != RequestDelivery::Unconfirmed;
+            turn.save(SaveKind::Fail(Box::new(JournalEntry::Failed { code, message, is_replay_safe })))
         };
         // Cancelling is not an error.
         let error = Some(error).filter(|_| status == RunStatus::Failed);

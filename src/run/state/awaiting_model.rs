@@ -15,7 +15,7 @@ use crate::run::effect::{EffectKind, EffectReply};
 use crate::run::event::RunEvent;
 use crate::run::next_state::{EarlyStop, ModelRequest, NextState, RenderPlan, RetryPause, TurnEnd, wrong_state};
 use crate::run::outcome::RunStatus;
-use crate::run::replay_safety::{OpenRequest, ReplaySafety, RequestEvidence, evidence_of_failure};
+use crate::run::replay_safety::{ReplaySafety, RequestDelivery, RequestEvidence, evidence_of_failure};
 use crate::run::response_limit::{declared_length, response_too_large};
 use crate::run::retry::{ReplayQuestion, requested_wait};
 use crate::run::setup::OnStop;
@@ -76,7 +76,7 @@ impl AwaitingModel {
         };
         turn.offer(kind);
         if request.is_stateful {
-            turn.set_open_request(OpenRequest::Unconfirmed);
+            turn.set_request_delivery(RequestDelivery::Unconfirmed);
         }
         let (history, live) = (context.history, turn.live());
         let count = history.id_count() + live.id_count();
@@ -290,7 +290,7 @@ impl AwaitingModel {
         let FailedCall { error, status, evidence, pause } = failed;
         let safety = ReplaySafety::of(evidence, self.request.is_stateful);
         if self.request.is_stateful && safety == ReplaySafety::Safe {
-            turn.set_open_request(OpenRequest::Refused);
+            turn.set_request_delivery(RequestDelivery::NotDelivered);
         }
         let (Some(ms), ReplaySafety::Safe | ReplaySafety::NeedsApproval) = (pause, safety) else {
             return self.stop(turn, EarlyStop::failed(error), context);
@@ -339,7 +339,6 @@ impl AwaitingModel {
             return EarlyStop::failed(error).into();
         }
         turn.close_effects();
-        turn.set_open_request(OpenRequest::None);
         turn.add_answer(&assembled);
         let is_whole = assembled.status != AnswerStatus::Incomplete || is_paused;
         let status = if is_whole { MessageStatus::Complete } else { MessageStatus::Truncated };

@@ -101,19 +101,25 @@ impl AwaitingRetry {
     }
 }
 
+/// The stored end of a pause that is none. A process whose clock is behind must not wait for it: the request may have been sent.
+const SENT_AT_ONCE: Ms = 0;
+
 /// Announces a pause, and stores its end: after a kill the run waits for it too.
 pub fn begin_pause(turn: &mut RunData, pause: RetryPause, error: Error) -> NextState {
-    let RetryPause { attempt, not_before, .. } = pause;
+    let RetryPause { attempt, not_before: at, .. } = pause;
+    // A request that an approval repeats is sent at once.
+    let not_before = if pause.request.is_some() { at } else { SENT_AT_ONCE };
     let save = turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before }]));
-    turn.emit(RunEvent::Retrying { attempt, at: not_before, error });
+    turn.emit(RunEvent::Retrying { attempt, at, error });
     NextState::Pause(RetryPause { save: Some(save), ..pause })
 }
 
-/// Repeats a request that a conversation refused. The journal says so first: a process that comes after this one cannot know whether it was sent.
-pub fn repeat_refused(turn: &mut RunData, now: Ms) -> NextState {
-    let (attempt, not_before) = (CallAttempt::FIRST.number, now);
-    let save = turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before }]));
-    NextState::Pause(RetryPause { attempt, not_before, request: None, save: Some(save) })
+/// Repeats a request that a conversation does not have. The `Retrying` entry is written first: if this process dies after that, the request may
+/// have been sent.
+pub fn repeat_undelivered(turn: &mut RunData, now: Ms) -> NextState {
+    let attempt = CallAttempt::FIRST.number;
+    let save = turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before: SENT_AT_ONCE }]));
+    NextState::Pause(RetryPause { attempt, not_before: now, request: None, save: Some(save) })
 }
 
 /// Repeats a request of a conversation that an earlier process may have sent, if the application approves.

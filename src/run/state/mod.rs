@@ -13,5 +13,5 @@ pub(super) use awaiting_body::{AwaitingBody, begin_call, build_body, replay_body
 pub(super) use awaiting_end_save::AwaitingEndSave;
 pub(super) use awaiting_journal::AwaitingJournal;
 pub(super) use awaiting_model::AwaitingModel;
-pub(super) use awaiting_retry::{AwaitingRetry, repeat_refused, repeat_unconfirmed};
+pub(super) use awaiting_retry::{AwaitingRetry, repeat_unconfirmed, repeat_undelivered};
 pub(super) use awaiting_tools::{AwaitingTools, no_waiting_call};

@@ -4,6 +4,7 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::scripted_host::*;
+use super::spy_store::{Fault, Spy};
 use super::stateful_service::{Service, rounds, words_of};
 use super::{ask, conversation, owned};
 use rethread::error::ErrorCode;
@@ -36,6 +37,8 @@ fn resume(
     let mut host = Host::open(store, "s", host);
     host.resume(owned("r1", conversation())).unwrap();
     host.writes_left = writes;
+    // The clock of a process that dies is ahead of the others.
+    host.clock.advance(writes.map_or(0, |_| 60_000));
     host.drive(model)
 }
 
@@ -72,7 +75,7 @@ fn r27_a_resumed_run_does_not_repeat_what_a_conversation_may_have() {
 }
 
 #[test]
-fn r27_so_26_a_resumed_run_that_dies_repeats_nothing_twice() {
+fn r27_so_26_a_resumed_run_that_dies_repeats_nothing_without_approval() {
     for calls in [0, 1] {
         let mut codes = Vec::new();
         for writes in 0..4 {
@@ -94,4 +97,22 @@ fn r27_so_26_a_resumed_run_that_dies_repeats_nothing_twice() {
         // It died before the journal said that the request is repeated, or when it may have been sent.
         assert_eq!(codes, [None, Some(ErrorCode::ReplayUnsafe)], "{calls} calls");
     }
+}
+
+#[test]
+fn r27_an_answer_that_could_not_be_stored_is_not_asked_for_again() {
+    let data = MemoryStore::default();
+    let store = Spy::new(&data);
+    let mut service = Service::new(rounds(1)).with_conversation("conv_1");
+    let mut host = Host::open(&store, "s", "h");
+    host.start(owned("r1", conversation()), "Go").unwrap();
+    let waiting = host.drive(|body| {
+        store.faults.borrow_mut().push(Some(Fault::Refuses(ErrorCode::StoreError)));
+        service.answer(body)
+    });
+    assert!(waiting.is_none());
+    assert_eq!(host.cancel().unwrap().status, RunStatus::Cancelled);
+    host.write();
+    let outcome = resume(&data, "h2", None, |_| panic!("sent again")).unwrap();
+    assert_eq!(outcome.error.unwrap().code, ErrorCode::ReplayUnsafe);
 }
