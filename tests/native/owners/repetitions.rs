@@ -35,10 +35,10 @@ fn resume(
     model: impl FnMut(&Value) -> Answer,
 ) -> Option<RunOutcome> {
     let mut host = Host::open(store, "s", host);
-    host.resume(owned("r1", conversation())).unwrap();
-    host.writes_left = writes;
     // The clock of a process that dies is ahead of the others.
     host.clock.advance(writes.map_or(0, |_| 60_000));
+    host.resume(owned("r1", conversation())).unwrap();
+    host.writes_left = writes;
     host.drive(model)
 }
 
