@@ -187,7 +187,7 @@ fn r37_an_export_shows_a_person_the_entries_of_a_journal() {
         (JournalEntry::HandedOff { agent: "a".into(), at: 5 }, r#"{"type":"handed_off","agent":"a","at":5}"#),
         (JournalEntry::Completed(None), r#"{"type":"completed"}"#),
         (
-            JournalEntry::Failed { code: "model_error".into(), message: "no".into(), is_repeatable: true },
+            JournalEntry::Failed { code: "model_error".into(), message: "no".into(), is_replay_safe: true },
             r#"{"type":"failed","code":"model_error","message":"no"}"#,
         ),
     ];
