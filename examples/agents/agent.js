@@ -43,7 +43,7 @@ async function itemsOf({ conversationId }) {
   }
 }
 
-/** Returns true if the conversation has what the run sends next: the results of its tools, or its question, more often than the chat. */
+/** Returns true if the conversation has what the run sends next: the results of its tools, or its question more times than the stored messages. */
 async function isSubmitted(session, { openCalls, input }) {
   const sent = await itemsOf(session.owner);
   if (openCalls.length > 0) return sent.some(({ type, call_id: id }) => type === 'function_call_output' && openCalls.some(({ callId }) => callId === id));

@@ -77,7 +77,7 @@ fn r24_so_12_24_what_a_filter_held_back_stays_pending() {
 }
 
 #[test]
-fn r23_what_another_run_told_the_service_of_a_live_turn_is_not_sent() {
+fn r23_what_another_runs_request_contained_of_a_live_turn_is_not_sent_again() {
     let stored = history(&[("a", "r1", None), ("b", "r2", None), ("B", "r2", Some((1, &[])))]);
     let live = history(&[("a", "r1", None), ("c", "r1", None)]);
     let owner = conversation();

@@ -56,7 +56,7 @@ pub(super) fn join_input(setup: &RunSetup, input: TurnInput, context: &RunContex
     for entry in joined.entries {
         live.apply(entry);
     }
-    // Of a body whose results have no calls nothing is left.
+    // Results without calls are dropped, so the turn may be empty although the body is not.
     let is_empty = || is_held && live.messages().iter().all(Message::is_system);
     if !has_input && (is_answered || is_empty()) {
         return Err(Error::invalid("there is no message to answer; pass `input`"));

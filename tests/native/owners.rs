@@ -515,7 +515,7 @@ fn r23_results_of_calls_that_another_run_closed_are_not_sent() {
 }
 
 #[test]
-fn r22_r23_results_of_calls_that_another_run_told_a_new_owner_of_are_not_sent() {
+fn r22_r23_results_of_calls_that_another_run_closed_at_a_new_owner_are_not_sent() {
     let other = || StateOwner::Conversation { id: "conv_2".into() };
     let owners = [conversation(), automatic(), StateOwner::Session];
     for (first, second) in owners.into_iter().flat_map(|first| [(first.clone(), other()), (first, automatic())]) {

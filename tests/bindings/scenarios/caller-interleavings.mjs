@@ -3,6 +3,7 @@
 
 import { killable, newLife } from './killable-store.mjs';
 import { numbersOf } from './random-numbers.mjs';
+import { playScript } from './played-script.mjs';
 
 const HOUR = 3_600_000;
 const TURNS = 6;
@@ -269,11 +270,6 @@ class CallerInterleaving {
 }
 
 /** Plays the script of a seed against the lane at `base`. Returns {problems, counts}. */
-export async function playCallerSeed(options) {
-  const interleaving = new CallerInterleaving(options);
-  try {
-    return await interleaving.perform();
-  } catch (error) {
-    return { problems: [...interleaving.problems, `${error?.code ?? ''} ${error?.stack ?? error}`], counts: interleaving.counts };
-  }
+export function playCallerSeed(options) {
+  return playScript(new CallerInterleaving(options));
 }

@@ -6,6 +6,7 @@ import { askElsewhere, compact, handOff, move } from './interleaving-actions.mjs
 import { killable, newLife } from './killable-store.mjs';
 import { numbersOf } from './random-numbers.mjs';
 import { sorted, textOf, wordsOfService, wordsOfSession } from './service-words.mjs';
+import { playScript } from './played-script.mjs';
 
 const LEASE_MS = 1000;
 const HOUR = 3_600_000;
@@ -501,11 +502,6 @@ class Interleaving {
 
 /** Plays the script of a seed against the lane at `base`. Returns {problems, counts}. `breaksHere`: connections break in `fetch` and not at the
  *  service, since Chromium itself sends a POST again when a reused connection closes without an answer. */
-export async function playSeed(options) {
-  const interleaving = new Interleaving(options);
-  try {
-    return await interleaving.perform();
-  } catch (error) {
-    return { problems: [...interleaving.problems, `${error?.code ?? ''} ${error?.stack ?? error}`], counts: interleaving.counts };
-  }
+export function playSeed(options) {
+  return playScript(new Interleaving(options));
 }
