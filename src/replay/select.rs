@@ -56,10 +56,10 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
             }
         }
     }
-    if input.delta.is_some() {
-        // Before calls of other runs, whose ids may be the same: a service pairs an output with the newest call of its id.
-        messages.sort_by_key(|draft| !draft.is_acknowledged);
-    }
+    // The results of the live turn precede the calls of other runs, whose ids may be the same: a service pairs an output with the newest call
+    // of its id.
+    let answered = input.delta.map_or(0, Delta::answered_live_count);
+    messages.sort_by_key(|draft| !matches!(draft.origin, DraftOrigin::Live(index) if index < answered));
     if let Some(compaction) = compaction {
         insert_compaction(&mut messages, compaction, report);
     }

@@ -70,7 +70,7 @@ test('r23 r27 the agent goes on in a new conversation if the service has the res
 });
 
 test('r23 r27 a question that was asked before is not taken for one that the service has', async () => {
-  const { control, start, conversations, refusals } = agent('again', STORES.SQLite('again'));
+  const { control, start, conversations, refusals } = agent('again', environment.stores.SQLite('again'));
   await control('script', { steps: [{ text: 'Sunny.' }, { lost: 'request' }], delayMs: 0 });
   assert.match(await start('Weather?').end(), /Sunny\./);
   assert.match(await start('Weather?').end(), /failed: replay_unsafe/);
