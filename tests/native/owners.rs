@@ -547,6 +547,29 @@ fn r22_r23_results_of_calls_that_another_run_closed_at_a_new_owner_are_not_sent(
 }
 
 #[test]
+fn r23_results_of_a_waiting_run_precede_another_runs_calls_with_the_same_id() {
+    let store = MemoryStore::default();
+    let mut service = Service::new(rounds(1));
+    let waits = || needs_approval(owned("r1", automatic()));
+    ask(&mut Host::open(&store, "s", "h"), &mut service, waits(), "One");
+    // This one gives its call the same id, and its items others.
+    let mut elsewhere = Service::new(|items| match items.last() {
+        Some(item) if item["type"] == "function_call_output" => Ok("done".into()),
+        _ => Err(vec![("call_1".into(), "look".into())]),
+    });
+    elsewhere.accept(&json!({ "input": [] })).unwrap();
+    ask(&mut Host::open(&store, "s", "h2"), &mut elsewhere, owned("r2", StateOwner::Session), "Two");
+    let mut third = Host::open(&store, "s", "h3");
+    third.resume(waits()).unwrap();
+    third.decide("call_1", ApprovalDecision::Approve).unwrap();
+    let outcome = third.drive(|body| service.answer(body)).unwrap();
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    let sent = service.sent(1);
+    assert!(sent[0].starts_with("output call_1") && sent[1] == "user: Two", "{sent:?}");
+    assert_eq!(sent.iter().filter(|item| item.contains("call_1")).count(), 3, "{sent:?}");
+}
+
+#[test]
 fn r26_a_call_of_a_failed_run_is_closed_once() {
     for on_stop in [OnStop::Discard, OnStop::Keep] {
         let store = MemoryStore::default();
