@@ -10,7 +10,7 @@ const HINTS = {
   running: 'The owner can be changed when the run is over.',
   format: 'Only OpenAI Responses has services that keep conversations. Choose that wire format in the settings.',
   unavailable: 'The chosen wire format has no service that keeps conversations: choose OpenAI Responses in the settings, or this page here.',
-  caller: 'An application keeps this conversation, and passes all of it with each question. Here it goes on with this page as the owner.',
+  caller: 'An application keeps this conversation, and passes all of it with each question. Here it continues with this page as the owner.',
   session: 'Every request contains the whole conversation.',
   response: 'A request names the newest response and contains what came after it.',
   conversation: 'A request names the conversation and contains what the service does not have.',

@@ -36,7 +36,7 @@ async function inNewConversation() {
 async function itemsOf({ conversationId }) {
   const items = [];
   for (let after = ''; ;) {
-    const page = await api(`conversations/${conversationId}/items?limit=100${after}`);
+    const page = await api(`conversations/${conversationId}/items?order=asc&limit=100${after}`);
     items.push(...page.data);
     if (!page.has_more) return items;
     after = `&after=${page.last_id}`;
@@ -46,7 +46,12 @@ async function itemsOf({ conversationId }) {
 /** Returns true if the conversation has what the run sends next: the results of its tools, or its question more times than the stored messages. */
 async function isSubmitted(session, { openCalls, input }) {
   const sent = await itemsOf(session.owner);
-  if (openCalls.length > 0) return sent.some(({ type, call_id: id }) => type === 'function_call_output' && openCalls.some(({ callId }) => callId === id));
+  if (openCalls.length > 0) {
+    const isOpen = ({ call_id: id }) => openCalls.some(({ callId }) => callId === id);
+    // An output before the newest call is of an older call with the same id.
+    const asked = sent.findLastIndex((item) => item.type === 'function_call' && isOpen(item));
+    return sent.slice(asked + 1).some((item) => item.type === 'function_call_output' && isOpen(item));
+  }
   const textOf = (content) => (typeof content === 'string' ? content : content.map(({ text }) => text).join(''));
   const isQuestion = ({ role, content, parts }) => role === 'user' && textOf(content ?? parts) === textOf(input.at(-1).parts);
   const stored = (await session.messages({ limit: 10_000 })).items;
@@ -61,7 +66,7 @@ async function finish(run) {
   }
 }
 
-/** Goes on with what a killed or failed process left. Returns the session, which may have another conversation. */
+/** Continues what a killed or failed process left. Returns the session, which may have another conversation. */
 async function resume(session) {
   for (const { id } of await session.pendingRuns()) {
     let run;

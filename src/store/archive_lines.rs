@@ -100,7 +100,7 @@ impl SessionArchive {
     pub fn from_json_lines(text: &str) -> Result<Self> {
         let mut archive: Option<Self> = None;
         let mut has_ended = false;
-        let mut above = String::new();
+        let mut previous_crc = String::new();
         for (at, line) in text.lines().enumerate() {
             let number = at as u64 + 1;
             if line.trim().is_empty() && has_ended {
@@ -110,11 +110,11 @@ impl SessionArchive {
             match &mut archive {
                 None => {
                     archive = Some(read_first_line(parsed)?);
-                    above = check_line(line, parsed, (1, &above))?;
+                    previous_crc = check_line(line, parsed, 1, &previous_crc)?;
                 }
                 Some(_) if has_ended => return Err(at_line(number, "follows the end of the session")),
                 Some(archive) => {
-                    above = check_line(line, parsed, (number, &above))?;
+                    previous_crc = check_line(line, parsed, number, &previous_crc)?;
                     if parsed.get("end").is_some() {
                         has_ended = true;
                     } else {
@@ -268,22 +268,22 @@ fn read_first_line(parsed: JsonRef<'_>) -> Result<SessionArchive> {
     Ok(SessionArchive { revision, head, records: Vec::new() })
 }
 
-/// Checks that a line is the one with this number, as it was written after the line with the checksum `above`. Returns its checksum.
-fn check_line(line: &str, parsed: JsonRef<'_>, (number, above): (u64, &str)) -> Result<String> {
+/// Checks that a line is the one with this number, as it was written after the line with the checksum `previous_crc`. Returns its checksum.
+fn check_line(line: &str, parsed: JsonRef<'_>, number: u64, previous_crc: &str) -> Result<String> {
     if parsed.get("line").and_then(JsonRef::as_u64) != Some(number) {
         return Err(at_line(number, "is in the wrong place: lines were removed, added or moved"));
     }
     let (text, sum) = line.rsplit_once(CRC_KEY).ok_or_else(|| at_line(number, "has no checksum"))?;
-    let crc = checksum(above, text);
+    let crc = checksum(previous_crc, text);
     if sum.strip_suffix("\"}") != Some(&crc) {
         return Err(at_line(number, "was changed after the export, or is of another export"));
     }
     Ok(crc)
 }
 
-/// Returns the checksum of a line after the line with the checksum `above`.
-fn checksum(above: &str, line: &str) -> String {
-    format!("{:08x}", crc32([above.as_bytes(), line.as_bytes()]))
+/// Returns the checksum of a line after the line with the checksum `previous_crc`.
+fn checksum(previous_crc: &str, line: &str) -> String {
+    format!("{:08x}", crc32([previous_crc.as_bytes(), line.as_bytes()]))
 }
 
 fn read_record(line: JsonRef<'_>) -> Option<Record> {

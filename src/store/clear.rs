@@ -68,7 +68,7 @@ pub async fn clear_session(
     Err(Error::new(ErrorCode::Busy, "other writers keep changing the session; try again in a moment"))
 }
 
-/// Returns the head of the emptied session. Numbers of runs and sources go on, so that none stands for two things.
+/// Returns the head of the emptied session. Numbers of runs and sources continue, so that none is used twice.
 fn cleared_head(head: &SessionHead, revision: u64, now: Ms) -> SessionHead {
     SessionHead {
         born: revision,

@@ -133,7 +133,7 @@ pub async fn lock_waiting_run(session: &SessionInner, id: &str, epoch: u32) -> R
     let LockedRun { entry, lock, lease_ended_by } = lock_run(session, id).await?;
     if entry.epoch != epoch {
         let message =
-            "another tab or process took the run over while it waited for an approval; resume it to go on here";
+            "another tab or process took the run over while it waited for an approval; resume it to continue here";
         return Err(Error::new(ErrorCode::Conflict, message));
     }
     if is_leased(&session.context, lock.is_some()) {

@@ -153,7 +153,7 @@ impl JsSession {
         })
     }
 
-    /// Goes on with a run that was cut off.
+    /// Continues a run that was cut off.
     pub fn resume(&self, run: JsValue, request: JsValue, hooks: &JsValue) -> Promise {
         let inner = self.inner.clone();
         let ProviderHooks { store, .. } = ProviderHooks::read(hooks);

@@ -14,7 +14,7 @@ pub enum UnfinishedState {
     Live,
     /// Nobody drives it.
     Interrupted,
-    /// Nobody drives it, and it goes on when a person decides about its calls.
+    /// Nobody drives it, and it continues when a person decides about its calls.
     WaitingApproval,
     /// The user stopped it.
     Stopped,
@@ -158,7 +158,7 @@ impl UnfinishedRun {
     /// Updates the shown turn from the journal entries read so far.
     pub fn show_journal(&mut self) {
         let TurnSource::Journal { recovered, .. } = &self.source else { return };
-        // A run that goes on grows by each entry of its journal: it is not copied.
+        // A run that continues grows by each entry of its journal: it is not copied.
         self.marked = self.state.open_calls().map(|_| recovered.live.clone());
         if matches!(self.state, UnfinishedState::Stopped | UnfinishedState::Failed(..)) {
             self.partial.clone_from(&recovered.partial);

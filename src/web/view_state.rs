@@ -14,7 +14,7 @@ pub struct ViewState {
     pub released: bool,
 }
 
-/// A message of the last snapshot. `version` stands for everything that may change about it.
+/// A message of the last snapshot. `version` changes with everything that may change about it.
 pub struct ViewMessage {
     pub id: String,
     pub version: u64,

@@ -130,7 +130,7 @@ fn body(
             }
         }
     }
-    panic!("it goes on asking");
+    panic!("it asks without end");
 }
 
 /// In short what a chat body holds.
