@@ -47,10 +47,10 @@ async function itemsOf({ conversationId }) {
 async function isSubmitted(session, { openCalls, input }) {
   const sent = await itemsOf(session.owner);
   if (openCalls.length > 0) {
-    const isOpen = ({ call_id: id }) => openCalls.some(({ callId }) => callId === id);
-    // An output before the newest call is of an older call with the same id.
-    const asked = sent.findLastIndex((item) => item.type === 'function_call' && isOpen(item));
-    return sent.slice(asked + 1).some((item) => item.type === 'function_call_output' && isOpen(item));
+    const isOutputOf = (id) => (item) => item.type === 'function_call_output' && item.call_id === id;
+    const unanswered = sent.filter(({ type, call_id: id }, at) => type === 'function_call' && !sent.slice(at).some(isOutputOf(id)));
+    // A call whose id an older call had is stored under an id of its own and not found: a new conversation sends nothing twice either.
+    return !openCalls.every(({ callId }) => unanswered.some(({ call_id: id }) => id === callId));
   }
   const textOf = (content) => (typeof content === 'string' ? content : content.map(({ text }) => text).join(''));
   const isQuestion = ({ role, content, parts }) => role === 'user' && textOf(content ?? parts) === textOf(input.at(-1).parts);

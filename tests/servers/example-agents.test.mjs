@@ -79,15 +79,16 @@ test('r23 r27 a question that was asked before is not taken for one that the ser
   assert.deepEqual([await conversations(), await refusals()], [[['user', 'assistant', 'user', 'assistant']], []]);
 });
 
-test('r23 r27 the result of an older call with the same id is not taken for one that the service has', async () => {
+test('r23 r27 a call whose id an older call had continues in a new conversation, and nothing is sent twice', async () => {
   const { control, start, conversations, refusals } = agent('reused', environment.stores.SQLite('reused'));
   const sameCall = { calls: [{ ...call.calls[0], id: 'call_1' }] };
-  await control('script', { steps: [sameCall, { text: 'Sunny.' }, sameCall, { lost: 'request' }], delayMs: 0 });
+  await control('script', { steps: [sameCall, { text: 'Sunny.' }, sameCall, { text: 'Lost.', lost: 'answer' }], delayMs: 0 });
   assert.match(await start('Weather?').end(), /Sunny\./);
   assert.match(await start('And now?').end(), /failed: replay_unsafe/);
   await control('script', { steps: [{ text: 'Rainy now.' }], delayMs: 0 });
-  assert.match(await start().end(), /Rainy now\./);
-  assert.deepEqual([await conversations(), await refusals()], [[[...TURN, ...TURN]], []]);
+  assert.match(await start('Well?').end(), /Rainy now\./);
+  assert.deepEqual(await conversations(), [[...TURN, ...TURN], [...TURN, ...TURN.slice(0, 3), 'user', 'assistant']]);
+  assert.deepEqual(await refusals(), []);
 });
 
 test('the example with its tools has at most 150 lines', () => {
