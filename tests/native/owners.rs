@@ -3,8 +3,12 @@
 
 #[path = "owners/caller.rs"]
 mod caller;
+#[path = "owners/conflicts.rs"]
+mod conflicts;
 #[path = "owners/filters.rs"]
 mod filters;
+#[path = "owners/other_runs.rs"]
+mod other_runs;
 #[path = "owners/repetitions.rs"]
 mod repetitions;
 #[path = "scripted_host.rs"]
@@ -299,80 +303,6 @@ fn r24_so_18_25_a_failed_request_is_sent_again_as_a_whole() {
 }
 
 #[test]
-fn r26_pp_22_25_26_a_conversation_that_nobody_sent_throws_warns_or_becomes_the_owner() {
-    let run = |on_conflict: OnConflict| {
-        let store = MemoryStore::default();
-        let mut host = Host::open(&store, "s", "h");
-        let mut service = Service::new(rounds(0)).with_conversation("conv_9");
-        service.forced_conversation = Some(json!({ "id": "conv_9" }));
-        let run_setup = RunSetup { on_conflict, ..owned("r1", StateOwner::Session) };
-        let outcome = ask(&mut host, &mut service, run_setup, "One");
-        let (messages, owner) = {
-            let log = host.log.borrow();
-            (log.history.messages().len(), StateOwner::from_stored(&log.head.owner).unwrap())
-        };
-        (outcome, messages, owner)
-    };
-    let (thrown, messages, owner) = run(OnConflict::Throw);
-    assert_eq!(thrown.error.unwrap().code, ErrorCode::ConversationConflict);
-    assert_eq!((messages, owner), (0, StateOwner::Session));
-    let (warned, messages, owner) = run(OnConflict::Warn);
-    assert_eq!((warned.status, messages, owner), (RunStatus::Finished, 2, StateOwner::Session));
-    assert_eq!(warned.conversation_id.as_deref(), Some("conv_9"));
-    assert!(warned.report.iter().any(|finding| finding.code.as_str() == "conversation_conflict"));
-    let (cleared, messages, owner) = run(OnConflict::Clear);
-    assert_eq!((cleared.status, messages), (RunStatus::Finished, 2));
-    assert_eq!(owner, StateOwner::Conversation { id: "conv_9".into() });
-}
-
-#[test]
-fn r26_pp_23_after_clear_the_next_turn_sends_only_new_input() {
-    let store = MemoryStore::default();
-    let mut host = Host::open(&store, "s", "h");
-    let mut service = Service::new(rounds(1)).with_conversation("conv_9");
-    service.forced_conversation = Some(json!({ "id": "conv_9" }));
-    let run_setup = RunSetup { on_conflict: OnConflict::Clear, ..owned("r1", StateOwner::Session) };
-    let first = host.ask(run_setup, "One", |body| {
-        // The service added the first request to a conversation of its own.
-        let mut body = body.clone();
-        body["conversation"] = json!("conv_9");
-        service.answer(&body)
-    });
-    assert_eq!(first.status, RunStatus::Finished, "{:?}", first.error);
-    let owner = StateOwner::from_stored(&host.log.borrow().head.owner).unwrap();
-    ask(&mut host, &mut service, owned("r2", owner), "Two");
-    assert_eq!(service.sent(1), ["output call_1: look gave {}"]);
-    assert_eq!(service.sent(2), ["user: Two"]);
-    assert_eq!(history_of(&mut host), words_of(&service.conversations["conv_9"]));
-}
-
-#[test]
-fn r26_pp_27_28_another_conversation_or_none_in_the_answer_fails_before_anything_is_stored() {
-    for named in [json!({ "id": "conv_2" }), Value::Null] {
-        let store = MemoryStore::default();
-        let mut host = Host::open(&store, "s", "h");
-        let mut service = Service::new(rounds(0)).with_conversation("conv_1");
-        service.forced_conversation = Some(named);
-        let outcome = ask(&mut host, &mut service, owned("r1", conversation()), "One");
-        assert_eq!(outcome.error.unwrap().code, ErrorCode::ConversationConflict);
-        assert!(host.log.borrow().history.messages().is_empty());
-    }
-    let stored = StateOwner::Conversation { id: "conv_1".into() };
-    assert!(stored.change_to(&conversation()).is_ok());
-    let other = StateOwner::Conversation { id: "conv_2".into() };
-    assert_eq!(stored.change_to(&other).unwrap_err().code, ErrorCode::StateOwnerConflict);
-}
-
-#[test]
-fn r26_a_response_id_is_no_conflict() {
-    let store = MemoryStore::default();
-    let mut host = Host::open(&store, "s", "h");
-    let mut service = Service::new(rounds(0));
-    let outcome = ask(&mut host, &mut service, owned("r1", StateOwner::Session), "One");
-    assert_eq!((outcome.status, outcome.response_id.as_deref()), (RunStatus::Finished, Some("resp_1")));
-}
-
-#[test]
 fn r22_so_21_pp_46_an_owner_that_the_request_cannot_have_is_rejected() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
@@ -463,133 +393,6 @@ fn pp_47_a_call_that_fails_after_the_conversation_changed_leaves_the_newest_id()
     assert_eq!(failed.status, RunStatus::Failed);
     let owner = StateOwner::from_stored(&host.log.borrow().head.owner).unwrap();
     assert_eq!(owner, StateOwner::Conversation { id: "conv_9".into() });
-}
-
-#[test]
-fn r23_results_of_calls_that_another_run_closed_are_not_sent() {
-    let store = MemoryStore::default();
-    let mut service = Service::new(rounds(1)).with_conversation("conv_1");
-    let waits = || needs_approval(owned("r1", conversation()));
-    let waiting = ask(&mut Host::open(&store, "s", "h"), &mut service, waits(), "One");
-    assert_eq!(waiting.status, RunStatus::WaitingApproval);
-    // Another run has to close the call: the service refuses a request that leaves it open.
-    let mut second = Host::open(&store, "s", "h2");
-    assert_eq!(ask(&mut second, &mut service, owned("r2", conversation()), "Two").status, RunStatus::Finished);
-    let requests = service.requests.len();
-    let mut third = Host::open(&store, "s", "h3");
-    third.resume(waits()).unwrap();
-    assert_eq!(third.decide("call_1", ApprovalDecision::Approve).unwrap_err().code, ErrorCode::Conflict);
-    third.decide("call_1", ApprovalDecision::Reject(None)).unwrap();
-    let outcome = third.drive(|body| service.answer(body)).unwrap();
-    assert_eq!(outcome.error.unwrap().code, ErrorCode::Conflict);
-    assert_eq!(service.requests.len(), requests);
-    // The tools of an interrupted run do not run either.
-    let store = MemoryStore::default();
-    let mut host = Host::open(&store, "s", "h");
-    let mut service = Service::new(rounds(1)).with_conversation("conv_1");
-    host.writes_left = Some(2);
-    host.start(owned("r1", conversation()), "One").unwrap();
-    assert!(host.drive(|body| service.answer(body)).is_none());
-    ask(&mut Host::open(&store, "s", "h2"), &mut service, owned("r2", conversation()), "Two");
-    let requests = service.requests.len();
-    let mut third = Host::open(&store, "s", "h3");
-    third.resume(owned("r1", conversation())).unwrap();
-    let outcome = third.drive(|body| service.answer(body)).unwrap();
-    assert_eq!(outcome.error.unwrap().code, ErrorCode::Conflict);
-    assert_eq!((host.ran.len() + third.ran.len(), service.requests.len()), (0, requests));
-    // A chain has branches: there the run continues where it was.
-    let store = MemoryStore::default();
-    let mut host = Host::open(&store, "s", "h");
-    let mut service = Service::new(rounds(1));
-    let mut attempt = 0;
-    let setup_for = |id: &str| RunSetup { persistence: Persistence::Call, ..owned(id, automatic()) };
-    host.ask(setup_for("r1"), "One", |body| {
-        attempt += 1;
-        if attempt == 1 { service.answer(body) } else { Answer::Status(400, Vec::new(), "{}".into()) }
-    });
-    ask(&mut host, &mut service, setup_for("r2"), "Two");
-    let mut second = Host::open(&store, "s", "h2");
-    second.resume(setup_for("r1")).unwrap();
-    let outcome = second.drive(|body| service.answer(body)).unwrap();
-    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
-}
-
-#[test]
-fn r22_r23_results_of_calls_that_another_run_closed_at_a_new_owner_are_not_sent() {
-    let other = || StateOwner::Conversation { id: "conv_2".into() };
-    let owners = [conversation(), automatic(), StateOwner::Session];
-    for (first, second) in owners.into_iter().flat_map(|first| [(first.clone(), other()), (first, automatic())]) {
-        let is_branch = first == second;
-        let store = MemoryStore::default();
-        let mut service = Service::new(rounds(1)).with_conversation("conv_1").with_conversation("conv_2");
-        let waits = |owner: &StateOwner| {
-            needs_approval(RunSetup { persistence: Persistence::Call, ..owned("r1", owner.clone()) })
-        };
-        let waiting = ask(&mut Host::open(&store, "s", "h"), &mut service, waits(&first), "One");
-        assert_eq!(waiting.status, RunStatus::WaitingApproval);
-        // Its request contains the question and the call, which it closes.
-        let answered = ask(&mut Host::open(&store, "s", "h2"), &mut service, owned("r2", second.clone()), "Two");
-        assert_eq!(answered.status, RunStatus::Finished, "{:?}", answered.error);
-        let requests = service.requests.len();
-        let mut host = Host::open(&store, "s", "h3");
-        host.resume(waits(&second)).unwrap();
-        let approved = host.decide("call_1", ApprovalDecision::Approve).map_err(|error| error.code);
-        if is_branch {
-            approved.unwrap();
-        } else {
-            assert_eq!(approved.unwrap_err(), ErrorCode::Conflict, "{first:?} to {second:?}");
-            host.decide("call_1", ApprovalDecision::Reject(None)).unwrap();
-        }
-        let outcome = host.drive(|body| service.answer(body)).unwrap();
-        assert_eq!(outcome.error.map(|error| error.code), (!is_branch).then_some(ErrorCode::Conflict));
-        assert_eq!(service.requests.len(), requests + usize::from(is_branch), "{first:?} to {second:?}");
-    }
-}
-
-#[test]
-fn r23_results_of_a_waiting_run_precede_another_runs_calls_with_the_same_id() {
-    let store = MemoryStore::default();
-    let mut service = Service::new(rounds(1));
-    let waits = || needs_approval(owned("r1", automatic()));
-    ask(&mut Host::open(&store, "s", "h"), &mut service, waits(), "One");
-    // This one gives its call the same id, and its items others.
-    let mut elsewhere = Service::new(|items| match items.last() {
-        Some(item) if item["type"] == "function_call_output" => Ok("done".into()),
-        _ => Err(vec![("call_1".into(), "look".into())]),
-    });
-    elsewhere.accept(&json!({ "input": [] })).unwrap();
-    ask(&mut Host::open(&store, "s", "h2"), &mut elsewhere, owned("r2", StateOwner::Session), "Two");
-    let mut third = Host::open(&store, "s", "h3");
-    third.resume(waits()).unwrap();
-    third.decide("call_1", ApprovalDecision::Approve).unwrap();
-    let outcome = third.drive(|body| service.answer(body)).unwrap();
-    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
-    let sent = service.sent(1);
-    assert!(sent[0].starts_with("output call_1") && sent[1] == "user: Two", "{sent:?}");
-    assert_eq!(sent.iter().filter(|item| item.contains("call_1")).count(), 3, "{sent:?}");
-}
-
-#[test]
-fn r26_a_call_of_a_failed_run_is_closed_once() {
-    for on_stop in [OnStop::Discard, OnStop::Keep] {
-        let store = MemoryStore::default();
-        let mut host = Host::open(&store, "s", "h");
-        let mut service = Service::new(rounds(1)).with_conversation("conv_1");
-        let setup_for = |id: &str| RunSetup { on_stop, ..owned(id, conversation()) };
-        let mut attempt = 0;
-        host.ask(setup_for("r1"), "One", |body| {
-            attempt += 1;
-            if attempt == 1 { service.answer(body) } else { Answer::Status(400, Vec::new(), "{}".into()) }
-        });
-        // The request that closes the call is refused, too, so the next one closes it again.
-        host.ask(setup_for("r2"), "Two", |_| Answer::Status(400, Vec::new(), "{}".into()));
-        for (run, input) in [("r3", "Three"), ("r4", "Four")] {
-            let outcome = ask(&mut host, &mut service, setup_for(run), input);
-            assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
-        }
-        let items = words_of(&service.conversations["conv_1"]);
-        assert_eq!(items.iter().filter(|item| item.starts_with("output call_1: ")).count(), 1, "{items:?}");
-    }
 }
 
 #[test]
