@@ -148,7 +148,7 @@ describe('r22 r23 r37 the demo and the details of a chat', { concurrency: 3 }, (
 
     const guest = await Guest.visit(demo, 'application');
     const { page } = guest;
-    await openState(guest);
+    await openDetails(guest);
     await choose(guest, { name: 'chat.jsonl', mimeType: 'application/jsonl', buffer });
     await guest.notice('"Untitled" was restored.').waitFor();
     await until('one chat', async () => (await counted(guest)) === 1);
@@ -156,10 +156,10 @@ describe('r22 r23 r37 the demo and the details of a chat', { concurrency: 3 }, (
     assert.equal(await line(guest), 'Owner: an application');
     await guest.write('Hello?');
     await guest.notice('Choose this page as the owner').waitFor();
-    await openState(guest);
+    await openDetails(guest);
     assert.match(await page.locator('#owner-hint').innerText(), /^An application keeps this conversation/);
     assert.equal(await page.locator('#owner-apply').isVisible(), false);
-    await closeState(guest);
+    await closeDetails(guest);
     await chooseOwner(guest, 'session');
     await guest.ask('Hello?');
     assert.match(await line(guest), /^Owner: this page · last request/);

@@ -1,7 +1,7 @@
 // What the OpenAI chat endpoint rejects, with its own messages. It shares no code with the engine on purpose, so that both do not have
 // the same defect.
 
-import { Refusal, isObject, missing, refuse, unknown, wrongType } from './openai-errors.mjs';
+import { Refusal, isObject, missing, nounOf, refuse, unknown, wrongType } from './openai-errors.mjs';
 
 const TOP = new Set(`model messages stream stream_options tools tool_choice parallel_tool_calls n temperature top_p
   max_tokens max_completion_tokens stop seed frequency_penalty presence_penalty logit_bias logprobs top_logprobs user

@@ -40,6 +40,7 @@ const OPENAI_REFUSED = {
   'a null tool_calls': [chat(user(), { role: 'assistant', content: 'x', tool_calls: null }), /expected an array of objects, but got null/],
   'a long id': [chat(user(), calls(call('x'.repeat(83))), tool('x'.repeat(83))), /maximum length 64, but got a string with length 83/],
   'object arguments': [chat(user(), calls(call('a', { arguments: {} })), tool('a')), /function\.arguments': expected a string, but got an object/],
+  'object content': [chat(user({ text: 'hello' })), /expected one of a string or array of objects, but got an object/],
   'a bad tool name': [chat(user(), calls(call('a', { name: 'a b' })), tool('a')), /does not match pattern/],
   'a call without id': [chat(user(), calls({ type: 'function', function: { name: 'f', arguments: '' } })), /Missing required parameter: 'messages\[1\]\.tool_calls\[0\]\.id'/],
   'an image in a tool message': [chat(user(), calls(call('a')), tool('a', [{ type: 'image_url', image_url: { url: 'x' } }])), /Image URLs are only allowed for messages with role 'user'/],
