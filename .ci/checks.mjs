@@ -224,17 +224,25 @@ function testTitles() {
   return { names: new Set(names.map(([, name]) => name)), titles: titles.map(([, , title]) => title.replace(/\\'/g, "'")) };
 }
 
+/** The rows of the contract are R1 to this one. */
+const LAST_ROW = 81;
+
 /**
- * Every test named in docs/requirements.md exists, and one of each row has the row's number in its name. `check NAME` is a check of this
- * file. A title of JavaScript may be cited in part: the rest of it may depend on the case.
+ * docs/requirements.md has each row of the contract once, with a status that it explains. Every test named there exists, and one of each row
+ * has the row's number in its name. `check NAME` is a check of this file. A title of JavaScript may be cited in part: the rest of it may
+ * depend on the case.
  */
 export function requirements() {
   const file = 'docs/requirements.md';
   const { names, titles } = testTitles();
   const exists = (test) => (test.startsWith('check ') ? Object.hasOwn(checks, test.slice('check '.length)) : names.has(test) || titles.some((title) => title.includes(test)));
-  return read(file).split('\n').flatMap((line) => {
-    const [, row, , status, named] = line.split('|').map((cell) => cell.trim());
-    if (!/^R\d/.test(row ?? '')) return [];
+  const rows = read(file).split('\n').map((line) => line.split('|').map((cell) => cell.trim())).filter(([, row]) => /^R\d/.test(row ?? ''));
+  const found = rows.map(([, row]) => row);
+  const expected = Array.from({ length: LAST_ROW }, (_, at) => `R${at + 1}`);
+  const missing = expected.filter((row) => found.indexOf(row) < 0 || found.indexOf(row) !== found.lastIndexOf(row));
+  const complaints = missing.map((row) => `${file}: ${row} must be there once`);
+  return complaints.concat(rows.flatMap(([, row, , status, named]) => {
+    if (!/^(holds\b|partly: |not built$)/.test(status)) return [`${file}: ${row}: its status is not holds, "partly: …" or not built`];
     const tests = [...(named ?? '').matchAll(/`([^`]+)`/g)].map((match) => match[1]);
     if (!tests.length) return status === 'not built' ? [] : [`${file}: ${row} names no test`];
     const number = new RegExp(`\\br0?${row.slice(1)}(?!\\d)`);
@@ -243,7 +251,7 @@ export function requirements() {
       ...tests.filter((test) => !exists(test)).map((test) => `${file}: ${row} names the test ${test}, which does not exist`),
       ...(isProved ? [] : [`${file}: ${row}: no test named there has the number ${row} in its name`]),
     ];
-  });
+  }));
 }
 
 export const checks = { dependencies, noJavaScript, noAmbience, arrows, noPanic, shortFiles, synchronous, dialects, vocabulary, requirements, cycles };

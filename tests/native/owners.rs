@@ -61,7 +61,7 @@ fn history_of(host: &mut Host<'_>) -> Vec<String> {
 }
 
 #[test]
-fn r23_only_what_is_new_goes_to_a_conversation() {
+fn r23_r77_only_what_is_new_goes_to_a_conversation() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let mut service = Service::new(rounds(1)).with_conversation("conv_1");
