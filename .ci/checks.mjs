@@ -15,7 +15,7 @@ const MAX_LINES = 600;
 
 /** The levels of modules, lowest first. A module may use those of its own and of lower levels, except those in APART. */
 const LEVELS = [
-  ['json', 'message', 'tool', 'session_head', 'id', 'clock', 'error', 'finding', 'encoding'],
+  ['json', 'message', 'tool', 'session_head', 'id', 'clock', 'error', 'finding', 'encoding', 'synthetic_result'],
   ['history'],
   ['replay', 'provider', 'owner', 'store'],
   ['render'],

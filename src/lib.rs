@@ -28,6 +28,7 @@
 //! |---|---|
 //! | [`json`] | JSON that keeps digits, duplicate keys and escapes |
 //! | [`message`], [`tool`], [`session_head`] | data types: messages, tool calls with their results, a session's head |
+//! | [`synthetic_result`] | the texts that stand for results that are missing or left out |
 //! | [`error`], [`finding`] | errors and findings with stable codes |
 //! | [`encoding`] | the CBOR encoding of stored values |
 //! | [`clock`], [`id`] | time and ids, injected by the host |
@@ -61,6 +62,7 @@ pub mod replay;
 pub mod run;
 pub mod session_head;
 pub mod store;
+pub mod synthetic_result;
 pub mod tool;
 #[cfg(any(feature = "formats", feature = "testing"))]
 pub mod web;

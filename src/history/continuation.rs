@@ -10,6 +10,7 @@ use super::incoming::{Incoming, IncomingMessage, IncomingPart, IncomingResult};
 use super::join::{JoinBase, JoinedEntries, Origin, join, result_entry};
 use crate::id::{IdMap, IdSource, Seed, hash_words};
 use crate::message::{Media, PartBody, Role};
+use crate::synthetic_result::{is_missing, is_placeholder};
 use crate::tool::ToolInvocation;
 use std::collections::VecDeque;
 
@@ -27,6 +28,32 @@ impl Continuation {
     #[must_use]
     pub fn count(&self) -> usize {
         self.items.len() + self.answers.len()
+    }
+
+    /// Adds a result of the body. A result of the tool takes the place of a text that stood for it in an earlier request.
+    fn add_result(&mut self, result: IncomingResult, results: &mut ResultRouter) -> Result<(), NoContinuation> {
+        match results.route(&result)? {
+            ResultRoute::Known => {}
+            ResultRoute::Stored(invocation) => {
+                results.keep_place(&result, PlaceholderPlace::Answer(self.answers.len()));
+                self.answers.push((invocation, result));
+            }
+            ResultRoute::New => {
+                results.keep_place(&result, PlaceholderPlace::Item(self.items.len()));
+                self.items.push(Incoming::Result(result));
+            }
+            ResultRoute::Replacing(PlaceholderPlace::Answer(at)) => {
+                if let Some((_, placeholder)) = self.answers.get_mut(at) {
+                    *placeholder = result;
+                }
+            }
+            ResultRoute::Replacing(PlaceholderPlace::Item(at)) => {
+                if let Some(placeholder) = self.items.get_mut(at) {
+                    *placeholder = Incoming::Result(result);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Joins the new items to the history that they continue.
@@ -253,11 +280,7 @@ pub fn continuation(
                 results.pass_message(&message, at, &end);
                 found.items.extend(end.new_part(at, message).map(Incoming::Message));
             }
-            Incoming::Result(result) => match results.route(&result)? {
-                ResultRoute::Known => {}
-                ResultRoute::Stored(invocation) => found.answers.push((invocation, result)),
-                ResultRoute::New => found.items.push(Incoming::Result(result)),
-            },
+            Incoming::Result(result) => found.add_result(result, &mut results)?,
             // An item that is no message is rejected when the body is decoded.
             Incoming::Unknown(_) => {}
         }
@@ -321,6 +344,15 @@ enum ResultRoute {
     Stored(String),
     /// To a new call.
     New,
+    /// To the call of a placeholder before it.
+    Replacing(PlaceholderPlace),
+}
+
+/// The place of a placeholder in a [`Continuation`], by its index.
+#[derive(Clone, Copy, Debug)]
+enum PlaceholderPlace {
+    Item(usize),
+    Answer(usize),
 }
 
 /// Gives the results of a body to their calls, in the order of the body.
@@ -329,15 +361,17 @@ struct ResultRouter {
     passed: IdMap<VecDeque<bool>>,
     /// All call ids and tool names of the body: true if a new call has it.
     in_body: IdMap<bool>,
-    /// Stored calls without a result, by call id or tool name.
+    /// Stored calls that take a result, by call id or tool name.
     open: IdMap<VecDeque<String>>,
+    /// The newest result of each call id, if it is a placeholder.
+    placeholders: IdMap<Option<PlaceholderPlace>>,
 }
 
 impl ResultRouter {
     fn new(history: &History, wire_id: &dyn Fn(&ToolInvocation) -> String) -> Self {
         let seed = history.seed();
         let mut open: IdMap<VecDeque<String>> = IdMap::with_seed(seed);
-        for call in history.open_calls() {
+        for call in history.invocations().iter().filter(|call| call.takes_result()) {
             let mut keys = vec![call_key(&call.call_id, &call.name), call.wire_id().to_owned(), wire_id(call)];
             keys.sort();
             keys.dedup();
@@ -345,7 +379,8 @@ impl ResultRouter {
                 open.get_or_insert(key, VecDeque::new()).push_back(call.id.clone());
             }
         }
-        Self { passed: IdMap::with_seed(seed), in_body: IdMap::with_seed(seed), open }
+        let (passed, in_body) = (IdMap::with_seed(seed), IdMap::with_seed(seed));
+        Self { passed, in_body, open, placeholders: IdMap::with_seed(seed) }
     }
 
     fn index_calls(&mut self, body: &[Incoming], end: &KnownEnd) {
@@ -364,7 +399,14 @@ impl ResultRouter {
         }
     }
 
+    /// Remembers where a placeholder is.
+    fn keep_place(&mut self, result: &IncomingResult, place: PlaceholderPlace) {
+        let place = Some(place).filter(|_| is_placeholder(result.content.view()));
+        self.placeholders.insert(result.call_id.clone(), place);
+    }
+
     fn route(&mut self, result: &IncomingResult) -> Result<ResultRoute, NoContinuation> {
+        let is_missing = is_missing(result.content.view());
         let by_name = result.name.as_ref().map(|name| call_key("", name));
         // Some clients synthesize ids for calls that have none; then the tool's name tells which call a result answers.
         let keys = [Some(result.call_id.clone()).filter(|id| !id.is_empty()), by_name];
@@ -372,12 +414,19 @@ impl ResultRouter {
         for key in &keys {
             match self.passed.get_mut(key).and_then(VecDeque::pop_front) {
                 Some(false) => return Ok(ResultRoute::New),
+                // What says that there is no result answers no stored call.
+                Some(true) if is_missing => return Ok(ResultRoute::Known),
                 Some(true) => return Ok(self.take_open(key).map_or(ResultRoute::Known, ResultRoute::Stored)),
                 None => {}
             }
         }
+        if !is_placeholder(result.content.view())
+            && let Some(place) = self.placeholders.get_mut(&result.call_id).and_then(Option::take)
+        {
+            return Ok(ResultRoute::Replacing(place));
+        }
         for key in &keys {
-            if let Some(invocation) = self.take_open(key) {
+            if let Some(invocation) = self.take_open(key).filter(|_| !is_missing) {
                 return Ok(ResultRoute::Stored(invocation));
             }
             match self.in_body.get(key) {

@@ -9,6 +9,7 @@ use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::id::{IdMap, IdSource};
 use crate::message::{CallMatching, Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
+use crate::synthetic_result::{is_missing, is_placeholder};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult, Window};
 
 /// What all items of one append have in common.
@@ -124,6 +125,8 @@ struct Joiner<'h> {
     pending_results: IdMap<usize>,
     /// Results whose call has not come yet.
     late: Vec<IncomingResult>,
+    /// By call id or tool name: the entry whose result is a placeholder, as index into `joined.entries`, if the last result is one.
+    placeholders: IdMap<Option<usize>>,
     position: TurnPosition,
     /// Ids that this append uses.
     new_ids: IdMap<()>,
@@ -143,6 +146,7 @@ impl<'h> Joiner<'h> {
             new_call_ids: IdMap::with_seed(seed),
             pending_results: IdMap::with_seed(seed),
             late: Vec::new(),
+            placeholders: IdMap::with_seed(seed),
             position: base.history.position(),
             new_ids: IdMap::with_seed(seed),
         };
@@ -326,7 +330,8 @@ impl<'h> Joiner<'h> {
                 _ => Selection::Discard,
             })
         });
-        if let Some(HistoryEntry::Invocation(call)) = new_call.and_then(|at| entries.get_mut(at)) {
+        if let Some((at, HistoryEntry::Invocation(call))) = new_call.and_then(|at| Some((at, entries.get_mut(at)?))) {
+            self.placeholders.insert(key.to_owned(), Some(at).filter(|_| is_placeholder(result.content.view())));
             call.status = status_of(&result);
             call.finished_at = Some(self.origin.at);
             call.result = Some(stored_result(result));
@@ -339,9 +344,28 @@ impl<'h> Joiner<'h> {
                 _ => Selection::Discard,
             })
         });
-        let Some(invocation) = invocation else { return Some(result) };
+        let Some(invocation) = invocation else { return self.replace_placeholder(key, result) };
         self.answered.insert(invocation.clone(), ());
+        self.placeholders.insert(key.to_owned(), Some(entries.len()).filter(|_| is_placeholder(result.content.view())));
         entries.push(HistoryEntry::Result(result_entry(invocation, result, self.origin)));
+        None
+    }
+
+    /// Puts a tool's result in the place of a text that stood for it. Returns the result if there is none.
+    fn replace_placeholder(&mut self, key: &str, result: IncomingResult) -> Option<IncomingResult> {
+        if is_placeholder(result.content.view()) {
+            return Some(result);
+        }
+        let at = self.placeholders.get_mut(key).and_then(Option::take);
+        match at.and_then(|at| self.joined.entries.get_mut(at)) {
+            Some(HistoryEntry::Invocation(call)) => {
+                (call.status, call.result) = (status_of(&result), Some(stored_result(result)));
+            }
+            Some(HistoryEntry::Result(entry)) => {
+                (entry.status, entry.result) = (status_of(&result), Some(stored_result(result)));
+            }
+            _ => return Some(result),
+        }
         None
     }
 
@@ -416,8 +440,13 @@ pub(super) fn result_entry(invocation: String, result: IncomingResult, origin: &
     }
 }
 
+/// Returns the status of a call with this result. One that says that there is none can still be replaced by the tool's.
 fn status_of(result: &IncomingResult) -> InvocationStatus {
-    if result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok }
+    match result.is_error {
+        _ if is_missing(result.content.view()) => InvocationStatus::Interrupted,
+        true => InvocationStatus::Error,
+        false => InvocationStatus::Ok,
+    }
 }
 
 fn stored_result(result: IncomingResult) -> ToolResult {

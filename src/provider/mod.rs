@@ -28,7 +28,7 @@ pub use request::{
     is_group, is_plain_header, names_tool_choice, translate_parameter, translate_value,
 };
 pub(crate) use rules::repair_rendered;
-pub use rules::{Dangling, INTERRUPTED, RepairOptions, repair, validate};
+pub use rules::{Dangling, RepairOptions, repair, validate};
 pub(crate) use stream::read_whole;
 pub use stream::{
     AnswerStatus, Assembled, AssembledCall, StreamAssembler, StreamEvent, WireError, is_error_response, read_response,

@@ -9,11 +9,9 @@ use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{History, HistoryEntry, change_sources, highest_source, source_number};
 use crate::json::ArrayWriter;
 use crate::message::{Message, MessageStatus, PartBody, Role};
+use crate::synthetic_result::UNCITED;
 use crate::tool::{ToolInvocation, ToolResult};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Replaces a source list of which the answer cited nothing. An empty list would make a model search again.
-pub const UNCITED_NOTE: &str = "There were sources here; the answer cited none of them.";
 
 /// The sources that the text of a turn cites.
 #[derive(Default)]
@@ -191,7 +189,7 @@ impl TurnCitations {
             if dropped == before {
                 return None;
             }
-            Some(if self.numbers.is_empty() { UNCITED_NOTE.to_owned() } else { out })
+            Some(if self.numbers.is_empty() { UNCITED.to_owned() } else { out })
         })?;
         let (is_error, dialect, template) = (result.is_error, result.dialect, result.template.clone());
         Some((ToolResult { content, is_error, dialect, template }, dropped))

@@ -10,13 +10,11 @@ use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, Re
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Message, Role};
+use crate::synthetic_result::EXPIRED;
 use crate::tool::Window;
 
 /// The highest difference between two clocks, in milliseconds.
 const SKEW: Ms = 60_000;
-
-/// The note instead of a stale result.
-const EXPIRED: &str = "Expired: this result is too old to rely on. Call the tool again if it matters.";
 
 /// Drops stale results, or replaces them by a note.
 pub(super) fn drop_stale_results(draft: &mut RequestDraft<'_>, input: &ReplayInput<'_, '_>, report: &mut Report) {

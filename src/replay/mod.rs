@@ -12,14 +12,13 @@ mod reduce;
 mod request_draft;
 mod select;
 
-pub use citations::{TrimmedResults, UNCITED_NOTE, drop_uncited_sources};
+pub use citations::{TrimmedResults, drop_uncited_sources};
 pub use handoff_view::HandoffView;
 pub use input::ReplayInput;
-pub use pairing::{INTERRUPTED, NOT_RUN};
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
 pub use reduce::{
-    CUT_NOTE, Callback, PendingQuestion, QuestionKind, Reducer, ReducerCache, ReducerQuestion, ReducerReplies,
-    ReducerReply, shortened,
+    Callback, PendingQuestion, QuestionKind, Reducer, ReducerCache, ReducerQuestion, ReducerReplies, ReducerReply,
+    shortened,
 };
 pub use request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, ExtraContent, RequestDraft};
 

@@ -4,12 +4,7 @@ use super::policy::{DanglingCalls, Policy};
 use super::request_draft::{DraftCall, DraftMessage, DraftResult, RequestDraft};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{CallMatching, Message, PartBody, Role, TemplateSlot, WireTemplate};
-
-/// The result of a call that may or may not have run.
-pub const INTERRUPTED: &str = "Interrupted: this call has no recorded result. It may or may not have run; check before relying on it or repeating it.";
-
-/// The result of a call that was never started, in a round with calls that were.
-pub const NOT_RUN: &str = "Not run: this call was cancelled before it started.";
+use crate::synthetic_result::{INTERRUPTED, NOT_RUN};
 
 /// Gives every call a result or drops it, and drops empty messages.
 pub(super) fn pair_results(draft: &mut RequestDraft<'_>, policy: &Policy, report: &mut Report) {

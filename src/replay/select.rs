@@ -7,11 +7,8 @@ use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{ActiveSummary, History};
 use crate::message::{Message, Role};
 use crate::owner::{Delta, Unacknowledged};
+use crate::synthetic_result::WITHHELD;
 use crate::tool::ToolInvocation;
-
-/// The result of a call whose result was not stored, in a resumed run.
-const WITHHELD: &str =
-    "This call ran and was answered. Its arguments and its result were not kept; check before repeating it.";
 
 /// Drafts the messages of the history, then those of the live turn.
 pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> RequestDraft<'h> {

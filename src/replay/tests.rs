@@ -6,6 +6,7 @@ use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
 use crate::message::{Dialect, Message, Role};
 use crate::provider::decode_body;
+use crate::synthetic_result::{INTERRUPTED, NOT_RUN};
 use crate::tool::{InvocationStatus, ToolResult, Window};
 use proptest::prelude::*;
 #[cfg(target_arch = "wasm32")]

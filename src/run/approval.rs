@@ -2,6 +2,7 @@
 
 use crate::json::Json;
 use crate::replay::Callback;
+use crate::synthetic_result::RERUN_REJECTED;
 use crate::tool::InvocationStatus;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,10 +63,7 @@ pub struct ResumedCalls {
 /// Returns the status and the result of a rejected call. `was_started`: an earlier attempt may have run.
 pub(super) fn rejection(reason: Option<&str>, was_started: bool) -> (InvocationStatus, String) {
     let (status, text) = if was_started {
-        (
-            InvocationStatus::Interrupted,
-            "Error: the call was interrupted and may have run; running it again was rejected",
-        )
+        (InvocationStatus::Interrupted, RERUN_REJECTED)
     } else {
         (InvocationStatus::Rejected, "Error: the call was rejected, so the tool did not run")
     };

@@ -14,9 +14,9 @@ use crate::history::{
 use crate::id::IdSource;
 use crate::json::{Json, JsonRef};
 use crate::message::{Dialect, Message, Role};
-use crate::provider::{INTERRUPTED as REPAIRED, ProviderRequest, Settings, call_id, codec, decode_body};
+use crate::provider::{ProviderRequest, Settings, call_id, codec, decode_body};
 use crate::render::{RenderRequest, Renderer};
-use crate::replay::{INTERRUPTED, NOT_RUN, Policy};
+use crate::replay::Policy;
 use crate::tool::ToolInvocation;
 
 /// A loop that the application drives.
@@ -96,8 +96,7 @@ impl ExternalLoop {
     /// # Errors
     /// `invalid_input` if the body does not continue what is stored.
     pub fn join(&self, body: &ExternalBody, context: &mut ExternalContext<'_>) -> Result<JoinedEntries> {
-        let mut found = self.find_new(body, context).map_err(rejection)?;
-        found.answers.retain(|(_, result)| !is_placeholder(result.content.view()));
+        let found = self.find_new(body, context).map_err(rejection)?;
         Ok(found.join(context.history, context.origin, context.ids))
     }
 
@@ -177,14 +176,6 @@ fn rendered_units(dialect: Dialect, context: &mut ExternalContext<'_>, has_input
     let units = ConversationUnits::of_items(&items, context.history.seed());
     let units = if has_input { units.without_last() } else { units };
     units.has_content().then_some(units)
-}
-
-/// Returns true for a result that a request has in place of one that is missing.
-fn is_placeholder(content: JsonRef<'_>) -> bool {
-    let is_one = |value: JsonRef<'_>| [INTERRUPTED, NOT_RUN, REPAIRED].iter().any(|text| value.is_text(text));
-    is_one(content)
-        || content.entries().any(|(_, value)| is_one(value))
-        || content.items().any(|item| item.get("text").is_some_and(is_one))
 }
 
 fn rejection(reason: NoContinuation) -> Error {

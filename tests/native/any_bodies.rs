@@ -83,7 +83,7 @@ pub fn chat_message() -> BoxedStrategy<Value> {
         2 => content.clone().prop_map(|c| json!({ "role": "assistant", "content": c })),
         5 => (words(), prop::collection::vec(mostly(call), 0..4)).prop_map(|(c, t)| json!({ "role": "assistant", "content": c, "tool_calls": t })),
         6 => (id(), content.clone()).prop_map(|(i, c)| json!({ "role": "tool", "tool_call_id": i, "content": c })),
-        1 => id().prop_map(|i| json!({ "role": "tool", "tool_call_id": i, "content": rethread::provider::INTERRUPTED })),
+        1 => id().prop_map(|i| json!({ "role": "tool", "tool_call_id": i, "content": rethread::synthetic_result::NO_RESULT })),
     ])
 }
 

@@ -8,13 +8,15 @@
     clippy::panic
 )]
 
+#[path = "external_loops/placeholders.rs"]
+mod placeholders;
 #[path = "wire_cases/talk.rs"]
 #[allow(dead_code)]
 mod talk;
 
 use proptest::prelude::*;
 use rethread::error::{Error, ErrorCode};
-use rethread::finding::FindingCode;
+use rethread::finding::{FindingCode, Severity};
 use rethread::history::{History, Origin};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};

@@ -38,7 +38,7 @@ pub fn repaired_body_with(body: &Value, dialect: Dialect, options: &RepairOption
     body[list].clone()
 }
 
-pub const TEXT: &str = rethread::provider::INTERRUPTED;
+pub const TEXT: &str = rethread::synthetic_result::NO_RESULT;
 
 // openai-chat and mistral
 pub fn user(text: &str) -> Value {

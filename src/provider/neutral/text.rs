@@ -131,7 +131,7 @@ pub fn result_text(target: &dyn Codec, call: &DraftCall<'_>, codec_of: CodecOf, 
         }
         None => {
             return ResultText {
-                texts: vec![JsonStr::new(crate::replay::INTERRUPTED)],
+                texts: vec![JsonStr::new(crate::synthetic_result::INTERRUPTED)],
                 media: Vec::new(),
                 is_error: true,
             };

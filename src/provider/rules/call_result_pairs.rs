@@ -4,6 +4,7 @@ use super::{BodyLocation, Dangling, Plan, Violation, id_of, quoted};
 use crate::finding::FindingCode;
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
+use crate::synthetic_result::is_placeholder;
 use std::ops::Range;
 
 /// A call that a dialect's rules found, for [`Pairs::add_call`].
@@ -80,10 +81,8 @@ pub(crate) struct WireResult<'a> {
     pub id: Option<String>,
     /// True if the id is a string that is not empty.
     pub has_valid_id: bool,
-    /// The JSON of its content. An equal second result of a call is a duplicate and cannot answer an older call.
-    content: &'a str,
-    /// True if an earlier repair synthesized it. A result of the tool itself takes its place.
-    is_synthetic: bool,
+    /// Its content. An equal second result of a call is a duplicate and cannot answer an older call.
+    content: Option<JsonRef<'a>>,
     pub pairing: Pairing,
     /// Its index among the calls and results of the body.
     pub order: usize,
@@ -165,7 +164,6 @@ impl<'a> Pairs<'a> {
     pub fn add_result(&mut self, found: FoundResult<'a, '_>) -> usize {
         let FoundResult { value, id, alias, reply_to, label, content } = found;
         let (id, has_valid_id) = id_of(id);
-        let content = content.map_or("", JsonRef::as_raw);
         let key = self.key(id.as_deref().unwrap_or(alias));
         self.results.push(WireResult {
             value,
@@ -175,7 +173,6 @@ impl<'a> Pairs<'a> {
             id,
             has_valid_id,
             content,
-            is_synthetic: content == self.synthetic_content,
             pairing: Pairing::Orphan,
             order: self.events.len(),
             label,
@@ -292,7 +289,7 @@ impl<'a> Pairs<'a> {
                     if answer.id.is_none() && answer.reply_to.is_some() && here != answer.reply_to {
                         deferred.push(a);
                     } else {
-                        self.pair_one(a, answer.content, keyed);
+                        self.pair_one(a, keyed);
                     }
                 }
             }
@@ -303,7 +300,7 @@ impl<'a> Pairs<'a> {
         for a in deferred {
             let Some(answer) = self.results.get(a).filter(|answer| answer.pairing == Pairing::Orphan) else { continue };
             if let Some(keyed) = by_key.get_mut(answer.key) {
-                self.pair_one(a, answer.content, keyed);
+                self.pair_one(a, keyed);
             }
         }
         self.pair_early(&mut by_key, false);
@@ -311,8 +308,8 @@ impl<'a> Pairs<'a> {
     }
 
     /// Pairs one result by its key alone.
-    fn pair_one(&mut self, a: usize, content: &str, keyed: &mut KeyedPairs) {
-        let mut next = None;
+    fn pair_one(&mut self, a: usize, keyed: &mut KeyedPairs) {
+        let (mut next, content) = (None, self.content(a));
         while let Some(open) = keyed.open.last_mut() {
             if open.next == open.end {
                 keyed.open.pop();
@@ -358,7 +355,12 @@ impl<'a> Pairs<'a> {
 
     /// Returns the content of the result that a call is paired with.
     fn content_of(&self, c: usize) -> Option<&'a str> {
-        Some(self.results.get(self.calls.get(c)?.result?)?.content)
+        Some(self.content(self.calls.get(c)?.result?))
+    }
+
+    /// Returns the JSON of a result's content.
+    fn content(&self, a: usize) -> &'a str {
+        self.results.get(a).and_then(|answer| answer.content).map_or("", JsonRef::as_raw)
     }
 
     fn pair_with(&mut self, c: usize, a: usize) {
@@ -368,8 +370,10 @@ impl<'a> Pairs<'a> {
         }
     }
 
+    /// Returns true if a render or an earlier repair wrote the result. A result of the tool itself takes its place.
     fn is_synthetic(&self, a: usize) -> bool {
-        self.results.get(a).is_some_and(|answer| answer.is_synthetic)
+        let is_one = |content: JsonRef<'_>| content.as_raw() == self.synthetic_content || is_placeholder(content);
+        self.results.get(a).and_then(|answer| answer.content).is_some_and(is_one)
     }
 
     /// Handles a second result of a call: the first one is kept, unless it is synthetic and the second one is not.

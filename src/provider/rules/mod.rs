@@ -20,7 +20,7 @@ mod violation;
 
 pub(crate) use call_result_pairs::{FoundCall, FoundResult, IdRule, Pairing, Pairs, WireCall, WireResult};
 pub(crate) use fields::{Fields, as_quoted, id_of, name_fit, name_valid, names_model, object_text, role_code};
-pub use options::{Dangling, INTERRUPTED, RepairOptions};
+pub use options::{Dangling, RepairOptions};
 pub(crate) use place::{ErrorTemplates, ListMessage, ListMessageKind, ListPlacement, place_messages, report_pairs};
 pub(crate) use placement::{PlacementRules, place_blocks, write_turns};
 pub(crate) use plan::Plan;

@@ -1,5 +1,7 @@
 //! The options of a repair.
 
+use crate::synthetic_result::NO_RESULT;
+
 /// What a repair does with a call that has no result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dangling {
@@ -10,15 +12,12 @@ pub enum Dangling {
     Omit,
 }
 
-/// The text of a synthetic result.
-pub const INTERRUPTED: &str = "Interrupted: this call has no recorded result; it may or may not have run.";
-
 /// The options of [`repair`](super::repair).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairOptions {
     /// What to do with a call that has no result.
     pub dangling: Dangling,
-    /// The text of a synthetic result; [`INTERRUPTED`] if absent.
+    /// The text of a synthetic result; [`NO_RESULT`] if absent.
     pub dangling_text: Option<String>,
 }
 
@@ -26,6 +25,6 @@ impl RepairOptions {
     /// Returns the text of a synthetic result. It is never blank: some providers reject an error result without content.
     #[must_use]
     pub fn text(&self) -> &str {
-        self.dangling_text.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(INTERRUPTED)
+        self.dangling_text.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(NO_RESULT)
     }
 }

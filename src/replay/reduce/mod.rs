@@ -24,7 +24,7 @@ mod tool_results;
 pub use cache::ReducerCache;
 pub use question::{PendingQuestion, QuestionKind, ReducerQuestion, ReducerReplies, ReducerReply};
 pub use reducer::{Callback, Reducer};
-pub use shorten::{CUT_NOTE, shortened};
+pub use shorten::shortened;
 
 use super::input::ReplayInput;
 use super::request_draft::RequestDraft;

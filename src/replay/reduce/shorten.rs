@@ -3,9 +3,7 @@
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::JsonStr;
 use crate::replay::request_draft::{DraftCall, DraftMessage, DraftResult};
-
-/// The end of a shortened result.
-pub const CUT_NOTE: &str = "\n[shortened]";
+use crate::synthetic_result::SHORTENED;
 
 /// The number of bytes of a result that are sent, and the reason that the report gives for the limit.
 pub(super) struct ResultLimit {
@@ -17,7 +15,7 @@ impl ResultLimit {
     /// Shortens the result of the call at index `call` of a message, if it is longer. Returns true if it was.
     pub fn apply(&self, item: &mut DraftMessage<'_>, call: usize, report: &mut Report) -> bool {
         // A limit below the length of the note leaves no room for the result.
-        let bytes = self.max_bytes.max(u32::try_from(CUT_NOTE.len()).unwrap_or(u32::MAX));
+        let bytes = self.max_bytes.max(u32::try_from(SHORTENED.len()).unwrap_or(u32::MAX));
         let Some(call) = item.calls.get_mut(call) else { return false };
         if result_bytes(call) <= usize::try_from(bytes).unwrap_or(usize::MAX) {
             return false;
@@ -44,10 +42,10 @@ pub(super) fn result_bytes(call: &DraftCall<'_>) -> usize {
     }
 }
 
-/// Returns the beginning of the concatenated texts, followed by [`CUT_NOTE`]: `bytes` bytes in all, or less.
+/// Returns the beginning of the concatenated texts, followed by [`SHORTENED`]: `bytes` bytes in all, or less.
 #[must_use]
 pub fn shortened(texts: &[JsonStr], bytes: u32) -> String {
-    let room = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(CUT_NOTE.len());
+    let room = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(SHORTENED.len());
     let mut out = String::new();
     for text in texts {
         let text = text.decode();
@@ -57,6 +55,6 @@ pub fn shortened(texts: &[JsonStr], bytes: u32) -> String {
             break;
         }
     }
-    out.push_str(CUT_NOTE);
+    out.push_str(SHORTENED);
     out
 }

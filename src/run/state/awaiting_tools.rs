@@ -6,7 +6,6 @@ use crate::finding::{Finding, FindingCode};
 use crate::history::{HistoryEntry, ResultEntry};
 use crate::id::IdMap;
 use crate::json::{Json, JsonKind, JsonRef};
-use crate::replay::INTERRUPTED;
 use crate::run::approval::{ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall, rejection};
 use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
@@ -14,6 +13,7 @@ use crate::run::journal::JournalEntry;
 use crate::run::next_state::{FinalResult, NextState, TurnEnd, is_permanent, wrong_state};
 use crate::run::setup::{OnInterrupted, Persistence, RunSetup};
 use crate::run::turn::RunData;
+use crate::synthetic_result::INTERRUPTED;
 use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
 use std::collections::{BTreeMap, VecDeque};
 

@@ -5,7 +5,8 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::*;
 use rethread::history::HistoryEntry;
-use rethread::replay::{Citations, UNCITED_NOTE, drop_uncited_sources};
+use rethread::replay::{Citations, drop_uncited_sources};
+use rethread::synthetic_result::UNCITED;
 use rethread::tool::ToolResult;
 
 fn cited() -> Policy {
@@ -95,7 +96,7 @@ fn r08_citations_are_recognized() {
         "[source99999999999999999999999]",
         " ",
     ] {
-        assert_eq!(kept(THREE, miss), UNCITED_NOTE, "{miss}");
+        assert_eq!(kept(THREE, miss), UNCITED, "{miss}");
     }
 }
 
@@ -180,7 +181,7 @@ fn r08_a_list_of_sources_can_be_a_value_or_a_text_block() {
     // As a tool of a run returned it.
     let three = Json::parse(THREE).unwrap();
     assert_eq!(returned(&three, "[source10]").lines(&cited())[2], r#"a=[{"source_number":10,"content":"ten"}]"#);
-    assert_eq!(returned(&three, "none").lines(&cited())[2], format!("a={UNCITED_NOTE}"));
+    assert_eq!(returned(&three, "none").lines(&cited())[2], format!("a={UNCITED}"));
     // A tool that returns something like blocks returns them, and no sources.
     let blocks = json!([{ "text": THREE }]).to_string();
     assert_eq!(returned(&Json::parse(&blocks).unwrap(), "none").lines(&cited())[2], format!("a={blocks}"));
@@ -283,7 +284,7 @@ fn trf_a14_a_list_of_numbers_is_not_a_list_of_sources() {
 #[test]
 fn trf_a15_a_number_among_sources_is_not_a_source() {
     assert_eq!(kept(r#"[{"source_number":0},5]"#, "[source0]"), r#"[{"source_number":0}]"#);
-    assert_eq!(kept(r#"[{"source_number":0},5,null,"x",[1]]"#, "none"), UNCITED_NOTE);
+    assert_eq!(kept(r#"[{"source_number":0},5,null,"x",[1]]"#, "none"), UNCITED);
 }
 
 #[test]
@@ -401,6 +402,6 @@ fn r08_the_setting_of_the_innermost_level_is_used() {
     let policy = Policy { session: layer(Citations::Off), channel: layer(Citations::Replay), ..always() };
     assert_eq!(searched(THREE, "none").lines(&policy)[2], format!("a={THREE}"));
     let policy = Policy { channel: layer(Citations::Store), ..always() };
-    assert_eq!(searched(THREE, "none").lines(&policy)[2], format!("a={UNCITED_NOTE}"));
+    assert_eq!(searched(THREE, "none").lines(&policy)[2], format!("a={UNCITED}"));
     assert_eq!(Policy::default().citations(), Citations::Off);
 }

@@ -7,8 +7,9 @@ use super::scripted_host::block_on;
 use super::*;
 use rethread::history::HistoryEntry;
 use rethread::json::JsonStr;
-use rethread::replay::{DanglingCalls, INTERRUPTED, NOT_RUN};
+use rethread::replay::DanglingCalls;
 use rethread::store::{Batch, Change, LogStore, MemoryStore, Query, SessionLog, Table, commit, open_session};
+use rethread::synthetic_result::{INTERRUPTED, NOT_RUN};
 use rethread::tool::Arguments;
 use std::cell::RefCell;
 

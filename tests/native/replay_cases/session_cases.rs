@@ -2,7 +2,8 @@
 //! `so3_gap_i`): what is sent of a history whose calls, outputs and reasoning do not match.
 
 use super::*;
-use rethread::replay::{DanglingCalls, INTERRUPTED, Reducer};
+use rethread::replay::{DanglingCalls, Reducer};
+use rethread::synthetic_result::INTERRUPTED;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
