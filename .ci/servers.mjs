@@ -89,3 +89,19 @@ const WRANGLER = '4.86.0';
 export async function wrangler() {
   return npmPackage('wrangler', WRANGLER, 'wrangler/bin/wrangler.js');
 }
+
+const VITE = ['7.3.8', '8.3.8'];
+
+/** The versions of Vite that the tests use, each with the folder that has it in its node_modules. */
+export async function vite() {
+  const folders = [];
+  for (const version of VITE) folders.push([version, await npmPackage('vite', version, 'vite/bin/vite.js')]);
+  return folders;
+}
+
+const WEBPACK = '5.112.2';
+
+/** The folder with webpack in its node_modules. */
+export async function webpack() {
+  return npmPackage('webpack', WEBPACK, 'webpack/lib/index.js');
+}

@@ -11,7 +11,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from './build.mjs';
 import { checks, componentImports, imports, report } from './checks.mjs';
-import { betterSqlite3, nodeWithSqlite, postgresPrograms, redisProgram, vitest, wrangler } from './servers.mjs';
+import { betterSqlite3, nodeWithSqlite, postgresPrograms, redisProgram, vite, vitest, webpack, wrangler } from './servers.mjs';
 import { files, output, root, run } from './shell.mjs';
 import { buildLaterWasm } from '../tests/evolution/builds.mjs';
 import { chromedriverPath, chromium, chromiumPath, npm, rust, testRunner, wasmPack, wasmtime } from './tools.mjs';
@@ -104,9 +104,9 @@ const STEPS = [
     await build();
     checked({ imports, componentImports });
   }],
-  ['packaging', 'the packed tarball in Node, a plain page and workerd, and the JavaScript of README and docs', async () => {
+  ['packaging', 'the packed tarball in Node, a plain page, pages of Vite and webpack, and workerd, and the JavaScript of README and docs', async () => {
     await Promise.all([build(), npm(), chromium()]);
-    await nodeTests('tests/packaging', 15, { VITEST: await vitest() });
+    await nodeTests('tests/packaging', 15, { VITEST: await vitest(), VITE: JSON.stringify(await vite()), WEBPACK: await webpack() });
   }],
   ['stand-in', 'the model that all other tests use', () => nodeTests('tests/stand-in', 10)],
   ['bindings', 'the JavaScript classes, in Node, in memory', async () => {

@@ -2,9 +2,15 @@
 
 import { RethreadError } from './error.js';
 
+/** What to do if the file is not where the package expects it. */
+const ADVICE = 'A bundler may have moved the module away from its file: with Vite set `optimizeDeps: { exclude: ["rethread"] }`,'
+  + ' with others pass the address of `rethread/rethread.wasm` (of `rethread/formats.wasm` for the formats alone) to init()';
+
 export class Program {
   createGlue;
-  #fallback = null;
+  /** The source that the entry sets, and how to find its other address.
+   *  @type {{ source: URL, findMoved: () => Promise<URL | null> } | null} */
+  #preset = null;
   /** @type {WebAssembly.Module | null} */
   #compiled = null;
   /** @type {Promise<WebAssembly.Module> | null} */
@@ -15,9 +21,11 @@ export class Program {
     this.createGlue = createGlue;
   }
 
-  /** Sets the default source of `load()`. */
-  setSource(source) {
-    this.#fallback = source;
+  /** Sets the default source of `load()`. If it answers with no wasm, `findMoved` is asked for another address (or null).
+   *  @param {URL} source
+   *  @param {() => Promise<URL | null>} findMoved */
+  setSource(source, findMoved = async () => null) {
+    this.#preset = { source, findMoved };
   }
 
   /** Sets the module synchronously, on platforms where the entry has the wasm. */
@@ -28,7 +36,7 @@ export class Program {
   /** Loads the module. Safe to call any number of times; the first call decides the source. */
   async load(source) {
     if (this.#compiled) return;
-    this.#loading ??= compile(source ?? this.#fallback);
+    this.#loading ??= source || !this.#preset ? compile(source) : compilePreset(this.#preset);
     try {
       this.#compiled = await this.#loading;
     } catch (error) {
@@ -57,12 +65,30 @@ async function compile(source) {
   return WebAssembly.compile(loaded);
 }
 
-async function compileResponse(response) {
-  if (!response.ok) {
-    throw new RethreadError('not_initialized', `the wasm could not be fetched: ${response.status} ${response.statusText} for ${response.url}`, { status: response.status });
+/** Compiles the file of the package, wherever a bundler has put it. */
+async function compilePreset({ source, findMoved }) {
+  try {
+    return await compile(source);
+  } catch (error) {
+    const moved = error.details?.noWasm ? await findMoved() : null;
+    if (!moved) throw error;
+    return compile(moved);
   }
-  // With another content type the file is compiled after the download instead of during it.
-  const isWasm = response.headers.get('content-type')?.split(';')[0].trim() === 'application/wasm';
-  if (isWasm && WebAssembly.compileStreaming) return WebAssembly.compileStreaming(response);
-  return WebAssembly.compile(await response.arrayBuffer());
 }
+
+async function compileResponse(response) {
+  const { ok, status, statusText, url } = response;
+  if (!ok) {
+    throw new RethreadError('not_initialized', `the wasm could not be fetched: ${status} ${statusText} for ${url}. ${ADVICE}`, { status, url, noWasm: true });
+  }
+  const type = response.headers.get('content-type')?.split(';')[0].trim();
+  // With another content type the file is compiled after the download instead of during it.
+  if (type === 'application/wasm' && WebAssembly.compileStreaming) return WebAssembly.compileStreaming(response);
+  const bytes = await response.arrayBuffer();
+  if (!isWasm(bytes)) {
+    throw new RethreadError('not_initialized', `the wasm could not be loaded: ${url} is no wasm but ${type ?? 'something else'}. ${ADVICE}`, { url, noWasm: true });
+  }
+  return WebAssembly.compile(bytes);
+}
+
+const isWasm = (bytes) => String.fromCharCode(...new Uint8Array(bytes, 0, Math.min(4, bytes.byteLength))) === '\0asm';

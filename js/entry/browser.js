@@ -1,7 +1,8 @@
 // Browsers, and bundlers for them: fetched on first use. Bundlers look for the literal `new URL`.
 
+import { findMovedFile } from '../moved-file.js';
 import { program } from '../rethread-program.js';
 
-program.setSource(new URL('../../dist/rethread_bg.wasm', import.meta.url));
+program.setSource(new URL('../../dist/rethread_bg.wasm', import.meta.url), () => findMovedFile('rethread/rethread.wasm', import.meta.url));
 
 export * from '../api.js';

@@ -20,12 +20,12 @@ export function pack() {
   return { folder, tarball: path.join(folder, filename), files: files.map((file) => file.path).sort(), remove };
 }
 
-/** A project of its own with the tarball installed; answers its folder. */
-export function install({ folder, tarball }, name) {
-  const project = path.join(folder, name);
+/** A project of its own with the tarball installed; answers its folder. `label` names a further copy of the project. */
+export function install({ folder, tarball }, name, label = name) {
+  const project = path.join(folder, label);
   cpSync(path.join(projects, name), project, { recursive: true });
   cpSync(path.join(projects, 'chat.js'), path.join(project, 'chat.js'));
-  writeFileSync(path.join(project, 'package.json'), JSON.stringify({ name: `rethread-in-${name}`, private: true, type: 'module' }));
+  writeFileSync(path.join(project, 'package.json'), JSON.stringify({ name: `rethread-in-${label}`, private: true, type: 'module' }));
   npm(['install', '--offline', '--ignore-scripts', '--no-package-lock', '--no-audit', '--no-fund', '--loglevel=error', tarball], project);
   return project;
 }
