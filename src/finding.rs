@@ -60,7 +60,7 @@ finding_codes! {
     Malformed = "malformed",
     /// An image, a file or another part that the dialect does not have.
     UnsupportedPart = "unsupported_part",
-    /// A parameter that the dialect does not have.
+    /// A parameter that the dialect does not have, or a value of it that the model does not accept.
     UnsupportedKey = "unsupported_key",
     /// A converted body names a model of another provider.
     ForeignModel = "foreign_model",

@@ -1,6 +1,7 @@
 //! The interface of a dialect, [`Codec`], and the names and ids of calls in requests.
 
 use super::item_format::ItemFormat;
+use super::models::ModelFacts;
 pub(crate) use super::name_charset::{is_plain_id, plain, plain_id_of};
 use super::neutral::{OfferedMedia, split_media, text_or_json};
 use super::request::{
@@ -120,6 +121,11 @@ pub(crate) trait Codec: ItemFormat {
     /// Returns the request's settings, completed with what its model and URL imply.
     fn settings(&self, request: &ProviderRequest) -> Settings {
         request.settings
+    }
+
+    /// Returns what a model accepts, by its name or the URL of a request to it.
+    fn model_facts(&self, _name: &str) -> ModelFacts {
+        ModelFacts::PERMISSIVE
     }
 
     /// Writes a draft message and the results of its calls.

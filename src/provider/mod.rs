@@ -7,6 +7,7 @@ mod foreign_format;
 mod gemini;
 mod item_format;
 mod mistral;
+mod models;
 mod name_charset;
 mod neutral;
 mod openai_chat;
@@ -20,7 +21,9 @@ mod wire_template;
 pub use decode::{api_request, blocks_of, decode_answer, decode_body, extra_content};
 pub(crate) use dialect::{Codec, EncodeContext, Pause, call_id, call_ids};
 pub use dialect::{Wire, tool_name};
+pub use models::{ModelFacts, PrefixBinding, ThinkingKind};
 pub(crate) use registry::codec;
+pub use registry::model_facts;
 pub(crate) use request::{KEY_PREFIXES, Withheld, first_missing, withhold};
 pub use request::{
     Parameter, ProviderRequest, ReasoningField, Settings, TOOL_CHOICE, ToolChoice, ToolDefinition, check_input_body,

@@ -2,6 +2,8 @@
 
 use super::dialect::Codec;
 use super::item_format::ItemFormats;
+use super::models::ModelFacts;
+use super::request::ProviderRequest;
 use super::{anthropic, gemini, mistral, openai_chat, openai_responses};
 use crate::message::Dialect;
 
@@ -14,6 +16,13 @@ pub(crate) fn codec(dialect: Dialect) -> &'static dyn Codec {
         Dialect::Gemini => &gemini::Gemini,
         Dialect::OpenAiResponses => &openai_responses::Responses,
     }
+}
+
+/// Returns what the model of a request accepts. The model is named by the parameters, or else by the URL.
+#[must_use]
+pub fn model_facts(request: &ProviderRequest) -> ModelFacts {
+    let named = request.params.view().text("model").filter(|name| !name.is_empty());
+    codec(request.dialect).model_facts(named.as_deref().unwrap_or(&request.url))
 }
 
 /// Returns the item formats of all dialects, to compare items with that should be of the named one.

@@ -3,13 +3,14 @@
 use super::Anthropic;
 use super::encode::AnthropicEncoder;
 use super::rules::MAX_CACHE_MARKS;
-use super::{decode, encode, parameters, rules, stream};
+use super::{decode, encode, models, parameters, rules, stream};
 use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, Role};
 use crate::provider::dialect::{CacheBreakpoints, Codec, EncodeContext, Pause, Wire, is_plain_id};
 use crate::provider::item_format::{ItemFormat, Mention};
+use crate::provider::models::ModelFacts;
 use crate::provider::neutral::OfferedMedia;
 use crate::provider::request::MemberPath;
 use crate::provider::request::{Parameter, ProviderRequest, ToolChoice, ToolDefinition, nested_schema, stop_list};
@@ -79,6 +80,10 @@ impl Codec for Anthropic {
 
     fn write_block(&self, out: &mut String, part: &Part, native: bool) -> bool {
         encode::write_block(out, part, native)
+    }
+
+    fn model_facts(&self, name: &str) -> ModelFacts {
+        models::model_facts(name)
     }
 
     fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
@@ -235,7 +240,8 @@ impl Codec for Anthropic {
     }
 
     fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
-        rules::plan(plan, list);
+        let facts = self.model_facts(&plan.body.text("model").unwrap_or_default());
+        rules::plan(plan, list, &facts);
     }
 
     fn parameter(&self, parameter: Parameter) -> Option<&'static str> {

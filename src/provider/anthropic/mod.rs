@@ -3,6 +3,7 @@
 mod codec;
 mod decode;
 mod encode;
+mod models;
 mod parameters;
 pub(crate) mod rules;
 pub(crate) mod stream;

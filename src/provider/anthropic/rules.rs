@@ -8,6 +8,7 @@
 mod cache_marks;
 mod content;
 mod last_message;
+mod model_limits;
 mod server_tools;
 
 pub(crate) use cache_marks::MAX_CACHE_MARKS;
@@ -16,6 +17,7 @@ pub(crate) use content::EMPTY_ERROR_TEXT;
 use crate::finding::FindingCode;
 use crate::id::short_name;
 use crate::json::{JsonKind, JsonRef};
+use crate::provider::models::ModelFacts;
 use crate::provider::rules::{
     Block, BlockKind, ErrorTemplates, Fields, FoundCall, FoundResult, IdRule, Pairing, Pairs, PlacementRules, Plan,
     Speaker, TurnGrammar, TurnReader, Violation, WireCall, as_quoted, name_fit, name_valid, object_text, place_blocks,
@@ -67,7 +69,7 @@ const GRAMMAR: TurnGrammar = TurnGrammar {
 const MAX_NAME_LENGTH: usize = 128;
 
 /// Plans the repair of an Anthropic body.
-pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
+pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, facts: &ModelFacts) {
     let closing_text = quoted(plan.options.text());
     let TurnReader { plan, mut pairs, turns, .. } = TurnReader::read(plan, list, closing_text.clone(), &GRAMMAR);
     pairs.resolve(plan, &IDS);
@@ -84,7 +86,8 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     content::remove_blank_texts(plan, &mut turns);
     server_tools::remove_unpaired(plan, &mut turns, has_held_turns);
     content::remove_empty_system_texts(plan);
-    last_message::repair(plan, &mut turns);
+    let thinking = model_limits::repair(plan, facts);
+    last_message::repair(plan, &mut turns, thinking, facts);
     cache_marks::remove_excess(plan, list, &turns);
     write_turns(plan, list, &mut turns, &GRAMMAR);
 }

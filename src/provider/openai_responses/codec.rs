@@ -2,7 +2,7 @@
 
 use super::kinds::{is_known, kind_of};
 use super::unknown_params::UNKNOWN_PARAMS;
-use super::{Responses, decode, encode, parameters, rules, stream, tools};
+use super::{Responses, decode, encode, models, parameters, rules, stream, tools};
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
@@ -10,6 +10,7 @@ use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::dialect::{Codec, EncodeContext, ServiceMembers, Wire};
 use crate::provider::foreign_format::is_provider_type;
 use crate::provider::item_format::{ItemFormat, Mention};
+use crate::provider::models::ModelFacts;
 use crate::provider::neutral::{MessageText, is_system_text};
 use crate::provider::request::{
     MemberPath, Parameter, ProviderRequest, Settings, ToolChoice, ToolDefinition, flat_schema, nested_schema,
@@ -91,6 +92,10 @@ impl Codec for Responses {
     fn write_block(&self, out: &mut String, part: &Part, own: bool) -> bool {
         encode::write_block(out, part, own);
         true
+    }
+
+    fn model_facts(&self, name: &str) -> ModelFacts {
+        models::model_facts(name)
     }
 
     fn settings(&self, request: &ProviderRequest) -> Settings {

@@ -4,6 +4,7 @@ mod codec;
 mod decode;
 mod encode;
 mod kinds;
+mod models;
 mod parameters;
 pub(crate) mod rules;
 mod stream;

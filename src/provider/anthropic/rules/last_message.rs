@@ -2,8 +2,10 @@
 //! final places.
 
 use super::content::text_token;
+use super::model_limits;
 use crate::finding::{Action, FindingCode};
 use crate::json::{JsonKind, JsonRef};
+use crate::provider::models::{ModelFacts, ThinkingKind};
 use crate::provider::rules::{Block, BlockKind, BodyPiece, Plan, Speaker, Turn, Violation};
 
 const THINKING_DISABLED: &str = "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.";
@@ -12,18 +14,23 @@ const THINKING_MISSING: &str = "Expected `thinking` or `redacted_thinking`, but 
 const TRAILING_SPACE: &str = "messages: final assistant content cannot end with trailing whitespace";
 
 /// Repairs the last assistant message, and disables thinking if the running tool loop does not start with a thinking block.
-pub(super) fn repair<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
-    let thinking = plan.body.find("thinking");
-    let mode = thinking.and_then(|thinking| thinking.text("type"));
+/// `kind` is the kind of thinking that the repaired body asks for.
+pub(super) fn repair<'a>(
+    plan: &mut Plan<'a, '_>,
+    turns: &mut [Turn<'a>],
+    kind: Option<ThinkingKind>,
+    facts: &ModelFacts,
+) {
     // Newer models think unless the request disables it.
-    trim_last_message(plan, turns, mode.as_deref() == Some("disabled"));
-    let Some(thinking) = thinking.filter(|_| mode.as_deref() == Some("enabled")) else { return };
+    trim_last_message(plan, turns, kind == Some(ThinkingKind::Disabled));
+    let Some(thinking) = plan.body.find("thinking").filter(|_| kind == Some(ThinkingKind::Budget)) else { return };
     let Some(found) = first_block_instead_of_thinking(turns) else { return };
-    // Thinking cannot be synthesized. Anthropic accepts the loop as it is only without thinking (opencode#3077).
+    // Thinking cannot be synthesized. Anthropic accepts the loop as it is without thinking (opencode#3077), and where the model decides.
     let violation = Violation::error(FindingCode::UnsignedThinking, THINKING_MISSING);
     plan.report(violation.at(thinking).quoting(&found).rewritten());
-    plan.edits.replace(thinking, BodyPiece::New("{\"type\":\"disabled\"}".into()));
-    trim_last_message(plan, turns, true);
+    let accepted = model_limits::without_thinking(facts);
+    model_limits::write_kind(plan, thinking, accepted);
+    trim_last_message(plan, turns, accepted == ThinkingKind::Disabled);
 }
 
 /// Removes from a final assistant message what Anthropic rejects there. If no block is left, the message is removed, and the one
