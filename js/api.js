@@ -7,6 +7,6 @@ export { RethreadError } from './error.js';
 export { open } from './rethread.js';
 export { defineTool } from './tool.js';
 
-export const { StreamAssembler, convert, repair, validate } = formatsOf(program);
+export const { StreamAssembler, convert, heal, repair, validate } = formatsOf(program);
 /** @type {typeof import('./types.js').init} */
 export const init = (source) => program.load(source);

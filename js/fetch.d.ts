@@ -22,6 +22,10 @@ export interface RepairingOptions extends RepairOptions {
   /** "repair" (default) sends the repaired body. "report" sends the body as it is and calls `onRepair` with what a repair would do.
    *  "reject" sends nothing and rejects with `invalid_input`; `details` is the `RepairInfo`. */
   mode?: "repair" | "report" | "reject";
+  /** True (default): if the provider answers 400 with an error that is known, exactly that is repaired and the request is sent once more;
+   *  `onRepair` gets a report that begins with the finding `healed`. What was refused, such as a signature, is remembered in memory (the
+   *  newest 1,000) and not sent to that origin again. Any other answer is returned unchanged. In mode "repair" only. */
+  heal?: boolean;
 }
 
 /** Returns a `fetch` that repairs conversations before it sends them, for any SDK that takes one: `new OpenAI({ fetch: repairing() })`.

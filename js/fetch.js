@@ -1,8 +1,9 @@
-// `repairing()`: a `fetch` that repairs the conversations it sends. All other requests go to the underlying `fetch` with the same
+// `repairing()`: a `fetch` that repairs the conversations it sends, and heals those that the provider refuses. All other requests go to the underlying `fetch` with the same
 // arguments, and so do requests for which anything here fails.
 
 import { RethreadError } from './error.js';
 import { chatAddress, isOtherService } from './fetch/address.js';
+import { RefusedMarks, healedRequest } from './fetch/healing.js';
 import { inspect, rejection } from './fetch/inspect.js';
 import { checkedOptions } from './fetch/options.js';
 import { isUsedUp, readableRequest, readBody, withBody, withText } from './fetch/request.js';
@@ -19,6 +20,7 @@ export function repairing(userOptions = {}) {
   // Taken now, so that `globalThis.fetch = repairing()` does not call itself.
   const send = options.fetch ?? globalThis.fetch;
   const warn = warnOnce();
+  const refused = new RefusedMarks();
 
   return function fetch(...args) {
     const request = conversationRequest(args, options);
@@ -29,23 +31,48 @@ export function repairing(userOptions = {}) {
     const loading = program.load().then(() => true, (error) => warn('the wasm could not be loaded, so requests are sent unchanged', error));
     let next = args;
     let found = null;
+    let sent = null;
     try {
       const work = Promise.all([readBody(request), loading]);
       const done = await unlessAborted(work, request.signal);
       if (done === ABORTED) return isUsedUp(request) ? Promise.reject(request.signal.reason) : send(...args);
       const [{ text, again }, isLoaded] = done;
       if (again) next = withBody(args, again());
-      if (isLoaded && text !== null) found = inspect(text, request, options);
-      if (found && options.mode === 'repair') {
+      if (isLoaded && text !== null) found = inspect(text, request, options, (dialect) => refused.of(request.url, dialect));
+      sent = found && { text, url: request.url, dialect: found.dialect, model: found.model };
+      if (!found?.info) {
+        found = null;
+      } else if (options.mode === 'repair') {
         if (found.body === text) found = null; // nothing could be repaired
-        else next = withText(args, request, found.body);
+        else {
+          next = withText(args, request, found.body);
+          sent.text = found.body;
+        }
       }
     } catch (error) {
       warn('a request could not be inspected and was sent unchanged', error);
     }
     if (found && options.mode === 'reject') throw rejection(found);
     if (found) notify(found.info);
-    return send(...next);
+    const response = await send(...next);
+    const healed = sent && options.heal && options.mode === 'repair' ? await heal(response, sent, request) : null;
+    return healed ? send(...withText(args, request, healed.text)) : response;
+  }
+
+  /** What is to be sent once more, if the provider refused the request with a known error; otherwise null. */
+  async function heal(response, sent, { signal }) {
+    try {
+      const healed = await unlessAborted(healedRequest(response, sent, options), signal);
+      if (!healed || healed === ABORTED || signal?.aborted) return null;
+      refused.add(sent.url, sent.dialect, healed.refused);
+      notify(healed.info);
+      // Nobody reads it: the connection is free for the next request.
+      Promise.resolve(response.body?.cancel?.()).catch(() => {});
+      return healed;
+    } catch (error) {
+      warn('an error of the provider could not be read and was returned unchanged', error);
+      return null;
+    }
   }
 
   function notify(info) {

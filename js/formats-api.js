@@ -5,6 +5,6 @@ import { program } from './formats-program.js';
 
 export { RethreadError } from './error.js';
 
-export const { StreamAssembler, convert, repair, validate } = formatsOf(program);
+export const { StreamAssembler, convert, heal, repair, validate } = formatsOf(program);
 /** @type {typeof import('./types.js').init} */
 export const init = (source) => program.load(source);

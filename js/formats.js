@@ -1,4 +1,4 @@
-// `validate`, `repair`, `convert` and `StreamAssembler`, for a given wasm program.
+// `validate`, `repair`, `heal`, `convert` and `StreamAssembler`, for a given wasm program.
 
 import * as check from './arguments.js';
 import { assemblerClass } from './assembler.js';
@@ -6,7 +6,7 @@ import { Instance } from './instance.js';
 
 /** @typedef {typeof import('./types.js')} Types */
 
-/** @returns {Pick<Types, 'StreamAssembler' | 'validate' | 'repair' | 'convert'>} */
+/** @returns {Pick<Types, 'StreamAssembler' | 'validate' | 'repair' | 'heal' | 'convert'>} */
 export function formatsOf(program) {
   let instance = null;
 
@@ -34,6 +34,13 @@ export function formatsOf(program) {
       return call((wasm) => {
         check.text('the dialect')(dialect);
         return wasm.repair(body, dialect, options);
+      });
+    },
+
+    heal(body, dialect, answer, options = {}) {
+      return call((wasm) => {
+        check.text('the dialect')(dialect);
+        return wasm.heal(body, dialect, answer, options);
       });
     },
 

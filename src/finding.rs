@@ -90,6 +90,8 @@ finding_codes! {
     NotTransferred = "not_transferred",
     /// The service does not have the chain of responses any more; the request contained the history instead.
     ChainRestarted = "chain_restarted",
+    /// The provider refused a request with a known sentence; what it refused was repaired or left out.
+    Healed = "healed",
     /// Two writers appended to a session at once, in a store that cannot exclude it; both sides are kept.
     SecondWriter = "second_writer",
     /// A run is over and its journal could not be removed.

@@ -6,19 +6,19 @@ import { repair, validate } from '../formats-api.js';
 import { publicUrl } from './address.js';
 import { knownDialect } from './options.js';
 
-/** {info, body} of a conversation with errors; null for a valid one and for any other body. */
-export function inspect(text, { url, address }, options) {
+/** {dialect, model, info, body} of a conversation; `model` is the URL's, and `info` null if it has no errors. Null for any other body. */
+export function inspect(text, { url, address }, options, refusedBy) {
   const value = parsed(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
   const dialect = dialectOf(value, url, address, options);
   if (!dialect || !Array.isArray(value[CONVERSATION_MEMBERS[dialect]])) return null;
   // Some rules depend on the model, which Google's addresses name instead of the body.
   const model = Object.hasOwn(value, 'model') ? undefined : address?.model;
-  const { body, report } = repaired(text, dialect, model, options);
-  if (!report.some(({ severity }) => severity === 'error')) return null;
+  const { body, report } = repaired(text, dialect, model, { ...options, refused: refusedBy(dialect) });
+  if (!report.some(({ severity, code }) => severity === 'error' || code === 'healed')) return { dialect, model, info: null, body: text };
   // A repair that removes every message is not applied: the provider's error describes the original conversation better.
   const isEmptied = body !== text && !parsed(body)?.[CONVERSATION_MEMBERS[dialect]]?.length;
-  return { info: { url: publicUrl(url), dialect, report }, body: isEmptied ? text : body };
+  return { dialect, model, info: { url: publicUrl(url), dialect, report }, body: isEmptied ? text : body };
 }
 
 function parsed(text) {
@@ -39,18 +39,24 @@ function dialectOf(body, url, address, { dialect: option }) {
 }
 
 /** The nearest valid body and the report. A body that cannot be repaired (`invalid_input`) is returned unchanged. */
-function repaired(text, dialect, model, { danglingCalls, danglingText }) {
-  const options = { danglingCalls, danglingText };
+function repaired(text, dialect, model, { danglingCalls, danglingText, refused }) {
+  const options = { danglingCalls, danglingText, refused };
   try {
-    if (model === undefined) return repair(text, dialect, options);
-    const head = `{"model":${JSON.stringify(decodeURIComponent(model))},`;
-    const open = text.indexOf('{') + 1;
-    const { body, report } = repair(head + text.slice(open), dialect, options);
-    return body.startsWith(head) ? { body: text.slice(0, open) + body.slice(head.length), report } : repair(text, dialect, options);
+    return withModel(text, model, (body) => repair(body, dialect, options));
   } catch (error) {
     if (error?.code !== 'invalid_input') throw error;
     return { body: text, report: validate(text, dialect) };
   }
+}
+
+/** The result of `work`, which gets the body with the model that the URL names, and returns {body}, without that model, or null. */
+export function withModel(text, model, work) {
+  if (model === undefined) return work(text);
+  const head = `{"model":${JSON.stringify(decodeURIComponent(model))},`;
+  const open = text.indexOf('{') + 1;
+  const done = work(head + text.slice(open));
+  if (!done) return null;
+  return done.body.startsWith(head) ? { ...done, body: text.slice(0, open) + done.body.slice(head.length) } : work(text);
 }
 
 /** The error that mode "reject" throws. */

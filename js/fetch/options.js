@@ -24,6 +24,7 @@ const CHECKS = {
   dialect: (value) => typeof value === 'function' || knownDialect(value),
   onRepair: callback('onRepair'),
   mode: choice('mode', MODES),
+  heal: (value) => typeof value === 'boolean' || reject('`heal` must be true or false'),
   danglingCalls: choice('danglingCalls', DANGLING),
   danglingText: (value) => typeof value === 'string' || reject('`danglingText` must be a string'),
 };
@@ -32,7 +33,7 @@ const CHECKS = {
 export function checkedOptions(userOptions) {
   if (typeof userOptions !== 'object' || userOptions === null) reject('the options of `repairing` must be an object');
   /** @type {any} */
-  const options = { mode: 'repair' };
+  const options = { mode: 'repair', heal: true };
   for (const [name, value] of Object.entries(userOptions)) {
     if (!Object.hasOwn(CHECKS, name)) reject(`\`${name}\` is not an option of \`repairing\`; the options are ${Object.keys(CHECKS).join(', ')}`);
     if (value === undefined) continue;

@@ -28,7 +28,7 @@ export type FindingCode =
   | "orphan_reasoning" | "unsigned_thinking" | "role_order" | "empty_content" | "malformed" | "unsupported_part"
   | "unsupported_key" | "foreign_model" | "unknown_shape" | "stale" | "stale_default" | "future" | "reduced" | "redacted"
   | "uncited" | "interrupted" | "callback_failed" | "compaction_failed" | "second_writer" | "journal_kept" | "no_checkpoint"
-  | "conversation_conflict" | "not_transferred" | "chain_restarted";
+  | "conversation_conflict" | "not_transferred" | "chain_restarted" | "healed";
 /** A problem or a change that validation, repair, rendering or a run reports. */
 export interface Finding {
   /** "error": the provider rejects the body. "warning": accepted, but fragile (for example an id that a later turn uses again). "info": a note. */
@@ -60,7 +60,23 @@ export interface RepairOptions {
 /** Returns the nearest valid body. `validate` finds no error in the result; repairing twice changes nothing; a body without errors is
  *  returned deep-equal. Other members are not changed. Throws `invalid_input` if the body, or a result in it, has the format of another
  *  library or dialect (`details.shape` names it). */
-export function repair<B extends WireInput>(body: B, dialect: Dialect, options?: RepairOptions): { body: Repaired<B>; report: Finding[] };
+export function repair<B extends WireInput>(body: B, dialect: Dialect, options?: HealOptions): { body: Repaired<B>; report: Finding[] };
+
+export interface HealOptions extends RepairOptions {
+  /** What the provider refused before, as `heal` returned it: it is left out, with a finding `healed`. */
+  refused?: readonly string[];
+}
+/** A body that its provider refused, repaired. */
+export interface Healed<B extends WireInput> {
+  body: Repaired<B>;
+  /** First a warning `healed`, which says what was refused and what was done; then what the rules repaired besides. */
+  report: Finding[];
+  /** Marks of what was refused, for `repair`: hashes of signatures, and names of models with what they do not take. */
+  refused: string[];
+}
+/** Repairs a body that its provider answered with status 400: exactly what the error names. `answer` is the body of that answer. Returns
+ *  null for an error that is not known, and if the repair would change nothing: then the request must not be repeated. */
+export function heal<B extends WireInput>(body: B, dialect: Dialect, answer: WireInput, options?: RepairOptions): Healed<B> | null;
 
 /** Rewrites a body of one dialect in another, and repairs it. Ids are mapped deterministically, `tools` and `tool_choice` are encoded
  *  again, parameters that have another name in the target are renamed, and members that the target does not accept are removed and

@@ -1,5 +1,6 @@
 //! The interface of a dialect, [`Codec`], and the names and ids of calls in requests.
 
+use super::healing::{Cure, Remedy};
 use super::item_format::ItemFormat;
 use super::models::ModelFacts;
 pub(crate) use super::name_charset::{is_plain_id, plain, plain_id_of};
@@ -263,6 +264,14 @@ pub(crate) trait Codec: ItemFormat {
 
     /// Plans the edits that make a body valid: reports every violation and adds its edit to the plan.
     fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>);
+
+    /// Returns the errors of the provider that can be cured (R74).
+    fn remedies(&self) -> &'static [Remedy] {
+        &[]
+    }
+
+    /// Removes what the marks of [`Healed::refused`](super::Healed::refused) name.
+    fn leave_out_refused(&self, _cure: &mut Cure<'_>, _refused: &[String]) {}
 
     /// Returns the place of a parameter in the body: `temperature`, or `generationConfig.topP` for a member of an object. `None` if
     /// the dialect does not have it.

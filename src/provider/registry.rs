@@ -33,3 +33,10 @@ pub(crate) fn item_formats(named: Dialect) -> ItemFormats {
         plain: Dialect::OpenAiChat,
     }
 }
+
+/// Returns the implementations of the dialects whose items have the form of the named one: that first.
+pub(crate) fn family_of(named: Dialect) -> Vec<&'static dyn Codec> {
+    let family = codec(named).family();
+    let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != named).map(codec);
+    std::iter::once(codec(named)).chain(others.filter(|other| other.family() == family)).collect()
+}

@@ -7,7 +7,7 @@ use super::option_reader::{read_optional, words};
 use crate::error::Result;
 use crate::finding::{Finding, Report};
 use crate::json::JsonRef;
-use crate::provider::{Dangling, RepairOptions};
+use crate::provider::{Dangling, RepairOptions, leave_out_refused};
 use js_sys::{Object, Uint8Array};
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
@@ -43,16 +43,36 @@ pub fn validate(body: &JsValue, name: &str) -> std::result::Result<JsValue, JsVa
 /// Repairs a body.
 #[wasm_bindgen(skip_typescript)]
 pub fn repair(body: &JsValue, name: &str, options: &JsValue) -> std::result::Result<JsValue, JsValue> {
-    let repaired = crate::provider::repair(&body_bytes(body)?, dialect(name)?, &repair_options(options)?)?;
-    Ok(repaired_to_js(body, repaired))
+    let (bytes, dialect) = (body_bytes(body)?, dialect(name)?);
+    let (options, refused) = repair_options(options)?;
+    let repaired = match leave_out_refused(&bytes, dialect, &refused, &options) {
+        Some(repaired) => repaired,
+        None => crate::provider::repair(&bytes, dialect, &options)?,
+    };
+    Ok(repaired_to_js(body, repaired).into())
+}
+
+/// Repairs a body that its provider refused, if its error answer is a known one; otherwise returns null.
+#[wasm_bindgen(skip_typescript)]
+pub fn heal(body: &JsValue, name: &str, answer: &JsValue, options: &JsValue) -> std::result::Result<JsValue, JsValue> {
+    let (options, _) = repair_options(options)?;
+    let answer = body_bytes(answer)?;
+    let Some(healed) = crate::provider::heal(&body_bytes(body)?, dialect(name)?, &answer, &options) else {
+        return Ok(JsValue::NULL);
+    };
+    let out = repaired_to_js(body, (healed.body, healed.report));
+    let refused = healed.refused.iter().map(|mark| JsValue::from_str(mark)).collect::<js_sys::Array>();
+    set(&out, "refused", &refused);
+    Ok(out.into())
 }
 
 /// Converts a body to another dialect and repairs it.
 #[wasm_bindgen(skip_typescript)]
 pub fn convert(body: &JsValue, from: &str, to: &str, options: &JsValue) -> std::result::Result<JsValue, JsValue> {
     let bytes = body_bytes(body)?;
-    let converted = crate::render::convert(&bytes, dialect(from)?, dialect(to)?, &repair_options(options)?)?;
-    Ok(repaired_to_js(body, converted))
+    let (options, _) = repair_options(options)?;
+    let converted = crate::render::convert(&bytes, dialect(from)?, dialect(to)?, &options)?;
+    Ok(repaired_to_js(body, converted).into())
 }
 
 /// Returns the text of a member of a JSON object as it is written, if there is one. For the command line.
@@ -74,6 +94,7 @@ pub fn item_texts(array: &str) -> Vec<String> {
 struct WireOptions {
     dangling_calls: Option<DanglingOption>,
     dangling_text: Option<String>,
+    refused: Vec<String>,
 }
 
 words!(
@@ -81,14 +102,15 @@ words!(
     DanglingOption: Dangling { "synthesize" => Dangling::Synthesize, "omit" => Dangling::Omit }
 );
 
-fn repair_options(options: &JsValue) -> Result<RepairOptions> {
+/// Reads the options, and the marks of what the provider refused.
+fn repair_options(options: &JsValue) -> Result<(RepairOptions, Vec<String>)> {
     let options: WireOptions = read_optional("the last argument, the options,", options)?;
     let dangling = options.dangling_calls.map(|option| option.0).unwrap_or_default();
-    Ok(RepairOptions { dangling, dangling_text: options.dangling_text })
+    Ok((RepairOptions { dangling, dangling_text: options.dangling_text }, options.refused))
 }
 
 /// Makes `{ body, report }`, with the body in the form of the one that was given: an object, a string or bytes.
-fn repaired_to_js(given: &JsValue, (bytes, report): (Vec<u8>, Report)) -> JsValue {
+fn repaired_to_js(given: &JsValue, (bytes, report): (Vec<u8>, Report)) -> Object {
     let body = if given.is_string() {
         JsValue::from_str(&String::from_utf8_lossy(&bytes))
     } else if foreign::is_bytes(given) {
@@ -99,5 +121,5 @@ fn repaired_to_js(given: &JsValue, (bytes, report): (Vec<u8>, Report)) -> JsValu
     let out = Object::new();
     set(&out, "body", &body);
     set(&out, "report", &report_to_js(&report));
-    out.into()
+    out
 }

@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 use rethread::error::ErrorCode;
 use rethread::finding::Severity;
 use rethread::message::Dialect;
-use rethread::provider::{RepairOptions, repair, validate};
+use rethread::provider::{RepairOptions, heal, leave_out_refused, repair, validate};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -66,6 +66,7 @@ fn examples(page: &'static str, dialect: Dialect) -> Vec<Example> {
                     refused: kind == "refused",
                 }),
                 "repaired" => found.last_mut().unwrap().repaired = Some(body),
+                "sent" | "answer" | "healed" => {}
                 _ => panic!("{page}.md:{}: a block is broken, repaired, fragile or refused, not {kind}", at + 1),
             }
         }
@@ -108,6 +109,62 @@ fn r66_every_example_behaves_as_its_page_states() {
         }
         let left = validate(out.to_string().as_bytes(), example.dialect);
         assert!(left.iter().all(|finding| finding.severity != Severity::Error), "{place}: {left:?}");
+    }
+}
+
+/// A request that the provider refused: the body, the answer, and the healed body; none if it is not repeated.
+struct RefusedRequest {
+    place: String,
+    dialect: Dialect,
+    code: String,
+    sent: Value,
+    answer: Value,
+    healed: Option<Value>,
+}
+
+fn refused_requests(page: &'static str, dialect: Dialect) -> Vec<RefusedRequest> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/rules/{page}.md"))).unwrap();
+    let mut found = Vec::new();
+    for section in text.split("\n## ").skip(1).filter(|section| section.contains("```json sent\n")) {
+        let code = section.lines().next().unwrap().to_owned();
+        let block = |kind: &str| {
+            let (_, rest) = section.split_once(&format!("```json {kind}\n"))?;
+            Some(serde_json::from_str(rest.split("\n```").next().unwrap()).unwrap())
+        };
+        let place = format!("docs/rules/{page}.md, {code}");
+        let (sent, answer) = (block("sent").unwrap(), block("answer").unwrap());
+        found.push(RefusedRequest { place, dialect, code, sent, answer, healed: block("healed") });
+    }
+    found
+}
+
+#[test]
+fn r66_r74_every_refused_request_is_healed_as_its_page_states_or_not_repeated() {
+    let all: Vec<_> = PAGES.into_iter().flat_map(|(page, dialect)| refused_requests(page, dialect)).collect();
+    assert!(all.len() >= 11, "the pages hold {} refused requests", all.len());
+    for RefusedRequest { place, dialect, code, sent, answer, healed } in all {
+        let (body, answer) = (sent.to_string(), answer.to_string());
+        let found = heal(body.as_bytes(), dialect, answer.as_bytes(), &RepairOptions::default());
+        let Some(expected) = healed else {
+            assert!(found.is_none(), "{place}: {found:?}");
+            continue;
+        };
+        let found = found.unwrap_or_else(|| panic!("{place}: not healed"));
+        assert_eq!(serde_json::from_slice::<Value>(&found.body).unwrap(), expected, "{place}");
+        let (first, others) = found.report.split_first().unwrap();
+        assert_eq!((first.code.as_str(), others.len()), ("healed", 0), "{place}: {others:?}");
+        assert!(first.message.contains(&format!("rule `{code}`")), "{place}: {}", first.message);
+        // What it refused was accepted by the rules: else it would have been repaired before it was sent.
+        let before = validate(body.as_bytes(), dialect);
+        assert!(before.iter().all(|finding| finding.severity != Severity::Error), "{place}: {before:?}");
+        // The same answer again heals nothing: a request is never repeated twice.
+        assert!(heal(&found.body, dialect, answer.as_bytes(), &RepairOptions::default()).is_none(), "{place}");
+        if let Some((again, _)) = leave_out_refused(body.as_bytes(), dialect, &found.refused, &RepairOptions::default())
+        {
+            assert_eq!(again, found.body, "{place}: what was refused is left out the next time");
+        } else {
+            assert!(found.refused.is_empty(), "{place}: {:?} is remembered and sent again", found.refused);
+        }
     }
 }
 

@@ -67,7 +67,7 @@ describe('Node', () => {
     assert.ok(answer.findings.includes('orphan_result'));
     assert.deepEqual(answer.statuses, [400, 200], 'refused, and repaired by rethread/fetch');
     assert.ok(answer.oneError, 'one class of errors in every entry');
-    assert.deepEqual(answer.formats, ['RethreadError', 'StreamAssembler', 'convert', 'init', 'repair', 'validate']);
+    assert.deepEqual(answer.formats, ['RethreadError', 'StreamAssembler', 'convert', 'heal', 'init', 'repair', 'validate']);
   });
 
   test('r46 rethread/testing checks a store under node:test and under vitest', async () => {

@@ -3,12 +3,13 @@
 use super::Anthropic;
 use super::encode::AnthropicEncoder;
 use super::rules::MAX_CACHE_MARKS;
-use super::{decode, encode, models, parameters, rules, stream};
+use super::{decode, encode, models, parameters, remedies, rules, stream};
 use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, Role};
 use crate::provider::dialect::{CacheBreakpoints, Codec, EncodeContext, Pause, Wire, is_plain_id};
+use crate::provider::healing::{Cure, Remedy};
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::models::ModelFacts;
 use crate::provider::neutral::OfferedMedia;
@@ -237,6 +238,14 @@ impl Codec for Anthropic {
 
     fn required_headers(&self) -> &'static [(&'static str, &'static str)] {
         &[("anthropic-version", "2023-06-01")]
+    }
+
+    fn remedies(&self) -> &'static [Remedy] {
+        remedies::REMEDIES
+    }
+
+    fn leave_out_refused(&self, cure: &mut Cure<'_>, refused: &[String]) {
+        remedies::leave_out_refused(cure, refused);
     }
 
     fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {

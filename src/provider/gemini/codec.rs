@@ -5,12 +5,13 @@ use super::encode::{GeminiEncoder, function_name};
 use super::model_version::model_version;
 use super::part::is_part;
 use super::tools::{self, DECLARATIONS};
-use super::{config, decode, encode, parameters, rules, sdk_request, stream};
+use super::{config, decode, encode, parameters, remedies, rules, sdk_request, stream};
 use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Part, Role};
 use crate::provider::dialect::{Codec, EncodeContext, Wire};
+use crate::provider::healing::{Cure, Remedy};
 use crate::provider::item_format::ItemFormat;
 use crate::provider::neutral::text_or_json;
 use crate::provider::request::MemberPath;
@@ -244,6 +245,14 @@ impl Codec for Gemini {
                 "Gemini streams if the URL ends with `:streamGenerateContent?alt=sse` instead of `:generateContent`",
             ));
         }
+    }
+
+    fn remedies(&self) -> &'static [Remedy] {
+        remedies::REMEDIES
+    }
+
+    fn leave_out_refused(&self, cure: &mut Cure<'_>, refused: &[String]) {
+        remedies::leave_out_refused(cure, refused);
     }
 
     fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {

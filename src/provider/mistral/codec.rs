@@ -1,7 +1,7 @@
 //! Mistral's chat endpoint as a variant of Chat Completions.
 
 use super::ids::{ID_LENGTH, is_valid_id};
-use super::{Mistral, parameters, rules};
+use super::{Mistral, parameters, remedies, rules};
 use crate::id::short_name;
 use crate::message::Dialect;
 use crate::provider::openai_chat::{ChatDialect, ChatVariant};
@@ -13,6 +13,7 @@ static MISTRAL: ChatVariant = ChatVariant {
     legal_call_id: |id| short_name(id, ID_LENGTH),
     plan_repairs: rules::plan,
     parameter: parameters::parameter,
+    remedies: remedies::REMEDIES,
     has_allowed_tools: false,
     shares_files_with: None,
     // Mistral rejects every parameter that its schema does not name: "Extra inputs are not permitted".

@@ -3,6 +3,7 @@
 mod codec;
 mod ids;
 mod parameters;
+mod remedies;
 pub(crate) mod rules;
 
 /// The dialect of Mistral's chat API.

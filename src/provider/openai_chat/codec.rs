@@ -2,12 +2,13 @@
 
 use super::OpenAiChat;
 use super::variant::{ChatDialect, ChatVariant};
-use super::{decode, encode, parameters, rules, stream, tools};
+use super::{decode, encode, parameters, remedies, rules, stream, tools};
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{JsonKind, JsonRef, ObjectWriter};
 use crate::message::{Dialect, Message, Part, Role};
 use crate::provider::dialect::{Codec, EncodeContext, Wire, plain_id_of};
+use crate::provider::healing::{Cure, Remedy};
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::OfferedMedia;
 use crate::provider::request::{MemberPath, Parameter, ProviderRequest, ToolChoice, ToolDefinition};
@@ -29,6 +30,7 @@ static OPENAI: ChatVariant = ChatVariant {
     legal_call_id: plain_id_of,
     plan_repairs: rules::plan,
     parameter: parameters::parameter,
+    remedies: remedies::REMEDIES,
     has_allowed_tools: true,
     shares_files_with: Some(Dialect::OpenAiResponses),
     unknown_params: &["anthropic_version", "anthropic_beta", "stop_sequences", "system", "context_management"],
@@ -198,6 +200,14 @@ impl<T: ChatDialect> Codec for T {
         {
             object.raw(STREAM_OPTIONS, r#"{"include_usage":true}"#);
         }
+    }
+
+    fn remedies(&self) -> &'static [Remedy] {
+        self.variant().remedies
+    }
+
+    fn leave_out_refused(&self, cure: &mut Cure<'_>, refused: &[String]) {
+        remedies::leave_out_refused(cure, refused);
     }
 
     fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {

@@ -2,6 +2,7 @@
 
 use crate::json::JsonRef;
 use crate::message::Dialect;
+use crate::provider::healing::Remedy;
 use crate::provider::request::Parameter;
 use crate::provider::rules::Plan;
 
@@ -15,6 +16,8 @@ pub(crate) struct ChatVariant {
     pub plan_repairs: for<'a> fn(&mut Plan<'a, '_>, JsonRef<'a>),
     /// Returns the place of a parameter.
     pub parameter: fn(Parameter) -> Option<&'static str>,
+    /// The errors that can be cured.
+    pub remedies: &'static [Remedy],
     /// The model may be limited to some tools by `"tool_choice":{"type":"allowed_tools",…}`.
     pub has_allowed_tools: bool,
     /// The dialect of the same provider, which knows the same file ids.

@@ -2,13 +2,14 @@
 
 use super::kinds::{is_known, kind_of};
 use super::unknown_params::UNKNOWN_PARAMS;
-use super::{Responses, decode, encode, models, parameters, rules, stream, tools};
+use super::{Responses, decode, encode, models, parameters, remedies, rules, stream, tools};
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::dialect::{Codec, EncodeContext, ServiceMembers, Wire};
 use crate::provider::foreign_format::is_provider_type;
+use crate::provider::healing::{Cure, Remedy};
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::models::ModelFacts;
 use crate::provider::neutral::{MessageText, is_system_text};
@@ -216,6 +217,14 @@ impl Codec for Responses {
         if request.stream {
             object.bool("stream", true);
         }
+    }
+
+    fn remedies(&self) -> &'static [Remedy] {
+        remedies::REMEDIES
+    }
+
+    fn leave_out_refused(&self, cure: &mut Cure<'_>, refused: &[String]) {
+        remedies::leave_out_refused(cure, refused);
     }
 
     fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {

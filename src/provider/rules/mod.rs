@@ -26,6 +26,6 @@ pub(crate) use placement::{PlacementRules, place_blocks, write_turns};
 pub(crate) use plan::Plan;
 pub(crate) use repair::repair_rendered;
 pub use repair::{repair, validate};
-pub(crate) use splice::{BodyPiece, ListItem, quoted};
+pub(crate) use splice::{BodyPiece, Edits, ListItem, quoted};
 pub(crate) use turns::{Block, BlockKind, Speaker, Turn, TurnGrammar, TurnReader};
 pub(crate) use violation::{BodyLocation, Violation};

@@ -1,0 +1,143 @@
+//! Repairs a refused body, and a body with what was refused before.
+
+use super::cure::Cure;
+use super::error_answer::ErrorAnswer;
+use super::remedy::Remedy;
+use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::json::JsonRef;
+use crate::message::Dialect;
+use crate::provider::dialect::Codec;
+use crate::provider::registry::{codec, family_of};
+use crate::provider::rules::{RepairOptions, repair};
+
+/// A body that was refused, repaired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Healed {
+    /// The repaired body. It differs from the refused one.
+    pub body: Vec<u8>,
+    /// A finding `healed`, and what the rules repaired besides.
+    pub report: Report,
+    /// Marks of what was refused, for [`leave_out_refused`]: letters, digits and `:`, without any content of the body but its model.
+    pub refused: Vec<String>,
+}
+
+/// Repairs a body that its provider refused with a status 400. `answer` is the body of that answer. Returns `None` for an error that is
+/// in no table, and if the repair would change nothing: such a request must not be repeated.
+#[must_use]
+pub fn heal(body: &[u8], dialect: Dialect, answer: &[u8], options: &RepairOptions) -> Option<Healed> {
+    let answer = ErrorAnswer::read(answer)?;
+    let text = std::str::from_utf8(body).ok()?;
+    for codec in family_of(dialect) {
+        for remedy in codec.remedies().iter().filter(|remedy| remedy.cures(&answer)) {
+            if let Some(healed) = apply(text, (dialect, codec), (remedy, &answer), options) {
+                return Some(healed);
+            }
+        }
+    }
+    None
+}
+
+/// Applies a remedy of `codec` to a body of `dialect`, which is of the same family.
+fn apply(
+    text: &str,
+    (dialect, codec): (Dialect, &'static dyn Codec),
+    (remedy, answer): (&Remedy, &ErrorAnswer),
+    options: &RepairOptions,
+) -> Option<Healed> {
+    let mut cure = Cure::of(text, codec.list(), options)?;
+    (remedy.cure)(&mut cure, answer);
+    let Cure { edits, place, mut refused, .. } = cure;
+    let is_edited = !edits.is_empty();
+    let edited = if is_edited { edits.apply() } else { text.to_owned() };
+    let (body, found) = repair(edited.as_bytes(), codec.dialect(), options).ok()?;
+    if body == text.as_bytes() {
+        return None;
+    }
+    if codec.dialect() != dialect {
+        refused.push(rules_mark(codec.dialect(), text));
+    }
+    let message = format!(
+        "the provider refused the request (\"{}\"); {}; see the rule `{}`",
+        remedy.sentence(),
+        remedy.done,
+        remedy.rule
+    );
+    let mut finding = Finding::warning(FindingCode::Healed, message).with_action(Action::Rewritten);
+    finding.path = place;
+    let mut report = vec![finding];
+    report.extend(found.into_iter().map(|finding| if is_edited { finding.without_path() } else { finding }));
+    Some(Healed { body, report, refused })
+}
+
+/// The begin of a mark of a body whose provider applies the rules of another dialect of the family.
+const RULES: &str = "rules:";
+
+fn rules_mark(dialect: Dialect, text: &str) -> String {
+    let model = JsonRef::parse(text).ok().map(|body| body.string("model")).unwrap_or_default();
+    format!("{RULES}{}:{model}", dialect.as_str())
+}
+
+/// Repairs a body from which something is to be left out that its provider refused before: what the marks of [`Healed::refused`] name. Returns
+/// `None` if the body contains none of it.
+#[must_use]
+pub fn leave_out_refused(
+    body: &[u8],
+    dialect: Dialect,
+    refused: &[String],
+    options: &RepairOptions,
+) -> Option<(Vec<u8>, Report)> {
+    let text = std::str::from_utf8(body).ok().filter(|_| !refused.is_empty())?;
+    let mut cure = Cure::of(text, codec(dialect).list(), options)?;
+    codec(dialect).leave_out_refused(&mut cure, refused);
+    let Cure { edits, place, .. } = cure;
+    let edited = if edits.is_empty() { text.to_owned() } else { edits.apply() };
+    let mut rules = family_of(dialect).into_iter().map(|codec| codec.dialect());
+    let rules = rules.find(|rules| *rules != dialect && refused.contains(&rules_mark(*rules, text)));
+    if edited == text && rules.is_none() {
+        return None;
+    }
+    let (body, found) = repair(edited.as_bytes(), rules.unwrap_or(dialect), options).ok()?;
+    if body == text.as_bytes() {
+        return None;
+    }
+    let message = "what the provider refused in an earlier request is not sent again";
+    let mut finding = Finding::warning(FindingCode::Healed, message).with_action(Action::Rewritten);
+    finding.path = place;
+    let mut report = vec![finding];
+    report.extend(found.into_iter().map(Finding::without_path));
+    Some((body, report))
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    const PAGES: [(Dialect, &str); 5] = [
+        (Dialect::OpenAiChat, include_str!("../../../docs/rules/openai-chat.md")),
+        (Dialect::OpenAiResponses, include_str!("../../../docs/rules/openai-responses.md")),
+        (Dialect::Anthropic, include_str!("../../../docs/rules/anthropic.md")),
+        (Dialect::Gemini, include_str!("../../../docs/rules/gemini.md")),
+        (Dialect::Mistral, include_str!("../../../docs/rules/mistral.md")),
+    ];
+
+    #[test]
+    fn r66_every_cured_error_has_a_page_entry_with_its_sentence_and_begins_with_the_cure() {
+        for (dialect, page) in PAGES {
+            for remedy in codec(dialect).remedies() {
+                let heading = format!("\n## {}\n", remedy.rule);
+                let (_, rest) =
+                    page.split_once(&heading).unwrap_or_else(|| panic!("{dialect:?}: no rule {}", remedy.rule));
+                let section = rest.split("\n## ").next().unwrap_or_default();
+                assert!(section.trim_start().starts_with("Cure: "), "{dialect:?} {}", remedy.rule);
+                let text = ErrorAnswer::read(section.as_bytes()).unwrap();
+                for parts in remedy.sentences {
+                    assert!(text.find(parts).is_some(), "{dialect:?} {} does not quote {parts:?}", remedy.rule);
+                }
+                assert!(remedy.codes.iter().all(|code| text.has_word(code)), "{dialect:?} {}", remedy.rule);
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Healing (R74): what a provider refused with a known sentence is repaired, exactly that. Each dialect has a table of [`Remedy`] in its
+//! folder, beside its rules; the registry joins them. Sending the body again is the caller's part.
+
+mod cure;
+mod error_answer;
+mod heal;
+mod remedy;
+
+pub(crate) use cure::{Cure, signature_mark};
+pub(crate) use error_answer::ErrorAnswer;
+pub use heal::{Healed, heal, leave_out_refused};
+pub(crate) use remedy::{Remedy, by_rules};

@@ -1,0 +1,36 @@
+//! A row of the table of remedies.
+
+use super::cure::Cure;
+use super::error_answer::ErrorAnswer;
+
+/// An error that a provider answers with status 400, and its cure.
+pub(crate) struct Remedy {
+    /// The provider's sentences, each as the parts that are the same for all bodies, in their order. Without quotation marks and backticks, which
+    /// gateways escape and replace.
+    pub sentences: &'static [&'static [&'static str]],
+    /// The provider's stable error codes.
+    pub codes: &'static [&'static str],
+    /// The heading of the entry in the dialect's page of rules.
+    pub rule: &'static str,
+    /// What the cure does, in a sentence.
+    pub done: &'static str,
+    /// Plans the edits. The rules of the dialect run afterwards.
+    pub cure: fn(&mut Cure<'_>, &ErrorAnswer),
+}
+
+impl Remedy {
+    /// Returns true if the answer has one of the sentences or codes.
+    pub fn cures(&self, answer: &ErrorAnswer) -> bool {
+        self.sentences.iter().any(|parts| answer.find(parts).is_some())
+            || self.codes.iter().any(|code| answer.has_word(code))
+    }
+
+    /// Returns the first sentence, or the first code.
+    pub fn sentence(&self) -> String {
+        let parts = self.sentences.first().map(|parts| parts.join(" … "));
+        parts.or_else(|| self.codes.first().map(|code| (*code).to_owned())).unwrap_or_default()
+    }
+}
+
+/// The cure by the rules alone.
+pub(crate) fn by_rules(_cure: &mut Cure<'_>, _answer: &ErrorAnswer) {}
