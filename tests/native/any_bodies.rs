@@ -143,6 +143,8 @@ pub fn responses_item() -> BoxedStrategy<Value> {
         2 => (select(vec!["user", "assistant", "system"]), responses_parts()).prop_map(|(r, c)| json!({ "role": r, "content": c })),
         2 => (id(), responses_parts()).prop_map(|(i, o)| json!({ "type": "function_call_output", "call_id": i, "output": o })),
         4 => (id(), arguments()).prop_map(|(i, a)| json!({ "type": "function_call", "call_id": i, "name": "f", "arguments": a })),
+        2 => (id(), any::<bool>()).prop_map(|(i, a)| json!({ "type": "function_call", "call_id": i, "name": "f", "arguments": "{}", "async": a })),
+        1 => words().prop_map(|o| json!({ "type": "function_call_output", "call_id": null, "name": "f", "output": o })),
         1 => (id(), id()).prop_map(|(i, j)| json!({ "type": "function_call", "id": j, "call_id": i, "name": "f", "arguments": "{}" })),
         4 => (id(), words()).prop_map(|(i, o)| json!({ "type": "function_call_output", "call_id": i, "output": o })),
         1 => Just(json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e" })),

@@ -12,9 +12,9 @@ const MESSAGE = ['type', 'role', 'content', 'id', 'status', 'phase', 'name'];
 /** Closed items: every key that may stand in them. Items that are not named here pass as they are. */
 const KEYS = {
   message: MESSAGE,
-  function_call: ['type', 'id', 'call_id', 'name', 'arguments', 'status', 'namespace', 'caller'],
-  function_call_output: ['type', 'id', 'call_id', 'output', 'status', 'caller'],
-  custom_tool_call: ['type', 'id', 'call_id', 'name', 'input', 'status', 'namespace', 'caller'],
+  function_call: ['type', 'id', 'call_id', 'name', 'arguments', 'status', 'namespace', 'caller', 'async'],
+  function_call_output: ['type', 'id', 'call_id', 'name', 'namespace', 'output', 'status', 'caller'],
+  custom_tool_call: ['type', 'id', 'call_id', 'name', 'input', 'status', 'namespace', 'caller', 'async'],
   custom_tool_call_output: ['type', 'id', 'call_id', 'output', 'status', 'caller'],
   reasoning: ['type', 'id', 'summary', 'content', 'encrypted_content', 'status'],
   item_reference: ['type', 'id'],
@@ -22,7 +22,8 @@ const KEYS = {
 const OPEN = new Set(`web_search_call file_search_call code_interpreter_call image_generation_call computer_call
   computer_call_output local_shell_call local_shell_call_output shell_call shell_call_output apply_patch_call
   apply_patch_call_output mcp_call mcp_list_tools mcp_approval_request mcp_approval_response tool_search_call
-  tool_search_output additional_tools compaction compaction_summary`.split(/\s+/));
+  tool_search_output additional_tools compaction compaction_summary compaction_trigger configuration_update program
+  program_output agent_message multi_agent_call multi_agent_call_output`.split(/\s+/));
 /** Calls that the client answers, and what their outputs and the error sentences call them. */
 const CALLS = {
   function_call: 'function call', custom_tool_call: 'custom tool call', computer_call: 'computer call',
@@ -136,7 +137,9 @@ function checkItem(item, i, model) {
     wantString(item[argument], `${at}.${argument}`);
   }
   if (type === 'function_call_output' || type === 'custom_tool_call_output') {
-    wantShort(item.call_id, `${at}.call_id`);
+    // The output of a function may name its tool in place of its call.
+    const named = type === 'function_call_output' && item.name && (item.call_id ?? null) === null;
+    if (!named) wantShort(item.call_id, `${at}.call_id`);
     checkText(item.output, `${at}.output`, OUTPUT_PARTS);
   }
   if (type === 'reasoning' && !Array.isArray(item.summary)) missing(`${at}.summary`);
@@ -144,8 +147,24 @@ function checkItem(item, i, model) {
 
 const isMessage = (item, role) => (item.type ?? 'message') === 'message' && item.role === role;
 
-/** Outputs answer by id, wherever they stand behind their call. `held`: call ids that the server itself remembers, or null when any may be. */
-function checkPairs(items, held, model) {
+/** The names of the tools that a request may call without waiting, each behind its namespace. */
+function asyncNames({ tools, input }) {
+  const names = new Set();
+  const collect = (list, namespace = '') => {
+    if (!Array.isArray(list)) return;
+    for (const tool of list.filter(isObject)) {
+      if (tool.async === true) names.add(`${namespace}/${tool.name}`);
+      if (tool.type === 'namespace' && !namespace) collect(tool.tools, tool.name);
+    }
+  };
+  for (const list of [tools, ...input.map((item) => item.tools)]) collect(list);
+  return names;
+}
+
+/** Outputs answer by id, wherever they stand behind their call. A call of an asynchronous tool may stay open. `held`: call ids that the server itself remembers, or null when any may be. */
+function checkPairs(items, held, model, asynchronous) {
+  const waits = (item) => !(item.async ?? asynchronous.has(`${item.namespace ?? ''}/${item.name}`));
+  const byName = new Map(); // tool -> the ids of its open calls
   const called = new Set(held ?? []);
   const open = new Map([...called].map((id) => [id, 'function call'])); // id -> what the sentence calls it
   let between = null; // DeepSeek: an assistant message behind a call that is still open
@@ -153,12 +172,19 @@ function checkPairs(items, held, model) {
     const id = item.call_id;
     if (/_call$/.test(item.type ?? '') && id !== undefined) {
       called.add(id);
-      if (CALLS[item.type]) open.set(id, CALLS[item.type]);
+      if (CALLS[item.type] && waits(item)) {
+        open.set(id, CALLS[item.type]);
+        byName.set(item.name, [...(byName.get(item.name) ?? []), id]);
+      }
       if (between) refuse(`No tool output found for tool call ${between}.`);
     }
     if (/deepseek/.test(model ?? '') && isMessage(item, 'assistant') && open.size) between ??= [...open.keys()][0];
     const answered = OUTPUT.exec(item.type ?? '')?.[1];
     if (!answered || !CALLS[answered]) continue;
+    if ((id ?? null) === null) {
+      open.delete(byName.get(item.name)?.findLast((one) => open.has(one)));
+      continue;
+    }
     if (held !== null && !called.has(id)) refuse(`No tool call found for ${CALLS[answered]} output with call_id ${id}.`);
     open.delete(id);
   }
@@ -195,7 +221,7 @@ export function check(body, { held } = {}) {
     if (!Array.isArray(body.input)) return;
     body.input.forEach((item, i) => checkItem(item, i, body.model));
     const elsewhere = before || body.conversation || body.input.some((item) => item.type === 'item_reference');
-    checkPairs(body.input, elsewhere ? held?.get(before) ?? null : [], body.model);
+    checkPairs(body.input, elsewhere ? held?.get(before) ?? null : [], body.model, asyncNames(body));
     checkReasoning(body.input);
   });
 }

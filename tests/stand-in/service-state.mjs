@@ -116,7 +116,7 @@ export class ServiceState {
     this.newest = { id, items };
     if (body.store === false) return;
     this.responses.set(id, { items, day: this.day });
-    this.held.set(id, output.filter(({ type }) => /_call$/.test(type)).map(({ call_id }) => call_id));
+    this.held.set(id, output.filter(({ type, async: later }) => /_call$/.test(type) && !later).map(({ call_id }) => call_id));
   }
 
   toJSON() {

@@ -76,7 +76,17 @@ pub(super) fn pair_of(item_type: &str) -> Option<(&str, bool)> {
 /// Returns true for a `type` that this endpoint is known to take. OpenAI keeps adding types, so an unknown one may be valid, too.
 pub(super) fn is_known(item_type: &str) -> bool {
     let has_known_suffix = ["_call", "_call_output", "_output"].iter().any(|suffix| item_type.ends_with(suffix));
-    let others = ["message", "reasoning", "item_reference", "compaction", "additional_tools", "program"];
+    let others = [
+        "message",
+        "reasoning",
+        "item_reference",
+        "compaction",
+        "compaction_trigger",
+        "configuration_update",
+        "additional_tools",
+        "agent_message",
+        "program",
+    ];
     has_known_suffix || item_type.starts_with("mcp_") || others.contains(&item_type)
 }
 

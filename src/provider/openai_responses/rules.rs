@@ -4,8 +4,9 @@
 //! recorded exchanges: reasoning may follow reasoning and may be absent, calls need no `fc_` id, and an output may answer a tool
 //! search. Calls and outputs pair by `call_id`; messages of the model may stand between them. Calls of OpenAI's own tools
 //! that a client runs pair as functions do ("No tool output found for shell call", agent-framework#8663), and so do approvals
-//! ("The following MCP approval requests do not have an approval").
+//! ("The following MCP approval requests do not have an approval"). A call of an asynchronous tool may be open, or answered later.
 
+mod async_tools;
 mod input_context;
 mod input_item;
 mod input_reader;
@@ -18,6 +19,7 @@ use super::kinds::id_name;
 use crate::json::JsonRef;
 use crate::provider::openai_chat::rules::ids;
 use crate::provider::rules::{ErrorTemplates, IdRule, Pairing, Pairs, Plan, WireCall, quoted, report_pairs};
+use async_tools::{AsyncTools, pair_named_outputs};
 use input_context::InputContext;
 use input_reader::{InputReader, PairContext, takes_parts};
 use order::OutputPlacement;
@@ -40,14 +42,17 @@ const ERRORS: ErrorTemplates = ErrorTemplates {
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let context = InputContext::of(plan, list);
     let output_text = quoted(plan.options.text());
-    let mut reader = InputReader::new(plan, context, output_text.clone());
+    let async_tools = AsyncTools::of(&plan.body, list);
+    let mut reader = InputReader::new(plan, context, async_tools, output_text.clone());
     let mut items = Vec::new();
     for (at, value) in list.items().enumerate() {
         reader.plan.at = at;
         items.push(reader.item(value));
     }
-    let InputReader { plan, mut pairs, calls, outputs, .. } = reader;
-    pairs.resolve(plan, &IDS);
+    let InputReader { plan, mut pairs, calls, outputs, named_outputs, .. } = reader;
+    pairs.pair();
+    pair_named_outputs(&mut pairs, &named_outputs);
+    pairs.choose_ids(plan, &IDS);
     for call in &mut pairs.calls {
         // A screenshot cannot be synthesized.
         call.omitted |= call.result.is_none() && call.label == "computer_call";
@@ -81,7 +86,7 @@ fn check_outputs(pairs: &mut Pairs<'_>, calls: &[PairContext], outputs: &[PairCo
         // Whether OpenAI's own tools allow a message between call and output is unknown, so such an output stays.
         let in_section = position.section == output.section || !takes_parts(&call.label);
         let has_message_between = context.is_deepseek && output.answer_messages > position.answer_messages;
-        let stays = call.order < result.order && in_section && !has_message_between;
+        let stays = call.order < result.order && (call.may_stay_open || in_section && !has_message_between);
         result.reply_to = stays.then_some(call.group);
     }
 }

@@ -1,43 +1,11 @@
 //! Pairing, which all dialects share: finds the result of each call, and chooses the id that both get in the repaired body.
 
-use super::{BodyLocation, Dangling, Plan, Violation, id_of, quoted};
+use super::{BodyLocation, Dangling, FoundCall, FoundResult, IdRule, Plan, Violation, id_of, quoted};
 use crate::finding::FindingCode;
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::synthetic_result::is_placeholder;
 use std::ops::Range;
-
-/// A call that a dialect's rules found, for [`Pairs::add_call`].
-#[derive(Debug, Default)]
-pub(crate) struct FoundCall<'a, 's> {
-    /// The object that holds its id.
-    pub value: JsonRef<'a>,
-    /// The member that holds its id, whatever its type.
-    pub id: Option<JsonRef<'a>>,
-    /// Pairs the call if it has no id. Empty in a dialect where every call has one.
-    pub alias: &'s str,
-    /// The group of calls that are answered together. Groups are numbered in the order of the body.
-    pub group: usize,
-    /// The name of the tool, or the type of the call, where results name it too; otherwise empty.
-    pub label: String,
-}
-
-/// A result that a dialect's rules found, for [`Pairs::add_result`].
-#[derive(Debug, Default)]
-pub(crate) struct FoundResult<'a, 's> {
-    /// The object that holds the id of its call.
-    pub value: JsonRef<'a>,
-    /// The member that holds the id of its call, whatever its type.
-    pub id: Option<JsonRef<'a>>,
-    /// Pairs the result if it has no id, as in [`FoundCall`].
-    pub alias: &'s str,
-    /// The group that it replies to by its place; none if it is not in the place of a reply.
-    pub reply_to: Option<usize>,
-    /// As in [`FoundCall`].
-    pub label: String,
-    /// The member that holds its content.
-    pub content: Option<JsonRef<'a>>,
-}
 
 /// A call of the body.
 #[derive(Debug)]
@@ -64,6 +32,15 @@ pub(crate) struct WireCall<'a> {
     pub order: usize,
     /// As in [`FoundCall`].
     pub label: String,
+    /// As in [`FoundCall`].
+    pub may_stay_open: bool,
+}
+
+impl WireCall<'_> {
+    /// Returns true if the call has no result and needs one.
+    pub fn lacks_result(&self) -> bool {
+        self.result.is_none() && !self.may_stay_open
+    }
 }
 
 /// A result of the body.
@@ -140,7 +117,8 @@ impl<'a> Pairs<'a> {
     }
 
     /// Adds a call, and returns its index in [`calls`](Self::calls).
-    pub fn add_call(&mut self, FoundCall { value, id, alias, group, label }: FoundCall<'a, '_>) -> usize {
+    pub fn add_call(&mut self, found: FoundCall<'a, '_>) -> usize {
+        let FoundCall { value, id, alias, group, label, may_stay_open } = found;
         let (id, has_valid_id) = id_of(id);
         let key = self.key(id.as_deref().unwrap_or(alias));
         self.calls.push(WireCall {
@@ -155,6 +133,7 @@ impl<'a> Pairs<'a> {
             omitted: false,
             order: self.events.len(),
             label,
+            may_stay_open,
         });
         self.events.push(PairEvent::Call(self.calls.len() - 1));
         self.calls.len() - 1
@@ -207,7 +186,7 @@ impl<'a> Pairs<'a> {
     /// Returns the calls of a group that get a synthetic result.
     pub fn open_calls(&self, group: usize) -> impl Iterator<Item = &WireCall<'a>> {
         let members = self.calls.get(self.calls_of(group)).unwrap_or_default();
-        members.iter().filter(|call| call.result.is_none() && !call.omitted)
+        members.iter().filter(|call| call.lacks_result() && !call.omitted)
     }
 
     /// Pairs the calls and results, omits calls without a result if the options say so, and chooses the id of every call.
@@ -216,9 +195,14 @@ impl<'a> Pairs<'a> {
         if rule.optional {
             self.pair_by_count();
         }
+        self.choose_ids(plan, rule);
+    }
+
+    /// Omits calls without a result if the options say so, and chooses the id of every call that stays.
+    pub fn choose_ids(&mut self, plan: &mut Plan<'a, '_>, rule: &IdRule) {
         // Before ids are chosen, so that an omitted call does not take one.
         for call in &mut self.calls {
-            call.omitted = plan.options.dangling == Dangling::Omit && call.result.is_none();
+            call.omitted = plan.options.dangling == Dangling::Omit && call.lacks_result();
         }
         self.assign_ids(plan, rule);
     }
@@ -265,7 +249,7 @@ impl<'a> Pairs<'a> {
     /// Pairs each result with a call. A result answers an open call of its id in the newest group before it that has one, in the order
     /// of that group's calls; so an id that is used again in a later turn is paired turn by turn. If there is no such call before the
     /// result, the first one after it is answered. A result without an id first answers a call of the group that it replies to.
-    fn pair(&mut self) {
+    pub fn pair(&mut self) {
         let mut by_key: Vec<KeyedPairs> = Vec::new();
         by_key.resize_with(self.keys.count(), KeyedPairs::default);
         let mut deferred = Vec::new();
@@ -576,24 +560,4 @@ struct OpenCallRange {
     /// The first call that may be open.
     next: usize,
     end: usize,
-}
-
-/// The rules of a dialect for call ids.
-pub(crate) struct IdRule {
-    /// True if calls may lack an id (Gemini). Results then answer them in order.
-    pub optional: bool,
-    /// Returns true if the provider accepts the id.
-    pub valid: fn(&str) -> bool,
-    /// Returns a valid id that resembles an invalid one.
-    pub fit: fn(&str) -> String,
-    /// Returns a valid id made from a call's index and JSON.
-    pub derive: fn(&str) -> String,
-    /// Returns the nth variant of an id that is in use.
-    pub variant: fn(&str, usize) -> String,
-    /// The provider's sentence about a missing id.
-    pub missing: &'static str,
-    /// The provider's sentence about an invalid id; `{}` stands for it.
-    pub invalid: &'static str,
-    /// The provider's sentence about an id that two calls have; `{}` stands for it.
-    pub duplicate: &'static str,
 }

@@ -25,7 +25,7 @@ impl<'a> Plan<'a, '_> {
         let mut open: IdMap<OpenCalls> = IdMap::with_seed(Seed::default());
         let items: Vec<JsonRef<'a>> = self.list.items().collect();
         let spans: Vec<Span> = items.iter().map(|item| self.edits.span(*item)).collect();
-        for call in pairs.calls.iter().filter(|call| call.result.is_none()) {
+        for call in pairs.calls.iter().filter(|call| call.lacks_result()) {
             let item = span_at(&spans, self.edits.span(call.value).start);
             if let Some(id) = &call.id {
                 open.get_or_insert(id, OpenCalls { item, count: 0 }).count += 1;

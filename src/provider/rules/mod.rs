@@ -5,6 +5,8 @@
 
 mod call_result_pairs;
 mod fields;
+mod found_pairs;
+mod id_rule;
 mod item_survey;
 mod locate;
 mod mentions;
@@ -18,8 +20,10 @@ mod splice;
 mod turns;
 mod violation;
 
-pub(crate) use call_result_pairs::{FoundCall, FoundResult, IdRule, Pairing, Pairs, WireCall, WireResult};
+pub(crate) use call_result_pairs::{Pairing, Pairs, WireCall, WireResult};
 pub(crate) use fields::{Fields, as_quoted, id_of, name_fit, name_valid, names_model, object_text, role_code};
+pub(crate) use found_pairs::{FoundCall, FoundResult};
+pub(crate) use id_rule::IdRule;
 pub use options::{Dangling, RepairOptions};
 pub(crate) use place::{ErrorTemplates, ListMessage, ListMessageKind, ListPlacement, place_messages, report_pairs};
 pub(crate) use placement::{PlacementRules, place_blocks, write_turns};

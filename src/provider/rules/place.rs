@@ -112,7 +112,7 @@ pub(crate) struct ErrorTemplates {
 pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, templates: &ErrorTemplates) {
     for members in pairs.calls.chunk_by(|one, next| one.group == next.group) {
         let has_results = members.iter().any(|call| call.result.is_some());
-        for call in members.iter().filter(|call| call.result.is_none()) {
+        for call in members.iter().filter(|call| call.lacks_result()) {
             let code = if has_results { FindingCode::MissingParallelResult } else { FindingCode::DanglingCall };
             let action = if call.omitted { Action::Dropped } else { Action::Synthesized };
             plan.report(

@@ -95,6 +95,7 @@ fn read_call<'a>(reader: &mut TurnReader<'_, 'a, '_>, NamedPart { part, named: c
         alias: &alias,
         group: reader.run,
         label: name,
+        ..FoundCall::default()
     });
     if let Some(call) = reader.pairs.calls.last_mut() {
         call.location = BodyLocation { value: part, member: "functionCall" };

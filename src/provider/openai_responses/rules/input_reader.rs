@@ -1,5 +1,6 @@
 //! Reads the items of `input`: reports what is wrong in each, and collects calls and outputs for pairing.
 
+use super::async_tools::{AsyncTools, NamedOutput};
 use super::input_context::InputContext;
 use super::input_item::{InputItem, InputKind};
 use super::items;
@@ -23,6 +24,7 @@ pub(super) struct PairContext {
 pub(super) struct InputReader<'p, 'a, 'o> {
     pub plan: &'p mut Plan<'a, 'o>,
     context: InputContext,
+    async_tools: AsyncTools,
     pub pairs: Pairs<'a>,
     /// The number of steps so far. A step is the calls of one response.
     step: usize,
@@ -38,6 +40,8 @@ pub(super) struct InputReader<'p, 'a, 'o> {
     /// The context of each call and of each output.
     pub calls: Vec<PairContext>,
     pub outputs: Vec<PairContext>,
+    /// The outputs that name no call.
+    pub named_outputs: Vec<NamedOutput>,
     opaque_calls: OpaqueCalls,
 }
 
@@ -84,10 +88,16 @@ struct PairKey<'k, 'a> {
 
 impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
     /// Creates a reader. `output_text` is the content of synthetic outputs, as a JSON string.
-    pub fn new(plan: &'p mut Plan<'a, 'o>, context: InputContext, output_text: String) -> Self {
+    pub fn new(
+        plan: &'p mut Plan<'a, 'o>,
+        context: InputContext,
+        async_tools: AsyncTools,
+        output_text: String,
+    ) -> Self {
         Self {
             plan,
             context,
+            async_tools,
             pairs: Pairs::new(output_text),
             step: 0,
             after_input: true,
@@ -97,6 +107,7 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
             answer_messages_at_call: 0,
             calls: Vec::new(),
             outputs: Vec::new(),
+            named_outputs: Vec::new(),
             opaque_calls: OpaqueCalls(IdMap::with_seed(Seed::default())),
         }
     }
@@ -178,6 +189,12 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
 
     /// Reads an item that is no message and no reasoning: a call or an output, if it is one that is paired here.
     fn pair(&mut self, item_type: &str, fields: &Fields<'a>) -> InputKind {
+        if item_type == "function_call_output"
+            && fields.find("call_id").is_none()
+            && !fields.owned_text("name").is_empty()
+        {
+            return self.named_output(fields);
+        }
         let Some((call_type, is_call)) = pair_of(item_type) else { return self.other(item_type, fields) };
         let id = fields
             .get(id_name(call_type, is_call))
@@ -224,7 +241,17 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
             alias: "",
             group: self.step,
             label: key.call_type.to_owned(),
+            may_stay_open: takes_parts(key.call_type) && self.async_tools.allow_open(fields),
         }))
+    }
+
+    /// Reads an output that names its tool in place of its call.
+    fn named_output(&mut self, fields: &Fields<'a>) -> InputKind {
+        items::fix_output(self.plan, fields);
+        self.plan.pass(fields.object);
+        self.after_output = true;
+        self.named_outputs.push(NamedOutput { name: fields.owned_text("name"), calls_before: self.pairs.calls.len() });
+        InputKind::Other
     }
 
     fn output(&mut self, item_type: &str, key: &PairKey<'_, 'a>, fields: &Fields<'a>) -> InputKind {

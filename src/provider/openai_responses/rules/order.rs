@@ -111,7 +111,7 @@ impl<'a> OutputPlacement<'_, 'a> {
                     after.push(ListItem::Existing(*at));
                 }
             }
-            for (index, call) in (first..).zip(group).filter(|(_, call)| call.result.is_none() && !call.omitted) {
+            for (index, call) in (first..).zip(group).filter(|(_, call)| call.lacks_result() && !call.omitted) {
                 if let Some(after) = end_of(index).and_then(|end| inserted.get_mut(end)) {
                     after.push(ListItem::New(BodyPiece::New((self.synthetic_output)(call))));
                 }

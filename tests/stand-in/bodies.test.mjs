@@ -1,0 +1,23 @@
+// The bodies of tests/bodies, judged by the stand-in.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import test from 'node:test';
+import { check as anthropic } from './rules-anthropic.mjs';
+import { check as gemini } from './rules-gemini.mjs';
+import { check as mistral } from './rules-mistral.mjs';
+import { check as openaiChat } from './rules-openai-chat.mjs';
+import { check as openaiResponses } from './rules-openai-responses.mjs';
+
+const CHECKS = { anthropic, gemini, mistral, 'openai-chat': openaiChat, 'openai-responses': openaiResponses };
+
+for (const [dialect, check] of Object.entries(CHECKS)) {
+  const bodies = JSON.parse(fs.readFileSync(new URL(`../bodies/${dialect}.json`, import.meta.url), 'utf8'));
+  for (const { name, body, found, repaired } of bodies) {
+    test(`r73 ${dialect} ${found ? 'rejects' : 'accepts'} ${name}`, () => {
+      const address = { model: body.model };
+      assert.equal(check(body, address)?.status ?? 200, found ? 400 : 200, JSON.stringify(check(body, address)?.error));
+      if (repaired) assert.equal(check(repaired, address), null);
+    });
+  }
+}
