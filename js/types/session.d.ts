@@ -53,7 +53,7 @@ export type StateOwner =
 /** "run": one atomic append when the run succeeds. "call": after each model call its new inputs and its answer, as a service stores
  *  them; results that end the run are not stored. "result": as "call", and each tool result the moment it exists. In every mode a durable
  *  store also keeps a journal of the unfinished run outside history, so that a crash loses no work. "call" and "result" store what a run
- *  that fails later has done; calls without a result are closed in the next request. `replay.citations: "store"` needs "run". */
+ *  that fails later has done; calls without a result are closed in the next request. */
 export type Persistence = "run" | "call" | "result";
 
 /** One conversation. */

@@ -79,6 +79,8 @@ pub struct ResultEntry {
     /// The freshness window of the append that added the result.
     pub freshness: Option<Window>,
     pub result: Option<ToolResult>,
+    /// True if it replaces the call's stored result. A build that does not know this keeps that one.
+    pub is_replacement: bool,
 }
 encode_fields!(struct ResultEntry {
     0 => invocation: required,
@@ -87,7 +89,24 @@ encode_fields!(struct ResultEntry {
     3 => finished_at,
     4 => freshness,
     5 => result,
+    7 => is_replacement,
 });
+
+impl ResultEntry {
+    /// Returns the entry that replaces the result of a stored call.
+    #[must_use]
+    pub fn replacing(call: &ToolInvocation, result: ToolResult) -> Self {
+        Self {
+            invocation: call.id.clone(),
+            status: call.status,
+            started_at: call.started_at,
+            finished_at: call.finished_at,
+            freshness: None,
+            result: Some(result),
+            is_replacement: true,
+        }
+    }
+}
 
 /// An item that was set aside: an orphan result, a second result of one call, or an item that is no message.
 #[derive(Clone, Debug, PartialEq)]

@@ -289,10 +289,10 @@ impl History {
         let Some(at) = self.invocation_at.get(&entry.invocation).copied() else { return };
         self.awaiting_approval.remove(&entry.invocation);
         let Some(invocation) = self.invocations.get_mut(at) else { return };
-        // A result replaces the note "interrupted"; nothing replaces a result.
-        if invocation.result.is_some() && invocation.status != InvocationStatus::Interrupted {
+        if !takes_result(invocation, &entry) {
             return;
         }
+        let had_result = invocation.result.is_some();
         invocation.status = entry.status;
         invocation.started_at = entry.started_at.or(invocation.started_at);
         invocation.finished_at = entry.finished_at;
@@ -306,7 +306,9 @@ impl History {
         {
             self.open.remove(place);
         }
-        self.index_sources(at);
+        if !(had_result && entry.is_replacement) {
+            self.index_sources(at);
+        }
     }
 
     /// Returns true if a message or an invocation has this id.
@@ -328,5 +330,14 @@ impl History {
         for result in calls.filter_map(|call| call.result.as_ref()) {
             visit_sources(result, visit);
         }
+    }
+}
+
+/// Returns true if the entry's result becomes that of the call. A result replaces the note "interrupted"; nothing else replaces a result,
+/// except an entry that says so.
+fn takes_result(invocation: &ToolInvocation, entry: &ResultEntry) -> bool {
+    match entry.is_replacement {
+        true => !invocation.is_withheld(),
+        false => invocation.result.is_none() || invocation.status == InvocationStatus::Interrupted,
     }
 }

@@ -437,6 +437,7 @@ pub(super) fn result_entry(invocation: String, result: IncomingResult, origin: &
         finished_at: Some(origin.at),
         freshness: origin.freshness,
         result: Some(stored_result(result)),
+        is_replacement: false,
     }
 }
 

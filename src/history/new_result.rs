@@ -108,6 +108,7 @@ pub fn join_results(
                 finished_at: Some(at),
                 freshness: origin.freshness,
                 result: Some(result),
+                is_replacement: false,
             })),
         }
     }

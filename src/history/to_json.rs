@@ -165,6 +165,9 @@ pub fn write_result_entry(out: &mut ObjectWriter<'_>, entry: &ResultEntry) {
     if let Some(result) = &entry.result {
         out.json("content", result.content.view());
     }
+    if entry.is_replacement {
+        out.raw("replaces", "true");
+    }
 }
 
 /// Writes the token usage as the member `key`, or `null`.

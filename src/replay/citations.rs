@@ -6,11 +6,11 @@
 use super::policy::{Citations, Policy};
 use super::request_draft::{DraftOrigin, DraftResult, RequestDraft};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::{History, HistoryEntry, change_sources, highest_source, source_number};
+use crate::history::{History, HistoryEntry, ResultEntry, change_sources, highest_source, source_number};
 use crate::json::ArrayWriter;
 use crate::message::{Message, MessageStatus, PartBody, Role};
 use crate::synthetic_result::UNCITED;
-use crate::tool::{ToolInvocation, ToolResult};
+use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The sources that the text of a turn cites.
@@ -89,44 +89,100 @@ fn finding(call: &ToolInvocation, dropped: usize) -> Finding {
         .with_action(Action::Dropped)
 }
 
-/// Drops uncited sources from turns before they are stored with their answers, if the policy says so. Returns the highest source number
-/// that was in the entries before.
-pub fn drop_uncited_sources(entries: &mut [HistoryEntry], policy: &Policy, report: &mut Report) -> Option<u64> {
-    let highest = highest_source(entries);
-    if policy.citations() != Citations::Store {
-        return highest;
-    }
-    let mut start = 0;
-    while let Some(first) = entries.get(start) {
-        let turn = turn_of(first);
-        let goes_on = |entry: &&HistoryEntry| turn_of(entry).is_none_or(|own| turn == Some(own));
-        let count = entries.iter().skip(start).take_while(goes_on).count();
-        let Some(items) = entries.get_mut(start..start + count) else { break };
-        start += count;
-        let mut cited = TurnCitations::default();
-        for entry in items.iter() {
-            if let HistoryEntry::Message(message) = entry {
-                cited.read(message);
-            }
-        }
-        for entry in items {
-            if let HistoryEntry::Invocation(call) = entry
-                && let Some(result) = &call.result
-                && let Some((less, dropped)) = cited.keep(result)
-            {
-                call.result = Some(less);
-                report.push(finding(call, dropped));
-            }
-        }
-    }
-    highest
+/// What an append knows of the turns that it completes.
+pub struct CompletedTurns<'h> {
+    /// What is stored of them, or the live turn of a run.
+    pub known: &'h History,
+    /// Returns true if the stored result of a call may be replaced.
+    pub may_replace: &'h dyn Fn(&ToolInvocation) -> bool,
 }
 
-fn turn_of(entry: &HistoryEntry) -> Option<u32> {
-    match entry {
-        HistoryEntry::Message(message) => Some(message.turn),
-        HistoryEntry::Invocation(call) => Some(call.turn),
-        HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => None,
+impl CompletedTurns<'_> {
+    /// Drops uncited sources from the entries of turns that are stored with their answers, if the policy says so. A result that was stored
+    /// before its turn's answer is replaced by another entry. Returns the highest source number that was in the entries before.
+    pub fn drop_uncited_sources(
+        &self,
+        entries: &mut Vec<HistoryEntry>,
+        policy: &Policy,
+        report: &mut Report,
+    ) -> Option<u64> {
+        let highest = highest_source(entries);
+        if policy.citations() != Citations::Store {
+            return highest;
+        }
+        let mut replacing = Vec::new();
+        let mut start = 0;
+        while let Some(first) = entries.get(start) {
+            let turn = self.turn_of(first);
+            let goes_on = |entry: &&HistoryEntry| self.turn_of(entry).is_none_or(|own| turn == Some(own));
+            let count = entries.iter().skip(start).take_while(goes_on).count();
+            let Some(items) = entries.get_mut(start..start + count) else { break };
+            start += count;
+            if let Some(turn) = turn {
+                replacing.extend(self.drop_from_turn(turn, items, report));
+            }
+        }
+        entries.append(&mut replacing);
+        highest
+    }
+
+    /// Drops uncited sources from the entries of a turn. Returns entries that replace results which are stored already.
+    fn drop_from_turn(&self, turn: u32, entries: &mut [HistoryEntry], report: &mut Report) -> Vec<HistoryEntry> {
+        let all = self.known.messages();
+        let from = all.partition_point(|message| message.turn < turn);
+        let messages = || all.iter().skip(from).take_while(|message| message.turn == turn);
+        let mut cited = TurnCitations::default();
+        messages().for_each(|message| cited.read(message));
+        // A result that comes after the answer was seen by no model call.
+        let mut is_answered_now = false;
+        for entry in entries.iter() {
+            if let HistoryEntry::Message(message) = entry {
+                cited.read(message);
+                is_answered_now |= message.role == Role::Assistant;
+            }
+        }
+        if !is_answered_now {
+            return Vec::new();
+        }
+        let mut ids = BTreeSet::new();
+        for entry in entries {
+            match entry {
+                HistoryEntry::Invocation(call) => {
+                    ids.insert(call.id.clone());
+                    if let Some((less, dropped)) = call.result.as_ref().and_then(|result| cited.keep(result)) {
+                        report.push(finding(call, dropped));
+                        call.result = Some(less);
+                    }
+                }
+                HistoryEntry::Result(entry) => {
+                    ids.insert(entry.invocation.clone());
+                    let kept = entry.result.as_ref().and_then(|result| cited.keep(result));
+                    if let (Some((less, dropped)), Some(call)) = (kept, self.known.invocation(&entry.invocation)) {
+                        report.push(finding(call, dropped));
+                        entry.result = Some(less);
+                    }
+                }
+                HistoryEntry::Message(_) | HistoryEntry::SetAside(_) => {}
+            }
+        }
+        let stored = messages().flat_map(|message| self.known.calls_of(message)).filter(|call| !ids.contains(&call.id));
+        let mut replacing = Vec::new();
+        for call in stored.filter(|call| call.status != InvocationStatus::Interrupted && (self.may_replace)(call)) {
+            if let Some((less, dropped)) = call.result.as_ref().and_then(|result| cited.keep(result)) {
+                report.push(finding(call, dropped));
+                replacing.push(HistoryEntry::Result(ResultEntry::replacing(call, less)));
+            }
+        }
+        replacing
+    }
+
+    fn turn_of(&self, entry: &HistoryEntry) -> Option<u32> {
+        match entry {
+            HistoryEntry::Message(message) => Some(message.turn),
+            HistoryEntry::Invocation(call) => Some(call.turn),
+            HistoryEntry::Result(entry) => self.known.invocation(&entry.invocation).map(|call| call.turn),
+            HistoryEntry::SetAside(_) => None,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ mod reduce;
 mod request_draft;
 mod select;
 
-pub use citations::{TrimmedResults, drop_uncited_sources};
+pub use citations::{CompletedTurns, TrimmedResults};
 pub use handoff_view::HandoffView;
 pub use input::ReplayInput;
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};

@@ -172,6 +172,9 @@ impl<'h> DraftMessage<'h> {
 /// Returns a hash of a result that is shown: the invocation's own, or the part of it that a pass kept.
 fn shown(call: &DraftCall<'_>, result: &ToolResult) -> u64 {
     let is_unchanged = call.invocation.result.as_ref().is_some_and(|stored| std::ptr::eq(stored, result));
-    let less = if is_unchanged { 0 } else { crate::id::hash_words(1, result.content.as_str().as_bytes()) << 8 };
+    let content = result.content.as_str().as_bytes();
+    // A stored result that replaces another one (R8) has another length, or begins with other bytes.
+    let seen = if is_unchanged { content.get(..16).unwrap_or(content) } else { content };
+    let less = crate::id::hash_words(content.len() as u64 * 2 + u64::from(is_unchanged), seen) << 8;
     less + 1 + call.invocation.status as u64
 }

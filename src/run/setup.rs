@@ -1,12 +1,12 @@
 //! The configuration of a run.
 
 use super::retry::RetryPolicy;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::finding::Report;
 use crate::json::ObjectWriter;
 use crate::owner::{OnConflict, StateOwner};
 use crate::provider::{ProviderRequest, ToolDefinition, check_owner};
-use crate::replay::{Callback, Citations, Policy};
+use crate::replay::{Callback, Policy};
 use crate::tool::Window;
 use minicbor::{Decode, Encode};
 use std::collections::BTreeMap;
@@ -63,18 +63,13 @@ impl RunSetup {
         self
     }
 
-    /// Rejects a configuration that no request can be built from, or that a mode cannot keep.
+    /// Rejects a configuration that no request can be built from.
     ///
     /// # Errors
     /// `config_invalid`.
     pub fn check(&self) -> Result<()> {
         self.provider.check()?;
         check_owner(&self.provider, &self.owner)?;
-        if self.persistence != Persistence::Run && self.policy.citations() == Citations::Store {
-            return Err(Error::config(
-                "`replay.citations: \"store\"` needs the whole turn before it is stored: use it with `persistence: \"run\"`, or use \"replay\"",
-            ));
-        }
         self.provider.write_head(&mut ObjectWriter::new(&mut String::new()), &self.tools, &mut Report::new())
     }
 }

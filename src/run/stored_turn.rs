@@ -117,5 +117,6 @@ fn result_of(call: &ToolInvocation) -> ResultEntry {
         finished_at: call.finished_at,
         freshness: None,
         result: call.result.clone(),
+        is_replacement: false,
     }
 }

@@ -122,6 +122,11 @@ impl RunData {
         self.live.messages().iter().filter(|message| !message.source.is_provided())
     }
 
+    /// Returns true if a provider added the call to the request.
+    pub fn is_provided(&self, call: &ToolInvocation) -> bool {
+        self.live.message(&call.message_id).is_some_and(|message| message.source.is_provided())
+    }
+
     /// Adds a finding to the report of a run that is over, before its last event.
     pub fn warn_before_end(&mut self, finding: Finding) {
         let at = self.events.len().saturating_sub(1);

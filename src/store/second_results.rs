@@ -12,6 +12,9 @@ use crate::tool::InvocationStatus;
 pub(super) fn set_aside_second_results(history: &History, entries: &mut Vec<HistoryEntry>, at: Ms) {
     entries.retain_mut(|entry| {
         let HistoryEntry::Result(second) = entry else { return true };
+        if second.is_replacement {
+            return is_answered(history, second);
+        }
         if !is_answered(history, second) {
             return true;
         }

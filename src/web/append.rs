@@ -15,7 +15,7 @@ use crate::history::{HistoryEntry, JoinBase, JoinedEntries, NewItem, NewResult, 
 use crate::json::Json;
 use crate::message::{Source, SourceKind};
 use crate::provider::decode_body;
-use crate::replay::{PolicyLayer, drop_uncited_sources};
+use crate::replay::{CompletedTurns, PolicyLayer};
 use crate::store::{Change, Committed};
 use js_sys::Promise;
 use serde::Deserialize;
@@ -169,7 +169,10 @@ impl SessionInner {
     pub fn joined_change(&self, joined: &mut JoinedEntries, expected: Option<u64>) -> Change {
         let policy = self.policy(PolicyLayer::default(), BTreeMap::new());
         let mut change = self.new_change();
-        change.sources = drop_uncited_sources(&mut joined.entries, &policy, &mut joined.report);
+        let log = self.log.borrow();
+        // What `persist` has replaced stays as it returned it.
+        let completed = CompletedTurns { known: &log.history, may_replace: &|call| !call.redacted };
+        change.sources = completed.drop_uncited_sources(&mut joined.entries, &policy, &mut joined.report);
         change.entries = std::mem::take(&mut joined.entries);
         change.caller_ids = std::mem::take(&mut joined.caller_ids);
         change.expected = expected;

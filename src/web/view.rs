@@ -224,6 +224,8 @@ fn version(message: &Message, history: &History, before: Option<&str>, format: M
             sum ^ call.started_at.unwrap_or(0),
             &[call.status as u8, u8::from(call.result.is_some()), u8::from(history.awaits_approval(&call.id))],
         );
+        // A result may be replaced by a shorter one (R8).
+        sum = hash_words(sum, &call.result.as_ref().map_or(0, |result| result.content.as_str().len()).to_le_bytes());
     }
     if !saved {
         let size: usize = message.parts.iter().map(part_size).sum();

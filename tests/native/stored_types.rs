@@ -230,6 +230,7 @@ fn log_records() {
         finished_at: Some(9),
         freshness: Some(Window::Millis(0)),
         result: Some(ToolResult { dialect: None, template: None, ..result() }),
+        is_replacement: true,
     }));
     entries.push(HistoryEntry::SetAside(SetAsideItem {
         reason: "orphan_result".into(),
@@ -408,6 +409,7 @@ fn journal_entries() {
             finished_at: Some(2),
             freshness: None,
             result: None,
+            is_replacement: false,
         }),
     );
     fixed(

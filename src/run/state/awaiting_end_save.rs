@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorCode};
 use crate::finding::{Finding, FindingCode};
 use crate::message::{Message, Role};
-use crate::replay::drop_uncited_sources;
+use crate::replay::CompletedTurns;
 use crate::run::effect::SaveKind;
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
@@ -13,7 +13,7 @@ use crate::run::replay_safety::RequestDelivery;
 use crate::run::run_writes::{trim_last_results, without_calls};
 use crate::run::setup::{OnStop, Persistence};
 use crate::run::turn::RunData;
-use crate::tool::InvocationStatus;
+use crate::tool::{InvocationStatus, ToolInvocation};
 
 /// The run waits for its last save.
 pub struct AwaitingEndSave {
@@ -41,7 +41,10 @@ impl AwaitingEndSave {
             trim_last_results(&mut entries, turn.live());
         }
         let mut report = Vec::new();
-        drop_uncited_sources(&mut entries, &turn.setup().policy, &mut report);
+        // What `persist` has replaced stays as it returned it.
+        let may_replace = |call: &ToolInvocation| !setup.persist.contains_key(&call.name) && !turn.is_provided(call);
+        let completed = CompletedTurns { known: turn.live(), may_replace: &may_replace };
+        completed.drop_uncited_sources(&mut entries, &setup.policy, &mut report);
         turn.add_to_report(&report);
         let save = turn.save(SaveKind::Append(entries));
         Self { save, status: RunStatus::Finished, error: None, appends: true, has_answer: end == TurnEnd::Answer }

@@ -253,6 +253,7 @@ impl AwaitingTools {
             finished_at: Some(now),
             freshness: None,
             result: Some(result),
+            is_replacement: false,
         };
         let mut journal = Vec::new();
         if task.phase == ToolPhase::Offered {
@@ -490,6 +491,7 @@ fn closing_result(call: &ToolInvocation, status: InvocationStatus, text: &str, n
         finished_at: Some(now),
         freshness: None,
         result: Some(ToolResult::failure(text)),
+        is_replacement: false,
     }
 }
 

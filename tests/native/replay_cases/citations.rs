@@ -5,12 +5,18 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::*;
 use rethread::history::HistoryEntry;
-use rethread::replay::{Citations, drop_uncited_sources};
+use rethread::replay::{Citations, CompletedTurns};
 use rethread::synthetic_result::UNCITED;
 use rethread::tool::ToolResult;
 
 fn cited() -> Policy {
     Policy { call: PolicyLayer { citations: Some(Citations::Replay), ..PolicyLayer::default() }, ..always() }
+}
+
+/// Drops what the answers of these entries do not cite, as an append to an empty history.
+fn drop_uncited(entries: &mut Vec<HistoryEntry>, policy: &Policy) -> Option<u64> {
+    let completed = CompletedTurns { known: &Chat::new().history, may_replace: &|_| true };
+    completed.drop_uncited_sources(entries, policy, &mut Vec::new())
 }
 
 const THREE: &str = r#"[{"source_number":0,"content":"zero"}, {"source_number":3,"content":"three","n":1.50}, {"source_number":10,"content":"ten"}]"#;
@@ -53,7 +59,7 @@ fn kept(found: &str, answer: &str) -> String {
     let body = Value::from(vec![user("q"), calls(&["a"]), result("a", found), says(answer)]).to_string();
     let mut entries = joined.joined(NOW - AGE, CHAT, &body).entries;
     let store = global(PolicyLayer { citations: Some(Citations::Store), ..PolicyLayer::default() });
-    drop_uncited_sources(&mut entries, &store, &mut Vec::new());
+    drop_uncited(&mut entries, &store);
     for entry in entries {
         joined.history.apply(entry);
     }
@@ -386,14 +392,10 @@ fn r08_items_set_aside_do_not_split_a_turn() {
     ]);
     let mut entries = Chat::new().joined(NOW - AGE, CHAT, &body.to_string()).entries;
     let store = global(PolicyLayer { citations: Some(Citations::Store), ..PolicyLayer::default() });
-    assert_eq!(drop_uncited_sources(&mut entries, &store, &mut Vec::new()), Some(10));
+    assert_eq!(drop_uncited(&mut entries, &store), Some(10));
     let result = entries.iter().find_map(HistoryEntry::result).unwrap();
     assert_eq!(result.content.view().as_text().unwrap(), r#"[{"source_number":3,"content":"three","n":1.50}]"#);
-    assert_eq!(
-        drop_uncited_sources(&mut entries, &always(), &mut Vec::new()),
-        Some(3),
-        "another policy counts and takes nothing"
-    );
+    assert_eq!(drop_uncited(&mut entries, &always()), Some(3), "another policy counts and takes nothing");
 }
 
 #[test]
@@ -404,4 +406,46 @@ fn r08_the_setting_of_the_innermost_level_is_used() {
     let policy = Policy { channel: layer(Citations::Store), ..always() };
     assert_eq!(searched(THREE, "none").lines(&policy)[2], format!("a={UNCITED}"));
     assert_eq!(Policy::default().citations(), Citations::Off);
+}
+
+/// Appends bodies one after the other with citations "store"; returns the chat, and the codes of what was reported.
+fn appended(bodies: &[Vec<Value>]) -> (Chat, Vec<&'static str>) {
+    let store = global(PolicyLayer { citations: Some(Citations::Store), ..PolicyLayer::default() });
+    let (mut chat, mut report) = (Chat::new(), Vec::new());
+    for body in bodies {
+        let mut entries = chat.joined(NOW - AGE, CHAT, &Value::from(body.clone()).to_string()).entries;
+        let completed = CompletedTurns { known: &chat.history, may_replace: &|_| true };
+        completed.drop_uncited_sources(&mut entries, &store, &mut report);
+        entries.into_iter().for_each(|entry| chat.history.apply(entry));
+    }
+    (chat, report.iter().map(|finding| finding.code.as_str()).collect())
+}
+
+#[test]
+fn r08_results_that_were_stored_before_their_answer_are_replaced() {
+    let whole = vec![user("q"), calls(&["a", "b"]), result("a", THREE), result("b", "plain"), says("[source3]")];
+    let (want, _) = appended(std::slice::from_ref(&whole));
+    for split in 1..whole.len() {
+        let (chat, report) = appended(&[whole[..split].to_vec(), whole[split..].to_vec()]);
+        assert_eq!(chat.lines(&always()), want.lines(&always()), "split at {split}");
+        assert_eq!(report, ["uncited"], "split at {split}");
+    }
+    let (chat, _) = appended(&whole.iter().map(|item| vec![item.clone()]).collect::<Vec<_>>());
+    assert_eq!(chat.lines(&always()), want.lines(&always()));
+}
+
+#[test]
+fn r08_only_the_turn_that_is_answered_loses_sources() {
+    let first = [user("q"), calls(&["a"]), result("a", THREE)];
+    // Its turn has no answer of its own: another question came first.
+    let rest = [says("[source3]"), user("q"), calls(&["b"]), result("b", THREE)];
+    let (chat, report) = appended(&[first.to_vec(), rest.to_vec()]);
+    assert_eq!(report, ["uncited"]);
+    assert_eq!(chat.call("b").result.as_ref().unwrap().content.view().as_text().unwrap(), THREE);
+    // A result that comes after the answer was seen by no model call.
+    let (chat, report) = appended(&[vec![user("q"), calls(&["a"]), says("[source3]")], vec![result("a", THREE)]]);
+    assert_eq!(
+        (chat.call("a").result.as_ref().unwrap().content.view().as_text().unwrap(), report.len()),
+        (THREE.into(), 0)
+    );
 }

@@ -6,8 +6,9 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 use super::scripted_host::{Answer, Host, Say, block_on, calls, rounds_in, setup, text};
 use super::*;
 use rethread::replay::Citations;
-use rethread::run::{RunSetup, RunStatus};
+use rethread::run::{OnInterrupted, PersistReply, Persistence, RunSetup, RunStatus, ToolSettings};
 use rethread::store::{MemoryStore, open_session};
+use rethread::tool::ToolInvocation;
 
 const FOUND: &str = r#"[{"source_number":4,"content":"four"},{"source_number":9,"content":"nine"}]"#;
 
@@ -50,6 +51,65 @@ fn r08_store_mode_trims_before_the_append_and_the_live_turn_keeps_all_sources() 
     let rendered = host.render(CHAT);
     assert_eq!(rendered.max_source, Some(9));
     assert!(!String::from_utf8(rendered.body).unwrap().contains("nine"));
+}
+
+#[test]
+fn r08_in_every_mode_store_replaces_what_was_stored_before_the_answer_whatever_kills_the_run() {
+    for persistence in [Persistence::Run, Persistence::Call, Persistence::Result] {
+        let reruns = ToolSettings { on_interrupted: OnInterrupted::Rerun, ..ToolSettings::default() };
+        let setup = |id: &str| RunSetup {
+            persistence,
+            tool_settings: [("look".to_owned(), reruns)].into(),
+            ..with(id, Citations::Store)
+        };
+        let mut kills = 1;
+        loop {
+            let store = MemoryStore::default();
+            let mut host = host(&store);
+            host.start(setup("r1"), "q").unwrap();
+            host.writes_left = Some(kills);
+            let mut model = |body: &Value| {
+                Answer::Say(match rounds_in(body) {
+                    0 => calls(&[("call_s", "look", "{}")]),
+                    1 => calls(&[("call_t", "look", "{}"), ("call_u", "look", "{}")]),
+                    _ => text("As [source4] says."),
+                })
+            };
+            let is_over = host.drive(&mut model).is_some();
+            if !is_over {
+                let mut next = self::host(&store);
+                next.clock.advance(100_000);
+                next.resume(setup("r1")).unwrap();
+                assert_eq!(next.drive(&mut model).unwrap().status, RunStatus::Finished, "{persistence:?} {kills}");
+            }
+            let log = block_on(open_session(&store, "s", SEED, 1)).unwrap();
+            let kept = |call: &ToolInvocation| call.result.as_ref().unwrap().content.as_str().to_owned();
+            let results: Vec<_> = log.history.invocations().iter().map(kept).collect();
+            let want = r#"[{"source_number":4,"content":"four"}]"#;
+            assert_eq!(results, [want; 3], "{persistence:?}, killed after {kills} writes");
+            assert_eq!((log.history.messages().len(), log.history.set_aside().len()), (4, 0));
+            assert_eq!(log.head.source_high_water, 9);
+            if is_over {
+                break;
+            }
+            kills += 1;
+        }
+        assert!(kills > 3, "{persistence:?} {kills}");
+    }
+}
+
+#[test]
+fn r08_r12_what_persist_stored_is_not_replaced() {
+    for persistence in [Persistence::Call, Persistence::Result] {
+        let store = MemoryStore::default();
+        let mut host = host(&store);
+        let mut setup = RunSetup { persistence, ..with("r1", Citations::Store) };
+        setup.persist.insert("look".into(), rethread::replay::Callback { id: 1, hook: std::rc::Rc::new(()) });
+        host.persist =
+            Box::new(|_| PersistReply::Replaced { arguments: None, result: Some(Json::parse("\"kept\"").unwrap()) });
+        host.ask(setup, "q", search("As [source4] says."));
+        assert_eq!(stored(&store).0, "\"kept\"", "{persistence:?}");
+    }
 }
 
 #[test]

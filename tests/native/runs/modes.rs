@@ -483,17 +483,3 @@ fn r16_a_run_can_be_resumed_in_another_mode() {
         }
     }
 }
-
-#[test]
-fn r08_citations_in_storage_need_mode_run() {
-    use rethread::replay::{Citations, Policy, PolicyLayer};
-    for mode in MODES {
-        let store = MemoryStore::default();
-        let mut host = Host::open(&store, "s", "h");
-        let call = PolicyLayer { citations: Some(Citations::Store), ..PolicyLayer::default() };
-        let setup = RunSetup { policy: Policy { call, ..Policy::default() }, ..in_mode(mode, "run", CHAT, false) };
-        let started = host.start(setup, "Go").map_err(|error| error.code);
-        assert_eq!(started, if mode == WholeRun { Ok(()) } else { Err(ErrorCode::ConfigInvalid) });
-        assert!(host.records(Table::Runs).is_empty());
-    }
-}
