@@ -2,8 +2,11 @@
 
 use crate::clock::Ms;
 use crate::encoding::{UnknownFields, encode_fields, encode_with_unknown_fields};
-use crate::error::ErrorCode;
+use crate::error::{Error, ErrorCode};
 use crate::json::Json;
+
+/// Number of runs resumed from snapshots that a session remembers, so that none of them begins twice. The head is written with each append.
+const MAX_RESUMED_RUNS: usize = 64;
 
 /// The part of a session that is known without reading its log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,6 +52,8 @@ pub struct SessionHead {
     pub merged_until: u64,
     /// True if a compaction was asked for that could not be made yet. The next one that can is made, however short the history is.
     pub has_deferred_compaction: bool,
+    /// The ids of the newest runs that were resumed here from a snapshot of another session or store, oldest first. A rebuilt head lacks them.
+    pub resumed_runs: Vec<String>,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -73,6 +78,7 @@ encode_with_unknown_fields!(struct SessionHead {
     18 => merged_until,
     19 => owner,
     20 => has_deferred_compaction,
+    24 => resumed_runs,
 });
 
 impl SessionHead {
@@ -100,6 +106,7 @@ impl SessionHead {
             runs: Vec::new(),
             merged_until: 0,
             has_deferred_compaction: false,
+            resumed_runs: Vec::new(),
             unknown: UnknownFields::default(),
         }
     }
@@ -159,6 +166,20 @@ impl SessionHead {
         self.merged_until = self.merged_until.max(earlier.merged_until);
         self.has_deferred_compaction |= earlier.has_deferred_compaction;
         self.source_high_water = self.source_high_water.max(earlier.source_high_water);
+        self.resumed_runs.clone_from(&earlier.resumed_runs);
+    }
+
+    /// Remembers that a run began here from a snapshot, and forgets the oldest such run.
+    pub fn remember_resumed(&mut self, run: &str) {
+        self.resumed_runs.push(run.to_owned());
+        let excess = self.resumed_runs.len().saturating_sub(MAX_RESUMED_RUNS);
+        self.resumed_runs.drain(..excess);
+    }
+
+    /// Returns true if a run of this id began here from a snapshot.
+    #[must_use]
+    pub fn was_resumed_here(&self, run: &str) -> bool {
+        self.resumed_runs.iter().any(|id| id == run)
     }
 
     /// Raises the highest source number to `number`, if that is higher.
@@ -273,5 +294,13 @@ impl RunEntry {
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.failed.as_ref().is_some_and(|(code, _)| code == ErrorCode::Aborted.as_str())
+    }
+
+    /// Returns the error of resuming a run that the user stopped.
+    #[must_use]
+    pub fn cancelled_error() -> Error {
+        let message =
+            "the run was cancelled, which ended it; send the input again, or discard the run to store or drop its turn";
+        Error::new(ErrorCode::Conflict, message)
     }
 }

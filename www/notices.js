@@ -31,7 +31,12 @@ function unfinished(chat, { messages, run }) {
     return notice('failed', [el('strong', {}, 'This run failed: '), `${reason.replace(/[.\s]*$/, '')}. Nothing is lost.`], buttons('Retry'), question);
   }
   if (run.status === 'waiting_approval') return notice('info', [el('strong', {}, 'Waiting for your approval: '), quoted], chat.running ? [] : [['Discard', () => chat.discard(run.id)]], question);
-  if (run.status === 'cancelled') return notice('info', [el('strong', {}, 'Stopped. '), 'The history is unchanged.'], buttons('Resume'), question);
+  // A stopped run is ended: its question can be sent again.
+  if (run.status === 'cancelled') {
+    const text = turn.filter(({ role }) => role === 'user').map(textOf).join(' ');
+    const actions = chat.running ? [] : [['Ask again', () => chat.send(text), 'primary'], ['Discard', () => chat.discard(run.id)]];
+    return notice('info', [el('strong', {}, 'Stopped. '), 'The history is unchanged.'], actions, question);
+  }
   const calls = turn.flatMap(({ parts }) => parts).filter(({ type }) => type === 'tool').map(({ call }) => call);
   const round = calls.filter(({ roundIndex }) => roundIndex === calls.at(-1).roundIndex);
   const cut = round.filter(({ status }) => status === 'interrupted');

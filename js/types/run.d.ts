@@ -124,9 +124,10 @@ export interface Run {
   reject(id: string, reason?: string): Promise<void>;
   /** A snapshot of the unfinished run, from which `Session.resume` continues it: on this store or another one, in another process or on
    *  another machine. It has the run's journal and the messages of history that the next request contains, without credentials, and of a
-   *  redacted call what `persist` left. Throws `wrong_state` if the turn is in history already. Treat it as the store's own data: whoever
+   *  redacted call what `persist` left. Throws `wrong_state` if the turn is in history already or the run was cancelled. Treat it as the store's own data: whoever
    *  can change it decides what the run continues with. */
   snapshot(): Bytes;
+  /** Ends the run. It cannot be resumed, and approvals that were not used are withdrawn. */
   cancel(): Promise<void>;
   /** Hands the run off: the next model call, after the results of this round, is made for another agent. Typically called in `execute` of a
    *  tool. History is stored as before, and `Message.agent` names who answered. Resolves when the write was attempted: the event

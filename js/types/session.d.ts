@@ -93,8 +93,9 @@ export interface Session {
   pendingRuns(): Promise<PendingRun[]>;
   /** Resumes a run by its id, or by a snapshot of it. Rejects with `busy` while another tab or process owns it. Callbacks are not stored, so
    *  pass them again. With a snapshot the store need not have the run: its journal is written again, and an empty session first gets the messages
-   *  that the run's requests need. A journal that is newer than the snapshot is continued instead. Rejects with `conflict` if history has the
-   *  run's turn already, or has messages but not the one before the run. Stores do not coordinate: a snapshot resumed in two stores runs
+   *  that the run's requests need. A journal that is newer than the snapshot is continued instead. Rejects with `conflict` if the run
+   *  has ended in this session or was cancelled, if the session was cleared or deleted since (it cannot know then), or if it has messages but
+   *  not the one before the run. Stores do not coordinate: a snapshot resumed in two stores runs
    *  in both. */
   resume(run: string | Uint8Array, request: Omit<RunRequest, "input"> & {
     /** The handoffs of the run (`PendingRun.handoffs` names them), in their order; other ones are `config_invalid`. The `tools` and

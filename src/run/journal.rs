@@ -5,12 +5,13 @@ use super::handoff::{Handoff, RecoveredHandoff, handoffs_mismatch};
 use super::setup::{Persistence, RunSetup};
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::id::Seed;
 use crate::json::Json;
 use crate::message::{Dialect, Message, Role, Usage};
 use crate::provider::{ProviderRequest, ReasoningField, Withheld, first_missing, withhold};
+use crate::session_head::RunEntry;
 use crate::store::{RecordKind, open_whole_record, seal_record};
 use crate::tool::{Arguments, InvocationStatus, ToolInvocation};
 use bytes::Bytes;
@@ -281,6 +282,17 @@ pub struct RecoveredRun {
 }
 
 impl RecoveredRun {
+    /// Checks that the user did not cancel the run: that ends it, and withdraws the approvals that were not used.
+    ///
+    /// # Errors
+    /// `conflict`.
+    pub fn check_not_cancelled(&self) -> Result<()> {
+        match &self.failed {
+            Some((code, _)) if code == ErrorCode::Aborted.as_str() => Err(RunEntry::cancelled_error()),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that a resume passes the run's credentials again. Another dialect has other credentials.
     ///
     /// # Errors
@@ -305,8 +317,7 @@ impl RecoveredRun {
 /// `corrupt_record` or `unsupported_version` if an entry does not decode: then it is unknown what ran.
 pub fn recover(records: &[Bytes], seed: Seed) -> Result<RecoveredRun> {
     let mut entries = records.iter().map(|bytes| open_whole_record::<JournalEntry>(RecordKind::Journal, bytes));
-    let missing =
-        || Error::new(crate::error::ErrorCode::CorruptRecord, "the run's journal has no beginning; discard the run");
+    let missing = || Error::new(ErrorCode::CorruptRecord, "the run's journal has no beginning; discard the run");
     let Some(JournalEntry::Began(began)) = entries.next().transpose()? else { return Err(missing()) };
     let mut run = RecoveredRun::begin(began, seed);
     for entry in entries {

@@ -350,12 +350,15 @@ impl Run {
     /// Returns a snapshot of the unfinished run, of a session of this id.
     ///
     /// # Errors
-    /// `wrong_state` for a run whose turn is in history, or that was dropped: there is nothing to resume.
+    /// `wrong_state` for a run whose turn is in history, or that was cancelled or dropped: there is nothing to resume.
     pub fn snapshot(&self, session: &str, context: &RunContext<'_>) -> Result<RunSnapshot> {
         let mut journal = self.turn.journal()?;
         match &self.state {
             RunState::Done(outcome) if outcome.saved => {
                 return Err(wrong_state("the run is over and its turn is in history; there is nothing to resume"));
+            }
+            RunState::Done(outcome) if outcome.status == RunStatus::Cancelled => {
+                return Err(wrong_state("the run was cancelled, which ended it; there is nothing to resume"));
             }
             RunState::Released => return Err(wrong_state("the run was dropped; its journal is in the store")),
             RunState::AwaitingEndSave(state) => {
@@ -388,6 +391,7 @@ impl Run {
             base: history.messages().iter().rev().find(|message| is_earlier(message)).map(|message| message.id.clone()),
             history: messages_with_calls(history, sent),
             highest_source: history.highest_source().max(live.highest_source()),
+            origin: None,
         })
     }
 

@@ -54,5 +54,5 @@ pub use response_limit::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES}
 pub use retry::{ReplayQuestion, RetryPolicy};
 pub use run_writes::{RunWriter, change_for, discarded_entries, mark_open_calls, stopped_entries, without_calls};
 pub use setup::{OnInterrupted, OnStop, Persistence, RunSetup, ToolSettings};
-pub use snapshot::RunSnapshot;
+pub use snapshot::{RunSnapshot, SnapshotOrigin};
 pub use start::TurnInput;

@@ -18,11 +18,12 @@ impl Run {
     /// Continues an interrupted run, which the binding has taken over before.
     ///
     /// # Errors
-    /// `config_invalid`; nothing has happened then.
+    /// `config_invalid`, and `conflict` for a run that was cancelled; nothing has happened then.
     pub fn resume(setup: RunSetup, recovered: RecoveredRun, context: &mut RunContext<'_>) -> Result<Self> {
         let setup = setup.for_owner();
         setup.check()?;
         recovered.check_credentials(&setup.provider)?;
+        recovered.check_not_cancelled()?;
         let RecoveredRun {
             live,
             model_calls,

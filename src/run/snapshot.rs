@@ -7,11 +7,13 @@
 
 use super::journal::{JournalEntry, RecoveredRun, recover};
 use super::run_writes::{RunWriter, own_id};
+use crate::clock::Ms;
 use crate::encoding::encode_fields;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{History, HistoryEntry};
 use crate::id::Seed;
-use crate::store::{Change, JournalChange, JournalStep, RecordKind, open_whole_record, seal_record};
+use crate::session_head::SessionHead;
+use crate::store::{Change, JournalChange, JournalStep, RecordKind, SessionLog, open_whole_record, seal_record};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
@@ -33,6 +35,8 @@ pub struct RunSnapshot {
     pub history: Vec<HistoryEntry>,
     /// The highest source number so far.
     pub highest_source: Option<u64>,
+    /// The session that it was made in; none in one of an older build.
+    pub origin: Option<SnapshotOrigin>,
 }
 encode_fields!(struct RunSnapshot {
     0 => session: required,
@@ -41,7 +45,57 @@ encode_fields!(struct RunSnapshot {
     3 => base,
     4 => history: list,
     5 => highest_source,
+    6 => origin,
 });
+
+/// The session that a snapshot was made in, by which this session recognizes a run that has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SnapshotOrigin {
+    /// The session's [`born`](SessionHead::born).
+    pub born: u64,
+    /// The session's [`created_at`](SessionHead::created_at).
+    pub created_at: Ms,
+    /// The number of the session's next run.
+    pub next_run: u64,
+    /// The run's number in the session; none if the run was not written yet.
+    pub number: Option<u64>,
+}
+encode_fields!(struct SnapshotOrigin {
+    0 => born,
+    1 => created_at,
+    2 => next_run,
+    3 => number,
+});
+
+impl SnapshotOrigin {
+    /// Returns the origin of a snapshot that is made now, of the run with this number.
+    #[must_use]
+    pub fn new(head: &SessionHead, number: Option<u64>) -> Self {
+        Self { born: head.born, created_at: head.created_at, next_run: head.next_run, number }
+    }
+
+    /// Returns true if it is this session, which was neither cleared nor deleted since.
+    fn is_of(&self, head: &SessionHead) -> bool {
+        head.born != 0 && self.born == head.born && self.created_at == head.created_at
+    }
+
+    /// Checks that the run, which is not in the head of its session, may still begin. Run numbers only rise.
+    fn check_not_begun(&self, head: &SessionHead) -> Result<()> {
+        match self.number {
+            Some(number) if number < head.next_run => Err(ended("the session had it, and has it no more")),
+            None if self.next_run < head.next_run => Err(ended(
+                "or may have: other runs began here since the snapshot, which was made before the run was first stored",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the error of a snapshot whose run has ended, or may have, for this reason.
+fn ended(why: &str) -> Error {
+    let message = format!("the run of this snapshot has ended: {why}; nothing was run or stored");
+    Error::new(ErrorCode::Conflict, message)
+}
 
 impl RunSnapshot {
     /// Encodes the snapshot.
@@ -74,7 +128,7 @@ impl RunSnapshot {
     /// Recovers the run as of the snapshot.
     ///
     /// # Errors
-    /// `corrupt_record` if the journal has no beginning or is another run's.
+    /// `corrupt_record` if the journal has no beginning or is another run's; `conflict` if the run was cancelled.
     pub fn recover(&self, seed: Seed) -> Result<RecoveredRun> {
         let records: Vec<Bytes> = self.journal.iter().map(JournalEntry::seal).collect();
         let recovered = recover(&records, seed)?;
@@ -84,6 +138,7 @@ impl RunSnapshot {
                 "the snapshot has the journal of another run; it cannot be resumed",
             ));
         }
+        recovered.check_not_cancelled()?;
         Ok(recovered)
     }
 
@@ -103,16 +158,36 @@ impl RunSnapshot {
         self.journal.iter().filter(|entry| !stored.contains(&entry.identity())).map(JournalEntry::seal).collect()
     }
 
+    /// Checks that the run, which the head does not have, has not ended in this session, as far as the session can know.
+    ///
+    /// # Errors
+    /// `conflict` if the run has ended here. Also if the session was cleared or deleted in this store and the run began before or elsewhere:
+    /// what ended before that is forgotten.
+    fn check_not_ended(&self, log: &SessionLog) -> Result<()> {
+        let SessionLog { head, history, .. } = log;
+        if history.messages().iter().any(|message| message.run_id.as_ref() == Some(&self.run)) {
+            return Err(ended("history has its turn"));
+        }
+        if head.was_resumed_here(&self.run) {
+            return Err(ended("it was resumed here before"));
+        }
+        match &self.origin {
+            Some(origin) if origin.is_of(head) => origin.check_not_begun(head),
+            // A session without a head that has a revision was deleted.
+            _ if head.born > 1 || (head.born == 0 && log.revision > 0) => Err(forgotten()),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the change that begins the run's journal in a session that does not have it. An empty session gets the snapshot's history in the
     /// same append. The history must not have changed since when the change is written.
     ///
     /// # Errors
-    /// `conflict` if history has messages of the run, which has ended then, or lacks the message that it continues.
-    pub fn begin(&self, history: &History, writer: &RunWriter<'_>) -> Result<Change> {
-        if history.messages().iter().any(|message| message.run_id.as_ref() == Some(&self.run)) {
-            let message = "the run of this snapshot has ended: history has its turn; nothing was run or stored";
-            return Err(Error::new(ErrorCode::Conflict, message));
-        }
+    /// `conflict` if the run has ended in this session, or if that cannot be known because the session was cleared or deleted, or if history
+    /// lacks the message that the run continues.
+    pub fn begin(&self, log: &SessionLog, writer: &RunWriter<'_>) -> Result<Change> {
+        self.check_not_ended(log)?;
+        let history = &log.history;
         let is_missing = self.base.as_ref().is_some_and(|base| history.message(base).is_none());
         if is_missing && !history.messages().is_empty() {
             let message = "the session has another history than the one that the run of this snapshot continues; resume it in the session that \
@@ -129,6 +204,11 @@ impl RunSnapshot {
             caller_ids: entries.iter().filter_map(own_id).cloned().collect(),
             entries,
             sources: self.highest_source,
+            edit: Some(Box::new({
+                let run = self.run.clone();
+                move |head| head.remember_resumed(&run)
+            })),
+            when_deleted: Some(forgotten()),
             journal: Some(JournalChange {
                 run: self.run.clone(),
                 epoch: writer.epoch,
@@ -139,6 +219,14 @@ impl RunSnapshot {
             ..Change::default()
         })
     }
+}
+
+/// Returns the error of a session that cannot know whether the run has ended in it.
+fn forgotten() -> Error {
+    ended(
+        "or may have: the session was cleared or deleted in this store, which forgot its runs; send the input again, or resume the snapshot in \
+         another store",
+    )
 }
 
 /// Returns messages of history with their calls, as entries.

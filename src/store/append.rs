@@ -71,6 +71,7 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
                 let mut log = cell.borrow_mut();
                 // The head is a tombstone. A session that was opened after the deletion is created again; one opened before is not.
                 if log.revision == 0 && fresh && log.read_only.is_none() {
+                    change.when_deleted.clone().map_or(Ok(()), Err)?;
                     log.set_revision(actual);
                 } else if born != 0 && log.head.born != born {
                     return Err(Error::new(

@@ -84,6 +84,8 @@ pub struct Change {
     pub caller_ids: Vec<String>,
     /// The [`history_revision`](SessionHead::history_revision) that the session must have, or the append is a conflict.
     pub expected: Option<u64>,
+    /// The error of the append if the session was deleted before it was opened. Without it the session is created again.
+    pub when_deleted: Option<Error>,
     /// Summaries to store. One of a reducer that does not apply any more is dropped; with a compaction that does not, the append is a conflict.
     pub summaries: Vec<StoredSummary>,
     /// A change of the head only.

@@ -184,7 +184,7 @@ async fn is_another_session(store: &dyn LogStore, cell: &RefCell<SessionLog>) ->
 #[must_use]
 pub fn unreadable_head(id: &str, error: &Error) -> String {
     format!(
-        "the head of session \"{id}\" cannot be read, so it is rebuilt from log and journals, without metadata and state: {}",
+        "the head of session \"{id}\" cannot be read, so it is rebuilt from log and journals, without metadata, state and which runs from snapshots have ended: {}",
         error.message
     )
 }

@@ -69,7 +69,7 @@ pub async fn resume_snapshot(
         let lease_until = lease_end(context, lock.is_some());
         let writer = RunWriter { run: &snapshot.run, name: &name, epoch: FIRST_EPOCH, now, lease_until };
         let log = session.log.borrow();
-        let change = snapshot.begin(&log.history, &writer)?;
+        let change = snapshot.begin(&log, &writer)?;
         // Another writer may append meanwhile, or end the run.
         Change { expected: Some(log.head.history_revision), ..change }
     };
@@ -98,6 +98,9 @@ pub async fn resume_run(
     // The whole setup can be checked only when the run's mode is known, which the journal has.
     setup.provider.check()?;
     let LockedRun { entry, lock, lease_ended_by } = lock_run(session, id).await?;
+    if entry.is_stopped() {
+        return Err(RunEntry::cancelled_error());
+    }
     let mut recovered = journal_of(&session.context, &session.id, &entry).await?;
     let missing = snapshot.map(|snapshot| snapshot.missing_entries(&recovered.records)).unwrap_or_default();
     recovered.extend(&missing)?;

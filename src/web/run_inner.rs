@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::id::IdSource;
 use crate::message::Message;
-use crate::run::{Handoff, Run, RunEvent, RunInput, RunWriter, TurnInput, change_for};
+use crate::run::{Handoff, Run, RunEvent, RunInput, RunWriter, SnapshotOrigin, TurnInput, change_for};
 use bytes::Bytes;
 use js_sys::{Function, Promise};
 use std::cell::{Cell, Ref, RefCell};
@@ -39,6 +39,8 @@ pub struct RunInner {
     name: String,
     pub machine: RefCell<Run>,
     pub epoch: Cell<u32>,
+    /// Its number in the session; none until it is stored.
+    number: Cell<Option<u64>>,
     pub events: RefCell<Vec<RunEvent>>,
     pub effects: RefCell<OfferedEffects>,
     /// Resolve the promises that `changed` returned.
@@ -132,8 +134,9 @@ impl RunInner {
             weak_self: weak_self.clone(),
             name: random_id(),
             session: session.clone(),
-            id,
             machine: RefCell::new(machine),
+            id: id.clone(),
+            number: Cell::new(session.log.borrow().head.run(&id).map(|entry| entry.number)),
             epoch: Cell::new(epoch),
             events: RefCell::default(),
             effects: RefCell::default(),
@@ -208,8 +211,12 @@ impl RunInner {
 
     /// Returns a snapshot of the unfinished run.
     pub fn snapshot(&self) -> Result<Bytes> {
-        let mut borrows = self.session.borrow_for_step();
-        Ok(self.machine.borrow().snapshot(&self.session.id, &borrows.run_context())?.seal())
+        let mut snapshot = {
+            let mut borrows = self.session.borrow_for_step();
+            self.machine.borrow().snapshot(&self.session.id, &borrows.run_context())?
+        };
+        snapshot.origin = Some(SnapshotOrigin::new(&self.session.log.borrow().head, self.number.get()));
+        Ok(snapshot.seal())
     }
 
     /// Does the machine's writes until none is left, and then asks its question, if there is one. Returns the error of the first failed
@@ -233,7 +240,10 @@ impl RunInner {
                 self.session.drop_owner_field();
             }
             match &outcome {
-                Ok(_) => wrote = true,
+                Ok(_) => {
+                    wrote = true;
+                    self.remember_number();
+                }
                 Err(error) => {
                     failure.get_or_insert_with(|| error.clone());
                     if error.code != ErrorCode::Conflict {
@@ -255,6 +265,13 @@ impl RunInner {
         }
         self.publish(wrote);
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Remembers the run's number, which the head has until the run ends.
+    fn remember_number(&self) {
+        if let Some(entry) = self.session.log.borrow().head.run(&self.id) {
+            self.number.set(Some(entry.number));
+        }
     }
 
     /// Calls the reducer or the filter on which the next request depends.

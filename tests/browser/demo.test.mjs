@@ -169,7 +169,7 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       assert.deepEqual(await guest.leave({ complaints: reloading }), CLEAN);
     });
 
-    test('stopped by the user leaves history unchanged and the question on the screen; it can be resumed, and the next question works', async () => {
+    test('stopped by the user leaves history unchanged and the question on the screen; it can be asked again, and the next question works', async () => {
       const guest = await Guest.visit(demo, 'stop');
       const { page } = guest;
       await guest.hold('get_weather');
@@ -185,7 +185,7 @@ describe('r52 the demo', { concurrency: 4 }, () => {
         assert.equal(await page.locator('#sessions .badge:visible').count(), 0, 'nothing waits');
       }
       await guest.control('release', {});
-      await guest.notice('Stopped.').getByRole('button', { name: 'Resume' }).click();
+      await guest.notice('Stopped.').getByRole('button', { name: 'Ask again' }).click();
       await guest.answered();
       assert.match(await guest.words(), /I called 3 tools/);
       // In the middle of a text as well.

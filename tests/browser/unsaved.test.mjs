@@ -124,7 +124,7 @@ describe('r69 the view alone', () => {
     });
   });
 
-  test('after Stop the question, the round and the partial text stay, marked stopped without an error, also after a reload, until the run is resumed', async () => {
+  test('after Stop the question, the round and the partial text stay, marked stopped without an error, also after a reload, until the next run', async () => {
     const { lane, page } = await scene('stop', [CALL, GROWS, { text: 'The whole answer.' }]);
     await page.evaluate((url) => ask(url), lane.chat);
     const growing = await page.evaluate(async () => {
@@ -148,14 +148,14 @@ describe('r69 the view alone', () => {
       await openSession('stop');
       const view = look();
       const id = globalThis.view.getSnapshot().run.id;
-      const driven = drive(await session.resume(id, { provider: { dialect: 'openai-chat', url, params: { model: 'm' }, stream: true } }));
-      const resumed = look();
-      const { status } = await driven.result;
-      return { view, resumed: resumed.run, status, end: look() };
+      const request = { provider: { dialect: 'openai-chat', url, params: { model: 'm' }, stream: true } };
+      const refused = await session.resume(id, request).catch(({ code }) => code);
+      const { status } = await drive(await session.run({ input: 'Again?', ...request })).result;
+      return { view, refused, status, end: look() };
     }, lane.chat);
     assert.deepEqual(after.view, shown);
-    assert.deepEqual([after.resumed, after.status], [{ status: 'running', ours: true }, 'finished']);
-    assert.deepEqual(after.end, { revision: 1, run: null, messages: ['user complete: And in Oslo?', 'assistant complete: Looking. [get_weather ok mild]', 'assistant complete: The whole answer.'] });
+    assert.deepEqual([after.refused, after.status], ['conflict', 'finished']);
+    assert.deepEqual(after.end, { revision: 1, run: null, messages: ['user complete: Again?', 'assistant complete: The whole answer.'] });
     assert.deepEqual(page.complaints, []);
   });
 

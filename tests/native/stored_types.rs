@@ -9,7 +9,7 @@ use rethread::message::{
     AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, ServiceMark, Source, SourceKind,
     TemplateSlot, Usage, WireTemplate,
 };
-use rethread::run::{JournalEntry, Persistence, RunSnapshot, RunStart, StoredProvider};
+use rethread::run::{JournalEntry, Persistence, RunSnapshot, RunStart, SnapshotOrigin, StoredProvider};
 use rethread::session_head::{HeadMark, RunEntry, SessionHead, StoredOwner};
 use rethread::store::{AuditRow, JournalMark, RecordKind, StoredValue, open_record, seal_payload, seal_record};
 use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult, Window};
@@ -524,6 +524,11 @@ fn r28_r67_records_of_snapshots() {
             HistoryEntry::Invocation(invocation(InvocationStatus::Pending)),
         ],
         highest_source: Some(9),
+        origin: None,
     };
     fixed("snapshot", RecordKind::Snapshot, &snapshot);
+    let origin = Some(SnapshotOrigin { born: 1, created_at: 1_000_000, next_run: 3, number: Some(2) });
+    fixed("snapshot_with_origin", RecordKind::Snapshot, &RunSnapshot { origin, ..snapshot });
+    let head = SessionHead { resumed_runs: vec!["r".into()], ..SessionHead::new("s", 5) };
+    fixed("head_with_resumed_runs", RecordKind::Head, &head);
 }
