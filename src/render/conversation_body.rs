@@ -10,7 +10,7 @@ use crate::history::History;
 use crate::json::{Json, ObjectWriter};
 use crate::message::SourceKind;
 use crate::provider::extra_content;
-use crate::replay::{Policy, ReducerCache, ReducerReplies, ReplayInput, replay};
+use crate::replay::{HistoryScope, Policy, ReducerCache, ReducerReplies, ReplayInput, replay};
 
 /// Returns the members of a body that contain a live turn (its list of messages, and its system messages), without the context of history
 /// providers. The list may end in an answer, since the application adds a question.
@@ -27,6 +27,7 @@ pub fn conversation_body(live: &History, request: &RenderRequest<'_>, now: Ms) -
         delta: None,
         dialect: Some(request.provider.dialect),
         handoffs: &[],
+        scope: HistoryScope::Whole,
         extra_content,
         policy: &policy,
         now,

@@ -17,8 +17,8 @@ use crate::message::{Message, Part};
 use crate::owner::{Delta, StateOwner, transfer_findings};
 use crate::provider::{check_owner, codec, extra_content};
 use crate::replay::{
-    DraftOrigin, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies, ReducerReply,
-    ReplayInput, TrimmedResults, replay,
+    DraftOrigin, HistoryScope, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
+    ReducerReply, ReplayChoice, ReplayInput, TrimmedResults, replay,
 };
 use std::collections::BTreeMap;
 
@@ -33,6 +33,8 @@ pub struct Rendered {
     pub stable_prefix: u32,
     /// The highest source number so far. The next tool continues numbering after it (R9).
     pub max_source: Option<u64>,
+    /// What of history the request contains, if this is its run's first choice, or another one than before.
+    pub choice: Option<Box<ReplayChoice>>,
 }
 
 /// The result of a step of a render.
@@ -95,7 +97,14 @@ impl Renderer {
         let mut replies = ReducerReplies::default();
         loop {
             match self.step(
-                RenderInput { history, live, owner: &StateOwner::Session, handoffs: &[], now },
+                RenderInput {
+                    history,
+                    live,
+                    owner: &StateOwner::Session,
+                    handoffs: &[],
+                    scope: HistoryScope::Whole,
+                    now,
+                },
                 request,
                 &replies,
             )? {
@@ -151,10 +160,15 @@ impl Renderer {
         let stored_count = history.messages().len();
         self.trimmed.update(history, request.policy);
         let caches = ReplayCaches { trimmed: &self.trimmed, cache: &self.reducer_cache, replies };
-        let draft = match replay(&replay_input(&input, request, delta.as_ref(), caches), &mut report) {
+        let replay_input = replay_input(&input, request, delta.as_ref(), caches);
+        let before = report.len();
+        let draft = match replay(&replay_input, &mut report) {
             Ok(draft) => draft,
             Err(pending) => return complete(*pending, stored_count, request).map(RenderStep::Question),
         };
+        let is_choice = !matches!(input.scope, HistoryScope::Whole) && !draft.is_repeated;
+        let choice = is_choice
+            .then(|| Box::new(ReplayChoice::of(&draft, &replay_input, report.get(before..).unwrap_or_default())));
         let reference = reference_to_service(owner, delta.as_ref(), request);
         let cache = self.encodings.entry(request.provider.dialect.as_str().to_owned()).or_default();
         let stable_prefix = BodyComposer { cache, stored_count, request, reference, is_continued: false }.compose(
@@ -164,7 +178,7 @@ impl Renderer {
         )?;
         self.warn_of_default_once(&mut report);
         let max_source = highest_stored.max(live.and_then(History::highest_source));
-        Ok(RenderStep::Done(Rendered { body: Vec::new(), report, stable_prefix, max_source }))
+        Ok(RenderStep::Done(Rendered { body: Vec::new(), report, stable_prefix, max_source, choice }))
     }
 
     /// Returns the items in the list of the body that [`step`](Self::step) has composed of this input, with the messages that they are of.
@@ -231,6 +245,7 @@ fn replay_input<'r>(
         extra_content,
         policy: request.policy,
         handoffs: input.handoffs,
+        scope: input.scope,
         now: input.now,
         cache: caches.cache,
         replies: caches.replies,

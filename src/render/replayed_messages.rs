@@ -4,7 +4,7 @@ use crate::clock::Ms;
 use crate::finding::Report;
 use crate::history::History;
 use crate::provider::extra_content;
-use crate::replay::{DraftOrigin, Policy, ReducerCache, ReducerReplies, ReplayInput, replay};
+use crate::replay::{DraftOrigin, HistoryScope, Policy, ReducerCache, ReducerReplies, ReplayInput, replay};
 
 /// Returns the indices of the stored messages that a request contains, in order. With a reducer that asks the application these are all
 /// messages: what it would reply is not known here. All messages, too, if a compaction applies, since its summary is not a message of the history.
@@ -20,6 +20,7 @@ pub fn replayed_messages(history: &History, live: &History, policy: &Policy, now
         extra_content,
         policy,
         handoffs: &[],
+        scope: HistoryScope::Whole,
         now,
         cache: &cache,
         replies: &replies,

@@ -4,7 +4,7 @@ use crate::clock::Ms;
 use crate::history::History;
 use crate::owner::StateOwner;
 use crate::provider::{ProviderRequest, ToolDefinition};
-use crate::replay::{HandoffView, Policy};
+use crate::replay::{HandoffView, HistoryScope, Policy};
 
 /// The request that a render builds.
 pub struct RenderRequest<'r> {
@@ -29,6 +29,8 @@ pub struct RenderInput<'r> {
     pub owner: &'r StateOwner,
     /// The handoffs of the run, in their order.
     pub handoffs: &'r [HandoffView],
+    /// What of the history is sent.
+    pub scope: HistoryScope<'r>,
     /// The current time.
     pub now: Ms,
 }

@@ -11,8 +11,8 @@ use crate::json::{Json, ObjectWriter};
 use crate::message::{Message, Role};
 use crate::provider::{ProviderRequest, ToolDefinition, codec, extra_content, has_tools, names_tool_choice};
 use crate::replay::{
-    DraftMessage, DraftOrigin, Policy, PolicyLayer, ReducerCache, ReducerReplies, ReplayInput, RequestDraft,
-    TrimmedResults, replay,
+    DraftMessage, DraftOrigin, HistoryScope, Policy, PolicyLayer, ReducerCache, ReducerReplies, ReplayInput,
+    RequestDraft, TrimmedResults, replay,
 };
 use std::collections::BTreeSet;
 
@@ -39,6 +39,7 @@ pub fn compaction_body(history: &History, end: usize, request: &RenderRequest<'_
         extra_content,
         policy: &policy,
         handoffs: &[],
+        scope: HistoryScope::Whole,
         now,
         cache: &cache,
         replies: &replies,

@@ -65,6 +65,11 @@ impl TrimmedResults {
         }
     }
 
+    /// Returns the result of the invocation at this index without its uncited sources, if it has any.
+    pub(super) fn result_at(&self, index: usize) -> Option<&ToolResult> {
+        self.less.get(&(index as u64)).map(|less| &less.0)
+    }
+
     /// Replaces the results of a draft by those without uncited sources.
     pub(super) fn apply<'h>(&'h self, draft: &mut RequestDraft<'h>, history: &History, report: &mut Report) {
         if self.less.is_empty() {

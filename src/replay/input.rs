@@ -5,6 +5,7 @@ use super::handoff_view::HandoffView;
 use super::policy::Policy;
 use super::reduce::{ReducerCache, ReducerReplies};
 use super::request_draft::ExtraContent;
+use super::selection::ReplayChoice;
 use crate::clock::Ms;
 use crate::history::History;
 use crate::message::{Dialect, Message};
@@ -29,10 +30,35 @@ pub struct ReplayInput<'h, 'p> {
     pub policy: &'p Policy,
     /// The handoffs of the run, in their order. They do not apply to what a service owns.
     pub handoffs: &'h [HandoffView],
+    /// What of the history is sent.
+    pub scope: HistoryScope<'h>,
     /// The current time.
     pub now: Ms,
     /// Token counts and summaries of earlier renders.
     pub cache: &'h ReducerCache,
     /// The application's replies in this render.
     pub replies: &'h ReducerReplies,
+}
+
+/// What of the history a request contains, before the policy applies to it.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum HistoryScope<'h> {
+    /// All of it.
+    #[default]
+    Whole,
+    /// What was stored when the run began: the messages up to this id, or none for an empty id. All messages if that is not known.
+    UpTo(Option<&'h str>),
+    /// What the run has chosen before.
+    Chosen(&'h ReplayChoice),
+}
+
+impl HistoryScope<'_> {
+    /// Returns the index after the last stored message in this scope. A message that was deleted bounds nothing.
+    pub(super) fn end_of(&self, history: &History) -> usize {
+        match self {
+            Self::UpTo(Some("")) => 0,
+            Self::UpTo(Some(last)) => history.message_index(last).map_or(usize::MAX, |index| index + 1),
+            Self::Whole | Self::UpTo(None) | Self::Chosen(_) => usize::MAX,
+        }
+    }
 }

@@ -11,16 +11,18 @@ mod policy;
 mod reduce;
 mod request_draft;
 mod select;
+mod selection;
 
 pub use citations::{CompletedTurns, TrimmedResults};
 pub use handoff_view::HandoffView;
-pub use input::ReplayInput;
+pub use input::{HistoryScope, ReplayInput};
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
 pub use reduce::{
     Callback, PendingQuestion, QuestionKind, Reducer, ReducerCache, ReducerQuestion, ReducerReplies, ReducerReply,
     shortened,
 };
 pub use request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, ExtraContent, RequestDraft};
+pub use selection::{CallOutcome, ReplayChoice, ReplaySelection, SelectedCall, SelectedRange};
 
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Part, PartBody};
@@ -33,6 +35,14 @@ pub fn replay<'h>(
     input: &ReplayInput<'h, '_>,
     report: &mut Report,
 ) -> Result<RequestDraft<'h>, Box<PendingQuestion<'h>>> {
+    if let Some(mut draft) = selection::chosen_draft(input, report) {
+        let before = report.len();
+        reduce::fit_budgets(&mut draft, input, report)?;
+        let is_change = |finding: &Finding| finding.action != Some(Action::Kept);
+        draft.is_repeated = !report.iter().skip(before).any(is_change);
+        pairing::pair_results(&mut draft, input.policy, report);
+        return Ok(draft);
+    }
     let mut draft = select::select(input, report);
     freshness::drop_stale_results(&mut draft, input, report);
     if let Some(trimmed) = input.trimmed.filter(|_| input.policy.citations() != Citations::Off) {

@@ -10,6 +10,8 @@ use crate::tool::{ToolInvocation, ToolResult};
 pub struct RequestDraft<'h> {
     /// The messages, in the order in which they are sent.
     pub messages: Vec<DraftMessage<'h>>,
+    /// True if it repeats what the run has chosen of history, and has only new messages of the live turn beside it.
+    pub is_repeated: bool,
 }
 
 /// A message of a draft.

@@ -40,9 +40,10 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
         }
     };
     let all = |count: usize| (0..count).map(|index| (index, Unacknowledged::Message)).collect();
+    let end = input.scope.end_of(history);
     let compaction = input.delta.map_or_else(|| history.compaction_for(input.dialect), Delta::compaction);
     for (at, sent) in input.delta.map_or_else(|| not_compacted(history, compaction), Delta::stored) {
-        if let Some(message) = history.messages().get(at).filter(|message| !is_live(message)) {
+        if let Some(message) = history.messages().get(at).filter(|message| at < end && !is_live(message)) {
             add(history, DraftOrigin::Stored(at), message, sent);
         }
     }
@@ -60,7 +61,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     if let Some(compaction) = compaction {
         insert_compaction(&mut messages, compaction, report);
     }
-    RequestDraft { messages }
+    RequestDraft { messages, is_repeated: false }
 }
 
 /// Returns the indexes of the stored messages that a compaction does not cover.
@@ -81,6 +82,16 @@ fn insert_compaction<'h>(messages: &mut Vec<DraftMessage<'h>>, compaction: &'h A
     let finding =
         Finding::info(FindingCode::Reduced, "the messages up to this one are compacted; their summary is sent");
     report.push(finding.of_message(last).with_action(Action::Synthesized));
+}
+
+/// Returns the calls of a message that are sent, with their results, if no service has the message.
+pub(super) fn sent_calls<'h>(
+    history: &'h History,
+    message: &'h Message,
+    is_live: bool,
+    report: &mut Report,
+) -> Vec<DraftCall<'h>> {
+    CallSelection { is_live, acknowledged_in: None }.calls(history, message, report)
 }
 
 /// Which calls of a message are sent.

@@ -35,6 +35,7 @@ fn replay<'h>(
             extra_content: crate::provider::extra_content,
             policy,
             handoffs: &[],
+            scope: HistoryScope::Whole,
             now,
             cache,
             replies,

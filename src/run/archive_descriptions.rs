@@ -66,6 +66,18 @@ impl JournalEntry {
             Self::HandedOff { agent, at } => {
                 out.text("agent", agent).number("at", *at);
             }
+            Self::Selected(selection) => {
+                out.array("ranges", |list| {
+                    for range in &selection.ranges {
+                        list.object(|out| match &range.message {
+                            Some(message) => write_message(out, message, session),
+                            None => {
+                                out.text("first", &range.first).text("last", &range.last);
+                            }
+                        });
+                    }
+                });
+            }
         }
     }
 
@@ -85,6 +97,7 @@ impl JournalEntry {
             Self::Retrying { .. } => "retrying",
             Self::Completed(_) => "completed",
             Self::HandedOff { .. } => "handed_off",
+            Self::Selected(_) => "history_selected",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::approval::ResumedCalls;
 use super::handoff::{Handoff, RecoveredHandoff, handoffs_mismatch};
+use super::history_choice::base_of;
 use super::setup::{Persistence, RunSetup};
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
@@ -12,6 +13,7 @@ use crate::json::Json;
 use crate::message::{Dialect, Message, Role, Usage};
 use crate::provider::{ProviderRequest, ReasoningField, Withheld, first_missing, withhold};
 use crate::session_head::RunEntry;
+use crate::replay::ReplaySelection;
 use crate::store::{RecordKind, open_whole_record, seal_record};
 use crate::tool::{Arguments, InvocationStatus, ToolInvocation};
 use bytes::Bytes;
@@ -129,6 +131,9 @@ pub enum JournalEntry {
         #[n(1)]
         at: Ms,
     },
+    /// What the requests from here on contain of history.
+    #[n(13)]
+    Selected(#[n(0)] ReplaySelection),
 }
 
 /// The pause of an unfinished run before the next attempt of its model call.
@@ -151,6 +156,8 @@ pub struct RunStart {
     pub persistence: Persistence,
     /// The calls of a conversation that the application holds, with their results.
     pub calls: Vec<ToolInvocation>,
+    /// The id of the last stored message, empty if there was none. Messages that others append later are not in the run's requests.
+    pub base: Option<String>,
 }
 encode_fields!(struct RunStart {
     0 => run: required,
@@ -159,6 +166,7 @@ encode_fields!(struct RunStart {
     3 => input: list,
     4 => persistence,
     5 => calls: list,
+    6 => base,
 });
 
 /// The provider of a run, for a resume. Contains no credential: [`ProviderRequest::check`] refuses one in the address and in the headers,
@@ -209,13 +217,15 @@ impl StoredProvider {
 
 impl JournalEntry {
     /// Returns the first entries of a run. Of the input's calls whose tools have `persist`, only the existence is stored (R12).
-    pub(super) fn beginning(setup: &RunSetup, at: Ms, live: &History) -> Vec<Self> {
+    pub(super) fn beginning(setup: &RunSetup, at: Ms, live: &History, history: &History) -> Vec<Self> {
         let Withheld { params, members, .. } = withhold(setup.provider.dialect, &setup.provider.params);
         let provider = StoredProvider::new(&setup.provider, params);
         let mut calls = live.invocations().to_vec();
         calls.iter_mut().filter(|call| setup.persist.contains_key(&call.name)).for_each(ToolInvocation::withhold);
         let input = live.messages().to_vec();
-        let start = RunStart { run: setup.id.clone(), at, provider, input, persistence: setup.persistence, calls };
+        let base = Some(base_of(history));
+        let start =
+            RunStart { run: setup.id.clone(), at, provider, input, persistence: setup.persistence, calls, base };
         let mut entries = vec![Self::Began(start)];
         if !members.is_empty() {
             entries.push(Self::Withheld { members });
@@ -239,6 +249,7 @@ impl JournalEntry {
             | Self::Approved { .. }
             | Self::Retrying { .. }
             | Self::HandedOff { .. }
+            | Self::Selected(_)
             | Self::Completed(_) => self.seal(),
         }
     }
@@ -277,6 +288,8 @@ pub struct RecoveredRun {
     pub is_complete: bool,
     /// The handoffs, in their order. The last one has no answer yet if its `live_end` is `None`.
     pub handoffs: Vec<RecoveredHandoff>,
+    /// What its requests contain of history, if that is chosen.
+    pub selection: Option<ReplaySelection>,
     /// The sealed entries of the journal.
     pub records: Vec<Bytes>,
 }
@@ -350,6 +363,7 @@ impl RecoveredRun {
             is_replay_safe: false,
             is_complete: false,
             handoffs: Vec::new(),
+            selection: None,
             records: Vec::new(),
         }
     }
@@ -469,6 +483,7 @@ impl RecoveredRun {
                     self.handoffs.push(RecoveredHandoff { agent, live_end: None, handoff: None });
                 }
             }
+            JournalEntry::Selected(selection) => self.selection = Some(selection),
             JournalEntry::Withheld { members } => self.withheld = members,
             JournalEntry::Partial(message) => self.partial = Some(message),
             JournalEntry::Retrying { attempt, not_before } => self.pause = Some(StoredPause { attempt, not_before }),

@@ -6,6 +6,7 @@ use super::context::RunContext;
 use super::effect::{Effect, EffectReply, RunInput, Save};
 use super::event::RunEvent;
 use super::handoff::Handoff;
+use super::history_choice::HistoryChoice;
 use super::journal::JournalEntry;
 use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, is_ownership_lost, wrong_state};
 use super::outcome::{RunOutcome, RunStatus};
@@ -17,7 +18,7 @@ use super::snapshot::{RunSnapshot, messages_with_calls};
 use super::start::{TurnInput, join_input};
 use super::state::{
     AwaitingAnswerSave, AwaitingBody, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingRetry, AwaitingTools,
-    begin_call, build_body, no_waiting_call, repeat_unconfirmed, repeat_undelivered, replay_body,
+    begin_call, build_body, no_waiting_call, repeat_unconfirmed, repeat_undelivered, replay_body, send,
 };
 use super::stored_turn::StoredTurn;
 use super::turn::RunData;
@@ -87,9 +88,12 @@ impl Run {
         let setup = setup.for_owner();
         setup.check()?;
         let (live, report) = join_input(&setup, input, context)?;
-        let entries = JournalEntry::beginning(&setup, context.now, &live);
+        let entries = JournalEntry::beginning(&setup, context.now, &live, context.history);
         let stored = StoredTurn::default();
         let mut turn = RunData::new(setup, live, stored, report);
+        if let Some(JournalEntry::Began(start)) = entries.first() {
+            turn.set_history_choice(HistoryChoice::new(start, None));
+        }
         let state = RunState::AwaitingJournal(AwaitingJournal::enter(&mut turn, entries));
         Ok(Self { turn, state })
     }
@@ -275,7 +279,7 @@ impl Run {
     fn save_succeeded(&mut self, save: u64, revision: u64, now: Ms) -> Option<NextState> {
         match &mut self.state {
             RunState::AwaitingJournal(state) => Some(state.saved()),
-            RunState::AwaitingAnswerSave(state) => Some(state.saved(&mut self.turn, revision)),
+            RunState::AwaitingAnswerSave(state) => state.saved(&mut self.turn, revision),
             RunState::AwaitingRetry(state) => state.saved(now),
             RunState::AwaitingTools(state) => state.saved(save, &mut self.turn, revision),
             RunState::AwaitingEndSave(state) => Some(state.saved(&mut self.turn, revision)),
@@ -381,7 +385,9 @@ impl Run {
         } else if self.turn.handoffs().has_any() {
             (0..history.messages().len()).collect()
         } else {
-            replayed_messages(history, live, policy, context.now)
+            let choice = self.turn.history_choice();
+            let chosen = choice.stored_messages(history);
+            chosen.unwrap_or_else(|| replayed_messages(history, live, policy, choice.time(context.now)))
         };
         let sent = sent.into_iter().filter(|index| history.messages().get(*index).is_some_and(is_earlier));
         Ok(RunSnapshot {
@@ -549,6 +555,11 @@ pub(super) fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunCo
             NextState::AskBodyFilter(plan) => {
                 return RunState::AwaitingBody(Box::new(AwaitingBody::ask_body_filter(plan)));
             }
+            NextState::SaveChoice(next) => match turn.save_history_choice() {
+                Some(save) => return RunState::AwaitingAnswerSave(AwaitingAnswerSave::of_choice(save, next)),
+                None => *next,
+            },
+            NextState::SendComposed(composed) => send(turn, composed, Vec::new()),
             NextState::Send(request) => {
                 return RunState::AwaitingModel(Box::new(AwaitingModel::enter(turn, request, context)));
             }

@@ -24,6 +24,10 @@ pub(super) enum NextState {
     AskReducer(RenderPlan, ReducerQuestion),
     /// Asks the application's filter what is sent.
     AskBodyFilter(BodyFilterPlan),
+    /// Saves what the requests contain of history, before anything is sent.
+    SaveChoice(Box<NextState>),
+    /// Sends a body that nobody filters.
+    SendComposed(ComposedRequest),
     /// Sends a request to the model.
     Send(ModelRequest),
     /// Pauses before it repeats a request.

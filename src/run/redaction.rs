@@ -187,6 +187,7 @@ impl TurnRedaction<'_> {
                 | JournalEntry::Withheld { .. }
                 | JournalEntry::Completed(None)
                 | JournalEntry::HandedOff { .. }
+                | JournalEntry::Selected(_)
                 | JournalEntry::Retrying { .. } => {}
             }
         }
@@ -301,6 +302,7 @@ fn calls_in_journal<'s>(entry: &'s JournalEntry, live: &'s History) -> &'s [Tool
         | JournalEntry::Withheld { .. }
         | JournalEntry::Retrying { .. }
         | JournalEntry::HandedOff { .. }
+        | JournalEntry::Selected(_)
         | JournalEntry::Completed(_)
         | JournalEntry::Partial(_) => &[],
     }

@@ -2,6 +2,7 @@
 
 use super::answer::answer_text;
 use super::context::RunContext;
+use super::history_choice::HistoryChoice;
 use super::journal::{RecoveredRun, StoredPause};
 use super::machine::{Run, enter};
 use super::next_state::{CallAttempt, NextState, RetryPause, TurnEnd};
@@ -25,6 +26,7 @@ impl Run {
         recovered.check_credentials(&setup.provider)?;
         recovered.check_not_cancelled()?;
         let RecoveredRun {
+            began,
             live,
             model_calls,
             usage,
@@ -32,6 +34,7 @@ impl Run {
             pause,
             is_complete,
             handoffs,
+            selection,
             records,
             is_replay_safe,
             ..
@@ -74,6 +77,7 @@ impl Run {
             (true, true) => RequestDelivery::NotDelivered,
         });
         turn.keep_journal(records);
+        turn.set_history_choice(HistoryChoice::new(&began, selection));
         turn.restore_handoffs(handoffs, context.history)?;
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })

@@ -4,6 +4,7 @@ use super::credential_filter::CredentialFilter;
 use super::effect::{EffectKind, Save, SaveKind};
 use super::event::RunEvent;
 use super::handoff::{Handoff, RecoveredHandoff, RunHandoffs, handoffs_mismatch};
+use super::history_choice::HistoryChoice;
 use super::journal::JournalEntry;
 use super::open_effects::OpenEffects;
 use super::outcome::{RunOutcome, RunStatus};
@@ -21,7 +22,7 @@ use crate::json::JsonStr;
 use crate::message::{Message, MessageStatus, ServiceMark, Usage};
 use crate::owner::StateOwner;
 use crate::provider::Assembled;
-use crate::replay::HandoffView;
+use crate::replay::{HandoffView, ReplayChoice};
 use crate::store::{RecordKind, open_whole_record};
 use crate::tool::{InvocationStatus, ToolInvocation};
 use bytes::Bytes;
@@ -59,6 +60,8 @@ pub(super) struct RunData {
     chain_is_restarted: bool,
     /// The handoffs so far: those in effect, and the one that the next model call waits for.
     handoffs: RunHandoffs,
+    /// What the requests contain of history.
+    history_choice: HistoryChoice,
 }
 
 /// What a turn's answers add up to.
@@ -104,6 +107,7 @@ impl RunData {
             request_delivery: RequestDelivery::Answered,
             chain_is_restarted: false,
             handoffs: RunHandoffs::default(),
+            history_choice: HistoryChoice::default(),
         }
     }
 
@@ -262,7 +266,13 @@ impl RunData {
     }
 
     /// Queues a save for the binding to write, and returns its id.
-    pub fn save(&mut self, kind: SaveKind) -> u64 {
+    pub fn save(&mut self, mut kind: SaveKind) -> u64 {
+        if let SaveKind::Write(entries) | SaveKind::Store { journal: entries, .. } = &mut kind
+            && !entries.is_empty()
+            && let Some(selected) = self.history_choice.take_unjournaled()
+        {
+            entries.insert(0, selected);
+        }
         self.saves.push(kind, self.live.highest_source())
     }
 
@@ -274,6 +284,30 @@ impl RunData {
     /// Takes the entries that no save has yet, of a run that stops; a message at their end has this status.
     pub fn take_stopped(&mut self, partial: Option<Message>, status: MessageStatus) -> Vec<HistoryEntry> {
         unstored_of_stopped_turn(&mut self.stored, &self.live, partial, status)
+    }
+
+    /// Returns what the requests contain of history.
+    pub fn history_choice(&self) -> &HistoryChoice {
+        &self.history_choice
+    }
+
+    /// Sets what the requests contain of history.
+    pub fn set_history_choice(&mut self, choice: HistoryChoice) {
+        self.history_choice = choice;
+    }
+
+    /// Keeps what a request contains of history, for the next ones. A message that replaces or repeats a part of the live turn may have what
+    /// `persist` keeps from the store; then only this process has the choice.
+    pub fn keep_history_choice(&mut self, choice: ReplayChoice) {
+        let has_redactable = self.live.invocations().iter().any(|call| self.setup.persist.contains_key(&call.name));
+        let is_storable = !(has_redactable && choice.selection.has_own_messages());
+        self.history_choice.keep(choice, is_storable);
+    }
+
+    /// Queues a save of the choice that the journal does not have yet; returns its id.
+    pub fn save_history_choice(&mut self) -> Option<u64> {
+        let selected = self.history_choice.take_unjournaled()?;
+        Some(self.save(SaveKind::Write(vec![selected])))
     }
 
     /// Queues a save of the messages that the model was sent and history has not, if this mode writes history before the run ends.
@@ -348,6 +382,7 @@ impl RunData {
                 entries.extend_from_slice(journal_of(&kind));
             }
         }
+        entries.extend(self.history_choice.unjournaled().cloned());
         Ok(entries)
     }
 

@@ -12,7 +12,7 @@ use crate::finding::Finding;
 use crate::history::{History, JoinBase, Origin, join, join_held, join_provided};
 use crate::owner::StateOwner;
 use crate::render::{BodyBuffer, RenderInput, RenderRequest, RenderStep, Rendered};
-use crate::replay::ReducerReplies;
+use crate::replay::{HistoryScope, ReducerReplies};
 use js_sys::{Function, Uint8Array};
 use wasm_bindgen::JsValue;
 
@@ -47,7 +47,14 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
     loop {
         let step = {
             let log = inner.log.borrow();
-            let input = RenderInput { history: &log.history, live: Some(&live), owner: &owner, handoffs: &[], now };
+            let input = RenderInput {
+                history: &log.history,
+                live: Some(&live),
+                owner: &owner,
+                handoffs: &[],
+                scope: HistoryScope::Whole,
+                now,
+            };
             inner.renderer.borrow_mut().step_into(input, &request, &progress, &mut body)?
         };
         match step {

@@ -76,6 +76,7 @@ impl Session {
             live: None,
             owner: &rethread::owner::StateOwner::Session,
             handoffs: &[],
+            scope: rethread::replay::HistoryScope::Whole,
             now: 2_000,
         };
         for _ in 0..9 {

@@ -9,6 +9,7 @@ use rethread::message::{
     AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, ServiceMark, Source, SourceKind,
     TemplateSlot, Usage, WireTemplate,
 };
+use rethread::replay::{ReplaySelection, SelectedCall, SelectedRange};
 use rethread::run::{JournalEntry, Persistence, RunSnapshot, RunStart, SnapshotOrigin, StoredProvider};
 use rethread::session_head::{HeadMark, RunEntry, SessionHead, StoredOwner};
 use rethread::store::{AuditRow, JournalMark, RecordKind, StoredValue, open_record, seal_payload, seal_record};
@@ -278,7 +279,15 @@ fn r16_r67_records_of_a_run_that_goes_on() {
             reasoning_field: None,
             no_stream_usage: false,
         };
-        let start = RunStart { run: "r".into(), at: 1, provider, input: Vec::new(), persistence, calls: Vec::new() };
+        let start = RunStart {
+            run: "r".into(),
+            at: 1,
+            provider,
+            input: Vec::new(),
+            persistence,
+            calls: Vec::new(),
+            base: None,
+        };
         fixed(&format!("journal_began_in_mode_{name}"), RecordKind::Journal, &JournalEntry::Began(start.clone()));
         // The calls of a conversation that the application holds.
         let start = RunStart { calls: vec![invocation(InvocationStatus::Ok)], ..start };
@@ -391,6 +400,7 @@ fn journal_entries() {
             input: vec![plain(Role::User, MessageStatus::Complete, SourceKind::External)],
             persistence: Persistence::Run,
             calls: Vec::new(),
+            base: None,
         }),
     );
     fixed(
@@ -424,6 +434,36 @@ fn journal_entries() {
         RecordKind::Journal,
         &JournalEntry::Withheld { members: vec!["api_key".into(), "tools[0].authorization".into()] },
     );
+}
+
+#[test]
+fn r71_records_of_what_a_run_sends_of_history() {
+    let provider = StoredProvider {
+        dialect: Dialect::Anthropic,
+        url: "https://x".into(),
+        params: json("{}"),
+        stream: false,
+        headers: Vec::new(),
+        system_role: None,
+        reasoning_field: None,
+        no_stream_usage: false,
+    };
+    let (run, input, calls) = ("r".to_owned(), Vec::new(), Vec::new());
+    let start =
+        RunStart { run, at: 1, provider, input, persistence: Persistence::Run, calls, base: Some("m9".to_owned()) };
+    fixed("journal_began_after", RecordKind::Journal, &JournalEntry::Began(start));
+    let ranges = vec![
+        SelectedRange { first: "m1".into(), last: "m5".into(), outcome: 1, ..SelectedRange::default() },
+        SelectedRange {
+            first: "m6".into(),
+            last: "m6".into(),
+            calls: vec![SelectedCall { invocation: "i1".into(), outcome: 5 + 8 + (1_000 << 4) }],
+            ..SelectedRange::default()
+        },
+        SelectedRange { message: Some(message()), is_replacement: true, ..SelectedRange::default() },
+    ];
+    let selection = ReplaySelection { ranges, live_end: 1, handoffs: 2, is_reduced: true };
+    fixed("journal_selected", RecordKind::Journal, &JournalEntry::Selected(selection));
 }
 
 #[test]

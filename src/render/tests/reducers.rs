@@ -6,7 +6,7 @@ use crate::history::{Origin as Came, join};
 use crate::id::{CountingIds, Seed};
 use crate::json::{JsonRef, JsonStr};
 use crate::provider::decode_body;
-use crate::replay::{Callback, PolicyLayer, QuestionKind, Reducer, ReducerReplies, ReducerReply};
+use crate::replay::{Callback, HistoryScope, PolicyLayer, QuestionKind, Reducer, ReducerReplies, ReducerReply};
 use crate::tool::Window;
 use std::rc::Rc;
 #[cfg(target_arch = "wasm32")]
@@ -110,7 +110,14 @@ fn body(
     for _ in 0..20 {
         match renderer
             .step(
-                RenderInput { history, live, owner: &crate::owner::StateOwner::Session, handoffs: &[], now: 2_000 },
+                RenderInput {
+                    history,
+                    live,
+                    owner: &crate::owner::StateOwner::Session,
+                    handoffs: &[],
+                    scope: HistoryScope::Whole,
+                    now: 2_000,
+                },
                 &request,
                 &progress,
             )

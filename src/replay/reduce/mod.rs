@@ -34,6 +34,24 @@ use message_count::MessageCountLimit;
 use summarize::Summarizer;
 use token_budget::TokenBudget;
 
+/// Shortens the draft of a run's choice further if the run has outgrown a token budget.
+///
+/// # Errors
+/// The question that the application must answer first.
+pub(super) fn fit_budgets<'h>(
+    draft: &mut RequestDraft<'h>,
+    input: &ReplayInput<'h, '_>,
+    report: &mut Report,
+) -> Result<(), Box<PendingQuestion<'h>>> {
+    for (index, reducer) in input.policy.reducers().iter().enumerate() {
+        if let Reducer::TokenBudget { tokens, count } = reducer {
+            let context = ReducerContext { reducer: index, input };
+            TokenBudget { tokens: *tokens, counter: count.as_ref() }.fit_grown(draft, &context, report)?;
+        }
+    }
+    Ok(())
+}
+
 /// Applies the run's handoffs to a draft, then the policy's reducers.
 ///
 /// # Errors

@@ -145,6 +145,12 @@ impl ReducerReplies {
         Self { list: list.cloned().collect() }
     }
 
+    /// Returns true if a reducer or a filter got a reply.
+    #[must_use]
+    pub fn has_any(&self) -> bool {
+        !self.list.is_empty()
+    }
+
     pub(super) fn push(&mut self, source: QuestionSource, reply: RecordedReply) {
         self.list.push((source, reply));
     }

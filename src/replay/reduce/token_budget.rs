@@ -39,12 +39,44 @@ impl TokenBudget<'_> {
         context: &ReducerContext<'h, '_>,
         report: &mut Report,
     ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
-        let input = context.input;
-        if let Some(reason) = input.replies.failure(context.source()) {
+        if let Some(reason) = context.input.replies.failure(context.source()) {
             return Ok(Some(reason));
         }
+        let costs = self.costs(draft, context)?;
+        self.fit(draft, costs, self.tokens, report);
+        Ok(None)
+    }
+
+    /// Reduces a draft that has grown over the budget since it was chosen, to three quarters of the budget: what is sent changes now, and should
+    /// then stay for several requests (R71).
+    ///
+    /// # Errors
+    /// As [`reduce`](Self::reduce).
+    pub fn fit_grown<'h>(
+        &self,
+        draft: &mut RequestDraft<'h>,
+        context: &ReducerContext<'h, '_>,
+        report: &mut Report,
+    ) -> Result<(), Box<PendingQuestion<'h>>> {
+        if context.input.replies.failure(context.source()).is_some() {
+            return Ok(());
+        }
+        let costs = self.costs(draft, context)?;
+        if total_of(&costs) > self.tokens {
+            self.fit(draft, costs, self.tokens / 4 * 3, report);
+        }
+        Ok(())
+    }
+
+    /// Returns the tokens of each message.
+    fn costs<'h>(
+        &self,
+        draft: &RequestDraft<'h>,
+        context: &ReducerContext<'h, '_>,
+    ) -> Result<Vec<MessageCost>, Box<PendingQuestion<'h>>> {
+        let input = context.input;
         let mut counter = TokenCounter::new(self.counter, input.cache);
-        let mut costs = count(draft, &mut counter);
+        let costs = count(draft, &mut counter);
         let is_asked = input.replies.get(context.source()).is_some();
         if let Some(callback) = self.counter.filter(|_| !counter.missing_texts.is_empty() && !is_asked) {
             let kind = QuestionKind::Count(counter.missing_texts);
@@ -52,16 +84,21 @@ impl TokenBudget<'_> {
             question.counted = counter.missing;
             return Err(question.pending(None));
         }
-        let mut total = self.shorten_results(draft, &mut costs, report);
-        if total > self.tokens {
-            total = self.drop_oldest(draft, &costs, total, report);
+        Ok(costs)
+    }
+
+    /// Reduces a draft of these tokens to `target` tokens.
+    fn fit(&self, draft: &mut RequestDraft<'_>, mut costs: Vec<MessageCost>, target: u64, report: &mut Report) {
+        let limit = Self { tokens: target, counter: self.counter };
+        let mut total = limit.shorten_results(draft, &mut costs, report);
+        if total > target {
+            total = limit.drop_oldest(draft, &costs, total, report);
         }
         if total > self.tokens {
             let text =
                 "the token budget is overrun by the system messages, the user's newest message and what it led to";
             report.push(Finding::warning(FindingCode::Reduced, text).with_action(Action::Kept));
         }
-        Ok(None)
     }
 
     /// Shortens long results, oldest first, until the draft fits. Returns the total of the tokens.

@@ -1,4 +1,4 @@
-//! The run waits for the save of an answer.
+//! The run waits for the save of an answer, or of what its requests contain of history.
 
 use crate::error::Error;
 use crate::message::Message;
@@ -11,19 +11,33 @@ use crate::run::setup::Persistence;
 use crate::run::turn::RunData;
 use crate::tool::ToolInvocation;
 
-/// The run waits for the save of an answer. Until then its tools must not run, and the call must not be continued.
+/// The run waits for a save. Until then the tools of an answer must not run, its call must not be continued, and no request is sent.
 pub struct AwaitingAnswerSave {
     save: u64,
-    /// True if the answer calls tools; otherwise the model continues it.
-    has_calls: bool,
+    after: AfterSave,
+}
+
+/// What follows the save.
+enum AfterSave {
+    /// The tools of the answer.
+    Tools,
+    /// The next model call: the model continues the answer.
+    Continuation,
+    /// The request with what was chosen of history; `None` once it is sent.
+    Request(Option<Box<NextState>>),
 }
 
 impl AwaitingAnswerSave {
     /// Queues the save of an answer, which the turn has already.
     pub fn enter(turn: &mut RunData, message: Message, invocations: Vec<ToolInvocation>) -> Self {
-        let has_calls = !invocations.is_empty();
+        let after = if invocations.is_empty() { AfterSave::Continuation } else { AfterSave::Tools };
         let save = turn.save_answer(JournalEntry::Answered { message, invocations });
-        Self { save, has_calls }
+        Self { save, after }
+    }
+
+    /// Waits for the save of what the run has chosen of history.
+    pub fn of_choice(save: u64, next: Box<NextState>) -> Self {
+        Self { save, after: AfterSave::Request(Some(next)) }
     }
 
     /// Returns true if the state waits for the save.
@@ -32,12 +46,16 @@ impl AwaitingAnswerSave {
     }
 
     /// Handles the success of the save.
-    pub fn saved(&self, turn: &mut RunData, revision: u64) -> NextState {
+    pub fn saved(&mut self, turn: &mut RunData, revision: u64) -> Option<NextState> {
+        if let AfterSave::Request(next) = &mut self.after {
+            return next.take().map(|next| *next);
+        }
         turn.set_request_delivery(RequestDelivery::Answered);
         if turn.setup().persistence != Persistence::Run {
             turn.emit(RunEvent::Saved { revision });
         }
-        if self.has_calls { NextState::RunTools(ResumedCalls::default()) } else { NextState::CallModel }
+        let has_calls = matches!(self.after, AfterSave::Tools);
+        Some(if has_calls { NextState::RunTools(ResumedCalls::default()) } else { NextState::CallModel })
     }
 
     /// Handles the failure of the save.

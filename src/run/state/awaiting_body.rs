@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::json::Json;
 use crate::render::{BodyFilterReply, FilterableBody, RenderInput, RenderRequest, RenderStep, conversation_body};
-use crate::replay::{Policy, ReducerQuestion, ReducerReply};
+use crate::replay::{HistoryScope, Policy, ReducerQuestion, ReducerReply};
 use crate::run::answer::next_provider;
 use crate::run::body_filter_question::BodyFilterQuestion;
 use crate::run::context::RunContext;
@@ -38,12 +38,17 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         tools: &setup.tools,
         policy: &setup.policy,
     };
+    // What a service keeps of a conversation changes by its own rules.
+    let is_stateful = setup.owner.is_stateful();
+    let handoff_views = turn.handoffs().views();
+    let choice = turn.history_choice();
     let input = RenderInput {
         history: context.history,
         live: Some(turn.live()),
         owner: turn.owner_of_request(),
-        handoffs: turn.handoffs().views(),
-        now: plan.at,
+        handoffs: handoff_views,
+        scope: if is_stateful { HistoryScope::Whole } else { choice.scope(handoff_views.len()) },
+        now: if is_stateful { plan.at } else { choice.time(plan.at) },
     };
     let rendered = match context.renderer.step(input, &request, &plan.replies) {
         Ok(RenderStep::Done(rendered)) => rendered,
@@ -53,16 +58,23 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
     let composed = ComposedRequest { attempt: plan.attempt, body: Rc::new(rendered.body), report: rendered.report };
     let filter = setup.input_filter.clone().map(|callback| {
         let renderer = &context.renderer;
-        let is_stateful = setup.owner.is_stateful();
         let items = is_stateful.then(|| renderer.composed_items(input, &request, &plan.replies)).transpose()?;
         Ok((callback, FilterableBody::new(provider.dialect, &composed.body, items)?))
     });
     turn.prepare_mark(context.history);
     turn.handoffs_mut().keep_replies(&plan.replies);
-    match filter {
+    let next = match filter {
         Some(Ok((callback, filterable))) => NextState::AskBodyFilter(BodyFilterPlan { callback, filterable, composed }),
-        Some(Err(error)) => EarlyStop::failed(error).into(),
-        None => send(turn, composed, Vec::new()),
+        Some(Err(error)) => return EarlyStop::failed(error).into(),
+        None => NextState::SendComposed(composed),
+    };
+    match rendered.choice {
+        Some(choice) => {
+            turn.keep_history_choice(*choice);
+            // Nobody is asked again after a kill.
+            if plan.replies.has_any() { NextState::SaveChoice(Box::new(next)) } else { next }
+        }
+        None => next,
     }
 }
 
@@ -82,7 +94,7 @@ pub fn replay_body(turn: &mut RunData, now: Ms) -> Option<Json> {
 }
 
 /// Sends a request. `held_back` are the ids of the messages that the application's filter held back.
-fn send(turn: &mut RunData, composed: ComposedRequest, held_back: Vec<String>) -> NextState {
+pub fn send(turn: &mut RunData, composed: ComposedRequest, held_back: Vec<String>) -> NextState {
     let ComposedRequest { attempt, body, report } = composed;
     turn.set_held_back(held_back);
     turn.add_to_report(&report);

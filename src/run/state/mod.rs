@@ -9,7 +9,7 @@ mod awaiting_retry;
 mod awaiting_tools;
 
 pub(super) use awaiting_answer_save::AwaitingAnswerSave;
-pub(super) use awaiting_body::{AwaitingBody, begin_call, build_body, replay_body};
+pub(super) use awaiting_body::{AwaitingBody, begin_call, build_body, replay_body, send};
 pub(super) use awaiting_end_save::AwaitingEndSave;
 pub(super) use awaiting_journal::AwaitingJournal;
 pub(super) use awaiting_model::AwaitingModel;

@@ -563,6 +563,7 @@ fn r31_requests_after_a_handoff_are_valid_in_all_dialects() {
                     live: None,
                     owner: &owner,
                     handoffs: &handoffs,
+                    scope: rethread::replay::HistoryScope::Whole,
                     now: 2_000_000,
                 };
                 match renderer.step(input, &request, &replies).unwrap() {

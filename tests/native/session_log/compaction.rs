@@ -46,7 +46,14 @@ fn body_of(history: &History, dialect: Dialect, owner: &StateOwner) -> String {
     {
         live.apply(entry);
     }
-    let input = RenderInput { history, live: Some(&live), owner, handoffs: &[], now: 2_000 };
+    let input = RenderInput {
+        history,
+        live: Some(&live),
+        owner,
+        handoffs: &[],
+        scope: rethread::replay::HistoryScope::Whole,
+        now: 2_000,
+    };
     let RenderStep::Done(rendered) = Renderer::default().step(input, &request, &ReducerReplies::default()).unwrap()
     else {
         panic!("nothing asks a question")
