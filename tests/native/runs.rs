@@ -29,6 +29,8 @@ mod kills;
 mod leases;
 #[path = "runs/modes.rs"]
 mod modes;
+#[path = "runs/prefixes.rs"]
+mod prefixes;
 #[path = "runs/properties.rs"]
 mod properties;
 #[path = "runs/providers.rs"]

@@ -268,6 +268,8 @@ pub struct Host<'s> {
     pub resume_handoffs: Vec<Handoff>,
     /// The bodies of the requests that were answered.
     pub asked: Vec<Value>,
+    /// The bodies of all requests, as they were offered.
+    pub sent: Vec<Vec<u8>>,
     /// Every tool that ran: call id, invocation, attempt.
     pub ran: Vec<(String, String, u32)>,
     /// Tool effects of this run that are started.
@@ -368,6 +370,7 @@ impl<'s> Host<'s> {
             handoff_results: Vec::new(),
             resume_handoffs: Vec::new(),
             asked: Vec::new(),
+            sent: Vec::new(),
             ran: Vec::new(),
             started: Vec::new(),
             waits: Vec::new(),
@@ -531,6 +534,7 @@ impl<'s> Host<'s> {
             let effect = effects.get(at)?.clone();
             match effect.kind {
                 EffectKind::CallModel { body, stream, dialect, .. } => {
+                    self.sent.push(body.to_vec());
                     let body: Value = serde_json::from_slice(&body).unwrap();
                     valid(&body, dialect);
                     let answer = model(&body);

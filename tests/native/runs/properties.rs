@@ -3,6 +3,7 @@
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
+use super::prefixes::check_extends;
 use super::reopened;
 use super::scripted_host::*;
 use proptest::prelude::*;
@@ -124,6 +125,7 @@ fn play(script: &[Vec<u8>], moves: &[Move], settings: Settings) {
     host.start(setup.clone(), "Go").unwrap();
     let mut runs = BTreeMap::new();
     let (mut kills, mut others) = (0, 0);
+    let mut sent: Option<Vec<u8>> = None;
     let mut last: Option<(String, EffectReply)> = None;
     let mut started: Vec<String> = Vec::new();
     let mut executed: BTreeMap<String, u32> = BTreeMap::new();
@@ -140,6 +142,10 @@ fn play(script: &[Vec<u8>], moves: &[Move], settings: Settings) {
                 let Some(effect) = effects.get(n % effects.len().max(1)) else { continue };
                 let reply = match &effect.kind {
                     EffectKind::CallModel { body, stream, .. } => {
+                        // R71
+                        if let Some(before) = sent.replace(body.to_vec()) {
+                            check_extends(&before, body, dialect);
+                        }
                         let body: Value = serde_json::from_slice(body).unwrap();
                         valid(&body, dialect);
                         let say = model(script, &body);
@@ -202,6 +208,7 @@ fn play(script: &[Vec<u8>], moves: &[Move], settings: Settings) {
                     break;
                 } else {
                     next.start(setup.clone(), "Go").unwrap();
+                    sent = None;
                 }
                 (host, last) = (next, None);
                 started.clear();

@@ -1,0 +1,325 @@
+//! R71: each request of a run extends the one before, whatever the clock, other writers and kills do meanwhile.
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::scripted_host::*;
+use super::snapshots::{MODES, resume as resume_snapshot, snapshot};
+use proptest::prelude::*;
+use rethread::clock::Clock;
+use rethread::json::Json;
+use rethread::message::Dialect;
+use rethread::replay::{Callback, Citations, OnStale, PolicyLayer, QuestionKind, Reducer, ReducerReply, StaleUnit};
+use rethread::run::{OnInterrupted, Persistence, RunSetup, RunStatus};
+use rethread::store::MemoryStore;
+use rethread::tool::Window;
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// The member of a body that has the messages.
+pub fn list_of(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::OpenAiResponses => "input",
+        Dialect::Gemini => "contents",
+        _ => "messages",
+    }
+}
+
+/// Checks that a body is `before` with more messages, byte for byte.
+pub fn check_extends(before: &[u8], after: &[u8], dialect: Dialect) {
+    let read = |body: &[u8]| Json::parse(std::str::from_utf8(body).unwrap()).unwrap();
+    let (before, after) = (read(before), read(after));
+    let head = |body: &Json| -> Vec<(String, String)> {
+        let members =
+            body.view().entries().map(|(key, value)| (key.as_text().unwrap().into_owned(), value.as_raw().to_owned()));
+        members.filter(|(key, _)| key != list_of(dialect)).collect()
+    };
+    assert_eq!(head(&before), head(&after), "the head changed");
+    let list = |body: &Json| -> Vec<String> {
+        body.view().get(list_of(dialect)).unwrap().items().map(|item| item.as_raw().to_owned()).collect()
+    };
+    let (before, after) = (list(&before), list(&after));
+    let same = before.iter().zip(&after).take_while(|(before, after)| before == after).count();
+    assert!(
+        same == before.len(),
+        "message {same} of {} changed:\n{:#?}\n{:#?}",
+        before.len(),
+        &before[same..],
+        after.get(same..)
+    );
+}
+
+fn check_all(sent: &[Vec<u8>], dialect: Dialect) {
+    for pair in sent.windows(2) {
+        check_extends(&pair[0], &pair[1], dialect);
+    }
+}
+
+/// The rounds after the user's last words.
+fn rounds(body: &Value, dialect: Dialect) -> usize {
+    if dialect != Dialect::Gemini {
+        return rounds_in(body);
+    }
+    let contents = body["contents"].as_array().unwrap();
+    let is_question = |content: &Value| content["role"] == "user" && content["parts"][0].get("text").is_some();
+    let from = contents.iter().rposition(is_question).map_or(0, |at| at + 1);
+    contents[from..].iter().filter(|content| content["role"] == "model").count()
+}
+
+/// Calls in so many rounds, the first of two calls, then text that cites a source.
+fn say(body: &Value, dialect: Dialect, count: usize) -> Answer {
+    let round = rounds(body, dialect);
+    let list: &[(&str, &str, &str)] = match round {
+        0 => &[("call_aaaa", "look", r#"{"n":1}"#), ("call_bbbb", "find", r#"{"n":2}"#)],
+        _ => &[("call_cccc", "look", r#"{"n":3}"#)],
+    };
+    if dialect != Dialect::Gemini {
+        return Answer::Say(if round < count {
+            Say { text: "Hm.".into(), ..calls(list) }
+        } else {
+            text("Done [source1].")
+        });
+    }
+    let parts: Vec<Value> = if round < count {
+        list.iter().map(|(_, name, _)| json!({"functionCall": {"name": name, "args": {}}})).collect()
+    } else {
+        vec![json!({"text": "Done [source1]."})]
+    };
+    let content = json!({"role": "model", "parts": parts});
+    Answer::Bytes(
+        format!("data: {}\r\n\r\n", json!({"candidates": [{"content": content, "finishReason": "STOP"}]})).into_bytes(),
+    )
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    /// So many milliseconds pass.
+    Wait(u64),
+    /// Another tab has a turn with calls.
+    Other,
+    /// The process dies before the answer, and another one resumes the run.
+    Kill(u64),
+    /// The process dies after so many writes.
+    KillAfter(usize, u64),
+    /// A snapshot is resumed where the journal is.
+    Snapshot(u64),
+    /// A snapshot is resumed in a store that has nothing.
+    Move(u64),
+}
+
+fn an_event() -> impl Strategy<Value = Event> {
+    let pause = || prop_oneof![Just(0_u64), Just(301_000), Just(4_000_000)];
+    prop_oneof![
+        3 => pause().prop_map(Event::Wait),
+        2 => Just(Event::Other),
+        2 => pause().prop_map(Event::Kill),
+        2 => (0_usize..4, pause()).prop_map(|(writes, ms)| Event::KillAfter(writes, ms)),
+        1 => pause().prop_map(Event::Snapshot),
+        1 => pause().prop_map(Event::Move),
+    ]
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    dialect: Dialect,
+    persistence: Persistence,
+    policy: PolicyLayer,
+    events: Vec<Event>,
+    rounds: usize,
+    provided: bool,
+}
+
+fn callback(id: u32) -> Callback {
+    Callback { id, hook: Rc::new(()) }
+}
+
+fn a_reducer() -> impl Strategy<Value = Reducer> {
+    prop_oneof![
+        (1_usize..6, any::<bool>()).prop_map(|(count, keep_tools)| Reducer::MessageCount {
+            count,
+            keep_tools,
+            first_system_only: false
+        }),
+        (1_usize..4).prop_map(|turns| Reducer::SlidingTurns { turns }),
+        (0_usize..3, 20_u32..60)
+            .prop_map(|(keep_newest_turns, max_bytes)| Reducer::ToolResults { keep_newest_turns, max_bytes }),
+        (1_usize..3, 0_usize..3).prop_map(|(target, threshold)| Reducer::Summarize {
+            target,
+            threshold,
+            summarize: callback(2)
+        }),
+        Just(Reducer::Custom { reduce: callback(3) }),
+        // Large enough for what the run adds.
+        Just(Reducer::TokenBudget { tokens: 2_000, count: Some(callback(1)) }),
+        Just(Reducer::TokenBudget { tokens: 2_000, count: None }),
+    ]
+}
+
+fn a_case() -> impl Strategy<Value = Case> {
+    let policy = (
+        prop_oneof![Just(Window::Millis(0)), Just(Window::Millis(300_000)), Just(Window::Always)],
+        prop_oneof![Just(OnStale::Omit), Just(OnStale::Placeholder)],
+        prop_oneof![Just(StaleUnit::Call), Just(StaleUnit::Round), Just(StaleUnit::Turn)],
+        any::<bool>(),
+        proptest::collection::vec(a_reducer(), 0..3),
+    );
+    let policy = policy.prop_map(|(window, on_stale, unit, cites, reducers)| PolicyLayer {
+        freshness: Some(window),
+        on_stale: Some(on_stale),
+        stale_unit: Some(unit),
+        citations: cites.then_some(Citations::Replay),
+        reducers: Some(reducers),
+        ..PolicyLayer::default()
+    });
+    let events = proptest::collection::vec(an_event(), 0..6);
+    (0_usize..5, 0_usize..3, policy, events, 1_usize..4, any::<bool>()).prop_map(
+        |(dialect, mode, policy, events, rounds, provided)| Case {
+            dialect: Dialect::ALL[dialect],
+            persistence: MODES[mode],
+            policy,
+            events,
+            rounds,
+            provided,
+        },
+    )
+}
+
+/// What the application says to reducers: something else each time, so that a question that is asked again shows.
+fn reducer(asked: Rc<Cell<u32>>) -> Box<dyn FnMut(&QuestionKind) -> ReducerReply> {
+    Box::new(move |question| {
+        asked.set(asked.get() + 1);
+        match question {
+            QuestionKind::Count(texts) => {
+                ReducerReply::Counts(texts.iter().map(|text| text.len() as u64 / 4).collect())
+            }
+            QuestionKind::Summarize(_) => ReducerReply::Summary(format!("Summary {}.", asked.get())),
+            QuestionKind::Reduce(messages) => {
+                let messages: Vec<Value> = serde_json::from_str(messages.as_str()).unwrap();
+                let mut kept: Vec<Value> = messages.into_iter().skip(1 + asked.get() as usize % 2).collect();
+                kept.insert(
+                    0,
+                    json!({"role": "user", "parts": [{"type": "text", "text": format!("Note {}.", asked.get())}]}),
+                );
+                ReducerReply::Messages(Json::parse(&json!(kept).to_string()).unwrap())
+            }
+        }
+    })
+}
+
+fn open<'s>(store: &'s MemoryStore, name: &str, now: u64, asked: &Rc<Cell<u32>>) -> Host<'s> {
+    let mut host = Host::open(store, "s", name);
+    host.clock.advance(now - 1_000_000);
+    host.reducer = reducer(asked.clone());
+    host.tool = Box::new(|name, _| {
+        let text =
+            format!(r#"[{{"source":1,"text":"{name}"}},{{"source":2,"text":"a longer text of the second source"}}]"#);
+        (Json::parse(&text).unwrap(), false)
+    });
+    host
+}
+
+fn other_turn(store: &MemoryStore, number: usize, now: u64, asked: &Rc<Cell<u32>>) {
+    let mut other = open(store, &format!("other{number}"), now, asked);
+    let outcome = other.ask(setup(&format!("other-{number}"), CHAT, false), "Me too", |body| say(body, CHAT, 1));
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+}
+
+fn play(case: &Case) {
+    let Case { dialect, persistence, policy, events, rounds: count, provided } = case;
+    let dialect = *dialect;
+    let stores = [
+        MemoryStore::default(),
+        MemoryStore::default(),
+        MemoryStore::default(),
+        MemoryStore::default(),
+        MemoryStore::default(),
+        MemoryStore::default(),
+        MemoryStore::default(),
+    ];
+    let mut store_index = 0;
+    let asked = Rc::new(Cell::new(0));
+    let mut host = open(&stores[0], "h", 1_000_000, &asked);
+    for turn in 0..3 {
+        let outcome = host.ask(setup(&format!("before{turn}"), dialect, true), &format!("Question {turn}"), |body| {
+            say(body, dialect, 2)
+        });
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+        host.clock.advance(120_000);
+    }
+    host.sent.clear();
+    let mut setup = RunSetup { persistence: *persistence, ..setup("run", dialect, true) };
+    setup.policy.call = policy.clone();
+    for tool in setup.tool_settings.values_mut() {
+        tool.on_interrupted = OnInterrupted::Rerun;
+    }
+    if *provided {
+        let context = json!([{"provider": "memory", "messages": [{"role": "user", "parts": [{"type": "text", "text": "You know me."}]}]}]);
+        host.start_provided(setup.clone(), "Go", &context).unwrap();
+    } else {
+        host.start(setup.clone(), "Go").unwrap();
+    }
+    let mut sent: Vec<Vec<u8>> = Vec::new();
+    let mut events = events.iter().cloned();
+    let mut number = 0;
+    loop {
+        let event = events.next();
+        number += 1;
+        // The journal is there before anything happens to the process.
+        host.write();
+        if let Some(Event::KillAfter(writes, _)) = &event {
+            host.writes_left = Some(*writes);
+        }
+        let hangs = Cell::new(matches!(event, Some(Event::Kill(_) | Event::Snapshot(_) | Event::Move(_))));
+        let has_event = event.is_some();
+        let asked_once = Cell::new(false);
+        let outcome = host.drive(|body| {
+            // One request per event.
+            if hangs.get() || has_event && asked_once.replace(true) { Answer::Hang } else { say(body, dialect, *count) }
+        });
+        sent.append(&mut host.sent);
+        check_all(&sent, dialect);
+        let now = host.clock.now();
+        if let Some(outcome) = outcome {
+            assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+            break;
+        }
+        let name = format!("h{number}");
+        match event {
+            Some(Event::Wait(ms)) => host.clock.advance(ms),
+            Some(Event::Other) => other_turn(&stores[store_index], number, now, &asked),
+            Some(Event::Kill(ms) | Event::KillAfter(_, ms)) => {
+                let mut next = open(&stores[store_index], &name, now + ms, &asked);
+                if next.pending().iter().all(|entry| entry.id != "run") {
+                    break;
+                }
+                next.resume(setup.clone()).unwrap();
+                host = next;
+            }
+            Some(Event::Snapshot(ms)) => {
+                let bytes = snapshot(&mut host).unwrap();
+                let mut next = open(&stores[store_index], &name, now + ms, &asked);
+                resume_snapshot(&mut next, &bytes, setup.clone()).unwrap();
+                host = next;
+            }
+            Some(Event::Move(ms)) => {
+                let bytes = snapshot(&mut host).unwrap();
+                store_index += 1;
+                let mut next = open(&stores[store_index], &name, now + ms, &asked);
+                resume_snapshot(&mut next, &bytes, setup.clone()).unwrap();
+                host = next;
+            }
+            None => panic!("the run stands still"),
+        }
+    }
+    assert!(!sent.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn r71_each_request_of_a_run_extends_the_one_before(case in a_case()) {
+        play(&case);
+    }
+}
