@@ -18,7 +18,7 @@ use crate::owner::{Delta, StateOwner, transfer_findings};
 use crate::provider::{check_owner, codec, extra_content};
 use crate::replay::{
     DraftOrigin, HistoryScope, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
-    ReducerReply, ReplayChoice, ReplayInput, TrimmedResults, replay,
+    ReducerReply, ReplayChoice, ReplayInput, TrimmedResults, choice_of, replay,
 };
 use std::collections::BTreeMap;
 
@@ -167,8 +167,8 @@ impl Renderer {
             Err(pending) => return complete(*pending, stored_count, request).map(RenderStep::Question),
         };
         let is_choice = !matches!(input.scope, HistoryScope::Whole) && !draft.is_repeated;
-        let choice = is_choice
-            .then(|| Box::new(ReplayChoice::of(&draft, &replay_input, report.get(before..).unwrap_or_default())));
+        let choice =
+            is_choice.then(|| Box::new(choice_of(&draft, &replay_input, report.get(before..).unwrap_or_default())));
         let reference = reference_to_service(owner, delta.as_ref(), request);
         let cache = self.encodings.entry(request.provider.dialect.as_str().to_owned()).or_default();
         let stable_prefix = BodyComposer { cache, stored_count, request, reference, is_continued: false }.compose(

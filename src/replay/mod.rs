@@ -2,6 +2,7 @@
 //!
 //! A pass is a pure function of draft, policy and report. Stored history never changes.
 
+mod chosen_draft;
 mod citations;
 mod freshness;
 mod handoff_view;
@@ -14,6 +15,7 @@ mod select;
 mod selection;
 
 pub use citations::{CompletedTurns, TrimmedResults};
+pub use chosen_draft::choice_of;
 pub use handoff_view::HandoffView;
 pub use input::{HistoryScope, ReplayInput};
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
@@ -35,7 +37,7 @@ pub fn replay<'h>(
     input: &ReplayInput<'h, '_>,
     report: &mut Report,
 ) -> Result<RequestDraft<'h>, Box<PendingQuestion<'h>>> {
-    if let Some(mut draft) = selection::chosen_draft(input, report) {
+    if let Some(mut draft) = chosen_draft::chosen_draft(input, report) {
         let before = report.len();
         reduce::fit_budgets(&mut draft, input, report)?;
         let is_change = |finding: &Finding| finding.action != Some(Action::Kept);

@@ -61,8 +61,3 @@ impl HistoryChoice {
         self.choice.as_ref()?.selection.stored_messages(history)
     }
 }
-
-/// Returns the id of the last message of history, empty if there is none.
-pub(super) fn base_of(history: &History) -> String {
-    history.messages().last().map(|last| last.id.clone()).unwrap_or_default()
-}

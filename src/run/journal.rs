@@ -2,7 +2,6 @@
 
 use super::approval::ResumedCalls;
 use super::handoff::{Handoff, RecoveredHandoff, handoffs_mismatch};
-use super::history_choice::base_of;
 use super::setup::{Persistence, RunSetup};
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
@@ -223,7 +222,7 @@ impl JournalEntry {
         let mut calls = live.invocations().to_vec();
         calls.iter_mut().filter(|call| setup.persist.contains_key(&call.name)).for_each(ToolInvocation::withhold);
         let input = live.messages().to_vec();
-        let base = Some(base_of(history));
+        let base = Some(history.messages().last().map(|last| last.id.clone()).unwrap_or_default());
         let start =
             RunStart { run: setup.id.clone(), at, provider, input, persistence: setup.persistence, calls, base };
         let mut entries = vec![Self::Began(start)];

@@ -7,11 +7,16 @@ use super::scripted_host::*;
 use super::snapshots::{MODES, resume as resume_snapshot, snapshot};
 use proptest::prelude::*;
 use rethread::clock::Clock;
+use rethread::history::{JoinBase, Origin, join};
+use rethread::id::IdSource;
 use rethread::json::Json;
 use rethread::message::Dialect;
-use rethread::replay::{Callback, Citations, OnStale, PolicyLayer, QuestionKind, Reducer, ReducerReply, StaleUnit};
-use rethread::run::{OnInterrupted, Persistence, RunSetup, RunStatus};
-use rethread::store::MemoryStore;
+use rethread::provider::decode_body;
+use rethread::replay::{
+    Callback, Citations, OnStale, PolicyLayer, QuestionKind, Reducer, ReducerReply, ReplaySelection, StaleUnit,
+};
+use rethread::run::{Handoff, JournalEntry, OnInterrupted, PersistReply, Persistence, RunSetup, RunStatus};
+use rethread::store::{Change, MemoryStore, Table, commit};
 use rethread::tool::Window;
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -322,4 +327,146 @@ proptest! {
     fn r71_each_request_of_a_run_extends_the_one_before(case in a_case()) {
         play(&case);
     }
+}
+
+/// A session of turns with stale calls; the clock is at their end.
+fn with_turns<'s>(store: &'s MemoryStore, turns: usize, asked: &Rc<Cell<u32>>) -> Host<'s> {
+    let mut host = open(store, "h", 1_000_000, asked);
+    for turn in 0..turns {
+        let outcome = host
+            .ask(setup(&format!("before{turn}"), CHAT, false), &format!("Question {turn}"), |body| say(body, CHAT, 2));
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    }
+    host.clock.advance(400_000);
+    host.sent.clear();
+    host
+}
+
+/// Appends a body, as another tab does.
+fn append(host: &Host<'_>, body: &Value) {
+    let body = Json::parse(&body.to_string()).unwrap();
+    let items = decode_body(CHAT, body.view()).unwrap();
+    let origin = Origin { at: host.clock.now(), ..Origin::default() };
+    let joined = join(JoinBase::history(&host.log.borrow().history), items, &origin, &host.ids);
+    let operation = format!("append.{}", host.ids.new_id());
+    let change = Change { operation, entries: joined.entries, at: host.clock.now(), ..Change::default() };
+    block_on(commit(host.store, &host.log, &change)).unwrap();
+}
+
+fn selection_of(host: &mut Host<'_>) -> ReplaySelection {
+    let journal = host.snapshot().journal;
+    let selected = journal.into_iter().rev().find_map(|entry| match entry {
+        JournalEntry::Selected(selection) => Some(selection),
+        _ => None,
+    });
+    selected.expect("the journal has what is sent")
+}
+
+#[test]
+fn r71_what_is_sent_of_a_long_history_is_stored_in_few_bytes() {
+    let (store, asked) = (MemoryStore::default(), Rc::default());
+    let mut host = with_turns(&store, 40, &asked);
+    // Old calls are stale, those of the newest turns are not.
+    for turn in 40..43 {
+        host.ask(setup(&format!("before{turn}"), CHAT, false), "Again", |body| say(body, CHAT, 2));
+    }
+    host.start(setup("run", CHAT, false), "Go").unwrap();
+    assert!(host.drive(|body| if rounds_in(body) == 0 { say(body, CHAT, 2) } else { Answer::Hang }).is_none());
+    let selection = selection_of(&mut host);
+    assert!(selection.ranges.len() <= 3, "{:#?}", selection.ranges);
+    assert!(JournalEntry::Selected(selection).seal().len() < 200);
+}
+
+#[test]
+fn r71_a_budget_that_the_run_outgrows_shortens_what_is_sent_and_then_it_stays() {
+    let (store, asked) = (MemoryStore::default(), Rc::default());
+    let mut host = with_turns(&store, 6, &asked);
+    let mut setup = setup("run", CHAT, false);
+    setup.max_turns = 20;
+    setup.policy.call.reducers = Some(vec![Reducer::TokenBudget { tokens: 400, count: None }]);
+    let mut round = 0;
+    let outcome = host.ask(setup, "Go", |_| {
+        round += 1;
+        let id = format!("call_{round}");
+        Answer::Say(if round <= 12 { calls(&[(&id, "look", "{}")]) } else { text("Done.") })
+    });
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    let lists: Vec<Vec<Value>> = host
+        .sent
+        .iter()
+        .map(|body| serde_json::from_slice::<Value>(body).unwrap()["messages"].as_array().unwrap().clone())
+        .collect();
+    let cuts = lists.windows(2).filter(|pair| !pair[1].starts_with(&pair[0])).count();
+    assert!((1..=lists.len() / 2).contains(&cuts), "{cuts} cuts in {} requests", lists.len());
+    assert!(host.sent.iter().all(|body| body.len() < 4_000), "the budget holds");
+}
+
+#[test]
+fn r71_a_resume_without_a_stored_choice_decides_as_the_first_request_did() {
+    let (store, asked) = (MemoryStore::default(), Rc::default());
+    let mut host = with_turns(&store, 2, &asked);
+    // Fresh when the run begins.
+    host.ask(setup("fresh", CHAT, false), "Again", |body| say(body, CHAT, 2));
+    host.sent.clear();
+    host.start(setup("run", CHAT, false), "Go").unwrap();
+    assert!(host.drive(|_| Answer::Hang).is_none());
+    let now = host.clock.now() + 900_000;
+    other_turn(&store, 1, now, &asked);
+    let mut next = open(&store, "h2", now, &asked);
+    next.resume(setup("run", CHAT, false)).unwrap();
+    let outcome = next.drive(|body| say(body, CHAT, 2)).unwrap();
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    host.sent.append(&mut next.sent);
+    check_all(&host.sent, CHAT);
+    assert_eq!(host.sent[0], host.sent[1]);
+    // What another tab appended comes with the next run.
+    next.sent.clear();
+    next.ask(setup("after", CHAT, false), "And now?", |body| say(body, CHAT, 0));
+    assert!(String::from_utf8_lossy(&next.sent[0]).contains("Me too"));
+    assert!(!String::from_utf8_lossy(&host.sent[0]).contains("Me too"));
+}
+
+#[test]
+fn r71_a_late_result_of_another_tab_changes_nothing_in_the_running_turn() {
+    let (store, asked) = (MemoryStore::default(), Rc::default());
+    let mut host = with_turns(&store, 1, &asked);
+    // A call that nobody has answered.
+    let open_call = json!({"messages": [
+        {"role": "user", "content": "Look"},
+        {"role": "assistant", "content": null, "tool_calls": [{"id": "call_late", "type": "function", "function": {"name": "look", "arguments": "{}"}}]},
+    ]});
+    append(&host, &open_call);
+    host.sent.clear();
+    host.start(setup("run", CHAT, false), "Go").unwrap();
+    assert!(host.drive(|body| if rounds_in(body) == 0 { say(body, CHAT, 2) } else { Answer::Hang }).is_none());
+    append(&host, &json!({"messages": [{"role": "tool", "tool_call_id": "call_late", "content": "late"}]}));
+    let mut next = open(&store, "h2", host.clock.now(), &asked);
+    next.resume(setup("run", CHAT, false)).unwrap();
+    next.drive(|body| say(body, CHAT, 2)).unwrap();
+    host.sent.append(&mut next.sent);
+    check_all(&host.sent, CHAT);
+    assert!(String::from_utf8_lossy(host.sent.last().unwrap()).contains("no recorded result"));
+    next.ask(setup("after", CHAT, false), "And now?", |body| say(body, CHAT, 0));
+    assert!(String::from_utf8_lossy(next.sent.last().unwrap()).contains("\"late\""));
+}
+
+#[test]
+fn r12_r71_a_transcript_of_redacted_calls_is_not_in_the_journal() {
+    let (store, asked) = (MemoryStore::default(), Rc::default());
+    let mut host = with_turns(&store, 1, &asked);
+    let mut setup = setup("run", CHAT, false);
+    setup.persist = [("look".to_owned(), callback(9))].into_iter().collect();
+    host.persist = Box::new(|_| PersistReply::Nothing);
+    host.tool = Box::new(|name, _| (Json::parse(if name == "look" { "\"the secret\"" } else { "1" }).unwrap(), false));
+    host.handoff_of_tool = Box::new(|name| {
+        (name == "find").then(|| Handoff { name: "next".into(), nests_history: true, ..Handoff::default() })
+    });
+    host.start(setup, "Go").unwrap();
+    let model = |body: &Value| if body.to_string().contains("For context") { Answer::Hang } else { say(body, CHAT, 2) };
+    assert!(host.drive(model).is_none());
+    assert!(String::from_utf8_lossy(host.sent.last().unwrap()).contains("the secret"), "the agent sees it");
+    let journal: Vec<u8> = host.records(Table::Runs).iter().flat_map(|record| record.value.to_vec()).collect();
+    assert!(!String::from_utf8_lossy(&journal).contains("the secret"));
+    let snapshot = host.snapshot().seal();
+    assert!(!String::from_utf8_lossy(&snapshot).contains("the secret"));
 }
