@@ -116,7 +116,7 @@ test('r36 a callback that throws is reported, and nothing is lost', async () => 
   }
 });
 
-test('r36 in a run: called before each model call, and cancelled while pending', { timeout: 10_000 }, async () => {
+test('r36 r71 in a run: called once, for its first model call, and cancelled while pending', { timeout: 10_000 }, async () => {
   const lane = laneOf(standIn.url, 'reduce-run');
   await lane.script([{ calls: [{ name: 'f', arguments: {} }] }, { text: 'Done.' }]);
   const client = await open({ store: 'memory' });
@@ -129,7 +129,7 @@ test('r36 in a run: called before each model call, and cancelled while pending',
     return messages;
   };
   const { status, turns } = await drive(await session.run({ input: 'x', provider, tools, replay: { reducers: [{ type: 'custom', reduce }] } })).result;
-  assert.deepEqual([status, turns, asked], ['finished', 2, 2]);
+  assert.deepEqual([status, turns, asked], ['finished', 2, 1]);
   const never = { type: 'custom', reduce: () => new Promise(() => {}) };
   const run = await session.run({ input: 'y', provider, tools, replay: { reducers: [never] } });
   const driven = drive(run);
