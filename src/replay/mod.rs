@@ -14,8 +14,8 @@ mod request_draft;
 mod select;
 mod selection;
 
-pub use citations::{CompletedTurns, TrimmedResults};
 pub use chosen_draft::choice_of;
+pub use citations::{CompletedTurns, TrimmedResults};
 pub use handoff_view::HandoffView;
 pub use input::{HistoryScope, ReplayInput};
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
