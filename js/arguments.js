@@ -101,6 +101,7 @@ export const driveOptions = readable(only('the options of `drive`', {
   signal: option('`signal` must be an AbortSignal', (value) => isObject(value) && typeof value.addEventListener === 'function'),
   idleTimeoutMs: amount('`idleTimeoutMs`'),
   longestPauseMs: amount('`longestPauseMs`'),
+  saveTimeoutMs: amount('`saveTimeoutMs`'),
   toolConcurrency: amount('`toolConcurrency`'),
   toolTimeoutMs: amount('`toolTimeoutMs`'),
   onApproval: option('`onApproval` must be a function', (value) => typeof value === 'function'),

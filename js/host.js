@@ -7,6 +7,7 @@ import { Approvals } from './host/approvals.js';
 import { concurrencyLimit, queue, sleep } from './host/async.js';
 import { registerStaticHeaders } from './host/headers.js';
 import { callModel } from './host/model-call.js';
+import { SaveRetries } from './host/save-retries.js';
 import { runTool } from './host/tool-call.js';
 import { redactedError } from './host/redacted-error.js';
 import { dispose } from './wasm-handle.js';
@@ -108,6 +109,7 @@ async function executeEffects(run, driveOptions, emitEvents) {
   const { signal } = options;
   const allEffects = new AbortController();
   const approvals = new Approvals(run, options);
+  const saves = new SaveRetries(run, options, allEffects.signal);
   /** @type {{ isOpen: boolean, failure: { error: unknown } | null }} */
   const cancellation = { isOpen: false, failure: null };
   const cancel = () => {
@@ -134,7 +136,9 @@ async function executeEffects(run, driveOptions, emitEvents) {
     for (;;) {
       const changed = run.changed();
       changed.catch(() => {}); // the loop may end before it is awaited
-      if (emitEvents().some(({ type }) => type === 'approval_needed')) approvals.ask();
+      const types = emitEvents().map(({ type }) => type);
+      if (types.includes('approval_needed')) approvals.ask();
+      if (types.includes('save_failed')) saves.begin();
       if (END_STATUSES.has(run.status)) break;
       if (cancellation.failure) throw cancellation.failure.error;
       if (run.status === 'waiting_approval' && !approvals.isAsking && !cancellation.isOpen) {

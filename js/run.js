@@ -137,6 +137,11 @@ export class Run {
     return this.#handle.promise((run) => run.save());
   }
 
+  /** @type {PublicRun['abandonSaves']} */
+  abandonSaves() {
+    return this.#handle.promise((run) => run.abandonSaves());
+  }
+
   /** @type {PublicRun['result']} */
   result() {
     return this.#handle.call((run) => run.result());

@@ -136,8 +136,12 @@ export interface Run {
    *  handoff waits for that call (the first one wins), if the run waits for an approval or has ended, and with `config_invalid` for tools
    *  that the request cannot have. */
   handoff(to: Handoff): Promise<void>;
-  /** Tries to store the answer again after `save_failed`, for example after space was freed. */
+  /** Tries again to store what `save_failed` reported, for example after space was freed. `drive` does so by itself. `wrong_state` if no save
+   *  has failed. */
   save(): Promise<void>;
+  /** For hosts of your own: ends a run "failed" whose saves fail, as `drive` does after `saveTimeoutMs`, with the store's error. What is stored
+   *  stays, so the run can be resumed; its `snapshot()` also has what could not be stored. */
+  abandonSaves(): Promise<void>;
   /** The result so far. While the run is under way its `status` is "running", which the type leaves out: `Run.status` says it. */
   result(): RunResult;
   /** Releases a running run without cancelling it: `pendingRuns()` lists it, `resume` continues it, and `drive` ends with `closed`. */
@@ -173,6 +177,8 @@ export type RunEvent =
   /** A resumed run repeats it for the calls that still wait. */
   | { type: "approval_needed"; callId: string; invocationId: string; name: string; arguments: unknown }
   | { type: "saved"; revision: number }
+  /** An answer, a result or the turn could not be stored, in this attempt. It is kept in memory, and the run waits for it: `drive` tries
+   *  again for `saveTimeoutMs`, and `save()` at once. */
   | { type: "save_failed"; error: ErrorInfo }
   | { type: "retrying"; attempt: number; at: number; error: ErrorInfo }
   | { type: "warning"; finding: Finding }
@@ -230,6 +236,10 @@ export interface DriveOptions {
   /** For a host that sleeps, such as a Durable Object: if a pause before a repeated model call is longer than this duration in milliseconds, the
    *  run is disposed and `result` rejects with `closed`. `PendingRun.notBefore` says when to resume it. Default: no limit. */
   longestPauseMs?: number;
+  /** How long the store may fail to take an answer or a result, in milliseconds, by default 60,000. Until then the save is repeated after pauses
+   *  from 0.25 to 5 seconds; each failure is an event, `save_failed`. Then the run ends "failed" with the store's error, and can be resumed from
+   *  what is stored, or from its `snapshot()`, which has the rest. `Infinity`: until `signal` aborts. */
+  saveTimeoutMs?: number;
   /** Maximum number of tools that run at the same time. Default: no limit. */
   toolConcurrency?: number;
   /** A tool that takes longer than this many milliseconds fails. */

@@ -73,6 +73,8 @@ pub enum RunInput {
     OwnershipLost(Error),
     /// Repeats the saves that failed.
     RetrySave,
+    /// The store did not take the run's saves for too long: the run ends failed, with what is stored, and can be resumed.
+    AbandonSaves(Error),
     /// The application's reply to a reducer's question.
     ReducerReply(ReducerReply),
     /// The reply of the application's filter to the question of [`Run::take_body_filter_question`](super::Run::take_body_filter_question), or its error.

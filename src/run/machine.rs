@@ -109,6 +109,7 @@ impl Run {
             RunInput::ResponseTooLarge { effect } => self.take_oversize(&effect, context)?,
             RunInput::Cancel => self.cancel(context),
             RunInput::OwnershipLost(error) => self.lose_ownership(error),
+            RunInput::AbandonSaves(error) => self.abandon_saves(error),
             RunInput::RetrySave => {
                 if !self.turn.has_failed_save() {
                     return Err(wrong_state("no save has failed; `save` repeats a failed one only"));
@@ -262,6 +263,14 @@ impl Run {
             // A run that is ending learns it from its last save.
             RunState::AwaitingEndSave(_) | RunState::Done(_) | RunState::Released => None,
         }
+    }
+
+    /// Ends the run because its saves fail. A snapshot of it has what they contain.
+    fn abandon_saves(&mut self, error: Error) -> Option<NextState> {
+        if let RunState::AwaitingEndSave(state) = &self.state {
+            return Some(state.abandon(&mut self.turn, error));
+        }
+        self.lose_ownership(error)
     }
 
     /// Returns true if the run cannot continue before this save is done.

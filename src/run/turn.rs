@@ -386,6 +386,11 @@ impl RunData {
         Ok(entries)
     }
 
+    /// Adds an entry to the journal of snapshots, in the place of a save.
+    pub fn add_to_journal(&mut self, save: u64, entry: &JournalEntry) {
+        self.journal.entry(save).or_default().push(entry.seal());
+    }
+
     /// Takes the next question about the next save.
     pub fn take_persist_question(&mut self) -> Option<PersistQuestion> {
         self.redactions.take_question(self.saves.front()?, &self.setup.persist, &self.live)

@@ -202,6 +202,16 @@ impl JsRun {
         })
     }
 
+    /// Ends the run "failed" because its saves fail; it can be resumed. Changes nothing if no save failed.
+    #[wasm_bindgen(js_name = abandonSaves)]
+    pub fn abandon_saves(&self) -> Promise {
+        let inner = self.inner.clone();
+        self.inner.session.context.promise(async move {
+            inner.abandon_saves().await;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
     /// Returns the result, or the state so far while the run is under way.
     pub fn result(&self) -> JsValue {
         let outcome = self.inner.machine.borrow().outcome();

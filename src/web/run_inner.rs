@@ -63,6 +63,8 @@ pub struct RunInner {
     pub deferred: DeferredSaves,
     /// Its functions of the application that have not answered yet.
     pub callbacks: PendingCallbacks,
+    /// The error of the newest save that failed.
+    pub save_error: RefCell<Option<Error>>,
     /// Gives the turn to the history providers when the run is over.
     pub store_hook: RefCell<Option<Function>>,
 }
@@ -149,6 +151,7 @@ impl RunInner {
             ownership: WriteQueue::default(),
             deferred: DeferredSaves::default(),
             callbacks: session.context.callbacks.for_new_run(),
+            save_error: RefCell::default(),
             store_hook: RefCell::default(),
             cancel: RefCell::default(),
             broadcast: AnswerBroadcast::default(),
@@ -246,6 +249,7 @@ impl RunInner {
                 }
                 Err(error) => {
                     failure.get_or_insert_with(|| error.clone());
+                    self.save_error.replace(Some(error.clone()));
                     if error.code != ErrorCode::Conflict {
                         self.machine.borrow_mut().keep_unsaved(save);
                     }

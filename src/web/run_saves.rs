@@ -33,6 +33,21 @@ impl RunInner {
         self.commit_now(change).await
     }
 
+    /// Ends the run, whose saves fail, with the newest save's error. Whoever finds the run in the store resumes it.
+    pub async fn abandon_saves(self: &Rc<Self>) {
+        let error =
+            self.save_error.take().unwrap_or_else(|| Error::new(ErrorCode::StoreError, "the store did not answer"));
+        let message = format!(
+            "{}; the run's last steps are not stored: resume it, or its snapshot, when the store works again",
+            error.message
+        );
+        // The run's events report the failure.
+        let _ = self.handle(RunInput::AbandonSaves(error.with_message(message))).await;
+        let run = self.clone();
+        // Not awaited: the store may not answer.
+        in_background(async move { run.end_lease().await });
+    }
+
     /// Writes what was deferred.
     pub async fn flush(&self) -> Result<()> {
         if self.deferred.is_empty() {

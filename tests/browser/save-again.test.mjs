@@ -53,3 +53,36 @@ test('r58 an answer that failed on a full disk is stored by save()', async () =>
   assert.equal(facts.last, 'finished');
   assert.equal((await lane.requests()).length, 1, 'the model was called once');
 });
+
+test('r48 r58 drive saves again by itself until the disk has room, and ends the run if that takes too long', async () => {
+  const page = await world.page();
+  const lane = world.lane('saves-again');
+  await lane.script([{ text: 'paid for' }, { text: 'never stored' }]);
+  const facts = await page.evaluate(async (url) => {
+    const { put, add } = IDBObjectStore.prototype;
+    const fill = () => {
+      IDBObjectStore.prototype.put = () => { throw new DOMException('the disk is full', 'QuotaExceededError'); };
+      IDBObjectStore.prototype.add = IDBObjectStore.prototype.put;
+    };
+    const free = () => Object.assign(IDBObjectStore.prototype, { put, add });
+    const client = await rethread.open({ name: 'saves-again' });
+    const session = await client.session('s');
+    const ask = async (lastsMs, options) => {
+      const run = await session.run({ input: 'Hello?', provider: { dialect: 'openai-chat', url, params: { model: 'm' }, stream: true } });
+      const { status, saved, error } = await drive(run, { ...options, fetch: async (...args) => {
+        const response = await fetch(...args);
+        fill();
+        setTimeout(free, lastsMs);
+        return response;
+      } }).result;
+      return { status, saved, code: error?.code ?? null };
+    };
+    const survived = await ask(700, {});
+    const lost = await ask(60_000, { saveTimeoutMs: 500 });
+    free();
+    return { survived, lost, pending: (await session.pendingRuns()).map(({ state }) => state), items: (await session.messages()).items.length };
+  }, lane.chat);
+  assert.deepEqual(facts, {
+    survived: { status: 'finished', saved: true, code: null }, lost: { status: 'failed', saved: false, code: 'quota_exceeded' }, pending: ['interrupted'], items: 2,
+  });
+});

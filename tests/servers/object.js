@@ -3,6 +3,8 @@
 import { DurableObject } from 'cloudflare:workers';
 import { open } from '../../js/entry/workerd.js';
 import { durableObject } from '../../js/stores/cloudflare.js';
+import { drive } from '../../js/host.js';
+import { outageOf } from '../bindings/scenarios/outages.mjs';
 import { allTexts } from './texts.mjs';
 
 const provider = { dialect: 'openai-chat', params: { model: 'm' }, url: 'http://localhost/v1/chat/completions' };
@@ -75,6 +77,23 @@ export class Chat extends DurableObject {
     return { texts, changes };
   }
 
+  /** A run through an outage: for a while the storage rejects each transaction that writes. */
+  async outage(at) {
+    let isAway = false;
+    const driver = durableObject(this.ctx.storage);
+    const transaction = (statements) => {
+      if (isAway && statements.some(({ sql }) => !/^\s*(SELECT|WITH)/i.test(sql))) throw new Error('the storage is away');
+      return driver.transaction(statements);
+    };
+    const openStore = () => open({ store: { ...driver, transaction } });
+    const outage = { at, begin: () => { isAway = true; }, end: () => { isAway = false; }, lastsMs: 700 };
+    const { result, events, ran, session, client } = await outageOf({ open: openStore, drive }, outage);
+    const roles = (await session.messages()).items.map(({ role }) => role);
+    await client.deleteSession('s');
+    await client.close();
+    return { status: result.status, ran, failed: events.some(({ type }) => type === 'save_failed'), roles };
+  }
+
   evict() {
     this.ctx.abort('evicted');
   }
@@ -91,6 +110,7 @@ export default {
         case '/texts': return Response.json(await chat.texts(parameter('session')));
         case '/begin': return Response.json(await chat.begin());
         case '/resume': return Response.json(await chat.resume(parameter('id')));
+        case '/outage': return Response.json(await chat.outage(parameter('at')));
         case '/hear': return Response.json(await chat.hear());
         default: return Response.json(await chat.evict().then(() => null, (error) => String(error)));
       }

@@ -1,7 +1,7 @@
 // A file system of a few megabytes, which can be filled and emptied.
 
 import { execFileSync } from 'node:child_process';
-import { chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
@@ -22,6 +22,17 @@ export function mountSmallDisk(megabytes, { uid, gid } = {}) {
     folder: data,
     /** Takes so many megabytes. */
     fill: (size) => writeFileSync(filler, Buffer.alloc(size * 1024 * 1024)),
+    /** Takes whatever is left. */
+    fillUp() {
+      const file = openSync(filler, 'w');
+      try {
+        for (;;) writeSync(file, Buffer.alloc(4096));
+      } catch (error) {
+        if (error.code !== 'ENOSPC') throw error;
+      } finally {
+        closeSync(file);
+      }
+    },
     free: () => rmSync(filler),
     unmount() {
       execFileSync('umount', ['-l', folder]);
