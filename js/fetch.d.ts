@@ -1,3 +1,4 @@
+import type { PlatformFetch } from "./types/platform.js";
 import type { Dialect, Finding, RepairOptions, WireBody } from "./types.js";
 
 export { RethreadError } from "./types.js";
@@ -13,7 +14,7 @@ export interface RepairInfo {
 
 export interface RepairingOptions extends RepairOptions {
   /** Sends the requests. Default: `globalThis.fetch` when `repairing` is called. */
-  fetch?: typeof globalThis.fetch;
+  fetch?: PlatformFetch;
   /** The wire format, if the URL does not show it (a gateway), or a function that returns it: null sends the request as it is, undefined
    *  uses the dialect of the URL. URLs of other services (token counts, embeddings, batches, files) are never inspected. */
   dialect?: Dialect | ((request: { url: string; body: WireBody }) => Dialect | null | undefined);
@@ -28,8 +29,12 @@ export interface RepairingOptions extends RepairOptions {
   heal?: boolean;
 }
 
+/** A `fetch`. The second form takes the requests, and gives the responses, of other implementations than the platform's: the types of some
+ *  SDKs (openai 4) name those of node-fetch, although the SDK takes any. */
+export type RepairingFetch = PlatformFetch & ((input: any, init?: any) => Promise<any>);
+
 /** Returns a `fetch` that repairs conversations before it sends them, for any SDK that takes one: `new OpenAI({ fetch: repairing() })`.
  *  It inspects POST requests with a JSON body to a provider's chat URL; all others, and valid bodies, pass byte for byte. Bodies that
  *  are signed (AWS) or larger than 32 MB are sent as they are, and so are requests that it cannot read: it fails no request, except in
  *  mode "reject". Throws `config_invalid` for wrong or unknown options. */
-export declare function repairing(options?: RepairingOptions): typeof globalThis.fetch;
+export declare function repairing(options?: RepairingOptions): RepairingFetch;

@@ -1,5 +1,6 @@
 // The types of `rethread/testing`: the conformance suite, for whoever writes a store.
 import type { OpenOptions } from "./types.js";
+import type { WasmSource } from "./types/platform.js";
 
 type Store = Exclude<OpenOptions["store"], string | undefined>;
 
@@ -16,4 +17,4 @@ export interface ConformanceCase {
 export function conformance(openStore: () => Store | Promise<Store>): ConformanceCase[];
 
 /** Loads the wasm. Needed in browsers only, before `conformance`. */
-export function init(source?: BufferSource | WebAssembly.Module | URL | string): Promise<void>;
+export function init(source?: WasmSource): Promise<void>;

@@ -1,32 +1,105 @@
 // The pages of rules: `npx rethread explain` prints them, and findings refer to them.
 
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { DIALECTS } from '../dialects.js';
 import { Misuse } from './misuse.js';
 
 const HEADING = '## ';
-const PAGES = 'https://github.com/rethread/rethread/blob/main/docs/rules';
+/** The shortest part of a provider's sentence that is looked for. */
+const MIN_PART = 8;
+/** The shortest sentence that is looked for by itself. */
+const MIN_SENTENCE = 24;
+
+const pageOf = (dialect) => new URL(`../../docs/rules/${dialect}.md`, import.meta.url);
 
 /** The sections of a dialect's page in docs/rules, by code. */
 function sectionsOf(dialect) {
-  const page = readFileSync(new URL(`../../docs/rules/${dialect}.md`, import.meta.url), 'utf8');
+  const page = readFileSync(pageOf(dialect), 'utf8');
   const sections = page.split(`\n${HEADING}`).slice(1);
   return new Map(sections.map((section) => [section.slice(0, section.indexOf('\n')), `${HEADING}${section.trimEnd()}\n`]));
 }
 
-/** Lines that point to the rules behind these findings: a command for each code that has a rule, and the address of the page. */
+/** The page of a dialect in the installed package, as a path. */
+function pagePath(dialect) {
+  const file = fileURLToPath(pageOf(dialect));
+  const relative = path.relative(process.cwd(), file);
+  return relative.startsWith('..') ? file : relative;
+}
+
+/** Lines that point to the rules behind these findings: a command for each code that has a rule, and the page in the package. */
 export function seeAlso(findings, dialect) {
   const sections = sectionsOf(dialect);
   const codes = [...new Set(findings.map(({ code }) => code))].filter((code) => sections.has(code));
   if (!codes.length) return [];
-  return [...codes.map((code) => `see: npx rethread explain ${code} --dialect ${dialect}`), `rules: ${PAGES}/${dialect}.md`];
+  return [...codes.map((code) => `see: npx rethread explain ${code} --dialect ${dialect}`), `rules: ${pagePath(dialect)}`];
 }
 
-/** Returns the text of a rule from the page of each dialect that has it, or of `dialect` alone. */
-export function explanation(code, dialect) {
+/** A text as it can be compared: gateways escape and replace quotation marks, and the ids of a conversation differ from the page's. */
+function plain(text) {
+  const unescaped = text.replace(/\\+[nrt]/g, ' ').replace(/[\\"'`]/g, '').toLowerCase();
+  return unescaped.replace(/\s+/g, ' ').trim();
+}
+
+/** The text without words that have digits, which are ids and places, and without what stands for them. */
+const withoutIds = (text) => text.replace(/\S*(?:\d|…|\.\.\.)\S*/g, ' ').replace(/\s+/g, ' ').trim();
+
+/** The provider's sentences and codes in a section: its quotation, and what is quoted in the paragraphs about its source. */
+function sentencesOf(section) {
+  const prose = section.replace(/^```[\s\S]*?^```$/gm, '');
+  const quotations = [...prose.matchAll(/^> (.*)$/gm)].map(([, sentence]) => sentence);
+  const sources = prose.split('\n').filter((line) => /^(?:Source|Also)\b/.test(line)).join('\n');
+  const all = [...quotations, ...[...sources.matchAll(/"((?:[^"\n]|\\")+)"/g)].map(([, sentence]) => sentence)];
+  // Clients shorten errors: one sentence of several is enough.
+  return [...all, ...all.flatMap((text) => text.split(/(?<=\.) /).filter((sentence) => sentence.length >= MIN_SENTENCE))];
+}
+
+/** How well a text contains a sentence, or is a part of it: the number of equal characters, or 0. */
+function similarity(sentence, text) {
+  const parts = plain(sentence).split(/\S*(?:\d|…|\.\.\.)\S*/).map((part) => part.trim()).filter((part) => part.length >= MIN_PART);
+  let at = 0;
+  const isContained = parts.length > 0 && parts.every((part) => {
+    const found = text.indexOf(part, at);
+    at = found + part.length;
+    return found >= 0;
+  });
+  if (isContained) return parts.join('').length;
+  const shorter = withoutIds(text);
+  return shorter.length >= MIN_PART && withoutIds(plain(sentence)).includes(shorter) ? shorter.length : 0;
+}
+
+/** The rules that a provider's sentence, error or log line is about: [{dialect, code, section}], the best ones only. */
+export function rulesIn(text, dialect) {
+  const given = plain(text);
+  let best = 0;
+  let found = [];
+  for (const name of dialect ? [dialect] : DIALECTS) {
+    for (const [code, section] of sectionsOf(name)) {
+      const isNamed = code.includes('_') && new RegExp(`(?<![a-z_])${code}(?![a-z_])`).test(given);
+      const score = Math.max(isNamed ? code.length : 0, ...sentencesOf(section).map((sentence) => similarity(sentence, given)));
+      if (score > best) found = [];
+      if (score >= Math.max(best, 1)) found.push({ dialect: name, code, section });
+      best = Math.max(best, score);
+    }
+  }
+  // Several rules may quote one sentence: those that begin with its cure are about the error as such.
+  const cured = found.filter(({ section }) => cureOf(section));
+  return cured.length ? cured : found;
+}
+
+/** The line of a section that says what cures the error, or null. */
+export const cureOf = (section) => /^Cure: (.*)$/m.exec(section)?.[1] ?? null;
+
+/** Returns the text of a rule from the page of each dialect that has it, or of `dialect` alone: by its code, or by what a provider said. */
+export function explanation(asked, dialect) {
   const pages = (dialect ? [dialect] : DIALECTS).map((name) => [name, sectionsOf(name)]);
-  const known = [...new Set(pages.flatMap(([, sections]) => [...sections.keys()]))].sort();
-  const found = pages.filter(([, sections]) => sections.has(code));
-  if (!found.length) throw new Misuse(`there is no rule "${code}"${dialect ? ` of ${dialect}` : ''}; the rules are ${known.join(', ')}`);
-  return found.map(([name, sections]) => `# ${name}\n\n${sections.get(code)}`).join('\n');
+  const named = pages.filter(([, sections]) => sections.has(asked)).map(([name, sections]) => ({ dialect: name, section: sections.get(asked) }));
+  const found = named.length ? named : rulesIn(asked, dialect);
+  if (!found.length) {
+    const known = [...new Set(pages.flatMap(([, sections]) => [...sections.keys()]))].sort();
+    const what = asked.length > 60 ? `${asked.slice(0, 60)}…` : asked;
+    throw new Misuse(`there is no rule "${what.replace(/\s+/g, ' ')}"${dialect ? ` of ${dialect}` : ''}; the rules are ${known.join(', ')}; or pass the provider's sentence`);
+  }
+  return found.map((rule) => `# ${rule.dialect}\n\n${rule.section}`).join('\n');
 }

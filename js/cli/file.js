@@ -1,16 +1,17 @@
-// Reads and writes conversations: files and standard input, in three forms.
+// Reads and writes conversations: files and standard input.
 //
 // Text is passed on as it is written; it is parsed only to recognize its form.
 
 import { readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { RethreadError, validate } from '../entry/formats-node.js';
-import { CONVERSATION_MEMBERS } from '../dialects.js';
+import { conversationsIn, isMessage } from './envelope.js';
+import { rulesIn } from './explain.js';
 import { Misuse } from './misuse.js';
 
 const REASONS = { ENOENT: 'no such file', EISDIR: 'it is a folder', EACCES: 'permission denied' };
 
-async function bytesOf(file, stdin) {
+export async function bytesOf(file, stdin) {
   if (file === '-') {
     if (stdin.isTTY) throw new Misuse('`-` reads standard input, but nothing is piped into it');
     const chunks = [];
@@ -58,9 +59,8 @@ function syntaxErrorPosition(text) {
 }
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
-const isMessage = (value) => isObject(value) && !Object.values(CONVERSATION_MEMBERS).some((member) => Object.hasOwn(value, member)) && (typeof value.role === 'string' || typeof value.type === 'string');
 
-/** The messages of JSON Lines; null if the text is not JSON Lines. */
+/** The lines of JSON Lines as {text, number, value}; null if the text is not JSON Lines. */
 function linesOf(text, name) {
   const lines = text.replace(/^\ufeff/, '').split('\n').map((line, i) => ({ text: line.trim(), number: i + 1 })).filter((line) => line.text);
   const read = lines.map((line) => ({ ...line, ...parsed(line.text) }));
@@ -68,30 +68,61 @@ function linesOf(text, name) {
   if (read.length < 2 || !isObject(read[0].value)) return null;
   const bad = read.find((line) => !('value' in line));
   if (bad) throw new Misuse(`${name} is neither JSON nor JSON Lines: line ${bad.number} is not JSON`);
-  const other = read.find((line) => !isMessage(line.value));
-  if (other) throw new Misuse(`${name}: line ${other.number} is not a message; JSON Lines have one message per line. Pass a whole body as a separate file`);
   return read;
 }
 
-/** Reads a file: {name, form, original, text, value, items, lines}. `form`: "body", "list" (a bare array) or "lines" (JSON Lines);
- *  `original` is the text of the file, `text` the body or the array; `items` are the parsed messages of the last two forms, `lines`
- *  their line numbers. */
-export async function readConversation(file, stdin) {
+/** The conversations of JSON Lines: one of all lines if each is a message, otherwise those of each line. */
+function conversationsOfLines(lines, name, original) {
+  if (lines.every(({ value }) => isMessage(value))) return [messageLines(lines, name, original)];
+  return lines.flatMap(({ text, value, number }) => {
+    const place = `${name}:${number}`;
+    const found = isMessage(value) ? [] : conversationsIn(text, value);
+    return found.length ? named(found, place) : [{ form: 'foreign', name: place, what: NO_CONVERSATION }];
+  });
+}
+
+function messageLines(lines, name, original) {
+  return { name, form: 'lines', original, text: `[${lines.map((line) => line.text).join(',')}]`, items: lines.map(({ value }) => value), lines: lines.map(({ number }) => number) };
+}
+
+const NO_CONVERSATION = 'no body, batch line, log entry or message: there is no `messages`, `input` or `contents` in it';
+
+/** Gives conversations their names: the file's, with the label of one of several. */
+function named(found, name) {
+  return found.map(({ label, ...one }) => ({ ...one, name: found.length > 1 || label?.startsWith('[') === false ? `${name} ${label ?? ''}`.trimEnd() : name, original: one.text }));
+}
+
+/** Reads a file: a list of {name, form, original, text, value, items, lines}. `form`: "body", "list" (a bare array), "lines" (JSON Lines of
+ *  messages), "error" (what a provider answered) or "foreign" (`what` names it). `original` is the text of the file or of what an envelope
+ *  contains, `text` the body or the array; `items` are the parsed messages of a list and of lines, `lines` their line numbers. */
+export async function readConversations(file, stdin) {
   const name = file === '-' ? 'standard input' : file;
   const original = textOf(await bytesOf(file, stdin), name);
   const text = trimmedText(original);
   if (!text) throw new Misuse(`${name} is empty; pass a body, an array of messages, or one message per line`);
   const whole = parsed(text);
-  if (whole && isMessage(whole.value)) {
-    return { name, form: 'lines', original, text: `[${text}]`, items: [whole.value], lines: [1] };
+  if (whole && isMessage(whole.value)) return [messageLines([{ text, value: whole.value, number: 1 }], name, original)];
+  if (whole) {
+    const found = conversationsIn(text, whole.value);
+    if (!found.length) return [{ name, form: 'body', original, text: original, value: whole.value }];
+    // What is no envelope keeps the bytes of the file.
+    if (found.length === 1 && found[0].text === text) return [{ ...found[0], name, original, text: found[0].form === 'body' ? original : text }];
+    return named(found, name);
   }
-  if (whole && Array.isArray(whole.value)) return { name, form: 'list', original, text, items: whole.value };
-  if (whole) return { name, form: 'body', original, text: original, value: whole.value };
-  const lines = linesOf(original, name);
-  if (!lines) throw new Misuse(`${name} is not JSON: syntax error at ${syntaxErrorPosition(original)}`);
-  return {
-    name, form: 'lines', original, text: `[${lines.map((line) => line.text).join(',')}]`, items: lines.map(({ value }) => value), lines: lines.map(({ number }) => number),
-  };
+  const isLog = rulesIn(original).length > 0;
+  const lines = isLog && !isObject(parsed(original.trim().split('\n')[0])?.value) ? null : linesOf(original, name);
+  if (lines) return conversationsOfLines(lines, name, original);
+  if (isLog) return [{ name, form: 'error', original, text: original }];
+  throw new Misuse(`${name} is not JSON: syntax error at ${syntaxErrorPosition(original)}`);
+}
+
+/** Reads the one conversation of a file, for commands that write one. */
+export async function readConversation(file, stdin) {
+  const [found, ...others] = await readConversations(file, stdin);
+  if (others.length) throw new Misuse(`${file} has ${others.length + 1} conversations; \`rethread check\` takes them all, this command one`);
+  if (found.form === 'error') throw new Misuse(`${found.name} is an error of a provider, not a conversation; \`rethread explain\` and \`rethread check\` say what cures it`);
+  if (found.form === 'foreign') throw new Misuse(`${found.name}: ${found.what}`);
+  return found;
 }
 
 /** Writes to a file, or to standard output. An existing file is replaced as a whole or not at all. */

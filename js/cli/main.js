@@ -5,12 +5,12 @@ import { parseArgs } from 'node:util';
 import { convert, RethreadError, repair, validate } from '../entry/formats-node.js';
 import { CONVERSATION_MEMBERS, DIALECTS } from '../dialects.js';
 import { SYSTEM_MEMBERS, guessDialect } from './dialect.js';
-import { explanation, seeAlso } from './explain.js';
-import { readConversation, write } from './file.js';
+import { cureOf, explanation, rulesIn, seeAlso } from './explain.js';
+import { bytesOf, readConversation, readConversations, write } from './file.js';
 import { HELP } from './help.js';
 import { itemTexts, memberText } from './json.js';
 import { Misuse } from './misuse.js';
-import { count, lines, paintFor, plural, summary } from './report.js';
+import { count, escaped, lines, paintFor, plural, summary } from './report.js';
 
 /** @satisfies {NonNullable<import('node:util').ParseArgsConfig['options']>} */
 const OPTIONS = {
@@ -19,7 +19,13 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' },
 };
 const WRITING = ['json', 'out', 'dangling-calls', 'dangling-text'];
-const COMMANDS = { check: [check, ['dialect', 'json']], repair: [repairFile, ['dialect', ...WRITING]], convert: [convertFile, ['from', 'to', ...WRITING]], explain: [explain, ['dialect']] };
+/** The commands: the function, its options, and whether it takes several arguments. */
+const COMMANDS = {
+  check: [check, ['dialect', 'json'], true],
+  repair: [repairFile, ['dialect', ...WRITING], false],
+  convert: [convertFile, ['from', 'to', ...WRITING], false],
+  explain: [explain, ['dialect'], true],
+};
 
 function argumentsOf(args) {
   try {
@@ -100,28 +106,58 @@ function findingLines(findings, framed, conversation, { dialect, paint }) {
 
 const withFilePaths = (findings, framed) => findings.map((finding) => ('path' in finding ? { ...finding, path: framed.toFilePath(finding.path) } : finding));
 
-function asJson({ name, form }, { dialect, why }, findings, more) {
+function reportOf({ name, form }, { dialect, why }, findings, more) {
   const { errors, warnings } = count(findings);
-  return `${JSON.stringify({ file: name, form, dialect, guessed: why, ...more, errors, warnings, findings }, null, 2)}\n`;
+  return { file: name, form, dialect, guessed: why, ...more, errors, warnings, findings };
 }
 
-async function check(file, values, { stdin, stdout, stderr, env }) {
-  const conversation = await readConversation(file, stdin);
+/** Checks the conversations of files. The exit code is 1 if the provider rejects one of them. */
+async function check(files, values, io) {
+  const results = [];
+  for (const file of files) {
+    for (const conversation of await readConversations(file, io.stdin)) results.push(checked(conversation, values, io, results.length > 0 || files.length > 1));
+  }
+  const failed = results.filter(({ ok }) => !ok).length;
+  if (values.json) {
+    const reports = results.map(({ json }) => json);
+    io.stdout.write(`${JSON.stringify(reports.length === 1 ? reports[0] : reports, null, 2)}\n`);
+  } else {
+    for (const { text } of results) io.stdout.write(`${text}\n`);
+    if (results.length > 1) io.stdout.write(`${plural(results.length, 'conversation')}, ${failed} not accepted\n`);
+  }
+  return failed ? 1 : 0;
+}
+
+/** {ok, text, json} of one conversation. `isOneOfMany`: what cannot be recognized does not end the command. */
+function checked(conversation, values, { stdout, stderr, env }, isOneOfMany) {
+  const { name, form } = conversation;
+  const paint = paintFor(stdout, env);
+  if (form === 'error') return checkedError(conversation, values, paint);
+  if (form === 'foreign') return { ok: false, text: `${paint('bold', escaped(name))}: ${escaped(conversation.what)}`, json: { file: name, form, ok: false, what: conversation.what } };
   const note = (text) => stderr.write(`rethread: ${text}\n`);
-  const chosen = chooseDialect(values.dialect, conversation, values.json ? () => {} : note, '--dialect');
+  let chosen;
+  try {
+    chosen = chooseDialect(values.dialect, conversation, values.json ? () => {} : note, '--dialect');
+  } catch (error) {
+    if (!isOneOfMany || !(error instanceof Misuse)) throw error;
+    return { ok: false, text: `${paint('bold', escaped(name))}: ${error.message}`, json: { file: name, form, ok: false, what: error.message } };
+  }
   const framed = frame(conversation, chosen.dialect ?? 'openai-chat');
   const findings = chosen.foreign ?? withFilePaths(validate(framed.text, chosen.dialect), framed);
   const { errors } = count(findings);
-  if (values.json) {
-    stdout.write(asJson(conversation, chosen, findings, { ok: errors === 0 }));
-  } else {
-    const paint = paintFor(stdout, env);
-    const title = `${conversation.name}: ${chosen.dialect ?? 'no dialect'}, ${plural(framed.items.length, 'message')}, ${summary(findings)}`;
-    stdout.write(`${[paint('bold', title), ...findingLines(findings, framed, conversation, { dialect: chosen.dialect, paint })].join('\n')}\n`);
-    const { guess } = chosen;
-    if (errors && guess && guess.dialect !== chosen.dialect) note(`it looks like ${guess.dialect}: ${guess.why}`);
-  }
-  return errors ? 1 : 0;
+  const looksLike = errors && chosen.guess && chosen.guess.dialect !== chosen.dialect ? chosen.guess : undefined;
+  if (values.json) return { ok: errors === 0, json: reportOf(conversation, chosen, findings, { ok: errors === 0, looksLike }) };
+  if (looksLike) note(`it looks like ${looksLike.dialect}: ${looksLike.why}`);
+  const title = `${escaped(name)}: ${chosen.dialect ?? 'no dialect'}, ${plural(framed.items.length, 'message')}, ${summary(findings)}`;
+  return { ok: errors === 0, text: [paint('bold', title), ...findingLines(findings, framed, conversation, { dialect: chosen.dialect, paint })].join('\n') };
+}
+
+/** The rules that an error of a provider is about, each with the line that cures it. */
+function checkedError({ name, text }, { dialect }, paint) {
+  const rules = rulesIn(text, dialect === undefined ? undefined : knownDialect(dialect)).map((rule) => ({ dialect: rule.dialect, code: rule.code, cure: cureOf(rule.section) }));
+  const title = paint('bold', `${escaped(name)}: an error of a provider, not a conversation; ${rules.length ? 'it is known' : 'there is no rule for it'}`);
+  const cures = rules.flatMap((rule) => [...(rule.cure ? [`  cure: ${rule.cure}`] : []), paint('dim', `see: npx rethread explain ${rule.code} --dialect ${rule.dialect}`)]);
+  return { ok: false, text: [title, ...cures].join('\n'), json: { file: name, form: 'error', ok: false, rules } };
 }
 
 /** Writes a repaired or converted body to the output, and its report to standard error. */
@@ -130,7 +166,7 @@ function writeResult({ body, report, framed, conversation, chosen, target, note 
   const remaining = count(validate(body, target)).errors;
   const to = target === chosen.dialect ? undefined : target;
   if (values.json) {
-    stderr.write(asJson(conversation, chosen, findings, { to, ok: remaining === 0 }));
+    stderr.write(`${JSON.stringify(reportOf(conversation, chosen, findings, { to, ok: remaining === 0 }), null, 2)}\n`);
   } else {
     const paint = paintFor(stderr, env);
     const repaired = remaining === 0 && count(findings).errors ? ', repaired' : '';
@@ -149,7 +185,7 @@ function repairOptions(values) {
   return { danglingCalls, danglingText: values['dangling-text'] };
 }
 
-async function repairFile(file, values, { stdin, stdout, stderr, env }) {
+async function repairFile([file], values, { stdin, stdout, stderr, env }) {
   const options = repairOptions(values);
   const conversation = await readConversation(file, stdin);
   const note = values.json ? () => {} : (text) => stderr.write(`rethread: ${text}\n`);
@@ -159,7 +195,7 @@ async function repairFile(file, values, { stdin, stdout, stderr, env }) {
   return writeResult({ body, report, framed, conversation, chosen, target: chosen.dialect, note }, values, { stdout, stderr, env });
 }
 
-async function convertFile(file, values, { stdin, stdout, stderr, env }) {
+async function convertFile([file], values, { stdin, stdout, stderr, env }) {
   const options = repairOptions(values);
   if (values.to === undefined) throw new Misuse(`convert needs --to ${oneOf(DIALECTS)}`);
   const target = knownDialect(values.to);
@@ -171,8 +207,10 @@ async function convertFile(file, values, { stdin, stdout, stderr, env }) {
   return writeResult({ body, report, framed, conversation, chosen, target, note }, values, { stdout, stderr, env });
 }
 
-function explain(code, values, { stdout }) {
-  stdout.write(explanation(code, values.dialect === undefined ? undefined : knownDialect(values.dialect)));
+async function explain(words, values, { stdin, stdout }) {
+  // A sentence that was pasted without quotation marks is several arguments.
+  const asked = words.length === 1 && words[0] === '-' ? (await bytesOf('-', stdin)).toString('utf8') : words.join(' ');
+  stdout.write(explanation(asked.trim(), values.dialect === undefined ? undefined : knownDialect(values.dialect)));
   return 0;
 }
 
@@ -187,16 +225,15 @@ async function run(args, io) {
     io.stdout.write(`${version}\n`);
     return 0;
   }
-  const [name, file, ...rest] = positionals;
+  const [name, ...given] = positionals;
   if (name === undefined) throw new Misuse(`pass a command: ${oneOf(Object.keys(COMMANDS))}`);
   if (!Object.hasOwn(COMMANDS, name)) throw new Misuse(`"${name}" is not a command; use ${oneOf(Object.keys(COMMANDS))}`);
-  const isExplain = name === 'explain';
-  if (file === undefined) throw new Misuse(isExplain ? 'explain needs the code of a finding, such as dangling_call' : `${name} needs a file, or "-" for standard input`);
-  if (rest.length) throw new Misuse(`${name} takes one ${isExplain ? 'code' : 'file'}, not ${rest.length + 1}`);
-  const [command, options] = COMMANDS[name];
+  if (!given.length) throw new Misuse(name === 'explain' ? 'explain needs the code of a finding, such as dangling_call, or what a provider said' : `${name} needs a file, or "-" for standard input`);
+  const [command, options, takesMany] = COMMANDS[name];
+  if (!takesMany && given.length > 1) throw new Misuse(`${name} takes one file, not ${given.length}`);
   const unknown = Object.keys(values).find((option) => !options.includes(option));
   if (unknown) throw new Misuse(`${name} has no option --${unknown}`);
-  return command(file, values, io);
+  return command(given, values, io);
 }
 
 /** Runs the command line; returns the exit code. */

@@ -9,7 +9,7 @@ export function paintFor(stream, env) {
 }
 
 /** Escapes control characters, which a terminal would interpret. */
-const escaped = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+export const escaped = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 export const plural = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;
 

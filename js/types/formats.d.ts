@@ -1,5 +1,7 @@
 // Wire formats: validation, repair, conversion and streams.
 
+import type { WasmSource } from "./platform.js";
+
 /** Bytes that the caller owns: never a view of wasm memory. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -44,7 +46,7 @@ export interface Finding {
 
 /** Loads the wasm. Browsers need `await init()` before the synchronous functions (`validate`, `repair`, `convert`, `StreamAssembler`);
  *  Node and workerd load it themselves. `source` is the wasm or its URL; default: the package's own file. */
-export function init(source?: BufferSource | WebAssembly.Module | URL | string): Promise<void>;
+export function init(source?: WasmSource): Promise<void>;
 
 /** Returns the problems of a body. If none has severity "error", the provider accepts the order and the pairing of its messages.
  *  Content never makes it throw. Throws `not_initialized` in a browser before `await init()`. */

@@ -1,6 +1,7 @@
 // Messages, their parts, and calls of tools.
 
 import type { Dialect, Usage } from "./formats.js";
+import type { PlatformBlob } from "./platform.js";
 
 /** A stored message. */
 export interface Message {
@@ -34,7 +35,7 @@ export type Part =
 export interface MessageSource { type: "external" | "context" | "history"; id?: string }
 
 /** A part of a user's message. Bytes of images and files are stored as base64. */
-export type InputPart = Extract<Part, { type: "text" | "image" | "file" }> | { type: "image" | "file"; data: Blob | Uint8Array; mediaType?: string; name?: string };
+export type InputPart = Extract<Part, { type: "text" | "image" | "file" }> | { type: "image" | "file"; data: PlatformBlob | Uint8Array; mediaType?: string; name?: string };
 
 /** A message for `Session.append`. Members that are not listed here are ignored, so that a `Message` of a session is one, too. */
 export interface NewMessage {

@@ -4,6 +4,7 @@ import type { ErrorCode, ErrorInfo } from "./error.js";
 import type { Bytes, Dialect, Finding, JsonObject, StreamEvent, Usage, WireBody, WireInput } from "./formats.js";
 import type { HistoryProvider, MessageWithCalls } from "./history-provider.js";
 import type { InputPart, Message, Part } from "./message.js";
+import type { PlatformAbortSignal, PlatformFetch } from "./platform.js";
 import type { ReplayPolicy } from "./replay.js";
 import type { Persistence } from "./session.js";
 import type { Tools } from "./tool.js";
@@ -223,14 +224,14 @@ export interface PendingRun {
 // ---------------------------------------------------------------------------------- "rethread/host"
 
 export interface DriveOptions {
-  fetch?: typeof fetch;
+  fetch?: PlatformFetch;
   /** Headers that must not reach wasm or storage, such as the API key. Their values count as credentials, except those of headers that are
    *  known to hold none (`accept`, `anthropic-version`, `openai-organization`, …) and common or very short values. Where an error of the
    *  server, of fetch, of a tool or of the run quotes one, it is replaced by `[redacted]`; answers of the model are not changed. If the
    *  function throws, only plain words of its message are repeated, since it may quote a credential. Redirects are not followed. */
   headers?: Record<string, string> | ((request: { url: string; dialect: Dialect; model: string | null }) => Record<string, string> | Promise<Record<string, string>>);
   /** Cancels the run. */
-  signal?: AbortSignal;
+  signal?: PlatformAbortSignal;
   /** The call fails if the model sends no byte for this many milliseconds. */
   idleTimeoutMs?: number;
   /** For a host that sleeps, such as a Durable Object: if a pause before a repeated model call is longer than this duration in milliseconds, the

@@ -1,6 +1,7 @@
 // Tools of the application.
 
 import type { JsonObject } from "./formats.js";
+import type { PlatformAbortSignal } from "./platform.js";
 
 /** Tools by name. */
 export type Tools = Record<string, Tool>;
@@ -26,7 +27,7 @@ export interface ToolContext {
   attempt: number;
   /** The arguments as the model wrote them. */
   argumentsText: string;
-  signal: AbortSignal;
+  signal: PlatformAbortSignal;
 }
 /** A tool. `Args` is the type of the arguments of `execute`; `defineTool` infers it. */
 export interface Tool<Args = unknown> {

@@ -68,6 +68,21 @@ impl ForeignFormat {
         })
     }
 
+    /// Returns the end of a sentence with the function of the SDK that writes requests from its messages; empty if none is known.
+    fn converter(self) -> &'static str {
+        match self {
+            Self::AiSdkUi => {
+                ": convertToModelMessages() of the AI SDK, and then its provider, do so when they send them"
+            }
+            Self::AiSdkModel => ": the AI SDK's provider does so when generateText() or streamText() sends them",
+            Self::LangChain => {
+                ", as convertMessagesToCompletionsMessageParams() of @langchain/openai does for chat completions"
+            }
+            Self::OpenAiAgents => ": run() of the SDK does so when it sends them, as input of the Responses API",
+            _ => "",
+        }
+    }
+
     /// Returns a sentence that names the format of a value and what to do. `what` names the value.
     pub fn sentence(self, what: &str, named: Dialect) -> String {
         let own = named.as_str();
@@ -77,7 +92,7 @@ impl ForeignFormat {
                 format!("name the dialect \"{other}\", or call convert(body, \"{other}\", \"{own}\") first")
             }
             Self::Neutral => "give it to append() without a dialect".into(),
-            _ => format!("convert the messages to the form of \"{own}\" first"),
+            _ => format!("convert the messages to the form of \"{own}\" first{}", self.converter()),
         };
         match self.form() {
             Some(form) => format!("{what} has the form of {form}, not of {own}: {advice}."),
@@ -207,7 +222,13 @@ fn sdk_format(item: &Fields<'_>) -> Option<ForeignFormat> {
     if item.get("content").is_some_and(|content| content.is_object() && content.find("parts").is_some()) {
         return Some(ForeignFormat::Mastra);
     }
-    parts_format(list("parts")?, has("content"))
+    // Messages of the AI SDK 4 have their text in `content` as well; those of no provider have an id of their own.
+    let has_own_id = item.text("id").is_some() && has("role");
+    if has_own_id && item.text("content").is_some() && (has("createdAt") || list("experimental_attachments").is_some())
+    {
+        return Some(list("parts").and_then(|parts| parts_format(parts, false)).unwrap_or(ForeignFormat::AiSdkUi));
+    }
+    parts_format(list("parts")?, has("content") && !has_own_id)
 }
 
 /// Returns the format of the SDK by the `parts` of a message. Parts of SDKs have a `type`, those of Gemini do not. Beside a readable
