@@ -20,7 +20,10 @@ export class Chat {
   async fetch(request) {
     if (request.method === 'POST') return this.ask(request);
     await this.session.refresh(); // another process may have written
-    if (!request.headers.get('accept')?.includes('text/event-stream')) return Response.json(await this.session.messages());
+    const watches = request.headers.get('accept')?.includes('text/event-stream');
+    // Whoever asks for an id that nobody wrote to gets nothing to keep.
+    if (!watches && this.session.revision === 0 && (await this.session.pendingRuns()).length === 0) return new Response('not found', { status: 404 });
+    if (!watches) return Response.json(await this.session.messages());
     return new Response(this.watch(), { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } });
   }
 
@@ -29,7 +32,7 @@ export class Chat {
     // A body that is too long is cut, and is not JSON then.
     for await (const part of request.body?.pipeThrough(new TextDecoderStream()) ?? []) text = (text + part).slice(0, 20_000);
     // Otherwise a page of another site could send the request: browsers ask the server first only for this content type.
-    const isJson = request.headers.get('content-type') === 'application/json';
+    const isJson = /^application\/json\s*(;|$)/i.test(request.headers.get('content-type') ?? '');
     const input = isJson && (await new Response(text).json().catch(() => null))?.question;
     if (typeof input !== 'string' || !input) return new Response('send a short `question` as JSON', { status: 400 });
     if (await this.resume()) return new Response('the last answer is not finished', { status: 409 });

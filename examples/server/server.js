@@ -40,8 +40,12 @@ async function answer(request) {
 const server = createServer(async (incoming, outgoing) => {
   try {
     const { method, url, headers } = incoming;
+    const address = URL.canParse(url, 'http://server') ? new URL(url, 'http://server') : null;
+    if (!address) return void outgoing.writeHead(400).end();
+    // Other methods are no `Request`.
+    if (!['GET', 'HEAD', 'POST'].includes(method)) return void outgoing.writeHead(405, { allow: 'GET, HEAD, POST' }).end();
     const body = method === 'POST' ? Readable.toWeb(incoming) : undefined;
-    const { status, headers: sent, body: stream } = await answer(new Request(new URL(url, 'http://server'), { method, headers, body, duplex: 'half' }));
+    const { status, headers: sent, body: stream } = await answer(new Request(address, { method, headers, body, duplex: 'half' }));
     outgoing.writeHead(status, Object.fromEntries(sent));
     await pipeline(Readable.fromWeb(stream), outgoing);
   } catch (error) {

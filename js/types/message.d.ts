@@ -37,13 +37,16 @@ export interface MessageSource { type: "external" | "context" | "history"; id?: 
 /** A part of a user's message. Bytes of images and files are stored as base64. */
 export type InputPart = Extract<Part, { type: "text" | "image" | "file" }> | { type: "image" | "file"; data: PlatformBlob | Uint8Array; mediaType?: string; name?: string };
 
-/** A message for `Session.append`. Members that are not listed here are ignored, so that a `Message` of a session is one, too. */
+/** A message for `Session.append`. Members that are not listed here are ignored, so that a `ViewMessage` is one, too. So is a `Message` without
+ *  calls and opaque parts; those are `invalid_input`, because it does not contain the calls, and no dialect is known. */
 export interface NewMessage {
   id?: string; role: Message["role"]; createdAt?: number; metadata?: unknown;
   parts: (InputPart
-    | { type: "reasoning"; text: string }
+    | { type: "reasoning" | "refusal"; text: string }
     /** Data of the application: kept for rendering, never sent. */
     | { type: "data"; name: string; value: unknown }
+    /** Assistant messages only. A call as a view has it. Without a result the call is open. */
+    | { type: "tool"; call: Pick<ToolInvocation, "callId" | "name" | "arguments" | "argumentsText" | "result" | "finishedAt"> }
     /** Assistant messages only. Without `result` the call is open; a string in `arguments` is JSON text. Freshness starts at `finishedAt`,
      *  else at the message's `createdAt`, else at `at`, else now. */
     | { type: "tool"; callId?: string; name: string; arguments: unknown; result?: unknown; isError?: boolean; finishedAt?: number }

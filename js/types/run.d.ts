@@ -218,6 +218,9 @@ export interface PendingRun {
   error?: { code: ErrorCode; message: string };
   /** The end of the pause between two attempts of its model call, in ms since the epoch: a run that is resumed earlier waits for it. */
   notBefore?: number;
+  /** Of a "live" run whose owner only a lease shows (on servers): until when it counts as alive, in ms since the epoch, unless it renews the
+   *  lease. After that `resume` and `discard` work. */
+  leaseUntil?: number;
   openCalls: { callId: string; invocationId: string; name: string; arguments: unknown; state: "not_started" | "started" | "answered" | "awaiting_approval" }[];
 }
 

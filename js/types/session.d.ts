@@ -14,8 +14,9 @@ export interface SessionOptions {
   title?: string;
   /** Who owns the conversation's state. It is stored with the next append. Default: the stored one, else `{ kind: "session" }`. */
   owner?: StateOwner;
-  /** The service's answer names a conversation that the session did not send, and history is kept here. "throw" (default): the run fails with
-   *  `conversation_conflict` before anything of the answer is stored. "warn": a finding. "clear": the conversation becomes the owner, so that later
+  /** The service's answer names a conversation that the session did not send, and history is kept here. "throw": the run fails with
+   *  `conversation_conflict` before anything of the answer is stored; the default of a session with an `owner`. "warn": a finding; the
+   *  default of a session that chose no owner. "clear": the conversation becomes the owner, so that later
    *  requests contain only what is new; history stays stored. A response id is no conflict. */
   onConflict?: "throw" | "warn" | "clear";
   /** When history is written. Default "run". */
@@ -190,8 +191,9 @@ export interface SessionView {
 }
 export interface SessionSnapshot {
   loading: boolean; revision: number; branch: string; hasOlder: boolean;
-  /** History, followed by turns that are not stored in it: the turn of a live run (of this tab or another), or of the last run if it
-   *  waits for an approval, was interrupted, failed or cancelled, until it is resumed or discarded or the next run begins. */
+  /** History, followed by turns that are not stored in it, oldest first: of runs that were interrupted or wait for an approval, until they are
+   *  resumed or discarded; of the last run if it failed or was cancelled, also only until the next run begins; and of a live run (of this
+   *  tab or another). */
   messages: readonly ViewMessage[];
   /** The newest run whose turn is shown. A "running" run without `cancel` runs in another tab. `error` is set for a failed run. */
   run: {

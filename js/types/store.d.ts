@@ -73,7 +73,9 @@ export interface StoreStatus {
   store: string;
   persisted: boolean | null;
   usageBytes: number | null; quotaBytes: number | null;
-  /** "degraded": unreadable data was rebuilt or left out, see `findings`. "evicted": the platform has deleted the database. "read_only":
+  /** "degraded": unreadable data was rebuilt or left out, see `findings`. "evicted": the platform has deleted the
+   *  database, or a session that was open is gone without having been deleted (`FLUSHALL`): calls of that session reject with `evicted`, and
+   *  opening it again begins a new one. "read_only":
    *  a newer version of rethread has written to an open session. */
   state: "ready" | "degraded" | "evicted" | "read_only";
   findings: Finding[];

@@ -69,6 +69,7 @@ pub fn read_part(part: JsonRef<'_>) -> Result<Part> {
     Ok(Part::from(match kind.as_ref() {
         "text" => PartBody::Text(text("text")?),
         "reasoning" => PartBody::Reasoning(text("reasoning")?),
+        "refusal" => PartBody::Refusal(text("refusal")?),
         "image" | "file" => {
             let media = Media {
                 url: part.json_str("url"),
@@ -88,7 +89,7 @@ pub fn read_part(part: JsonRef<'_>) -> Result<Part> {
         },
         other => {
             return Err(Error::invalid(format!(
-                "a part is \"text\", \"image\", \"file\", \"reasoning\", \"data\", \"tool\" or \"step-start\", not \"{other}\""
+                "a part is \"text\", \"image\", \"file\", \"reasoning\", \"refusal\", \"data\", \"tool\" or \"step-start\", not \"{other}\""
             )));
         }
     }))
@@ -159,6 +160,18 @@ fn read_parts(list: JsonRef<'_>, role: Role) -> Result<Vec<NewPart>> {
         parts.push(match kind.as_ref() {
             "tool" => NewPart::Call(read_call(part)?),
             "step-start" => NewPart::StepStart,
+            "tool_call" => {
+                return Err(Error::invalid(
+                    "a part of type \"tool_call\" has the id of its call only; append the messages of a view, which have the calls, or use \
+                     `exportSession` and `importSession`",
+                ));
+            }
+            "opaque" => {
+                return Err(Error::invalid(
+                    "a part of type \"opaque\" is data of one dialect; append the body in that dialect, or use `exportSession` and \
+                     `importSession`",
+                ));
+            }
             "tool_result" => {
                 return Err(Error::invalid(
                     "a part of type \"tool_result\" is allowed in a message of role \"tool\" only",
@@ -171,6 +184,9 @@ fn read_parts(list: JsonRef<'_>, role: Role) -> Result<Vec<NewPart>> {
 }
 
 fn read_call(part: JsonRef<'_>) -> Result<NewCall> {
+    if let Some(shown) = part.get("call") {
+        return read_shown_call(shown);
+    }
     let name = part.text("name").filter(|name| !name.is_empty());
     Ok(NewCall {
         call_id: part.text("callId").unwrap_or_default().into_owned(),
@@ -184,6 +200,20 @@ fn read_call(part: JsonRef<'_>) -> Result<NewCall> {
         },
         result: read_result(part, "result"),
         finished_at: read_time(part, "finishedAt")?,
+    })
+}
+
+/// Reads the call of a view's part.
+fn read_shown_call(call: JsonRef<'_>) -> Result<NewCall> {
+    let name = call.text("name").filter(|name| !name.is_empty());
+    let arguments = call.json_str("argumentsText").map(Arguments::Text);
+    let parsed = || call.find("arguments").map(|value| Arguments::Value(value.to_owned()));
+    Ok(NewCall {
+        call_id: call.text("callId").unwrap_or_default().into_owned(),
+        name: name.ok_or_else(|| Error::invalid("the `call` of a part of type \"tool\" has a `name`"))?.into_owned(),
+        arguments: arguments.or_else(parsed).unwrap_or_else(|| Arguments::Text(JsonStr::new("{}"))),
+        result: call.find("result").and_then(|result| read_result(result, "content")),
+        finished_at: read_time(call, "finishedAt")?,
     })
 }
 

@@ -251,28 +251,6 @@ impl Run {
         }
     }
 
-    /// Ends the run because another owner took it over, or its session was deleted.
-    fn lose_ownership(&self, error: Error) -> Option<NextState> {
-        match &self.state {
-            RunState::AwaitingJournal(_)
-            | RunState::AwaitingBody(_)
-            | RunState::AwaitingModel(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingTools(_) => Some(NextState::Done(FinalResult::failed(error))),
-            // A run that is ending learns it from its last save.
-            RunState::AwaitingEndSave(_) | RunState::Done(_) | RunState::Released => None,
-        }
-    }
-
-    /// Ends the run because its saves fail. A snapshot of it has what they contain.
-    fn abandon_saves(&mut self, error: Error) -> Option<NextState> {
-        if let RunState::AwaitingEndSave(state) = &self.state {
-            return Some(state.abandon(&mut self.turn, error));
-        }
-        self.lose_ownership(error)
-    }
-
     /// Returns true if the run cannot continue before this save is done.
     fn awaits(&self, save: u64) -> bool {
         match &self.state {

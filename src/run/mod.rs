@@ -18,6 +18,7 @@ mod external_loop;
 mod handoff;
 mod history_choice;
 mod journal;
+mod lost_ownership;
 mod machine;
 mod next_state;
 mod open_effects;

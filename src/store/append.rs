@@ -74,6 +74,7 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
                     change.when_deleted.clone().map_or(Ok(()), Err)?;
                     log.set_revision(actual);
                 } else if born != 0 && log.head.born != born {
+                    log.writable()?;
                     return Err(Error::new(
                         ErrorCode::NotFound,
                         "the session was cleared or deleted in the meantime, and created again; append again to continue in the new session",

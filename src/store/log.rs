@@ -177,15 +177,15 @@ impl SessionLog {
     /// Checks that the session can be written to.
     ///
     /// # Errors
-    /// `unsupported_version`, `not_found` or `closed`: the reason why it cannot.
+    /// `unsupported_version`, `not_found`, `evicted` or `closed`: the reason why it cannot.
     pub fn writable(&self) -> Result<()> {
         self.read_only.clone().map_or(Ok(()), Err)
     }
 
-    /// Returns true if the session was deleted after it was opened. The log stays empty; a new session of the same id has another log.
+    /// Returns true if the session was deleted after it was opened, or the store lost it. The log stays empty; a new session of the same id has another log.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
-        self.read_only.as_ref().is_some_and(|error| error.code == ErrorCode::NotFound)
+        self.read_only.as_ref().is_some_and(|error| matches!(error.code, ErrorCode::NotFound | ErrorCode::Evicted))
     }
 
     /// Builds the append from the known state.

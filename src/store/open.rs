@@ -5,7 +5,7 @@ use super::merge_queue::MergeQueue;
 use super::rebuild::{Rebuilt, rebuild_head};
 use super::record::{RecordKind, open_record};
 use super::segment::split_segment;
-use super::{LogStore, MAX_KEY, Query, Record, StoredHead, Table};
+use super::{Appended, Batch, LogStore, MAX_KEY, Query, Record, StoredHead, Table};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::Report;
@@ -249,7 +249,10 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         if cell.borrow().revision == 0 {
             return Ok(false);
         }
-        close_deleted(&mut cell.borrow_mut());
+        let why = why_gone(store, &id).await?;
+        let mut log = cell.borrow_mut();
+        log.reset();
+        log.read_only = Some(why);
         return Ok(true);
     };
     let lineage = store.lineage(&id);
@@ -289,13 +292,17 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     Ok(changed)
 }
 
-/// Empties a session that another tab or process deleted. It may not be written to.
-fn close_deleted(log: &mut SessionLog) {
-    log.reset();
-    log.read_only = Some(Error::new(
-        ErrorCode::NotFound,
-        "the session was deleted in the meantime; open it again to begin a new one",
-    ));
+/// Returns the error of writing to a session whose head is gone. A deleted session has a tombstone; one that the store lost has nothing.
+async fn why_gone(store: &dyn LogStore, id: &str) -> Result<Error> {
+    // Written nowhere: no session has this revision, so the store answers which one it has.
+    let probe = store.append(id, MAX_KEY, Batch::default(), "is it deleted").await?;
+    if probe == Appended::Conflict(0) {
+        let message = "the store has lost the session: its data was removed, but not by `deleteSession`; open the session again to begin a \
+                       new one, or restore a backup";
+        return Ok(Error::new(ErrorCode::Evicted, message));
+    }
+    let message = "the session was deleted in the meantime; open it again to begin a new one";
+    Ok(Error::new(ErrorCode::NotFound, message))
 }
 
 /// Reads the log records from `from` to before `end`, as far as they are there.

@@ -8,12 +8,12 @@ use super::options::ExternalOptions;
 use super::promise::promise;
 use super::session::JsSession;
 use super::session_inner::SessionInner;
-use crate::error::{ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::history::JoinedEntries;
 use crate::replay::PolicyLayer;
 use crate::run::{ExternalBody, ExternalContext, ExternalLoop};
 use js_sys::Promise;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -23,6 +23,8 @@ use wasm_bindgen::prelude::*;
 pub struct JsExternalLoop {
     session: Rc<SessionInner>,
     state: Rc<RefCell<ExternalLoop>>,
+    /// The revision of the history that the loop continues.
+    known: Rc<Cell<u64>>,
 }
 
 #[wasm_bindgen(js_class = Session)]
@@ -33,7 +35,8 @@ impl JsSession {
         let options: ExternalOptions = read_optional("the options", options)?;
         let persistence = options.persistence.map_or(self.inner.persistence.get(), |option| option.0);
         let state = Rc::new(RefCell::new(ExternalLoop::new(persistence)));
-        Ok(JsExternalLoop { session: self.inner.clone(), state })
+        let known = Rc::new(Cell::new(self.inner.revision()));
+        Ok(JsExternalLoop { session: self.inner.clone(), state, known })
     }
 }
 
@@ -41,7 +44,7 @@ impl JsSession {
 impl JsExternalLoop {
     /// Stores what the body adds to the session, or keeps it for `end` in mode `run`.
     pub fn checkpoint(&self, body: &JsValue, dialect_name: &str) -> Promise {
-        let (session, state) = (self.session.clone(), self.state.clone());
+        let (session, state, known) = (self.session.clone(), self.state.clone(), self.known.clone());
         // Read at the call: the caller may change it while this waits.
         let body = dialect(dialect_name).and_then(|dialect| ExternalBody::decode(dialect, body_json(body)?.view()));
         let turn = session.writes.enter();
@@ -50,12 +53,14 @@ impl JsExternalLoop {
             let body = body?;
             state.borrow().check_open()?;
             session.read_older().await?;
-            if state.borrow().stores_checkpoints() {
-                session.store_checkpoint(&state, &body).await?;
+            let outcome = if state.borrow().stores_checkpoints() {
+                session.store_checkpoint(&state, &body).await
             } else {
                 // Checked now, stored at the end.
-                session.join_checkpoint(&state, &body).await?;
-            }
+                session.join_checkpoint(&state, &body).await.map(drop)
+            };
+            outcome.map_err(|error| session.conflict_of_loops(error, known.get()))?;
+            known.set(session.revision());
             let history = &session.log.borrow().history;
             state.borrow_mut().accept(body, history);
             Ok(JsValue::UNDEFINED)
@@ -64,14 +69,15 @@ impl JsExternalLoop {
 
     /// Ends the loop, and in mode `run` stores its last checkpoint.
     pub fn end(&self) -> Promise {
-        let (session, state) = (self.session.clone(), self.state.clone());
+        let (session, state, known) = (self.session.clone(), self.state.clone(), self.known.clone());
         let turn = session.writes.enter();
         promise(async move {
             let _turn = turn.start().await;
             let pending = state.borrow().pending();
             if let Some(body) = pending {
                 session.read_older().await?;
-                session.store_checkpoint(&state, &body).await?;
+                let stored = session.store_checkpoint(&state, &body).await;
+                stored.map_err(|error| session.conflict_of_loops(error, known.get()))?;
             }
             let warning = state.borrow_mut().end();
             session.context.warn(warning.as_slice());
@@ -103,6 +109,19 @@ impl SessionInner {
                 }
             }
         }
+    }
+
+    /// Returns the error of a checkpoint that does not continue history: a conflict, if another writer has appended since `known`.
+    fn conflict_of_loops(&self, error: Error, known: u64) -> Error {
+        let revision = self.revision();
+        if error.code != ErrorCode::InvalidInput || revision == known {
+            return error;
+        }
+        let message = "another writer has appended since this loop's last checkpoint, and the checkpoint does not continue that; read the \
+                       session again, and begin another loop from there";
+        Error::new(ErrorCode::Conflict, message).with(|details| {
+            details.number("expected", known).number("revision", revision);
+        })
     }
 
     /// Joins a checkpoint to the history; if it does not continue that, to the history as other processes have left it.

@@ -41,7 +41,13 @@ async fn write_pending_runs(
                     None if recovered.waits_for_approval() => "waiting_approval",
                     None => "interrupted",
                 };
-                out.object(|out| recovered.write(out, session, state));
+                let lease = Some(run.lease_until).filter(|until| is_live && *until > 0);
+                out.object(|out| {
+                    recovered.write(out, session, state);
+                    if let Some(until) = lease {
+                        out.number("leaseUntil", until);
+                    }
+                });
             }
             // A journal that cannot be read must not hide the other runs.
             Err(error) if !matches!(error.code, ErrorCode::CorruptRecord | ErrorCode::UnsupportedVersion) => {

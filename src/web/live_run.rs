@@ -1,6 +1,6 @@
 //! A run that is live in a session, as the session, its view and other tabs see it.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::message::Message;
 use crate::run::Run;
 use std::cell::Ref;
@@ -29,6 +29,9 @@ pub trait LiveRun {
 
     /// Writes what was deferred and ends the run's lease, because its store is being closed.
     fn write_last(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
+
+    /// Ends the run, because its session was deleted elsewhere or lost by the store.
+    fn lose_session(&self, error: Error);
 
     /// Releases the run's lock and everything that it holds in memory, because its store was closed.
     fn release(&self);

@@ -116,9 +116,7 @@ impl RethreadInner {
         }
         let owner = owner.map(|owner| owner.to_stored());
         let fields = HeadFields { title: options.title, channel: options.channel, metadata, owner };
-        if let Some(on_conflict) = options.on_conflict {
-            session.on_conflict.set(on_conflict.0);
-        }
+        session.configure_owner(options.on_conflict.map(|option| option.0), fields.owner.is_some());
         if let Some(persistence) = options.persistence {
             session.persistence.set(persistence.0);
         }
@@ -175,7 +173,7 @@ impl RethreadInner {
     /// Returns the state of the store, as far as it was read since it was opened: `ready`, `degraded`, `read_only` or `evicted`.
     pub fn state(&self) -> &'static str {
         let is_writable = |session: Rc<SessionInner>| session.is_deleted() || session.log.borrow().writable().is_ok();
-        if self.context.store.was_evicted() {
+        if self.context.store.was_evicted() || self.context.was_emptied.get() {
             "evicted"
         } else if !self.sessions.borrow().values().filter_map(Weak::upgrade).all(is_writable) {
             "read_only"

@@ -448,6 +448,16 @@ impl LiveRun for RunInner {
         Box::pin(RunInner::write_last(self))
     }
 
+    fn lose_session(&self, error: Error) {
+        let run = self.weak_self.clone();
+        in_background(async move {
+            if let Some(run) = run.upgrade() {
+                // The run's events report the failure.
+                let _ = run.handle(RunInput::OwnershipLost(error)).await;
+            }
+        });
+    }
+
     fn release(&self) {
         self.release_lock();
         self.machine.borrow_mut().release();

@@ -195,7 +195,7 @@ impl RunOptions {
             policy,
             channel: session.channel(),
             owner: session.owner()?,
-            on_conflict: session.on_conflict.get(),
+            on_conflict: session.on_conflict(),
         })
     }
 }

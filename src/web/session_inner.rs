@@ -41,7 +41,9 @@ pub struct SessionInner {
     pub persistence: Cell<Persistence>,
     pub trim_trailing_results: Cell<bool>,
     /// What happens if a service keeps the conversation although the owner is another one.
-    pub on_conflict: Cell<OnConflict>,
+    on_conflict: Cell<Option<OnConflict>>,
+    /// The application chose the owner.
+    has_chosen_owner: Cell<bool>,
     /// How long journal writes of its runs are gathered, in milliseconds.
     pub flush_ms: Cell<Ms>,
     /// Orders appends, updates and saves.
@@ -128,6 +130,7 @@ impl SessionInner {
             persistence: Cell::default(),
             trim_trailing_results: Cell::default(),
             on_conflict: Cell::default(),
+            has_chosen_owner: Cell::default(),
             flush_ms: Cell::default(),
             writes: WriteQueue::default(),
             commits: WriteQueue::default(),
@@ -189,6 +192,23 @@ impl SessionInner {
         }
     }
 
+    /// Sets what happens if a service keeps the conversation too, and whether the application chose the owner.
+    pub fn configure_owner(&self, on_conflict: Option<OnConflict>, has_chosen_owner: bool) {
+        if on_conflict.is_some() {
+            self.on_conflict.set(on_conflict);
+        }
+        if has_chosen_owner {
+            self.has_chosen_owner.set(true);
+        }
+    }
+
+    /// Returns what happens if a service keeps the conversation too. A session that configured nothing is warned at most (R26).
+    pub fn on_conflict(&self) -> OnConflict {
+        let is_chosen = self.has_chosen_owner.get() || self.owner().is_ok_and(|owner| owner != StateOwner::Session);
+        let default = if is_chosen { OnConflict::Throw } else { OnConflict::Warn };
+        self.on_conflict.get().unwrap_or(default)
+    }
+
     /// Returns the owner of the conversation's state.
     ///
     /// # Errors
@@ -227,6 +247,7 @@ impl SessionInner {
             let findings = self.log.borrow().findings.clone();
             self.context.report_damage(&findings);
             self.drop_views_of_replaced_history();
+            self.end_run_without_session();
             self.apply_fields(&mut self.log.borrow_mut().head);
             self.merge_when_idle();
         }
@@ -237,6 +258,17 @@ impl SessionInner {
             self.run_deferred_compaction();
         }
         Ok(is_visible)
+    }
+
+    /// Ends the run of this tab if its session was deleted elsewhere, or lost by the store: nothing of it could be stored.
+    fn end_run_without_session(&self) {
+        let Err(error) = self.log.borrow().writable() else { return };
+        if error.code == ErrorCode::Evicted {
+            self.context.was_emptied.set(true);
+        }
+        if let Some(run) = self.live_run().filter(|_| self.is_deleted()) {
+            run.lose_session(error);
+        }
     }
 
     /// Returns true if an unfinished run or a run in history has this id.
@@ -298,7 +330,12 @@ impl SessionInner {
         let saved = self.add_unsaved_summaries(&mut change);
         let adds_messages = !change.entries.is_empty();
         let is_visible = adds_messages || change.edit.is_some() || !change.summaries.is_empty();
-        let committed = commit(&*self.context.store, &self.log, &change).await?;
+        let committed = commit(&*self.context.store, &self.log, &change).await;
+        if committed.is_err() {
+            // It may have read that the session is gone.
+            self.end_run_without_session();
+        }
+        let committed = committed?;
         self.renderer.borrow_mut().on_summaries_saved(&saved);
         drop(turn);
         self.warn_of_second_writer();

@@ -49,6 +49,8 @@ pub struct StoreContext {
     on_warning: Option<Function>,
     /// Findings about what cannot be read in the store.
     damage: RefCell<Report>,
+    /// A session that was open is gone from the store, and was not deleted.
+    pub was_emptied: Cell<bool>,
     /// Records that the last page of the audit table read.
     pub payloads: RefCell<AuditPayloads>,
     listeners: Listeners,
@@ -101,6 +103,7 @@ impl StoreContext {
             channels: channel_layers(options.channels),
             live: RefCell::default(),
             damage: RefCell::default(),
+            was_emptied: Cell::default(),
             payloads: RefCell::default(),
             callbacks: PendingCallbacks::default(),
             on_warning: options.on_warning.map(|on_warning| on_warning.function),

@@ -49,6 +49,11 @@ impl UnfinishedState {
         }
     }
 
+    /// Returns true if the next run takes the place of this one in the view. Others stay until they are resumed or discarded.
+    pub fn is_superseded_by_next(&self) -> bool {
+        matches!(self, Self::Stopped | Self::Failed(..))
+    }
+
     /// The status of calls that were started and have no result.
     fn open_calls(&self) -> Option<InvocationStatus> {
         match self {
@@ -118,19 +123,18 @@ impl UnfinishedRun {
         }
     }
 
-    /// Returns true if the view shows the run: until it is resumed or discarded, or the next run starts.
+    /// Returns true if the view shows the run: until it is resumed or discarded, and one that failed or was stopped until the next run starts.
     pub fn is_shown(&self, head: &SessionHead) -> bool {
         let entry = head.run(&self.id);
+        let stays = entry.is_some() && !self.state.is_superseded_by_next();
         match &self.source {
             TurnSource::Memory { epoch, next_run } => {
-                entry.map(|entry| entry.epoch) == *epoch && head.next_run <= *next_run
+                entry.map(|entry| entry.epoch) == *epoch && (stays || head.next_run <= *next_run)
             }
             TurnSource::Unreadable { epoch, next_run } => {
-                entry.is_some_and(|entry| entry.epoch == *epoch) && head.next_run <= *next_run
+                entry.is_some_and(|entry| entry.epoch == *epoch) && (stays || head.next_run <= *next_run)
             }
-            TurnSource::Journal { .. } => {
-                entry.is_some() && (self.state == UnfinishedState::Live || self.number + 1 == head.next_run)
-            }
+            TurnSource::Journal { .. } => stays || (entry.is_some() && self.number + 1 == head.next_run),
         }
     }
 

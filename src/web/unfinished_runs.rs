@@ -63,7 +63,7 @@ impl SessionInner {
         let is_shown = |run: &&UnfinishedRun| {
             let is_live_here = live_here.as_ref().is_some_and(|live| live.id() == run.id);
             // The run of this tab is the next turn.
-            let superseded = live_here.is_some() && run.state != UnfinishedState::Live;
+            let superseded = live_here.is_some() && run.state.is_superseded_by_next();
             !is_live_here && !superseded && run.is_shown(head)
         };
         unfinished.iter().filter(is_shown).collect()
@@ -102,7 +102,7 @@ impl SessionInner {
             }
             let live = owners.owns(&name, entry);
             let newest = entry.number + 1 == self.log.borrow().head.next_run;
-            if live || newest {
+            if live || newest || entry.failed.is_none() {
                 changed |= self.update_unfinished_run(entry, UnfinishedState::of(entry, live)).await;
             }
             if live {

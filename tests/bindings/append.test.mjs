@@ -88,3 +88,20 @@ test('r57 messages of a session can be appended to another one', async () => {
   assert.equal(plain(await body(copy)), plain(await body(from)));
   await store.close();
 });
+
+test('r57 what a view shows can be appended elsewhere, refusals and calls included; a bare id of a call is refused with what to do', async () => {
+  const store = await open({ store: 'memory', now: () => 2000 });
+  const session = await store.session('s');
+  await session.append(given());
+  await session.append({ messages: [{ role: 'user', content: 'How?' }, { role: 'assistant', content: null, refusal: 'I cannot help.' }] }, 'openai-chat');
+  const shown = (one) => one.view().getSnapshot().messages.map(({ id, role, parts }) => [id, role, parts.map(({ type, text: words, call }) => [type, words ?? null, call?.argumentsText ?? null, call?.result ?? null])]);
+  const copy = await store.session('copy');
+  await copy.append(session.view().getSnapshot().messages);
+  assert.deepEqual(shown(copy), shown(session));
+  const { items } = await session.messages();
+  const withCall = items.find(({ parts }) => parts.some(({ type }) => type === 'tool_call'));
+  await assert.rejects((await store.session('third')).append([withCall]), (error) => error.code === 'invalid_input' && /view/.test(error.message));
+  const plain = items.filter(({ parts }) => parts.every(({ type }) => type !== 'tool_call'));
+  await (await store.session('fourth')).append(plain);
+  await store.close();
+});

@@ -119,3 +119,34 @@ test('r19 two processes that checkpoint one loop store it once, though titles ch
   await first.close();
   await second.close();
 });
+
+test('r19 of two loops that race, the second gets a conflict: its conversation does not continue what the first stored', async () => {
+  for (const persistence of ['call', 'run']) {
+    const session = await (await open({ store: 'memory' })).session('s', { persistence });
+    const [one, two] = [session.external(), session.external()];
+    await one.checkpoint({ messages: [user, answer] }, 'openai-chat');
+    await one.end();
+    const late = { messages: [{ role: 'user', content: 'Something else' }, answer] };
+    await assert.rejects(two.checkpoint(late, 'openai-chat').then(() => two.end()), (error) => error.code === 'conflict' && error.details.revision === 1);
+    // What does not continue the history that the loop knows is still its own mistake.
+    await assert.rejects(session.external().checkpoint(late, 'openai-chat'), { code: 'invalid_input' });
+    assert.equal(session.revision, 1);
+  }
+});
+
+test('r19 a loop that was killed is continued: the question is stored before the first call, and open calls are answered', async () => {
+  const session = await (await open({ store: 'memory' })).session('s', { persistence: 'call' });
+  const killed = session.external();
+  await killed.checkpoint({ messages: [user] }, 'openai-chat');
+  await killed.checkpoint({ messages: [user, call] }, 'openai-chat');
+  // The next process.
+  const { items } = await session.invocations({ status: 'pending' });
+  for (const { id } of items) await session.answer(id, { type: 'tool_result', content: 'interrupted: it may or may not have run', isError: true });
+  const { body } = await session.render({ dialect: 'openai-chat', replay: { freshness: Infinity } });
+  const { messages } = JSON.parse(new TextDecoder().decode(body));
+  const loop = session.external();
+  await loop.checkpoint({ messages: [...messages, answer] }, 'openai-chat');
+  await loop.end();
+  assert.deepEqual((await session.invocations({ status: 'pending' })).items, []);
+  assert.equal((await session.messages()).items.length, 3);
+});

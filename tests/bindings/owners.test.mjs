@@ -175,7 +175,7 @@ test('r22 r26 owners through JavaScript', async (t) => {
     await assert.rejects(session.render({ dialect: 'anthropic', input: 'One' }), code('config_invalid'));
   });
 
-  await t.test('a conversation that nobody asked for', async (step) => {
+  await t.test('a conversation that nobody asked for throws if an owner was chosen, and warns otherwise', async (step) => {
     const rethread = await open({ store: 'memory' });
     step.after(() => rethread.close());
     const { fetch } = service();
@@ -183,13 +183,18 @@ test('r22 r26 owners through JavaScript', async (t) => {
       const response = await (await fetch(url, init)).json();
       return Response.json({ ...response, conversation: { id: 'conv_9' } });
     };
-    const thrown = await ask(await rethread.session('a'), unasked, 'One');
-    assert.equal(thrown.error.code, 'conversation_conflict');
-    assert.deepEqual(thrown.error.details, { conversationId: 'conv_9' });
-    assert.equal((await (await rethread.session('a')).messages()).items.length, 0);
-    const warned = await ask(await rethread.session('b', { onConflict: 'warn' }), unasked, 'One');
-    assert.equal(warned.status, 'finished');
-    assert.ok(warned.report.some((finding) => finding.code === 'conversation_conflict'));
+    for (const [id, options] of [['a', { owner: { kind: 'session' } }], ['b', { onConflict: 'throw' }]]) {
+      const thrown = await ask(await rethread.session(id, options), unasked, 'One');
+      assert.equal(thrown.error.code, 'conversation_conflict');
+      assert.deepEqual(thrown.error.details, { conversationId: 'conv_9' });
+      assert.equal((await (await rethread.session(id)).messages()).items.length, 0);
+    }
+    // Whoever configured nothing is warned.
+    for (const [id, options] of [['d', undefined], ['e', { onConflict: 'warn', owner: { kind: 'session' } }]]) {
+      const warned = await ask(await rethread.session(id, options), unasked, 'One');
+      assert.equal(warned.status, 'finished');
+      assert.ok(warned.report.some((finding) => finding.code === 'conversation_conflict'));
+    }
     const session = await rethread.session('c', { owner: { kind: 'session' }, onConflict: 'clear' });
     assert.equal((await ask(session, unasked, 'One')).status, 'finished');
     assert.deepEqual(session.owner, { kind: 'conversation', conversationId: 'conv_9' });

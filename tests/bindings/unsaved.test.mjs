@@ -120,3 +120,29 @@ test('r69 values that `persist` withholds are not in the journal of a stopped ru
   assert.match(stored, /Calling\./);
   assert.doesNotMatch(stored, /secret/);
 });
+
+test('r69 a waiting approval and each interrupted run stay in the view while another run begins and ends', { timeout: 20_000 }, async () => {
+  const ROUND = { calls: [{ name: 'pay', arguments: {} }] };
+  const { session, view, provider, client } = await chat('several', [ROUND, { text: 'Else.' }, { text: 'Last.' }]);
+  const tools = { pay: { parameters: { type: 'object', properties: {} }, needsApproval: true, execute: () => 5 } };
+  const questions = () => view.getSnapshot().messages.filter(({ role }) => role === 'user').map((message) => `${message.saved} ${textOf(message)}`);
+  const waits = () => view.getSnapshot().messages.flatMap(({ parts }) => parts).some(({ awaitingApproval }) => awaitingApproval);
+  const waiting = await session.run({ input: 'Pay', provider, tools });
+  await drive(waiting).result;
+  const first = await session.run({ input: 'One', provider });
+  assert.deepEqual([questions(), waits()], [['false Pay', 'false One'], true]);
+  first[Symbol.dispose]();
+  await until(() => view.getSnapshot().run?.status === 'interrupted');
+  const second = await session.run({ input: 'Two', provider });
+  assert.deepEqual([questions(), waits()], [['false Pay', 'false One', 'false Two'], true]);
+  await drive(second).result;
+  assert.deepEqual([questions().sort(), waits()], [['false One', 'false Pay', 'true Two'], true]);
+  // Also to a page that opens the session now.
+  const again = (await client.session('s')).view();
+  assert.equal(again.getSnapshot().messages.filter(({ saved }) => !saved).length, 3);
+  // A decision works from there, and the rest goes when it is discarded.
+  await waiting.reject(waiting.approvals()[0].invocationId);
+  await drive(waiting).result;
+  await session.discard(first.id);
+  assert.deepEqual([questions().filter((question) => question.startsWith('false')), waits()], [[], false]);
+});

@@ -77,7 +77,7 @@ describe('deleted or evicted', () => {
           state: (await client.status()).state, listed: (await client.sessions()).items.map(({ id }) => id),
         };
       }, first);
-      assert.deepEqual(facts, { noticed: 'evicted', appended: { code: null, value: '1' }, texts: ['new'], old: 'not_found', state: 'evicted', listed: ['s'] });
+      assert.deepEqual(facts, { noticed: 'evicted', appended: { code: null, value: '1' }, texts: ['new'], old: 'evicted', state: 'evicted', listed: ['s'] });
     });
   }
 });

@@ -104,7 +104,7 @@ describe('r69 the view alone', () => {
     assert.deepEqual(page.complaints, []);
   });
 
-  test('an interrupted run is shown until the next turn begins, and then stays in pendingRuns', async () => {
+  test('r69 an interrupted run is still shown while another run begins and ends, and after a reload', async () => {
     const { lane, page } = await scene('superseded', [HANGS, { text: 'New answer.' }]);
     await page.evaluate((url) => ask(url), lane.chat);
     assert.ok(await page.evaluate(() => until(() => look().messages.some((text) => text.includes('get_time pending')))));
@@ -114,12 +114,16 @@ describe('r69 the view alone', () => {
       await openSession('superseded');
       const before = look();
       await ask(url, 'New question?');
-      const during = texts();
+      const during = look().messages.filter((text) => text.startsWith('user'));
       await driven.result;
-      return { before: before.messages.length, during: during[0], after: look(), pending: (await session.pendingRuns()).map(({ state, input }) => `${state} ${input[0].parts[0].text}`) };
+      return { before: before.messages.length, during, after: look(), pending: (await session.pendingRuns()).map(({ state, input }) => `${state} ${input[0].parts[0].text}`) };
     }, lane.chat);
     assert.deepEqual(facts, {
-      before: 2, during: 'New question?', after: { revision: 1, run: null, messages: ['user complete: New question?', 'assistant complete: New answer.'] },
+      before: 2, during: [ASKED, 'user complete unsaved: New question?'],
+      after: {
+        revision: 1, run: { status: 'interrupted', ours: false },
+        messages: ['user complete: New question?', 'assistant complete: New answer.', ASKED, 'assistant complete unsaved: And the time. [get_weather ok mild, get_time interrupted -]'],
+      },
       pending: ['interrupted And in Oslo?'],
     });
   });

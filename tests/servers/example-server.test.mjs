@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { test } from 'node:test';
 import { launchBrowser } from '../../.ci/browser.mjs';
 import { exampleEnvironment } from './example-environment.mjs';
@@ -45,6 +46,14 @@ test('the example rejects requests without a question, and never reveals its key
   assert.deepEqual([await post('text/plain', '{"question":"?"}'), await post('application/json', '{'), await post('application/json', '{"question":""}')], [400, 400, 400]);
   assert.equal(await post('application/json', JSON.stringify({ question: 'x'.repeat(200_000) })), 400);
   assert.equal((await server.fetch('/chats/1')).status, 404);
+  assert.equal((await server.fetch('/chats/00000000-0000-0000-0000-000000000000')).status, 404, 'nobody wrote to it');
+  const raw = (method, path) => new Promise((resolve, reject) => {
+    request(server.url, { method, path }, (response) => resolve(response.resume().statusCode)).on('error', reject).end();
+  });
+  assert.deepEqual([await raw('GET', '//'), await raw('TRACE', '/'), await raw('DELETE', '/')], [400, 405, 405]);
+  assert.equal(await post('application/json; charset=utf-8', '{"question":""}'), 400);
+  const asked = { method: 'POST', headers: { 'content-type': 'application/json; charset=utf-8' }, body: '{"question":"Hello?"}' };
+  assert.equal((await server.fetch('/chats/00000000-0000-0000-0000-000000000001', asked)).status, 202);
   await server.kill();
   assert.ok(!printed.includes(KEY) && !printed.includes('/note'), printed);
   const file = environment.sqliteFile('chats');
