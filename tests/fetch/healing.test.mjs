@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
+import OpenAI4 from 'openai-4';
 import { heal, repair } from '../../js/entry/formats-node.js';
 import { repairing } from '../../js/entry/fetch-node.js';
 
@@ -240,9 +241,8 @@ test('r74 the SDKs of Anthropic and OpenAI get the answer of the healed request,
   try {
     const anthropic = new Anthropic({ apiKey: 'k1', baseURL: url, fetch: repairing() });
     await anthropic.messages.create(/** @type {any} */ (CHAT));
-    const openai = new OpenAI({ apiKey: 'k2', baseURL: `${url}/v1`, fetch: repairing() });
-    await openai.responses.create(/** @type {any} */ ({ model: 'gpt-6', store: false, input: [{ role: 'user', content: 'hi' }, { type: 'reasoning', summary: [], encrypted_content: 'gAAAbad=' }, { role: 'assistant', content: 'hello' }, { role: 'user', content: 'and?' }] }));
-    assert.deepEqual(seen.map(({ key }) => key), ['Bearer k1', 'Bearer k1', 'Bearer k2', 'Bearer k2']);
+    for (const [Sdk, apiKey] of /** @type {const} */ ([[OpenAI, 'k2'], [OpenAI4, 'k3']])) await /** @type {any} */ (new Sdk({ apiKey, baseURL: `${url}/v1`, fetch: repairing() })).responses.create(/** @type {any} */ ({ model: 'gpt-6', store: false, input: [{ role: 'user', content: 'hi' }, { type: 'reasoning', summary: [], encrypted_content: 'gAAAbad=' }, { role: 'assistant', content: 'hello' }, { role: 'user', content: 'and?' }] }));
+    assert.deepEqual(seen.map(({ key }) => key), ['Bearer k1', 'Bearer k1', 'Bearer k2', 'Bearer k2', 'Bearer k3', 'Bearer k3']);
   } finally {
     close();
   }
