@@ -8,6 +8,9 @@ use crate::json::Json;
 /// Number of runs resumed from snapshots that a session remembers, so that none of them begins twice. The head is written with each append.
 const MAX_RESUMED_RUNS: usize = 64;
 
+/// Number of marks of what providers refused that a session remembers. A mark has some ten bytes.
+const MAX_REFUSED: usize = 256;
+
 /// The part of a session that is known without reading its log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionHead {
@@ -54,6 +57,9 @@ pub struct SessionHead {
     pub has_deferred_compaction: bool,
     /// The ids of the newest runs that were resumed here from a snapshot of another session or store, oldest first. A rebuilt head lacks them.
     pub resumed_runs: Vec<String>,
+    /// Marks of what providers refused in runs of this session, oldest first: [`Healed::refused`](crate::provider::Healed::refused). It is not
+    /// sent again. A rebuilt head lacks them.
+    pub refused: Vec<String>,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -79,6 +85,7 @@ encode_with_unknown_fields!(struct SessionHead {
     19 => owner,
     20 => has_deferred_compaction,
     24 => resumed_runs,
+    30 => refused,
 });
 
 impl SessionHead {
@@ -107,6 +114,7 @@ impl SessionHead {
             merged_until: 0,
             has_deferred_compaction: false,
             resumed_runs: Vec::new(),
+            refused: Vec::new(),
             unknown: UnknownFields::default(),
         }
     }
@@ -167,6 +175,7 @@ impl SessionHead {
         self.has_deferred_compaction |= earlier.has_deferred_compaction;
         self.source_high_water = self.source_high_water.max(earlier.source_high_water);
         self.resumed_runs.clone_from(&earlier.resumed_runs);
+        self.refused.clone_from(&earlier.refused);
     }
 
     /// Remembers that a run began here from a snapshot, and forgets the oldest such run.
@@ -174,6 +183,14 @@ impl SessionHead {
         self.resumed_runs.push(run.to_owned());
         let excess = self.resumed_runs.len().saturating_sub(MAX_RESUMED_RUNS);
         self.resumed_runs.drain(..excess);
+    }
+
+    /// Remembers marks of what a provider refused, and forgets the oldest ones.
+    pub fn remember_refused(&mut self, marks: &[String]) {
+        self.refused.retain(|mark| !marks.contains(mark));
+        self.refused.extend_from_slice(marks);
+        let excess = self.refused.len().saturating_sub(MAX_REFUSED);
+        self.refused.drain(..excess);
     }
 
     /// Returns true if a run of this id began here from a snapshot.

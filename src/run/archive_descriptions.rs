@@ -66,6 +66,12 @@ impl JournalEntry {
             Self::HandedOff { agent, at } => {
                 out.text("agent", agent).number("at", *at);
             }
+            Self::Healed { refused } => {
+                out.list(
+                    "refused",
+                    &refused.iter().map(|mark| crate::json::JsonStr::new(mark).token().to_owned()).collect::<Vec<_>>(),
+                );
+            }
             Self::Selected(selection) => {
                 out.array("ranges", |list| {
                     for range in &selection.ranges {
@@ -98,6 +104,7 @@ impl JournalEntry {
             Self::Completed(_) => "completed",
             Self::HandedOff { .. } => "handed_off",
             Self::Selected(_) => "history_selected",
+            Self::Healed { .. } => "healed",
         }
     }
 }

@@ -17,4 +17,6 @@ pub struct RunContext<'d> {
     pub ids: &'d dyn IdSource,
     /// The hash seed of the live turn's maps.
     pub seed: Seed,
+    /// The session's marks of what providers refused: [`SessionHead::refused`](crate::session_head::SessionHead::refused).
+    pub refused: &'d [String],
 }

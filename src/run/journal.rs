@@ -133,6 +133,13 @@ pub enum JournalEntry {
     /// What the requests from here on contain of history.
     #[n(13)]
     Selected(#[n(0)] ReplaySelection),
+    /// The provider refused a request with a known error. The request is repaired and sent once more.
+    #[n(16)]
+    Healed {
+        /// Marks of what was refused, which later requests do not contain.
+        #[n(0)]
+        refused: Vec<String>,
+    },
 }
 
 /// The pause of an unfinished run before the next attempt of its model call.
@@ -249,6 +256,7 @@ impl JournalEntry {
             | Self::Retrying { .. }
             | Self::HandedOff { .. }
             | Self::Selected(_)
+            | Self::Healed { .. }
             | Self::Completed(_) => self.seal(),
         }
     }
@@ -289,6 +297,8 @@ pub struct RecoveredRun {
     pub handoffs: Vec<RecoveredHandoff>,
     /// What its requests contain of history, if that is chosen.
     pub selection: Option<ReplaySelection>,
+    /// Marks of what the provider refused in this run.
+    pub refused: Vec<String>,
     /// The sealed entries of the journal.
     pub records: Vec<Bytes>,
 }
@@ -363,6 +373,7 @@ impl RecoveredRun {
             is_complete: false,
             handoffs: Vec::new(),
             selection: None,
+            refused: Vec::new(),
             records: Vec::new(),
         }
     }
@@ -483,6 +494,7 @@ impl RecoveredRun {
                 }
             }
             JournalEntry::Selected(selection) => self.selection = Some(selection),
+            JournalEntry::Healed { mut refused } => self.refused.append(&mut refused),
             JournalEntry::Withheld { members } => self.withheld = members,
             JournalEntry::Partial(message) => self.partial = Some(message),
             JournalEntry::Retrying { attempt, not_before } => self.pause = Some(StoredPause { attempt, not_before }),

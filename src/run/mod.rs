@@ -16,6 +16,7 @@ mod effect;
 mod event;
 mod external_loop;
 mod handoff;
+mod healing;
 mod history_choice;
 mod journal;
 mod lost_ownership;

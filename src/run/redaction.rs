@@ -188,6 +188,7 @@ impl TurnRedaction<'_> {
                 | JournalEntry::Completed(None)
                 | JournalEntry::HandedOff { .. }
                 | JournalEntry::Selected(_)
+                | JournalEntry::Healed { .. }
                 | JournalEntry::Retrying { .. } => {}
             }
         }
@@ -303,6 +304,7 @@ fn calls_in_journal<'s>(entry: &'s JournalEntry, live: &'s History) -> &'s [Tool
         | JournalEntry::Retrying { .. }
         | JournalEntry::HandedOff { .. }
         | JournalEntry::Selected(_)
+        | JournalEntry::Healed { .. }
         | JournalEntry::Completed(_)
         | JournalEntry::Partial(_) => &[],
     }

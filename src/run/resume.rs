@@ -2,6 +2,7 @@
 
 use super::answer::answer_text;
 use super::context::RunContext;
+use super::healing::RunHealing;
 use super::history_choice::HistoryChoice;
 use super::journal::{RecoveredRun, StoredPause};
 use super::machine::{Run, enter};
@@ -35,6 +36,7 @@ impl Run {
             is_complete,
             handoffs,
             selection,
+            refused,
             records,
             is_replay_safe,
             ..
@@ -77,6 +79,7 @@ impl Run {
             (true, true) => RequestDelivery::NotDelivered,
         });
         turn.keep_journal(records);
+        turn.set_healing(RunHealing::of(refused));
         turn.set_history_choice(HistoryChoice::new(&began, selection));
         turn.restore_handoffs(handoffs, context.history)?;
         let state = enter(&mut turn, next, context);

@@ -123,7 +123,7 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
         run: Some(run.to_owned()),
         at: now,
         sources: save.sources,
-        edit: save.owner.clone().map(|owner| -> HeadEdit { Box::new(move |head| head.owner.clone_from(&owner)) }),
+        edit: head_edit(save),
         ..Change::default()
     };
     let step = match &save.kind {
@@ -151,6 +151,30 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
     let lease_until = if matches!(step, JournalStep::Fail { .. }) { 0 } else { lease_until };
     change.journal = Some(JournalChange { run: run.to_owned(), epoch, lease_until, lease_ended_by: None, step });
     Ok(change)
+}
+
+/// Returns the edit of the head that belongs to a save: the run's new owner, and what a provider refused.
+fn head_edit(save: &Save) -> Option<HeadEdit> {
+    let refused: Vec<String> = match &save.kind {
+        SaveKind::Write(entries) => {
+            let marks = entries.iter().filter_map(|entry| match entry {
+                JournalEntry::Healed { refused } => Some(refused),
+                _ => None,
+            });
+            marks.flatten().cloned().collect()
+        }
+        _ => Vec::new(),
+    };
+    let owner = save.owner.clone();
+    if owner.is_none() && refused.is_empty() {
+        return None;
+    }
+    Some(Box::new(move |head| {
+        if let Some(owner) = &owner {
+            head.owner.clone_from(owner);
+        }
+        head.remember_refused(&refused);
+    }))
 }
 
 /// Returns the id of a message or a call. Later entries of the run refer to it, so it must not be replaced.

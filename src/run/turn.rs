@@ -4,6 +4,7 @@ use super::credential_filter::CredentialFilter;
 use super::effect::{EffectKind, Save, SaveKind};
 use super::event::RunEvent;
 use super::handoff::{Handoff, RecoveredHandoff, RunHandoffs, handoffs_mismatch};
+use super::healing::RunHealing;
 use super::history_choice::HistoryChoice;
 use super::journal::JournalEntry;
 use super::open_effects::OpenEffects;
@@ -62,6 +63,8 @@ pub(super) struct RunData {
     handoffs: RunHandoffs,
     /// What the requests contain of history.
     history_choice: HistoryChoice,
+    /// What was refused, and is not sent again.
+    healing: RunHealing,
 }
 
 /// What a turn's answers add up to.
@@ -108,6 +111,7 @@ impl RunData {
             chain_is_restarted: false,
             handoffs: RunHandoffs::default(),
             history_choice: HistoryChoice::default(),
+            healing: RunHealing::default(),
         }
     }
 
@@ -214,6 +218,16 @@ impl RunData {
     /// Takes the events since the last call.
     pub fn take_events(&mut self) -> Vec<RunEvent> {
         std::mem::take(&mut self.events)
+    }
+
+    /// Returns what is known of refused requests.
+    pub fn healing_mut(&mut self) -> &mut RunHealing {
+        &mut self.healing
+    }
+
+    /// Sets what is known of refused requests.
+    pub fn set_healing(&mut self, healing: RunHealing) {
+        self.healing = healing;
     }
 
     /// Adds findings to the report.

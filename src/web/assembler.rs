@@ -35,7 +35,7 @@ impl JsStreamAssembler {
     /// Returns the events that the bytes completed, in order.
     pub fn push(&self, bytes: &JsValue) -> std::result::Result<JsValue, JsValue> {
         let bytes = foreign::bytes("the argument of `push`", bytes)?
-            .ok_or_else(|| Error::invalid("the argument of `push` is a Uint8Array"))?;
+            .ok_or_else(|| Error::invalid("the argument of `push` must be a Uint8Array"))?;
         let mut events = Vec::new();
         self.inner.borrow_mut().as_mut().ok_or_else(already_finished)?.push(&bytes, &mut events);
         Ok(list_to_js(&|list| {

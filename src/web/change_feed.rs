@@ -86,8 +86,11 @@ impl DriverFeedMembers {
     /// `config_invalid` if it is of another type.
     pub fn of_driver(driver: &JsValue) -> Result<Option<Self>> {
         let config = |error: Error| Error::config(error.into_message());
-        let wrong =
-            || Error::config("`store`: a driver's `changes` is an object with the functions `subscribe` and `publish`");
+        let wrong = || {
+            Error::config(
+                "`store`: a driver's `changes` must be an object with the functions `subscribe` and `publish`",
+            )
+        };
         let object = get(driver, "changes").map_err(config)?;
         if object.is_undefined() || object.is_null() {
             return Ok(None);

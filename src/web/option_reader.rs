@@ -7,7 +7,7 @@
 //! Why not the deserializer of serde-wasm-bindgen: it reads without `catch`, and it never visits members that a struct does not
 //! declare, so `deny_unknown_fields` would find nothing.
 
-use super::foreign::{get, is_options_object, items, keys_of_options, members, string};
+use super::foreign::{get, is_bytes, is_options_object, items, keys_of_options, members, string};
 use crate::error::{Error, ErrorCode};
 use js_sys::Function;
 use serde::de::value::StrDeserializer;
@@ -96,16 +96,16 @@ impl de::Error for OptionError {
     }
 
     fn invalid_type(_: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::new(format!("is {expected}"))
+        Self::new(format!("must be {expected}"))
     }
 
     fn invalid_value(_: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::new(format!("is {expected}"))
+        Self::new(format!("must be {expected}"))
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
         let variant: String = variant.chars().take(100).collect();
-        Self::new(format!("is {}, not \"{variant}\"", quoted(expected)))
+        Self::new(format!("must be {}, not \"{variant}\"", quoted(expected)))
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
@@ -116,6 +116,31 @@ impl de::Error for OptionError {
 
     fn missing_field(field: &'static str) -> Self {
         Self::new("is missing").within(field)
+    }
+}
+
+/// Returns what a value is in a sentence.
+fn type_of(value: &JsValue) -> &'static str {
+    if value.is_undefined() {
+        "undefined"
+    } else if value.is_null() {
+        "null"
+    } else if value.is_string() {
+        "a string"
+    } else if value.as_bool().is_some() {
+        "true or false"
+    } else if value.as_f64().is_some() {
+        "this number"
+    } else if value.is_function() {
+        "a function"
+    } else if value.is_object() {
+        match is_options_object(value) {
+            Ok(false) if is_bytes(value) => "bytes",
+            Ok(false) => "a list",
+            _ => "an object",
+        }
+    } else {
+        "a value of this type"
     }
 }
 
@@ -135,11 +160,16 @@ impl OptionReader {
     }
 
     fn check_object(&self) -> Result<(), OptionError> {
-        if is_options_object(&self.value)? { Ok(()) } else { Err(OptionError::new("is an object")) }
+        if is_options_object(&self.value)? { Ok(()) } else { Err(self.expected("an object")) }
     }
 
     fn text(&self) -> Result<String, OptionError> {
-        string("its text", &self.value)?.ok_or_else(|| OptionError::new("is a string"))
+        string("its text", &self.value)?.ok_or_else(|| self.expected("a string"))
+    }
+
+    /// Returns the error of a value of another type. The value itself is not quoted.
+    fn expected(&self, expected: impl Display) -> OptionError {
+        OptionError::new(format!("must be {expected}, not {}", type_of(&self.value)))
     }
 }
 
@@ -149,7 +179,7 @@ impl<'de> Deserializer<'de> for OptionReader {
     forward_to_deserialize_any! { i8 i16 i32 i64 i128 u128 f32 char bytes byte_buf unit unit_struct tuple tuple_struct }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, OptionError> {
-        Err(de::Error::invalid_type(de::Unexpected::Other("a value"), &visitor))
+        Err(self.expected(&visitor as &dyn de::Expected))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, OptionError> {
@@ -157,18 +187,18 @@ impl<'de> Deserializer<'de> for OptionReader {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, OptionError> {
-        visitor.visit_bool(self.value.as_bool().ok_or_else(|| OptionError::new("is true or false"))?)
+        visitor.visit_bool(self.value.as_bool().ok_or_else(|| self.expected("true or false"))?)
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, OptionError> {
-        visitor.visit_f64(self.value.as_f64().ok_or_else(|| OptionError::new("is a number"))?)
+        visitor.visit_f64(self.value.as_f64().ok_or_else(|| self.expected("a number"))?)
     }
 
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, OptionError> {
         let is_safe = |number: &f64| *number >= 0.0 && number.fract() == 0.0 && *number < 9_007_199_254_740_992.0;
         let number = self.value.as_f64().filter(is_safe);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        visitor.visit_u64(number.ok_or_else(|| OptionError::new("is a whole number, 0 or more"))? as u64)
+        visitor.visit_u64(number.ok_or_else(|| self.expected("a whole number, 0 or more"))? as u64)
     }
 
     fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, OptionError> {
@@ -212,7 +242,7 @@ impl<'de> Deserializer<'de> for OptionReader {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, OptionError> {
-        let items = items("it", &self.value, MAX_ITEMS)?.ok_or_else(|| OptionError::new("is a list"))?;
+        let items = items("it", &self.value, MAX_ITEMS)?.ok_or_else(|| self.expected("a list"))?;
         visitor.visit_seq(ListAccess { items: items.into_iter().enumerate() })
     }
 
@@ -240,7 +270,7 @@ impl<'de> Deserializer<'de> for OptionReader {
     ) -> Result<V::Value, OptionError> {
         self.check_object()?;
         let tag = get(&self.value, TAG)?.as_string();
-        let tag = tag.ok_or_else(|| OptionError::new(format!("is {}", quoted(variants))).within(TAG))?;
+        let tag = tag.ok_or_else(|| OptionError::new(format!("must be {}", quoted(variants))).within(TAG))?;
         visitor.visit_enum(TaggedObject { object: self.value, tag })
     }
 }

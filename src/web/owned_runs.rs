@@ -33,7 +33,7 @@ impl OwnedRuns {
             let found = if names.is_object() { get(&names, name).map_err(config)? } else { JsValue::UNDEFINED };
             found
                 .dyn_into::<Function>()
-                .map_err(|_| Error::config("`store`: a driver's `ownedRuns` is a Set of strings"))
+                .map_err(|_| Error::config("`store`: a driver's `ownedRuns` must be a Set of strings"))
         };
         let (has, add, delete) = (method("has")?, method("add")?, method("delete")?);
         Ok(Some(Self { names, has, add, delete }))

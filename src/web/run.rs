@@ -107,7 +107,7 @@ impl JsRun {
             }
             _ => match foreign::bytes("the argument of `feed`", bytes) {
                 Ok(Some(bytes)) => Ok(RunInput::Bytes { effect, bytes }),
-                Ok(None) => Err(Error::invalid("the argument of `feed` is a Uint8Array")),
+                Ok(None) => Err(Error::invalid("the argument of `feed` must be a Uint8Array")),
                 Err(error) => Err(error),
             },
         };
@@ -257,7 +257,7 @@ fn text(answer: &JsValue, key: &str) -> Result<Option<String>> {
         return Ok(None);
     }
     let text = foreign::string(key, &value)?;
-    text.map(Some).ok_or_else(|| Error::invalid(format!("`{key}` is a string")))
+    text.map(Some).ok_or_else(|| Error::invalid(format!("`{key}` must be a string")))
 }
 
 fn status(answer: &JsValue) -> Result<u16> {
@@ -278,7 +278,7 @@ fn response_body(answer: &JsValue) -> Result<Vec<u8>> {
     if let Some(text) = foreign::string("`body`", &body)? {
         return Ok(text.into_bytes());
     }
-    foreign::bytes("`body`", &body)?.ok_or_else(|| Error::invalid("`body` is a string or bytes"))
+    foreign::bytes("`body`", &body)?.ok_or_else(|| Error::invalid("`body` must be a string or bytes"))
 }
 
 /// Reads a failure of the host. Whatever the host threw, this does not fail.

@@ -33,6 +33,7 @@ impl StepBorrows<'_> {
             now: self.now,
             ids: &self.context.ids,
             seed: self.context.seed,
+            refused: &self.log.head.refused,
         }
     }
 }

@@ -174,7 +174,8 @@ impl RunOptions {
         add_tools_of_params(&provider.params, &mut tool_settings);
         let max_response_bytes = self.max_response_bytes.unwrap_or(DEFAULT_MAX_RESPONSE_BYTES);
         if !(1..=HIGHEST_MAX_RESPONSE_BYTES).contains(&max_response_bytes) {
-            let message = format!("`maxResponseBytes` is a number of bytes from 1 to {HIGHEST_MAX_RESPONSE_BYTES}");
+            let message =
+                format!("`maxResponseBytes` must be a number of bytes from 1 to {HIGHEST_MAX_RESPONSE_BYTES}");
             return Err(Error::config(message));
         }
         Ok(RunSetup {
@@ -269,7 +270,7 @@ pub fn input_items(input: Option<&UnreadValue>, dialect: Dialect) -> Result<Vec<
         check_input_body(dialect, body.view())?;
         return decode_body(dialect, body.view());
     }
-    Err(Error::invalid("`input` is a text, a list of parts, or a body of the dialect"))
+    Err(Error::invalid("`input` must be a text, a list of parts, or a body of the dialect"))
 }
 
 fn user_message(parts: Vec<IncomingPart>) -> Vec<Incoming> {

@@ -168,7 +168,7 @@ impl JsSession {
                     (Some(bytes), _) => resume_snapshot(&inner, bytes.into(), options).await?,
                     (None, Some(id)) => resume_run(&inner, &id, None, options).await?,
                     (None, None) => {
-                        return Err(Error::config("the first argument of `resume` is a run's id or a snapshot"));
+                        return Err(Error::config("the first argument of `resume` must be a run's id or a snapshot"));
                     }
                 };
                 run.store_hook.replace(store);

@@ -23,6 +23,8 @@ mod failures;
 mod gemini;
 #[path = "runs/handoffs.rs"]
 mod handoffs;
+#[path = "runs/healing.rs"]
+mod healing;
 #[path = "runs/kills.rs"]
 mod kills;
 #[path = "runs/leases.rs"]

@@ -334,6 +334,7 @@ macro_rules! desk {
             now: $host.clock.now(),
             ids: &$host.ids,
             seed: SEED,
+            refused: &$log.head.refused,
         }
     };
 }

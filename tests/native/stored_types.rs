@@ -427,6 +427,7 @@ fn journal_entries() {
         RecordKind::Journal,
         &JournalEntry::Redacted { invocation: "i".into(), arguments: Some(Arguments::Value(json("{}"))) },
     );
+    fixed("journal_healed", RecordKind::Journal, &JournalEntry::Healed { refused: vec!["m".into()] });
     fixed("journal_retrying", RecordKind::Journal, &JournalEntry::Retrying { attempt: 2, not_before: 1_060_000 });
     fixed("journal_partial", RecordKind::Journal, &JournalEntry::Partial(message()));
     fixed(
@@ -571,4 +572,6 @@ fn r28_r67_records_of_snapshots() {
     fixed("snapshot_with_origin", RecordKind::Snapshot, &RunSnapshot { origin, ..snapshot });
     let head = SessionHead { resumed_runs: vec!["r".into()], ..SessionHead::new("s", 5) };
     fixed("head_with_resumed_runs", RecordKind::Head, &head);
+    let head = SessionHead { refused: vec!["m".into()], ..SessionHead::new("s", 5) };
+    fixed("head_with_refused", RecordKind::Head, &head);
 }

@@ -2,7 +2,7 @@
 
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
-use crate::finding::{Finding, FindingCode};
+use crate::finding::{Finding, FindingCode, Report};
 use crate::history::{HistoryEntry, free_id};
 use crate::json::fits_memory;
 use crate::message::{Message, MessageStatus};
@@ -11,8 +11,9 @@ use crate::provider::{AnswerStatus, Assembled, Pause, StreamAssembler, StreamEve
 use crate::replay::ReducerReplies;
 use crate::run::answer::{AnsweredCall, answer_message, cut_error, refusal_of, refused_request};
 use crate::run::context::RunContext;
-use crate::run::effect::{EffectKind, EffectReply};
+use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
+use crate::run::journal::JournalEntry;
 use crate::run::next_state::{EarlyStop, ModelRequest, NextState, RenderPlan, RetryPause, TurnEnd, wrong_state};
 use crate::run::outcome::RunStatus;
 use crate::run::replay_safety::{ReplaySafety, RequestDelivery, RequestEvidence, evidence_of_failure};
@@ -21,6 +22,7 @@ use crate::run::retry::{ReplayQuestion, requested_wait};
 use crate::run::setup::OnStop;
 use crate::run::state::awaiting_retry::{begin_pause, unsafe_replay};
 use crate::run::turn::RunData;
+use std::rc::Rc;
 
 /// The run waits for the model's response.
 pub struct AwaitingModel {
@@ -63,7 +65,8 @@ enum ReceivedResponse {
 
 impl AwaitingModel {
     /// Offers a `call_model`.
-    pub fn enter(turn: &mut RunData, request: ModelRequest, context: &RunContext<'_>) -> Self {
+    pub fn enter(turn: &mut RunData, mut request: ModelRequest, context: &RunContext<'_>) -> Self {
+        leave_out_refused(turn, &mut request, context.refused);
         let provider = &turn.setup().provider;
         let kind = EffectKind::CallModel {
             dialect: provider.dialect,
@@ -247,6 +250,11 @@ impl AwaitingModel {
             let attempt = self.request.attempt;
             return NextState::Render(RenderPlan { replies: ReducerReplies::default(), at: context.now, attempt });
         }
+        if status == 400
+            && let Some(next) = self.heal(turn, body, context.now)
+        {
+            return next;
+        }
         let retry = &turn.setup().retry;
         let pause = if codec(turn.setup().provider.dialect).is_conversation_locked(status, code) {
             retry.for_locked_conversation().wait_after(self.request.attempt.number, requested)
@@ -257,6 +265,22 @@ impl AwaitingModel {
         };
         let failed = FailedCall { error, status: Some(status), evidence: RequestEvidence::ErrorStatus(status), pause };
         self.after_failure(turn, failed, context)
+    }
+
+    /// Repairs a request that the provider refused with a known error, and sends it once more. A refused request was not processed, so
+    /// this is safe with a service that keeps the conversation (R27).
+    fn heal(&self, turn: &mut RunData, answer: &[u8], now: Ms) -> Option<NextState> {
+        let (call, dialect) = (turn.totals().model_calls, turn.setup().provider.dialect);
+        let healed = turn.healing_mut().heal(call, (&self.request.body, dialect), answer)?;
+        turn.close_effects();
+        if self.request.is_stateful {
+            turn.set_request_delivery(RequestDelivery::NotDelivered);
+        }
+        report_healing(turn, healed.report);
+        let save = turn.save(SaveKind::Write(vec![JournalEntry::Healed { refused: healed.refused }]));
+        let request = ModelRequest { body: Rc::new(healed.body), ..self.request.clone() };
+        let attempt = request.attempt.number;
+        Some(NextState::Pause(RetryPause { attempt, not_before: now, request: Some(request), save: Some(save) }))
     }
 
     /// Handles the host's report that the request failed.
@@ -359,6 +383,24 @@ impl AwaitingModel {
         }
         NextState::SaveAnswer(message, invocations)
     }
+}
+
+/// Removes from a request what was refused before.
+fn leave_out_refused(turn: &mut RunData, request: &mut ModelRequest, of_session: &[String]) {
+    let dialect = turn.setup().provider.dialect;
+    if let Some((body, report)) = turn.healing_mut().leave_out(&request.body, dialect, of_session) {
+        request.body = Rc::new(body);
+        report_healing(turn, report);
+    }
+}
+
+/// Emits the finding about the healing, and adds the others to the report.
+fn report_healing(turn: &mut RunData, report: Report) {
+    let mut findings = report.into_iter();
+    if let Some(first) = findings.next() {
+        turn.warn(first);
+    }
+    turn.add_to_report(&findings.collect::<Vec<_>>());
 }
 
 /// Compares the conversation of an answer with the owner of the state; returns the error that fails the run, before anything of the

@@ -217,7 +217,14 @@ mod tests {
 
     fn after_all<const N: usize>(turn: &mut RunData, number: u32, replies: [EffectReply; N]) -> NextState {
         let (history, mut renderer) = (History::new(Seed(7)), Renderer::default());
-        let context = RunContext { history: &history, renderer: &mut renderer, now: 1_000, ids: &OneId, seed: Seed(7) };
+        let context = RunContext {
+            history: &history,
+            renderer: &mut renderer,
+            now: 1_000,
+            ids: &OneId,
+            seed: Seed(7),
+            refused: &[],
+        };
         let is_stateful = turn.setup().owner.is_stateful();
         let attempt = CallAttempt { number, not_before: None };
         let request = ModelRequest { attempt, body: Rc::new(Vec::new()), is_stateful };

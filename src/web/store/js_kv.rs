@@ -65,7 +65,7 @@ impl JsKvDriver {
                 "`store` is a namespace of Workers KV; pass `workersKv(namespace)` of rethread/cloudflare",
             ));
         }
-        let wrong = |key: &str| Error::config(format!("`store`: a key-value driver's `{key}` is a function"));
+        let wrong = |key: &str| Error::config(format!("`store`: a key-value driver's `{key}` must be a function"));
         let method = |key: &str| -> Result<Option<Function>> {
             let value = member(key)?;
             if value.is_undefined() || value.is_null() {

@@ -66,7 +66,7 @@ impl JsLogStore {
         let close = match close.dyn_into::<Function>() {
             Ok(close) => Some(close),
             Err(close) if close.is_undefined() || close.is_null() => None,
-            Err(_) => return Err(Error::config("`store`: the custom store's `close` is a function")),
+            Err(_) => return Err(Error::config("`store`: the custom store's `close` must be a function")),
         };
         let capabilities: Function = config_member(store, "capabilities")?.unchecked_into();
         let capabilities = capabilities.call0(store).map_err(|thrown| {
@@ -142,7 +142,7 @@ fn read_capabilities(value: &JsValue) -> Result<Capabilities> {
             durable,
         }),
         _ => Err(Error::config(format!(
-            "the custom store: `capabilities().maxValueBytes` is a whole number, {MIN_VALUE_BYTES} or more"
+            "the custom store: `capabilities().maxValueBytes` must be a whole number, {MIN_VALUE_BYTES} or more"
         ))),
     }
 }

@@ -40,12 +40,12 @@ impl JsSqlDriver {
         let dialect = dialect.ok_or_else(|| wrong("`dialect` is \"sqlite\" or \"postgres\""))?;
         let dialect = SqlDialect::from_name(&dialect)?;
         let transaction = member("transaction")?;
-        let transaction: Function = transaction.dyn_into().map_err(|_| wrong("`transaction` is a function"))?;
+        let transaction: Function = transaction.dyn_into().map_err(|_| wrong("`transaction` must be a function"))?;
         let close = member("close")?;
         let close = if close.is_undefined() || close.is_null() {
             None
         } else {
-            Some(close.dyn_into::<Function>().map_err(|_| wrong("`close` is a function"))?)
+            Some(close.dyn_into::<Function>().map_err(|_| wrong("`close` must be a function"))?)
         };
         let limits = member("limits")?;
         let usual = SqlLimits::default();
@@ -184,7 +184,7 @@ pub(super) fn limit(limits: &JsValue, key: &str) -> Result<Option<usize>> {
     match value.as_f64() {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         Some(number) if number >= 1.0 && number.fract() == 0.0 && number <= MAX_SAFE => Ok(Some(number as usize)),
-        _ => Err(Error::config(format!("a driver's `limits.{key}` is a whole number, 1 or more"))),
+        _ => Err(Error::config(format!("a driver's `limits.{key}` must be a whole number, 1 or more"))),
     }
 }
 

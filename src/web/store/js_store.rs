@@ -32,6 +32,6 @@ pub async fn open_js_store(object: &JsValue, strict: bool) -> Result<(Rc<dyn Log
         return Ok((Rc::new(store), "custom"));
     }
     Err(Error::config(
-        "`store` is an object with the methods of a `SqlDriver` (`transaction`), of a `KvStore` (`get`, `put`, …) or of a `LogStore` (`append`, `read`, …)",
+        "`store` must be an object with the methods of a `SqlDriver` (`transaction`), of a `KvStore` (`get`, `put`, …) or of a `LogStore` (`append`, `read`, …)",
     ))
 }

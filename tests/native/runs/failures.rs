@@ -552,6 +552,7 @@ fn invalid_start_options_store_nothing() {
         now: 1,
         ids: &host.ids,
         seed: SEED,
+        refused: &[],
     };
     let input = TurnInput { input: words("Hi"), input_id: Some(id), ..TurnInput::default() };
     assert_eq!(Run::start(setup("again", CHAT, false), input, &mut desk).err().unwrap().code, ErrorCode::InvalidInput);

@@ -27,7 +27,14 @@ pub(super) fn in_mode(persistence: Persistence) -> RunSetup {
 pub(super) fn snapshot(host: &mut Host<'_>) -> Result<Bytes, Error> {
     let log = host.log.borrow();
     let now = host.clock.now();
-    let context = RunContext { history: &log.history, renderer: &mut host.renderer, now, ids: &host.ids, seed: SEED };
+    let context = RunContext {
+        history: &log.history,
+        renderer: &mut host.renderer,
+        now,
+        ids: &host.ids,
+        seed: SEED,
+        refused: &[],
+    };
     let run = host.run.as_ref().unwrap();
     let mut snapshot = run.snapshot(&log.head.id, &context)?;
     let number = log.head.run(run.id()).map(|entry| entry.number);
@@ -74,8 +81,14 @@ pub(super) fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Res
     };
     let log = host.log.borrow();
     let now = host.clock.now();
-    let mut context =
-        RunContext { history: &log.history, renderer: &mut host.renderer, now, ids: &host.ids, seed: SEED };
+    let mut context = RunContext {
+        history: &log.history,
+        renderer: &mut host.renderer,
+        now,
+        ids: &host.ids,
+        seed: SEED,
+        refused: &[],
+    };
     let run = Run::resume(setup, recovered, &mut context)?;
     drop(log);
     host.run = Some(run);

@@ -1,0 +1,140 @@
+//! A request that the provider refused with a known error is repaired and sent once more (R74).
+
+use crate::scripted_host::*;
+use crate::{CLAUDE, RESPONSES};
+use rethread::error::ErrorCode;
+use rethread::json::Json;
+use rethread::owner::StateOwner;
+use rethread::run::{RunEvent, RunSetup, RunStatus};
+use rethread::store::MemoryStore;
+use serde_json::{Value, json};
+
+const BOUND: &str = r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."}}"#;
+
+/// A run with thinking. Without a stream an answer is one body.
+fn thinking(id: &str) -> RunSetup {
+    let mut setup = setup(id, CLAUDE, false);
+    setup.provider.params = Json::parse(r#"{"max_tokens":9,"thinking":{"type":"adaptive"}}"#).unwrap();
+    setup
+}
+
+/// An answer that was thought about.
+fn thought(signature: &str) -> Answer {
+    let body = json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "m-1", "stop_reason": "end_turn", "stop_sequence": null,
+        "content": [{ "type": "thinking", "thinking": "", "signature": signature }, { "type": "text", "text": "Here." }],
+        "usage": { "input_tokens": 1, "output_tokens": 1 } });
+    Answer::Status(200, vec![], body.to_string())
+}
+
+fn refused(error: &str) -> Answer {
+    Answer::Status(400, vec![], error.into())
+}
+
+fn signatures(body: &Value) -> Vec<String> {
+    let blocks = body["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_array());
+    blocks.flatten().filter_map(|block| Some(block["signature"].as_str()?.to_owned())).collect()
+}
+
+fn healings(host: &Host<'_>) -> usize {
+    let is_healing =
+        |event: &&RunEvent| matches!(event, RunEvent::Warning(finding) if finding.code.as_str() == "healed");
+    host.events.iter().filter(is_healing).count()
+}
+
+#[test]
+fn r74_a_run_heals_a_known_refusal_once_and_the_session_does_not_send_it_again() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.ask(thinking("one"), "First?", |_| thought("AAA="));
+    let mut bodies = Vec::new();
+    let outcome = host.ask(thinking("two"), "Second?", |body| {
+        bodies.push(signatures(body));
+        if bodies.len() == 1 { refused(BOUND) } else { thought("BBB=") }
+    });
+    assert_eq!((outcome.status, outcome.model_calls), (RunStatus::Finished, 1), "{:?}", outcome.error);
+    assert_eq!(bodies, [vec!["AAA=".to_owned()], vec![]]);
+    assert_eq!(healings(&host), 1);
+    assert!(outcome.report.iter().any(|finding| finding.code.as_str() == "healed"));
+    // The next turn, of this process and of another one.
+    for (id, name) in [("three", None), ("four", Some("other"))] {
+        let mut other = name.map(|name| Host::open(&store, "s", name));
+        let host = other.as_mut().unwrap_or(&mut host);
+        let mut sent = Vec::new();
+        host.ask(thinking(id), "And?", |body| {
+            sent.push(signatures(body));
+            thought("CCC=")
+        });
+        assert_eq!(sent.len(), 1, "{id}: nothing is refused again");
+        assert!(sent[0].starts_with(&["BBB=".to_owned()]), "{id}: {sent:?}");
+        assert_eq!(host.log.borrow().head.refused.len(), 1);
+    }
+}
+
+#[test]
+fn r74_a_run_that_is_refused_again_fails_and_no_other_error_is_repeated() {
+    let unknown = r#"{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: 9 is too low"}}"#;
+    for (status, error, requests) in [(400, BOUND, 2), (400, unknown, 1), (401, BOUND, 1), (422, BOUND, 1)] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        host.ask(thinking("one"), "First?", |_| thought("AAA="));
+        let mut count = 0;
+        let outcome = host.ask(thinking("two"), "Second?", |_| {
+            count += 1;
+            Answer::Status(status, vec![], error.into())
+        });
+        let code = outcome.error.map(|error| error.code);
+        assert_eq!(
+            (outcome.status, code, count),
+            (RunStatus::Failed, Some(ErrorCode::ModelError), requests),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn r74_a_healed_run_that_is_killed_does_not_send_again_what_was_refused() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.ask(thinking("one"), "First?", |_| thought("AAA="));
+    host.start(thinking("two"), "Second?").unwrap();
+    let mut count = 0;
+    let ended = host.drive(|_| {
+        count += 1;
+        if count == 1 { refused(BOUND) } else { Answer::Hang }
+    });
+    assert!(ended.is_none() && count == 2);
+    host.clock.advance(1_000_000);
+    let mut other = Host::open(&store, "s", "other");
+    other.clock.advance(2_000_000);
+    other.resume(thinking("two")).unwrap();
+    let mut bodies = Vec::new();
+    let outcome = other.drive(|body| {
+        bodies.push(signatures(body));
+        thought("BBB=")
+    });
+    assert_eq!(outcome.map(|outcome| outcome.status), Some(RunStatus::Finished));
+    assert_eq!(bodies, [Vec::<String>::new()]);
+}
+
+#[test]
+fn r27_r74_a_request_of_a_conversation_is_healed_since_a_400_shows_that_it_was_not_processed() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut setup = setup("run", RESPONSES, false);
+    setup.owner = StateOwner::Conversation { id: "conv_1".into() };
+    let error = r#"{"error":{"message":"No tool output found for function call call_9.","type":"invalid_request_error","param":"input","code":null}}"#;
+    let mut bodies: Vec<Value> = Vec::new();
+    let outcome = host.ask(setup, "Hello?", |body| {
+        bodies.push(body.clone());
+        if bodies.len() == 1 {
+            return refused(error);
+        }
+        let mut answer: Value = serde_json::from_slice(&text("Hello.").body(RESPONSES)).unwrap();
+        answer["conversation"] = json!({ "id": "conv_1" });
+        Answer::Status(200, vec![], answer.to_string())
+    });
+    assert_eq!((outcome.status, bodies.len()), (RunStatus::Finished, 2), "{:?}", outcome.error);
+    assert_eq!(bodies[1]["input"][0]["call_id"], "call_9");
+    assert_eq!(bodies[1]["input"].as_array().unwrap().len(), bodies[0]["input"].as_array().unwrap().len() + 1);
+    assert_eq!(bodies[1]["conversation"], bodies[0]["conversation"]);
+}
