@@ -67,10 +67,7 @@ impl JournalEntry {
                 out.text("agent", agent).number("at", *at);
             }
             Self::Healed { refused } => {
-                out.list(
-                    "refused",
-                    &refused.iter().map(|mark| crate::json::JsonStr::new(mark).token().to_owned()).collect::<Vec<_>>(),
-                );
+                out.array("refused", |list| refused.iter().for_each(|mark| list.text(mark)));
             }
             Self::Selected(selection) => {
                 out.array("ranges", |list| {

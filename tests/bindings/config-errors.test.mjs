@@ -11,7 +11,7 @@ const CASES = [
   [{ replay: () => {} }, '`replay` must be an object, not a function'],
   [{ replay: new Uint8Array(1) }, '`replay` must be an object, not bytes'],
   [{ replay: { reducers: {} } }, '`replay.reducers` must be a list, not an object'],
-  [{ replay: { freshness: { windowMs: -1 } } }, '`replay.freshness.windowMs` must be '],
+  [{ replay: { freshness: {} } }, '`replay.freshness` must be a number, not an object'],
 ];
 
 for (const [options, sentence] of CASES) {

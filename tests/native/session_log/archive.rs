@@ -156,11 +156,14 @@ fn r37_an_export_shows_a_person_the_entries_of_a_journal() {
     let store = session();
     let real = archive(&store).to_json_lines(&ARCHIVE_DESCRIPTIONS);
     let of_run: Vec<_> = lines_with(&real, "run", "run").iter().map(|line| line.get("entry").unwrap()).collect();
-    assert_eq!(of_run.iter().map(|entry| entry.text("type").unwrap()).collect::<Vec<_>>(), ["began", "answered"]);
+    assert_eq!(
+        of_run.iter().map(|entry| entry.text("type").unwrap()).collect::<Vec<_>>(),
+        ["began", "history_selected", "answered"]
+    );
     assert!(
         of_run[0].as_raw().contains("Bergen?") && of_run[0].get("provider").unwrap().has_text("dialect", "openai-chat")
     );
-    assert!(of_run[1].get("toolInvocations").unwrap().as_raw().contains("\"name\":"));
+    assert!(of_run[2].get("toolInvocations").unwrap().as_raw().contains("\"name\":"));
 
     let call = || String::from("i-1");
     let arguments = Some(Arguments::Value(Json::parse("{\"n\":1}").unwrap()));
