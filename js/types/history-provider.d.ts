@@ -30,7 +30,7 @@ export interface HistoryProvider {
   /** Names of the providers whose context `store` gets, which may be its own. Default: all others. */
   storeContextFrom?: string[];
   /** Called once, before the first request of a run and before a `render`. What it returns stands between history and input, in the order
-   *  of the providers, and is never stored in history. Texts, images and files; no calls. If it throws, the run or the render rejects with
+   *  of the providers, and is never stored in history. Calls have their results; one without is closed as interrupted. If it throws, the run or the render rejects with
    *  `callback_failed`, and nothing is sent or stored. The run has its place in the session already: another run of the session that is awaited
    *  here or in `store` is `busy`, and with `whenBusy: "queue"` both wait for each other until the store is closed. */
   provide?(context: { session: Session; input: MessageWithCalls[] }): NewMessage[] | Message[] | undefined | null | Promise<NewMessage[] | Message[] | undefined | null>;

@@ -242,6 +242,37 @@ impl JoinInput {
             self.incoming.push(Incoming::Message(message));
         }
     }
+
+    /// Joins the input. Results of other messages' calls answer calls of the input or of `answered`.
+    fn join(
+        self,
+        base: JoinBase<'_>,
+        answered: &History,
+        origin: &Origin,
+        ids: &dyn IdSource,
+    ) -> Result<JoinedEntries> {
+        let Self { incoming, message_ids, message_fields, outcomes, results } = self;
+        let mut joined = join(base, incoming, &Origin { message_ids, ..origin.clone() }, ids);
+        let (mut message_fields, mut outcomes) = (message_fields.into_iter(), outcomes.into_iter());
+        for entry in &mut joined.entries {
+            match entry {
+                HistoryEntry::Message(message) => {
+                    let (created_at, metadata) = message_fields.next().unwrap_or_default();
+                    message.created_at = created_at.unwrap_or(message.created_at);
+                    message.metadata = metadata;
+                }
+                HistoryEntry::Invocation(call) => {
+                    let Some((Some(result), at)) = outcomes.next() else { continue };
+                    call.status = if result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok };
+                    call.finished_at = Some(at.unwrap_or(origin.at));
+                    call.result = Some(result);
+                }
+                HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
+            }
+        }
+        join_results(answered, &mut joined, results, origin)?;
+        Ok(joined)
+    }
 }
 
 /// Joins messages in the neutral format to `history`. Content after a result or a "step-start" is another answer of the model and
@@ -275,28 +306,29 @@ pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &d
         };
         input.push(message, &id);
     }
-    let JoinInput { incoming, message_ids, message_fields, outcomes, results } = input;
-    let mut joined = join(JoinBase::history(history), incoming, &Origin { message_ids, ..origin.clone() }, ids);
+    let mut joined = input.join(JoinBase::history(history), history, origin, ids)?;
     joined.caller_ids = caller_ids;
-    let (mut message_fields, mut outcomes) = (message_fields.into_iter(), outcomes.into_iter());
-    for entry in &mut joined.entries {
-        match entry {
-            HistoryEntry::Message(message) => {
-                let (created_at, metadata) = message_fields.next().unwrap_or_default();
-                message.created_at = created_at.unwrap_or(message.created_at);
-                message.metadata = metadata;
-            }
-            HistoryEntry::Invocation(call) => {
-                let Some((Some(result), at)) = outcomes.next() else { continue };
-                call.status = if result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok };
-                call.finished_at = Some(at.unwrap_or(origin.at));
-                call.result = Some(result);
-            }
-            HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
+    Ok(joined)
+}
+
+/// Joins messages as [`join_new`], under new ids, and their results to their own calls only.
+///
+/// # Errors
+/// As [`join_results`].
+pub(super) fn join_apart(
+    base: JoinBase<'_>,
+    items: Vec<NewItem>,
+    origin: &Origin,
+    ids: &dyn IdSource,
+) -> Result<JoinedEntries> {
+    let mut input = JoinInput::default();
+    for item in items {
+        match item {
+            NewItem::Message(message) => input.push(message, &ids.new_id()),
+            NewItem::Results(results, at) => input.results.extend(results.into_iter().map(|result| (result, at))),
         }
     }
-    join_results(history, &mut joined, results, origin)?;
-    Ok(joined)
+    input.join(base, &History::new(base.history.seed()), origin, ids)
 }
 
 /// Splits parts into answers, in order. An answer ends at a "step-start" and before content that follows a result.

@@ -2,9 +2,9 @@
 //! They precede the input of the run, and are never stored in history.
 
 use super::fold::History;
-use super::incoming::{Incoming, IncomingMessage, IncomingPart};
+use super::incoming::{Incoming, IncomingPart};
 use super::join::{JoinBase, Origin, join};
-use super::new_message::{NewItem, NewMessage, NewPart};
+use super::new_message::{NewItem, join_apart};
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::Report;
 use crate::id::IdSource;
@@ -15,7 +15,7 @@ use crate::message::{Role, Source, SourceKind};
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProvidedMessages {
     source: Source,
-    messages: Vec<Incoming>,
+    messages: Vec<NewItem>,
 }
 
 impl ProvidedMessages {
@@ -28,54 +28,39 @@ impl ProvidedMessages {
     }
 
     fn read(provided: JsonRef<'_>) -> Result<Self> {
-        let name = provided.string("provider");
-        let messages = provided.get("messages").map_or_else(|| Ok(Vec::new()), read_messages).map_err(|error| {
-            let message =
-                format!("the history provider \"{name}\" gave messages that cannot be used: {}", error.message);
-            Error::new(ErrorCode::CallbackFailed, message)
-        })?;
-        Ok(Self { source: Source { kind: SourceKind::Context, id: Some(name) }, messages })
+        let source = Source { kind: SourceKind::Context, id: Some(provided.string("provider")) };
+        let messages = provided.get("messages").map_or_else(|| Ok(Vec::new()), NewItem::read_all);
+        match messages {
+            Ok(messages) => Ok(Self { source, messages }),
+            Err(error) => Err(rejection(&source, &error)),
+        }
     }
 }
 
-fn read_messages(list: JsonRef<'_>) -> Result<Vec<Incoming>> {
-    let read = |(at, item)| {
-        match item {
-            NewItem::Message(message) => incoming(message).map(Incoming::Message),
-            NewItem::Results(..) => None,
-        }
-        .ok_or_else(|| {
-            Error::invalid(format!(
-                "message {at}: calls of tools and their results cannot be provided; provide their text"
-            ))
-        })
-    };
-    NewItem::read_all(list)?.into_iter().enumerate().map(read).collect()
+fn rejection(source: &Source, error: &Error) -> Error {
+    let name = source.id.as_deref().unwrap_or_default();
+    let message = format!("the history provider \"{name}\" gave messages that cannot be used: {}", error.message);
+    Error::new(ErrorCode::CallbackFailed, message)
 }
 
-/// Returns a message without its id, which may be in use; none if it has calls.
-fn incoming(message: NewMessage) -> Option<IncomingMessage> {
-    let part = |part| match part {
-        NewPart::Part(part) => Some(IncomingPart::Part(part)),
-        NewPart::Call(_) | NewPart::StepStart => None,
-    };
-    let parts = message.parts.into_iter().map(part).collect::<Option<Vec<_>>>()?;
-    Some(IncomingMessage { role: message.role, parts, dialect: None, template: None })
-}
-
-/// Adds provided messages to a live turn, in the order of the providers.
+/// Adds provided messages to a live turn, in the order of the providers. A call without a result is closed in the request.
+///
+/// # Errors
+/// `callback_failed`, which names the provider, for a result whose call the provider did not give.
 pub fn join_provided(
     before: &History,
     live: &mut History,
     provided: Vec<ProvidedMessages>,
     origin: &Origin,
     ids: &dyn IdSource,
-) {
+) -> Result<()> {
     for ProvidedMessages { source, messages } in provided {
         let origin = Origin { source, message_ids: Vec::new(), ..origin.clone() };
-        let joined = join(JoinBase::live(before, live), messages, &origin, ids);
+        let joined = join_apart(JoinBase::live(before, live), messages, &origin, ids);
+        let joined = joined.map_err(|error| rejection(&origin.source, &error))?;
         joined.entries.into_iter().for_each(|entry| live.apply(entry));
     }
+    Ok(())
 }
 
 /// A body of the application, which contains the whole conversation.

@@ -51,7 +51,7 @@ pub(super) fn join_input(setup: &RunSetup, input: TurnInput, context: &RunContex
         ..Origin::default()
     };
     let mut report = join_held(&mut live, earlier, &origin, context.ids);
-    join_provided(context.history, &mut live, provided, &origin, context.ids);
+    join_provided(context.history, &mut live, provided, &origin, context.ids)?;
     let joined = join(JoinBase::live(context.history, &live), input, &origin, context.ids);
     for entry in joined.entries {
         live.apply(entry);

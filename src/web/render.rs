@@ -28,7 +28,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
     let items = input_items(input.as_ref(), parts.provider.dialect)?;
     let provided = inner.ask_providers(provide, &items).await?;
     let origin = Origin { at: now, ..Origin::default() };
-    join_provided(&inner.log.borrow().history, &mut live, provided, &origin, &inner.context.ids);
+    join_provided(&inner.log.borrow().history, &mut live, provided, &origin, &inner.context.ids)?;
     let owner = inner.owner()?;
     if owner == StateOwner::Caller {
         join_held(&mut live, items, &origin, &inner.context.ids);

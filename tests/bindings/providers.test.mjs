@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { open } from 'rethread';
+import { open, validate } from 'rethread';
 
 const provider = { dialect: 'openai-chat', url: 'https://m.example/v1/chat/completions', params: { model: 'm' } };
 const say = (text, role = 'user') => ({ role, parts: [{ type: 'text', text }] });
@@ -73,6 +73,43 @@ test('r33 pp 35 filterProvided comes before the stamp, filterStored before stori
   assert.deepEqual(await stored(), ['e secret', 'e answer', 'e open', 'e secret'], 'the session has all of it');
 });
 
+test('r33 provided calls are sent with their results, by every owner and dialect, and are in no history', async () => {
+  const call = { type: 'tool', callId: 'call_p', name: 'search', arguments: { q: 1 }, result: 'the result' };
+  const rag = { name: 'rag', provide: () => [say('earlier'), { role: 'assistant', parts: [call] }, say('reply', 'assistant')] };
+  const { client, session, ask, stored } = await chat([rag], { persistence: 'result' });
+  const add = { id: 'call_p', type: 'function', function: { name: 'add', arguments: '{}' } };
+  for (const turn of [1, 2]) {
+    const run = await session.run({ input: `q${turn}`, provider, tools: { add: { execute() {} } } });
+    await reply(run, completion({ tool_calls: [add] }, 'tool_calls'));
+    await run.answer(run.effects()[0].id, { type: 'tool_result', content: `sum ${turn}` });
+    const messages = JSON.parse(new TextDecoder().decode(run.effects()[0].request.body)).messages;
+    const own = messages.slice(messages.findIndex(({ content }) => content === 'earlier'));
+    assert.deepEqual(own.map(({ role, content }) => content ?? role), ['earlier', 'assistant', 'the result', 'reply', `q${turn}`, 'assistant', `sum ${turn}`]);
+    const ids = messages.filter(({ role }) => role === 'tool').map(({ tool_call_id }) => tool_call_id);
+    assert.equal(new Set(ids).size, ids.length, `each call has an id of its own: ${ids}`);
+    await reply(run, 'done');
+  }
+  assert.deepEqual((await client.invocations({})).items.map(({ name }) => name), ['add', 'add']);
+  assert.equal((await stored()).length, 6);
+  for (const dialect of ['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'mistral']) {
+    const { body } = await session.render({ dialect, params: { model: 'm' }, input: 'x' });
+    assert.deepEqual(validate(body, dialect).filter(({ severity }) => severity === 'error'), [], dialect);
+    assert.match(new TextDecoder().decode(body), /the result/, dialect);
+  }
+  const kept = await chat([rag], { owner: { kind: 'response', auto: true } });
+  const responses = { dialect: 'openai-responses', url: 'https://m.example/v1/responses', params: { model: 'm' } };
+  const run = await kept.session.run({ input: 'q', provider: responses });
+  const { input } = JSON.parse(new TextDecoder().decode(run.effects()[0].request.body));
+  assert.deepEqual(input.map(({ type, role }) => type ?? role), ['user', 'function_call', 'function_call_output', 'assistant', 'user']);
+  await run.cancel();
+  // What a session has can be provided by another one.
+  const source = await client.session('source');
+  await source.append([say('old'), { role: 'assistant', parts: [call] }]);
+  const other = await chat([{ name: 'source', provide: async () => (await source.view().getSnapshot()).messages.flatMap(({ role, parts }) => [{ role, parts: parts.map((part) => (part.type === 'tool' ? { type: 'tool', callId: part.call.callId, name: part.call.name, arguments: part.call.argumentsText, result: part.call.result.content } : part)) }]) }]);
+  assert.deepEqual(sent(await other.session.run({ input: 'x', provider })), ['old', null, 'the result', 'x']);
+  assert.equal((await ask('bye', 'bye')).status, 'finished');
+});
+
 test('r33 source stamps survive storage', async () => {
   const { session, client, stored } = await chat([]);
   await session.append([say('note')], { source: { type: 'context', id: 'rag' } });
@@ -130,7 +167,7 @@ test('r33 a provider that throws in provide is named; nothing is stored, nothing
     [() => Promise.reject(new Error('index is down')), /"rag".*index is down/],
     [() => 'text', /"rag".*list of messages/],
     [() => [{ role: 'user' }], /"rag".*message 0/],
-    [() => [{ role: 'assistant', parts: [{ type: 'tool', name: 'f', arguments: {} }] }], /"rag".*message 0.*calls/],
+    [() => [{ role: 'tool', parts: [{ type: 'tool_result', callId: 'c', result: 1 }] }], /"rag".*no stored call has the id "c"/],
     [() => [{ role: 'user', parts: [], metadata: () => {} }], /"rag".*cannot be stored/],
     [() => { const message = { role: 'user', parts: [] }; return [{ ...message, metadata: Object.assign(message, { message }) }]; }, /"rag".*circular/s],
     [() => [{ role: 'user', parts: [], metadata: 1n }], /"rag".*BigInt/],

@@ -18,7 +18,13 @@ fn fact() -> Value {
     json!([
         { "provider": "archive", "type": "history", "messages": [{ "role": "user", "parts": [{ "type": "text", "text": "earlier" }] },
             { "role": "assistant", "parts": [{ "type": "text", "text": "reply" }] }] },
-        { "provider": "rag", "type": "context", "messages": [{ "role": "user", "parts": [{ "type": "text", "text": "the fact" }] }] },
+        { "provider": "rag", "type": "context", "messages": [
+            { "role": "assistant", "parts": [
+                { "type": "tool", "callId": "call_1", "name": "search", "arguments": { "q": 1.50 }, "result": "found it" },
+                { "type": "tool", "callId": "call_p", "name": "search", "arguments": "{}", "result": "nothing", "isError": true },
+                { "type": "tool", "callId": "call_q", "name": "search", "arguments": {} }] },
+            { "role": "tool", "parts": [{ "type": "tool_result", "callId": "call_q", "result": "also" }] },
+            { "role": "user", "parts": [{ "type": "text", "text": "the fact" }] }] },
     ])
 }
 
@@ -27,8 +33,20 @@ fn informed(body: &Value) -> Answer {
     let text = body.to_string();
     let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words:?} in {text}"));
     assert!(place("earlier") < place("reply") && place("reply") < place("the fact") && place("the fact") < place("Go"));
-    assert_eq!(text.matches("the fact").count(), 1);
-    three_tools(body)
+    for once in ["the fact", "found it", "nothing", "also"] {
+        assert_eq!(text.matches(once).count(), 1, "{once}: {text}");
+    }
+    assert!(place("reply") < place("found it") && place("also") < place("the fact"), "{text}");
+    assert!(!text[..place("the fact")].contains("Interrupted"), "{text}");
+    // Counted are the rounds of the run alone.
+    let mut own = body.clone();
+    for key in ["messages", "input", "contents"] {
+        if let Some(items) = own[key].as_array_mut() {
+            let begin = items.iter().position(|item| item.to_string().contains("the fact")).unwrap();
+            items.drain(..begin);
+        }
+    }
+    three_tools(&own)
 }
 
 fn setup_in(mode: Persistence, dialect: rethread::message::Dialect) -> RunSetup {
@@ -63,6 +81,8 @@ fn r33_provided_messages_are_in_each_request_and_never_in_history_whatever_kills
                 );
                 drop(log);
                 assert!(!String::from_utf8(host.render(dialect).body).unwrap().contains("the fact"));
+                // The calls of the run are stored, and the provided ones are not.
+                assert!(host.log.borrow().history.invocations().iter().all(|call| call.name != "search"));
                 assert!(host.records(Table::Runs).is_empty());
                 if is_whole {
                     break;
@@ -77,7 +97,7 @@ fn r33_messages_that_cannot_be_provided_name_their_provider() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     for messages in [
-        json!([{ "role": "assistant", "parts": [{ "type": "tool", "name": "f", "arguments": {} }] }]),
+        json!([{ "role": "assistant", "parts": [{ "type": "tool", "arguments": {} }] }]),
         json!([{ "role": "tool", "parts": [{ "type": "tool_result", "callId": "c", "result": 1 }] }]),
         json!([{ "role": "user", "parts": "text" }]),
         json!([{ "role": "user", "parts": [{ "type": "sound" }] }]),
@@ -126,4 +146,24 @@ fn r20_the_text_of_an_answer_that_broke_off_is_kept_by_option_in_every_mode() {
             }
         }
     }
+}
+
+#[test]
+fn r33_a_provided_call_without_a_result_is_closed_and_results_go_to_the_providers_own_calls() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let call = json!({ "type": "tool", "callId": "c", "name": "f", "arguments": {} });
+    let provided = json!([{ "provider": "rag", "messages": [{ "role": "assistant", "parts": [call] }] }]);
+    host.start_provided(setup_in(Persistence::Run, CHAT), "Go", &provided).unwrap();
+    let outcome = host.drive(|body| {
+        assert!(body.to_string().contains("Interrupted"), "{body}");
+        Answer::Say(text("Done."))
+    });
+    assert_eq!(outcome.unwrap().status, RunStatus::Finished);
+    assert!(host.log.borrow().history.invocations().is_empty());
+    // The call of one provider takes no result of another one.
+    let result = json!([{ "role": "tool", "parts": [{ "type": "tool_result", "callId": "c", "result": 1 }] }]);
+    let both = json!([provided[0], { "provider": "other", "messages": result }]);
+    let error = host.start_provided(RunSetup { ..setup("run2", CHAT, true) }, "Go", &both).unwrap_err();
+    assert!(error.code == ErrorCode::CallbackFailed && error.message.contains("\"other\""), "{}", error.message);
 }
