@@ -195,7 +195,8 @@ export interface SessionSnapshot {
    *  resumed or discarded; of the last run if it failed or was cancelled, also only until the next run begins; and of a live run (of this
    *  tab or another). */
   messages: readonly ViewMessage[];
-  /** The newest run whose turn is shown. A "running" run without `cancel` runs in another tab. `error` is set for a failed run. */
+  /** The newest run whose turn is shown. A "running" run without `cancel` runs in another tab. `error` is set for a failed run, also if history keeps
+   *  its turn (`onStop: "keep"`): then until the next run begins or the page is reloaded. */
   run: {
     id: string; status: Run["status"] | "interrupted"; retryAt?: number; error?: { code: ErrorCode; message: string };
     /** Cancels the run. Present if this tab runs it. */

@@ -18,7 +18,8 @@ use crate::store::read_journal_from;
 const MAX_LIVENESS_WAITS: u32 = 8;
 
 impl SessionInner {
-    /// Keeps the turn of a run that ended in this tab, waits for an approval or was given up, without being appended: the view still shows it.
+    /// Keeps the turn of a run that ended in this tab, waits for an approval or was given up, without being appended: the view still shows it. Of
+    /// a run that failed and whose turn history keeps, only the error is kept.
     pub fn keep_ended_run(&self, run: &dyn LiveRun) {
         let (status, error, saved) = {
             let outcome = run.machine().outcome();
@@ -26,7 +27,7 @@ impl SessionInner {
         };
         let state = match (status, error) {
             (RunStatus::Finished, _) => return,
-            _ if saved => return,
+            (RunStatus::Cancelled, _) if saved => return,
             (RunStatus::WaitingApproval, _) => UnfinishedState::WaitingApproval,
             (RunStatus::Cancelled, _) => UnfinishedState::Stopped,
             (RunStatus::Failed, Some(error)) => {
@@ -34,8 +35,8 @@ impl SessionInner {
             }
             _ => UnfinishedState::Interrupted,
         };
-        let partial = run.partial().and_then(without_calls);
-        let marked = Some(run.machine().live().clone());
+        let partial = run.partial().and_then(without_calls).filter(|_| !saved);
+        let marked = Some(run.machine().live().clone()).filter(|_| !saved);
         let log = self.log.borrow();
         let entry = log.head.run(run.id());
         let (epoch, number) = (entry.map(|entry| entry.epoch), entry.map_or(u64::MAX, |entry| entry.number));

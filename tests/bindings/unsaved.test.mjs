@@ -146,3 +146,21 @@ test('r69 a waiting approval and each interrupted run stay in the view while ano
   await session.discard(first.id);
   assert.deepEqual([questions().filter((question) => question.startsWith('false')), waits()], [[], false]);
 });
+
+test('r58 r69 the view shows why a run failed whose turn is kept, until the next run begins', { timeout: 20_000 }, async () => {
+  const lane = laneOf(standIn.url, 'kept-failure');
+  await lane.script([{ status: 400 }, { text: 'Here.' }]);
+  const session = await (await open({ store: 'memory' })).session('s', { onStop: 'keep' });
+  const view = session.view();
+  const provider = { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' } };
+  const failed = await drive(await session.run({ input: 'Go', provider, retry: { attempts: 1 } })).result;
+  assert.deepEqual([failed.status, failed.saved], ['failed', true]);
+  const { run, messages } = view.getSnapshot();
+  assert.deepEqual([run.status, run.error.code, run.error.message], ['failed', failed.error.code, failed.error.message]);
+  assert.deepEqual(messages.map(({ saved, role }) => [saved, role]), [[true, 'user']]);
+  const next = await session.run({ input: 'Again', provider });
+  assert.equal(view.getSnapshot().run.status, 'running');
+  await drive(next).result;
+  assert.equal(view.getSnapshot().run, null);
+  assert.deepEqual(await session.pendingRuns(), []);
+});

@@ -112,6 +112,23 @@ describe('r48 an unusable store is rejected and unchanged', () => {
     }
   });
 
+  test('r48 FLUSHALL under an open session is `evicted`, and the session can be begun again', async () => {
+    const server = await startRedis();
+    const client = new Redis(server.place);
+    const store = await open({ store: redis(client) });
+    const session = await store.session('s');
+    const append = (to) => to.append([{ role: 'user', parts: [{ type: 'text', text: 'q' }] }]);
+    await append(session);
+    await client.flushall();
+    for (let attempt = 0; attempt < 2; attempt += 1) await assert.rejects(append(session), { code: 'evicted' });
+    assert.equal((await store.status()).state, 'evicted');
+    const again = await store.session('s');
+    await append(again);
+    assert.equal((await again.messages()).items.length, 1);
+    client.disconnect();
+    await server.stop();
+  });
+
   test('a full memory', async () => {
     const full = await startRedis({ settings: ['--maxmemory', '3mb', '--maxmemory-policy', 'noeviction'] });
     const client = new Redis(full.place);
