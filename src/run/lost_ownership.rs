@@ -21,8 +21,16 @@ impl Run {
 
     /// Ends the run because its saves fail. A snapshot of it has what they contain.
     pub(super) fn abandon_saves(&mut self, error: Error) -> Option<NextState> {
+        let end = match &self.state {
+            RunState::AwaitingEndSave(state) => Some(state),
+            _ => None,
+        };
+        if let Ok(mut journal) = self.turn.journal() {
+            journal.extend(end.and_then(|state| state.completion(&self.turn, &journal)));
+            self.turn.replace_journal(&journal);
+        }
         if let RunState::AwaitingEndSave(state) = &self.state {
-            return Some(state.abandon(&mut self.turn, error));
+            return Some(NextState::Done(state.abandoned(error)));
         }
         self.lose_ownership(error)
     }

@@ -400,9 +400,9 @@ impl RunData {
         Ok(entries)
     }
 
-    /// Adds an entry to the journal of snapshots, in the place of a save.
-    pub fn add_to_journal(&mut self, save: u64, entry: &JournalEntry) {
-        self.journal.entry(save).or_default().push(entry.seal());
+    /// Keeps these entries as the journal of snapshots, whatever becomes of the saves that have them.
+    pub fn replace_journal(&mut self, entries: &[JournalEntry]) {
+        self.journal = BTreeMap::from([(0, entries.iter().map(JournalEntry::seal).collect())]);
     }
 
     /// Takes the next question about the next save.

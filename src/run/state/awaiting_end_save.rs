@@ -108,19 +108,14 @@ impl AwaitingEndSave {
         turn.has_failed_save().then(|| NextState::Done(FinalResult::unsaved(RunStatus::Cancelled, None)))
     }
 
-    /// Ends a run whose last save fails. The answer that ends the turn stays in the run's snapshots.
-    pub fn abandon(&self, turn: &mut RunData, failure: Error) -> NextState {
-        let journal = turn.journal().unwrap_or_default();
-        if let Some(completion) = self.completion(turn, &journal) {
-            turn.add_to_journal(self.save, &completion);
-        }
-        let result = match self.status {
+    /// Returns the result of a run whose last save keeps failing.
+    pub fn abandoned(&self, failure: Error) -> FinalResult {
+        match self.status {
             RunStatus::Cancelled => FinalResult::unsaved(RunStatus::Cancelled, None),
             RunStatus::Failed | RunStatus::Finished | RunStatus::WaitingApproval | RunStatus::Running => {
                 FinalResult::failed(failure)
             }
-        };
-        NextState::Done(result)
+        }
     }
 
     /// Handles the success of the save.

@@ -7,8 +7,8 @@ use rethread::error::Error;
 use rethread::id::IdSource;
 use rethread::json::Json;
 use rethread::run::{
-    EffectKind, EffectReply, PersistReply, Persistence, RetryPolicy, Run, RunContext, RunSetup, RunSnapshot, RunWriter,
-    SnapshotOrigin, recover,
+    EffectKind, EffectReply, PersistReply, Persistence, RetryPolicy, Run, RunContext, RunInput, RunSetup, RunSnapshot,
+    RunWriter, SnapshotOrigin, recover,
 };
 use rethread::store::{JournalChange, JournalStep, read_journal};
 use std::cell::Cell;
@@ -346,6 +346,23 @@ fn r28_damaged_and_foreign_snapshots_are_typed_errors() {
     assert_eq!(code(&newer), ErrorCode::UnsupportedVersion);
 }
 
+/// Ends the run as a host does whose store fails for too long.
+fn abandon(host: &mut Host<'_>) {
+    let log = host.log.borrow();
+    let now = host.clock.now();
+    let mut context = RunContext {
+        history: &log.history,
+        renderer: &mut host.renderer,
+        now,
+        ids: &host.ids,
+        seed: SEED,
+        refused: &[],
+    };
+    let run = host.run.as_mut().unwrap();
+    run.handle(RunInput::AbandonSaves(Error::new(ErrorCode::StoreError, "away")), &mut context).unwrap();
+    assert_eq!(run.status(), RunStatus::Failed);
+}
+
 #[test]
 fn r28_an_answer_that_could_not_be_stored_is_in_the_snapshot() {
     // The second store has no journal of the run at all; the first one lacks the answer.
@@ -369,6 +386,9 @@ fn r28_an_answer_that_could_not_be_stored_is_in_the_snapshot() {
         host.reply(&effect.id, EffectReply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) })
             .unwrap();
         let bytes = snapshot(&mut host).unwrap();
+        // A run that ends because its saves fail has the same.
+        abandon(&mut host);
+        assert_eq!(snapshot(&mut host).unwrap(), bytes);
         for store in [&first, &second] {
             let mut next = Host::open(store, "s", "next");
             resume(&mut next, &bytes, in_mode(Persistence::Run)).unwrap();
