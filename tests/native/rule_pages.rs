@@ -181,6 +181,19 @@ fn codes_found(dialect: Dialect) -> BTreeSet<&'static str> {
 }
 
 #[test]
+fn r66_every_example_has_its_sentence_and_its_source() {
+    for (page, _) in PAGES {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/rules/{page}.md"));
+        let text = fs::read_to_string(file).unwrap();
+        for section in text.split("\n##").skip(1).filter(|section| section.contains("\n```json ")) {
+            let heading = section.lines().next().unwrap();
+            let has = |start: &str| section.lines().any(|line| line.starts_with(start) && line.len() > start.len());
+            assert!(has("> ") && has("Source: "), "docs/rules/{page}.md, {heading}");
+        }
+    }
+}
+
+#[test]
 fn r66_every_rule_has_an_example() {
     for (page, dialect) in PAGES {
         let shown: BTreeSet<String> = examples(page, dialect).into_iter().map(|example| example.code).collect();
