@@ -5,7 +5,7 @@ import { resultOf } from './tool.mjs';
 const list = (v) => (Array.isArray(v) ? v : []);
 
 function setOptions(lane, body) {
-  for (const k of ['delayMs', 'chunkBytes']) if (body[k] !== undefined) lane.options[k] = body[k];
+  for (const k of ['delayMs', 'chunkBytes', 'binding']) if (body[k] !== undefined) lane.options[k] = body[k];
 }
 
 async function tool(lane, body, { signal }) {

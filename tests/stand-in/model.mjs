@@ -2,8 +2,10 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { answerFor } from './answer.mjs';
+import { bind, sealed } from './binding.mjs';
 import { think } from './brain.mjs';
 import { DIALECTS } from './dialects.mjs';
+import { sign } from './signature.mjs';
 import { viewOf } from './view.mjs';
 
 const SECRET = new Set(['authorization', 'x-api-key', 'api-key', 'x-goog-api-key', 'cookie', 'proxy-authorization']);
@@ -82,7 +84,7 @@ async function sendStream({ res, lane, record, step, answer, wire, target, delay
   return step.cutClean === undefined ? 'complete' : 'cut-clean';
 }
 
-async function perform({ req, res, lane, record, step, target, body, bodyText, query, signal }) {
+async function perform({ req, res, lane, record, step, target, transformations, body, bodyText, query, signal }) {
   const { dialect } = target;
   const { wire } = DIALECTS[dialect];
   if (step.lost === 'request') {
@@ -110,6 +112,7 @@ async function perform({ req, res, lane, record, step, target, body, bodyText, q
     return 'complete';
   }
   const answer = answerFor({ dialect, model: target.model, step, body, bodyText, seed: `${lane.name}:${record.n}` });
+  answer.transformations = transformations;
   const kept = dialect === 'openai-responses' ? { id: answer.id, output: wire.itemsOf(answer), isWhole: true, conversation: step.conversation } : null;
   if (step.lost === 'answer') {
     if (kept) lane.service.keep(body, kept);
@@ -163,6 +166,8 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   }
   refused ??= check(record.body, { ...target, held: lane.service.held });
   if (!refused && dialect === 'openai-responses') refused = lane.service.refusal(record.body);
+  const bound = !refused && lane.options.binding ? bind({ dialect, body: record.body, model: target.model, headers: req.headers }) : {};
+  refused ??= bound.refused;
   record.stream = target.stream ?? Boolean(record.body?.stream);
   if (refused) {
     Object.assign(record, refused, { ended: 'refused' });
@@ -178,8 +183,11 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   try {
     await lane.holdPoint({ kind: 'model', phase: 'model', ordinal: lane.accepted, n: record.n }, signal);
     const whole = dialect === 'openai-responses' ? lane.service.wholeBody(body) : body;
-    const step = scripted && !scripted.brain ? scripted : { ...think(viewOf(dialect, whole)), ...scripted };
-    record.ended = signal.aborted ? 'client-closed' : await perform({ req, res, lane, record, step, target, body, bodyText, query, signal });
+    const planned = scripted && !scripted.brain ? scripted : { ...think(viewOf(dialect, whole)), ...scripted };
+    const step = sealed(planned, bound, sign);
+    const transformations = bound.transformations?.length ? bound.transformations : undefined;
+    record.transformations = transformations;
+    record.ended = signal.aborted ? 'client-closed' : await perform({ req, res, lane, record, step, target, transformations, body, bodyText, query, signal });
   } finally {
     unlock();
   }

@@ -47,6 +47,7 @@ export function* frames(answer, { terminal = true } = {}) {
     message: {
       model: answer.model, id: answer.id, type: 'message', role: 'assistant', content: [], stop_reason: null, stop_sequence: null,
       usage: { input_tokens: usage.input, ...CACHE, output_tokens: 1, service_tier: 'standard' },
+      ...(answer.transformations && { input_transformations: answer.transformations }),
     },
   });
   let pinged = false;
@@ -70,6 +71,7 @@ export function whole(answer) {
     model: answer.model, id: answer.id, type: 'message', role: 'assistant', content: blocksOf(answer).map((b) => b.complete),
     stop_reason: answer.finish, stop_sequence: null,
     usage: { input_tokens: answer.usage.input, ...CACHE, output_tokens: answer.usage.output, service_tier: 'standard' },
+    ...(answer.transformations && { input_transformations: answer.transformations }),
   };
 }
 

@@ -41,6 +41,7 @@ function responseOf(answer, { status, output, usage = null, error = null }) {
     reasoning: { effort: body.reasoning?.effort ?? null, summary: body.reasoning?.summary ?? null }, safety_identifier: null, service_tier: 'default',
     store: body.store ?? true, temperature: 1, text: { format: { type: 'text' }, verbosity: 'medium' }, tool_choice: body.tool_choice ?? 'auto',
     tools: body.tools ?? [], top_logprobs: 0, top_p: 1, truncation: 'disabled', usage, user: null, metadata: body.metadata ?? {},
+    ...(answer.transformations && { input_transformations: answer.transformations }),
   };
 }
 
