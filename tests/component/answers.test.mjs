@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { convert, repair, validate } from '../../js/entry/node.js';
+import { convert, heal, repair, validate } from '../../js/entry/node.js';
 import { broken, DIALECTS, odd, recorded } from './bodies.mjs';
 import { file, loadComponent } from './component.mjs';
 
@@ -107,3 +107,16 @@ describe(`${requests.length} recorded requests, ${BROKEN} broken ones (seed ${SE
 });
 
 test('r51 the component imports nothing', () => assert.deepEqual(component.imports, []));
+
+test('r74 the component heals as the web build does', () => {
+  const block = (signature) => [{ type: 'thinking', thinking: '', signature }, { type: 'text', text: 'Here.' }];
+  const body = Buffer.from(JSON.stringify({ model: 'claude-opus-4-6', max_tokens: 9, messages: [{ role: 'user', content: 'a' }, { role: 'assistant', content: block('S1') }, { role: 'user', content: 'b' }] }));
+  const answer = Buffer.from(JSON.stringify({ error: { message: 'messages.1.content.0: Invalid `signature` in `thinking` block' } }));
+  const { wire } = component.exports;
+  const expected = heal(new Uint8Array(body), 'anthropic', new Uint8Array(answer));
+  const healed = wire.heal(body, 'anthropic', answer, undefined);
+  assert.ok(equal(healed.body, expected.body));
+  assert.deepEqual([healed.report.map(present), healed.refused], [expected.report, expected.refused]);
+  assert.ok(equal(wire.leaveOutRefused(body, 'anthropic', healed.refused, undefined).body, expected.body));
+  assert.equal(wire.heal(body, 'anthropic', Buffer.from('{}'), undefined), undefined);
+});

@@ -74,7 +74,7 @@ const anthropic = {
   results: (calls) => [{ role: 'user', content: calls.map((call) => ({ type: 'tool_result', tool_use_id: call.id, content: answered(call) })) }],
   async ask(fetch, messages, { stream, signal, retries = 0 }) {
     const client = new Anthropic({ apiKey, maxRetries: retries, fetch });
-    const params = { model: 'claude-sonnet-5', max_tokens: 2048, messages, thinking: { type: 'enabled', budget_tokens: 1024 }, tools: TOOLS.map((name) => ({ name, input_schema: city })) };
+    const params = { model: 'claude-sonnet-4-6', max_tokens: 2048, messages, thinking: { type: 'enabled', budget_tokens: 1024 }, tools: TOOLS.map((name) => ({ name, input_schema: city })) };
     const found = stream ? await client.messages.stream(params, { signal }).finalMessage() : await client.messages.create(params, { signal });
     const text = found.content.filter((block) => block.type === 'text').map((block) => block.text).join('');
     const calls = found.content.filter((block) => block.type === 'tool_use').map(({ id, name, input }) => ({ id, name, input }));
