@@ -4,14 +4,14 @@
 //! request (system messages, reasoning, blocks without a neutral meaning) are compared too, but either side may lack them. Calls of earlier
 //! turns may be missing in the body, since a request leaves out stale ones. Results have no place in the sequence: each is given to its call.
 
-use super::entry::HistoryEntry;
+use super::entry::{HistoryEntry, ResultEntry};
 use super::fold::History;
 use super::incoming::{Incoming, IncomingMessage, IncomingPart, IncomingResult};
 use super::join::{JoinBase, JoinedEntries, Origin, join, result_entry};
 use crate::id::{IdMap, IdSource, Seed, hash_words};
 use crate::message::{Media, PartBody, Role};
 use crate::synthetic_result::{is_missing, is_placeholder};
-use crate::tool::ToolInvocation;
+use crate::tool::{InvocationStatus, ToolInvocation};
 use std::collections::VecDeque;
 
 /// What a body adds to a conversation.
@@ -21,6 +21,8 @@ pub struct Continuation {
     pub items: Vec<Incoming>,
     /// Results of stored calls that had none, with the ids of the invocations.
     pub answers: Vec<(String, IncomingResult)>,
+    /// The ids of stored calls whose missing result the model was told of, and answered: nobody waits for them any more.
+    pub interrupted: Vec<String>,
 }
 
 impl Continuation {
@@ -61,6 +63,7 @@ impl Continuation {
     pub fn join(self, history: &History, origin: &Origin, ids: &dyn IdSource) -> JoinedEntries {
         let answers = self.answers.into_iter().map(|(invocation, result)| result_entry(invocation, result, origin));
         let mut entries: Vec<HistoryEntry> = answers.map(HistoryEntry::Result).collect();
+        entries.extend(self.interrupted.into_iter().map(|call| HistoryEntry::Result(ResultEntry::interrupted(call))));
         let mut joined = join(JoinBase::history(history), self.items, origin, ids);
         entries.append(&mut joined.entries);
         JoinedEntries { entries, ..joined }
@@ -285,7 +288,16 @@ pub fn continuation(
             Incoming::Unknown(_) => {}
         }
     }
+    if found.items.iter().any(is_answer) {
+        let is_open = |id: &String| history.invocation(id).is_some_and(|call| call.status == InvocationStatus::Pending);
+        found.interrupted = results.missing;
+        found.interrupted.retain(|id| is_open(id) && found.answers.iter().all(|(answered, _)| answered != id));
+    }
     Ok(found)
+}
+
+fn is_answer(item: &Incoming) -> bool {
+    matches!(item, Incoming::Message(message) if message.role == Role::Assistant)
 }
 
 /// Where the known part of a body ends.
@@ -365,6 +377,8 @@ struct ResultRouter {
     open: IdMap<VecDeque<String>>,
     /// The newest result of each call id, if it is a placeholder.
     placeholders: IdMap<Option<PlaceholderPlace>>,
+    /// Stored calls for which the body says that there is no result.
+    missing: Vec<String>,
 }
 
 impl ResultRouter {
@@ -380,7 +394,7 @@ impl ResultRouter {
             }
         }
         let (passed, in_body) = (IdMap::with_seed(seed), IdMap::with_seed(seed));
-        Self { passed, in_body, open, placeholders: IdMap::with_seed(seed) }
+        Self { passed, in_body, open, placeholders: IdMap::with_seed(seed), missing: Vec::new() }
     }
 
     fn index_calls(&mut self, body: &[Incoming], end: &KnownEnd) {
@@ -415,7 +429,11 @@ impl ResultRouter {
             match self.passed.get_mut(key).and_then(VecDeque::pop_front) {
                 Some(false) => return Ok(ResultRoute::New),
                 // What says that there is no result answers no stored call.
-                Some(true) if is_missing => return Ok(ResultRoute::Known),
+                Some(true) if is_missing => {
+                    let open = self.open.get(key).and_then(VecDeque::front);
+                    self.missing.extend(open.filter(|id| !self.missing.contains(id)).cloned());
+                    return Ok(ResultRoute::Known);
+                }
                 Some(true) => return Ok(self.take_open(key).map_or(ResultRoute::Known, ResultRoute::Stored)),
                 None => {}
             }

@@ -93,6 +93,20 @@ encode_fields!(struct ResultEntry {
 });
 
 impl ResultEntry {
+    /// Returns the entry that says that a call has no result and that nobody waits for one. A later result takes its place.
+    #[must_use]
+    pub fn interrupted(invocation: String) -> Self {
+        Self {
+            invocation,
+            status: InvocationStatus::Interrupted,
+            started_at: None,
+            finished_at: None,
+            freshness: None,
+            result: None,
+            is_replacement: false,
+        }
+    }
+
     /// Returns the entry that replaces the result of a stored call.
     #[must_use]
     pub fn replacing(call: &ToolInvocation, result: ToolResult) -> Self {

@@ -134,6 +134,20 @@ test('r19 of two loops that race, the second gets a conflict: its conversation d
   }
 });
 
+test('r19 a call whose missing result the model answered is "interrupted" in the audit, and takes a late result', async () => {
+  const session = await (await open({ store: 'memory' })).session('s', { persistence: 'call' });
+  await session.external().checkpoint({ messages: [user, call] }, 'openai-chat');
+  const { body } = await session.render({ dialect: 'openai-chat' });
+  const { messages } = JSON.parse(new TextDecoder().decode(body));
+  const loop = session.external();
+  await loop.checkpoint({ messages: [...messages, answer] }, 'openai-chat');
+  await loop.end();
+  const { items: [{ id, status }] } = await session.invocations();
+  assert.equal(status, 'interrupted');
+  await session.answer(id, { type: 'tool_result', content: '4' });
+  assert.equal((await session.invocations()).items[0].status, 'ok');
+});
+
 test('r19 a loop that was killed is continued: the question is stored before the first call, and open calls are answered', async () => {
   const session = await (await open({ store: 'memory' })).session('s', { persistence: 'call' });
   const killed = session.external();

@@ -25,6 +25,7 @@ use rethread::provider::{ProviderRequest, Settings};
 use rethread::render::{RenderRequest, Renderer};
 use rethread::replay::{Policy, PolicyLayer, Reducer};
 use rethread::run::{ExternalBody, ExternalContext, ExternalLoop, Persistence};
+use rethread::tool::{InvocationStatus, ToolInvocation};
 use serde_json::{Value, json};
 use talk::{read, write};
 
@@ -291,6 +292,40 @@ fn r19_an_open_call_is_answered_by_a_later_checkpoint_but_not_by_a_placeholder()
         assert_eq!(driven.history.open_calls().count(), 0);
         assert_eq!(driven.whole(), steps(READ, 7));
     }
+}
+
+#[test]
+fn r19_a_call_whose_missing_result_the_model_answered_is_interrupted_and_takes_a_late_result() {
+    for dialect in Dialect::ALL {
+        let mut driven = Driven::new(Persistence::Result);
+        driven.checkpoint(dialect, &write(dialect, &steps(TALK, 3))).unwrap();
+        driven.again(Persistence::Result);
+        // The next process goes on from the request that closes both calls.
+        let closed = driven.body(dialect);
+        let answered = answered_body(dialect, &closed);
+        driven.checkpoint(dialect, &answered).unwrap();
+        let statuses: Vec<_> = driven.history.invocations().iter().map(|call| call.status).collect();
+        assert_eq!(statuses, [InvocationStatus::Interrupted; 2], "{dialect:?}");
+        let appends = driven.appends;
+        driven.checkpoint(dialect, &answered).unwrap();
+        assert_eq!(driven.appends, appends, "{dialect:?}: the same again adds nothing");
+        assert!(driven.history.invocations().iter().all(ToolInvocation::takes_result));
+    }
+}
+
+/// Returns the body with another answer of the model at its end.
+fn answered_body(dialect: Dialect, body: &Value) -> Value {
+    let member = if dialect == Dialect::Gemini {
+        "contents"
+    } else if dialect == Dialect::OpenAiResponses {
+        "input"
+    } else {
+        "messages"
+    };
+    let mut body = body.clone();
+    let answer = write(dialect, "u hi; a Then not.")[member].as_array().unwrap().last().unwrap().clone();
+    body[member].as_array_mut().unwrap().push(answer);
+    body
 }
 
 #[test]
