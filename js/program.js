@@ -6,6 +6,9 @@ import { RethreadError } from './error.js';
 const ADVICE = 'A bundler may have moved the module away from its file: with Vite set `optimizeDeps: { exclude: ["rethread"] }`,'
   + ' with others pass the address of `rethread/rethread.wasm` (of `rethread/formats.wasm` for the formats alone) to init()';
 
+/** What to do if the package is a link to a folder outside of a project that Vite serves. */
+const OUTSIDE = 'Vite serves no file outside of the project: install the package with `npm install --install-links`, or add its folder to `server.fs.allow`';
+
 export class Program {
   createGlue;
   /** The source that the entry sets, and how to find its other address.
@@ -79,7 +82,8 @@ async function compilePreset({ source, findMoved }) {
 async function compileResponse(response) {
   const { ok, status, statusText, url } = response;
   if (!ok) {
-    throw new RethreadError('not_initialized', `the wasm could not be fetched: ${status} ${statusText} for ${url}. ${ADVICE}`, { status, url, noWasm: true });
+    const advice = status === 403 && url.includes('/@fs/') ? OUTSIDE : ADVICE;
+    throw new RethreadError('not_initialized', `the wasm could not be fetched: ${status} ${statusText} for ${url}. ${advice}`, { status, url, noWasm: true });
   }
   const type = response.headers.get('content-type')?.split(';')[0].trim();
   // With another content type the file is compiled after the download instead of during it.

@@ -1,7 +1,7 @@
 // The package in a page that a bundler makes, with no setting for it: Vite's dev server and its build, webpack's build.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -111,6 +111,24 @@ test('r50 an address that serves no wasm is an error that says what to set', { t
     const { answer } = await visit(server.resolvedUrls.local[0], 'vite-hidden');
     assert.match(answer.thrown, /the wasm could not be loaded: http:.* is no wasm but text\/html.*optimizeDeps: \{ exclude: \["rethread"\] \}/);
     assert.equal(answer.code, 'not_initialized');
+  } finally {
+    await server.close();
+  }
+});
+
+test('r50 a package that is linked from outside of the project is an error that says how to install it', { timeout: 120_000 }, async () => {
+  const [[version, folder]] = versions;
+  const { createServer } = await import(viteModule(folder));
+  const root = project(`vite-${version}-linked`);
+  const linked = path.join(root, 'node_modules/rethread');
+  const outside = path.join(packed.folder, 'outside');
+  renameSync(linked, outside);
+  symlinkSync(outside, linked);
+  const server = await createServer({ root, configFile: false, logLevel: 'silent' });
+  try {
+    await server.listen(0);
+    const { answer } = await visit(server.resolvedUrls.local[0], 'vite-linked');
+    assert.match(answer.thrown, /403.*--install-links/);
   } finally {
     await server.close();
   }
