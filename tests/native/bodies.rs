@@ -1,6 +1,7 @@
 //! The bodies of `tests/bodies`: what providers accept, and what they reject, as of November 2026 (R73).
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+use rethread::error::ErrorCode;
 use rethread::finding::Severity;
 use rethread::message::Dialect;
 use rethread::provider::{RepairOptions, repair, validate};
@@ -39,7 +40,12 @@ fn r73_bodies_of_november_2026() {
             let findings = validate(body.as_bytes(), dialect);
             assert_eq!(found(&body, dialect, Severity::Error), codes(&entry, "found"), "{name}: {findings:?}");
             assert_eq!(found(&body, dialect, Severity::Warning), codes(&entry, "warned"), "{name}: {findings:?}");
-            let (repaired, _) = repair(body.as_bytes(), dialect, &RepairOptions::default()).unwrap();
+            let repaired = repair(body.as_bytes(), dialect, &RepairOptions::default());
+            if entry["refused"] == true {
+                assert_eq!(repaired.expect_err(&name).code, ErrorCode::InvalidInput, "{name}");
+                continue;
+            }
+            let (repaired, _) = repaired.unwrap();
             let repaired = String::from_utf8(repaired).unwrap();
             if entry.get("found").is_none() {
                 assert_eq!(repaired, body, "{name}");

@@ -4,7 +4,7 @@ import { forged } from './signature.mjs';
 
 const TOP = new Set(`model messages max_tokens system tools tool_choice stream temperature top_p top_k stop_sequences
   metadata thinking service_tier cache_control container mcp_servers context_management output_config output_format
-  inference_geo speed betas`.split(/\s+/));
+  inference_geo speed betas thread compaction fallbacks`.split(/\s+/));
 
 const SERVER_RESULT = /^(?!tool_result$)[a-z_]+_tool_result$/;
 const SERVER_USE = new Set(['server_tool_use', 'mcp_tool_use']);
@@ -18,10 +18,21 @@ const KEYS = {
   redacted_thinking: ['data'],
 };
 const OPEN = new Set(`document search_result server_tool_use mcp_tool_use container_upload tool_addition tool_removal
-  tool_reference compaction fallback`.split(/\s+/));
+  tool_reference compaction fallback mcp_tool_listing`.split(/\s+/));
 const IN_RESULT = new Set(['text', 'image', 'document', 'search_result', 'tool_reference']);
 const ID = /^[a-zA-Z0-9_-]+$/;
 const NAME = /^[a-zA-Z0-9_-]{1,128}$/;
+
+/** What some models reject, by their names (providers' documentation, 2026-11). Names of hosts have other words around it. */
+const versionOf = (model, line) => {
+  const found = new RegExp(`claude-${line}-(\\d{1,2})(?:[-.](\\d{1,2})(?!\\d))?`).exec(model ?? '');
+  return found ? Number(found[1]) + Number(found[2] ?? 0) / 100 : null;
+};
+const atLeast = (model, line, from) => (versionOf(model, line) ?? 0) >= from;
+const alwaysThinks = (model) => atLeast(model, 'opus', 5.05) || atLeast(model, 'sonnet', 5.05) || atLeast(model, 'fable', 5) || atLeast(model, 'mythos', 5);
+const takesNoBudget = (model) => alwaysThinks(model) || atLeast(model, 'opus', 4.07) || atLeast(model, 'sonnet', 5) || atLeast(model, 'haiku', 5.05);
+const cannotBeForced = (model) => ['opus', 'sonnet'].some((line) => atLeast(model, line, 5.05)) || ['fable', 'mythos'].some((line) => atLeast(model, line, 5.01));
+const isOld = (model) => ['opus', 'sonnet', 'haiku'].some((line) => versionOf(model, line) !== null && versionOf(model, line) < (line === 'opus' ? 4.08 : 5));
 
 class Refusal extends Error {}
 const refuse = (message) => { throw new Refusal(message); };
@@ -111,6 +122,24 @@ function checkTools(body) {
   }
 }
 
+function checkThinking({ model, thinking, tool_choice: choice }) {
+  const guide = 'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.';
+  if (cannotBeForced(model) && ['any', 'tool'].includes(choice?.type)) refuse('tool_choice: type "tool" and "any" are not supported for this model.');
+  if (!thinking) return;
+  if (thinking.type === undefined && (atLeast(model, 'sonnet', 5.05) || atLeast(model, 'haiku', 5.05))) refuse('thinking.type: Field required');
+  if (thinking.type === 'enabled' && takesNoBudget(model)) refuse(`"thinking.type.enabled" is not supported for this model. ${guide}`);
+  if (thinking.type === 'disabled' && alwaysThinks(model)) refuse(`"thinking.type.disabled" is not supported for this model. ${guide}`);
+  if (thinking.type === 'between_tools' && /claude/.test(model) && !atLeast(model, 'sonnet', 5.05)) refuse('"thinking.type.between_tools" is not supported for this model.');
+}
+
+/** A signed summary is the first block of the conversation, and the only one. */
+function checkCompaction(messages) {
+  const blocks = messages.flatMap((m) => blocksOf(m).map((block) => ({ block, role: m.role })));
+  const signed = blocks.filter(({ block }) => block.type === 'compaction' && block.signature && block.content);
+  if (signed.length > 1) refuse('`messages` holds more than one `compaction` block with content.');
+  if (signed.length && (blocks[0] !== signed[0] || signed[0].role === 'system')) refuse('The `compaction` block is not the first block of the conversation.');
+}
+
 function checkResult(b, at) {
   wantMatch(b.tool_use_id, `${at}.tool_use_id`, ID);
   if (b.is_error !== undefined && typeof b.is_error !== 'boolean') refuse(`${at}.is_error: Input should be a valid boolean`);
@@ -169,13 +198,15 @@ function checkBlock(b, role, i, k) {
   if (ONLY[b.type] && ONLY[b.type] !== role) refuse(`messages.${i}: \`${b.type}\` blocks can only be in \`${ONLY[b.type]}\` messages`);
 }
 
-function checkMessage(m, i, last) {
+function checkMessage(m, i, last, model) {
   const at = `messages.${i}`;
   if (!isObject(m)) refuse(`${at}: Input should be a valid dictionary or object to extract fields from`);
   if (m.role === undefined) refuse(`${at}.role: Field required`);
   if (!['user', 'assistant', 'system'].includes(m.role)) refuse(`${at}.role: Input should be 'user' or 'assistant'`);
+  if (m.role === 'system' && isOld(model)) refuse(`${at}: role 'system' is not supported on this model`);
   if (m.content === undefined) refuse(`${at}.content: Field required`);
-  for (const k of Object.keys(m)) if (k !== 'role' && k !== 'content') extra(`${at}.${k}`);
+  const own = m.role === 'system' ? ['role', 'content', 'clear_at', 'output_config'] : ['role', 'content'];
+  for (const k of Object.keys(m)) if (!own.includes(k)) extra(`${at}.${k}`);
   if (typeof m.content !== 'string' && !Array.isArray(m.content)) refuse(`${at}.content: Input should be a valid list`);
   if (m.content.length === 0 && !(last && m.role === 'assistant')) {
     refuse(`${at}: all messages must have non-empty content except for the optional final assistant message`);
@@ -189,9 +220,11 @@ function unanswered(i, ids) {
   refuse(`messages.${i}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${ids.join(', ')}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`);
 }
 
-function checkSequence(messages) {
+/** `continues`: the server has messages before these. */
+function checkSequence(messages, continues) {
   let open = new Map(); // id -> index of its message; assistant messages in a row are one turn
   let server = new Set();
+  let left = new Set(); // calls before a `fallback` block: with a result or without
   const leave = () => { if (open.size) unanswered([...open.values()].at(-1), [...open.keys()]); };
   messages.forEach((m, i) => {
     const blocks = blocksOf(m);
@@ -199,6 +232,8 @@ function checkSequence(messages) {
     if (m.role === 'assistant') {
       if (messages[i - 1]?.role !== 'assistant') server = new Set();
       blocks.forEach((b, k) => {
+        // Another model went on from here; what the first one had called may stay open.
+        if (b.type === 'fallback') { open.forEach((_, id) => left.add(id)); open.clear(); }
         if (SERVER_USE.has(b.type)) server.add(b.id);
         if (SERVER_RESULT.test(b.type) && !server.has(b.tool_use_id)) {
           const use = b.type === 'mcp_tool_result' ? 'mcp_tool_use' : 'server_tool_use';
@@ -210,13 +245,14 @@ function checkSequence(messages) {
       });
       return;
     }
+    const called = messages.slice(0, i).some((one) => one.role === 'assistant');
     const given = new Set();
     const front = new Set(); // only results before any other block count
     let leading = true;
     blocks.forEach((b, k) => {
       if (b.type !== 'tool_result') { leading = false; return; }
       const at = `messages.${i}.content.${k}`;
-      if (!open.has(b.tool_use_id)) {
+      if (!open.has(b.tool_use_id) && !left.has(b.tool_use_id) && !(continues && !called)) {
         refuse(`${at}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${b.tool_use_id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`);
       }
       if (given.has(b.tool_use_id)) refuse(`${at}: each tool_use must have a single result. Found multiple \`tool_result\` blocks with id: ${b.tool_use_id}`);
@@ -226,6 +262,7 @@ function checkSequence(messages) {
     for (const id of front) open.delete(id);
     leave();
     open = new Map();
+    left = new Set();
   });
   leave();
 }
@@ -248,6 +285,9 @@ function checkEnd(body) {
   if (last.role === 'user' && !blocks.some((b) => b.type === 'tool_result')) return;
   while (i >= 0 && messages[i].role !== 'assistant') i -= 1;
   while (i > 0 && messages[i - 1].role === 'assistant') i -= 1;
+  // A loop that reaches back to the first message of a thread's continuation began at the server.
+  const isResults = (m) => m.role === 'user' && blocksOf(m).every((b) => b.type === 'tool_result');
+  if (body.thread?.type === 'continue' && messages.slice(0, Math.max(i, 0)).every(isResults)) return;
   const first = i >= 0 ? blocksOf(messages[i])[0] : null;
   if (first && !/thinking$/.test(first.type)) {
     refuse(`messages.${i}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first.type}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block (preceeding the lastmost set of \`tool_use\` and \`tool_result\` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable \`thinking\`.`);
@@ -263,8 +303,10 @@ export function check(body, { vertex = false } = {}) {
   try {
     checkTop(body, vertex);
     checkTools(body);
-    body.messages.forEach((m, i) => checkMessage(m, i, i === body.messages.length - 1));
-    checkSequence(body.messages);
+    body.messages.forEach((m, i) => checkMessage(m, i, i === body.messages.length - 1, body.model));
+    checkThinking(body);
+    checkSequence(body.messages, body.thread?.type === 'continue');
+    checkCompaction(body.messages);
     checkEnd(body);
     return null;
   } catch (e) {

@@ -6,6 +6,7 @@
 //! providers, a server call without a result next to a client call, and system messages among the others.
 
 mod cache_marks;
+mod compaction;
 mod content;
 mod last_message;
 mod model_limits;
@@ -20,10 +21,11 @@ use crate::json::{JsonKind, JsonRef};
 use crate::provider::models::ModelFacts;
 use crate::provider::rules::{
     Block, BlockKind, ErrorTemplates, Fields, FoundCall, FoundResult, IdRule, Pairing, Pairs, PlacementRules, Plan,
-    Speaker, TurnGrammar, TurnReader, Violation, WireCall, as_quoted, name_fit, name_valid, object_text, place_blocks,
-    quoted, write_turns,
+    Speaker, Turn, TurnGrammar, TurnReader, Violation, WireCall, as_quoted, name_fit, name_valid, object_text,
+    place_blocks, quoted, write_turns,
 };
 use content::TEXT_BLOCK_START;
+use last_message::Ending;
 
 const IDS: IdRule = IdRule {
     optional: false,
@@ -71,7 +73,10 @@ const MAX_NAME_LENGTH: usize = 128;
 /// Plans the repair of an Anthropic body.
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, facts: &ModelFacts) {
     let closing_text = quoted(plan.options.text());
-    let TurnReader { plan, mut pairs, turns, .. } = TurnReader::read(plan, list, closing_text.clone(), &GRAMMAR);
+    let TurnReader { plan, mut pairs, mut turns, .. } = TurnReader::read(plan, list, closing_text.clone(), &GRAMMAR);
+    if !facts.allows_system_messages {
+        rename_system_messages(plan, &mut turns);
+    }
     pairs.resolve(plan, &IDS);
     // `"thread":{"type":"continue",…}`: the server has the turns before those of the list.
     let has_held_turns = plan.body.find("thread").is_some_and(|thread| thread.has_text("type", "continue"));
@@ -85,11 +90,25 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, facts: &Model
     let mut turns = place_blocks(plan, turns, &pairs, &placement);
     content::remove_blank_texts(plan, &mut turns);
     server_tools::remove_unpaired(plan, &mut turns, has_held_turns);
+    compaction::repair(plan, &mut turns);
     content::remove_empty_system_texts(plan);
     let thinking = model_limits::repair(plan, facts);
-    last_message::repair(plan, &mut turns, thinking, facts);
+    let ending = Ending { thinking, facts, has_held_turns };
+    last_message::repair(plan, &mut turns, &ending);
     cache_marks::remove_excess(plan, list, &turns);
     write_turns(plan, list, &mut turns, &GRAMMAR);
+}
+
+/// Turns system messages into user messages, for models up to Opus 4.7: "role 'system' is not supported on this model".
+fn rename_system_messages<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
+    for (at, turn) in turns.iter_mut().enumerate().filter(|(_, turn)| turn.speaker == Speaker::System && !turn.removed)
+    {
+        let Some(message) = turn.value else { continue };
+        let sentence = format!("messages.{at}: role 'system' is not supported on this model");
+        let violation = Violation::error(FindingCode::RoleOrder, sentence).at_member(message, "role");
+        plan.rewrite(violation, quoted("user"));
+        turn.speaker = Speaker::User;
+    }
 }
 
 /// Marks results without a call as answers to calls that the server has.
@@ -188,6 +207,10 @@ fn read_block<'a>(
             BlockKind::ToolCall(reader.pairs.add_call(found))
         }
         "thinking" | "redacted_thinking" => BlockKind::Thinking,
+        "fallback" => {
+            allow_open_calls(reader);
+            BlockKind::Other
+        }
         "text" if content::is_blank(fields.get("text")) => BlockKind::EmptyText,
         "server_tool_use" | "mcp_tool_use" if fields.text("id").is_some() => BlockKind::ServerCall,
         "server_tool_use" | "mcp_tool_use" => BlockKind::Other,
@@ -198,6 +221,15 @@ fn read_block<'a>(
         }
     };
     Some(Block { kind, value: Some(value), piece: reader.plan.edits.source(value) })
+}
+
+/// Lets the calls of an answer stay open that another model continued: "no `tool_result` is sent" for some blocks before the last
+/// `fallback` block (@anthropic-ai/sdk 1.12.0, `BetaFallbackBlockParam`).
+fn allow_open_calls(reader: &mut TurnReader<'_, '_, '_>) {
+    let run = reader.pairs.calls_of(reader.run);
+    for call in reader.pairs.calls.get_mut(run).unwrap_or_default() {
+        call.may_stay_open = true;
+    }
 }
 
 /// Repairs the `name` and the `input` of a call.

@@ -22,6 +22,8 @@ pub(super) struct Survey<'a> {
     pub findings: Vec<(Finding, usize)>,
     /// True if the id of a call without a result was found where no result can be read.
     pub has_unread_mention: bool,
+    /// True if a list stands in place of an item.
+    pub has_nested_list: bool,
 }
 
 impl<'a> Survey<'a> {
@@ -35,6 +37,7 @@ impl<'a> Survey<'a> {
             foreign_blocks: Vec::new(),
             findings: Vec::new(),
             has_unread_mention: false,
+            has_nested_list: false,
         }
     }
 }

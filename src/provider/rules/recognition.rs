@@ -2,6 +2,7 @@
 
 use super::fields::Fields;
 use super::plan::Plan;
+use super::violation::Violation;
 use crate::error::Error;
 use crate::finding::{Action, Finding, FindingCode, Report, Severity};
 use crate::json::{JsonKind, JsonRef};
@@ -28,6 +29,15 @@ impl<'a> Plan<'a, '_> {
     pub fn admits_bare(&mut self, item: JsonRef<'a>) -> bool {
         if is_langchain_pair(item) {
             self.reject_item(ForeignFormat::LangChain, item);
+            return false;
+        }
+        // `[[…]]`: which of the lists is meant is unknown, and leaving one out would lose its messages.
+        if item.items().any(|inner| inner.is_object() || inner.kind() == JsonKind::Array) {
+            self.survey.has_nested_list = true;
+            let list = self.survey.formats.named.list();
+            let sentence =
+                format!("{list}[{}] is a list, not a message: put its messages into `{list}` itself.", self.at);
+            self.report(Violation::error(FindingCode::UnknownShape, sentence).at(item).dropped());
             return false;
         }
         self.survey.has_readable_item |= item.kind() == JsonKind::String;
@@ -90,7 +100,10 @@ impl<'a> Plan<'a, '_> {
             self.report.push(finding);
             self.places.push((start, ""));
         }
-        format.or_else(|| (is_emptied || self.survey.has_unread_mention).then_some(ForeignFormat::Unknown))
+        format.or_else(|| {
+            (is_emptied || self.survey.has_unread_mention || self.survey.has_nested_list)
+                .then_some(ForeignFormat::Unknown)
+        })
     }
 }
 
@@ -111,6 +124,21 @@ impl<'a> Plan<'a, '_> {
         }
         item_fit(&self.survey.formats, &Fields::of(item)).foreign
     }
+}
+
+/// Returns the error of a repair that left no message, if it removed calls or results; none if the messages were empty.
+pub(super) fn emptied(report: &[Finding]) -> Option<Error> {
+    let holds_content = |finding: &&Finding| {
+        let pairs = [FindingCode::OrphanResult, FindingCode::DanglingCall, FindingCode::MissingParallelResult];
+        pairs.contains(&finding.code) && finding.action == Some(Action::Dropped)
+    };
+    let first = report.iter().find(holds_content)?;
+    let sentence = format!("Nothing would be left of the messages: {} Nothing was changed.", first.message);
+    Some(Error::invalid(sentence).with(|out| {
+        if let Some(path) = &first.path {
+            out.text("path", path);
+        }
+    }))
 }
 
 /// Returns the error of a refused repair, which quotes the first finding about that format.

@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::item_survey::Survey;
 use super::options::RepairOptions;
 use super::plan::Plan;
-use super::recognition::refusal;
+use super::recognition::{emptied, refusal};
 use super::splice::Edits;
 use crate::error::Result;
 use crate::finding::{Action, Finding, FindingCode, Report, Severity};
@@ -29,8 +29,9 @@ pub fn validate(body: &[u8], dialect: Dialect) -> Report {
 /// empty list is only a warning, since no edit can fix it.
 ///
 /// # Errors
-/// `invalid_input` for a body in a foreign format: its items are those of another dialect or SDK, or of no known one, or it may hold
-/// the result of a call in a form that cannot be read.
+/// `invalid_input` for a body in a foreign format: its items are those of another dialect or SDK, or of no known one, or lists, or it may
+/// hold the result of a call in a form that cannot be read. Also for a body of which nothing would be left, one of calls and
+/// results that were all removed.
 pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
     let first = run_pass(body, dialect, options);
     if let Some(format) = first.refused {
@@ -38,8 +39,13 @@ pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<
     }
     let dropped_unknown = first.dropped_unknown;
     let (text, report) = repeat_passes(body, first, dialect, options);
-    if dropped_unknown && has_empty_list(&text, dialect) {
-        return Err(refusal(&report, ForeignFormat::Unknown));
+    if has_empty_list(&text, dialect) {
+        if dropped_unknown {
+            return Err(refusal(&report, ForeignFormat::Unknown));
+        }
+        if let Some(error) = emptied(&report) {
+            return Err(error);
+        }
     }
     Ok((text, report))
 }

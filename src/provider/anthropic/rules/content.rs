@@ -37,7 +37,10 @@ const KNOWN_TYPES: &[&str] = &[
     "mcp_tool_use",
     "container_upload",
     "compaction",
+    "fallback",
+    "mcp_tool_listing",
     "tool_addition",
+    "tool_removal",
     "tool_reference",
 ];
 

@@ -13,22 +13,26 @@ const THINKING_LAST: &str = "The final block in an assistant message cannot be `
 const THINKING_MISSING: &str = "Expected `thinking` or `redacted_thinking`, but found `{}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block. To avoid this requirement, disable `thinking`.";
 const TRAILING_SPACE: &str = "messages: final assistant content cannot end with trailing whitespace";
 
+/// What decides how a body may end.
+pub(super) struct Ending<'f> {
+    /// The kind of thinking that the repaired body asks for.
+    pub thinking: Option<ThinkingKind>,
+    pub facts: &'f ModelFacts,
+    /// The server has turns before those of the list.
+    pub has_held_turns: bool,
+}
+
 /// Repairs the last assistant message, and disables thinking if the running tool loop does not start with a thinking block.
-/// `kind` is the kind of thinking that the repaired body asks for.
-pub(super) fn repair<'a>(
-    plan: &mut Plan<'a, '_>,
-    turns: &mut [Turn<'a>],
-    kind: Option<ThinkingKind>,
-    facts: &ModelFacts,
-) {
+pub(super) fn repair<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], ending: &Ending<'_>) {
+    let kind = ending.thinking;
     // Newer models think unless the request disables it.
     trim_last_message(plan, turns, kind == Some(ThinkingKind::Disabled));
     let Some(thinking) = plan.body.find("thinking").filter(|_| kind == Some(ThinkingKind::Budget)) else { return };
-    let Some(found) = first_block_instead_of_thinking(turns) else { return };
+    let Some(found) = first_block_instead_of_thinking(turns, ending.has_held_turns) else { return };
     // Thinking cannot be synthesized. Anthropic accepts the loop as it is without thinking (opencode#3077), and where the model decides.
     let violation = Violation::error(FindingCode::UnsignedThinking, THINKING_MISSING);
     plan.report(violation.at(thinking).quoting(&found).rewritten());
-    let accepted = model_limits::without_thinking(facts);
+    let accepted = model_limits::without_thinking(ending.facts);
     model_limits::write_kind(plan, thinking, accepted);
     trim_last_message(plan, turns, accepted == ThinkingKind::Disabled);
 }
@@ -134,7 +138,10 @@ type FirstBlock<'a> = (BlockKind, Option<JsonRef<'a>>);
 /// {"role":"assistant","content":[{"type":"tool_use","id":"toolu_2",…}]},
 /// {"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_2"}]}
 /// ```
-fn first_block_instead_of_thinking(turns: &[Turn<'_>]) -> Option<String> {
+///
+/// `has_held_turns`: a loop that reaches back to the beginning of the list began at the server.
+fn first_block_instead_of_thinking(turns: &[Turn<'_>], has_held_turns: bool) -> Option<String> {
+    let mut began_at_server = has_held_turns;
     // The first block of the assistant messages in a row that are being read, and of the last such row.
     let (mut first, mut last_first): (Option<FirstBlock<'_>>, Option<FirstBlock<'_>>) = (None, None);
     for (from_end, turn) in turns.iter().rev().filter(|turn| !turn.removed).enumerate() {
@@ -149,13 +156,14 @@ fn first_block_instead_of_thinking(turns: &[Turn<'_>]) -> Option<String> {
                 let has_results = turn.blocks.iter().any(|block| is_result(block) || block.value.is_none());
                 // The last user message may have text after its results.
                 if !has_results || from_end > 0 && !turn.is_results() {
+                    began_at_server = false;
                     break;
                 }
             }
             Speaker::System => {}
         }
     }
-    let (kind, value) = last_first.or(first)?;
+    let (kind, value) = last_first.or(first).filter(|_| !began_at_server)?;
     if kind == BlockKind::Thinking || matches!(first, Some((BlockKind::Thinking, _))) {
         return None;
     }

@@ -98,7 +98,10 @@ impl<'a> ServerCalls<'a> {
         has_held_turns: bool,
     ) {
         let Some(value) = block.value else { return };
-        if block.kind == BlockKind::ServerCall {
+        if value.has_text("type", "fallback") {
+            // Another model continued the answer: calls before this block may be open.
+            self.calls.iter_mut().for_each(|call| call.has_result = true);
+        } else if block.kind == BlockKind::ServerCall {
             let id = value.text("id").unwrap_or_default().into_owned();
             self.by_id.insert(id.clone(), self.calls.len());
             self.calls.push(ServerCall { value, id, position, has_result: false });
