@@ -9,8 +9,9 @@ import { startStandIn } from '../stand-in/server.mjs';
 
 const { RETHREAD_SEED, RETHREAD_LONG } = process.env;
 
-/** Returns a test that plays so many seeds with `play`, or `longCount` in a long run. Call it once in a file. */
-export function playSeeds(play, { count, longCount }) {
+/** Returns a test that plays so many seeds with `play`, or `longCount` in a long run. `options`: those of the lanes. Call it once in
+ *  a file. */
+export function playSeeds(play, { count, longCount, options = {} }) {
   const seeds = RETHREAD_SEED ? [Number(RETHREAD_SEED)] : Array.from({ length: RETHREAD_LONG ? longCount : count }, (_, seed) => seed);
   let standIn;
   before(async () => { standIn = await startStandIn(); });
@@ -21,7 +22,7 @@ export function playSeeds(play, { count, longCount }) {
     for (const seed of seeds) {
       const name = `seed-${seed}`;
       const log = RETHREAD_SEED ? (line) => console.log(line) : undefined;
-      const setStep = (step) => Object.assign(standIn.state.lane(name), { script: step ? [step] : [], options: { delayMs: 0 } });
+      const setStep = (step) => Object.assign(standIn.state.lane(name), { script: step ? [step] : [], options: { delayMs: 0, ...options } });
       const { problems, counts } = await play({ open, drive, store: new MemoryLogStore(), base: `${standIn.url}/lane/${name}`, seed, setStep, log });
       standIn.state.reset(name);
       if (problems.length) failed.push(`seed ${seed}: ${problems.join('\n')}`);
