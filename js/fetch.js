@@ -39,16 +39,11 @@ export function repairing(userOptions = {}) {
       const [{ text, again }, isLoaded] = done;
       if (again) next = withBody(args, again());
       if (isLoaded && text !== null) found = inspect(text, request, options, (dialect) => refused.of(request.url, dialect));
-      sent = found && { text, url: request.url, dialect: found.dialect, model: found.model };
-      if (!found?.info) {
-        found = null;
-      } else if (options.mode === 'repair') {
-        if (found.body === text) found = null; // nothing could be repaired
-        else {
-          next = withText(args, request, found.body);
-          sent.text = found.body;
-        }
-      }
+      const isRepaired = found?.info && options.mode === 'repair' && found.body !== text;
+      if (found && isRepaired) next = withText(args, request, found.body);
+      if (found) sent = { text: isRepaired ? found.body : text, url: request.url, dialect: found.dialect, model: found.model };
+      // Nothing is wrong, or nothing could be repaired.
+      if (!found?.info || options.mode === 'repair' && !isRepaired) found = null;
     } catch (error) {
       warn('a request could not be inspected and was sent unchanged', error);
     }
