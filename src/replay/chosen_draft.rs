@@ -104,8 +104,9 @@ impl SelectedRange {
         for index in first..=last {
             let origin = if live.is_some() { DraftOrigin::Live(index) } else { DraftOrigin::Stored(index) };
             let Some(mut draft) = draft_message(from, origin, input) else { continue };
+            let mut rest = self.calls.iter().peekable();
             for call in std::mem::take(&mut draft.calls) {
-                let of_call = self.calls.iter().find(|one| one.invocation == call.invocation.id);
+                let of_call = rest.next_if(|one| one.invocation == call.invocation.id);
                 let outcome =
                     if self.calls.is_empty() { self.outcome } else { of_call.map_or(DROPPED, |one| one.outcome) };
                 draft.calls.extend(with_outcome(call, outcome, input));
@@ -232,8 +233,10 @@ impl RangeBuilder<'_, '_> {
     fn outcomes(&self, item: &DraftMessage<'_>, is_live: bool) -> Vec<SelectedCall> {
         let Some(from) = self.source(is_live) else { return Vec::new() };
         let mut outcomes = Vec::new();
+        let mut rest = item.calls.iter().peekable();
         for invocation in from.calls_of(item.message).filter(|call| is_live || !is_withheld(call)) {
-            let sent = item.calls.iter().find(|call| call.invocation.id == invocation.id);
+            // Both are in the order of the calls: a message may have thousands.
+            let sent = rest.next_if(|call| call.invocation.id == invocation.id);
             let outcome = sent.map_or(DROPPED, outcome_of);
             outcomes.push(SelectedCall { invocation: invocation.id.clone(), outcome });
         }
