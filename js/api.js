@@ -5,7 +5,7 @@ import { program } from './rethread-program.js';
 
 export { RethreadError } from './error.js';
 export { open } from './rethread.js';
-export { defineTool } from './tool.js';
+export { defineTool, pending } from './tool.js';
 
 export const { StreamAssembler, convert, heal, repair, validate } = formatsOf(program);
 /** @type {typeof import('./types.js').init} */

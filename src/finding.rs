@@ -80,6 +80,8 @@ finding_codes! {
     Uncited = "uncited",
     /// A run was interrupted while a tool ran.
     Interrupted = "interrupted",
+    /// The result of a call comes later (R75).
+    PendingCall = "pending_call",
     /// A callback of the application failed.
     CallbackFailed = "callback_failed",
     /// A deferred compaction failed, and not because of a callback: the store, for example.

@@ -6,9 +6,9 @@ use crate::json::{Json, JsonStr};
 use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder, decode, encode};
 
-/// Declares [`Dialect`]: each wire format with its number in stored records, its public name, and how its results name their calls.
+/// Declares [`Dialect`]: each wire format with its number in stored records, its public name, how its results name their calls, and where they may be.
 macro_rules! dialects {
-    ($($(#[$doc:meta])* $number:literal => $variant:ident = $name:literal, $matching:ident;)*) => {
+    ($($(#[$doc:meta])* $number:literal => $variant:ident = $name:literal, $matching:ident, $outputs:ident;)*) => {
         /// The wire formats.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
         #[cbor(index_only)]
@@ -35,6 +35,14 @@ macro_rules! dialects {
                     $(Self::$variant => CallMatching::$matching,)*
                 }
             }
+
+            /// Returns where the result of a call may be.
+            #[must_use]
+            pub const fn result_places(self) -> ResultPlaces {
+                match self {
+                    $(Self::$variant => ResultPlaces::$outputs,)*
+                }
+            }
         }
     };
 }
@@ -48,17 +56,26 @@ pub enum CallMatching {
     ByName,
 }
 
+/// Where the result of a call may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultPlaces {
+    /// After the answer with the call, and nowhere else.
+    AfterCall,
+    /// For a call that is marked as asynchronous anywhere later, or nowhere yet (OpenAI, 2026-11-10).
+    Later,
+}
+
 dialects! {
     /// OpenAI Chat Completions and compatible servers.
-    0 => OpenAiChat = "openai-chat", ById;
+    0 => OpenAiChat = "openai-chat", ById, AfterCall;
     /// OpenAI Responses.
-    1 => OpenAiResponses = "openai-responses", ById;
+    1 => OpenAiResponses = "openai-responses", ById, Later;
     /// Anthropic Messages.
-    2 => Anthropic = "anthropic", ById;
+    2 => Anthropic = "anthropic", ById, AfterCall;
     /// Google Gemini.
-    3 => Gemini = "gemini", ByName;
+    3 => Gemini = "gemini", ByName, AfterCall;
     /// Mistral's chat completions.
-    4 => Mistral = "mistral", ById;
+    4 => Mistral = "mistral", ById, AfterCall;
 }
 
 impl Dialect {
@@ -251,6 +268,8 @@ pub struct Message {
     pub dialect: Option<Dialect>,
     /// The members of the wire message, if they differ from the dialect's standard ones.
     pub template: Option<WireTemplate>,
+    /// The ids of the invocations whose late results are sent before this message (R75).
+    pub late_results: Vec<String>,
 }
 encode_fields!(struct Message {
     0 => id: required,
@@ -267,6 +286,7 @@ encode_fields!(struct Message {
     11 => answer,
     12 => dialect,
     13 => template,
+    14 => late_results: list,
 });
 
 impl Message {
@@ -294,6 +314,7 @@ impl Message {
             answer: None,
             dialect: None,
             template: None,
+            late_results: Vec::new(),
         }
     }
 }

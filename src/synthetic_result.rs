@@ -18,6 +18,9 @@ pub const NOT_RUN: &str = "Not run: this call was cancelled before it started.";
 pub const PENDING: &str =
     "Pending: this tool is still running. Its output will come in a later message; do not call it again for this.";
 
+/// Begins the message with a late result, in dialects in which a result has one place only. It is in the user's role, and not the user's.
+pub const LATE_RESULT: &str = "[Late output of a tool, not written by the user]";
+
 /// The result of an interrupted call that a person did not let run again. A reason may follow.
 pub const RERUN_REJECTED: &str = "Error: the call was interrupted and may have run; running it again was rejected";
 

@@ -54,6 +54,8 @@ pub struct ToolInvocation {
     pub template: Option<WireTemplate>,
     /// True if the call was stored before its run ended. Its tool may have run although no start is stored.
     pub stored_during_run: bool,
+    /// True if the conversation went on without the result (R75): it is sent in a place of its own, and the call keeps its place.
+    pub is_deferred: bool,
 }
 encode_fields!(struct ToolInvocation {
     0 => id: required,
@@ -78,6 +80,7 @@ encode_fields!(struct ToolInvocation {
     19 => result,
     20 => template,
     21 => stored_during_run,
+    22 => is_deferred,
 });
 
 impl ToolInvocation {
@@ -113,6 +116,12 @@ impl ToolInvocation {
     #[must_use]
     pub fn takes_result(&self) -> bool {
         !self.is_withheld() && (self.result.is_none() || self.status == InvocationStatus::Interrupted)
+    }
+
+    /// Returns true if the conversation went on without the result, which is still to come.
+    #[must_use]
+    pub fn awaits_result(&self) -> bool {
+        self.is_deferred && self.result.is_none() && self.status == InvocationStatus::Pending
     }
 
     /// Returns the time that `since` and `until` of a query refer to: when it finished, else started, else was stored.

@@ -1,7 +1,7 @@
 // Executes a tool of the application.
 
 import { memberOf } from '../foreign.js';
-import { validateArguments, validates } from '../tool.js';
+import { pending, validateArguments, validates } from '../tool.js';
 import { IdleTimeout } from './async.js';
 import { redactedError } from './redacted-error.js';
 
@@ -28,13 +28,13 @@ export async function runTool(run, effect, options, signal) {
   if (!signal.aborted || !result.isError) await answerResult(run, effect, result, options);
 }
 
-/** The result of the tool, or an error result if it throws or takes too long. */
+/** The result of the tool, that it comes later, or an error result if it throws or takes too long. */
 async function toolResult(tool, args, effect, timeout, options) {
   const { callId, invocationId, attempt, argumentsText } = effect;
   const context = { callId, invocationId, attempt, argumentsText, signal: timeout.signal };
   try {
     const content = await timeout.limit(Promise.resolve().then(() => tool.execute(args, context)));
-    return { type: 'tool_result', content };
+    return content === pending ? { type: 'pending' } : { type: 'tool_result', content };
   } catch (error) {
     return errorResult(timeout.hasExpired ? `the tool did not return within ${options.toolTimeoutMs} ms` : redactedError(error, options).message);
   }
@@ -44,8 +44,9 @@ async function answerResult(run, effect, result, options) {
   try {
     await run.answer(effect.id, result);
   } catch (error) {
-    // A result without a JSON representation (a cycle, a BigInt) is a failure of the tool.
-    if (memberOf(error, 'code') !== 'invalid_input') throw error;
+    // A result without a JSON representation (a cycle, a BigInt) is a failure of the tool, and so is `pending` of a tool that is not `async`.
+    const isFailure = result.type === 'pending' ? 'wrong_state' : 'invalid_input';
+    if (memberOf(error, 'code') !== isFailure) throw error;
     await run.answer(effect.id, errorResult(redactedError(error, options).message));
   }
 }

@@ -29,7 +29,7 @@ export type FindingCode =
   | "interposed_message" | "duplicate_call_id" | "invalid_call_id" | "invalid_arguments" | "empty_tool_calls"
   | "orphan_reasoning" | "unsigned_thinking" | "role_order" | "empty_content" | "malformed" | "unsupported_part"
   | "unsupported_key" | "foreign_model" | "unknown_shape" | "stale" | "stale_default" | "future" | "reduced" | "redacted"
-  | "uncited" | "interrupted" | "callback_failed" | "compaction_failed" | "second_writer" | "journal_kept" | "no_checkpoint"
+  | "uncited" | "interrupted" | "pending_call" | "callback_failed" | "compaction_failed" | "second_writer" | "journal_kept" | "no_checkpoint"
   | "conversation_conflict" | "not_transferred" | "chain_restarted" | "healed";
 /** A problem or a change that validation, repair, rendering or a run reports. */
 export interface Finding {

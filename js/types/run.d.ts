@@ -166,6 +166,8 @@ export type EffectAnswer =
   /** Await this answer before executing a tool: it stores that the tool may have run. */
   | { type: "started" }
   | { type: "tool_result"; content: unknown; isError?: boolean }
+  /** Of a tool that is `async`: the run goes on, and `Session.answer` stores the result later. `wrong_state` for another tool. */
+  | { type: "pending" }
   | { type: "waited" }
   /** `sent`: whether any byte of the request may have reached the service. Absent if that is not known. */
   | { type: "failed"; error: { code?: string; message: string }; sent?: boolean };
@@ -175,6 +177,8 @@ export type RunEvent =
   | { type: "message_started"; messageId: string; turn: number; round: number }
   | { type: "tool_started"; callId: string; name: string }
   | { type: "tool_finished"; callId: string; isError: boolean; result: unknown; durationMs: number }
+  /** The run goes on without the result of the call, which `Session.answer` stores later. */
+  | { type: "tool_pending"; callId: string; invocationId: string; name: string }
   /** A resumed run repeats it for the calls that still wait. */
   | { type: "approval_needed"; callId: string; invocationId: string; name: string; arguments: unknown }
   | { type: "saved"; revision: number }
@@ -199,6 +203,8 @@ export interface RunResult {
   /** The conversation that the service keeps: the owner's, or the one that the last answer named. */
   conversationId: string | null;
   responseId: string | null;
+  /** The calls of asynchronous tools whose results come later, by `Session.answer`. */
+  openCalls: { callId: string; invocationId: string; name: string }[];
   /** Owner "caller", when the run has finished: the conversation with its answer, in the dialect's format, to be the input of the next run
    *  with the next question. Without `params`, `tools` and `instructions`, which each run gets itself. Otherwise null. */
   replay: WireBody | null;
@@ -221,7 +227,7 @@ export interface PendingRun {
   /** Of a "live" run whose owner only a lease shows (on servers): until when it counts as alive, in ms since the epoch, unless it renews the
    *  lease. After that `resume` and `discard` work. */
   leaseUntil?: number;
-  openCalls: { callId: string; invocationId: string; name: string; arguments: unknown; state: "not_started" | "started" | "answered" | "awaiting_approval" }[];
+  openCalls: { callId: string; invocationId: string; name: string; arguments: unknown; state: "not_started" | "started" | "answered" | "awaiting_approval" | "awaiting_result" }[];
 }
 
 // ---------------------------------------------------------------------------------- "rethread/host"

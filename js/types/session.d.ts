@@ -75,9 +75,10 @@ export interface Session {
   /** Appends neutral messages, with their own ids and times: for migration, images, and parts of the application. An id that the session
    *  already has is `invalid_input`. Text after a result is another answer of the model: the message `m` becomes `m`, `m.2`, and so on. */
   append(messages: (NewMessage | NewToolMessage)[], options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
-  /** Stores the result of a call that history has without a result, or with status "interrupted", such as an imported call that waits
-   *  for a form on the page. `call` is the invocation's `id`, or a `callId`, which selects the newest call with that id and no result.
-   *  Rejects with `not_found` if the call is not stored, `wrong_state` if it has a result. For calls of a running run use `Run.answer`. */
+  /** Stores the result of a call that history has without a result, or with status "interrupted": of an asynchronous tool (`Tool.async`), or an
+   *  imported call that waits for a form on the page. `call` is the invocation's `id`, or a `callId`, which selects the newest call with that
+   *  id and no result. The next request contains the result. Rejects with `not_found` if the call is not stored, `wrong_state` if it has a
+   *  result. For the effects of a running run use `Run.answer`; in mode "run" its calls are stored when it ends. */
   answer(call: string, answer: Extract<EffectAnswer, { type: "tool_result" }> & { finishedAt?: number }, options?: AppendOptions): Promise<{ revision: number }>;
   /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. `branch` is one of `branches()`;
    *  default "main". A conflict that has grown has another name: `not_found`. */
@@ -208,7 +209,7 @@ export interface SessionSnapshot {
 export type ViewMessage = Omit<Message, "parts"> & {
   /** True if the message is stored in history. */
   saved: boolean;
-  parts: readonly (Exclude<Part, { type: "tool_call" }> | { type: "tool"; call: ToolInvocation; /** True if the call waits for an approval. */ awaitingApproval: boolean })[];
+  parts: readonly (Exclude<Part, { type: "tool_call" }> | { type: "tool"; call: ToolInvocation; /** True if the call waits for an approval. */ awaitingApproval: boolean; /** True if the run went on without the result of the call, which is still to come. */ awaitingResult: boolean })[];
 };
 export interface Branch {
   branch: string;

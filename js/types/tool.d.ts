@@ -39,8 +39,14 @@ export interface Tool<Args = unknown> {
   parameters?: JsonObject | StandardSchema<unknown, Args>;
   /** Sent to the model instead of the JSON Schema of `parameters`, for schemas that have no JSON Schema representation. */
   jsonSchema?: JsonObject;
-  /** Absent for a tool that the application answers itself with `Run.answer`, such as a form on the page. */
+  /** Absent for a tool that the application answers itself with `Run.answer`, such as a form on the page. A tool that is `async` may return
+   *  `pending`: its result comes later, by `Session.answer`. */
   execute?(args: Args, context: ToolContext): unknown | Promise<unknown>;
+  /** True if the conversation may go on before the result: the run can finish with the call open (`RunResult.openCalls`), and `Session.answer`
+   *  stores the result, from any tab or process, at any time. The next request contains it. OpenAI Responses is sent the tool as
+   *  asynchronous; other dialects get a result that says "pending" in its place, and the real one in a later message, which says that it
+   *  is from the tool. Without `execute`, the run does not wait for any call of the tool. */
+  async?: boolean;
   /** True if the result of this tool ends the run without a further model call. */
   endsRun?: boolean;
   /** True if a person must approve each call (`Run.approve`, `onApproval` of `drive`), or a function of the call's arguments that decides
@@ -66,6 +72,8 @@ export interface Tool<Args = unknown> {
   persist?(invocation: { name: string; arguments: unknown }, result?: unknown): { arguments?: unknown; result?: unknown } | null;
 }
 
+/** Returned by `execute` of a tool that is `async`: the result comes later. From another tool it is an error result. */
+export declare const pending: unique symbol;
 /** Returns the tool unchanged, with the arguments of `execute` typed by its Standard Schema, or by `defineTool<Args>` (not checked at run time). */
 export function defineTool<S extends StandardSchema<any, any>>(tool: Omit<Tool<SchemaOutput<S>>, "parameters"> & { parameters: S }): Tool<SchemaOutput<S>>;
 export function defineTool<Args = unknown>(tool: Tool<Args>): Tool<Args>;

@@ -10,7 +10,7 @@ use super::incoming::{Incoming, IncomingMessage, IncomingPart, IncomingResult};
 use super::join::{JoinBase, JoinedEntries, Origin, join, result_entry};
 use crate::id::{IdMap, IdSource, Seed, hash_words};
 use crate::message::{Media, PartBody, Role};
-use crate::synthetic_result::{is_missing, is_placeholder};
+use crate::synthetic_result::{LATE_RESULT, is_missing, is_placeholder};
 use crate::tool::{InvocationStatus, ToolInvocation};
 use std::collections::VecDeque;
 
@@ -33,11 +33,19 @@ impl Continuation {
     }
 
     /// Adds a result of the body. A result of the tool takes the place of a text that stood for it in an earlier request.
-    fn add_result(&mut self, result: IncomingResult, results: &mut ResultRouter) -> Result<(), NoContinuation> {
+    fn add_result(
+        &mut self,
+        result: IncomingResult,
+        history: &History,
+        results: &mut ResultRouter,
+    ) -> Result<(), NoContinuation> {
         match results.route(&result)? {
             ResultRoute::Known => {}
             ResultRoute::Stored(invocation) => {
                 results.keep_place(&result, PlaceholderPlace::Answer(self.answers.len()));
+                if history.invocation(&invocation).is_some_and(|call| call.is_deferred) {
+                    self.items.push(Incoming::LateResult(invocation.clone()));
+                }
                 self.answers.push((invocation, result));
             }
             ResultRoute::New => {
@@ -64,6 +72,9 @@ impl Continuation {
         let answers = self.answers.into_iter().map(|(invocation, result)| result_entry(invocation, result, origin));
         let mut entries: Vec<HistoryEntry> = answers.map(HistoryEntry::Result).collect();
         entries.extend(self.interrupted.into_iter().map(|call| HistoryEntry::Result(ResultEntry::interrupted(call))));
+        // The body was composed with them.
+        let late_results = history.late_results().unplaced_ids();
+        let origin = &Origin { late_results, ..origin.clone() };
         let mut joined = join(JoinBase::history(history), self.items, origin, ids);
         entries.append(&mut joined.entries);
         JoinedEntries { entries, ..joined }
@@ -196,6 +207,7 @@ fn located_units(items: &[Incoming], hasher: UnitHasher) -> Vec<(Unit, PartPlace
         let Incoming::Message(message) = incoming else { continue };
         for (part, content) in message.parts.iter().enumerate() {
             let unit = match content {
+                _ if is_late_result(message.role, content) => None,
                 IncomingPart::Part(part) => hasher.part(message.role, &part.body),
                 IncomingPart::Call(call) => {
                     Some(Unit::new(UnitKind::Call, hasher.call(&call.call_id, &call.name, &call.arguments.text())))
@@ -205,6 +217,24 @@ fn located_units(items: &[Incoming], hasher: UnitHasher) -> Vec<(Unit, PartPlace
         }
     }
     units
+}
+
+/// Returns true for a text that a request had for a late result (R75).
+fn is_late_result(role: Role, part: &IncomingPart) -> bool {
+    let IncomingPart::Part(part) = part else { return false };
+    role == Role::User && matches!(&part.body, PartBody::Text(text) if text.inside().starts_with(LATE_RESULT))
+}
+
+/// Removes the texts that a request had for late results, which the history has as results.
+fn without_late_results(item: Incoming) -> Option<Incoming> {
+    let Incoming::Message(mut message) = item else { return Some(item) };
+    let count = message.parts.len();
+    message.parts.retain(|part| !is_late_result(message.role, part));
+    if message.parts.len() < count {
+        // The slots of the template refer to parts by their indexes.
+        message.template = None;
+    }
+    (message.parts.len() == count || !message.parts.is_empty()).then_some(Incoming::Message(message))
 }
 
 /// Hashes the content of units.
@@ -271,6 +301,7 @@ pub fn continuation(
     body: Vec<Incoming>,
     wire_id: &dyn Fn(&ToolInvocation) -> String,
 ) -> Result<Continuation, NoContinuation> {
+    let body: Vec<Incoming> = body.into_iter().filter_map(without_late_results).collect();
     let units = located_units(&body, UnitHasher(history.seed()));
     let known = stored.aligned(&units).ok_or(NoContinuation::Diverges)?;
     let end = KnownEnd::of(&units, known, history.messages().is_empty());
@@ -283,13 +314,15 @@ pub fn continuation(
                 results.pass_message(&message, at, &end);
                 found.items.extend(end.new_part(at, message).map(Incoming::Message));
             }
-            Incoming::Result(result) => found.add_result(result, &mut results)?,
+            Incoming::Result(result) => found.add_result(result, history, &mut results)?,
             // An item that is no message is rejected when the body is decoded.
-            Incoming::Unknown(_) => {}
+            Incoming::LateResult(_) | Incoming::Unknown(_) => {}
         }
     }
     if found.items.iter().any(is_answer) {
-        let is_open = |id: &String| history.invocation(id).is_some_and(|call| call.status == InvocationStatus::Pending);
+        // A call that the conversation went on without is not interrupted.
+        let is_pending = |call: &ToolInvocation| call.status == InvocationStatus::Pending && !call.is_deferred;
+        let is_open = |id: &String| history.invocation(id).is_some_and(is_pending);
         found.interrupted = results.missing;
         found.interrupted.retain(|id| is_open(id) && found.answers.iter().all(|(answered, _)| answered != id));
     }

@@ -79,6 +79,8 @@ pub struct ResultEntry {
     /// The freshness window of the append that added the result.
     pub freshness: Option<Window>,
     pub result: Option<ToolResult>,
+    /// True if the conversation goes on without the result (R75): the entry has none.
+    pub is_deferral: bool,
     /// True if it replaces the call's stored result. A build that does not know this keeps that one.
     pub is_replacement: bool,
 }
@@ -89,6 +91,7 @@ encode_fields!(struct ResultEntry {
     3 => finished_at,
     4 => freshness,
     5 => result,
+    6 => is_deferral,
     7 => is_replacement,
 });
 
@@ -103,6 +106,7 @@ impl ResultEntry {
             finished_at: None,
             freshness: None,
             result: None,
+            is_deferral: false,
             is_replacement: false,
         }
     }
@@ -118,6 +122,7 @@ impl ResultEntry {
             freshness: None,
             result: Some(result),
             is_replacement: true,
+            is_deferral: false,
         }
     }
 }

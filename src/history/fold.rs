@@ -2,6 +2,7 @@
 
 use super::entry::{HistoryEntry, ResultEntry, SetAsideItem};
 use super::ids::synthesized_call_id;
+use super::late_results::{LateResult, LateResults};
 use super::sources::{scan_sources, visit_sources};
 use super::summary_index::SummaryIndex;
 use crate::id::{IdMap, Seed};
@@ -32,6 +33,7 @@ pub struct History {
     awaiting_approval: BTreeSet<String>,
     /// What requests may contain instead of the beginning.
     summaries: SummaryIndex,
+    late_results: LateResults,
 }
 
 /// The turn and round of the next message.
@@ -75,6 +77,7 @@ impl History {
             position: TurnPosition::default(),
             awaiting_approval: BTreeSet::new(),
             summaries: SummaryIndex::default(),
+            late_results: LateResults::default(),
         }
     }
 
@@ -199,6 +202,12 @@ impl History {
         }
     }
 
+    /// Returns the results that came after the conversation had gone on without them.
+    #[must_use]
+    pub fn late_results(&self) -> &LateResults {
+        &self.late_results
+    }
+
     pub(super) fn summaries(&self) -> &SummaryIndex {
         &self.summaries
     }
@@ -262,6 +271,7 @@ impl History {
         }
         self.advance(&message);
         self.summaries.add_message(&message.id);
+        self.late_results.add_message(&message);
         self.messages.push(message);
     }
 
@@ -283,12 +293,28 @@ impl History {
         }
         self.invocations.push(invocation);
         self.index_sources(at);
+        self.index_late_result(at);
+    }
+
+    /// Adds the result of a call to the late ones, if the conversation went on without it.
+    fn index_late_result(&mut self, at: usize) {
+        let Some(call) = self.invocations.get(at).filter(|call| call.is_deferred) else { return };
+        let dialect = self.message(&call.message_id).and_then(|message| message.dialect);
+        if let Some(late) = LateResult::of(call, self.messages.last(), dialect) {
+            self.late_results.add(late);
+        }
     }
 
     fn apply_result(&mut self, entry: ResultEntry) {
         let Some(at) = self.invocation_at.get(&entry.invocation).copied() else { return };
         self.awaiting_approval.remove(&entry.invocation);
         let Some(invocation) = self.invocations.get_mut(at) else { return };
+        if entry.is_deferral {
+            invocation.is_deferred = true;
+            invocation.started_at = entry.started_at.or(invocation.started_at);
+            // Whoever has the result may have stored it first.
+            return self.index_late_result(at);
+        }
         if !takes_result(invocation, &entry) {
             return;
         }
@@ -299,7 +325,9 @@ impl History {
         invocation.append_freshness = entry.freshness.or(invocation.append_freshness);
         invocation.result = entry.result;
         if let Some(message) = self.message_at.get(&invocation.message_id) {
-            self.summaries.add_late_result(&entry.invocation, *message);
+            // A deferred result is sent in a place of its own: a summary that covers the call does not hide it.
+            let covered = if invocation.is_deferred { usize::MAX } else { *message };
+            self.summaries.add_late_result(&entry.invocation, covered);
         }
         if invocation.result.is_some()
             && let Ok(place) = self.open.binary_search(&at)
@@ -309,6 +337,7 @@ impl History {
         if !(had_result && entry.is_replacement) {
             self.index_sources(at);
         }
+        self.index_late_result(at);
     }
 
     /// Returns true if a message or an invocation has this id.

@@ -11,6 +11,8 @@ pub enum Incoming {
     Message(IncomingMessage),
     /// The result of a call.
     Result(IncomingResult),
+    /// The place of the late result of a stored call, by the id of its invocation (R75). No decoder returns it.
+    LateResult(String),
     /// An item that is neither, as wire JSON.
     Unknown(Json),
 }
@@ -39,6 +41,8 @@ pub enum IncomingPart {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct IncomingCall {
+    /// True if the conversation may go on before its result (R75).
+    pub is_async: bool,
     pub call_id: String,
     pub name: String,
     pub arguments: Arguments,

@@ -27,6 +27,8 @@ pub struct Origin {
     pub message_ids: Vec<String>,
     /// The freshness window of the results, if the append sets one (R10).
     pub freshness: Option<Window>,
+    /// The late results that are sent before the first message (R75).
+    pub late_results: Vec<String>,
 }
 
 /// What incoming items are joined to.
@@ -91,6 +93,7 @@ pub fn join(base: JoinBase<'_>, incoming: Vec<Incoming>, origin: &Origin, ids: &
                 joiner.add_message(message, id);
             }
             Incoming::Result(result) => joiner.add_result(result, true),
+            Incoming::LateResult(invocation) => joiner.late_results.push(invocation),
             Incoming::Unknown(value) => {
                 joiner.joined.report.push(
                     Finding::warning(
@@ -115,7 +118,7 @@ struct Joiner<'h> {
     joined: JoinedEntries,
     /// Open calls of the history, by call id or by tool name.
     stored: IdMap<OpenCalls<String>>,
-    /// Stored invocations that the incoming items answer.
+    /// Invocations that are answered by an entry of its own: stored ones, and those that the conversation goes on without.
     answered: IdMap<()>,
     /// Open calls of the incoming items, as indexes into `joined.entries`, by call id or by tool name.
     new_calls: IdMap<OpenCalls<usize>>,
@@ -125,6 +128,8 @@ struct Joiner<'h> {
     pending_results: IdMap<usize>,
     /// Results whose call has not come yet.
     late: Vec<IncomingResult>,
+    /// The late results that are sent before the next message.
+    late_results: Vec<String>,
     /// By call id or tool name: the entry whose result is a placeholder, as index into `joined.entries`, if the last result is one.
     placeholders: IdMap<Option<usize>>,
     position: TurnPosition,
@@ -146,6 +151,7 @@ impl<'h> Joiner<'h> {
             new_call_ids: IdMap::with_seed(seed),
             pending_results: IdMap::with_seed(seed),
             late: Vec::new(),
+            late_results: origin.late_results.clone(),
             placeholders: IdMap::with_seed(seed),
             position: base.history.position(),
             new_ids: IdMap::with_seed(seed),
@@ -211,6 +217,7 @@ impl<'h> Joiner<'h> {
             answer: None,
             dialect: incoming.dialect,
             template: incoming.template,
+            late_results: std::mem::take(&mut self.late_results),
         }));
         for call in calls {
             for key in pairing_keys(incoming.dialect, &call.call_id, &call.name) {
@@ -247,6 +254,8 @@ impl<'h> Joiner<'h> {
             append_freshness: self.origin.freshness,
             result: None,
             stored_during_run: false,
+            // Until its result comes, before the next message.
+            is_deferred: call.is_async,
             template: call.template,
         }
     }
@@ -323,15 +332,27 @@ impl<'h> Joiner<'h> {
             let waits = result.call_id.is_empty() && pending.get(call_id).is_some_and(|left| *left > 0);
             if waits || without_id && !call_id.is_empty() { Selection::Defer } else { Selection::Take }
         };
+        let answered = &self.answered;
+        let newest_message = self.joined.message_ids.last();
         let entries = &mut self.joined.entries;
         let new_call = self.new_calls.get_mut(key).and_then(|calls| {
             calls.take_newest(&|at| match entries.get(*at) {
-                Some(HistoryEntry::Invocation(call)) if call.result.is_none() => select(&call.call_id),
+                Some(HistoryEntry::Invocation(call)) if call.result.is_none() && !answered.contains_key(&call.id) => {
+                    select(&call.call_id)
+                }
                 _ => Selection::Discard,
             })
         });
         if let Some((at, HistoryEntry::Invocation(call))) = new_call.and_then(|at| Some((at, entries.get_mut(at)?))) {
+            if call.is_deferred && newest_message != Some(&call.message_id) {
+                let invocation = call.id.clone();
+                self.answered.insert(invocation.clone(), ());
+                self.late_results.push(invocation.clone());
+                entries.push(HistoryEntry::Result(result_entry(invocation, result, self.origin)));
+                return None;
+            }
             self.placeholders.insert(key.to_owned(), Some(at).filter(|_| is_placeholder(result.content.view())));
+            call.is_deferred = false;
             call.status = status_of(&result);
             call.finished_at = Some(self.origin.at);
             call.result = Some(stored_result(result));
@@ -346,6 +367,9 @@ impl<'h> Joiner<'h> {
         });
         let Some(invocation) = invocation else { return self.replace_placeholder(key, result) };
         self.answered.insert(invocation.clone(), ());
+        if history.invocation(&invocation).is_some_and(|call| call.is_deferred) {
+            self.late_results.push(invocation.clone());
+        }
         self.placeholders.insert(key.to_owned(), Some(entries.len()).filter(|_| is_placeholder(result.content.view())));
         entries.push(HistoryEntry::Result(result_entry(invocation, result, self.origin)));
         None
@@ -438,6 +462,7 @@ pub(super) fn result_entry(invocation: String, result: IncomingResult, origin: &
         freshness: origin.freshness,
         result: Some(stored_result(result)),
         is_replacement: false,
+        is_deferral: false,
     }
 }
 

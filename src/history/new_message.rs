@@ -347,6 +347,7 @@ fn answers(parts: Vec<NewPart>, created_at: Option<Ms>, outcomes: &mut Vec<CallO
             NewPart::Call(call) => {
                 outcomes.push((call.result, call.finished_at.or(created_at)));
                 IncomingPart::Call(IncomingCall {
+                    is_async: false,
                     call_id: call.call_id,
                     name: call.name,
                     arguments: call.arguments,

@@ -109,6 +109,7 @@ pub fn join_results(
                 freshness: origin.freshness,
                 result: Some(result),
                 is_replacement: false,
+                is_deferral: false,
             })),
         }
     }

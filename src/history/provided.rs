@@ -78,7 +78,7 @@ impl HeldConversation {
     pub fn split(mut items: Vec<Incoming>) -> Self {
         let is_earlier = |item: &Incoming| match item {
             Incoming::Message(message) => message.role == Role::Assistant,
-            Incoming::Result(_) | Incoming::Unknown(_) => true,
+            Incoming::Result(_) | Incoming::LateResult(_) | Incoming::Unknown(_) => true,
         };
         let end = items.iter().rposition(is_earlier).map_or(0, |last| last + 1);
         let input = items.split_off(end);
@@ -93,7 +93,7 @@ impl HeldConversation {
                 Some(Incoming::Message(answer)) => {
                     !answer.parts.iter().any(|part| matches!(part, IncomingPart::Call(_)))
                 }
-                Some(Incoming::Result(_) | Incoming::Unknown(_)) => false,
+                Some(Incoming::Result(_) | Incoming::LateResult(_) | Incoming::Unknown(_)) => false,
                 None => true,
             }
     }

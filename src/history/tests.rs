@@ -292,6 +292,7 @@ fn r18_a_real_result_replaces_the_interrupted_placeholder() {
             freshness: None,
             result: Some(crate::tool::ToolResult::failure(text)),
             is_replacement: false,
+            is_deferral: false,
         })
     };
     history.apply(told(InvocationStatus::Interrupted, "unknown"));

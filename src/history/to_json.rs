@@ -91,6 +91,7 @@ impl MessageWriter<'_> {
                     out.text("type", "tool")
                         .object("call", |out| write_invocation(out, call, self.session, true))
                         .bool("awaitingApproval", awaits_approval)
+                        .bool("awaitingResult", call.awaits_result())
                 }
                 (format, call) => {
                     out.text("type", "tool_call")

@@ -146,7 +146,9 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
     fn push(&mut self, message: JoinedMessage<'d, 'h>, report: &mut Report) {
         match message.item.origin {
             DraftOrigin::Stored(index) => self.push_stored(index, message, report),
-            DraftOrigin::Live(_) | DraftOrigin::Created | DraftOrigin::Replacement => self.push_fresh(message, report),
+            DraftOrigin::Live(_) | DraftOrigin::Created | DraftOrigin::Replacement | DraftOrigin::LateResult => {
+                self.push_fresh(message, report);
+            }
         }
         let item = message.item;
         let codec = self.encoder.codec;

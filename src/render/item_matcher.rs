@@ -166,7 +166,7 @@ fn identity_of(dialect: Dialect, item: JsonRef<'_>) -> Result<ItemIdentity> {
                 });
                 return Ok(call.map_or(ItemIdentity::Message(message.role.as_str()), ItemIdentity::Call));
             }
-            Incoming::Unknown(_) => {}
+            Incoming::LateResult(_) | Incoming::Unknown(_) => {}
         }
     }
     // An item that decodes to no message, such as an `item_reference`, is matched like a system message.

@@ -6,6 +6,7 @@ use crate::finding::{Action, Finding, FindingCode, Report, Severity};
 use crate::json::ObjectWriter;
 use crate::message::{Part, PartBody};
 use crate::provider::{Codec, EncodeContext, ProviderRequest, ReasoningField, Settings, Wire, codec, validate};
+use crate::replay::DraftOrigin;
 
 /// The model of a probe body, where rules depend on no vendor.
 const ANY_MODEL: &str = "m";
@@ -85,7 +86,8 @@ impl MessageEncoder {
     /// messages that no provider rejects.
     fn is_valid(&self, text: &str, message: JoinedMessage<'_, '_>) -> bool {
         // The first half of a round is checked together with the message that holds its results.
-        if message.item.results_go_on || !message.is_as_received() {
+        let is_late_result = message.item.origin == DraftOrigin::LateResult;
+        if message.item.results_go_on || is_late_result || !message.is_as_received() {
             return true;
         }
         let findings = validate(self.probe(text, message).as_bytes(), self.codec.dialect());

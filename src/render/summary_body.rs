@@ -49,7 +49,8 @@ pub fn compaction_body(history: &History, end: usize, request: &RenderRequest<'_
     draft.retain(&mut |item| match item.origin {
         DraftOrigin::Stored(index) => index < end && !item.is_system(),
         DraftOrigin::Replacement => true,
-        DraftOrigin::Live(_) | DraftOrigin::Created => false,
+        // A late result is sent after the summary, too.
+        DraftOrigin::Live(_) | DraftOrigin::Created | DraftOrigin::LateResult => false,
     });
     let tools = called_tools(&draft, request);
     let tools = if tools.is_empty() { request.tools } else { &tools };

@@ -303,6 +303,7 @@ fn tool(name: &str, parameters: Option<&str>) -> ToolDefinition {
         description: parameters.map(|_| "does \"it\"".into()),
         parameters: parameters.map(|text| Json::parse(text).unwrap()),
         strict: false,
+        is_async: false,
     }
 }
 

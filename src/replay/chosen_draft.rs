@@ -3,10 +3,10 @@
 use super::citations::TrimmedResults;
 use super::input::{HistoryScope, ReplayInput};
 use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
-use super::select::sent_calls;
+use super::select::{LateSelection, sent_calls};
 use super::selection::{CallOutcome, ReplayChoice, ReplaySelection, SelectedCall, SelectedRange};
 use crate::finding::{Action, Finding, Report};
-use crate::history::History;
+use crate::history::{History, LateResult};
 use crate::message::Message;
 use crate::synthetic_result::{EXPIRED, INTERRUPTED, NOT_RUN, PENDING};
 use crate::tool::{ToolInvocation, ToolResult};
@@ -61,23 +61,43 @@ impl ReplaySelection {
     /// Returns the draft of the selection, with the messages that the live turn got since. Returns `None` if messages of it were deleted.
     pub(super) fn restore<'h>(&'h self, input: &ReplayInput<'h, '_>) -> Option<RequestDraft<'h>> {
         let mut messages = Vec::new();
+        let late = LateSelection { history: input.history, live: input.live };
         for range in &self.ranges {
             match &range.message {
+                None if LateResult::invocation_of_id(&range.first).is_some() => {
+                    messages.extend(range.late_result(&late));
+                }
                 Some(message) => messages.push(range.own_message(message, input)),
                 None => range.restore(&mut messages, input)?,
             }
         }
         if let Some(live) = input.live {
             let start = usize::try_from(self.live_end).unwrap_or(usize::MAX);
-            for index in start..live.messages().len() {
+            for (index, message) in live.messages().iter().enumerate().skip(start) {
+                messages.extend(late.before(message).filter(|item| !self.has(item)));
                 messages.extend(draft_message(live, DraftOrigin::Live(index), input));
             }
         }
+        messages.extend(late.unplaced().filter(|item| !self.has(item)));
         Some(RequestDraft { messages, is_repeated: true })
     }
 }
 
+impl ReplaySelection {
+    /// Returns true if the selection has a late result, whose place it keeps.
+    fn has(&self, item: &DraftMessage<'_>) -> bool {
+        self.ranges.iter().any(|range| range.message.is_none() && range.first == item.message.id)
+    }
+}
+
 impl SelectedRange {
+    /// Returns the draft of a late result.
+    fn late_result<'h>(&self, late: &LateSelection<'h>) -> Option<DraftMessage<'h>> {
+        let late = late.get(LateResult::invocation_of_id(&self.first)?)?;
+        let message = if self.outcome == EXPIRED_RESULT { &late.expired } else { &late.message };
+        Some(DraftMessage::created(message, DraftOrigin::LateResult))
+    }
+
     fn own_message<'h>(&'h self, message: &'h Message, input: &ReplayInput<'h, '_>) -> DraftMessage<'h> {
         let origin = if self.is_replacement { DraftOrigin::Replacement } else { DraftOrigin::Created };
         let mut draft = DraftMessage::created(message, origin);
@@ -131,6 +151,10 @@ fn draft_message<'h>(from: &'h History, origin: DraftOrigin, input: &ReplayInput
 /// Returns a call as it was chosen, or `None` if it is not sent.
 fn with_outcome<'h>(call: DraftCall<'h>, outcome: CallOutcome, input: &ReplayInput<'h, '_>) -> Option<DraftCall<'h>> {
     let invocation = call.invocation;
+    if invocation.is_deferred {
+        // Its result has a place of its own; pairing leaves the call open, or says that it is pending.
+        return (outcome != DROPPED).then_some(DraftCall { invocation, result: None });
+    }
     let trimmed = || input.trimmed.and_then(|trimmed| trimmed.result_of(input.history, invocation));
     let kept = if outcome & TRIMMED == 0 { None } else { trimmed() }.map(DraftResult::Stored).or(call.result);
     let result = match outcome & KIND {
@@ -155,6 +179,7 @@ fn with_outcome<'h>(call: DraftCall<'h>, outcome: CallOutcome, input: &ReplayInp
 fn outcome_of(call: &DraftCall<'_>) -> CallOutcome {
     let is_trimmed = |result| call.invocation.result.as_ref().is_none_or(|stored| !std::ptr::eq(stored, result));
     match call.result {
+        _ if call.invocation.is_deferred => PENDING_CALL,
         None => INTERRUPTED_CALL,
         Some(DraftResult::Stored(result)) => {
             if is_trimmed(result) {
@@ -192,6 +217,7 @@ impl RangeBuilder<'_, '_> {
             DraftOrigin::Stored(index) => (false, index),
             DraftOrigin::Live(index) => (true, index),
             DraftOrigin::Created | DraftOrigin::Replacement => return self.add_own(item),
+            DraftOrigin::LateResult => return self.add_late_result(item),
         };
         let outcomes = self.outcomes(item, is_live);
         let first = outcomes.first().map(|call| call.outcome);
@@ -215,6 +241,16 @@ impl RangeBuilder<'_, '_> {
         self.newest = is_uniform.then_some((is_live, index));
         self.rule = first;
         self.ranges.push(range);
+    }
+
+    fn add_late_result(&mut self, item: &DraftMessage<'_>) {
+        let id = &item.message.id;
+        let late = LateSelection { history: self.input.history, live: self.input.live };
+        let late = LateResult::invocation_of(item.message).and_then(|invocation| late.get(invocation));
+        let is_expired = late.is_some_and(|late| std::ptr::eq(item.message, &late.expired));
+        let outcome = if is_expired { EXPIRED_RESULT } else { STORED };
+        self.newest = None;
+        self.ranges.push(SelectedRange { first: id.clone(), last: id.clone(), outcome, ..SelectedRange::default() });
     }
 
     fn add_own(&mut self, item: &DraftMessage<'_>) {

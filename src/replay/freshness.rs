@@ -9,6 +9,7 @@ use super::policy::{OnStale, Policy, StaleUnit};
 use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::history::LateResult;
 use crate::message::{Message, Role};
 use crate::synthetic_result::EXPIRED;
 use crate::tool::Window;
@@ -17,12 +18,10 @@ use crate::tool::Window;
 const SKEW: Ms = 60_000;
 
 /// Drops stale results, or replaces them by a note.
-pub(super) fn drop_stale_results(draft: &mut RequestDraft<'_>, input: &ReplayInput<'_, '_>, report: &mut Report) {
+pub(super) fn drop_stale_results<'h>(draft: &mut RequestDraft<'h>, input: &ReplayInput<'h, '_>, report: &mut Report) {
     let pass = FreshnessPass { policy: input.policy, now: input.now, running: running_turn(input) };
     let stale = pass.find_stale(draft);
-    if stale.rounds.is_empty() {
-        return;
-    }
+    pass.replace_late_results(draft, input, report);
     for item in &mut draft.messages {
         if pass.is_exempt(item) || !stale.has_turn(item.message.turn) {
             continue;
@@ -92,6 +91,37 @@ impl FreshnessPass<'_> {
         stale
     }
 
+    /// Drops late results that are too old, or replaces them by a note; their calls stay. The age counts from the answer. A result that no
+    /// request has contained yet, or that the live turn began with, is not stale.
+    fn replace_late_results<'h>(&self, draft: &mut RequestDraft<'h>, input: &ReplayInput<'h, '_>, report: &mut Report) {
+        let history = input.history;
+        let is_placed_in_live =
+            |invocation: &str| input.live.is_some_and(|live| live.late_results().place(invocation).is_some());
+        draft.messages.retain_mut(|item| {
+            let late = LateResult::invocation_of(item.message).filter(|_| item.origin == DraftOrigin::LateResult);
+            let placed = late.filter(|late| history.late_results().place(late).is_some() && !is_placed_in_live(late));
+            let call = placed.and_then(|invocation| history.invocation(invocation));
+            let Some((invocation, result)) = call.and_then(|call| Some((call, call.result.as_ref()?))) else {
+                return true;
+            };
+            let call = DraftCall { invocation, result: Some(DraftResult::Stored(result)) };
+            let Some(((code, text), _)) = staleness(&call, self.policy, self.now) else { return true };
+            let finding = Finding::info(code, text).of_message(&invocation.message_id).of_call(&invocation.call_id);
+            let note = history.late_results().get(&invocation.id).map(|late| &late.expired);
+            match note.filter(|_| self.policy.on_stale() == OnStale::Placeholder) {
+                Some(note) => {
+                    item.message = note;
+                    report.push(finding.with_action(Action::Rewritten));
+                    true
+                }
+                None => {
+                    report.push(finding.with_action(Action::Dropped));
+                    false
+                }
+            }
+        });
+    }
+
     /// Returns false for a call that is dropped: it is stale, or another call of its unit is. Replaces its result if the policy
     /// wants a note instead.
     fn keep(&self, call: &mut DraftCall<'_>, message: &Message, stale: &StaleRounds, report: &mut Report) -> bool {
@@ -103,7 +133,7 @@ impl FreshnessPass<'_> {
         };
         let placeholder = self.policy.on_stale() == OnStale::Placeholder;
         // A call without a result cannot have expired: pairing writes a result for it.
-        if !is_dropped || placeholder && call.result.is_none() {
+        if !is_dropped || call.invocation.is_deferred || placeholder && call.result.is_none() {
             return true;
         }
         let (code, text) = reason

@@ -30,7 +30,7 @@ impl HandoffView {
     /// Returns true for a message before the handoff.
     pub(super) fn covers(&self, item: &DraftMessage<'_>) -> bool {
         match item.origin {
-            DraftOrigin::Stored(_) => item.message.seq < self.stored_end,
+            DraftOrigin::Stored(_) | DraftOrigin::LateResult => item.message.seq < self.stored_end,
             DraftOrigin::Live(index) => index < self.live_end,
             // Compactions and earlier handoffs create messages at the beginning only.
             DraftOrigin::Created | DraftOrigin::Replacement => true,

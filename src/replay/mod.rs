@@ -42,7 +42,7 @@ pub fn replay<'h>(
         reduce::fit_budgets(&mut draft, input, report)?;
         let is_change = |finding: &Finding| finding.action != Some(Action::Kept);
         draft.is_repeated = !report.iter().skip(before).any(is_change);
-        pairing::pair_results(&mut draft, input.policy, report);
+        pairing::pair_results(&mut draft, input, report);
         return Ok(draft);
     }
     let mut draft = select::select(input, report);
@@ -55,7 +55,7 @@ pub fn replay<'h>(
         reduce::reduce(&mut draft, input, report)?;
     }
     report_orphan_reasoning(&draft, report);
-    pairing::pair_results(&mut draft, input.policy, report);
+    pairing::pair_results(&mut draft, input, report);
     Ok(draft)
 }
 

@@ -1,24 +1,32 @@
 //! Pairing, the last pass: every call gets a result or is dropped, and empty messages are dropped (R4, R5).
 
-use super::policy::{DanglingCalls, Policy};
-use super::request_draft::{DraftCall, DraftMessage, DraftResult, RequestDraft};
+use super::input::ReplayInput;
+use super::policy::DanglingCalls;
+use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::message::{CallMatching, Message, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::synthetic_result::{INTERRUPTED, NOT_RUN};
+use crate::history::LateResult;
+use crate::message::{CallMatching, Message, PartBody, ResultPlaces, Role, TemplateSlot, WireTemplate};
+use crate::synthetic_result::{EXPIRED, INTERRUPTED, NOT_RUN, PENDING};
+use std::collections::BTreeSet;
 
 /// Gives every call a result or drops it, and drops empty messages.
-pub(super) fn pair_results(draft: &mut RequestDraft<'_>, policy: &Policy, report: &mut Report) {
+pub(super) fn pair_results<'h>(draft: &mut RequestDraft<'h>, input: &ReplayInput<'h, '_>, report: &mut Report) {
+    let policy = input.policy;
+    let keeps_open = input.dialect.is_some_and(|dialect| dialect.result_places() == ResultPlaces::Later);
     for item in &mut draft.messages {
         // A round of this session is dropped if none of its calls started. A round that was appended, or that an application holds, may
         // have run.
         let ours = item.message.run_id.is_some() && !item.message.source.is_provided();
         let never_ran = |call: &DraftCall<'_>| {
-            ours && call.result.is_none() && call.invocation.started_at.is_none() && !call.invocation.stored_during_run
+            let call = (call.result.is_none() && !call.invocation.is_deferred).then_some(call.invocation);
+            ours && call.is_some_and(|call| call.started_at.is_none() && !call.stored_during_run)
         };
         let untouched = !item.is_acknowledged && item.calls.iter().all(never_ran);
         item.calls.retain_mut(|call| {
             let id = &call.invocation.call_id;
-            if call.result.is_none() {
+            if call.invocation.is_deferred && call.result.is_none() {
+                defer(call, keeps_open, &item.message.id, report);
+            } else if call.result.is_none() {
                 let finding = Finding::info(FindingCode::DanglingCall, "a call without a result").of_message(&item.message.id).of_call(id);
                 if untouched || !item.is_acknowledged && policy.dangling_calls() == DanglingCalls::Omit {
                     report.push(finding.with_action(Action::Dropped));
@@ -40,9 +48,55 @@ pub(super) fn pair_results(draft: &mut RequestDraft<'_>, policy: &Policy, report
             true
         });
     }
+    if keeps_open {
+        give_outputs(draft, input);
+    }
     draft.retain(&mut |item| item.is_sendable(true));
     join_results(draft);
     join_answers(draft);
+}
+
+/// Leaves a call open whose result comes later; in a dialect that allows no open call it gets a result that says so (R75).
+fn defer(call: &mut DraftCall<'_>, keeps_open: bool, message_id: &str, report: &mut Report) {
+    if !keeps_open {
+        call.result = Some(DraftResult::Placeholder(PENDING));
+    }
+    if call.invocation.awaits_result() {
+        let finding = Finding::info(
+            FindingCode::PendingCall,
+            "the result of this call comes later; the request goes on without it",
+        );
+        let finding = finding.of_message(message_id).of_call(&call.invocation.call_id);
+        report.push(finding.with_action(if keeps_open { Action::Kept } else { Action::Synthesized }));
+    }
+}
+
+/// Turns late results into outputs of their calls, for a dialect in which an output may come later. A result whose call is not in the request,
+/// and not at the service, stays a message.
+fn give_outputs<'h>(draft: &mut RequestDraft<'h>, input: &ReplayInput<'h, '_>) {
+    if !draft.messages.iter().any(|item| item.origin == DraftOrigin::LateResult) {
+        return;
+    }
+    let is_open = |call: &&DraftCall<'h>| call.invocation.is_deferred;
+    let open = draft.messages.iter().flat_map(|item| item.calls.iter().filter(is_open));
+    let open: BTreeSet<&str> = open.map(|call| call.invocation.id.as_str()).collect();
+    let in_live = |id: &str| input.live.and_then(|live| live.invocation(id).filter(|call| call.result.is_some()));
+    for item in draft.messages.iter_mut().filter(|item| item.origin == DraftOrigin::LateResult) {
+        let Some(id) = LateResult::invocation_of(item.message) else { continue };
+        let Some(invocation) = in_live(id).or_else(|| input.history.invocation(id)) else { continue };
+        let at_service = input.delta.is_some() && !open.contains(id);
+        let late = input.history.late_results().get(id);
+        let is_expired = late.is_some_and(|late| std::ptr::eq(item.message, &late.expired));
+        let result = match &invocation.result {
+            Some(_) if is_expired => DraftResult::Placeholder(EXPIRED),
+            Some(result) => DraftResult::Stored(result),
+            None => continue,
+        };
+        if at_service || open.contains(id) {
+            item.calls = vec![DraftCall { invocation, result: Some(result) }];
+            item.is_acknowledged = at_service;
+        }
+    }
 }
 
 /// Returns true if the calls of a message's dialect need no id.

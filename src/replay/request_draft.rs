@@ -54,6 +54,8 @@ pub enum DraftOrigin {
     Created,
     /// Nowhere: it replaces older messages, as a summary or as the history that is nested for an agent.
     Replacement,
+    /// Nowhere: it is the late result of a call (R75), which is in the draft, too, if the dialect has late outputs.
+    LateResult,
 }
 
 /// A call of a draft.
@@ -61,7 +63,7 @@ pub enum DraftOrigin {
 pub struct DraftCall<'h> {
     /// The stored invocation.
     pub invocation: &'h ToolInvocation,
-    /// The result. After the pairing pass every call has one.
+    /// The result. After the pairing pass a call without one is open, which its dialect allows.
     pub result: Option<DraftResult<'h>>,
 }
 

@@ -4,7 +4,7 @@
 use super::input::ReplayInput;
 use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::{ActiveSummary, History};
+use crate::history::{ActiveSummary, History, LateResult, LateResults};
 use crate::message::{Message, Role};
 use crate::owner::{Delta, Unacknowledged};
 use crate::synthetic_result::WITHHELD;
@@ -15,6 +15,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     let ReplayInput { history, live, .. } = *input;
     let count = history.messages().len() + live.map_or(0, |live| live.messages().len());
     let mut messages = Vec::with_capacity(if input.delta.is_some() { 0 } else { count });
+    let late_results = LateSelection { history, live };
     // What history has of the live turn already stands in the live turn, with its raw values.
     let run = live.and_then(|live| live.messages().first()).and_then(|first| first.run_id.as_ref());
     let is_live = |message: &Message| {
@@ -27,6 +28,9 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
             acknowledged_in: input.delta.filter(|_| is_acknowledged),
         };
         let calls = selection.calls(from, message, report);
+        if !is_acknowledged {
+            messages.extend(late_results.before(message));
+        }
         if !is_acknowledged || !calls.is_empty() {
             let extra_content = (input.extra_content)(message);
             messages.push(DraftMessage {
@@ -54,6 +58,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
             }
         }
     }
+    messages.extend(late_results.unplaced());
     // The results of the live turn precede the calls of other runs, whose ids may be the same: a service pairs an output with the newest call
     // of its id.
     let answered = input.delta.map_or(0, Delta::answered_live_count);
@@ -94,6 +99,44 @@ pub(super) fn sent_calls<'h>(
     CallSelection { is_live, acknowledged_in: None }.calls(history, message, report)
 }
 
+/// Selects the late results of a history and of the live turn.
+pub(super) struct LateSelection<'h> {
+    pub history: &'h History,
+    pub live: Option<&'h History>,
+}
+
+impl<'h> LateSelection<'h> {
+    /// Returns the late results that are sent before a message: those that it lists first. What the live turn has been sent does not move.
+    pub fn before(&self, message: &'h Message) -> impl Iterator<Item = DraftMessage<'h>> {
+        let is_first = |invocation: &&String| {
+            let in_live = self.live.and_then(|live| live.late_results().place(invocation));
+            in_live.or_else(|| self.history.late_results().place(invocation)) == Some(&message.id)
+        };
+        message.late_results.iter().filter(is_first).filter_map(|invocation| self.get(invocation)).map(created)
+    }
+
+    /// Returns the late results that no message lists. They end the request.
+    pub fn unplaced(&self) -> impl Iterator<Item = DraftMessage<'h>> {
+        let (stored, live) = (self.history.late_results(), self.live.map(History::late_results));
+        let is_unplaced_in_live =
+            move |late: &&LateResult| live.is_none_or(|live| live.place(&late.invocation).is_none());
+        let is_live_only = move |late: &&LateResult| {
+            stored.get(&late.invocation).is_none() && stored.place(&late.invocation).is_none()
+        };
+        let of_live = live.into_iter().flat_map(LateResults::unplaced).filter(is_live_only);
+        stored.unplaced().filter(is_unplaced_in_live).chain(of_live).map(created)
+    }
+
+    pub fn get(&self, invocation: &str) -> Option<&'h LateResult> {
+        let in_live = || self.live.and_then(|live| live.late_results().get(invocation));
+        self.history.late_results().get(invocation).or_else(in_live)
+    }
+}
+
+fn created(late: &LateResult) -> DraftMessage<'_> {
+    DraftMessage::created(&late.message, DraftOrigin::LateResult)
+}
+
 /// Which calls of a message are sent.
 struct CallSelection<'d, 'h> {
     /// True if the message is in the live turn.
@@ -111,6 +154,13 @@ impl<'h> CallSelection<'_, 'h> {
         }
         for invocation in history.calls_of(message) {
             if self.acknowledged_in.is_some_and(|delta| !delta.is_pending_result(message, &invocation.id)) {
+                continue;
+            }
+            if invocation.is_deferred {
+                // The conversation went on without its result, which is sent elsewhere. A service has the open call.
+                if self.acknowledged_in.is_none() {
+                    calls.push(DraftCall { invocation, result: None });
+                }
                 continue;
             }
             let is_withheld = invocation.is_withheld() || invocation.has_withheld_result();

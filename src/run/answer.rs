@@ -60,6 +60,7 @@ pub(super) fn answer_message(
         run_id: Some(setup.id.clone()),
         channel: setup.channel.clone(),
         message_ids: vec![call.message_id.to_owned()],
+        late_results: turn.late_results().to_vec(),
         ..Origin::default()
     };
     let (mut answer, mut calls) = (None, Vec::new());
@@ -102,6 +103,8 @@ fn service_mark(turn: &RunData, assembled: &Assembled, status: MessageStatus) ->
 
 /// Gives a call the name and the freshness window of its tool in the setup.
 fn with_tool_settings(mut call: ToolInvocation, setup: &RunSetup) -> ToolInvocation {
+    // The host decides whether the run goes on without the result.
+    call.is_deferred = false;
     let tools = &setup.tool_settings;
     // The model calls a tool by the name that it has in the request.
     let name = codec(setup.provider.dialect).name_before_change(&call.name);
@@ -131,6 +134,7 @@ fn with_broken_calls(message: Option<IncomingMessage>, assembled: &Assembled) ->
         }
         if is_broken(call) {
             message.parts.push(IncomingPart::Call(IncomingCall {
+                is_async: false,
                 call_id: call.call_id.clone(),
                 name: call.name.clone(),
                 arguments: Arguments::Text(call.arguments.clone()),

@@ -135,6 +135,8 @@ pub enum EffectReply {
         /// True if the tool failed.
         is_error: bool,
     },
+    /// The tool is asynchronous and answers later: the run goes on without its result (R75).
+    Pending,
     /// The time has passed.
     Waited,
     /// The effect failed.

@@ -21,6 +21,8 @@ pub enum RunEvent {
     ToolStarted { call_id: String, name: String },
     /// A tool has returned.
     ToolFinished { call_id: String, is_error: bool, result: Json, duration_ms: Ms },
+    /// The run goes on without the result of a call, which comes later.
+    ToolPending { call_id: String, invocation: String, name: String },
     /// A call waits for an approval. A resumed run emits it again.
     ApprovalNeeded { call_id: String, invocation: String, name: String, arguments: Json },
     /// History holds the turn.

@@ -382,7 +382,9 @@ impl RecoveredRun {
     #[must_use]
     pub fn waits_for_approval(&self) -> bool {
         let Some(last) = self.live.messages().last().filter(|_| self.failed.is_none()) else { return false };
-        let is_open = |call: &&ToolInvocation| call.result.is_none() && call.status == InvocationStatus::Pending;
+        let is_open = |call: &&ToolInvocation| {
+            call.result.is_none() && call.status == InvocationStatus::Pending && !call.is_deferred
+        };
         let mut open = self.live.calls_of(last).filter(is_open).peekable();
         open.peek().is_some() && open.all(|call| self.live.awaits_approval(&call.id))
     }

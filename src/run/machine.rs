@@ -268,7 +268,7 @@ impl Run {
             RunState::AwaitingJournal(state) => Some(state.saved()),
             RunState::AwaitingAnswerSave(state) => state.saved(&mut self.turn, revision),
             RunState::AwaitingRetry(state) => state.saved(now),
-            RunState::AwaitingTools(state) => state.saved(save, &mut self.turn, revision),
+            RunState::AwaitingTools(state) => state.saved(save, &mut self.turn, revision, now),
             RunState::AwaitingEndSave(state) => Some(state.saved(&mut self.turn, revision)),
             RunState::AwaitingBody(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => None,
         }

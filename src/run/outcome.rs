@@ -36,6 +36,16 @@ impl RunStatus {
     }
 }
 
+/// A call that the run went on without.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct OpenCall {
+    pub call_id: String,
+    /// The id of the invocation, which no other call has.
+    pub invocation: String,
+    pub name: String,
+}
+
 /// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunOutcome {
@@ -61,6 +71,8 @@ pub struct RunOutcome {
     pub response_id: Option<String>,
     /// The id of the conversation that the provider keeps.
     pub conversation_id: Option<String>,
+    /// The calls whose results come later.
+    pub open_calls: Vec<OpenCall>,
     /// What the application gives as the input of its next run, if it holds the conversation and the run finished.
     pub replay: Option<crate::json::Json>,
 }

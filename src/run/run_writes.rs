@@ -51,6 +51,7 @@ pub(super) fn unstored_of_stopped_turn(
     for entry in &mut entries {
         if let HistoryEntry::Invocation(call) = entry
             && call.result.is_none()
+            && !call.is_deferred
             && call.started_at.is_some()
         {
             call.status = InvocationStatus::Aborted;
@@ -88,7 +89,7 @@ pub fn without_calls(mut message: Message) -> Option<Message> {
 
 /// Sets the status of the calls of an abandoned turn that were started and have no result.
 pub fn mark_open_calls(live: &mut History, status: InvocationStatus) {
-    let started = |call: &&ToolInvocation| call.result.is_none() && call.started_at.is_some();
+    let started = |call: &&ToolInvocation| call.result.is_none() && call.started_at.is_some() && !call.is_deferred;
     let ids: Vec<String> = live.open_calls().filter(started).map(|call| call.id.clone()).collect();
     for id in ids {
         if let Some(call) = live.invocation_mut(&id) {

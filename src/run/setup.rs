@@ -101,6 +101,20 @@ pub struct ToolSettings {
     pub on_interrupted: OnInterrupted,
     /// The freshness window that is stored with its results.
     pub freshness: Option<Window>,
+    /// Whether the run may go on before its result.
+    pub timing: ToolTiming,
+}
+
+/// When the result of a tool comes (R75).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolTiming {
+    /// Before the next model call.
+    #[default]
+    InRun,
+    /// Then, or later if the host says so.
+    MayBeLater,
+    /// Later: the host is not asked to run it.
+    Later,
 }
 
 /// What happens to a call that was started and has no result when its run is resumed.

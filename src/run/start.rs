@@ -52,6 +52,9 @@ pub(super) fn join_input(setup: &RunSetup, input: TurnInput, context: &RunContex
     };
     let mut report = join_held(&mut live, earlier, &origin, context.ids);
     join_provided(context.history, &mut live, provided, &origin, context.ids)?;
+    // Without input they end the request.
+    let late_results = if is_held { Vec::new() } else { context.history.late_results().unplaced_ids() };
+    let origin = Origin { late_results, ..origin };
     let joined = join(JoinBase::live(context.history, &live), input, &origin, context.ids);
     for entry in joined.entries {
         live.apply(entry);
@@ -65,7 +68,8 @@ pub(super) fn join_input(setup: &RunSetup, input: TurnInput, context: &RunContex
     Ok((live, report))
 }
 
-/// Returns true if the last message of history is an answer, or there is none.
+/// Returns true if the last message of history is an answer, or there is none, and no late result came since.
 fn is_history_answered(history: &History) -> bool {
-    history.messages().last().is_none_or(|last| last.role == Role::Assistant && !history.has_calls(last))
+    history.late_results().unplaced().next().is_none()
+        && history.messages().last().is_none_or(|last| last.role == Role::Assistant && !history.has_calls(last))
 }

@@ -30,9 +30,9 @@ impl StoredTurn {
             stored.messages += 1;
             let is_open = |call: &&ToolInvocation| {
                 // A call whose interruption was noted has no result yet.
-                history
-                    .invocation(&call.id)
-                    .is_some_and(|stored| stored.result.is_none() && !stored.has_withheld_result())
+                history.invocation(&call.id).is_some_and(|stored| {
+                    stored.result.is_none() && !stored.has_withheld_result() && !stored.is_deferred
+                })
             };
             stored.open_calls.extend(live.calls_of(message).filter(is_open).map(|call| call.id.clone()));
         }
@@ -99,9 +99,10 @@ impl StoredTurn {
     }
 }
 
-/// Returns true if the call was answered. The result of an answered call may be withheld from the store (R12).
+/// Returns true if the run does not wait for the call any more: it was answered, or its result comes later. The result of an answered call may be
+/// withheld from the store (R12).
 fn has_outcome(call: &ToolInvocation) -> bool {
-    call.result.is_some() || call.status != InvocationStatus::Pending
+    call.result.is_some() || call.status != InvocationStatus::Pending || call.is_deferred
 }
 
 /// Returns true if a call of the answer waits for its tool: the next request, which contains its result, was not sent.
@@ -118,5 +119,6 @@ fn result_of(call: &ToolInvocation) -> ResultEntry {
         freshness: None,
         result: call.result.clone(),
         is_replacement: false,
+        is_deferral: call.awaits_result(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::event::RunEvent;
 use super::journal::{RecoveredRun, StoredProvider};
-use super::outcome::RunOutcome;
+use super::outcome::{OpenCall, RunOutcome};
 use crate::error::Error;
 use crate::finding::Finding;
 use crate::history::{MessageFormat, MessageWriter, write_usage};
@@ -56,6 +56,12 @@ impl RunEvent {
                     .json("result", result.view())
                     .number("durationMs", *duration_ms);
             }
+            Self::ToolPending { call_id, invocation, name } => {
+                out.text("type", "tool_pending")
+                    .text("callId", call_id)
+                    .text("invocationId", invocation)
+                    .text("name", name);
+            }
             Self::ApprovalNeeded { call_id, invocation, name, arguments } => {
                 out.text("type", "approval_needed")
                     .text("callId", call_id)
@@ -104,6 +110,13 @@ impl RunOutcome {
         );
         out.text_or_null("conversationId", self.conversation_id.as_deref())
             .text_or_null("responseId", self.response_id.as_deref())
+            .array("openCalls", |calls| {
+                for OpenCall { call_id, invocation, name } in &self.open_calls {
+                    calls.object(|out| {
+                        _ = out.text("callId", call_id).text("invocationId", invocation).text("name", name)
+                    });
+                }
+            })
             .raw("replay", self.replay.as_ref().map_or("null", Json::as_str));
     }
 }
@@ -193,7 +206,9 @@ impl RecoveredRun {
             let Some(last) = self.live.last_answer() else { return };
             for call in self.live.calls_of(last) {
                 let answered = call.result.is_some() || call.status != InvocationStatus::Pending;
-                let state = if answered {
+                let state = if call.awaits_result() {
+                    "awaiting_result"
+                } else if answered {
                     "answered"
                 } else if self.live.awaits_approval(&call.id) {
                     "awaiting_approval"

@@ -7,6 +7,7 @@ use super::handoff::{Handoff, RecoveredHandoff, RunHandoffs, handoffs_mismatch};
 use super::healing::RunHealing;
 use super::history_choice::HistoryChoice;
 use super::journal::JournalEntry;
+use super::late_results::{open_calls, unplaced_results};
 use super::open_effects::OpenEffects;
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist_question::{PersistQuestion, PersistReply};
@@ -16,11 +17,12 @@ use super::run_writes::unstored_of_stopped_turn;
 use super::save_queue::SaveQueue;
 use super::setup::{Persistence, RunSetup};
 use super::stored_turn::StoredTurn;
+use super::turn_totals::TurnTotals;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, Report};
 use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::json::JsonStr;
-use crate::message::{Message, MessageStatus, ServiceMark, Usage};
+use crate::message::{Message, MessageStatus, ServiceMark};
 use crate::owner::StateOwner;
 use crate::provider::Assembled;
 use crate::replay::{HandoffView, ReplayChoice};
@@ -53,6 +55,8 @@ pub(super) struct RunData {
     history_end: u64,
     /// The ids of the messages that the application's filter held back from the newest request.
     held_back: Vec<String>,
+    /// The late results that ended the newest body.
+    late_results: Vec<String>,
     /// True if the run changed the owner.
     new_owner: bool,
     /// What is known of the newest request to a service that keeps the conversation.
@@ -65,27 +69,6 @@ pub(super) struct RunData {
     history_choice: HistoryChoice,
     /// What was refused, and is not sent again.
     healing: RunHealing,
-}
-
-/// What a turn's answers add up to.
-#[derive(Clone, Debug)]
-pub(super) struct TurnTotals {
-    /// The number of model calls.
-    pub model_calls: u32,
-    /// The sum of the token usage.
-    pub usage: Option<Usage>,
-    /// The text of the newest answer.
-    pub text: JsonStr,
-    /// The provider's id of the newest response.
-    pub response_id: Option<String>,
-    /// The provider's id of the conversation.
-    pub conversation_id: Option<String>,
-}
-
-impl Default for TurnTotals {
-    fn default() -> Self {
-        Self { model_calls: 0, usage: None, text: JsonStr::new(""), response_id: None, conversation_id: None }
-    }
 }
 
 impl RunData {
@@ -106,6 +89,7 @@ impl RunData {
             journal: BTreeMap::new(),
             history_end: 0,
             held_back: Vec::new(),
+            late_results: Vec::new(),
             new_owner: false,
             request_delivery: RequestDelivery::Answered,
             chain_is_restarted: false,
@@ -566,6 +550,17 @@ impl RunData {
         self.totals.conversation_id.clone().or_else(|| self.setup.owner.conversation_id().map(ToOwned::to_owned))
     }
 
+    /// Records which late results end the body that was built. They are sent before the answer from now on.
+    pub fn prepare_late_results(&mut self, history: &History) {
+        let is_held = self.setup.owner == StateOwner::Caller;
+        self.late_results = unplaced_results(&self.live, Some(history).filter(|_| !is_held));
+    }
+
+    /// Returns the ids of the invocations of the late results that ended the newest body.
+    pub fn late_results(&self) -> &[String] {
+        &self.late_results
+    }
+
     /// Returns the outcome so far with this status.
     pub fn outcome(&self, status: RunStatus) -> RunOutcome {
         RunOutcome {
@@ -580,6 +575,7 @@ impl RunData {
             message_ids: self.own_messages().map(|message| message.id.clone()).collect(),
             response_id: self.totals.response_id.clone(),
             conversation_id: self.conversation_id(),
+            open_calls: open_calls(&self.live),
             replay: None,
         }
     }

@@ -15,7 +15,7 @@ pub(super) fn set_aside_second_results(history: &History, entries: &mut Vec<Hist
         if second.is_replacement {
             return is_answered(history, second);
         }
-        if !is_answered(history, second) {
+        if second.is_deferral || !is_answered(history, second) {
             return true;
         }
         let Some(result) = second.result.take() else { return false };

@@ -150,6 +150,9 @@ impl SessionInner {
 
     /// Joins messages, of the dialect `named` or neutral, to the history.
     fn join(&self, given: &Json, named: Option<&str>, origin: &Origin) -> Result<JoinedEntries> {
+        // Appended messages follow the late results that are stored.
+        let late_results = self.log.borrow().history.late_results().unplaced_ids();
+        let origin = &Origin { late_results, ..origin.clone() };
         let Some(name) = named else {
             let messages = NewItem::read_all(given.view())?;
             return join_new(&self.log.borrow().history, messages, origin, &self.context.ids);

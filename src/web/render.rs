@@ -33,6 +33,8 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
     if owner == StateOwner::Caller {
         join_held(&mut live, items, &origin, &inner.context.ids);
     } else {
+        let late_results = inner.log.borrow().history.late_results().unplaced_ids();
+        let origin = Origin { late_results, ..origin };
         let joined = join(JoinBase::live(&inner.log.borrow().history, &live), items, &origin, &inner.context.ids);
         joined.entries.into_iter().for_each(|entry| live.apply(entry));
     }

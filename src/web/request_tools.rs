@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
 use crate::replay::Callback;
-use crate::run::{OnInterrupted, ToolSettings};
+use crate::run::{OnInterrupted, ToolSettings, ToolTiming};
 use crate::tool::Window;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ words!(
     }
 );
 
-/// A tool. `jsonSchema` and `execute` are used by the facade.
+/// A tool. `jsonSchema` is used by the facade, and so is `execute`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ToolOptions {
@@ -29,8 +29,8 @@ pub struct ToolOptions {
     parameters: Option<UnreadObject>,
     #[serde(rename = "jsonSchema")]
     _json_schema: Option<UnreadObject>,
-    #[serde(rename = "execute")]
-    _execute: Option<BoundFunction>,
+    execute: Option<BoundFunction>,
+    r#async: Option<bool>,
     ends_run: Option<bool>,
     on_interrupted: Option<OnInterruptedOption>,
     freshness: Option<WindowOption>,
@@ -68,12 +68,25 @@ impl RequestTools {
             }
             let parameters = tool.parameters.map(|schema| to_json(&schema.0)).transpose()?;
             let description = tool.description;
-            tools.definitions.push(ToolDefinition { name: name.clone(), description, parameters, strict: false });
+            let is_async = tool.r#async.unwrap_or(false);
+            let timing = match tool.execute {
+                _ if !is_async => ToolTiming::InRun,
+                Some(_) => ToolTiming::MayBeLater,
+                None => ToolTiming::Later,
+            };
+            tools.definitions.push(ToolDefinition {
+                name: name.clone(),
+                description,
+                parameters,
+                strict: false,
+                is_async,
+            });
             let tool_settings = ToolSettings {
                 ends_run: tool.ends_run.unwrap_or(false),
                 needs_approval,
                 on_interrupted: tool.on_interrupted.map_or(OnInterrupted::Report, |option| option.0),
                 freshness: tool.freshness.map(|option| option.0),
+                timing,
             };
             tools.tool_settings.insert(name, tool_settings);
         }

@@ -244,6 +244,7 @@ fn reply_of(answer: &JsValue) -> Result<EffectReply> {
             content: to_json(&member(answer, "content"))?,
             is_error: member(answer, "isError").is_truthy(),
         },
+        Some("pending") => EffectReply::Pending,
         Some("waited") => EffectReply::Waited,
         Some("failed") => failed_reply(answer),
         other => return Err(Error::invalid(format!("\"{}\" is no answer to an effect", other.unwrap_or("nothing")))),

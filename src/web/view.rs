@@ -222,7 +222,12 @@ fn version(message: &Message, history: &History, before: Option<&str>, format: M
     for call in history.calls_of(message) {
         sum = hash_words(
             sum ^ call.started_at.unwrap_or(0),
-            &[call.status as u8, u8::from(call.result.is_some()), u8::from(history.awaits_approval(&call.id))],
+            &[
+                call.status as u8,
+                u8::from(call.result.is_some()),
+                u8::from(history.awaits_approval(&call.id)),
+                u8::from(call.is_deferred),
+            ],
         );
         // A result may be replaced by a shorter one (R8).
         sum = hash_words(sum, &call.result.as_ref().map_or(0, |result| result.content.as_str().len()).to_le_bytes());

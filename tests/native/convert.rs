@@ -498,3 +498,45 @@ fn r42_parameters_that_mistral_has_as_well_are_kept() {
         assert_eq!((&there[*name], &back[*name]), (value, value), "{name}");
     }
 }
+
+/// A body with an asynchronous call that was answered late, and one that is open.
+fn asynchronous() -> Value {
+    let call = |id: &str, name: &str| json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": "{}", "async": true, "status": "completed"});
+    let said = |text: &str| {
+        json!({"type": "message", "id": format!("msg_{}", text.len()), "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "annotations": [], "text": text}]})
+    };
+    json!({
+        "model": "gpt-6", "tools": [{"type": "function", "name": "export", "parameters": {"type": "object", "properties": {}}, "strict": false, "async": true}],
+        "input": [
+            {"role": "user", "content": "Export both."},
+            call("call_a", "export"), call("call_b", "export"), said("Both run."),
+            {"role": "user", "content": "How far?"}, said("Not done."),
+            {"type": "function_call_output", "call_id": "call_a", "output": "seven thousand"},
+            {"role": "user", "content": "And now?"},
+        ],
+    })
+}
+
+#[test]
+fn r42_r75_open_and_late_calls_become_placeholders_and_a_message_of_the_tool() {
+    use rethread::synthetic_result::{INTERRUPTED, LATE_RESULT, NO_RESULT, PENDING};
+    let given = asynchronous();
+    for to in dialects().into_iter().filter(|to| *to != Dialect::OpenAiResponses) {
+        let (body, _) = turn(&given.to_string(), Dialect::OpenAiResponses, to);
+        let text = body.to_string();
+        assert!(!text.contains(INTERRUPTED) && !text.contains(NO_RESULT), "{to:?}: {text}");
+        assert_eq!(text.matches(PENDING).count(), 2, "{to:?}: {text}");
+        assert_eq!(
+            (text.matches(LATE_RESULT).count(), text.matches("seven thousand").count()),
+            (1, 1),
+            "{to:?}: {text}"
+        );
+        let at = |part: &str| text.find(part).unwrap();
+        assert!(at("Not done.") < at("seven thousand") && at("seven thousand") < at("And now?"), "{to:?}: {text}");
+    }
+    // In its own dialect nothing changes.
+    let (body, report) = turn(&given.to_string(), Dialect::OpenAiResponses, Dialect::OpenAiResponses);
+    assert_eq!(body, given);
+    assert!(report.is_empty(), "{report:?}");
+}

@@ -8,6 +8,8 @@
     clippy::panic
 )]
 
+#[path = "external_loops/late_results.rs"]
+mod late_results;
 #[path = "external_loops/placeholders.rs"]
 mod placeholders;
 #[path = "wire_cases/talk.rs"]

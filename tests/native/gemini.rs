@@ -395,8 +395,9 @@ fn r55_parameters_tools_and_tool_choice() {
             description: Some("d".into()),
             parameters: Some(Json::parse(r#"{"$schema":"x","type":"object"}"#).unwrap()),
             strict: false,
+            is_async: false,
         },
-        ToolDefinition { name: "g".into(), description: None, parameters: None, strict: false },
+        ToolDefinition { name: "g".into(), description: None, parameters: None, strict: false, is_async: false },
     ];
     let head = |params: &str| {
         let (text, report) = session.render(GEMINI, "https://x", params, &tools);

@@ -1,6 +1,8 @@
 //! Owners of a conversation's state (R22 to R26): what goes to a service that keeps the conversation.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "owners/async_tools.rs"]
+mod async_tools;
 #[path = "owners/caller.rs"]
 mod caller;
 #[path = "owners/conflicts.rs"]

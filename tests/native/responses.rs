@@ -519,7 +519,13 @@ fn head(params: &str, tools: &[ToolDefinition]) -> (Value, Report) {
 
 #[test]
 fn r55_tools_and_their_choice_are_flat() {
-    let tool = ToolDefinition { name: "f".into(), description: Some("d".into()), parameters: None, strict: false };
+    let tool = ToolDefinition {
+        name: "f".into(),
+        description: Some("d".into()),
+        parameters: None,
+        strict: false,
+        is_async: false,
+    };
     for choice in [
         r#"{"type":"function","function":{"name":"f"}}"#,
         r#"{"type":"tool","name":"f"}"#,

@@ -15,6 +15,8 @@ mod approval_ids;
 mod approval_orders;
 #[path = "runs/approvals.rs"]
 mod approvals;
+#[path = "runs/async_tools.rs"]
+mod async_tools;
 #[path = "runs/credentials.rs"]
 mod credentials;
 #[path = "runs/failures.rs"]

@@ -7,7 +7,9 @@ mod scripted_responses;
 use rethread::clock::{Clock, ManualClock};
 use rethread::error::{Error, ErrorCode};
 use rethread::finding::Severity;
-use rethread::history::{Incoming, IncomingMessage, IncomingPart, ProvidedMessages};
+use rethread::history::{
+    Incoming, IncomingMessage, IncomingPart, JoinedEntries, NewResult, Origin, ProvidedMessages, join_results,
+};
 use rethread::id::{IdSource, Seed};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{Dialect, Part, PartBody, Role};
@@ -24,6 +26,7 @@ use rethread::session_head::RunEntry;
 use rethread::store::{
     Change, JournalChange, JournalStep, LogStore, Query, Record, SessionLog, Table, commit, open_session, read_journal,
 };
+use rethread::tool::ToolResult;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -260,6 +263,8 @@ pub struct Host<'s> {
     pub reducer: Box<dyn FnMut(&QuestionKind) -> ReducerReply>,
     /// What it makes of a body before it is sent.
     pub filter: Box<dyn FnMut(Value) -> Result<Value, Error>>,
+    /// The names of the tools that answer later.
+    pub pending_tools: Vec<&'static str>,
     /// The handoff that a tool asks for, by the tool's name.
     pub handoff_of_tool: Box<HandoffOfTool>,
     /// Whether each handoff was accepted.
@@ -307,7 +312,13 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> RunSetup {
         instructions: Some("Be brief.".into()),
         tools: names
             .iter()
-            .map(|name| ToolDefinition { name: (*name).into(), description: None, parameters: None, strict: false })
+            .map(|name| ToolDefinition {
+                name: (*name).into(),
+                description: None,
+                parameters: None,
+                strict: false,
+                is_async: false,
+            })
             .collect(),
         tool_settings: names.iter().map(|name| ((*name).to_owned(), ToolSettings::default())).collect(),
         persist: std::iter::empty().collect(),
@@ -367,6 +378,7 @@ impl<'s> Host<'s> {
             needs_approval: Box::new(|question| panic!("nobody asked for {question:?}")),
             reducer: Box::new(|question| panic!("nobody asked for {question:?}")),
             filter: Box::new(|body| panic!("nobody asked for {body}")),
+            pending_tools: Vec::new(),
             handoff_of_tool: Box::new(|_| None),
             handoff_results: Vec::new(),
             resume_handoffs: Vec::new(),
@@ -562,6 +574,10 @@ impl<'s> Host<'s> {
                             return None;
                         }
                     }
+                    if self.pending_tools.contains(&name.as_str()) {
+                        self.reply(&effect.id, EffectReply::Pending).unwrap();
+                        continue;
+                    }
                     let (content, is_error) = (self.tool)(&name, &arguments);
                     self.clock.advance(5);
                     self.reply(&effect.id, EffectReply::ToolResult { content, is_error }).unwrap();
@@ -618,6 +634,36 @@ impl<'s> Host<'s> {
         ends
     }
 
+    /// Stores the result of a call that came later, as any process does. `call`: the id of the call or of its invocation.
+    pub fn late(&mut self, call: &str, content: &Value) -> Result<(), Error> {
+        let result = NewResult {
+            call: call.into(),
+            result: ToolResult {
+                content: Json::parse(&content.to_string()).unwrap(),
+                is_error: false,
+                dialect: None,
+                template: None,
+            },
+            finished_at: None,
+        };
+        let origin = Origin { at: self.clock.now(), ..Origin::default() };
+        let mut joined = JoinedEntries::default();
+        join_results(&self.log.borrow().history, &mut joined, vec![(result, None)], &origin)?;
+        let change = Change {
+            operation: format!("late.{}", self.ids.new_id()),
+            at: self.clock.now(),
+            expected: Some(self.log.borrow().head.history_revision),
+            entries: joined.entries,
+            ..Change::default()
+        };
+        block_on(commit(self.store, &self.log, &change)).map(drop)
+    }
+
+    /// Reads what other writers stored.
+    pub fn refresh(&self) {
+        block_on(rethread::store::refresh(self.store, &self.log)).unwrap();
+    }
+
     pub fn decide(&mut self, id: &str, decision: ApprovalDecision) -> Result<(), Error> {
         self.handle(RunInput::Decide { id: id.into(), decision })
     }
@@ -663,7 +709,7 @@ pub fn valid(body: &Value, dialect: Dialect) {
     if dialect == Dialect::Gemini || is_delta {
         return;
     }
-    let body = &scripted_responses::as_chat(body);
+    let body = &scripted_responses::as_chat(&scripted_responses::without_async_calls(body));
     let messages = body["messages"].as_array().unwrap();
     let mut open: Vec<String> = Vec::new();
     for message in messages {

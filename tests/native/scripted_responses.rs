@@ -13,6 +13,10 @@ fn items(say: &Say) -> Vec<Value> {
     }
     for (at, (id, name, arguments)) in say.calls.iter().enumerate() {
         items.push(json!({ "type": "function_call", "id": format!("fc_{at}"), "call_id": id, "name": name, "arguments": arguments, "status": "completed" }));
+        // The tools of this name are asynchronous.
+        if let Some(item) = items.last_mut().filter(|_| name.starts_with("later")) {
+            item["async"] = json!(true);
+        }
     }
     items
 }
@@ -55,6 +59,16 @@ pub fn stream(say: &Say) -> Vec<u8> {
     let response = response(say);
     event(json!({ "type": format!("response.{}", response["status"].as_str().unwrap()), "response": response }));
     out.into_bytes()
+}
+
+/// The body without asynchronous calls, which may be open, and their outputs, which may come anywhere later.
+pub fn without_async_calls(body: &Value) -> Value {
+    let mut body = body.clone();
+    let Some(items) = body["input"].as_array_mut() else { return body };
+    let calls: Vec<Value> =
+        items.iter().filter(|item| item["async"] == true).map(|item| item["call_id"].clone()).collect();
+    items.retain(|item| !calls.contains(&item["call_id"]));
+    body
 }
 
 /// The body as a chat is read: who speaks, which calls, which outputs. One that is a chat stays as it is.

@@ -89,8 +89,13 @@ impl Service {
                 .iter()
                 .enumerate()
                 .map(|(at, (id, name))| {
-                    json!({ "type": "function_call", "id": format!("fc_{}_{at}", self.count), "call_id": id, "name": name,
-                        "arguments": "{}", "status": "completed" })
+                    let mut call = json!({ "type": "function_call", "id": format!("fc_{}_{at}", self.count), "call_id": id,
+                        "name": name, "arguments": "{}", "status": "completed" });
+                    // The tools of this name are asynchronous: their calls may stay open.
+                    if name.starts_with("later") {
+                        call["async"] = json!(true);
+                    }
+                    call
                 })
                 .collect(),
         };
@@ -144,11 +149,8 @@ fn open_call(items: &[Value]) -> Option<String> {
     for item in items {
         let id = item["call_id"].as_str().unwrap_or_default().to_owned();
         match item["type"].as_str() {
-            Some("function_call") => open.push(id),
-            Some("function_call_output") => {
-                let at = open.iter().position(|one| *one == id)?;
-                open.remove(at);
-            }
+            Some("function_call") if item["async"] != true => open.push(id),
+            Some("function_call_output") => open.retain(|one| *one != id),
             _ => {}
         }
     }

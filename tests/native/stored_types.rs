@@ -104,6 +104,7 @@ fn message() -> Message {
         })),
         dialect: Some(Dialect::Anthropic),
         template: Some(template()),
+        late_results: Vec::new(),
     }
 }
 
@@ -151,6 +152,7 @@ fn invocation(status: InvocationStatus) -> ToolInvocation {
         result: Some(result()),
         template: Some(template()),
         stored_during_run: false,
+        is_deferred: false,
     }
 }
 
@@ -232,6 +234,7 @@ fn log_records() {
         freshness: Some(Window::Millis(0)),
         result: Some(ToolResult { dialect: None, template: None, ..result() }),
         is_replacement: true,
+        is_deferral: false,
     }));
     entries.push(HistoryEntry::SetAside(SetAsideItem {
         reason: "orphan_result".into(),
@@ -248,6 +251,40 @@ fn log_records() {
             at: 44,
             mark: mark(),
             entries,
+            run_continues: false,
+            summaries: Vec::new(),
+        },
+    );
+}
+
+#[test]
+fn r67_r75_records_of_results_that_come_later() {
+    let call = ToolInvocation { is_deferred: true, result: None, ..invocation(InvocationStatus::Pending) };
+    let deferral = ResultEntry {
+        invocation: "i".into(),
+        status: InvocationStatus::Pending,
+        started_at: Some(7),
+        finished_at: None,
+        freshness: None,
+        result: None,
+        is_deferral: true,
+        is_replacement: false,
+    };
+    let message = Message { late_results: vec!["i".into(), "j".into()], ..message() };
+    fixed("journal_deferred", RecordKind::Journal, &JournalEntry::Finished(deferral.clone()));
+    fixed(
+        "log_record_with_late_results",
+        RecordKind::Log,
+        &LogRecord {
+            operation: "run.0.9".into(),
+            run: None,
+            at: 44,
+            mark: mark(),
+            entries: vec![
+                HistoryEntry::Invocation(call),
+                HistoryEntry::Result(deferral),
+                HistoryEntry::Message(message),
+            ],
             run_continues: false,
             summaries: Vec::new(),
         },
@@ -420,6 +457,7 @@ fn journal_entries() {
             freshness: None,
             result: None,
             is_replacement: false,
+            is_deferral: false,
         }),
     );
     fixed(

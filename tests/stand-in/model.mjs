@@ -164,7 +164,7 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   } catch {
     refused = { status: 400, error: wire.notJson() };
   }
-  refused ??= check(record.body, { ...target, held: lane.service.held });
+  refused ??= check(record.body, { ...target, held: lane.service.held, later: lane.service.later });
   if (!refused && dialect === 'openai-responses') refused = lane.service.refusal(record.body);
   const bound = !refused && lane.options.binding ? bind({ dialect, body: record.body, model: target.model, headers: req.headers }) : {};
   refused ??= bound.refused;

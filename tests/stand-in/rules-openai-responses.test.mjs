@@ -10,6 +10,7 @@ const said = (text = 'ok', more = {}) => ({ type: 'message', role: 'assistant', 
 const reasoning = (more = {}) => ({ type: 'reasoning', id: 'rs_1', summary: [], ...more });
 const tool = (name = 'f', more = {}) => ({ type: 'function', name, parameters: { type: 'object', properties: {} }, ...more });
 const held = new Map([['resp_1', ['a']]]);
+const later = new Map([['resp_1', ['z']]]);
 
 const REFUSED = {
   'an open call': [body(user(), call('a')), /^No tool output found for function call a\.$/],
@@ -19,6 +20,7 @@ const REFUSED = {
   'an output without a call': [body(user(), output('a')), /^No tool call found for function call output with call_id a\.$/],
   'an output before its call': [body(user(), output('a'), call('a')), /^No tool call found for function call output with call_id a\.$/],
   'a custom output without a call': [body(user(), { type: 'custom_tool_call_output', call_id: 'a', output: '' }), /custom tool call output with call_id a/],
+  'an asynchronous call\'s twin that stays open': [body(user(), call('z', { async: true }), call('a'), said()), /^No tool output found for function call a\.$/],
   'an output without an id': [body(user(), { type: 'function_call_output', output: '' }), /^Missing required parameter: 'input\[1\]\.call_id'\.$/],
   'a null id': [body(user(), call(null)), /^Invalid type for 'input\[1\]\.call_id': expected a string, but got null instead\.$/],
   'a long id': [body(user(), call('x'.repeat(83)), output('x'.repeat(83))), /maximum length 64, but got a string with length 83/],
@@ -57,6 +59,9 @@ const TAKEN = {
   'reasoning before a message that has its id': body(user(), reasoning(), said('x', { id: 'msg_1' }), user('?')),
   'an output that answers a tool search': body(user(), { type: 'tool_search_call', call_id: 'a', execution: 'client', status: 'completed', arguments: {} }, output('a')),
   'the outputs of the last response': [{ ...body(output('a')), previous_response_id: 'resp_1' }, { held }],
+  'an asynchronous call that stays open': body(user(), call('a', { async: true }), said(), user('?')),
+  'an output of an asynchronous call, after other messages': body(user(), call('a', { async: true }), said(), user('?'), output('a')),
+  'an asynchronous call of an earlier response': [{ ...body(output('a'), output('z')), previous_response_id: 'resp_1' }, { held, later }],
   'an output with an image': body(user(), call('a'), output('a', [{ type: 'input_image', image_url: 'data:image/png;base64,AA==' }])),
 };
 

@@ -42,6 +42,8 @@ export class ServiceState {
     this.responses = new Map();
     /** id of a response -> the ids of its calls. */
     this.held = new Map();
+    /** id of a response -> the ids of the asynchronous calls up to it: they may be answered later. */
+    this.later = new Map();
     /** The id of the newest whole response, also of one that was sent without its id. */
     this.newest = null;
     this.day = 0;
@@ -61,6 +63,7 @@ export class ServiceState {
       if (this.day - day <= RESPONSE_DAYS) continue;
       this.responses.delete(id);
       this.held.delete(id);
+      this.later.delete(id);
     }
   }
 
@@ -116,7 +119,13 @@ export class ServiceState {
     this.newest = { id, items };
     if (body.store === false) return;
     this.responses.set(id, { items, day: this.day });
+<<<<<<< HEAD
     this.held.set(id, output.filter(({ type, async: later }) => /_call$/.test(type) && !later).map(({ call_id }) => call_id));
+=======
+    const ids = (list, isAsync) => list.filter((item) => /_call$/.test(item.type) && (item.async === true) === isAsync).map(({ call_id }) => call_id);
+    this.held.set(id, ids(output, false));
+    this.later.set(id, ids(items, true));
+>>>>>>> e247c37 (wip js)
   }
 
   toJSON() {

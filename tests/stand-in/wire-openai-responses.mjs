@@ -25,7 +25,9 @@ export function itemsOf(answer) {
     items.push({ id: idOf('msg', 'text'), type: 'message', status, role: 'assistant', content: [{ type: 'output_text', text: answer.text, annotations: [], logprobs: [] }] });
   }
   for (const [i, c] of answer.calls.entries()) {
-    items.push({ id: idOf('fc', `call:${i}`), type: 'function_call', status, call_id: c.id, name: c.name, arguments: c.text });
+    const item = { id: idOf('fc', `call:${i}`), type: 'function_call', status, call_id: c.id, name: c.name, arguments: c.text };
+    const isAsync = answer.body.tools?.some((tool) => tool.name === c.name && tool.async === true);
+    items.push(isAsync ? { ...item, async: true } : item);
   }
   return items;
 }

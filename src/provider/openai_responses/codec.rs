@@ -1,6 +1,6 @@
 //! OpenAI Responses as a dialect.
 
-use super::kinds::{is_known, kind_of};
+use super::kinds::{ASYNC, is_known, kind_of};
 use super::unknown_params::UNKNOWN_PARAMS;
 use super::{Responses, decode, encode, models, parameters, remedies, rules, stream, tools};
 use crate::finding::Report;
@@ -196,6 +196,9 @@ impl Codec for Responses {
         }
         // The default is `true`, unlike in every other dialect, and makes every parameter required.
         out.json("parameters", tool.schema().view()).bool("strict", tool.strict);
+        if tool.is_async {
+            out.bool(ASYNC, true);
+        }
     }
 
     fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) -> bool {

@@ -20,7 +20,7 @@
 //! `{"":Parts,"":Object({"type":…,"text":Text})}`.
 
 use super::Responses;
-use super::kinds::{CallKind, FUNCTION, kind_of, runs_on_server};
+use super::kinds::{ASYNC, CallKind, FUNCTION, kind_of, runs_on_server};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::id::{IdMap, Seed};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
@@ -383,6 +383,7 @@ fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
     let name = kind.name.map_or_else(|| item.text("name").unwrap_or_default(), Cow::Borrowed);
     let is_plain = item.get("type").is_none() || matches_pattern(&template, PLAIN_CALL);
     IncomingCall {
+        is_async: item.get(ASYNC).and_then(JsonRef::as_bool) == Some(true),
         call_id: item.string("call_id"),
         name: name.into_owned(),
         arguments,

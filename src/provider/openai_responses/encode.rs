@@ -11,7 +11,7 @@ use crate::provider::neutral::{input_text, text_of};
 use crate::provider::openai_responses::Responses;
 use crate::provider::wire_template::write_filled;
 use crate::provider::{EncodeContext, Wire, call_id};
-use crate::replay::DraftMessage;
+use crate::replay::{DraftMessage, DraftOrigin};
 use crate::tool::ToolInvocation;
 pub(super) use answer::is_kept_by_service;
 pub(super) use blocks::write_block;
@@ -21,16 +21,21 @@ use blocks::write_blocks;
 pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
     let native = item.message.dialect == Some(Dialect::OpenAiResponses);
     match item.message.role {
-        _ if item.is_acknowledged => {}
+        _ if item.is_acknowledged || has_late_output(item) => {}
         Role::Assistant if native => answer::encode_native(wire, item, context),
         Role::Assistant => answer::encode_foreign(wire, item, context.report),
         _ => encode_input(wire, item.message, context.report),
     }
-    for call in item.calls.iter().filter(|call| calls::has_output(call, native)) {
+    for call in item.calls.iter().filter(|call| call.result.is_some() && calls::has_output(call, native)) {
         let id =
             if item.is_acknowledged { id_of_service(call.invocation) } else { call_id(&Responses, call.invocation) };
         calls::write_output(wire.begin(), call, (native, &id), context);
     }
+}
+
+/// Returns true for a late result whose call is in the request: its output is all that is sent.
+fn has_late_output(item: &DraftMessage<'_>) -> bool {
+    item.origin == DraftOrigin::LateResult && !item.calls.is_empty()
 }
 
 /// Returns the id by which the service knows a call that it has.

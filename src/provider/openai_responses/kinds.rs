@@ -3,6 +3,9 @@
 use crate::json::JsonRef;
 use std::borrow::Cow;
 
+/// The member of a call, and of the definition of its tool, that lets the conversation go on before its output (2026-11-10).
+pub(super) const ASYNC: &str = "async";
+
 /// A kind of call. Its output is an item of the type `{kind}_output` with the same `call_id`:
 ///
 /// ```json

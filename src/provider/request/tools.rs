@@ -15,6 +15,8 @@ pub struct ToolDefinition {
     pub parameters: Option<Json>,
     /// True to make arguments match the schema exactly, if the provider supports it.
     pub strict: bool,
+    /// True if the conversation may go on before its result, in dialects that have such tools (R75).
+    pub is_async: bool,
 }
 
 /// Returns true if parameters define tools. All dialects have them in the same member.
@@ -28,7 +30,7 @@ impl ToolDefinition {
     #[must_use]
     pub fn of_called(name: &str) -> Self {
         let parameters = Some(Json::trusted(r#"{"type":"object"}"#.to_owned()));
-        Self { name: plain(name, 64), description: None, parameters, strict: false }
+        Self { name: plain(name, 64), description: None, parameters, strict: false, is_async: false }
     }
 
     /// Reads an object with the members `name`, `description` and `strict`, whose member `schema` is the JSON Schema of the arguments.
@@ -40,6 +42,7 @@ impl ToolDefinition {
             description: object.text("description").map(Cow::into_owned),
             parameters: object.get(schema).filter(|schema| schema.is_object()).map(JsonRef::to_owned),
             strict: object.get("strict").and_then(JsonRef::as_bool) == Some(true),
+            is_async: object.get("async").and_then(JsonRef::as_bool) == Some(true),
         })
     }
 

@@ -187,7 +187,8 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
         extra_content: fn(&Message) -> ExtraContent,
     ) -> Self {
         let is_question = |item: &DraftMessage<'_>| {
-            item.message.role == Role::User && item.origin != DraftOrigin::Replacement && item.has_content()
+            let is_user = item.message.role == Role::User && item.origin != DraftOrigin::LateResult;
+            is_user && item.origin != DraftOrigin::Replacement && item.has_content()
         };
         let missing = draft.messages.iter().rposition(is_question).filter(|newest| !indices.contains(&Some(*newest)));
         let old: Vec<_> = std::mem::take(&mut draft.messages).into_iter().map(Some).collect();

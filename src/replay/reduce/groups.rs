@@ -40,7 +40,7 @@ impl MessageGroups {
         let (mut newest_user, mut newest) = (None, None);
         for (start, item) in draft.messages.iter().enumerate() {
             let role = item.message.role;
-            let is_user = role == Role::User;
+            let is_user = role == Role::User && item.origin != DraftOrigin::LateResult;
             if is_user && answered {
                 turn += 1;
                 answered = false;

@@ -17,7 +17,7 @@ use crate::finding::Report;
 use crate::json::{JsonKind, JsonRef};
 use crate::message::{Message, PartBody, Role};
 use crate::replay::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
-use crate::synthetic_result::INTERRUPTED;
+use crate::synthetic_result::{INTERRUPTED, PENDING};
 use crate::tool::ToolResult;
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -34,7 +34,8 @@ const INDENT: &str = "    ";
 /// that the request ends with a question.
 pub(super) fn nest<'h>(draft: &mut RequestDraft<'h>, nested: &'h OnceCell<Message>, report: &mut Report) {
     let is_question = |item: &DraftMessage<'_>| {
-        item.message.role == Role::User && item.origin != DraftOrigin::Replacement && item.has_content()
+        let is_user = item.message.role == Role::User && item.origin != DraftOrigin::LateResult;
+        is_user && item.origin != DraftOrigin::Replacement && item.has_content()
     };
     let question = draft.messages.iter().rposition(is_question);
     let is_nested = |at: usize, item: &DraftMessage<'_>| !item.is_system() && Some(at) != question;
@@ -152,6 +153,7 @@ fn result_text<'c>(call: &DraftCall<'c>) -> (&'static str, Cow<'c, str>) {
             (if result.is_error { "error" } else { "result" }, content_text(result))
         }
         Some(DraftResult::Closing(text) | DraftResult::Placeholder(text)) => ("error", text.into()),
+        None if call.invocation.is_deferred => ("result", PENDING.into()),
         None => ("error", INTERRUPTED.into()),
     }
 }

@@ -67,7 +67,7 @@ impl Summarizer<'_> {
         question.is_stored = is_shared;
         // Roles alternate: the summary is the assistant's before a message of the user, and the user's before an answer.
         question.role = if first_kept.is_some_and(|group| group.is_user) { Role::Assistant } else { Role::User };
-        pair_results(&mut covered, input.policy, &mut Report::new());
+        pair_results(&mut covered, input, &mut Report::new());
         Err(question.pending(Some(covered)))
     }
 

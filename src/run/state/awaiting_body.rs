@@ -62,6 +62,7 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         Ok((callback, FilterableBody::new(provider.dialect, &composed.body, items)?))
     });
     turn.prepare_mark(context.history);
+    turn.prepare_late_results(context.history);
     turn.handoffs_mut().keep_replies(&plan.replies);
     let next = match filter {
         Some(Ok((callback, filterable))) => NextState::AskBodyFilter(BodyFilterPlan { callback, filterable, composed }),

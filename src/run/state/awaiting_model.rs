@@ -144,7 +144,7 @@ impl AwaitingModel {
                 let failure = HostFailure { code, message, sent };
                 Ok(Some(self.on_failure(turn, failure, context)))
             }
-            (EffectReply::Started | EffectReply::ToolResult { .. } | EffectReply::Waited, _) => {
+            (EffectReply::Started | EffectReply::ToolResult { .. } | EffectReply::Pending | EffectReply::Waited, _) => {
                 Err(wrong_state("a `call_model` must be answered by a response or by `failed`"))
             }
         }

@@ -6,12 +6,13 @@ use crate::finding::{Finding, FindingCode};
 use crate::history::{HistoryEntry, ResultEntry};
 use crate::id::IdMap;
 use crate::json::{Json, JsonKind, JsonRef};
+use crate::message::ResultPlaces;
 use crate::run::approval::{ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall, rejection};
 use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
 use crate::run::next_state::{FinalResult, NextState, TurnEnd, is_permanent, wrong_state};
-use crate::run::setup::{OnInterrupted, Persistence, RunSetup};
+use crate::run::setup::{OnInterrupted, Persistence, RunSetup, ToolTiming};
 use crate::run::turn::RunData;
 use crate::synthetic_result::INTERRUPTED;
 use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
@@ -91,7 +92,9 @@ impl AwaitingTools {
             saves: BTreeMap::new(),
         };
         // The result of an answered call may be withheld from the store; then its status is not pending.
-        let open = |call: &&ToolInvocation| call.result.is_none() && call.status == InvocationStatus::Pending;
+        let open = |call: &&ToolInvocation| {
+            call.result.is_none() && call.status == InvocationStatus::Pending && !call.is_deferred
+        };
         let live = turn.live();
         let calls: Vec<ToolInvocation> =
             live.last_answer().map(|answer| live.calls_of(answer).filter(open).cloned().collect()).unwrap_or_default();
@@ -105,7 +108,7 @@ impl AwaitingTools {
                 round.tasks.push(ToolTask { invocation, phase, attempt: attempts + 1 });
             }
             match plan {
-                CallPlan::Run { arguments } => round.offer(turn, at, arguments),
+                CallPlan::Run { arguments } => round.offer(turn, at, arguments, now),
                 CallPlan::AwaitApproval { arguments } => waiting.push((at, arguments)),
                 CallPlan::AskApplication(question) => round.questions.push_back(question),
                 CallPlan::Close { status, text } => known_results.push(closing_result(&call, status, &text, now)),
@@ -125,10 +128,13 @@ impl AwaitingTools {
         }
     }
 
-    /// Offers a call.
-    fn offer(&mut self, turn: &mut RunData, at: usize, arguments: Json) {
+    /// Offers a call, or leaves it open if the application answers it later.
+    fn offer(&mut self, turn: &mut RunData, at: usize, arguments: Json, now: Ms) {
         let Some(task) = self.tasks.get_mut(at) else { return };
         let Some(call) = turn.live().invocation(&task.invocation) else { return };
+        if timing_of(turn, call) == ToolTiming::Later {
+            return self.defer(turn, at, now);
+        }
         let kind = EffectKind::RunTool {
             call_id: call.wire_id().to_owned(),
             invocation: call.id.clone(),
@@ -188,7 +194,8 @@ impl AwaitingTools {
         if !self.saves.is_empty() || self.answered < self.tasks.len() {
             return None;
         }
-        Some(if ends_run(turn) { NextState::SaveTurn(TurnEnd::Results) } else { NextState::CallModel })
+        let is_over = ends_run(turn) || has_nothing_new(turn);
+        Some(if is_over { NextState::SaveTurn(TurnEnd::Results) } else { NextState::CallModel })
     }
 
     /// Handles the reply to a `run_tool`.
@@ -206,13 +213,20 @@ impl AwaitingTools {
             EffectReply::Started => {
                 return Err(wrong_state("the tool was started already; answer with its result"));
             }
+            EffectReply::Pending => {
+                self.leave_open(turn, at, now)?;
+                turn.close_effect(effect);
+                return Ok(());
+            }
             EffectReply::ToolResult { content, is_error } => (content, is_error),
             EffectReply::Failed { message, .. } => (ToolResult::failure(&format!("Error: {message}")).content, true),
             EffectReply::ResponseStarted { .. }
             | EffectReply::ResponseEnd
             | EffectReply::Response { .. }
             | EffectReply::Waited => {
-                return Err(wrong_state("a `run_tool` must be answered by `started`, `tool_result` or `failed`"));
+                return Err(wrong_state(
+                    "a `run_tool` must be answered by `started`, `tool_result`, `pending` or `failed`",
+                ));
             }
         };
         if phase != Some(ToolPhase::Answered) {
@@ -254,6 +268,7 @@ impl AwaitingTools {
             freshness: None,
             result: Some(result),
             is_replacement: false,
+            is_deferral: false,
         };
         let mut journal = Vec::new();
         if task.phase == ToolPhase::Offered {
@@ -263,6 +278,50 @@ impl AwaitingTools {
         self.answered += 1;
         turn.apply(HistoryEntry::Result(entry.clone()));
         turn.emit(event);
+        journal.push(JournalEntry::Finished(entry.clone()));
+        let save = turn.save_results(journal, vec![entry]);
+        self.saves.insert(save, ToolSave::Results);
+    }
+
+    /// Handles the host's reply that a tool answers later.
+    ///
+    /// # Errors
+    /// `wrong_state` for a tool that is not asynchronous; nothing has changed then.
+    fn leave_open(&mut self, turn: &mut RunData, at: usize, now: Ms) -> Result<()> {
+        let Some(task) = self.tasks.get(at).filter(|task| task.phase != ToolPhase::Answered) else { return Ok(()) };
+        let call = turn.live().invocation(&task.invocation);
+        if call.is_some_and(|call| timing_of(turn, call) == ToolTiming::InRun) {
+            return Err(wrong_state("only a tool with `async: true` may answer later; answer with its result"));
+        }
+        self.defer(turn, at, now);
+        Ok(())
+    }
+
+    /// Lets the run go on without the result of a call (R75), and saves that.
+    fn defer(&mut self, turn: &mut RunData, at: usize, now: Ms) {
+        let Some(task) = self.tasks.get_mut(at) else { return };
+        let Some(call) = turn.live().invocation(&task.invocation) else { return };
+        let (call_id, name) = (call.wire_id().to_owned(), call.name.clone());
+        // A host that was offered the call has begun it.
+        let was_offered = matches!(task.phase, ToolPhase::Offered | ToolPhase::Started);
+        let entry = ResultEntry {
+            invocation: task.invocation.clone(),
+            status: InvocationStatus::Pending,
+            started_at: call.started_at.or(was_offered.then_some(now)),
+            finished_at: None,
+            freshness: None,
+            result: None,
+            is_deferral: true,
+            is_replacement: false,
+        };
+        let mut journal = Vec::new();
+        if task.phase == ToolPhase::Offered {
+            journal.push(task.started(now));
+        }
+        task.phase = ToolPhase::Answered;
+        self.answered += 1;
+        turn.apply(HistoryEntry::Result(entry.clone()));
+        turn.emit(RunEvent::ToolPending { call_id, invocation: entry.invocation.clone(), name });
         journal.push(JournalEntry::Finished(entry.clone()));
         let save = turn.save_results(journal, vec![entry]);
         self.saves.insert(save, ToolSave::Results);
@@ -321,7 +380,7 @@ impl AwaitingTools {
         let Some(call) = turn.live().invocation(invocation) else { return };
         let Ok(arguments) = parse_arguments(call) else { return };
         match reply {
-            ApprovalReply::NotNeeded => return self.offer(turn, at, arguments),
+            ApprovalReply::NotNeeded => return self.offer(turn, at, arguments, now),
             ApprovalReply::Needed => {}
             ApprovalReply::Failed(reason) => {
                 let name = &call.name;
@@ -369,21 +428,21 @@ impl AwaitingTools {
     }
 
     /// Handles the success of a save.
-    pub fn saved(&mut self, save: u64, turn: &mut RunData, revision: u64) -> Option<NextState> {
+    pub fn saved(&mut self, save: u64, turn: &mut RunData, revision: u64, now: Ms) -> Option<NextState> {
         match self.saves.remove(&save) {
             Some(ToolSave::Results) if turn.setup().persistence == Persistence::Result => {
                 turn.emit(RunEvent::Saved { revision });
             }
-            Some(ToolSave::Approval(at)) => self.offer_approved(turn, at),
+            Some(ToolSave::Approval(at)) => self.offer_approved(turn, at, now),
             Some(ToolSave::Start | ToolSave::ApprovalNeeded | ToolSave::Results | ToolSave::Handoff) | None => {}
         }
         self.after_round(turn)
     }
 
-    fn offer_approved(&mut self, turn: &mut RunData, at: usize) {
+    fn offer_approved(&mut self, turn: &mut RunData, at: usize, now: Ms) {
         let call = self.tasks.get(at).and_then(|task| turn.live().invocation(&task.invocation));
         if let Some(Ok(arguments)) = call.map(parse_arguments) {
-            self.offer(turn, at, arguments);
+            self.offer(turn, at, arguments, now);
         }
     }
 
@@ -492,7 +551,20 @@ fn closing_result(call: &ToolInvocation, status: InvocationStatus, text: &str, n
         freshness: None,
         result: Some(ToolResult::failure(text)),
         is_replacement: false,
+        is_deferral: false,
     }
+}
+
+/// Returns when the result of a call may come.
+fn timing_of(turn: &RunData, call: &ToolInvocation) -> ToolTiming {
+    turn.setup().tool_settings.get(&call.name).map_or_else(ToolTiming::default, |settings| settings.timing)
+}
+
+/// Returns true if the next request would say nothing new: all calls of the last round stay open, in a dialect that needs no result for them.
+fn has_nothing_new(turn: &RunData) -> bool {
+    let live = turn.live();
+    let stays_open = turn.setup().provider.dialect.result_places() == ResultPlaces::Later;
+    stays_open && live.last_answer().is_some_and(|answer| live.calls_of(answer).all(ToolInvocation::awaits_result))
 }
 
 /// Returns true if a tool of the last round ends the run. It may have been answered before an interruption.

@@ -20,7 +20,8 @@ fn callback(id: u32) -> Callback {
 
 /// An agent with the tool "find".
 fn agent(name: &str) -> Handoff {
-    let tool = ToolDefinition { name: "find".into(), description: None, parameters: None, strict: false };
+    let tool =
+        ToolDefinition { name: "find".into(), description: None, parameters: None, strict: false, is_async: false };
     Handoff {
         name: name.into(),
         instructions: Some(format!("You are {name}.")),

@@ -503,7 +503,8 @@ fn wf_54_a_history_that_ends_in_an_answer_is_valid_in_every_dialect() {
 
 #[test]
 fn wf_55_a_call_of_a_removed_tool_is_still_paired() {
-    let tools = [ToolDefinition { name: "other".into(), description: None, parameters: None, strict: false }];
+    let tools =
+        [ToolDefinition { name: "other".into(), description: None, parameters: None, strict: false, is_async: false }];
     for from in ALL {
         let mut body = write(from, "u q; c a b; r b=2 a=1; a x; u p; c c");
         for to in ALL {

@@ -6,7 +6,7 @@ use crate::message::{Dialect, PartBody, TemplateSlot};
 use crate::provider::neutral::{ResultText, result_text};
 use crate::provider::openai_responses::Responses;
 use crate::provider::openai_responses::decode::raw_member;
-use crate::provider::openai_responses::kinds::{CallKind, FUNCTION};
+use crate::provider::openai_responses::kinds::{ASYNC, CallKind, FUNCTION};
 use crate::provider::wire_template::write_template;
 use crate::provider::{EncodeContext, call_id, tool_name};
 use crate::replay::{DraftCall, DraftResult};
@@ -32,6 +32,9 @@ pub(super) fn write_function_call(out: &mut String, call: &ToolInvocation) {
     object.text("type", FUNCTION.kind);
     object.token("call_id", &call_id(&Responses, call)).token("name", &JsonStr::new(&tool_name(call)));
     write_arguments(object.key(FUNCTION.arguments), FUNCTION.arguments, &call.arguments);
+    if call.is_deferred {
+        object.bool(ASYNC, true);
+    }
     object.end();
 }
 
@@ -40,6 +43,7 @@ pub(super) fn write_own_call(out: &mut String, call: &ToolInvocation, without_id
     let Some(template) = &call.template else { return write_function_call(out, call) };
     let id = call_id(&Responses, call);
     let tool = JsonStr::new(&tool_name(call));
+    let start = out.len();
     write_template(out, template, &mut |name, slot, out| {
         match slot {
             // The id of an item begins with `fc_`; some clients put the call id there (nodetool#4252).
@@ -54,6 +58,10 @@ pub(super) fn write_own_call(out: &mut String, call: &ToolInvocation, without_id
         }
         true
     });
+    let lacks_mark = call.is_deferred && raw_member(template, ASYNC).is_none();
+    if lacks_mark && out.len() > start + 1 && out.pop().is_some() {
+        out.push_str(&format!(",\"{ASYNC}\":true}}"));
+    }
 }
 
 /// Writes the arguments of a call as the value of `member`. A function's `arguments` are a string of JSON text, `"{}"` if

@@ -1,0 +1,87 @@
+// Asynchronous tools: a run that finishes with its call open, and the result that comes later, from anywhere.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { open, pending } from 'rethread';
+import { drive } from 'rethread/host';
+import { laneOf } from '../browser/page.mjs';
+import { startStandIn } from '../stand-in/server.mjs';
+import { keyValueService } from './key-value-service.mjs';
+
+let standIn;
+before(async () => { standIn = await startStandIn(); });
+after(() => standIn.close());
+
+const LATE = '[Late output of a tool, not written by the user]';
+const DAYS = 3 * 24 * 3_600_000;
+const addressOf = (lane, dialect) => ({ 'openai-chat': lane.chat, 'openai-responses': `${lane.base}/v1/responses`, anthropic: lane.messages,
+  mistral: `${lane.base}/mistral/v1/chat/completions`, gemini: `${lane.base}/v1beta/models/gemini-2.5-pro:generateContent` })[dialect];
+const providerOf = (lane, dialect) => ({ dialect, url: addressOf(lane, dialect), stream: false,
+  params: dialect === 'gemini' ? {} : { model: 'm', ...(dialect === 'anthropic' ? { max_tokens: 99 } : {}) } });
+const parameters = { type: 'object', properties: {} };
+const exporting = { export_rows: { description: 'Exports.', parameters, async: true, execute: () => pending } };
+const itemsOf = (body) => body.messages ?? body.input ?? body.contents;
+const steps = (dialect) => [{ text: 'Starting.', calls: [{ name: 'export_rows', arguments: {} }] }, ...(dialect === 'openai-responses' ? [] : [{ text: 'It runs.' }]),
+  { text: 'Not yet.' }, { text: 'Seven rows.' }, { text: 'Welcome.' }];
+
+let lanes = 0;
+async function laneFor(script) {
+  const lane = laneOf(standIn.url, `async-${lanes += 1}`);
+  await lane.script(script);
+  return lane;
+}
+/** A process of its own, some days later. */
+async function process(store, days = 0) {
+  const client = await open({ store, now: () => 1_700_000_000_000 + days * DAYS });
+  return { client, session: await client.session('s') };
+}
+const ask = async (session, provider, input, tools = exporting) => drive(await session.run({ input, provider, tools })).result;
+
+for (const dialect of ['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'mistral']) {
+  test(`r75 ${dialect}: a call stays open over turns and processes, and its result goes out once`, { timeout: 20_000 }, async () => {
+    const lane = await laneFor(steps(dialect));
+    const provider = providerOf(lane, dialect);
+    const store = keyValueService();
+    const first = await process(store);
+    const result = await ask(first.session, provider, 'Export, please');
+    assert.equal(result.status, 'finished');
+    const [call] = result.openCalls;
+    assert.equal(call.name, 'export_rows');
+    await ask(first.session, provider, 'How far?');
+    const shown = (session) => session.view().getSnapshot().messages.flatMap(({ parts }) => parts).filter(({ type }) => type === 'tool');
+    assert.deepEqual(shown(first.session).map(({ awaitingResult, call: { status } }) => [awaitingResult, status]), [[true, 'pending']]);
+    assert.equal((await first.client.invocations({ status: 'pending' })).items.length, 1);
+
+    // Days later, in another process, by the id of the invocation.
+    const second = await process(store, 1);
+    await second.session.answer(call.invocationId, { type: 'tool_result', content: { rows: 7001 } });
+    await assert.rejects(second.session.answer(call.invocationId, { type: 'tool_result', content: 'again' }), { code: 'wrong_state' });
+    await assert.rejects(second.session.answer('nobody', { type: 'tool_result', content: 1 }), { code: 'not_found' });
+    assert.deepEqual((await second.client.invocations({})).items.map(({ status }) => status), ['ok']);
+    assert.equal((await ask(second.session, provider, 'And now?')).text, 'Seven rows.');
+    await ask(second.session, provider, 'Thanks');
+
+    const bodies = (await lane.requests()).map(({ body, status }) => (assert.equal(status, 200), body));
+    for (const body of bodies) assert.equal(/Interrupted|Not run/.test(JSON.stringify(body)), false, 'never a false interruption');
+    const [before, after] = [itemsOf(bodies.at(-2)), itemsOf(bodies.at(-1))];
+    assert.deepEqual(after.slice(0, before.length), before, 'the prefix stays');
+    const texts = after.map((item) => JSON.stringify(item));
+    const at = texts.flatMap((text, index) => (text.includes('7001') ? [index] : []));
+    assert.equal(at.length, 1, 'once');
+    assert.equal(texts[at[0]].includes(LATE), dialect !== 'openai-responses');
+    if (dialect === 'openai-responses') {
+      assert.equal(after[at[0]].type, 'function_call_output');
+      assert.equal(bodies[0].tools[0].async, true);
+      assert.equal(after.find(({ type }) => type === 'function_call').async, true);
+    } else {
+      assert.equal(JSON.stringify(bodies.at(-1)).includes('Pending: this tool is still running.'), true);
+    }
+    assert.deepEqual(shown(second.session).map(({ awaitingResult, call: { status } }) => [awaitingResult, status]), [[false, 'ok']]);
+    // A copy sends the same.
+    const copy = await (await open({ store: 'memory', now: () => 1_700_000_000_000 + DAYS })).importSession(await second.client.exportSession('s'));
+    const { body } = await copy.render({ dialect, params: provider.params });
+    const copied = itemsOf(JSON.parse(new TextDecoder().decode(body)));
+    assert.deepEqual(copied.slice(0, after.length), after);
+    for (const { client } of [first, second]) await client.close();
+  });
+}

@@ -1,0 +1,95 @@
+//! Asynchronous tools where a service keeps the conversation: an open call stays open there, and its output goes out once (R75).
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::*;
+use rethread::provider::ToolDefinition;
+use rethread::run::ToolTiming;
+
+/// A run with the asynchronous tool `later_export`, which the application answers.
+fn exporting(id: &str, owner: StateOwner) -> RunSetup {
+    let mut setup = owned(id, owner);
+    let name = "later_export".to_owned();
+    let tool =
+        ToolDefinition { name: name.clone(), description: None, parameters: None, strict: false, is_async: true };
+    setup.tools.push(tool);
+    setup.tool_settings.insert(name, ToolSettings { timing: ToolTiming::Later, ..ToolSettings::default() });
+    setup
+}
+
+/// Calls the asynchronous tool beside `look`, once; then text.
+fn once() -> impl FnMut(&[Value]) -> Result<String, Vec<(String, String)>> {
+    |items| {
+        if items.iter().any(|item| item["type"] == "function_call") {
+            return Ok("It runs.".into());
+        }
+        Err(vec![("call_a".into(), "later_export".into()), ("call_b".into(), "look".into())])
+    }
+}
+
+fn owners() -> [StateOwner; 2] {
+    [conversation(), automatic()]
+}
+
+#[test]
+fn r75_a_service_keeps_the_open_call_and_gets_its_output_once() {
+    for owner in owners() {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = Service::new(once()).with_conversation("conv_1");
+        let outcome = ask(&mut host, &mut service, exporting("r1", owner.clone()), "Export");
+        assert_eq!((outcome.status, outcome.open_calls.len()), (RunStatus::Finished, 1), "{:?}", outcome.error);
+        assert_eq!(service.sent(1), ["output call_b: look gave {}"]);
+        ask(&mut host, &mut service, exporting("r2", owner.clone()), "How far?");
+        assert_eq!(service.sent(2), ["user: How far?"]);
+
+        // Another process stores the result, and another one sends it.
+        Host::open(&store, "s", "other").late("call_a", &json!("seven thousand")).unwrap();
+        let mut host = Host::open(&store, "s", "third");
+        let outcome = ask(&mut host, &mut service, exporting("r3", owner.clone()), "And now?");
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+        assert_eq!(service.sent(3), ["output call_a: seven thousand", "user: And now?"]);
+        ask(&mut host, &mut service, exporting("r4", owner), "Thanks");
+        assert_eq!(service.sent(4), ["user: Thanks"]);
+        assert_eq!(history_of(&mut host), words_of(service.newest()));
+    }
+}
+
+#[test]
+fn r75_a_late_output_whose_request_was_lost_is_sent_again() {
+    for owner in owners() {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = Service::new(once()).with_conversation("conv_1");
+        ask(&mut host, &mut service, exporting("r1", owner.clone()), "Export");
+        host.late("call_a", &json!("seven thousand")).unwrap();
+        let outcome = host.ask(exporting("r2", owner.clone()), "And now?", |_| {
+            Answer::Status(401, Vec::new(), json!({ "error": { "message": "no" } }).to_string())
+        });
+        assert_eq!(outcome.status, RunStatus::Failed);
+        ask(&mut host, &mut service, exporting("r3", owner), "Again?");
+        let sent = service.sent(2);
+        assert_eq!(sent.iter().filter(|item| *item == "output call_a: seven thousand").count(), 1, "{sent:?}");
+    }
+}
+
+#[test]
+fn r75_without_a_question_the_late_output_is_the_request() {
+    for owner in owners() {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let alone = |items: &[Value]| match items.iter().any(|item| item["type"] == "function_call_output") {
+            true => Ok("Seven thousand.".to_owned()),
+            false => Err(vec![("call_a".to_owned(), "later_export".to_owned())]),
+        };
+        let mut service = Service::new(alone).with_conversation("conv_1");
+        let outcome = ask(&mut host, &mut service, exporting("r1", owner.clone()), "Export");
+        assert_eq!((outcome.status, outcome.open_calls.len()), (RunStatus::Finished, 1), "{:?}", outcome.error);
+        host.late("call_a", &json!("seven thousand")).unwrap();
+        let outcome = ask(&mut host, &mut service, exporting("r2", owner), "");
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+        assert_eq!(service.sent(1), ["output call_a: seven thousand"]);
+        assert_eq!(history_of(&mut host), words_of(service.newest()));
+    }
+}

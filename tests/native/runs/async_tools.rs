@@ -1,0 +1,357 @@
+//! Asynchronous tools: calls whose results come later (R75).
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::scripted_host::*;
+use super::snapshots::{resume, snapshot};
+use super::{calls_in, reopened};
+use rethread::error::ErrorCode;
+use rethread::message::Dialect;
+use rethread::provider::ToolDefinition;
+use rethread::run::{
+    EffectReply, OpenCall, Persistence, RunEvent, RunOutcome, RunSetup, RunStatus, ToolSettings, ToolTiming,
+};
+use rethread::store::MemoryStore;
+use rethread::synthetic_result::{EXPIRED, INTERRUPTED, LATE_RESULT, NO_RESULT, NOT_RUN, PENDING};
+use rethread::tool::InvocationStatus;
+use serde_json::{Value, json};
+
+const MODES: [Persistence; 3] = [Persistence::Run, Persistence::Call, Persistence::Result];
+
+/// A run with the asynchronous tool `later_export` beside the others.
+fn async_setup(id: &str, dialect: Dialect, stream: bool, mode: Persistence, timing: ToolTiming) -> RunSetup {
+    let mut setup = setup(id, dialect, stream);
+    let name = "later_export".to_owned();
+    setup.tools.push(ToolDefinition {
+        name: name.clone(),
+        description: None,
+        parameters: None,
+        strict: false,
+        is_async: true,
+    });
+    setup.tool_settings.insert(name, ToolSettings { timing, ..ToolSettings::default() });
+    setup.persistence = mode;
+    setup
+}
+
+/// Says something and calls the asynchronous tool beside another one; then text.
+fn exports(body: &Value) -> Answer {
+    Answer::Say(match rounds_in(body) {
+        0 => Say {
+            text: "Starting.".into(),
+            ..calls(&[("call_a", "later_export", r#"{"n":1}"#), ("call_b", "look", r#"{"n":2}"#)])
+        },
+        _ => text("It is under way."),
+    })
+}
+
+fn says(words: &'static str) -> impl Fn(&Value) -> Answer {
+    move |_| Answer::Say(text(words))
+}
+
+/// The items of a body's list, as texts.
+fn list(body: &Value) -> Vec<String> {
+    let list = body.get("messages").or(body.get("input")).unwrap();
+    list.as_array().unwrap().iter().map(Value::to_string).collect()
+}
+
+fn position(items: &[String], part: &str) -> usize {
+    let found: Vec<usize> = (0..items.len()).filter(|at| items[*at].contains(part)).collect();
+    assert_eq!(found.len(), 1, "{part} in {items:#?}");
+    found[0]
+}
+
+/// How often a body says that a call was interrupted.
+fn is_false(body: &str) -> bool {
+    [INTERRUPTED, NO_RESULT, NOT_RUN].iter().any(|text| body.contains(text))
+}
+
+fn first_run(host: &mut Host<'_>, setup: RunSetup) -> RunOutcome {
+    host.pending_tools = vec!["later_export"];
+    let outcome = host.ask(setup, "Export, please", exports);
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    outcome
+}
+
+#[test]
+fn r75_a_run_finishes_with_its_call_open_and_says_so() {
+    for (dialect, stream) in super::WAYS {
+        for mode in MODES {
+            for timing in [ToolTiming::MayBeLater, ToolTiming::Later] {
+                let store = MemoryStore::default();
+                let mut host = Host::open(&store, "s", "h");
+                let outcome = first_run(&mut host, async_setup("run", dialect, stream, mode, timing));
+                assert_eq!(outcome.text.decode().as_ref(), "It is under way.");
+                let open = &outcome.open_calls;
+                assert!(matches!(open.as_slice(), [OpenCall { name, .. }] if name == "later_export"), "{open:?}");
+                let pending = host.events.iter().filter(|event| matches!(event, RunEvent::ToolPending { .. }));
+                assert_eq!(pending.count(), 1);
+                // The host that answers later itself is not asked.
+                assert_eq!(host.ran.len(), if timing == ToolTiming::Later { 1 } else { 2 });
+                let (pending, ok) = (InvocationStatus::Pending, InvocationStatus::Ok);
+                let statuses: Vec<_> = calls_in(&host).into_iter().map(|(.., status)| status).collect();
+                assert_eq!(statuses, [pending, ok]);
+                reopened(&host);
+                // The model is told that the result comes, and is never told that the call was interrupted.
+                let second = host.asked[1].to_string();
+                assert!(!is_false(&second), "{dialect:?}: {second}");
+                assert_eq!(second.contains(PENDING), dialect != RESPONSES, "{second}");
+            }
+        }
+    }
+}
+
+#[test]
+fn r75_a_late_result_goes_out_once_with_the_next_request_and_stays_where_it_was() {
+    for (dialect, stream) in super::WAYS {
+        for mode in MODES {
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            let open =
+                first_run(&mut host, async_setup("run", dialect, stream, mode, ToolTiming::MayBeLater)).open_calls;
+            let with = |id: &str| async_setup(id, dialect, stream, mode, ToolTiming::MayBeLater);
+            host.ask(with("run2"), "How far is it?", says("Not done yet."));
+            // Days later, in another process.
+            host.clock.advance(3 * 24 * 3_600_000);
+            let mut other = Host::open(&store, "s", "other");
+            other.clock.advance(3 * 24 * 3_600_000);
+            other.late(&open[0].invocation, &json!({ "rows": 7001 })).unwrap();
+            let statuses: Vec<_> = calls_in(&other).into_iter().map(|(.., status)| status).collect();
+            assert_eq!(statuses, [InvocationStatus::Ok, InvocationStatus::Ok]);
+            other.asked.clear();
+            other.ask(with("run3"), "And now?", says("Seven thousand and one."));
+            let items = list(&other.asked[0]);
+            let late = position(&items, "7001");
+            // Behind what was said before, and before the question that it comes with.
+            assert!(position(&items, "Not done yet.") < late && late < position(&items, "And now?"));
+            assert!(!is_false(&other.asked[0].to_string()));
+            if dialect == RESPONSES {
+                assert!(
+                    items[late].contains("function_call_output") && items[late].contains("call_a"),
+                    "{}",
+                    items[late]
+                );
+                assert!(!items[late].contains(LATE_RESULT));
+            } else {
+                assert!(items[late].contains(LATE_RESULT) && items[late].contains("call_a"), "{}", items[late]);
+                assert!(other.asked[0].to_string().contains(PENDING));
+            }
+            // It stays there, and nothing before it changes.
+            let mut third = Host::open(&store, "s", "third");
+            third.clock.advance(3 * 24 * 3_600_000);
+            third.ask(with("run4"), "Thanks", says("Welcome."));
+            let later = list(&third.asked[0]);
+            assert_eq!(later[..items.len()], items[..], "{dialect:?} {mode:?}");
+            assert_eq!(position(&later, "7001"), late);
+        }
+    }
+}
+
+#[test]
+fn r75_killed_after_any_write_the_call_stays_open_and_runs_once() {
+    for (dialect, stream) in super::WAYS {
+        for mode in MODES {
+            for timing in [ToolTiming::MayBeLater, ToolTiming::Later] {
+                for writes in 1.. {
+                    let store = MemoryStore::default();
+                    let mut host = Host::open(&store, "s", "first");
+                    host.pending_tools = vec!["later_export"];
+                    host.start(async_setup("run", dialect, stream, mode, timing), "Export, please").unwrap();
+                    host.writes_left = Some(writes);
+                    if host.drive(exports).is_some() {
+                        break;
+                    }
+                    // Handed over by the effect's reply, which the journal has or has not.
+                    let mut second = Host::open(&store, "s", "second");
+                    second.pending_tools = vec!["later_export"];
+                    second.resume(async_setup("run", dialect, stream, mode, timing)).unwrap();
+                    let outcome = second.drive(exports).unwrap();
+                    assert_eq!(outcome.status, RunStatus::Finished, "kill {writes}: {:?}", outcome.error);
+                    let ran = |host: &Host<'_>| host.ran.iter().filter(|(call, ..)| call.starts_with("call_a")).count();
+                    let calls = calls_in(&second);
+                    let (id, .., status) = &calls[0];
+                    // A start without the word that the result comes later may have run: it is reported, and the real result still replaces it.
+                    let may_have_run = *status == InvocationStatus::Interrupted;
+                    assert!(may_have_run || *status == InvocationStatus::Pending, "kill {writes}: {status:?}");
+                    assert!(ran(&host) + ran(&second) <= 1, "kill {writes}: {id} ran twice");
+                    assert!(!may_have_run || timing == ToolTiming::MayBeLater, "kill {writes}");
+                    assert_eq!(outcome.open_calls.len(), usize::from(!may_have_run), "kill {writes}");
+                    reopened(&second);
+                    second.late(id, &json!("seven thousand")).unwrap();
+                    second.ask(async_setup("run2", dialect, stream, mode, timing), "Well?", says("Ok."));
+                    let body = second.asked.last().unwrap().to_string();
+                    assert_eq!(body.matches("seven thousand").count(), 1, "kill {writes} {dialect:?} {mode:?}: {body}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn r75_a_snapshot_keeps_open_calls_and_late_results_where_they_were() {
+    for (dialect, stream) in super::WAYS {
+        for mode in MODES {
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            let with = |id: &str| async_setup(id, dialect, stream, mode, ToolTiming::Later);
+            let open = first_run(&mut host, with("run")).open_calls;
+            host.late(&open[0].invocation, &json!("seven thousand")).unwrap();
+            host.start(with("run2"), "And now?").unwrap();
+            let seen = host.drive(|_| Answer::Hang);
+            assert!(seen.is_none());
+            let bytes = snapshot(&mut host).unwrap();
+            // On another machine, whose store is empty.
+            let elsewhere = MemoryStore::default();
+            let mut other = Host::open(&elsewhere, "s", "other");
+            resume(&mut other, &bytes, with("run2")).unwrap();
+            let outcome = other.drive(says("Seven thousand.")).unwrap();
+            assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+            let there = list(&other.asked[0]);
+            let outcome = host.drive(says("Seven thousand.")).unwrap();
+            assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+            assert_eq!(list(host.asked.last().unwrap()), there, "{dialect:?} {mode:?}");
+            position(&there, "seven thousand");
+        }
+    }
+}
+
+#[test]
+fn r75_a_result_that_comes_while_a_run_is_under_way_ends_its_next_request() {
+    for (dialect, stream) in super::WAYS {
+        for mode in MODES {
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            let with = |id: &str| async_setup(id, dialect, stream, mode, ToolTiming::Later);
+            let open = first_run(&mut host, with("run")).open_calls;
+            host.asked.clear();
+            host.start(with("run2"), "Look again").unwrap();
+            // The run waits for its tool; another process stores the result.
+            host.tool = Box::new(|_, _| (rethread::json::Json::parse("\"looked\"").unwrap(), false));
+            let mut calls_made = 0;
+            let mut stop = |_: &Value| {
+                calls_made += 1;
+                if calls_made == 1 { Answer::Say(calls(&[("call_x", "look", "{}")])) } else { Answer::Hang }
+            };
+            assert!(host.drive(&mut stop).is_none());
+            let mut other = Host::open(&store, "s", "other");
+            other.late(&open[0].invocation, &json!("seven thousand")).unwrap();
+            host.refresh();
+            // The request that was built before is answered; the next one has the result at its end.
+            let mut model = |body: &Value| {
+                if body.to_string().contains("seven thousand") {
+                    Answer::Say(text("Seven thousand."))
+                } else {
+                    Answer::Say(calls(&[("call_y", "look", "{}")]))
+                }
+            };
+            let outcome = host.drive(&mut model).unwrap();
+            assert_eq!(outcome.text.decode().as_ref(), "Seven thousand.");
+            let bodies: Vec<Vec<String>> = host.asked.iter().map(list).collect();
+            for pair in bodies.windows(2) {
+                assert_eq!(
+                    pair[1][..pair[0].len()],
+                    pair[0][..],
+                    "{dialect:?} {mode:?}: each request extends the one before it"
+                );
+            }
+            let last = bodies.last().unwrap();
+            assert_eq!(position(last, "seven thousand"), last.len() - 1);
+            // And it stays there.
+            other = Host::open(&store, "s", "third");
+            other.ask(with("run3"), "Thanks", says("Welcome."));
+            assert_eq!(list(&other.asked[0])[..last.len()], last[..], "{dialect:?} {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn r75_a_round_of_open_calls_alone_ends_the_run_where_the_request_would_say_nothing_new() {
+    for (dialect, stream) in super::WAYS {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let model = |body: &Value| match rounds_in(body) {
+            0 => Answer::Say(Say { text: "Starting.".into(), ..calls(&[("call_a", "later_export", "{}")]) }),
+            _ => Answer::Say(text("It is under way.")),
+        };
+        let with = |id: &str| async_setup(id, dialect, stream, Persistence::Run, ToolTiming::Later);
+        let outcome = host.ask(with("run"), "Export", model);
+        assert_eq!((outcome.status, outcome.open_calls.len()), (RunStatus::Finished, 1));
+        let expected = if dialect == RESPONSES { (1, "Starting.") } else { (2, "It is under way.") };
+        assert_eq!((host.asked.len(), outcome.text.decode().as_ref()), expected, "{dialect:?}");
+        // Without a question, the result itself is what the model answers.
+        host.late("call_a", &json!("seven thousand")).unwrap();
+        let outcome = host.ask(with("run2"), "", says("Seven thousand."));
+        assert_eq!(outcome.status, RunStatus::Finished);
+        let items = list(host.asked.last().unwrap());
+        assert_eq!(position(&items, "seven thousand"), items.len() - 1);
+    }
+}
+
+#[test]
+fn r75_only_an_asynchronous_tool_may_answer_later() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.start(setup("run", CHAT, false), "Go").unwrap();
+    host.write();
+    let model = host.run.as_ref().unwrap().effects()[0].id.clone();
+    let body = calls(&[("call_a", "look", "{}")]).body(CHAT);
+    host.reply(&model, EffectReply::Response { status: 200, headers: Vec::new(), body }).unwrap();
+    host.write();
+    let tool = host.run.as_ref().unwrap().effects()[0].id.clone();
+    assert_eq!(host.reply(&tool, EffectReply::Pending).unwrap_err().code, ErrorCode::WrongState);
+    assert_eq!(host.drive(says("Done.")).unwrap().status, RunStatus::Finished);
+}
+
+#[test]
+fn r75_freshness_counts_from_the_answer_and_the_call_keeps_its_place() {
+    for (dialect, stream) in super::WAYS {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let with = |id: &str| async_setup(id, dialect, stream, Persistence::Run, ToolTiming::Later);
+        let open = first_run(&mut host, with("run")).open_calls;
+        host.clock.advance(3_600_000);
+        host.late(&open[0].invocation, &json!("seven thousand")).unwrap();
+        // An hour after the call and a day after the answer: it goes out all the same, since it never did.
+        host.clock.advance(24 * 3_600_000);
+        host.ask(with("run2"), "And now?", says("Seven thousand."));
+        assert_eq!(host.asked.last().unwrap().to_string().matches("seven thousand").count(), 1);
+        for placeholder in [false, true] {
+            let mut setup = with(if placeholder { "run3" } else { "run4" });
+            if placeholder {
+                setup.policy.call.on_stale = Some(rethread::replay::OnStale::Placeholder);
+            }
+            host.ask(setup, "Thanks", says("Welcome."));
+            let body = host.asked.last().unwrap().to_string();
+            assert!(!body.contains("seven thousand") && body.contains("later_export"), "{body}");
+            assert_eq!(
+                body.matches(EXPIRED).count(),
+                if placeholder { 2 } else { 0 },
+                "with that of the other tool: {body}"
+            );
+            assert_eq!(body.contains(PENDING), dialect != RESPONSES);
+            assert!(!is_false(&body));
+        }
+    }
+}
+
+#[test]
+fn r75_an_id_that_is_used_again_names_the_newest_open_call_and_an_invocation_names_its_own() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let with = |id: &str| async_setup(id, CHAT, false, Persistence::Run, ToolTiming::Later);
+    let first = first_run(&mut host, with("run")).open_calls;
+    let second = first_run(&mut host, with("run2")).open_calls;
+    assert_ne!(first[0].invocation, second[0].invocation);
+    host.late("call_a", &json!("of the second")).unwrap();
+    host.late(&first[0].invocation, &json!("of the first")).unwrap();
+    let log = host.log.borrow();
+    let result = |id: &str| log.history.invocation(id).unwrap().result.as_ref().unwrap().content.as_str().to_owned();
+    assert_eq!(
+        (result(&first[0].invocation), result(&second[0].invocation)),
+        ("\"of the first\"".into(), "\"of the second\"".into())
+    );
+    drop(log);
+    assert_eq!(host.late("call_a", &json!(1)).unwrap_err().code, ErrorCode::WrongState);
+    assert_eq!(host.late("call_z", &json!(1)).unwrap_err().code, ErrorCode::NotFound);
+}
