@@ -84,7 +84,7 @@ pub(super) const REMEDIES: &[Remedy] = &[
         sentences: &[],
         codes: &["compaction_block_misplaced", "compaction_block_ambiguous"],
         rule: "compaction_block_misplaced",
-        done: "the newest compaction is the first block, and the only one",
+        done: "the newest compaction is the only one, and a misplaced one is text",
         cure: by_rules,
     },
 ];
