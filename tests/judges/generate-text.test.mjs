@@ -76,7 +76,15 @@ async function judge(t, dialect, bodies, from = dialect) {
   const used = new Set();
   for (const { name, body } of bodies) {
     if (await verdict(from, body)) before.push(name);
-    const mended = from === dialect ? repair(body, dialect).body : convert(body, from, dialect).body;
+    let mended;
+    try {
+      mended = from === dialect ? repair(body, dialect).body : convert(body, from, dialect).body;
+    } catch (error) {
+      // Calls and results without each other, and nothing else.
+      if (!/^Nothing would be left/.test(error.message) || saysSomething(body[LIST[from]])) throw error;
+      emptied.push(name);
+      continue;
+    }
     const isEmpty = isEmptied(body, from, mended, dialect);
     if (isEmpty && !saysSomething(body[LIST[from]])) {
       emptied.push(name);
