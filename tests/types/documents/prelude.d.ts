@@ -35,6 +35,7 @@ export const outputText: (response: unknown) => string;
 export const search: (input: MessageWithCalls[]) => Promise<string>;
 export const auditLog: { insert(session: string, messages: MessageWithCalls[]): Promise<void> };
 export const withoutPhoneNumbers: (items: unknown) => unknown;
+export const queue: { add(id: string, job: unknown): Promise<void> };
 
 // Clients and bindings of databases.
 export const database: object;
