@@ -61,7 +61,7 @@ export interface RepairOptions {
 
 /** Returns the nearest valid body. `validate` finds no error in the result; repairing twice changes nothing; a body without errors is
  *  returned deep-equal. Other members are not changed. Throws `invalid_input` if the body, or a result in it, has the format of another
- *  library or dialect (`details.shape` names it). */
+ *  library or dialect (`details.shape` names it), holds a list in place of a message, or has only calls and results that cannot stay. */
 export function repair<B extends WireInput>(body: B, dialect: Dialect, options?: HealOptions): { body: Repaired<B>; report: Finding[] };
 
 export interface HealOptions extends RepairOptions {
@@ -82,7 +82,7 @@ export function heal<B extends WireInput>(body: B, dialect: Dialect, answer: Wir
 
 /** Rewrites a body of one dialect in another, and repairs it. Ids are mapped deterministically, `tools` and `tool_choice` are encoded
  *  again, parameters that have another name in the target are renamed, and members that the target does not accept are removed and
- *  reported. Throws `invalid_input` for text that is not JSON, and for a body that is not of the dialect `from`. */
+ *  reported. Throws `invalid_input` for text that is not JSON, and for a body of which `repair` in the dialect `from` throws. */
 export function convert<B extends WireInput>(body: B, from: Dialect, to: Dialect, options?: RepairOptions): { body: Converted<B>; report: Finding[] };
 
 /** Assembles a streamed response from its raw bytes, split anywhere. */
