@@ -76,6 +76,10 @@ finding_codes! {
     Reduced = "reduced",
     /// A call is not sent because its payload was not stored.
     Redacted = "redacted",
+    /// Reasoning is left out, since what precedes it is not what it was when the reasoning was made.
+    ReasoningUnbound = "reasoning_unbound",
+    /// Reasoning, signatures or encrypted content of another provider or model are left out.
+    ReasoningForeign = "reasoning_foreign",
     /// Sources that the answer does not cite are left out.
     Uncited = "uncited",
     /// A run was interrupted while a tool ran.
@@ -126,6 +130,69 @@ pub enum Action {
     Kept,
 }
 
+/// Declares [`PrefixChange`] with the name of each value in the public types.
+macro_rules! prefix_changes {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $text:literal;)*) => {
+        /// What changed a request's beginning, which an earlier request had too (R70, R72).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum PrefixChange {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl PrefixChange {
+            /// Every value.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// Returns the stable name in the public types.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// Returns the beginning of a sentence that says what changed.
+            #[must_use]
+            pub const fn sentence(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+        }
+    };
+}
+
+prefix_changes! {
+    /// A result became too old.
+    Freshness = "freshness", "a result before it is too old to be sent";
+    /// A reducer dropped, shortened or summarized messages.
+    Reducer = "reducer", "a reducer changed what precedes it";
+    /// A compaction replaces messages.
+    Compaction = "compaction", "a compaction replaces what preceded it";
+    /// Sources that no answer cites are left out.
+    Citation = "citation", "sources before it that no answer cites are left out";
+    /// `persist` stored something else than what was sent.
+    Redaction = "redaction", "a call before it is stored redacted";
+    /// `inputFilter` changed the body.
+    Filter = "filter", "`inputFilter` changed what precedes it";
+    /// A history provider adds other messages.
+    HistoryProvider = "history_provider", "history providers add other messages before it";
+    /// Another agent has the conversation.
+    Handoff = "handoff", "a handoff changed what precedes it";
+    /// The messages before it are others: another tab stored some, they were edited, or they are of another branch.
+    Branch = "branch", "other messages precede it";
+    /// A rule of the provider changed the body.
+    Repair = "repair", "what precedes it had to be repaired";
+    /// The instructions are others.
+    Instructions = "instructions", "the instructions are others";
+    /// The tools are others.
+    Tools = "tools", "the tools are others";
+    /// The model is another one.
+    Model = "model", "another model made it";
+    /// The provider is another one.
+    Provider = "provider", "another provider made it";
+}
+
 /// One finding. Boxed, since it travels in results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding(Box<FindingData>);
@@ -145,6 +212,8 @@ pub struct FindingData {
     pub call_id: Option<String>,
     /// What was done about it.
     pub action: Option<Action>,
+    /// What changed the request before the reasoning that it is about.
+    pub changed_by: Option<PrefixChange>,
     /// A sentence for developers: what is wrong and what was done.
     pub message: Cow<'static, str>,
 }
@@ -176,6 +245,7 @@ impl Finding {
             message_id: None,
             call_id: None,
             action: None,
+            changed_by: None,
             message: message.into(),
         }))
     }
@@ -243,6 +313,13 @@ impl Finding {
         self
     }
 
+    /// Sets what changed the request.
+    #[must_use]
+    pub fn changed_by(mut self, change: PrefixChange) -> Self {
+        self.changed_by = Some(change);
+        self
+    }
+
     /// Writes the members of the public type `Finding`.
     pub fn write(&self, out: &mut ObjectWriter<'_>) {
         out.text(
@@ -272,6 +349,9 @@ impl Finding {
                     Action::Kept => "kept",
                 },
             );
+        }
+        if let Some(change) = self.changed_by {
+            out.text("changedBy", change.as_str());
         }
         out.text("message", &self.message);
     }

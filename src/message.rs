@@ -338,6 +338,10 @@ pub struct AnswerMeta {
     pub service_mark: Option<Box<ServiceMark>>,
     /// The agent that gave the answer, if the run was handed off to one.
     pub agent: Option<String>,
+    /// Who made the answer; the dialect is the message's. `None` for an answer of an older build.
+    pub maker: Option<AnswerMaker>,
+    /// What the request contained before an answer with reasoning, if the dialect's providers may bind reasoning to it.
+    pub prefix: Option<PrefixMark>,
 }
 encode_fields!(struct AnswerMeta {
     0 => model,
@@ -348,6 +352,44 @@ encode_fields!(struct AnswerMeta {
     5 => container,
     6 => service_mark,
     7 => agent,
+    8 => maker,
+    9 => prefix,
+});
+
+/// Who made an answer: the server and the model that were asked (R76).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnswerMaker {
+    /// The host name of the request's URL, in lower case and without a port; `None` if the URL is relative.
+    pub host: Option<String>,
+    /// The model that the request named; `None` if it named none.
+    pub model: Option<String>,
+}
+encode_fields!(struct AnswerMaker {
+    0 => host,
+    1 => model,
+});
+
+/// What a request contained before its answer, as hashes (R70). A provider that binds reasoning to what precedes it accepts the reasoning of
+/// the answer only where these are the same again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrefixMark {
+    /// The hash of the instructions.
+    pub instructions: u64,
+    /// The hash of the tools.
+    pub tools: u64,
+    /// The hash of the items in the list of messages.
+    pub items: u64,
+    /// True if a filter of the application changed the body.
+    pub is_filtered: bool,
+    /// True if history providers added messages.
+    pub has_provided: bool,
+}
+encode_fields!(struct PrefixMark {
+    0 => instructions,
+    1 => tools,
+    2 => items,
+    3 => is_filtered,
+    4 => has_provided,
 });
 
 /// What a service that keeps the conversation has acknowledged with an answer: the answer, the messages of its run before it, and the

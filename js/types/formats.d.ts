@@ -29,7 +29,8 @@ export type FindingCode =
   | "interposed_message" | "duplicate_call_id" | "invalid_call_id" | "invalid_arguments" | "empty_tool_calls"
   | "orphan_reasoning" | "unsigned_thinking" | "role_order" | "empty_content" | "malformed" | "unsupported_part"
   | "unsupported_key" | "foreign_model" | "unknown_shape" | "stale" | "stale_default" | "future" | "reduced" | "redacted"
-  | "uncited" | "interrupted" | "pending_call" | "callback_failed" | "compaction_failed" | "second_writer" | "journal_kept" | "no_checkpoint"
+  | "reasoning_unbound" | "reasoning_foreign" | "uncited" | "interrupted" | "pending_call" | "callback_failed"
+  | "compaction_failed" | "second_writer" | "journal_kept" | "no_checkpoint"
   | "conversation_conflict" | "not_transferred" | "chain_restarted" | "healed";
 /** A problem or a change that validation, repair, rendering or a run reports. */
 export interface Finding {
@@ -41,8 +42,16 @@ export interface Finding {
   messageId?: string;
   callId?: string;
   action?: "dropped" | "moved" | "renamed" | "synthesized" | "rewritten" | "merged" | "kept";
+  /** Of `reasoning_unbound` and `reasoning_foreign`: what changed before the reasoning. */
+  changedBy?: PrefixChange;
   message: string;
 }
+/** What changed the beginning of a request, which an earlier request had too: a result that became stale, a reducer, a compaction, sources that
+ *  are not cited, what `persist` stored, `inputFilter`, a history provider, a handoff, other messages (of another tab, of a branch, edited),
+ *  a repair of the body, or the instructions, tools, model or provider of the request. */
+export type PrefixChange =
+  | "freshness" | "reducer" | "compaction" | "citation" | "redaction" | "filter" | "history_provider" | "handoff" | "branch" | "repair"
+  | "instructions" | "tools" | "model" | "provider";
 
 /** Loads the wasm. Browsers need `await init()` before the synchronous functions (`validate`, `repair`, `convert`, `StreamAssembler`);
  *  Node and workerd load it themselves. `source` is the wasm or its URL; default: the package's own file. */

@@ -1,6 +1,6 @@
 // Which part of the stored history the model receives, and the request that is built from it.
 
-import type { Bytes, Dialect, Finding, JsonObject, WireInput } from "./formats.js";
+import type { Bytes, Dialect, Finding, JsonObject, PrefixChange, WireInput } from "./formats.js";
 import type { InputPart, Message } from "./message.js";
 import type { Tools } from "./tool.js";
 
@@ -68,4 +68,13 @@ export interface Rendered {
   sources: Record<number, unknown>;
   /** The number of leading messages that are byte-identical to the last body rendered for this session and dialect. */
   stablePrefix: number;
+  prefix: PrefixReuse;
+}
+/** How much of the last body of this session and dialect a request repeats, so that the provider may have it in its cache. With
+ *  `inputFilter`, of the body that the filter gets. */
+export interface PrefixReuse {
+  /** The number of bytes of the leading messages that are those of the last body; 0 if the instructions, the tools or the model changed. */
+  reusedBytes: number;
+  /** What changed the rest of the last body; null if this one only adds to it, or is the first. */
+  changedBy: PrefixChange | null;
 }

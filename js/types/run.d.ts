@@ -5,7 +5,7 @@ import type { Bytes, Dialect, Finding, JsonObject, StreamEvent, Usage, WireBody,
 import type { HistoryProvider, MessageWithCalls } from "./history-provider.js";
 import type { InputPart, Message, Part } from "./message.js";
 import type { PlatformAbortSignal, PlatformFetch } from "./platform.js";
-import type { ReplayPolicy } from "./replay.js";
+import type { PrefixReuse, ReplayPolicy } from "./replay.js";
 import type { Persistence } from "./session.js";
 import type { Tools } from "./tool.js";
 
@@ -173,7 +173,7 @@ export type EffectAnswer =
   | { type: "failed"; error: { code?: string; message: string }; sent?: boolean };
 export type RunEvent =
   | (StreamEvent & { messageId: string })
-  | { type: "model_called"; turn: number; report: Finding[] }
+  | { type: "model_called"; turn: number; report: Finding[]; prefix: PrefixReuse }
   | { type: "message_started"; messageId: string; turn: number; round: number }
   | { type: "tool_started"; callId: string; name: string }
   | { type: "tool_finished"; callId: string; isError: boolean; result: unknown; durationMs: number }

@@ -12,6 +12,7 @@ mod scan;
 mod string;
 mod value;
 mod view;
+mod without_member;
 mod write;
 
 pub use memory_estimate::fits_memory;

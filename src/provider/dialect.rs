@@ -5,6 +5,7 @@ use super::item_format::ItemFormat;
 use super::models::ModelFacts;
 pub(crate) use super::name_charset::{is_plain_id, plain, plain_id_of};
 use super::neutral::{OfferedMedia, split_media, text_or_json};
+use super::reasoning_format::ReasoningFormat;
 use super::request::{
     MemberPath, Parameter, ProviderRequest, Settings, TOOL_CHOICE, ToolChoice, ToolDefinition, nested_schema,
 };
@@ -24,18 +25,21 @@ use std::borrow::Cow;
 pub struct Wire<'o> {
     out: &'o mut String,
     count: u32,
+    /// The indexes in `out` at which the second and later wire messages begin.
+    later_starts: Vec<usize>,
 }
 
 impl<'o> Wire<'o> {
     /// Appends to `out`, which is empty or ends in a comma.
     pub fn new(out: &'o mut String) -> Self {
-        Self { out, count: 0 }
+        Self { out, count: 0, later_starts: Vec::new() }
     }
 
     /// Begins the next wire message.
     pub fn begin(&mut self) -> &mut String {
         if self.count > 0 {
             self.out.push(',');
+            self.later_starts.push(self.out.len());
         }
         self.count += 1;
         self.out
@@ -45,6 +49,12 @@ impl<'o> Wire<'o> {
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
+    }
+
+    /// Returns the indexes in the text at which the second and later wire messages begin.
+    #[must_use]
+    pub fn into_later_starts(self) -> Vec<usize> {
+        self.later_starts
     }
 }
 
@@ -89,7 +99,7 @@ pub enum Pause {
 }
 
 /// A wire format. Methods that most dialects share have a default.
-pub(crate) trait Codec: ItemFormat {
+pub(crate) trait Codec: ItemFormat + ReasoningFormat {
     /// Converts a request in the shape of the provider's SDK to the shape of its API; none if it has that shape already.
     fn api_request(&self, _body: JsonRef<'_>) -> Option<Json> {
         None

@@ -13,6 +13,7 @@ mod name_charset;
 mod neutral;
 mod openai_chat;
 mod openai_responses;
+mod reasoning_format;
 mod registry;
 mod request;
 mod rules;
@@ -28,9 +29,10 @@ pub(crate) use registry::codec;
 pub use registry::model_facts;
 pub(crate) use request::{KEY_PREFIXES, Withheld, first_missing, withhold};
 pub use request::{
-    Parameter, ProviderRequest, ReasoningField, Settings, TOOL_CHOICE, ToolChoice, ToolDefinition, check_input_body,
-    check_known_headers, check_owner, compacted_items, compaction_request, drop_unavailable_tool_choice, has_tools,
-    is_group, is_plain_header, names_tool_choice, translate_parameter, translate_value,
+    Parameter, ProviderRequest, Readability, ReasoningField, ReasoningReader, Settings, TOOL_CHOICE, ToolChoice,
+    ToolDefinition, check_input_body, check_known_headers, check_owner, compacted_items, compaction_request,
+    drop_unavailable_tool_choice, has_tools, is_group, is_plain_header, names_tool_choice, translate_parameter,
+    translate_value,
 };
 pub(crate) use rules::repair_rendered;
 pub use rules::{Dangling, RepairOptions, repair, validate};

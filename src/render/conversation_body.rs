@@ -2,6 +2,7 @@
 
 use super::body::BodyComposer;
 use super::encoding_cache::EncodingCache;
+use super::reasoning_choice::ReasoningChoice;
 use super::request::RenderRequest;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
@@ -44,6 +45,7 @@ pub fn conversation_body(live: &History, request: &RenderRequest<'_>, now: Ms) -
         request,
         reference: None,
         is_continued: true,
+        reasoning: ReasoningChoice::All,
     };
     let mut body = Vec::new();
     composer.compose(&draft, &mut Report::new(), &mut body)?;

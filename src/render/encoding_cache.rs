@@ -1,7 +1,8 @@
 //! The cached encodings of one dialect.
 
+use super::encoded_text::{EncodedText, extend_prefix};
 use crate::finding::Report;
-use crate::id::hash_words;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What an encoder returns besides the text.
@@ -13,6 +14,8 @@ pub struct WireEncoding {
     pub is_valid: bool,
     /// The number of cache breakpoints in it, or more.
     pub cache_breakpoints: usize,
+    /// True if it contains reasoning of an answer in its own dialect.
+    pub has_reasoning: bool,
 }
 
 /// The range of a text that encodes one message, as zero or more wire messages.
@@ -22,21 +25,27 @@ pub struct EncodedSpan {
     pub end: usize,
     /// The number of wire messages.
     pub count: u32,
-    /// The hash of its bytes.
+    /// The index of the hash of its first wire message.
+    pub first_hash: usize,
+    /// The hash of its wire messages.
     pub hash: u64,
     /// True if the dialect's rules accept it; otherwise the body is repaired.
     pub is_valid: bool,
     /// The number of cache breakpoints in it, or more.
     pub cache_breakpoints: usize,
+    /// True if it contains reasoning of an answer in its own dialect.
+    pub has_reasoning: bool,
 }
 
 impl EncodedSpan {
-    /// Returns the span from `start` to the end of `text`.
-    pub fn of(text: &str, start: usize, encoding: WireEncoding) -> Self {
-        let WireEncoding { count, is_valid, cache_breakpoints } = encoding;
-        let encoded = text.get(start..).unwrap_or_default();
-        let hash = hash_words(1, encoded.as_bytes());
-        Self { start, end: text.len(), count, hash, is_valid, cache_breakpoints }
+    /// Returns the span from `start`, an index in the text and one in the hashes, to the end of `encoded`.
+    pub fn of(encoded: &EncodedText, start: (usize, usize), encoding: WireEncoding) -> Self {
+        let WireEncoding { count, is_valid, cache_breakpoints, has_reasoning } = encoding;
+        let (start, first_hash) = start;
+        let hashes = encoded.hashes.get(first_hash..).unwrap_or_default();
+        let hash = hashes.iter().fold(1, |sum, item| extend_prefix(sum, *item));
+        let end = encoded.text.len();
+        Self { start, end, count, first_hash, hash, is_valid, cache_breakpoints, has_reasoning }
     }
 }
 
@@ -51,14 +60,54 @@ const RESERVED_AHEAD: usize = 8 * 1024;
 pub struct EncodingCache {
     /// The signature of the settings that the encodings depend on.
     settings: u64,
-    text: String,
+    encoded: EncodedText,
     /// The number of bytes of `text` that no span refers to any more.
     dead: usize,
     spans: Vec<Option<CachedMessage>>,
     /// Number of `Some` in `spans`.
     count: usize,
-    /// The spans of the last body: hash and count.
-    last: Vec<(u64, u32)>,
+    /// The encodings of answers without their reasoning.
+    bare: BTreeMap<usize, CachedMessage>,
+    /// The spans of the last body.
+    last: Vec<SentSpan>,
+    /// What preceded the messages of the last body: the hashes of the texts.
+    last_head: Option<HeadTexts>,
+    /// The hashes of the last instructions and tools, by the hashes of their texts.
+    member_hashes: [Option<(u64, u64)>; 2],
+}
+
+/// Hashes of the texts that precede the messages of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadTexts {
+    pub instructions: u64,
+    pub tools: u64,
+    pub model: u64,
+    /// The agent that the request is of.
+    pub agent: u64,
+}
+
+/// The encoding of a message in the last body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SentSpan {
+    hash: u64,
+    /// The number of wire messages.
+    count: u32,
+    /// The number of bytes, with the comma after it.
+    bytes: usize,
+}
+
+/// How much of a body repeats the last one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StablePrefix {
+    /// The number of leading wire messages.
+    pub messages: u32,
+    /// Their bytes, with the commas after them.
+    pub bytes: usize,
+    /// The index of the first message that differs from the last body's, among those with a wire form; `None` if the body contains all of the
+    /// last one, or a repair changed it there.
+    pub first_changed: Option<usize>,
+    /// True if the body repeats all of the last one.
+    pub is_whole: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -72,9 +121,10 @@ struct CachedMessage {
 impl EncodingCache {
     /// Prepares for a body. Different settings or a shorter history clear the cache.
     pub fn prepare(&mut self, settings: u64, messages: usize) {
-        if settings != self.settings || messages < self.spans.len() || self.dead > self.text.len() / 2 {
-            self.text.clear();
+        if settings != self.settings || messages < self.spans.len() || self.dead > self.encoded.text.len() / 2 {
+            self.encoded = EncodedText::default();
             self.spans.clear();
+            self.bare.clear();
             self.count = 0;
             self.dead = 0;
             self.settings = settings;
@@ -82,9 +132,9 @@ impl EncodingCache {
         self.spans.resize_with(messages, || None);
     }
 
-    /// Returns the text that the spans refer to.
-    pub fn text(&self) -> &str {
-        &self.text
+    /// Returns what the spans refer to.
+    pub fn encoded(&self) -> &EncodedText {
+        &self.encoded
     }
 
     /// Returns the span of the message at `index` in history. Encodes the message if no encoding with this signature is cached.
@@ -93,7 +143,7 @@ impl EncodingCache {
         index: usize,
         signature: u64,
         report: &mut Report,
-        encode: &mut dyn FnMut(&mut String, &mut Report) -> WireEncoding,
+        encode: &mut dyn FnMut(&mut EncodedText, &mut Report) -> WireEncoding,
     ) -> EncodedSpan {
         if index >= self.spans.len() {
             self.spans.resize_with(index + 1, || None);
@@ -108,14 +158,8 @@ impl EncodingCache {
             None => self.count += 1,
         }
         self.reserve_rest(index);
-        let start = self.text.len();
         let mut findings = Report::new();
-        let encoding = encode(&mut self.text, &mut findings);
-        let span = EncodedSpan::of(&self.text, start, encoding);
-        if span.end > start {
-            // With its comma in the cache, adjacent encodings are copied into a body at once.
-            self.text.push(',');
-        }
+        let span = self.add(&mut |encoded| encode(encoded, &mut findings));
         report.extend_from_slice(&findings);
         if let Some(cached) = self.spans.get_mut(index) {
             *cached = Some(CachedMessage { signature, span, report: findings });
@@ -123,40 +167,86 @@ impl EncodingCache {
         span
     }
 
+    /// Returns the span of the message at `index` in history without its reasoning, as [`span`](Self::span) does with it.
+    pub fn bare_span(
+        &mut self,
+        index: usize,
+        signature: u64,
+        encode: &mut dyn FnMut(&mut EncodedText) -> WireEncoding,
+    ) -> EncodedSpan {
+        if let Some(cached) = self.bare.get(&index).filter(|cached| cached.signature == signature) {
+            return cached.span;
+        }
+        let span = self.add(encode);
+        let cached = CachedMessage { signature, span, report: Report::new() };
+        if let Some(old) = self.bare.insert(index, cached) {
+            self.dead += old.span.end - old.span.start;
+        }
+        span
+    }
+
+    fn add(&mut self, encode: &mut dyn FnMut(&mut EncodedText) -> WireEncoding) -> EncodedSpan {
+        let start = (self.encoded.text.len(), self.encoded.hashes.len());
+        let encoding = encode(&mut self.encoded);
+        let span = EncodedSpan::of(&self.encoded, start, encoding);
+        if span.end > span.start {
+            // With its comma in the cache, adjacent encodings are copied into a body at once.
+            self.encoded.text.push(',');
+        }
+        span
+    }
+
     /// Reserves memory for the remaining messages of a first pass, from the average length so far. Otherwise the text of a long history
     /// is copied at each growth. Applies only after a sixteenth of the messages.
     fn reserve_rest(&mut self, index: usize) {
-        let is_full = self.text.capacity().saturating_sub(self.text.len()) < RESERVED_AHEAD;
+        let text = &mut self.encoded.text;
+        let is_full = text.capacity().saturating_sub(text.len()) < RESERVED_AHEAD;
         let is_first_pass = self.count == index + 1 && self.dead == 0;
         let is_enough = index >= FEW_MESSAGES && index >= self.spans.len() / 16;
-        if let (true, Some(average)) = (is_full && is_first_pass && is_enough, self.text.len().checked_div(index)) {
+        if let (true, Some(average)) = (is_full && is_first_pass && is_enough, text.len().checked_div(index)) {
             let rest = self.spans.len().saturating_sub(index).saturating_mul(average);
-            self.text.reserve(rest + rest / 16 + RESERVED_AHEAD);
+            text.reserve(rest + rest / 16 + RESERVED_AHEAD);
         }
     }
 
-    /// Returns the number of leading wire messages that are byte-identical to the last body, and keeps this body for the next call.
+    /// Returns how much of the last body this one repeats, and keeps this body for the next call.
     ///
     /// `intact` are the bytes of the body from the first message to the first byte that a repair changed. Messages after it count as
     /// changed, in this call and in the next one.
-    pub fn stable_prefix(&mut self, spans: impl Iterator<Item = EncodedSpan>, intact: Range<usize>) -> u32 {
+    pub fn stable_prefix(&mut self, spans: impl Iterator<Item = EncodedSpan>, intact: Range<usize>) -> StablePrefix {
         let mut at = intact.start;
-        let mut now: Vec<(u64, u32)> = Vec::with_capacity(self.last.len() + 2);
+        let mut now: Vec<SentSpan> = Vec::with_capacity(self.last.len() + 2);
         for span in spans.filter(|span| span.count > 0) {
-            at += span.end - span.start + 1;
+            let bytes = span.end - span.start + 1;
+            at = at.saturating_add(bytes);
             if at > intact.end {
                 break;
             }
-            now.push((span.hash, span.count));
+            now.push(SentSpan { hash: span.hash, count: span.count, bytes });
         }
-        let mut same = 0;
-        for (new, last) in now.iter().zip(&self.last) {
-            if new != last {
-                break;
-            }
-            same += new.1;
+        let is_same = |(new, last): &(&SentSpan, &SentSpan)| new == last;
+        let repeated = now.iter().zip(&self.last).take_while(is_same).count();
+        let mut stable = StablePrefix { is_whole: repeated == self.last.len(), ..StablePrefix::default() };
+        for span in now.iter().take(repeated) {
+            stable.messages += span.count;
+            stable.bytes += span.bytes;
         }
+        stable.first_changed = (!stable.is_whole && repeated < now.len()).then_some(repeated);
         self.last = now;
-        same
+        stable
+    }
+
+    /// Returns what precedes the messages of the last body, and keeps this one's for the next call.
+    pub fn replace_head(&mut self, head: HeadTexts) -> Option<HeadTexts> {
+        self.last_head.replace(head)
+    }
+
+    /// Returns the hash of a member with this text. It is computed if the text is not the last one.
+    pub fn member_hash(&mut self, member: usize, text: u64, compute: &mut dyn FnMut() -> u64) -> u64 {
+        let Some(known) = self.member_hashes.get_mut(member) else { return compute() };
+        match *known {
+            Some((last, hash)) if last == text => hash,
+            _ => known.insert((text, compute())).1,
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! Encodes draft messages in a dialect, and finds those that its rules may reject.
 
+use super::encoded_text::{EncodedText, item_hash};
 use super::encoding_cache::WireEncoding;
 use super::joined_message::JoinedMessage;
 use crate::finding::{Action, Finding, FindingCode, Report, Severity};
-use crate::json::ObjectWriter;
-use crate::message::{Part, PartBody};
+use crate::json::{Json, JsonRef, ObjectWriter};
+use crate::message::{Part, PartBody, Role};
 use crate::provider::{Codec, EncodeContext, ProviderRequest, ReasoningField, Settings, Wire, codec, validate};
 use crate::replay::DraftOrigin;
 
@@ -33,20 +34,70 @@ impl MessageEncoder {
     }
 
     /// Encodes a message at the end of `out`, and reports what the dialect cannot express.
-    pub fn encode(&self, out: &mut String, message: JoinedMessage<'_, '_>, report: &mut Report) -> WireEncoding {
-        let (start, findings) = (out.len(), report.len());
-        let mut wire = Wire::new(out);
+    pub fn encode(&self, out: &mut EncodedText, message: JoinedMessage<'_, '_>, report: &mut Report) -> WireEncoding {
+        let (start, findings) = (out.text.len(), report.len());
+        let mut wire = Wire::new(&mut out.text);
         let mut context = EncodeContext { deferred: message.before, settings: &self.settings, codec_of: codec, report };
         self.codec.encode(&mut wire, message.item, &mut context);
         let count = wire.count();
-        if message.item.message.dialect != Some(self.codec.dialect()) {
+        let later_starts = wire.into_later_starts();
+        if !self.is_native(message) {
             self.report_unsupported(message, count, report.len() > findings, report);
         }
-        let text = out.get(start..).unwrap_or("");
+        self.push_hashes(out, start, count, &later_starts);
+        let text = out.text.get(start..).unwrap_or("");
         // A message without a wire form is valid, but it may hold the results of the messages before it.
         let is_empty = count == 0 && message.before.is_empty();
         let is_valid = is_empty || self.is_valid(text, message);
-        WireEncoding { count, is_valid, cache_breakpoints: self.cache_breakpoints_in(text) }
+        let has_reasoning = self.may_have_reasoning(message)
+            && in_list(text).view().items().any(|item| self.codec.reasoning_of(item).is_some());
+        WireEncoding { count, is_valid, cache_breakpoints: self.cache_breakpoints_in(text), has_reasoning }
+    }
+
+    /// Encodes an answer without its reasoning at the end of `out`. `encoded` is its text with reasoning.
+    pub fn encode_bare(&self, out: &mut EncodedText, message: JoinedMessage<'_, '_>, encoded: &str) -> WireEncoding {
+        let (start, list) = (out.text.len(), in_list(encoded));
+        let items: Vec<JsonRef<'_>> = list.view().items().collect();
+        let mut wire = Wire::new(&mut out.text);
+        for item in self.codec.without_reasoning(&items, &self.settings).into_iter().flatten() {
+            wire.begin().push_str(&item);
+        }
+        let count = wire.count();
+        let later_starts = wire.into_later_starts();
+        self.push_hashes(out, start, count, &later_starts);
+        let text = out.text.get(start..).unwrap_or("");
+        let is_valid = count == 0 || self.is_valid(text, message);
+        WireEncoding { count, is_valid, cache_breakpoints: self.cache_breakpoints_in(text), has_reasoning: false }
+    }
+
+    /// Adds the hashes of the wire messages in the text from `start` on.
+    fn push_hashes(&self, out: &mut EncodedText, start: usize, count: u32, later_starts: &[usize]) {
+        let mut from = start;
+        for next in later_starts {
+            let item = out.text.get(from..next.saturating_sub(1)).unwrap_or_default();
+            out.hashes.push(item_hash(self.codec, item));
+            from = *next;
+        }
+        if count > 0 {
+            out.hashes.push(item_hash(self.codec, out.text.get(from..).unwrap_or_default()));
+        }
+    }
+
+    /// Returns true if a message was received in the dialect of the request.
+    fn is_native(&self, message: JoinedMessage<'_, '_>) -> bool {
+        message.item.message.dialect == Some(self.codec.dialect())
+    }
+
+    /// Returns false if a message cannot have reasoning of its own dialect: it has none and nothing in its received form.
+    fn may_have_reasoning(&self, message: JoinedMessage<'_, '_>) -> bool {
+        let item = message.item;
+        let is_kept =
+            |part: &Part| matches!(part.body, PartBody::Reasoning(_) | PartBody::Opaque(_)) || part.template.is_some();
+        item.message.role == Role::Assistant
+            && self.is_native(message)
+            && (item.message.template.is_some()
+                || item.message.parts.iter().any(is_kept)
+                || item.calls.iter().any(|call| call.invocation.template.is_some()))
     }
 
     /// Returns the number of cache breakpoints in a text, or more: a string may contain the words, too. Returns 0 if there is no limit.
@@ -128,4 +179,9 @@ impl MessageEncoder {
 
 fn is_reasoning(part: &Part) -> bool {
     matches!(&part.body, PartBody::Reasoning(text) if !text.is_empty())
+}
+
+/// Returns wire messages, separated by commas, as a list.
+fn in_list(text: &str) -> Json {
+    Json::trusted(format!("[{text}]"))
 }

@@ -4,26 +4,37 @@
 //! only.
 
 mod body;
+mod body_buffer;
+mod body_builder;
 mod body_filter;
 mod conversation_body;
 mod convert;
+mod draft_changes;
+mod encoded_text;
 mod encoding_cache;
 mod item_matcher;
 mod joined_message;
 mod message_encoder;
+mod prefix_ledger;
+mod prefix_reuse;
+mod reasoning_choice;
+mod reasoning_selection;
 mod renderer;
 mod replayed_messages;
 mod request;
+mod settled_body;
 mod summary_body;
 mod system_placement;
 
-pub use body::BodyBuffer;
+pub use body_buffer::BodyBuffer;
 pub use body_filter::{BodyFilterReply, ComposedItem, FilterableBody, FilteredBody};
 pub use conversation_body::conversation_body;
 pub use convert::convert;
+pub use prefix_reuse::PrefixReuse;
 pub use renderer::{RenderStep, Rendered, Renderer};
 pub use replayed_messages::replayed_messages;
 pub use request::{RenderInput, RenderRequest};
+pub use settled_body::{BodyLedger, SettledBody};
 pub use summary_body::compaction_body;
 
 #[cfg(test)]

@@ -1,11 +1,16 @@
 //! The renderer of a session. It keeps the encodings of messages and the replies of reducers from one body to the next.
 
-use super::body::{BodyBuffer, BodyComposer};
+use super::body::{BodyComposer, ComposedBody};
+use super::body_buffer::BodyBuffer;
 use super::body_filter::ComposedItem;
+use super::encoded_text::EncodedText;
 use super::encoding_cache::EncodingCache;
 use super::joined_message::JoinedMessage;
 use super::message_encoder::MessageEncoder;
+use super::prefix_reuse::PrefixReuse;
+use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
 use super::request::{RenderInput, RenderRequest};
+use super::settled_body::BodyLedger;
 use super::summary_body::summary_body;
 use super::system_placement::SystemPlacement;
 use crate::clock::Ms;
@@ -13,7 +18,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{FindingCode, Report};
 use crate::history::{History, StoredSummary};
 use crate::json::Json;
-use crate::message::{Message, Part};
+use crate::message::{Message, Part, PrefixMark};
 use crate::owner::{Delta, StateOwner, transfer_findings};
 use crate::provider::{check_owner, codec, extra_content};
 use crate::replay::{
@@ -31,6 +36,10 @@ pub struct Rendered {
     pub report: Report,
     /// The number of leading messages that are byte-identical to the last body of this dialect.
     pub stable_prefix: u32,
+    /// How many bytes of the last body of this dialect are repeated, and what changed the rest (R72).
+    pub prefix: PrefixReuse,
+    /// What the request contains, for its answer; `None` if no provider of the dialect binds reasoning to it, or a service keeps the rest.
+    pub mark: Option<PrefixMark>,
     /// The highest source number so far. The next tool continues numbering after it (R9).
     pub max_source: Option<u64>,
     /// What of history the request contains, if this is its run's first choice, or another one than before.
@@ -102,6 +111,7 @@ impl Renderer {
                     live,
                     owner: &StateOwner::Session,
                     handoffs: &[],
+                    agent: None,
                     scope: HistoryScope::Whole,
                     now,
                 },
@@ -137,6 +147,26 @@ impl Renderer {
         Ok(step)
     }
 
+    /// As [`step`](Self::step), for a body that a filter changes before it is sent: it has all reasoning, and the ledger leaves out what the
+    /// provider does not accept in the filtered body.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub fn step_before_filter(
+        &mut self,
+        input: RenderInput<'_>,
+        request: &RenderRequest<'_>,
+        replies: &ReducerReplies,
+    ) -> Result<(RenderStep, Option<BodyLedger>)> {
+        let mut body = Vec::new();
+        let build = BodyBuild { replies, is_filtered: true };
+        let (mut step, ledger) = self.build(input, request, build, &mut body)?;
+        if let RenderStep::Done(rendered) = &mut step {
+            rendered.body = body;
+        }
+        Ok((step, ledger))
+    }
+
     /// As [`step`](Self::step), with the body written to `body`.
     ///
     /// # Errors
@@ -148,6 +178,16 @@ impl Renderer {
         replies: &ReducerReplies,
         body: &mut dyn BodyBuffer,
     ) -> Result<RenderStep> {
+        self.build(input, request, BodyBuild { replies, is_filtered: false }, body).map(|(step, _)| step)
+    }
+
+    fn build(
+        &mut self,
+        input: RenderInput<'_>,
+        request: &RenderRequest<'_>,
+        BodyBuild { replies, is_filtered }: BodyBuild<'_>,
+        body: &mut dyn BodyBuffer,
+    ) -> Result<(RenderStep, Option<BodyLedger>)> {
         let highest_stored = input.history.highest_source();
         let nothing = History::new(input.history.seed());
         let input = input.without_stored_messages(&nothing);
@@ -164,21 +204,25 @@ impl Renderer {
         let before = report.len();
         let draft = match replay(&replay_input, &mut report) {
             Ok(draft) => draft,
-            Err(pending) => return complete(*pending, stored_count, request).map(RenderStep::Question),
+            Err(pending) => {
+                return Ok((RenderStep::Question(complete(*pending, stored_count, request)?), None));
+            }
         };
         let is_choice = !matches!(input.scope, HistoryScope::Whole) && !draft.is_repeated;
         let choice =
             is_choice.then(|| Box::new(choice_of(&draft, &replay_input, report.get(before..).unwrap_or_default())));
         let reference = reference_to_service(owner, delta.as_ref(), request);
         let cache = self.encodings.entry(request.provider.dialect.as_str().to_owned()).or_default();
-        let stable_prefix = BodyComposer { cache, stored_count, request, reference, is_continued: false }.compose(
-            &draft,
-            &mut report,
-            body,
-        )?;
+        let context =
+            ReasoningContext { history: Some(history), is_kept_by_service: delta.is_some(), agent: input.agent };
+        let reasoning =
+            if is_filtered { ReasoningChoice::AfterFilter(context) } else { ReasoningChoice::Accepted(context) };
+        let composer = BodyComposer { cache, stored_count, request, reference, is_continued: false, reasoning };
+        let ComposedBody { stable_prefix, prefix, mark, ledger } = composer.compose(&draft, &mut report, body)?;
         self.warn_of_default_once(&mut report);
         let max_source = highest_stored.max(live.and_then(History::highest_source));
-        Ok(RenderStep::Done(Rendered { body: Vec::new(), report, stable_prefix, max_source, choice }))
+        let rendered = Rendered { body: Vec::new(), report, stable_prefix, prefix, mark, max_source, choice };
+        Ok((RenderStep::Done(rendered), ledger))
     }
 
     /// Returns the items in the list of the body that [`step`](Self::step) has composed of this input, with the messages that they are of.
@@ -200,11 +244,10 @@ impl Renderer {
         let mut items = Vec::new();
         for index in (0..draft.messages.len()).filter(|index| !system.is_in_member(*index)) {
             let Some(message) = JoinedMessage::at(&draft, index) else { continue };
-            let mut text = "[".to_owned();
-            encoder.encode(&mut text, message, &mut Report::new());
-            text.push(']');
+            let mut encoded = EncodedText::default();
+            encoder.encode(&mut encoded, message, &mut Report::new());
             let is_stored = matches!(message.item.origin, DraftOrigin::Stored(_) | DraftOrigin::Live(_));
-            items.extend(Json::trusted(text).view().items().map(|item| ComposedItem {
+            items.extend(Json::trusted(format!("[{}]", encoded.text)).view().items().map(|item| ComposedItem {
                 json: item.to_owned(),
                 message: is_stored.then(|| message.item.message.id.clone()),
                 is_result_of_acknowledged_call: message.item.is_acknowledged,
@@ -221,6 +264,13 @@ impl Renderer {
             report.retain(|finding| finding.code != FindingCode::StaleDefault);
         }
     }
+}
+
+/// How a body is built.
+struct BodyBuild<'r> {
+    replies: &'r ReducerReplies,
+    /// True if a filter changes the body before it is sent.
+    is_filtered: bool,
 }
 
 /// What a replay reads besides the conversation.

@@ -31,6 +31,8 @@ pub struct RenderInput<'r> {
     pub handoffs: &'r [HandoffView],
     /// What of the history is sent.
     pub scope: HistoryScope<'r>,
+    /// The agent that the request is of, if the run was handed off to one.
+    pub agent: Option<&'r str>,
     /// The current time.
     pub now: Ms,
 }

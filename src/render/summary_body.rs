@@ -2,6 +2,7 @@
 
 use super::body::BodyComposer;
 use super::encoding_cache::EncodingCache;
+use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
 use super::request::RenderRequest;
 use crate::clock::Ms;
 use crate::error::Result;
@@ -87,6 +88,7 @@ pub fn summary_body(draft: RequestDraft<'_>, stored_count: usize, request: &Rend
         request: &request,
         reference: None,
         is_continued: false,
+        reasoning: ReasoningChoice::Accepted(ReasoningContext::default()),
     };
     let mut body = Vec::new();
     composer.compose(&draft, &mut Report::new(), &mut body)?;

@@ -52,6 +52,18 @@ pub enum Citations {
     Store,
 }
 
+/// What happens to reasoning that a provider binds to what preceded it, where that is not the same any more (R70).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnboundReasoning {
+    /// It is left out.
+    #[default]
+    Omit,
+    /// It is sent, and the provider is asked to drop it, if it can be asked.
+    DropBlock,
+    /// It is sent.
+    Send,
+}
+
 /// The settings of one level. Absent fields are inherited.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
@@ -64,6 +76,7 @@ pub struct PolicyLayer {
     pub dangling_calls: Option<DanglingCalls>,
     pub citations: Option<Citations>,
     pub reducers: Option<Vec<Reducer>>,
+    pub unbound_reasoning: Option<UnboundReasoning>,
 }
 
 /// The settings of all levels. Precedence, field by field: call, append, tool, session, channel, global, built-in.
@@ -119,6 +132,12 @@ impl Policy {
     #[must_use]
     pub fn citations(&self) -> Citations {
         self.field(|layer| layer.citations).unwrap_or_default()
+    }
+
+    /// Returns what happens to reasoning whose prefix has changed.
+    #[must_use]
+    pub fn unbound_reasoning(&self) -> UnboundReasoning {
+        self.field(|layer| layer.unbound_reasoning).unwrap_or_default()
     }
 
     /// Returns the reducers, in order. They are those of one level: levels are not merged.

@@ -78,6 +78,8 @@ pub(super) fn answer_message(
                     container: call.container.clone(),
                     service_mark: service_mark(turn, assembled, call.status),
                     agent: turn.handoffs().agent().cloned(),
+                    maker: Some(setup.provider.maker()),
+                    prefix: turn.prefix_mark().filter(|_| has_reasoning(&message)),
                 }));
                 answer = Some(message);
             }
@@ -86,6 +88,11 @@ pub(super) fn answer_message(
         }
     }
     Some((answer?, calls))
+}
+
+/// Returns true if an answer may have reasoning that its provider binds to what precedes it.
+fn has_reasoning(message: &Message) -> bool {
+    message.parts.iter().any(|part| matches!(part.body, PartBody::Reasoning(_) | PartBody::Opaque(_)))
 }
 
 /// Returns an answer without content, which has the mark of the service if a service keeps the conversation.

@@ -199,3 +199,14 @@ pub enum SaveKind {
     /// What history lacks of the turn is appended and the journal removed, atomically.
     Append(Vec<HistoryEntry>),
 }
+
+impl SaveKind {
+    /// Returns the journal entries.
+    pub(super) fn journal(&self) -> &[JournalEntry] {
+        match self {
+            Self::Begin(entries) | Self::Write(entries) | Self::Store { journal: entries, .. } => entries,
+            Self::Fail(entry) => std::slice::from_ref(entry),
+            Self::Append(_) => &[],
+        }
+    }
+}

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::finding::{Finding, Report};
 use crate::json::Json;
 use crate::provider::StreamEvent;
+use crate::render::PrefixReuse;
 
 /// An event of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +15,7 @@ pub enum RunEvent {
     /// A part of the answer was received.
     Stream { message_id: String, event: StreamEvent },
     /// A model call was offered, with the report of building it.
-    ModelCalled { turn: u32, report: Report },
+    ModelCalled { turn: u32, report: Report, prefix: PrefixReuse },
     /// An answer begins.
     MessageStarted { message_id: String, turn: u32, round: u32 },
     /// A tool is about to run.

@@ -6,8 +6,8 @@ use super::retry::ReplayQuestion;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode};
 use crate::finding::Report;
-use crate::message::{Message, MessageStatus};
-use crate::render::FilterableBody;
+use crate::message::{Message, MessageStatus, PrefixMark};
+use crate::render::{BodyLedger, FilterableBody, PrefixReuse};
 use crate::replay::{Callback, ReducerQuestion, ReducerReplies};
 use crate::tool::ToolInvocation;
 use std::rc::Rc;
@@ -70,6 +70,8 @@ pub(super) struct BodyFilterPlan {
     pub callback: Callback,
     pub filterable: FilterableBody,
     pub composed: ComposedRequest,
+    /// The answers in the body, of which reasoning may be left out after the filter.
+    pub ledger: Option<BodyLedger>,
 }
 
 /// A request whose body was composed.
@@ -79,6 +81,10 @@ pub(super) struct ComposedRequest {
     pub body: Rc<Vec<u8>>,
     /// The findings of composing it.
     pub report: Report,
+    /// How much of the last body it repeats.
+    pub prefix: PrefixReuse,
+    /// What it contains, for its answer.
+    pub mark: Option<PrefixMark>,
 }
 
 /// A request to the model.

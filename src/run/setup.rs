@@ -70,7 +70,8 @@ impl RunSetup {
     pub fn check(&self) -> Result<()> {
         self.provider.check()?;
         check_owner(&self.provider, &self.owner)?;
-        self.provider.write_head(&mut ObjectWriter::new(&mut String::new()), &self.tools, &mut Report::new())
+        self.provider.write_head(&mut ObjectWriter::new(&mut String::new()), &self.tools, &mut Report::new())?;
+        Ok(())
     }
 }
 

@@ -36,9 +36,10 @@ impl RunEvent {
                 event.write(out);
                 out.text("messageId", message_id);
             }
-            Self::ModelCalled { turn, report } => {
+            Self::ModelCalled { turn, report, prefix } => {
                 out.text("type", "model_called").number("turn", u64::from(*turn));
                 write_report(out, report);
+                out.object("prefix", |out| prefix.write(out));
             }
             Self::MessageStarted { message_id, turn, round } => {
                 out.text("type", "message_started")

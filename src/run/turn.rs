@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, Report};
 use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::json::JsonStr;
-use crate::message::{Message, MessageStatus, ServiceMark};
+use crate::message::{Message, MessageStatus, PrefixMark, ServiceMark};
 use crate::owner::StateOwner;
 use crate::provider::Assembled;
 use crate::replay::{HandoffView, ReplayChoice};
@@ -57,6 +57,8 @@ pub(super) struct RunData {
     held_back: Vec<String>,
     /// The late results that ended the newest body.
     late_results: Vec<String>,
+    /// What the newest request contained, for its answer.
+    prefix_mark: Option<PrefixMark>,
     /// True if the run changed the owner.
     new_owner: bool,
     /// What is known of the newest request to a service that keeps the conversation.
@@ -90,6 +92,7 @@ impl RunData {
             history_end: 0,
             held_back: Vec::new(),
             late_results: Vec::new(),
+            prefix_mark: None,
             new_owner: false,
             request_delivery: RequestDelivery::Answered,
             chain_is_restarted: false,
@@ -352,7 +355,7 @@ impl RunData {
         let mut save = self.saves.take()?;
         save.owner = self.new_owner.then(|| self.setup.owner.to_stored());
         self.redactions.redact(&mut save.kind, &self.setup.persist, &self.live);
-        let entries = journal_of(&save.kind);
+        let entries = save.kind.journal();
         if !entries.is_empty() {
             self.journal.insert(save.id, entries.iter().map(JournalEntry::seal).collect());
         }
@@ -377,7 +380,7 @@ impl RunData {
             self.redactions.redact(&mut kind, &self.setup.persist, &self.live);
             // A save that is repeated was taken before.
             if !self.journal.contains_key(&save.id) {
-                entries.extend_from_slice(journal_of(&kind));
+                entries.extend_from_slice(kind.journal());
             }
         }
         entries.extend(self.history_choice.unjournaled().cloned());
@@ -501,6 +504,16 @@ impl RunData {
         self.held_back = held_back;
     }
 
+    /// Records what the newest request contained.
+    pub fn set_prefix_mark(&mut self, mark: Option<PrefixMark>) {
+        self.prefix_mark = mark;
+    }
+
+    /// Returns what the newest request contained.
+    pub fn prefix_mark(&self) -> Option<PrefixMark> {
+        self.prefix_mark
+    }
+
     /// Returns the mark of an answer to the newest body: what the service has when it gives that answer.
     pub fn service_mark(&self, response_id: Option<&str>) -> Option<Box<ServiceMark>> {
         let mark = self.setup.owner.mark(response_id)?;
@@ -584,13 +597,4 @@ impl RunData {
 /// Returns the `seq` after the last stored message.
 fn next_seq_of(history: &History) -> u64 {
     history.messages().last().map_or(0, |last| last.seq + 1)
-}
-
-/// Returns the journal entries of a save.
-fn journal_of(kind: &SaveKind) -> &[JournalEntry] {
-    match kind {
-        SaveKind::Begin(entries) | SaveKind::Write(entries) | SaveKind::Store { journal: entries, .. } => entries,
-        SaveKind::Fail(entry) => std::slice::from_ref(entry),
-        SaveKind::Append(_) => &[],
-    }
 }

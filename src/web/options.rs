@@ -4,7 +4,7 @@ use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadValue
 use super::reducer_options::ReducerOptions;
 use crate::error::{Error, ErrorCode, Result};
 use crate::owner::{OnConflict, StateOwner};
-use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit};
+use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit, UnboundReasoning};
 use crate::run::{OnStop, Persistence};
 use crate::tool::Window;
 use serde::de::Error as _;
@@ -78,6 +78,14 @@ words!(
 words!(
     /// `danglingCalls` of a replay policy.
     DanglingCallsOption: DanglingCalls { "synthesize" => DanglingCalls::Synthesize, "omit" => DanglingCalls::Omit }
+);
+words!(
+    /// `unboundReasoning` of a replay policy.
+    UnboundReasoningOption: UnboundReasoning {
+        "omit" => UnboundReasoning::Omit,
+        "drop_block" => UnboundReasoning::DropBlock,
+        "send" => UnboundReasoning::Send,
+    }
 );
 words!(
     /// `citations` of a replay policy.
@@ -212,6 +220,7 @@ pub struct ReplayOptions {
     dangling_calls: Option<DanglingCallsOption>,
     citations: Option<CitationsOption>,
     reducers: Option<Vec<ReducerOptions>>,
+    unbound_reasoning: Option<UnboundReasoningOption>,
 }
 
 impl From<ReplayOptions> for PolicyLayer {
@@ -231,6 +240,7 @@ impl From<ReplayOptions> for PolicyLayer {
             dangling_calls: options.dangling_calls.map(|option| option.0),
             citations: options.citations.map(|option| option.0),
             reducers: options.reducers.map(|reducers| reducers.into_iter().map(Into::into).collect()),
+            unbound_reasoning: options.unbound_reasoning.map(|option| option.0),
         }
     }
 }

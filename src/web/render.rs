@@ -55,6 +55,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
                 owner: &owner,
                 handoffs: &[],
                 scope: HistoryScope::Whole,
+                agent: None,
                 now,
             };
             inner.renderer.borrow_mut().step_into(input, &request, &progress, &mut body)?
@@ -107,5 +108,6 @@ fn rendered_to_js(inner: &SessionInner, rendered: &Rendered, body: &Uint8Array) 
     set(&out, "maxSourceNumber", &JsValue::from_f64(max_source));
     set(&out, "sources", &sources);
     set(&out, "stablePrefix", &JsValue::from_f64(f64::from(rendered.stable_prefix)));
+    set(&out, "prefix", &object_to_js(&|out| rendered.prefix.write(out)));
     out.into()
 }

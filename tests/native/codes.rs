@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use rethread::error::ErrorCode;
-use rethread::finding::FindingCode;
+use rethread::finding::{FindingCode, PrefixChange};
 use std::collections::BTreeSet;
 
 /// The string literals of the union that `types`, the text of a declaration file, declares as `export type NAME =`.
@@ -38,5 +38,14 @@ fn finding_codes_match_the_typescript_types() {
         include_str!("../../js/types/formats.d.ts"),
         "FindingCode",
         FindingCode::ALL.iter().map(|code| code.as_str()),
+    );
+}
+
+#[test]
+fn prefix_changes_match_the_typescript_types() {
+    assert_same(
+        include_str!("../../js/types/formats.d.ts"),
+        "PrefixChange",
+        PrefixChange::ALL.iter().map(|change| change.as_str()),
     );
 }

@@ -77,6 +77,7 @@ impl Session {
             owner: &rethread::owner::StateOwner::Session,
             handoffs: &[],
             scope: rethread::replay::HistoryScope::Whole,
+            agent: None,
             now: 2_000,
         };
         for _ in 0..9 {

@@ -17,6 +17,10 @@ mod approval_orders;
 mod approvals;
 #[path = "runs/async_tools.rs"]
 mod async_tools;
+#[path = "binding_provider.rs"]
+mod binding_provider;
+#[path = "runs/bound_reasoning.rs"]
+mod bound_reasoning;
 #[path = "runs/credentials.rs"]
 mod credentials;
 #[path = "runs/failures.rs"]

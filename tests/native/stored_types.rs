@@ -6,8 +6,8 @@
 use rethread::history::{Coverage, HistoryEntry, LogRecord, ResultEntry, SetAsideItem, StoredSummary};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{
-    AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, ServiceMark, Source, SourceKind,
-    TemplateSlot, Usage, WireTemplate,
+    AnswerMaker, AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, PrefixMark, Role, ServiceMark,
+    Source, SourceKind, TemplateSlot, Usage, WireTemplate,
 };
 use rethread::replay::{ReplaySelection, SelectedCall, SelectedRange};
 use rethread::run::{JournalEntry, Persistence, RunSnapshot, RunStart, SnapshotOrigin, StoredProvider};
@@ -101,6 +101,8 @@ fn message() -> Message {
             container: Some("box".into()),
             service_mark: None,
             agent: None,
+            maker: None,
+            prefix: None,
         })),
         dialect: Some(Dialect::Anthropic),
         template: Some(template()),
@@ -572,6 +574,26 @@ fn r23_r67_records_of_answers_with_the_mark_of_a_service() {
     let mark = b"\xa2\x02\x07\x18\x32\x61x";
     let read: ServiceMark = open_record(RecordKind::Log, &seal_payload(RecordKind::Log, mark)).unwrap();
     assert_eq!(read, ServiceMark { until: 7, ..ServiceMark::default() });
+}
+
+#[test]
+fn r70_r67_records_of_answers_with_their_maker_and_prefix() {
+    let maker = AnswerMaker { host: Some("api.example".into()), model: Some("m".into()) };
+    let prefix = PrefixMark { instructions: u64::MAX, tools: 2, items: 1 << 40, is_filtered: true, has_provided: true };
+    for (name, maker, prefix) in [("maker", AnswerMaker::default(), None), ("maker_and_prefix", maker, Some(prefix))] {
+        let mut message = message();
+        let answer = message.answer.as_mut().unwrap();
+        (answer.maker, answer.prefix) = (Some(maker), prefix);
+        fixed(
+            &format!("journal_answered_with_{name}"),
+            RecordKind::Journal,
+            &JournalEntry::Answered { message, invocations: Vec::new() },
+        );
+    }
+    // {2: 7, 50: "x"}: a field of a newer build is skipped.
+    let mark = b"\xa2\x02\x07\x18\x32\x61x";
+    let read: PrefixMark = open_record(RecordKind::Log, &seal_payload(RecordKind::Log, mark)).unwrap();
+    assert_eq!(read, PrefixMark { items: 7, ..PrefixMark::default() });
 }
 
 #[test]

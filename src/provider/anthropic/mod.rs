@@ -5,6 +5,7 @@ mod decode;
 mod encode;
 mod models;
 mod parameters;
+mod reasoning;
 mod remedies;
 pub(crate) mod rules;
 pub(crate) mod stream;

@@ -98,6 +98,15 @@ pub(super) fn model_facts(name: &str) -> ModelFacts {
     row.map_or(NEWEST, |(_, _, facts)| *facts)
 }
 
+/// Returns true if two names are of one model.
+pub(super) fn is_same_model(one: &str, other: &str) -> bool {
+    let read = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        name.rsplit_once("claude").and_then(|(_, words)| read_name(words.split(['/', '?']).next()?))
+    };
+    one == other || read(one).is_some_and(|model| read(other) == Some(model))
+}
+
 /// Reads the line and the version in what follows `claude` in a name; none if it is no name of a model. Without a version it is the newest
 /// model of the line, except for the one that was a preview.
 fn read_name(words: &str) -> Option<(Option<Line>, u16)> {
@@ -178,5 +187,15 @@ mod tests {
         }
         assert_eq!(model_facts("MiniMax-M3"), ModelFacts::PERMISSIVE);
         assert_eq!(model_facts("kimi-k3"), ModelFacts::PERMISSIVE);
+    }
+
+    #[test]
+    fn r76_one_model_has_several_names() {
+        assert!(is_same_model("claude-opus-5-5", "us.anthropic.claude-opus-5-5-20260901-v1:0"));
+        assert!(is_same_model("claude-opus-5-5@20260901", "anthropic/claude-opus-5.5"));
+        assert!(is_same_model("my-deployment", "my-deployment"));
+        assert!(!is_same_model("claude-opus-5-5", "claude-opus-5-6"));
+        assert!(!is_same_model("claude-opus-5-5", "claude-sonnet-5-5"));
+        assert!(!is_same_model("my-deployment", "your-deployment"));
     }
 }

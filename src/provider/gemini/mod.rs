@@ -7,6 +7,7 @@ mod encode;
 mod model_version;
 mod parameters;
 mod part;
+mod reasoning;
 mod remedies;
 pub(crate) mod rules;
 mod sdk_request;

@@ -5,6 +5,7 @@ use super::{Mistral, parameters, remedies, rules};
 use crate::id::short_name;
 use crate::message::Dialect;
 use crate::provider::openai_chat::{ChatDialect, ChatVariant};
+use crate::provider::reasoning_format::is_within;
 
 /// The format of Mistral's chat API.
 static MISTRAL: ChatVariant = ChatVariant {
@@ -41,6 +42,7 @@ static MISTRAL: ChatVariant = ChatVariant {
     free_order: false,
     empty_content: "\"\"",
     content_chunks: true,
+    service_of: |host| is_within(host, "mistral.ai").then_some("mistral"),
 };
 
 impl ChatDialect for Mistral {

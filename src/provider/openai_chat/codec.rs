@@ -11,6 +11,7 @@ use crate::provider::dialect::{Codec, EncodeContext, Wire, plain_id_of};
 use crate::provider::healing::{Cure, Remedy};
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::OfferedMedia;
+use crate::provider::reasoning_format::is_within;
 use crate::provider::request::{MemberPath, Parameter, ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::rules::{Fields, Plan};
 use crate::provider::stream::AnswerReader;
@@ -22,6 +23,9 @@ const MAX_CALL_ID: usize = 64;
 
 /// The member with the options of a stream, which is rejected in any other request.
 const STREAM_OPTIONS: &str = "stream_options";
+
+/// Hosts that serve OpenAI's models: its own, and Azure's (2026-11-25). Others that speak its format are services of their own.
+const HOSTS: [&str; 4] = ["openai.com", "openai.azure.com", "openai.azure.us", "cognitiveservices.azure.com"];
 
 /// OpenAI's Chat Completions, which many servers implement nearly completely.
 static OPENAI: ChatVariant = ChatVariant {
@@ -39,6 +43,7 @@ static OPENAI: ChatVariant = ChatVariant {
     free_order: true,
     empty_content: "null",
     content_chunks: false,
+    service_of: |host| HOSTS.into_iter().any(|domain| is_within(host, domain)).then_some("openai"),
 };
 
 impl ChatDialect for OpenAiChat {

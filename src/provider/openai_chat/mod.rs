@@ -4,6 +4,7 @@ mod codec;
 mod decode;
 mod encode;
 mod parameters;
+mod reasoning;
 mod remedies;
 pub(crate) mod rules;
 pub(crate) mod stream;

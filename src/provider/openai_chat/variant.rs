@@ -38,6 +38,8 @@ pub(crate) struct ChatVariant {
     /// are referenced by URL, and a tool message holds chunks of any type. This also means that a refusal is text, that
     /// `system` is the only role for instructions, that a call's arguments may be an object, and that `tool_calls` may be empty.
     pub content_chunks: bool,
+    /// Returns the name of the service that a host belongs to.
+    pub service_of: fn(&str) -> Option<&'static str>,
 }
 
 /// A dialect of the family. It implements [`Codec`](crate::provider::dialect::Codec) by its variant.

@@ -6,6 +6,7 @@ mod encode;
 mod kinds;
 mod models;
 mod parameters;
+mod reasoning;
 mod remedies;
 pub(crate) mod rules;
 mod stream;

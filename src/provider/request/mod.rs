@@ -2,6 +2,7 @@
 
 mod compaction;
 mod credentials;
+mod maker;
 mod member_path;
 mod parameter_translation;
 mod parameter_values;
@@ -18,6 +19,7 @@ mod withheld;
 pub use compaction::{compacted_items, compaction_request};
 pub(crate) use credentials::KEY_PREFIXES;
 pub use credentials::{check_known_headers, is_plain_header};
+pub use maker::{Readability, ReasoningReader};
 pub(crate) use member_path::MemberPath;
 pub use parameter_translation::{
     TranslatedParameter, drop_unavailable_tool_choice, is_group, names_tool_choice, translate_parameter,

@@ -10,7 +10,7 @@ use super::tool_list::encode_tools;
 use super::tools::ToolDefinition;
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::json::{JsonKind, ObjectWriter};
+use crate::json::{Json, JsonKind, ObjectWriter};
 use crate::provider::registry::codec;
 
 impl ProviderRequest {
@@ -55,7 +55,7 @@ impl ProviderRequest {
         headers
     }
 
-    /// Writes the body's members up to the messages, into an object that stays open.
+    /// Writes the body's members up to the messages, into an object that stays open. Returns the tools.
     ///
     /// # Errors
     /// `config_invalid` for a tool that is named twice.
@@ -64,7 +64,7 @@ impl ProviderRequest {
         object: &mut ObjectWriter<'_>,
         tools: &[ToolDefinition],
         report: &mut Report,
-    ) -> Result<()> {
+    ) -> Result<Option<Json>> {
         let codec = codec(self.dialect);
         let params = self.params.view();
         let tools = encode_tools(codec, tools, params.find(codec.tools_member()))?;
@@ -109,9 +109,9 @@ impl ProviderRequest {
             named.push(name);
         }
         codec.write_defaults(self, object, &named, report);
-        if let Some(tools) = tools {
+        if let Some(tools) = &tools {
             object.json(codec.tools_member(), tools.view());
         }
-        Ok(())
+        Ok(tools)
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
-use crate::finding::{Finding, FindingCode};
+use crate::finding::{Finding, FindingCode, PrefixChange};
 use crate::json::Json;
-use crate::render::{BodyFilterReply, FilterableBody, RenderInput, RenderRequest, RenderStep, conversation_body};
+use crate::render::{
+    BodyFilterReply, FilterableBody, RenderInput, RenderRequest, RenderStep, Rendered, SettledBody, conversation_body,
+};
 use crate::replay::{HistoryScope, Policy, ReducerQuestion, ReducerReply};
 use crate::run::answer::next_provider;
 use crate::run::body_filter_question::BodyFilterQuestion;
@@ -47,15 +49,21 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         live: Some(turn.live()),
         owner: turn.owner_of_request(),
         handoffs: handoff_views,
+        agent: turn.handoffs().agent().map(String::as_str),
         scope: if is_stateful { HistoryScope::Whole } else { choice.scope(handoff_views.len()) },
         now: if is_stateful { plan.at } else { choice.time(plan.at) },
     };
-    let rendered = match context.renderer.step(input, &request, &plan.replies) {
-        Ok(RenderStep::Done(rendered)) => rendered,
-        Ok(RenderStep::Question(question)) => return NextState::AskReducer(plan, question),
+    let step = match &setup.input_filter {
+        Some(_) => context.renderer.step_before_filter(input, &request, &plan.replies),
+        None => context.renderer.step(input, &request, &plan.replies).map(|step| (step, None)),
+    };
+    let (rendered, ledger) = match step {
+        Ok((RenderStep::Done(rendered), ledger)) => (rendered, ledger),
+        Ok((RenderStep::Question(question), _)) => return NextState::AskReducer(plan, question),
         Err(error) => return EarlyStop::failed(error).into(),
     };
-    let composed = ComposedRequest { attempt: plan.attempt, body: Rc::new(rendered.body), report: rendered.report };
+    let Rendered { body, report, prefix, mark, choice: new_choice, .. } = rendered;
+    let composed = ComposedRequest { attempt: plan.attempt, body: Rc::new(body), report, prefix, mark };
     let filter = setup.input_filter.clone().map(|callback| {
         let renderer = &context.renderer;
         let items = is_stateful.then(|| renderer.composed_items(input, &request, &plan.replies)).transpose()?;
@@ -65,11 +73,13 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
     turn.prepare_late_results(context.history);
     turn.handoffs_mut().keep_replies(&plan.replies);
     let next = match filter {
-        Some(Ok((callback, filterable))) => NextState::AskBodyFilter(BodyFilterPlan { callback, filterable, composed }),
+        Some(Ok((callback, filterable))) => {
+            NextState::AskBodyFilter(BodyFilterPlan { callback, filterable, composed, ledger })
+        }
         Some(Err(error)) => return EarlyStop::failed(error).into(),
         None => NextState::SendComposed(composed),
     };
-    match rendered.choice {
+    match new_choice {
         Some(choice) => {
             turn.keep_history_choice(*choice);
             // Nobody is asked again after a kill.
@@ -96,11 +106,12 @@ pub fn replay_body(turn: &mut RunData, now: Ms) -> Option<Json> {
 
 /// Sends a request. `held_back` are the ids of the messages that the application's filter held back.
 pub fn send(turn: &mut RunData, composed: ComposedRequest, held_back: Vec<String>) -> NextState {
-    let ComposedRequest { attempt, body, report } = composed;
+    let ComposedRequest { attempt, body, report, prefix, mark } = composed;
     turn.set_held_back(held_back);
+    turn.set_prefix_mark(mark);
     turn.add_to_report(&report);
     let number = turn.count_model_call();
-    turn.emit(RunEvent::ModelCalled { turn: number, report });
+    turn.emit(RunEvent::ModelCalled { turn: number, report, prefix });
     NextState::Send(ModelRequest { attempt, body, is_stateful: turn.setup().owner.is_stateful() })
 }
 
@@ -154,7 +165,9 @@ impl AwaitingBody {
 
     /// Sends what the application's filter returned, or fails the run.
     pub fn reply_to_body_filter(&mut self, turn: &mut RunData, reply: Result<BodyFilterReply>) -> Option<NextState> {
-        let BodyQuestion::Filter(BodyFilterPlan { filterable, composed, .. }) = &mut self.question else { return None };
+        let BodyQuestion::Filter(BodyFilterPlan { filterable, composed, ledger, .. }) = &mut self.question else {
+            return None;
+        };
         let filtered = match reply.and_then(|returned| filterable.apply(&returned)) {
             Ok(filtered) => filtered,
             Err(error) => {
@@ -163,9 +176,15 @@ impl AwaitingBody {
                 return Some(EarlyStop::failed(error.with_message(message)).into());
             }
         };
-        let report = std::mem::take(&mut composed.report);
-        let body = filtered.body.map_or_else(|| composed.body.clone(), Rc::new);
-        let composed = ComposedRequest { attempt: composed.attempt, body, report };
+        let mut report = std::mem::take(&mut composed.report);
+        let changed_by = if filtered.body.is_some() { PrefixChange::Filter } else { PrefixChange::Repair };
+        let body = filtered.body.unwrap_or_else(|| composed.body.to_vec());
+        let settled = match ledger {
+            Some(ledger) => ledger.settle(body, changed_by, &mut report),
+            None => SettledBody { body, mark: None },
+        };
+        let ComposedRequest { attempt, prefix, .. } = *composed;
+        let composed = ComposedRequest { attempt, body: Rc::new(settled.body), report, prefix, mark: settled.mark };
         Some(send(turn, composed, filtered.held_back))
     }
 }

@@ -51,6 +51,7 @@ fn body_of(history: &History, dialect: Dialect, owner: &StateOwner) -> String {
         live: Some(&live),
         owner,
         handoffs: &[],
+        agent: None,
         scope: rethread::replay::HistoryScope::Whole,
         now: 2_000,
     };

@@ -1,0 +1,105 @@
+//! Thinking: who can read it, and messages without it.
+
+use super::Anthropic;
+use super::models::{is_same_model, model_facts};
+use crate::json::{ArrayWriter, JsonKind, JsonRef, ObjectWriter};
+use crate::provider::reasoning_format::{ReasoningFormat, is_within};
+use crate::provider::request::Settings;
+
+/// The member that tells the provider to cache the body up to there. It is not compared.
+const CACHE_CONTROL: &str = "cache_control";
+
+/// Hosts that serve Anthropic's models: "`signature` values are compatible across platforms" (documentation of extended thinking, 2026-11-25).
+const HOSTS: [&str; 5] =
+    ["anthropic.com", "claude.com", "amazonaws.com", "aiplatform.googleapis.com", "services.ai.azure.com"];
+
+impl ReasoningFormat for Anthropic {
+    fn bound_instructions(&self) -> Option<&'static str> {
+        Some("system")
+    }
+
+    /// A text without cache breakpoints; one text block is written as a string, as it is without a breakpoint.
+    fn compared_form(&self, json: &str) -> Option<String> {
+        let compared = JsonRef::parse(json).ok()?.without_member(CACHE_CONTROL)?;
+        let item = compared.view();
+        let mut blocks = item.get("content").unwrap_or_default().items();
+        let only = blocks.next().filter(|block| block.has_text("type", "text") && block.entries().count() == 2);
+        let (Some(only), None) = (only.and_then(|block| block.get("text")), blocks.next()) else {
+            return Some(compared.as_str().to_owned());
+        };
+        let mut out = String::new();
+        let mut object = ObjectWriter::new(&mut out);
+        for (key, value) in item.entries() {
+            object.copy(key, if key.is_text("content") { only } else { value });
+        }
+        object.end();
+        Some(out)
+    }
+
+    fn is_of_answer(&self, item: JsonRef<'_>) -> bool {
+        item.has_text("role", "assistant")
+    }
+
+    fn reasoning_of<'a>(&self, item: JsonRef<'a>) -> Option<&'a str> {
+        let block = item.get("content").unwrap_or_default().items().find(|block| is_thinking(*block))?;
+        Some(block.as_raw())
+    }
+
+    fn has_inner_reasoning(&self, items: &[JsonRef<'_>]) -> bool {
+        items.iter().any(|item| {
+            let mut blocks = item.get("content").unwrap_or_default().items().skip_while(|block| is_thinking(*block));
+            blocks.any(is_thinking)
+        })
+    }
+
+    fn without_reasoning(&self, items: &[JsonRef<'_>], _settings: &Settings) -> Vec<Option<String>> {
+        items.iter().map(|item| if self.is_of_answer(*item) { without_thinking(*item) } else { raw(*item) }).collect()
+    }
+
+    fn service_of(&self, host: &str) -> Option<&'static str> {
+        let is_regional = host.ends_with("-aiplatform.googleapis.com");
+        let is_known = is_regional || HOSTS.into_iter().any(|domain| is_within(host, domain));
+        is_known.then_some("anthropic")
+    }
+
+    /// A model that binds thinking drops that of another one: "a model mismatch is no error".
+    fn reads_reasoning(&self, made_by: &str, model: &str) -> bool {
+        !model_facts(model).binds_reasoning() || is_same_model(made_by, model)
+    }
+}
+
+fn is_thinking(block: JsonRef<'_>) -> bool {
+    block.text("type").is_some_and(|kind| matches!(&*kind, "thinking" | "redacted_thinking"))
+}
+
+fn raw(item: JsonRef<'_>) -> Option<String> {
+    Some(item.as_raw().to_owned())
+}
+
+/// Returns a message without its thinking; `None` if it has nothing else.
+fn without_thinking(item: JsonRef<'_>) -> Option<String> {
+    let blocks = item.get("content").filter(|content| content.kind() == JsonKind::Array);
+    let Some(blocks) = blocks.filter(|blocks| blocks.items().any(is_thinking)) else { return raw(item) };
+    let mut content = String::new();
+    let mut list = ArrayWriter::new(&mut content);
+    let mut is_empty = true;
+    for block in blocks.items().filter(|block| !is_thinking(*block)) {
+        list.item().push_str(block.as_raw());
+        is_empty = false;
+    }
+    list.end();
+    if is_empty {
+        return None;
+    }
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    for (key, value) in item.entries() {
+        if key.is_text("content") {
+            object.key_token(key.as_raw()).push_str(&content);
+        } else {
+            object.copy(key, value);
+        }
+    }
+    object.end();
+    Some(out)
+}

@@ -1,0 +1,97 @@
+//! Thoughts and their signatures: who can read them, and contents without them.
+
+use super::Gemini;
+use super::model_version::GEMINI_3;
+use super::part::{CALL_NAMES, SIGNATURE_NAMES};
+use super::rules::PLACEHOLDER_SIGNATURE;
+use crate::json::{ArrayWriter, JsonRef, ObjectWriter};
+use crate::provider::reasoning_format::ReasoningFormat;
+use crate::provider::request::Settings;
+
+impl ReasoningFormat for Gemini {
+    fn is_of_answer(&self, item: JsonRef<'_>) -> bool {
+        item.has_text("role", "model")
+    }
+
+    fn reasoning_of<'a>(&self, item: JsonRef<'a>) -> Option<&'a str> {
+        parts_of(item).find(|part| is_thought(*part) || is_signed(*part)).map(JsonRef::as_raw)
+    }
+
+    fn without_reasoning(&self, items: &[JsonRef<'_>], settings: &Settings) -> Vec<Option<String>> {
+        let write = |item: &JsonRef<'_>| {
+            if self.is_of_answer(*item) && self.reasoning_of(*item).is_some() {
+                without_thoughts(*item, settings.version >= GEMINI_3 || settings.version == 0)
+            } else {
+                Some(item.as_raw().to_owned())
+            }
+        };
+        items.iter().map(write).collect()
+    }
+
+    /// A signature is "corrupted or invalid" after a change of the route: Vertex and the Gemini API do not read each other's (2026-11-25).
+    fn service_of(&self, host: &str) -> Option<&'static str> {
+        match host {
+            "generativelanguage.googleapis.com" => Some("gemini"),
+            _ if host.ends_with("aiplatform.googleapis.com") => Some("vertex"),
+            _ => None,
+        }
+    }
+
+    /// A signature is "corrupted or invalid" for another model (2026-11-25).
+    fn reads_reasoning(&self, made_by: &str, model: &str) -> bool {
+        made_by.trim_start_matches("models/") == model.trim_start_matches("models/")
+    }
+}
+
+fn parts_of(item: JsonRef<'_>) -> impl Iterator<Item = JsonRef<'_>> {
+    item.get("parts").unwrap_or_default().items()
+}
+
+fn is_thought(part: JsonRef<'_>) -> bool {
+    part.get("thought").and_then(JsonRef::as_bool) == Some(true)
+}
+
+fn is_signed(part: JsonRef<'_>) -> bool {
+    let placeholder = PLACEHOLDER_SIGNATURE;
+    SIGNATURE_NAMES.iter().any(|name| part.get(name).is_some_and(|value| value.as_raw() != placeholder))
+}
+
+/// Returns a content without thoughts and signatures; `None` if it has nothing else. A call whose signature is required gets the placeholder.
+fn without_thoughts(item: JsonRef<'_>, requires_signature: bool) -> Option<String> {
+    let mut parts = String::new();
+    let mut list = ArrayWriter::new(&mut parts);
+    let mut is_empty = true;
+    for part in parts_of(item).filter(|part| !is_thought(*part)) {
+        let is_call = CALL_NAMES.iter().any(|name| part.get(name).is_some());
+        // The end of a stream may have only a signature: `{"text":"","thoughtSignature":"…"}`.
+        if is_signed(part) && part.get("text").is_some_and(|text| text.is_text("")) {
+            continue;
+        }
+        is_empty = false;
+        let mut object = ObjectWriter::new(list.item());
+        for (key, value) in part.entries() {
+            let is_signature = SIGNATURE_NAMES.iter().any(|name| key.is_text(name));
+            if !is_signature {
+                object.copy(key, value);
+            } else if is_call && requires_signature {
+                object.key_token(key.as_raw()).push_str(PLACEHOLDER_SIGNATURE);
+            }
+        }
+        object.end();
+    }
+    list.end();
+    if is_empty {
+        return None;
+    }
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    for (key, value) in item.entries() {
+        if key.is_text("parts") {
+            object.key_token(key.as_raw()).push_str(&parts);
+        } else {
+            object.copy(key, value);
+        }
+    }
+    object.end();
+    Some(out)
+}

@@ -1,0 +1,160 @@
+//! Decides which reasoning goes back (R70, R76): that of a provider that can read it, and, where the provider binds it to what precedes it,
+//! only where that is what it was when the reasoning was made.
+//!
+//! Freshness, reducers, citations, redaction, filters, history providers and handoffs need not know this: the decision is made after them,
+//! about the body as it is sent. Reasoning that is left out changes what follows, so later reasoning goes too, by the same comparison; and
+//! reasoning that was made after such an omission stays.
+
+use super::draft_changes::DraftChanges;
+use crate::finding::{Action, Finding, FindingCode, PrefixChange};
+use crate::message::{AnswerMeta, PrefixMark};
+use crate::provider::{Codec, ProviderRequest, Readability, ReasoningReader};
+use crate::replay::UnboundReasoning;
+
+/// The hashes of what precedes the messages of a body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct HeadHashes {
+    pub instructions: u64,
+    pub tools: u64,
+}
+
+/// What the decision about the reasoning of one answer needs to know.
+pub(super) struct AnswerFacts<'a> {
+    pub meta: Option<&'a AnswerMeta>,
+    /// True if the items before it are those of its mark.
+    pub has_same_items: bool,
+    /// What changed what precedes it, as far as the draft shows.
+    pub change: Option<PrefixChange>,
+}
+
+/// The rules of one request.
+#[derive(Clone, Debug)]
+pub(super) struct PrefixLedger {
+    reader: ReasoningReader,
+    policy: UnboundReasoning,
+    /// False if a service keeps what precedes the messages of the body.
+    sees_prefix: bool,
+    /// The agent that the request is of, if the run was handed off to one.
+    agent: Option<String>,
+}
+
+impl PrefixLedger {
+    /// Creates the rules of a request.
+    pub fn new(provider: &ProviderRequest, policy: UnboundReasoning, sees_prefix: bool, agent: Option<&str>) -> Self {
+        Self { reader: ReasoningReader::new(provider), policy, sees_prefix, agent: agent.map(ToOwned::to_owned) }
+    }
+
+    /// Returns true if the provider compares what precedes reasoning, and what it does not accept is left out.
+    pub fn compares(&self) -> bool {
+        self.sees_prefix && self.policy == UnboundReasoning::Omit && self.reader.binds_reasoning()
+    }
+
+    /// Returns true if the body has everything that precedes its reasoning.
+    pub fn sees_prefix(&self) -> bool {
+        self.sees_prefix
+    }
+
+    /// Returns true if the provider binds reasoning to what precedes it.
+    pub fn binds(&self) -> bool {
+        self.reader.binds_reasoning()
+    }
+
+    /// Returns true if the provider of the request can read what made an answer.
+    pub fn reads(&self, codec: &dyn Codec, meta: Option<&AnswerMeta>) -> bool {
+        self.unreadable(codec, meta).is_none()
+    }
+
+    /// Returns why the reasoning of an answer is left out; `None` if it is sent.
+    pub fn omission(&self, codec: &dyn Codec, head: HeadHashes, facts: &AnswerFacts<'_>) -> Option<PrefixChange> {
+        if let Some(change) = self.unreadable(codec, facts.meta) {
+            return Some(change);
+        }
+        if !self.compares() {
+            return None;
+        }
+        let Some(mark) = facts.meta.and_then(|meta| meta.prefix) else { return facts.change };
+        let is_other_agent = facts.meta.is_some_and(|meta| meta.agent != self.agent);
+        let named = |change| if is_other_agent { PrefixChange::Handoff } else { change };
+        match mark {
+            _ if mark.instructions != head.instructions => Some(named(PrefixChange::Instructions)),
+            _ if mark.tools != head.tools => Some(named(PrefixChange::Tools)),
+            _ if facts.has_same_items => None,
+            PrefixMark { is_filtered: true, .. } => Some(PrefixChange::Filter),
+            PrefixMark { has_provided, .. } => Some(facts.change.unwrap_or(if has_provided {
+                PrefixChange::HistoryProvider
+            } else {
+                named(PrefixChange::Branch)
+            })),
+        }
+    }
+
+    fn unreadable(&self, codec: &dyn Codec, meta: Option<&AnswerMeta>) -> Option<PrefixChange> {
+        match self.reader.reads(codec, meta.and_then(|meta| meta.maker.as_ref())) {
+            Readability::Readable => None,
+            Readability::OtherProvider => Some(PrefixChange::Provider),
+            // The service drops it itself.
+            Readability::OtherModel if self.reader.binds_reasoning() && self.policy != UnboundReasoning::Omit => None,
+            Readability::OtherModel => Some(PrefixChange::Model),
+        }
+    }
+}
+
+/// Returns the finding about reasoning that is left out.
+pub fn omitted(message_id: Option<&str>, change: PrefixChange, binds: bool) -> Finding {
+    let is_foreign = change == PrefixChange::Provider || change == PrefixChange::Model && !binds;
+    let (code, why) = if is_foreign {
+        (FindingCode::ReasoningForeign, "the reasoning is left out, which this request's provider cannot read")
+    } else {
+        (
+            FindingCode::ReasoningUnbound,
+            "the reasoning is left out, which the provider accepts only after what it was made for",
+        )
+    };
+    let finding = Finding::info(code, format!("{why}: {}", change.sentence())).with_action(Action::Dropped);
+    let finding = finding.changed_by(change);
+    match message_id.filter(|id| !id.is_empty()) {
+        Some(id) => finding.of_message(id),
+        None => finding,
+    }
+}
+
+/// The changes before the answers of a body that is being walked through, with those that leaving out reasoning makes.
+pub struct WalkedChanges<'d, 'h> {
+    draft: DraftChanges<'d, 'h>,
+    /// The reason of the first omission.
+    omitted: Option<PrefixChange>,
+}
+
+impl<'d, 'h> WalkedChanges<'d, 'h> {
+    /// Begins before the first message.
+    pub fn new(draft: DraftChanges<'d, 'h>) -> Self {
+        Self { draft, omitted: None }
+    }
+
+    /// Returns what changed before the answer at an index of the draft: since the newest one that matched if this one has a mark, else ever.
+    pub fn before(&mut self, index: usize, has_mark: bool) -> Option<PrefixChange> {
+        if let Some(change) = self.draft.inside(index) {
+            return Some(change);
+        }
+        if has_mark {
+            self.draft.since_match(index).or(self.omitted)
+        } else {
+            self.draft.before(index).or(self.omitted)
+        }
+    }
+
+    /// Returns what changed an answer before its own reasoning.
+    pub fn inside(&self, index: usize) -> Option<PrefixChange> {
+        self.draft.inside(index)
+    }
+
+    /// Notes that an answer matched its mark.
+    pub fn note_match(&mut self, index: usize) {
+        self.draft.note_match(index);
+    }
+
+    /// Notes an omission.
+    pub fn note_omission(&mut self, change: PrefixChange) {
+        self.omitted = self.omitted.or(Some(change));
+    }
+}

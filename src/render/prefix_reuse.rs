@@ -1,0 +1,21 @@
+//! How much of a body repeats the last one.
+
+use crate::finding::PrefixChange;
+use crate::json::ObjectWriter;
+
+/// How much of a body repeats the last one, so that a provider may have it in its cache (R72).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrefixReuse {
+    /// The number of bytes of the leading messages that are those of the last body. 0 if the instructions, the tools or the model changed.
+    pub reused_bytes: usize,
+    /// What changed the rest of the last body; `None` if this one only adds to it, or there is no last one.
+    pub changed_by: Option<PrefixChange>,
+}
+
+impl PrefixReuse {
+    /// Writes the members of the public type `PrefixReuse`.
+    pub fn write(&self, out: &mut ObjectWriter<'_>) {
+        out.number("reusedBytes", self.reused_bytes as u64);
+        out.text_or_null("changedBy", self.changed_by.map(PrefixChange::as_str));
+    }
+}

@@ -1,0 +1,268 @@
+//! Selects the reasoning of a body that is being composed, and says what became of the body before.
+
+use super::body_builder::{BodyBuilder, BodySpan};
+use super::draft_changes::DraftChanges;
+use super::encoded_text::{extend_prefix, member_hash};
+use super::encoding_cache::{HeadTexts, StablePrefix};
+use super::joined_message::JoinedMessage;
+use super::prefix_ledger::{AnswerFacts, HeadHashes, PrefixLedger, WalkedChanges, omitted};
+use super::prefix_reuse::PrefixReuse;
+use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
+use super::request::RenderRequest;
+use super::settled_body::{AnswerInBody, BodyLedger, SettledBody, reasoning_key};
+use crate::finding::{PrefixChange, Report, Severity};
+use crate::id::hash_words;
+use crate::json::{Json, JsonRef};
+use crate::message::{PrefixMark, Role};
+use crate::provider::{Codec, ProviderRequest, RepairOptions, repair_rendered};
+use crate::replay::RequestDraft;
+use std::collections::BTreeMap;
+
+/// The members of a body that precede its messages in the comparison.
+pub struct HeadMembers<'b> {
+    /// The value of the member with the instructions.
+    pub instructions: Option<JsonRef<'b>>,
+    /// The instructions, where they are a message of the list.
+    pub listed: Option<&'b str>,
+    pub tools: Option<&'b Json>,
+    pub agent: Option<&'b str>,
+}
+
+impl HeadMembers<'_> {
+    /// Returns hashes of the texts.
+    pub fn texts(&self, provider: &ProviderRequest) -> HeadTexts {
+        let hash = |text: &str| hash_words(3, text.as_bytes());
+        HeadTexts {
+            instructions: hash(self.instructions.map(JsonRef::as_raw).or(self.listed).unwrap_or_default()),
+            tools: hash(self.tools.map(Json::as_str).unwrap_or_default()),
+            model: hash(provider.maker().model.as_deref().unwrap_or_default()),
+            agent: hash(self.agent.unwrap_or_default()),
+        }
+    }
+}
+
+/// The selection of one body's reasoning.
+pub struct ReasoningSelection<'c> {
+    codec: &'static dyn Codec,
+    context: ReasoningContext<'c>,
+    choice: ReasoningChoice<'c>,
+    ledger: PrefixLedger,
+    provider: &'c ProviderRequest,
+    /// The hashes of instructions and tools, if a provider of the dialect compares them.
+    head: Option<HeadHashes>,
+    /// The omissions, by index in the draft.
+    omissions: BTreeMap<usize, PrefixChange>,
+}
+
+impl<'c> ReasoningSelection<'c> {
+    /// Prepares the selection for a body.
+    pub fn new(
+        request: &'c RenderRequest<'c>,
+        choice: ReasoningChoice<'c>,
+        members: &HeadMembers<'_>,
+        body: &mut BodyBuilder<'_, '_, '_>,
+    ) -> Self {
+        let codec = body.encoder.codec;
+        let context = choice.context();
+        let sees_prefix = !context.is_kept_by_service;
+        let policy = request.policy.unbound_reasoning();
+        let ledger = PrefixLedger::new(request.provider, policy, sees_prefix, context.agent);
+        let is_compared = codec.bound_instructions().is_some() && sees_prefix;
+        let head = is_compared.then(|| {
+            let texts = members.texts(request.provider);
+            let tools = members.tools.map(Json::view);
+            HeadHashes {
+                instructions: body
+                    .cache
+                    .member_hash(0, texts.instructions, &mut || member_hash(codec, members.instructions)),
+                tools: body.cache.member_hash(1, texts.tools, &mut || member_hash(codec, tools)),
+            }
+        });
+        Self { codec, context, choice, ledger, provider: request.provider, head, omissions: BTreeMap::new() }
+    }
+
+    /// Returns true if a filter changes the body before its reasoning is selected.
+    pub fn is_deferred(&self) -> bool {
+        matches!(self.choice, ReasoningChoice::AfterFilter(_))
+    }
+
+    /// Leaves out the reasoning that the provider would not accept in the body as it is composed.
+    pub fn leave_out(&mut self, body: &mut BodyBuilder<'_, '_, '_>, draft: &RequestDraft<'_>, report: &mut Report) {
+        if !matches!(self.choice, ReasoningChoice::Accepted(_)) {
+            return;
+        }
+        let compares = self.ledger.compares();
+        let mut changes = None;
+        let (mut findings, mut prefix) = (Report::new(), 0);
+        for at in 0..body.spans.len() {
+            let Some(body_span) = body.spans.get(at).copied() else { break };
+            let answer = body_span.index.filter(|_| body_span.span.has_reasoning);
+            let answer = answer.and_then(|index| JoinedMessage::at(draft, index).map(|message| (index, message)));
+            if let Some((index, message)) = answer
+                && (compares || !self.ledger.reads(self.codec, message.item.message.answer.as_deref()))
+            {
+                let changes = changes
+                    .get_or_insert_with(|| WalkedChanges::new(DraftChanges::new(draft, self.context.history, report)));
+                if let Some(change) = self.omission(index, message, prefix, changes) {
+                    findings.push(omitted(Some(&message.item.message.id), change, self.ledger.binds()));
+                    changes.note_omission(change);
+                    self.omissions.insert(index, change);
+                    let bare = body.without_reasoning(body_span, message);
+                    if let Some(span) = body.spans.get_mut(at) {
+                        *span = bare;
+                    }
+                }
+            }
+            prefix = body.spans.get(at).map_or(prefix, |span| extended(body, span, prefix));
+        }
+        drop(changes);
+        report.append(&mut findings);
+        if self.is_in_open_turn(draft) {
+            body.require_check();
+        }
+    }
+
+    fn omission(
+        &self,
+        index: usize,
+        message: JoinedMessage<'_, '_>,
+        prefix: u64,
+        changes: &mut WalkedChanges<'_, '_>,
+    ) -> Option<PrefixChange> {
+        let meta = message.item.message.answer.as_deref();
+        let mark = meta.and_then(|meta| meta.prefix);
+        let has_same_items = mark.is_some_and(|mark| mark.items == prefix) && changes.inside(index).is_none();
+        let change = if has_same_items { None } else { changes.before(index, mark.is_some()) };
+        let facts = AnswerFacts { meta, has_same_items, change };
+        let omission = self.ledger.omission(self.codec, self.head.unwrap_or_default(), &facts);
+        if has_same_items && omission.is_none() {
+            changes.note_match(index);
+        }
+        omission
+    }
+
+    /// Returns true if reasoning of the turn that is still running is left out: the rules know whether the model needs it.
+    fn is_in_open_turn(&self, draft: &RequestDraft<'_>) -> bool {
+        let asked = draft.messages.iter().rposition(|item| item.message.role == Role::User).unwrap_or(0);
+        self.omissions.keys().next_back().is_some_and(|index| *index > asked)
+    }
+
+    /// Repairs a body that the rules of its dialect may reject, and leaves out the reasoning that the provider would not accept in it. Stored
+    /// messages do not change. Returns the body, and the index of its first changed byte.
+    pub fn repaired(
+        &self,
+        composed: Vec<u8>,
+        body: &BodyBuilder<'_, '_, '_>,
+        draft: &RequestDraft<'_>,
+        report: &mut Report,
+    ) -> (SettledBody, usize) {
+        let (repaired, findings) = repair_rendered(&composed, self.codec.dialect(), &RepairOptions::default());
+        let errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
+        report.extend(errors.map(|finding| finding.with_severity(Severity::Warning)));
+        let settled = match self.choice {
+            ReasoningChoice::Accepted(_) => {
+                self.body_ledger(body, draft, report).settle(repaired, PrefixChange::Repair, report)
+            }
+            ReasoningChoice::All | ReasoningChoice::AfterFilter(_) => SettledBody { body: repaired, mark: None },
+        };
+        if settled.body == composed {
+            return (settled, usize::MAX);
+        }
+        let changed = settled.body.iter().zip(&composed).take_while(|(new, old)| new == old).count();
+        (settled, changed)
+    }
+
+    /// Returns what is known of the answers in a body.
+    pub fn body_ledger(&self, body: &BodyBuilder<'_, '_, '_>, draft: &RequestDraft<'_>, report: &Report) -> BodyLedger {
+        let mut changes = WalkedChanges::new(DraftChanges::new(draft, self.context.history, report));
+        let (mut answers, mut prefix) = (BTreeMap::new(), 0);
+        for body_span in &body.spans {
+            if let Some(index) = body_span.index.filter(|_| body_span.span.has_reasoning)
+                && let Some(item) = draft.messages.get(index)
+            {
+                let meta = item.message.answer.clone();
+                let change = changes.before(index, meta.as_ref().is_some_and(|meta| meta.prefix.is_some()));
+                let range = body_span.span.start..body_span.span.end;
+                let text = body.encoded(body_span).text.get(range).unwrap_or_default();
+                for reasoning in self.reasoning_in(text) {
+                    let message_id = item.message.id.clone();
+                    let is_whole = changes.inside(index).is_none();
+                    let answer =
+                        AnswerInBody { message_id, meta: meta.clone(), composed_prefix: prefix, change, is_whole };
+                    answers.insert(reasoning, answer);
+                }
+            }
+            prefix = extended(body, body_span, prefix);
+        }
+        let composed = body.spans.iter().flat_map(|body_span| hashes_of(body, body_span)).copied().collect();
+        BodyLedger {
+            dialect: self.codec.dialect(),
+            settings: self.codec.settings(self.provider),
+            ledger: self.ledger.clone(),
+            has_provided: has_provided(draft),
+            answers,
+            composed,
+        }
+    }
+
+    fn reasoning_in(&self, text: &str) -> Vec<u64> {
+        let list = Json::trusted(format!("[{text}]"));
+        let keys = list.view().items().filter_map(|item| self.codec.reasoning_of(item).map(reasoning_key));
+        keys.collect()
+    }
+
+    /// Returns what the composed request contains, for its answer.
+    pub fn mark(&self, draft: &RequestDraft<'_>, body: &BodyBuilder<'_, '_, '_>) -> Option<PrefixMark> {
+        let HeadHashes { instructions, tools } = self.head?;
+        let items = body.spans.iter().fold(0, |prefix, span| extended(body, span, prefix));
+        Some(PrefixMark { instructions, tools, items, is_filtered: false, has_provided: has_provided(draft) })
+    }
+
+    /// Returns how much of the last body this one repeats, and what changed the rest.
+    pub fn reuse(
+        &self,
+        (stable, changed): (StablePrefix, usize),
+        texts: HeadTexts,
+        body: &mut BodyBuilder<'_, '_, '_>,
+        (draft, report): (&RequestDraft<'_>, &Report),
+    ) -> PrefixReuse {
+        let Some(last) = body.cache.replace_head(texts) else { return PrefixReuse::default() };
+        let changed_head = match texts {
+            _ if texts.model != last.model => Some(PrefixChange::Model),
+            _ if texts.tools != last.tools => Some(PrefixChange::Tools),
+            _ if texts.instructions != last.instructions => Some(PrefixChange::Instructions),
+            _ => None,
+        };
+        if let Some(change) = changed_head {
+            let change = if texts.agent == last.agent { change } else { PrefixChange::Handoff };
+            return PrefixReuse { reused_bytes: 0, changed_by: Some(change) };
+        }
+        let changed_by = (!stable.is_whole).then(|| {
+            let sent = body.spans.iter().filter(|body_span| body_span.span.count > 0);
+            let index = match stable.first_changed {
+                Some(first) => sent.map(|body_span| body_span.index).nth(first).flatten().unwrap_or(0),
+                None if changed != usize::MAX => return PrefixChange::Repair,
+                None => draft.messages.len(),
+            };
+            let omission = self.omissions.get(&index).copied();
+            let change = || DraftChanges::new(draft, self.context.history, report).at(index);
+            omission.or_else(change).unwrap_or(PrefixChange::Branch)
+        });
+        PrefixReuse { reused_bytes: stable.bytes, changed_by }
+    }
+}
+
+/// Returns the hash of a list that is extended by the items of a span.
+fn extended(body: &BodyBuilder<'_, '_, '_>, body_span: &BodySpan, prefix: u64) -> u64 {
+    hashes_of(body, body_span).iter().fold(prefix, |prefix, item| extend_prefix(prefix, *item))
+}
+
+fn hashes_of<'b>(body: &'b BodyBuilder<'_, '_, '_>, body_span: &BodySpan) -> &'b [u64] {
+    let first = body_span.span.first_hash;
+    let count = usize::try_from(body_span.span.count).unwrap_or(usize::MAX);
+    body.encoded(body_span).hashes.get(first..first.saturating_add(count)).unwrap_or_default()
+}
+
+fn has_provided(draft: &RequestDraft<'_>) -> bool {
+    draft.messages.iter().any(|item| item.message.source.is_provided())
+}

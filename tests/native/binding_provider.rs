@@ -1,0 +1,153 @@
+//! A provider that binds reasoning to what precedes it, and remembers that as JSON: it shares nothing with the hashes of the core.
+
+use super::{CLAUDE, Say};
+use rethread::message::Dialect;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// What preceded a piece of reasoning: the instructions, the tools, and the items.
+#[derive(Clone, Debug, PartialEq)]
+struct Prefix {
+    instructions: Value,
+    tools: Value,
+    items: Vec<Value>,
+}
+
+/// A provider of `anthropic` or `openai-responses`.
+pub struct BindingProvider {
+    dialect: Dialect,
+    made: BTreeMap<String, Prefix>,
+}
+
+/// Reasoning in a request: its signature, and what precedes it.
+type Found = (String, Prefix);
+
+impl BindingProvider {
+    pub fn new(dialect: Dialect) -> Self {
+        Self { dialect, made: BTreeMap::new() }
+    }
+
+    /// Returns the signatures in a body, in order; an error for the first that was made for something else.
+    pub fn check(&self, body: &Value) -> Result<Vec<String>, String> {
+        let mut kept = Vec::new();
+        for (signature, prefix) in self.reasoning_in(body) {
+            let made = self.made.get(&signature).ok_or_else(|| format!("{signature} is nobody's"))?;
+            if *made != prefix {
+                return Err(format!(
+                    "Invalid `signature` in `thinking` block: {signature}\nmade {made:#?}\nsent {prefix:#?}"
+                ));
+            }
+            kept.push(signature);
+        }
+        Ok(kept)
+    }
+
+    /// The signatures that were made so far, in order.
+    pub fn made(&self) -> Vec<String> {
+        let mut made: Vec<String> = self.made.keys().cloned().collect();
+        made.sort_by_key(|signature| signature[4..].parse::<usize>().unwrap());
+        made
+    }
+
+    /// Answers a request with reasoning; `between` adds reasoning after the first call.
+    pub fn answer(&mut self, body: &Value, say: &Say, between: bool) -> String {
+        let head = self.head(body);
+        let mut before: Vec<Value> = self.items(body);
+        let mut content = Vec::new();
+        let reasoning = |this: &mut Self, content: &mut Vec<Value>, before: &[Value]| {
+            let signature = format!("sig-{}", this.made.len());
+            let items = [before, this.partial(content).as_slice()].concat();
+            this.made.insert(signature.clone(), Prefix { items, ..head.clone() });
+            content.push(if this.dialect == CLAUDE {
+                json!({ "type": "thinking", "thinking": "", "signature": signature })
+            } else {
+                json!({ "type": "reasoning", "id": format!("rs_{signature}"), "summary": [], "encrypted_content": signature })
+            });
+        };
+        reasoning(self, &mut content, &before);
+        if !say.text.is_empty() {
+            content.push(if self.dialect == CLAUDE {
+                json!({ "type": "text", "text": say.text })
+            } else {
+                json!({ "type": "message", "id": format!("msg_{}", self.made.len()), "role": "assistant", "status": "completed",
+                    "content": [{ "type": "output_text", "annotations": [], "text": say.text }] })
+            });
+        }
+        for (at, (id, name, arguments)) in say.calls.iter().enumerate() {
+            content.push(if self.dialect == CLAUDE {
+                json!({ "type": "tool_use", "id": id, "name": name, "input": serde_json::from_str::<Value>(arguments).unwrap() })
+            } else {
+                json!({ "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": arguments, "status": "completed" })
+            });
+            if between && at + 1 < say.calls.len() {
+                reasoning(self, &mut content, &before);
+            }
+        }
+        before.clear();
+        if self.dialect == CLAUDE {
+            let reason = if say.calls.is_empty() { "end_turn" } else { "tool_use" };
+            return json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": content, "stop_reason": reason,
+                "stop_sequence": null, "usage": { "input_tokens": 1, "output_tokens": 1 } })
+            .to_string();
+        }
+        json!({ "id": "resp_1", "object": "response", "model": "m", "status": "completed", "error": null, "output": content,
+            "usage": { "input_tokens": 1, "output_tokens": 1, "total_tokens": 2 } })
+        .to_string()
+    }
+
+    /// The items that an unfinished answer adds.
+    fn partial(&self, content: &[Value]) -> Vec<Value> {
+        match (self.dialect == CLAUDE, content) {
+            (_, []) => Vec::new(),
+            (true, _) => vec![json!({ "role": "assistant", "content": content })],
+            (false, _) => content.to_vec(),
+        }
+    }
+
+    fn head(&self, body: &Value) -> Prefix {
+        let name = if self.dialect == CLAUDE { "system" } else { "instructions" };
+        Prefix { instructions: compared(&body[name]), tools: compared(&body["tools"]), items: Vec::new() }
+    }
+
+    fn items(&self, body: &Value) -> Vec<Value> {
+        let list = if self.dialect == CLAUDE { "messages" } else { "input" };
+        body[list].as_array().unwrap().iter().map(compared).collect()
+    }
+
+    fn reasoning_in(&self, body: &Value) -> Vec<Found> {
+        let (head, items) = (self.head(body), self.items(body));
+        let mut found = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let prefix = |items: Vec<Value>| Prefix { items, ..head.clone() };
+            if self.dialect != CLAUDE {
+                if let Some(signature) = item["encrypted_content"].as_str() {
+                    found.push((signature.to_owned(), prefix(items[..at].to_vec())));
+                }
+                continue;
+            }
+            let blocks = item["content"].as_array().cloned().unwrap_or_default();
+            for (place, block) in blocks.iter().enumerate() {
+                if let Some(signature) = block["signature"].as_str() {
+                    let before = [&items[..at], self.partial(&blocks[..place]).as_slice()].concat();
+                    found.push((signature.to_owned(), prefix(before)));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// A value as it is compared: without cache breakpoints, and a lone text block as the text.
+fn compared(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => match items.as_slice() {
+            [only] if only["type"] == "text" => compared(&only["text"]),
+            items => items.iter().map(compared).collect(),
+        },
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(key, _)| *key != "cache_control");
+            Value::Object(kept.map(|(key, value)| (key.clone(), compared(value))).collect::<Map<_, _>>())
+        }
+        other => other.clone(),
+    }
+}
