@@ -11,8 +11,11 @@ const MAX_ISSUES = 20;
 /** Maximum length of one issue: some libraries quote the whole invalid value. */
 const MAX_ISSUE_LENGTH = 500;
 
-/** What `execute` of an asynchronous tool returns if its result comes later (types.d.ts). Copies of this package have the same. */
-export const pending = Symbol.for('rethread.pending');
+/**
+ * What `execute` of an asynchronous tool returns if its result comes later (types.d.ts). Copies of this package have the same.
+ * @type {typeof import('./types/tool.js').pending}
+ */
+export const pending = /** @type {any} */ (Symbol.for('rethread.pending'));
 
 /** Returns the tool unchanged; its purpose is the type (types.d.ts). */
 export function defineTool(tool) {

@@ -13,11 +13,7 @@ const MESSAGE = ['type', 'role', 'content', 'id', 'status', 'phase', 'name'];
 const KEYS = {
   message: MESSAGE,
   function_call: ['type', 'id', 'call_id', 'name', 'arguments', 'status', 'namespace', 'caller', 'async'],
-<<<<<<< HEAD
   function_call_output: ['type', 'id', 'call_id', 'name', 'namespace', 'output', 'status', 'caller'],
-=======
-  function_call_output: ['type', 'id', 'call_id', 'output', 'status', 'caller'],
->>>>>>> e247c37 (wip js)
   custom_tool_call: ['type', 'id', 'call_id', 'name', 'input', 'status', 'namespace', 'caller', 'async'],
   custom_tool_call_output: ['type', 'id', 'call_id', 'output', 'status', 'caller'],
   reasoning: ['type', 'id', 'summary', 'content', 'encrypted_content', 'status'],
@@ -151,7 +147,6 @@ function checkItem(item, i, model) {
 
 const isMessage = (item, role) => (item.type ?? 'message') === 'message' && item.role === role;
 
-<<<<<<< HEAD
 /** The names of the tools that a request may call without waiting, each behind its namespace. */
 function asyncNames({ tools, input }) {
   const names = new Set();
@@ -166,32 +161,22 @@ function asyncNames({ tools, input }) {
   return names;
 }
 
-/** Outputs answer by id, wherever they stand behind their call. A call of an asynchronous tool may stay open. `held`: call ids that the server itself remembers, or null when any may be. */
-function checkPairs(items, held, model, asynchronous) {
+/** Outputs answer by id, wherever they stand behind their call. A call of an asynchronous tool may stay open. `held`: call ids that the server
+ *  itself remembers, or null when any may be; `later`: asynchronous ones that it remembers. */
+function checkPairs(items, { held, later = [] }, model, asynchronous) {
   const waits = (item) => !(item.async ?? asynchronous.has(`${item.namespace ?? ''}/${item.name}`));
   const byName = new Map(); // tool -> the ids of its open calls
-  const called = new Set(held ?? []);
-  const open = new Map([...called].map((id) => [id, 'function call'])); // id -> what the sentence calls it
-=======
-/** Outputs answer by id, wherever they stand behind their call. `held`: call ids that the server itself remembers, or null when any may be.
- *  An asynchronous call (`async: true`) may stay open; `later`: those that the server remembers. */
-function checkPairs(items, held, model, later = []) {
   const called = new Set([...held ?? [], ...later]);
   const open = new Map((held ?? []).map((id) => [id, 'function call'])); // id -> what the sentence calls it
->>>>>>> e247c37 (wip js)
   let between = null; // DeepSeek: an assistant message behind a call that is still open
   for (const item of items) {
     const id = item.call_id;
     if (/_call$/.test(item.type ?? '') && id !== undefined) {
       called.add(id);
-<<<<<<< HEAD
       if (CALLS[item.type] && waits(item)) {
         open.set(id, CALLS[item.type]);
         byName.set(item.name, [...(byName.get(item.name) ?? []), id]);
       }
-=======
-      if (CALLS[item.type] && item.async !== true) open.set(id, CALLS[item.type]);
->>>>>>> e247c37 (wip js)
       if (between) refuse(`No tool output found for tool call ${between}.`);
     }
     if (/deepseek/.test(model ?? '') && isMessage(item, 'assistant') && open.size) between ??= [...open.keys()][0];
@@ -238,11 +223,8 @@ export function check(body, { held, later } = {}) {
     if (!Array.isArray(body.input)) return;
     body.input.forEach((item, i) => checkItem(item, i, body.model));
     const elsewhere = before || body.conversation || body.input.some((item) => item.type === 'item_reference');
-<<<<<<< HEAD
-    checkPairs(body.input, elsewhere ? held?.get(before) ?? null : [], body.model, asyncNames(body));
-=======
-    checkPairs(body.input, elsewhere ? held?.get(before) ?? null : [], body.model, later?.get(before));
->>>>>>> e247c37 (wip js)
+    const known = elsewhere ? { held: held?.get(before) ?? null, later: later?.get(before) } : { held: [] };
+    checkPairs(body.input, known, body.model, asyncNames(body));
     checkReasoning(body.input);
   });
 }

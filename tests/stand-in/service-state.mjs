@@ -119,13 +119,9 @@ export class ServiceState {
     this.newest = { id, items };
     if (body.store === false) return;
     this.responses.set(id, { items, day: this.day });
-<<<<<<< HEAD
-    this.held.set(id, output.filter(({ type, async: later }) => /_call$/.test(type) && !later).map(({ call_id }) => call_id));
-=======
     const ids = (list, isAsync) => list.filter((item) => /_call$/.test(item.type) && (item.async === true) === isAsync).map(({ call_id }) => call_id);
     this.held.set(id, ids(output, false));
     this.later.set(id, ids(items, true));
->>>>>>> e247c37 (wip js)
   }
 
   toJSON() {

@@ -360,6 +360,7 @@ function readEvent(event: RunEvent): unknown {
     case "tool_started": return [event.callId, event.name];
     case "tool_finished": return [event.callId, event.isError, event.result, event.durationMs];
     case "approval_needed": return [event.callId, event.name, event.arguments];
+    case "tool_pending": return [event.callId, event.invocationId, event.name];
     case "saved": return event.revision;
     case "save_failed": return event.error.code;
     case "retrying": return [event.attempt, event.at, event.error.message];
