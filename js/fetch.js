@@ -43,7 +43,7 @@ export function repairing(userOptions = {}) {
       if (found && isRepaired) next = withText(args, request, found.body);
       if (found) sent = { text: isRepaired ? found.body : text, url: request.url, dialect: found.dialect, model: found.model };
       // Nothing is wrong, or nothing could be repaired.
-      if (!found?.info || options.mode === 'repair' && !isRepaired) found = null;
+      if (!found?.info || options.mode === 'repair' && !isRepaired && !isLeftOut(found)) found = null;
     } catch (error) {
       warn('a request could not be inspected and was sent unchanged', error);
     }
@@ -80,6 +80,9 @@ export function repairing(userOptions = {}) {
     }
   }
 }
+
+/** True if a body has so many errors that it was not repaired. */
+const isLeftOut = ({ info }) => info.report.some(({ code }) => code === 'too_many_edits');
 
 /** The request if it may contain a conversation, else null: {url, address, headers, signal, and body or request}. */
 function conversationRequest(args, { dialect }) {

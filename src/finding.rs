@@ -1,6 +1,10 @@
 //! Findings: what validation, repair, rendering or a run found wrong or changed, and why.
 
+mod limited_report;
+
 use crate::json::ObjectWriter;
+pub use limited_report::MAX_FINDINGS;
+pub(crate) use limited_report::{LimitedReport, limit_report};
 use std::borrow::Cow;
 
 /// Declares [`FindingCode`] with the name of each code in the public types.
@@ -104,6 +108,10 @@ finding_codes! {
     JournalKept = "journal_kept",
     /// A loop of the application ended without a checkpoint, although its mode requires them.
     NoCheckpoint = "no_checkpoint",
+    /// There are more findings than a report lists.
+    FindingsOmitted = "findings_omitted",
+    /// A body would need more edits than a repair makes; it is unchanged.
+    TooManyEdits = "too_many_edits",
 }
 
 /// The severity of a finding.

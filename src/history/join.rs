@@ -6,7 +6,7 @@ use super::ids::{free_id, synthesized_call_id};
 use super::incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use super::open_calls::{OpenCalls, Selection};
 use crate::clock::Ms;
-use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::finding::{Action, Finding, FindingCode, Report, limit_report};
 use crate::id::{IdMap, IdSource};
 use crate::message::{CallMatching, Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
 use crate::synthetic_result::{is_missing, is_placeholder};
@@ -107,6 +107,7 @@ pub fn join(base: JoinBase<'_>, incoming: Vec<Incoming>, origin: &Origin, ids: &
         }
     }
     joiner.join_late_results();
+    limit_report(&mut joiner.joined.report);
     joiner.joined
 }
 

@@ -12,6 +12,7 @@ mod scan;
 mod string;
 mod value;
 mod view;
+mod walk;
 mod without_member;
 mod write;
 
@@ -21,6 +22,7 @@ pub(crate) use string::ends_in_high_surrogate;
 pub use string::{JsonStr, push_escaped, push_text};
 pub use value::Json;
 pub use view::{ArrayItems, JsonKind, JsonRef, ObjectEntries, TextMembers};
+pub use walk::{PathStep, ValueWalk};
 pub use write::{ArrayWriter, ObjectWriter, list_of};
 
 #[cfg(test)]

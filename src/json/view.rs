@@ -39,7 +39,6 @@ impl<'a> JsonRef<'a> {
     }
 
     /// Views text that was checked before.
-    #[cfg(test)]
     pub(super) fn from_checked(text: &'a str) -> Self {
         Self(text)
     }
@@ -173,7 +172,9 @@ impl<'a> JsonRef<'a> {
     /// Returns true if this is a string whose decoded text is `text`.
     #[must_use]
     pub fn is_text(self, text: &str) -> bool {
-        self.as_text().is_some_and(|decoded| decoded == text)
+        let Some(inside) = self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return false };
+        // An escape is longer than its character, and at most six times as long.
+        inside == text || inside.len() > text.len() && inside.len() <= text.len() * 6 && unescape(inside) == text
     }
 
     /// Returns the token of the member of that name, if it is a string.

@@ -3,7 +3,7 @@
 use super::renderer::Renderer;
 use super::request::RenderRequest;
 use crate::error::{Error, Result};
-use crate::finding::{Action, Finding, FindingCode, Report, Severity};
+use crate::finding::{Action, Finding, FindingCode, Report, Severity, limit_report};
 use crate::history::{History, JoinBase, Origin, join};
 use crate::id::{CountingIds, Seed};
 use crate::json::{Json, JsonKind, JsonRef, ObjectWriter};
@@ -19,7 +19,8 @@ use crate::tool::Window;
 /// target does not support. Ids, tools and parameters get the form of the target.
 ///
 /// # Errors
-/// `invalid_input` if the body is not JSON, or not a body of `from`; `config_invalid` if a tool is defined twice.
+/// `invalid_input` if the body is not JSON, not a body of `from`, or one with too many errors to repair; `config_invalid` if a tool is
+/// defined twice.
 pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
     if from == to {
         return repair(body, from, options);
@@ -27,6 +28,9 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     let api_request = parsed(body).and_then(|body| codec(from).api_request(body));
     let body = api_request.as_ref().map_or(body, |request| request.as_str().as_bytes());
     let (repaired, mut report) = repair(body, from, options)?;
+    if let Some(finding) = report.iter().find(|finding| finding.code == FindingCode::TooManyEdits) {
+        return Err(Error::invalid(format!("{} Fix what makes the errors first.", finding.message)));
+    }
     let body = parsed(&repaired).ok_or_else(not_json)?;
     let mut history = History::new(Seed::default());
     let incoming = decode_body(from, body)?;
@@ -58,6 +62,7 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     }
     // The message ids are those of the temporary history.
     report.iter_mut().for_each(|finding| finding.message_id = None);
+    limit_report(&mut report);
     Ok((body, report))
 }
 

@@ -15,7 +15,7 @@ use super::summary_body::summary_body;
 use super::system_placement::SystemPlacement;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
-use crate::finding::{FindingCode, Report};
+use crate::finding::{FindingCode, Report, limit_report};
 use crate::history::{History, StoredSummary};
 use crate::json::Json;
 use crate::message::{Message, Part, PrefixMark};
@@ -220,6 +220,7 @@ impl Renderer {
         let composer = BodyComposer { cache, stored_count, request, reference, is_continued: false, reasoning };
         let ComposedBody { stable_prefix, prefix, mark, ledger } = composer.compose(&draft, &mut report, body)?;
         self.warn_of_default_once(&mut report);
+        limit_report(&mut report);
         let max_source = highest_stored.max(live.and_then(History::highest_source));
         let rendered = Rendered { body: Vec::new(), report, stable_prefix, prefix, mark, max_source, choice };
         Ok((RenderStep::Done(rendered), ledger))

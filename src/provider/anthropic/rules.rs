@@ -74,6 +74,9 @@ const MAX_NAME_LENGTH: usize = 128;
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, facts: &ModelFacts) {
     let closing_text = quoted(plan.options.text());
     let TurnReader { plan, mut pairs, mut turns, .. } = TurnReader::read(plan, list, closing_text.clone(), &GRAMMAR);
+    if plan.is_over_budget() {
+        return;
+    }
     if !facts.allows_system_messages {
         rename_system_messages(plan, &mut turns);
     }

@@ -59,6 +59,9 @@ const GRAMMAR: TurnGrammar = TurnGrammar {
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let closing_response = format!("{{\"error\":{}}}", quoted(plan.options.text()));
     let TurnReader { plan, mut pairs, turns, .. } = TurnReader::read(plan, list, closing_response.clone(), &GRAMMAR);
+    if plan.is_over_budget() {
+        return;
+    }
     // Some clients name the model in the body. As a rule only the URL does, which the rules do not see.
     let version = model_version(&plan.body.text("model").unwrap_or_default());
     pairs.resolve(plan, &IDS);

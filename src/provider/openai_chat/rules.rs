@@ -42,6 +42,9 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, rules: &Ch
     let mut reader = ChatMessageReader::new(plan, rules, result_text.clone());
     for (at, value) in list.items().enumerate() {
         reader.read(at, value);
+        if reader.plan.is_over_budget() {
+            return;
+        }
     }
     let ChatMessageReader { plan, mut messages, mut pairs, assistants, .. } = reader;
     pairs.resolve(plan, &rules.ids);

@@ -48,6 +48,9 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     for (at, value) in list.items().enumerate() {
         reader.plan.at = at;
         items.push(reader.item(value));
+        if reader.plan.is_over_budget() {
+            return;
+        }
     }
     let InputReader { plan, mut pairs, calls, outputs, named_outputs, .. } = reader;
     pairs.pair();

@@ -1,6 +1,6 @@
 //! The formats of the items of a body, as the rules find them.
 
-use crate::finding::Finding;
+use crate::finding::LimitedReport;
 use crate::json::JsonRef;
 use crate::provider::foreign_format::ForeignFormat;
 use crate::provider::item_format::ItemFormats;
@@ -18,8 +18,10 @@ pub(super) struct Survey<'a> {
     pub foreign: Option<ForeignFormat>,
     /// Readable items that contain a block of a foreign format: the item's index, the item, and the format.
     pub foreign_blocks: Vec<(usize, JsonRef<'a>, ForeignFormat)>,
-    /// A finding for each foreign item, with the byte offset of the item.
-    pub findings: Vec<(Finding, usize)>,
+    /// A finding for each foreign item.
+    pub report: LimitedReport,
+    /// The byte offset of the item of each listed finding.
+    pub starts: Vec<usize>,
     /// True if the id of a call without a result was found where no result can be read.
     pub has_unread_mention: bool,
     /// True if a list stands in place of an item.
@@ -35,7 +37,8 @@ impl<'a> Survey<'a> {
             dropped_unknown: false,
             foreign: None,
             foreign_blocks: Vec::new(),
-            findings: Vec::new(),
+            report: LimitedReport::default(),
+            starts: Vec::new(),
             has_unread_mention: false,
             has_nested_list: false,
         }

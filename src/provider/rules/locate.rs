@@ -1,58 +1,61 @@
 //! Computes the JSON pointers of findings in one walk over the body, after all rules are done. A body without findings costs nothing.
 
 use super::Plan;
-use crate::json::JsonRef;
+use crate::json::{PathStep, ValueWalk};
+use std::fmt::Write as _;
 
-/// The length of a pointer, in bytes, beyond which a finding points to the enclosing value.
+/// The length of a pointer, in bytes, beyond which a finding points to the enclosing value. No rule reads deeper than this, but an id may
+/// be found there.
 const MAX_POINTER_BYTES: usize = 200;
 
-impl<'a> Plan<'a, '_> {
-    /// Sets the pointer of each finding.
+impl Plan<'_, '_> {
+    /// Sets the pointer of each listed finding.
     pub(super) fn locate(&mut self) {
-        let mut starts = Vec::new();
-        for (finding, (start, _)) in self.places.iter().enumerate() {
-            starts.push((*start, finding));
-        }
-        starts.sort_unstable();
-        starts.reverse();
-        self.walk(self.body.object, &mut String::new(), &mut starts);
-    }
-
-    /// Sets the pointers of the findings about a value and its members. `due` holds the start of each finding's value and the finding's
-    /// index, in descending order.
-    fn walk(&mut self, value: JsonRef<'a>, path: &mut String, due: &mut Vec<(usize, usize)>) {
-        let start = self.edits.span(value).start;
-        // No rule reads deeper than this, but an id may be found there. Its finding points to the enclosing value.
-        let end = if path.len() > MAX_POINTER_BYTES { self.edits.span(value).end } else { start + 1 };
-        while let Some((_, at)) = due.pop_if(|(place, _)| *place >= start && *place < end) {
-            if let (Some(finding), Some((_, member))) = (self.report.get_mut(at), self.places.get(at)) {
+        // The start of each finding's value, and the finding's index; the first one last.
+        let mut due: Vec<(usize, usize)> = Vec::new();
+        due.extend(self.places.iter().enumerate().map(|(finding, (start, _))| (*start, finding)));
+        due.sort_unstable();
+        due.reverse();
+        let offset = self.edits.span(self.body.object).start;
+        let mut walk = ValueWalk::of(self.body.object);
+        while !due.is_empty() {
+            let Some(start) = walk.next() else { break };
+            let mut pointer = None;
+            while let Some((place, at)) = due.pop_if(|(place, _)| *place <= start + offset) {
+                if place < start + offset {
+                    continue; // no value starts there
+                }
+                let pointer: &String = pointer.get_or_insert_with(|| pointer_of(walk.path()));
+                let Some((_, member)) = self.places.get(at) else { continue };
                 let slash = if member.is_empty() { "" } else { "/" };
-                finding.path = Some([path, slash, member].concat());
+                if let Some(finding) = self.report.findings_mut().get_mut(at) {
+                    finding.path = Some([pointer, slash, member].concat());
+                }
             }
         }
-        for (index, item) in value.items().enumerate() {
-            if self.has_finding_in(item, due) {
-                self.walk_member(item, &index.to_string(), path, due);
-            }
-        }
-        for (key, member) in value.entries() {
-            if self.has_finding_in(member, due) {
-                self.walk_member(member, &key.as_text().unwrap_or_default(), path, due);
-            }
-        }
-    }
-
-    /// Returns true if the next finding is about this value or one inside it.
-    fn has_finding_in(&self, value: JsonRef<'a>, due: &[(usize, usize)]) -> bool {
-        due.last().is_some_and(|(start, _)| *start < self.edits.span(value).end)
-    }
-
-    /// Walks a member or item with its name appended to the path.
-    fn walk_member(&mut self, value: JsonRef<'a>, name: &str, path: &mut String, due: &mut Vec<(usize, usize)>) {
-        let length = path.len();
-        path.push('/');
-        path.push_str(name);
-        self.walk(value, path, due);
-        path.truncate(length);
     }
 }
+
+/// Returns the pointer of a value, or of the enclosing one whose pointer is long enough.
+fn pointer_of(path: &[PathStep<'_>]) -> String {
+    let mut pointer = String::new();
+    for step in path {
+        if pointer.len() > MAX_POINTER_BYTES {
+            break;
+        }
+        match step {
+            PathStep::Item(index) => {
+                let _ = write!(pointer, "/{index}");
+            }
+            PathStep::Member(key) if key.as_raw().len() > MAX_KEY_BYTES => break,
+            PathStep::Member(key) => {
+                pointer.push('/');
+                pointer.push_str(&key.as_text().unwrap_or_default());
+            }
+        }
+    }
+    pointer
+}
+
+/// The longest key of a pointer, in bytes: thousands of findings may stand below one key.
+const MAX_KEY_BYTES: usize = 1_000;

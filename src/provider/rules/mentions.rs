@@ -3,7 +3,7 @@
 
 use super::splice::Span;
 use super::{Fields, Pairs, Plan, Violation, quoted};
-use crate::finding::{FindingCode, Report};
+use crate::finding::{FindingCode, LimitedReport};
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::provider::item_format::Mention;
@@ -23,6 +23,9 @@ impl<'a> Plan<'a, '_> {
     /// may hold a result.
     pub(super) fn report_mentions(&mut self, pairs: &Pairs<'a>) {
         let mut open: IdMap<OpenCalls> = IdMap::with_seed(Seed::default());
+        if pairs.calls.iter().all(|call| call.result.is_some()) {
+            return;
+        }
         let items: Vec<JsonRef<'a>> = self.list.items().collect();
         let spans: Vec<Span> = items.iter().map(|item| self.edits.span(*item)).collect();
         for call in pairs.calls.iter().filter(|call| call.lacks_result()) {
@@ -35,6 +38,8 @@ impl<'a> Plan<'a, '_> {
             return;
         }
         let excluded = self.excluded_spans(pairs);
+        // The members of the item that was read last.
+        let mut fields: Option<(usize, Fields<'a>)> = None;
         for (key, value) in self.body.object.text_members().filter(|(_, value)| value.as_raw().len() <= MAX_ID_BYTES) {
             let Some(id) = value.as_text() else { continue };
             let Some(calls) = open.get_mut(id.as_ref()) else { continue };
@@ -43,8 +48,11 @@ impl<'a> Plan<'a, '_> {
             if span_at(&excluded, start).is_some() || !names_call(key, item.is_some() && item != calls.item) {
                 continue;
             }
-            let fields = item.and_then(|item| items.get(item)).map(|item| Fields::of(*item));
-            match fields.map_or(Mention::Unread, |item| self.survey.formats.named.mention(&item, value)) {
+            if let Some(item) = item.filter(|item| fields.as_ref().is_none_or(|(last, _)| last != item)) {
+                fields = items.get(item).map(|value| (item, Fields::of(*value)));
+            }
+            let fields = fields.as_ref().filter(|(last, _)| Some(*last) == item);
+            match fields.map_or(Mention::Unread, |(_, item)| self.survey.formats.named.mention(item, value)) {
                 Mention::Call => {}
                 Mention::Result(object, key, mark) if self.marks_results => {
                     if calls.count > 0 {
@@ -78,10 +86,10 @@ impl<'a> Plan<'a, '_> {
     }
 
     /// Returns the body with the results marked that lack their mark, and a finding for each.
-    pub(super) fn with_marked_results(mut self) -> (String, Report) {
+    pub(super) fn with_marked_results(mut self) -> (String, LimitedReport) {
         let unmarked_results = std::mem::take(&mut self.unmarked_results);
         self.edits = self.edits.cleared();
-        (self.report, self.places) = (Report::new(), Vec::new());
+        (self.report, self.places) = (LimitedReport::default(), Vec::new());
         for (object, key, mark) in unmarked_results {
             let sentence = format!("A result whose `{key}` does not say that it is one: expected \"{mark}\".");
             self.rewrite(Violation::error(FindingCode::Malformed, sentence).at_member(object, key), quoted(mark));

@@ -5,18 +5,33 @@ use super::item_survey::Survey;
 use super::options::RepairOptions;
 use super::splice::{BodyPiece, Edits, Span};
 use super::violation::{BodyLocation, Violation};
-use crate::finding::{Finding, FindingCode, Report};
+use crate::finding::{Finding, FindingCode, LimitedReport, Severity};
 use crate::json::{JsonKind, JsonRef};
 use std::borrow::Cow;
 
 const NOT_A_LIST: &str = "Invalid type for '{}': expected an array of objects.";
 
+/// How many errors a body may have before it is left as it is (R63). Each costs an edit and a finding, much more than it costs to read
+/// its bytes: without a limit, a body of a few megabytes such as `[{},{},…]` takes a server minutes.
+pub(super) struct EditBudget {
+    pub errors: usize,
+    pub most: usize,
+}
+
+impl EditBudget {
+    /// Returns the budget of a body by its length in bytes. Real messages have more than 32 bytes an error.
+    pub fn of(length: usize) -> Self {
+        Self { errors: 0, most: (1_000 + length / 32).min(100_000) }
+    }
+}
+
 /// What a dialect's rules fill while they read a body.
 pub(crate) struct Plan<'a, 'o> {
     pub edits: Edits<'a>,
-    pub(super) report: Report,
-    /// For each finding: the byte offset of the value that it is about, and the member of that value.
+    pub(super) report: LimitedReport,
+    /// For each listed finding: the byte offset of the value that it is about, and the member of that value.
     pub(super) places: Vec<(usize, &'static str)>,
+    pub(super) budget: EditBudget,
     pub options: &'o RepairOptions,
     /// The index of the item that is read; replaces `{at}` in a sentence.
     pub at: usize,
@@ -37,6 +52,12 @@ impl<'a> Plan<'a, '_> {
     /// Reports a violation.
     pub fn report(&mut self, violation: Violation<'a>) {
         let Violation { severity, code, sentence, quoted, location, call_id, action } = violation;
+        if severity == Severity::Error {
+            self.charge();
+        }
+        if self.report.is_full() {
+            return self.report.count(severity, code, 1);
+        }
         let sentence = match sentence {
             Cow::Owned(sentence) => sentence,
             Cow::Borrowed(template) => template.replace("{at}", &self.at.to_string()).replace("{}", &quoted),
@@ -44,8 +65,27 @@ impl<'a> Plan<'a, '_> {
         let mut finding = Finding::new(severity, code, sentence);
         finding.call_id = call_id;
         finding.action = action;
-        self.report.push(finding);
-        self.places.push((self.edits.span(location.value).start, location.member));
+        self.add_finding(finding, self.edits.span(location.value).start, location.member);
+    }
+
+    /// Adds a finding about a member of the value at a byte offset.
+    pub(super) fn add_finding(&mut self, finding: Finding, start: usize, member: &'static str) {
+        if self.report.push(finding) {
+            self.places.push((start, member));
+        }
+    }
+
+    /// Counts an error. No edit is recorded any more if there are too many.
+    pub(super) fn charge(&mut self) {
+        self.budget.errors += 1;
+        if self.is_over_budget() {
+            self.edits.stop();
+        }
+    }
+
+    /// Returns true if the body has more errors than are repaired. The rules then stop reading it.
+    pub fn is_over_budget(&self) -> bool {
+        self.budget.errors > self.budget.most
     }
 
     /// Reports a violation of a member, and sets the member to another value.

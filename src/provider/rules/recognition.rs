@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::plan::Plan;
 use super::violation::Violation;
 use crate::error::Error;
-use crate::finding::{Action, Finding, FindingCode, Report, Severity};
+use crate::finding::{Action, Finding, FindingCode, LimitedReport, MAX_FINDINGS, Severity};
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::foreign_format::{ForeignFormat, block_format, body_format, is_langchain_pair, item_fit};
 
@@ -62,20 +62,26 @@ impl<'a> Plan<'a, '_> {
             }
             _ => {}
         }
-        let place = format!("{}[{}]", self.survey.formats.named.list(), self.at);
-        self.report_foreign(format, &place, item, Action::Dropped);
+        self.report_foreign(format, Some(self.at), item, Action::Dropped);
     }
 
-    fn report_foreign(&mut self, format: ForeignFormat, what: &str, about: JsonRef<'a>, action: Action) {
-        let sentence = format.sentence(what, self.survey.formats.named.dialect());
-        let start = self.edits.span(about).start;
-        self.survey.findings.push((Finding::error(FindingCode::UnknownShape, sentence).with_action(action), start));
+    /// Reports the format of the item at an index, or of the body.
+    fn report_foreign(&mut self, format: ForeignFormat, at: Option<usize>, about: JsonRef<'a>, action: Action) {
+        self.charge();
+        if self.survey.report.is_full() {
+            return self.survey.report.count(Severity::Error, FindingCode::UnknownShape, 1);
+        }
+        let named = self.survey.formats.named;
+        let what = at.map_or_else(|| "The body".into(), |at| format!("{}[{at}]", named.list()));
+        let sentence = format.sentence(&what, named.dialect());
+        self.survey.report.push(Finding::error(FindingCode::UnknownShape, sentence).with_action(action));
+        self.survey.starts.push(self.edits.span(about).start);
     }
 
     /// Records that the body as a whole has a foreign format.
     pub(super) fn reject_body(&mut self, format: ForeignFormat) {
         self.survey.foreign = Some(format);
-        self.report_foreign(format, "The body", self.body.object, Action::Rewritten);
+        self.report_foreign(format, None, self.body.object, Action::Rewritten);
     }
 
     /// Ends the survey, and adds its findings to the report. Returns the format for which `repair` refuses the body: its items have
@@ -87,19 +93,17 @@ impl<'a> Plan<'a, '_> {
         let mut rejects_member = is_emptied || format.is_some() && !self.survey.has_native_item;
         if !self.survey.has_native_item {
             for (at, item, block_format) in std::mem::take(&mut self.survey.foreign_blocks) {
-                let place = format!("{}[{at}]", self.survey.formats.named.list());
-                self.report_foreign(block_format, &place, item, Action::Rewritten);
+                self.report_foreign(block_format, Some(at), item, Action::Rewritten);
                 format = format.or(Some(block_format));
                 rejects_member = true;
             }
         }
         if rejects_member {
-            (self.report, self.places) = (Report::new(), Vec::new());
+            (self.report, self.places) = (LimitedReport::default(), Vec::new());
         }
-        for (finding, start) in std::mem::take(&mut self.survey.findings) {
-            self.report.push(finding);
-            self.places.push((start, ""));
-        }
+        let free = MAX_FINDINGS.saturating_sub(self.places.len());
+        self.places.extend(self.survey.starts.iter().take(free).map(|start| (*start, "")));
+        self.report.append(std::mem::take(&mut self.survey.report));
         format.or_else(|| {
             (is_emptied || self.survey.has_unread_mention || self.survey.has_nested_list)
                 .then_some(ForeignFormat::Unknown)

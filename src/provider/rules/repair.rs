@@ -3,21 +3,24 @@
 use super::fields::Fields;
 use super::item_survey::Survey;
 use super::options::RepairOptions;
-use super::plan::Plan;
+use super::plan::{EditBudget, Plan};
 use super::recognition::{emptied, refusal};
 use super::splice::Edits;
 use crate::error::Result;
-use crate::finding::{Action, Finding, FindingCode, Report, Severity};
+use crate::finding::{Action, Finding, FindingCode, LimitedReport, Report, Severity};
 use crate::json::{JsonKind, JsonRef};
 use crate::message::Dialect;
 use crate::provider::foreign_format::ForeignFormat;
 use crate::provider::registry::{codec, item_formats};
 
 /// Returns the violations in a request's body. If none has the severity error, the provider accepts the messages. If the body as a
-/// whole has a foreign format, only `unknown_shape` is reported.
+/// whole has a foreign format, only `unknown_shape` is reported. After [`MAX_FINDINGS`](crate::finding::MAX_FINDINGS) findings the others are
+/// counted (`findings_omitted`), and a body with too many errors is not read to its end (`too_many_edits`).
 #[must_use]
 pub fn validate(body: &[u8], dialect: Dialect) -> Report {
-    let mut report = run_pass(body, dialect, &RepairOptions::default()).report;
+    let pass = run_pass(body, dialect, &RepairOptions::default());
+    let mut report = pass.report.into_report();
+    report.extend(pass.excess);
     for finding in &mut report {
         finding.action = None;
     }
@@ -26,7 +29,8 @@ pub fn validate(body: &[u8], dialect: Dialect) -> Report {
 
 /// Repairs a request's body. Returns the valid body and a report of the violations and their repairs. A body without errors is
 /// returned byte for byte, as is text that is not JSON. A JSON value that is not an object becomes an object with an empty list. An
-/// empty list is only a warning, since no edit can fix it.
+/// empty list is only a warning, since no edit can fix it. A body with too many errors is returned byte for byte, with the finding
+/// `too_many_edits` alone.
 ///
 /// # Errors
 /// `invalid_input` for a body in a foreign format: its items are those of another dialect or SDK, or of no known one, or lists, or it may
@@ -35,7 +39,7 @@ pub fn validate(body: &[u8], dialect: Dialect) -> Report {
 pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
     let first = run_pass(body, dialect, options);
     if let Some(format) = first.refused {
-        return Err(refusal(&first.report, format));
+        return Err(refusal(first.report.findings(), format));
     }
     let dropped_unknown = first.dropped_unknown;
     let (text, report) = repeat_passes(body, first, dialect, options);
@@ -59,19 +63,21 @@ pub(crate) fn repair_rendered(body: &[u8], dialect: Dialect, options: &RepairOpt
 /// Repeats passes until one makes no edit. One pass is enough by design; the others are a safeguard against an edit that violates
 /// another rule.
 fn repeat_passes(body: &[u8], first: Pass, dialect: Dialect, options: &RepairOptions) -> (Vec<u8>, Report) {
+    if let Some(excess) = first.excess {
+        return (body.to_vec(), vec![excess]);
+    }
     let mut report = first.report;
-    let Some(mut text) = first.text else { return (body.to_vec(), report) };
+    let Some(mut text) = first.text else { return (body.to_vec(), report.into_report()) };
     for _ in 0..MAX_EXTRA_PASSES {
         let next = run_pass(text.as_bytes(), dialect, options);
-        let Some(repaired) = next.text else { break };
-        for finding in next.report {
-            if finding.severity == Severity::Error {
-                report.push(finding.without_path());
-            }
+        if let Some(excess) = next.excess {
+            return (body.to_vec(), vec![excess]);
         }
+        let Some(repaired) = next.text else { break };
+        report.append(next.report.into_errors());
         text = repaired;
     }
-    (text.into_bytes(), report)
+    (text.into_bytes(), report.into_report())
 }
 
 /// How many passes follow the first one at most.
@@ -87,7 +93,9 @@ fn has_empty_list(body: &[u8], dialect: Dialect) -> bool {
 struct Pass {
     /// The body with the edits applied, if there are any.
     text: Option<String>,
-    report: Report,
+    report: LimitedReport,
+    /// The finding about a body with too many errors, which has no edits.
+    excess: Option<Finding>,
     /// The format for which `repair` refuses the body.
     refused: Option<ForeignFormat>,
     /// True if items of no known format were dropped.
@@ -96,8 +104,9 @@ struct Pass {
 
 /// Returns the pass of a body that cannot be parsed.
 fn malformed(message: String) -> Pass {
-    let report = vec![Finding::error(FindingCode::Malformed, message).at("").with_action(Action::Kept)];
-    Pass { text: None, report, refused: None, dropped_unknown: false }
+    let mut report = LimitedReport::default();
+    report.push(Finding::error(FindingCode::Malformed, message).at("").with_action(Action::Kept));
+    Pass { text: None, report, excess: None, refused: None, dropped_unknown: false }
 }
 
 /// Runs the rules over a body, and applies their edits. Results that lack their mark are marked before.
@@ -106,11 +115,11 @@ fn run_pass(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Pass {
         PassOutcome::Done(pass) => pass,
         PassOutcome::ResultsMarked(text, mut report) => match read_body(text.as_bytes(), dialect, options, false) {
             PassOutcome::Done(pass) => {
-                report.extend(pass.report);
+                report.append(pass.report);
                 Pass { text: pass.text.or(Some(text)), report, ..pass }
             }
             PassOutcome::ResultsMarked(text, report) => {
-                Pass { text: Some(text), report, refused: None, dropped_unknown: false }
+                Pass { text: Some(text), report, excess: None, refused: None, dropped_unknown: false }
             }
         },
     }
@@ -120,7 +129,7 @@ fn run_pass(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Pass {
 enum PassOutcome {
     Done(Pass),
     /// The body with results marked that lacked their mark. It must be read again.
-    ResultsMarked(String, Report),
+    ResultsMarked(String, LimitedReport),
 }
 
 /// Returns the text of a body and its value, or the provider's sentence about a body that is not JSON.
@@ -143,8 +152,9 @@ fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_resul
     let list = codec.list();
     let mut plan = Plan {
         edits: Edits::new(text),
-        report: Report::new(),
+        report: LimitedReport::default(),
         places: Vec::new(),
+        budget: EditBudget::of(text.len()),
         options,
         at: 0,
         body: Fields::of(value),
@@ -159,6 +169,9 @@ fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_resul
         codec.plan_repairs(&mut plan, items);
     }
     let refused = plan.end_survey();
+    if plan.is_over_budget() {
+        return PassOutcome::Done(plan.into_excessive(refused));
+    }
     if refused.is_none() && !plan.unmarked_results.is_empty() {
         let (text, report) = plan.with_marked_results();
         return PassOutcome::ResultsMarked(text, report);
@@ -167,7 +180,7 @@ fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_resul
     let Plan { edits, mut report, survey, .. } = plan;
     debug_assert_eq!(
         edits.is_empty(),
-        report.iter().all(|f| f.severity != Severity::Error),
+        !report.has_error(),
         "edits without an error, or an error without edits: {report:?}"
     );
     let mut repaired = if edits.is_empty() { None } else { Some(edits.apply()) };
@@ -178,10 +191,26 @@ fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_resul
         && repaired.as_ref().is_some_and(|text| run_pass(text.as_bytes(), dialect, options).text.is_none())
     {
         repaired = None;
-        for finding in &mut report {
-            finding.severity = Severity::Warning;
+        report.lower_severity(Severity::Warning);
+        for finding in report.findings_mut() {
             finding.action = Some(Action::Kept);
         }
     }
-    PassOutcome::Done(Pass { text: repaired, report, refused, dropped_unknown: survey.dropped_unknown })
+    PassOutcome::Done(Pass { text: repaired, report, excess: None, refused, dropped_unknown: survey.dropped_unknown })
+}
+
+impl Plan<'_, '_> {
+    /// Returns the outcome for a body with too many errors.
+    fn into_excessive(mut self, refused: Option<ForeignFormat>) -> Pass {
+        self.locate();
+        let sentence = format!(
+            "The body has more than {} errors, at most one per 32 bytes is repaired: it is unchanged, and was read to {}[{}].",
+            self.budget.most,
+            self.survey.formats.named.list(),
+            self.at
+        );
+        let excess = Finding::error(FindingCode::TooManyEdits, sentence).at("").with_action(Action::Kept);
+        let dropped_unknown = self.survey.dropped_unknown;
+        Pass { text: None, report: self.report, excess: Some(excess), refused, dropped_unknown }
+    }
 }

@@ -59,11 +59,23 @@ pub(crate) struct Edits<'a> {
     /// Ordered by start; of two edits with the same start, the outer one is first. A tree, since several passes over the body add
     /// edits in no common order.
     patches: BTreeMap<PatchKey, BodyPiece>,
+    is_stopped: bool,
 }
 
 impl<'a> Edits<'a> {
     pub fn new(body: &'a str) -> Self {
-        Self { body, patches: BTreeMap::new() }
+        Self { body, patches: BTreeMap::new(), is_stopped: false }
+    }
+
+    /// Records no edit from now on: they will not be applied.
+    pub fn stop(&mut self) {
+        self.is_stopped = true;
+    }
+
+    fn insert(&mut self, key: PatchKey, piece: BodyPiece) {
+        if !self.is_stopped {
+            self.patches.insert(key, piece);
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -89,7 +101,7 @@ impl<'a> Edits<'a> {
     /// Replaces a value. Edits inside it have no effect.
     pub fn replace(&mut self, value: JsonRef<'_>, piece: BodyPiece) {
         let span = self.span(value);
-        self.patches.insert((span.start, Reverse(span.end), 1), piece);
+        self.insert((span.start, Reverse(span.end), 1), piece);
     }
 
     /// Encloses a value between two texts. Other edits of the value remain effective.
@@ -101,7 +113,7 @@ impl<'a> Edits<'a> {
     /// Replaces a value by a piece that may contain it, with the edits inside it.
     pub fn enclose(&mut self, value: JsonRef<'_>, piece: BodyPiece) {
         let span = self.span(value);
-        self.patches.insert((span.start, Reverse(span.end), 0), piece);
+        self.insert((span.start, Reverse(span.end), 0), piece);
     }
 
     /// Returns true if the value was replaced.

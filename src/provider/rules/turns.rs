@@ -189,6 +189,9 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
         };
         for at in 0.. {
             let Some(value) = reader.rest.next() else { break };
+            if reader.plan.is_over_budget() {
+                break;
+            }
             reader.plan.at = at;
             reader.turns.push(Turn::new(value));
             if value.is_object() {
@@ -298,6 +301,9 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
         let mut alone = Some(content).filter(|content| content.kind() != JsonKind::Array);
         let (mut items, mut opened, mut changed) = (content.items(), false, false);
         while let Some(value) = alone.take().or_else(|| items.next()) {
+            if self.plan.is_over_budget() {
+                break;
+            }
             let fields = Fields::of(value);
             let kind = fields.owned_text("type");
             if !(self.grammar.keeps_block)(self.plan, &fields, &kind) {

@@ -261,6 +261,9 @@ fn repair_result_blocks<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, is_er
     let (mut pieces, mut is_unchanged) = (Vec::new(), true);
     let message_at = plan.at;
     for (at, block) in content.items().enumerate() {
+        if plan.is_over_budget() {
+            break;
+        }
         let fields = Fields::of(block);
         let kind = fields.owned_text("type");
         plan.at = at;

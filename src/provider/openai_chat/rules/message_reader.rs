@@ -247,6 +247,9 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
     fn call_list(&mut self, message: JsonRef<'a>, list: JsonRef<'a>) -> bool {
         let mut needs_new_list = false;
         for (index, item) in list.items().enumerate() {
+            if self.plan.is_over_budget() {
+                break;
+            }
             if item.is_object() {
                 self.call(item);
                 continue;

@@ -102,6 +102,9 @@ impl PartReader {
 
     pub fn read<'a>(&mut self, plan: &mut Plan<'a, '_>, content: JsonRef<'a>) {
         for part in content.items() {
+            if plan.is_over_budget() {
+                return;
+            }
             if part.is_object() {
                 self.part(plan, &Fields::of(part));
             } else {

@@ -57,6 +57,9 @@ pub(super) fn fix_parts<'a>(
 ) {
     let (mut kept, mut is_changed) = (Vec::new(), false);
     for part in content.items() {
+        if plan.is_over_budget() {
+            return;
+        }
         let fate =
             if part.is_object() { fix_part(plan, &Fields::of(part), rules) } else { fix_non_object(plan, part, rules) };
         is_changed |= !matches!(fate, PartFate::Kept);
