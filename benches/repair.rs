@@ -60,8 +60,30 @@ fn speed(name: &str, bytes: usize, mut work: impl FnMut() -> usize) {
     println!("{name:32} {:8.0} / {:.0} MB/s (median / best)", megabytes / median, megabytes / best);
 }
 
+/// Works on one body for a second, for a profiler: `cargo bench --bench repair -- FILE DIALECT validate|repair|convert`.
+fn profile(file: &str, dialect: &str, work: &str) {
+    let body = std::fs::read(file).unwrap();
+    let dialect = Dialect::ALL.into_iter().find(|known| known.as_str() == dialect).unwrap();
+    let target = if dialect == Dialect::Anthropic { Dialect::OpenAiChat } else { Dialect::Anthropic };
+    let (options, start, mut rounds) = (RepairOptions::default(), Instant::now(), 0);
+    while start.elapsed().as_secs_f64() < 1.0 {
+        rounds += 1;
+        let findings = match work {
+            "validate" => validate(&body, dialect).len(),
+            "repair" => repair(&body, dialect, &options).map_or(0, |(_, report)| report.len()),
+            _ => convert(&body, dialect, target, &options).map_or(0, |(_, report)| report.len()),
+        };
+        assert!(findings < usize::MAX);
+    }
+    println!("{:.2} ms a round", start.elapsed().as_secs_f64() * 1e3 / f64::from(rounds));
+}
+
 fn main() {
     let options = RepairOptions::default();
+    let given: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    if let [file, dialect, work] = given.as_slice() {
+        return profile(file, dialect, work);
+    }
     for turns in [200, 2_000] {
         let (good, bad) = (chat(turns, false), chat(turns, true));
         println!("{turns} turns, {:.2} MB", good.len() as f64 / 1e6);

@@ -113,6 +113,11 @@ export function reportGrowth({ name, size, one, two, ratio: grown, most, met }) 
   console.log(`${met ? 'met    ' : 'NOT MET'}  ${grown.toFixed(2).padStart(5)} (<= ${most})  ${name}: ${ms(one)} ms of ${size}, ${ms(two)} ms of ${size * 2}`);
 }
 
+export function reportBodies({ name, reference, took, times, grown, met }) {
+  const factor = `${times.toFixed(1).padStart(6)} times JSON, ${grown.toFixed(1)} a doubling`;
+  console.log(`${met ? 'met    ' : 'NOT MET'}  ${factor}  ${name}: ${took.map(ms).join(', ')} ms; JSON ${reference.map(ms).join(', ')} ms`);
+}
+
 /** Prints the deltas of R32. The peer's work is divided by rethread's of the same number of turns. */
 export function reportR32(rows) {
   const [small, large] = SIZES;

@@ -4,6 +4,7 @@
 //   npm run bench -- w1 --node               only W1, only in Node; --browser: only in Chromium; w2, w3, w4 likewise
 //   npm run bench -- growth --node           N and 2N of what others control; --only TEXT: the cases whose name contains it. The exit
 //                                            code is 1 if a ratio is above its limit
+//   npm run bench -- bodies --node           hostile bodies (R63), with their times relative to JSON.parse and JSON.stringify; --only as above
 //   npm run bench -- r32 --node              deltas of 1,000 and 3,000 turns; the exit code is 1 if they are not linear
 //   npm run bench -- builds before=DIR DIR   several builds in one run, side by side. DIR: a package, or a dist folder, which is
 //                                            combined with this checkout's js/. The ratios are to the first
@@ -18,10 +19,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { bodies } from './bodies.js';
 import { compareBuilds } from './builds.mjs';
 import { growth } from './growth.js';
 import { SIZES as TURNS, GROWTH_MOST, r32 } from './r32.js';
-import { reportGrowth, reportR32, reportSizes, reportW1, reportW2, reportW3, reportW4 } from './report.mjs';
+import { reportBodies, reportGrowth, reportR32, reportSizes, reportW1, reportW2, reportW3, reportW4 } from './report.mjs';
 import { summary } from './stats.js';
 import { w1 } from './w1.js';
 import { w4 } from './w4.js';
@@ -100,6 +102,11 @@ async function inNode(folder, { wants, counts, only, results, sizeOf }) {
     reportR32(results.r32);
     if (results.r32.some(({ name, times }) => name.startsWith('rethread') && times[TURNS[1]] > times[TURNS[0]] * GROWTH_MOST)) process.exitCode = 1;
   }
+  if (only.bodies) {
+    results.bodies = await bodies(rethread, { only: only.name, tell: reportBodies });
+    console.log(`${results.bodies.filter(({ met }) => met).length} of ${results.bodies.length} met`);
+    if (!results.bodies.length || results.bodies.some(({ met }) => !met)) process.exitCode = 1;
+  }
   if (!only.growth) return;
   const { drive } = await load(folder, 'js/host.js');
   results.growth = await growth({ ...rethread, drive }, { only: only.name, tell: reportGrowth });
@@ -127,8 +134,8 @@ async function main(folder) {
     copyPackage(ROOT, folder);
     results.sizes = sizes(folder);
     reportSizes(results.sizes);
-    // Growth and r32 take minutes, so they run only if they are named.
-    if (!values.browser) await inNode(folder, { wants, counts, only: { growth: chosen.includes('growth'), r32: chosen.includes('r32'), name: values.only }, results, sizeOf });
+    // Growth, bodies and r32 take minutes, so they run only if they are named.
+    if (!values.browser) await inNode(folder, { wants, counts, only: { growth: chosen.includes('growth'), bodies: chosen.includes('bodies'), r32: chosen.includes('r32'), name: values.only }, results, sizeOf });
     if (!values.node && ['w1', 'w2', 'w3'].some(wants)) await inBrowser(folder, wants, counts, results, sizeOf);
   }
   if (values.json) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);

@@ -32,7 +32,8 @@ export type FindingCode =
   | "reasoning_unbound" | "reasoning_foreign" | "uncited" | "interrupted" | "pending_call" | "callback_failed"
   | "compaction_failed" | "second_writer" | "journal_kept" | "no_checkpoint" | "findings_omitted" | "too_many_edits"
   | "conversation_conflict" | "not_transferred" | "chain_restarted" | "healed";
-/** A problem or a change that validation, repair, rendering or a run reports. */
+/** A problem or a change that validation, repair, rendering or a run reports. A report lists at most 1,000; its last finding
+ *  (`findings_omitted`) then says how many others there are of which code. */
 export interface Finding {
   /** "error": the provider rejects the body. "warning": accepted, but fragile (for example an id that a later turn uses again). "info": a note. */
   severity: "error" | "warning" | "info";

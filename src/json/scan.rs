@@ -114,6 +114,7 @@ fn check_word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, SyntaxError
 pub(super) fn check_string(bytes: &[u8], start: usize) -> Result<usize, SyntaxError> {
     let mut at = start + 1;
     loop {
+        at = skip_plain(bytes, at);
         match bytes.get(at) {
             Some(b'"') => return Ok(at + 1),
             Some(b'\\') => match bytes.get(at + 1) {
@@ -188,6 +189,7 @@ pub(super) fn skip_value(bytes: &[u8], mut at: usize) -> usize {
 pub(super) fn skip_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     loop {
+        at = skip_plain(bytes, at);
         match bytes.get(at) {
             Some(b'"') => return at + 1,
             Some(b'\\') => at += 2,
@@ -195,4 +197,25 @@ pub(super) fn skip_string(bytes: &[u8], start: usize) -> usize {
             None => return at,
         }
     }
+}
+
+/// Returns the offset of the next quote, backslash or control character, or one in the last eight bytes before it. Looks at eight bytes
+/// at a time, because long strings are scanned several times.
+fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = ONES << 7;
+    // The highest bit of each byte that is below `most`, for bytes below 0x80 (Anderson, "Bit Twiddling Hacks").
+    let below = |word: u64, most: u64| word.wrapping_sub(ONES * most) & !word & HIGHS;
+    while let Some(group) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*group);
+        let quote = below(word ^ (ONES * u64::from(b'"')), 1);
+        let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
+        let found = quote | backslash | below(word, 0x20);
+        if found != 0 {
+            // Only the lowest mark is exact: a borrow can set one above it.
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    at
 }

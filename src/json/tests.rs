@@ -72,6 +72,22 @@ proptest! {
     }
 
     #[test]
+    fn r45_strings_are_checked_as_serde_json_checks_them(text in "[a\u{e9}\u{10ffff}\u{1f}\u{20}\u{7f}!#\\[\\]\"\\\\nu0]{0,40}") {
+        let token = format!("\"{text}\"");
+        let expected = serde_json::from_str::<String>(&token);
+        let found = JsonRef::parse(&token);
+        // A lone surrogate is JSON, but no text of Rust.
+        if !token.contains("\\u") {
+            prop_assert_eq!(found.is_ok(), expected.is_ok(), "{}", token);
+        }
+        if let (Ok(found), Ok(expected)) = (found, expected) {
+            prop_assert_eq!(found.as_text().unwrap_or_default(), expected.as_str());
+            let list = format!("[{token},1]");
+            prop_assert_eq!(JsonRef::parse(&list).unwrap().items().next().unwrap().as_raw(), token);
+        }
+    }
+
+    #[test]
     fn views_never_panic(text in r#"[\[\]{},:"a1 \\]{0,40}"#) {
         let view = JsonRef::from_checked(&text);
         for (k, v) in view.entries() { let _ = (k.as_text(), v.kind()); }

@@ -32,10 +32,8 @@ impl<'a> ValueWalk<'a> {
     #[must_use]
     pub fn path(&self) -> &[PathStep<'a>] {
         // An open array or object has a step for its next item.
-        let opened = matches!(
-            self.at.checked_sub(1).and_then(|at| self.value.as_raw().as_bytes().get(at)),
-            Some(b'{' | b'[')
-        );
+        let opened =
+            matches!(self.at.checked_sub(1).and_then(|at| self.value.as_raw().as_bytes().get(at)), Some(b'{' | b'['));
         self.path.get(..self.path.len() - usize::from(opened)).unwrap_or_default()
     }
 }
@@ -84,7 +82,8 @@ impl Iterator for ValueWalk<'_> {
                     }
                 }
                 _ => {
-                    while !matches!(bytes.get(self.at), None | Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r')) {
+                    while !matches!(bytes.get(self.at), None | Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r'))
+                    {
                         self.at += 1;
                     }
                     self.after_key = false;

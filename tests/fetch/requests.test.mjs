@@ -128,6 +128,18 @@ describe('r64: bodies', () => {
     }
   });
 
+  test('r64 a body with too many errors passes, and is reported', async () => {
+    const body = `{"model":"gpt-5","messages":[${Array(100_000).fill('{}').join(',')}]}`;
+    const { fetch, calls } = spy();
+    const reports = [];
+    const init = { method: 'POST', body };
+    await repairing({ fetch, onRepair: ({ report }) => reports.push(report) })(OPENAI, init);
+    assert.equal(calls[0][1], init);
+    assert.deepEqual(reports.map((report) => report.map(({ code, severity }) => [code, severity])), [[['too_many_edits', 'error']]]);
+    await assert.rejects(repairing({ fetch, mode: 'reject' })(OPENAI, init), { code: 'invalid_input' });
+    assert.equal(calls.length, 1);
+  });
+
   test('a stream is read only for addresses of conversations', async () => {
     const { fetch, calls } = spy();
     const init = { method: 'POST', body: stream(broken), duplex };

@@ -23,7 +23,7 @@ impl InputContext {
         Self {
             has_stored_history: plan.body.find("previous_response_id").is_some()
                 || plan.body.find("conversation").is_some()
-                || list.items().any(|item| kind_of(item) == "item_reference"),
+                || list.items().any(|item| item.is_object() && kind_of(item) == "item_reference"),
             is_deepseek,
             has_foreign_ids: is_deepseek || model.contains("grok"),
         }

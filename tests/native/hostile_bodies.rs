@@ -1,0 +1,208 @@
+//! R32, R63, R64: bodies whose every item is wrong. Findings and edits are bounded, and memory is in proportion to the body. Times are the
+//! bench's (`npm run bench -- bodies --node`).
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, unsafe_code)]
+
+use rethread::finding::{FindingCode, MAX_FINDINGS, Severity};
+use rethread::message::Dialect;
+use rethread::provider::{RepairOptions, repair, validate};
+use rethread::render::convert;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts the bytes that a thread allocates, freed ones too.
+struct Counting;
+
+impl Counting {
+    fn note(bytes: usize) {
+        // A thread that ends has no counter any more.
+        let _ = ALLOCATED.try_with(|sum| sum.set(sum.get() + bytes));
+    }
+}
+
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::note(layout.size());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Self::note(size);
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn allocated(work: impl FnOnce()) -> usize {
+    let before = ALLOCATED.get();
+    work();
+    ALLOCATED.get() - before
+}
+
+fn list_name(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::OpenAiResponses => "input",
+        Dialect::Gemini => "contents",
+        _ => "messages",
+    }
+}
+
+/// A body whose list is one item, repeated.
+fn body(dialect: Dialect, item: &str, bytes: usize) -> String {
+    let count = bytes / (item.len() + 1);
+    format!("{{\"model\":\"m\",\"{}\":[{}]}}", list_name(dialect), vec![item; count].join(","))
+}
+
+/// A body with one item that has one member, a list of one repeated value.
+fn body_of_parts(dialect: Dialect, role: &str, part: &str, bytes: usize) -> String {
+    let member = if dialect == Dialect::Gemini { "parts" } else { "content" };
+    let parts = vec![part; bytes / (part.len() + 1)].join(",");
+    format!("{{\"model\":\"m\",\"{}\":[{{\"role\":\"{role}\",\"{member}\":[{parts}]}}]}}", list_name(dialect))
+}
+
+const ITEMS: &[&str] = &[
+    "{}",
+    "[]",
+    "0",
+    "\"\"",
+    "\"a\"",
+    "null",
+    "[[[[[[[[]]]]]]]]",
+    "{\"role\":\"user\"}",
+    "{\"a\":1}",
+    "{\"role\":\"wizard\",\"content\":\"x\"}",
+    "{\"role\":\"user\",\"content\":\"\"}",
+    "{\"role\":\"user\",\"role\":\"user\",\"content\":\"x\",\"content\":\"y\"}",
+    "{\"role\":\"assistant\",\"content\":\" \"}",
+    "{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"r\"}",
+    "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"c\",\"type\":\"function\",\"function\":{\"name\":\"n\",\"arguments\":\"{}\"}}]}",
+    "{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"n\",\"arguments\":\"{}\"}",
+    "{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"r\"}",
+    "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"n\",\"input\":{}}]}",
+    "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"c\",\"content\":\"r\"}]}",
+    "{\"role\":\"model\",\"parts\":[{\"functionCall\":{\"name\":\"n\",\"args\":{}}}]}",
+    "{\"role\":\"user\",\"parts\":[{\"functionResponse\":{\"name\":\"n\",\"response\":{}}}]}",
+    "{\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[]}",
+];
+
+const PARTS: &[&str] = &[
+    "{}",
+    "[]",
+    "0",
+    "\"\"",
+    "{\"type\":\"wizard-step\"}",
+    "{\"type\":\"text\",\"text\":\"\"}",
+    "{\"type\":\"image_url\"}",
+];
+
+/// Every hostile body of about `bytes` bytes.
+fn bodies(bytes: usize) -> impl Iterator<Item = (Dialect, String)> {
+    Dialect::ALL.into_iter().flat_map(move |dialect| {
+        let items = ITEMS.iter().map(move |item| body(dialect, item, bytes));
+        let parts = PARTS
+            .iter()
+            .flat_map(move |part| ["user", "assistant"].map(|role| body_of_parts(dialect, role, part, bytes)));
+        items.chain(parts).map(move |body| (dialect, body))
+    })
+}
+
+#[test]
+fn r63_a_report_has_at_most_1000_findings_and_their_counts() {
+    for (dialect, body) in bodies(60_000) {
+        let shown = &body[..body.len().min(120)];
+        let report = validate(body.as_bytes(), dialect);
+        assert!(report.len() <= MAX_FINDINGS + 2, "{dialect:?} {shown}: {} findings", report.len());
+        if let Ok((_, report)) = repair(body.as_bytes(), dialect, &RepairOptions::default()) {
+            assert!(report.len() <= MAX_FINDINGS + 2, "{dialect:?} {shown}: {} findings", report.len());
+        }
+        let target = if dialect == Dialect::Gemini { Dialect::Anthropic } else { Dialect::Gemini };
+        if let Ok((_, report)) = convert(body.as_bytes(), dialect, target, &RepairOptions::default()) {
+            assert!(report.len() <= MAX_FINDINGS + 4, "{dialect:?} {shown}: {} findings", report.len());
+        }
+    }
+}
+
+#[test]
+fn r63_findings_that_are_not_listed_are_counted_by_code() {
+    let item = "{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"a result of a tool that was never called\"}";
+    let body = body(Dialect::OpenAiChat, item, item.len() * 2_000 + 2_000);
+    let report = validate(body.as_bytes(), Dialect::OpenAiChat);
+    assert_eq!(report.len(), MAX_FINDINGS + 1);
+    assert_eq!(report[999].path.as_deref(), Some("/messages/999"));
+    let last = report.last().unwrap();
+    assert_eq!((last.code, last.severity), (FindingCode::FindingsOmitted, Severity::Error));
+    assert_eq!(last.message, "There are 1000 more findings: 1000 orphan_result.");
+}
+
+#[test]
+fn r64_a_body_with_too_many_errors_is_sent_as_it_is() {
+    for item in ["{}", "[]", "0", "\"\"", "{\"role\":\"user\"}"] {
+        for dialect in Dialect::ALL {
+            let body = body(dialect, item, 1_000_000);
+            let (text, report) = repair(body.as_bytes(), dialect, &RepairOptions::default()).unwrap();
+            assert!(text == body.as_bytes(), "{dialect:?} {item}: the body was changed");
+            assert_eq!(report.len(), 1, "{dialect:?} {item}");
+            assert_eq!((report[0].code, report[0].severity), (FindingCode::TooManyEdits, Severity::Error));
+            // Gemini's list of texts is read as the parts of one message first, which is one error.
+            if (dialect, item) == (Dialect::Gemini, "\"\"") {
+                continue;
+            }
+            let found = validate(body.as_bytes(), dialect);
+            assert_eq!(found.last().unwrap().code, FindingCode::TooManyEdits);
+        }
+    }
+}
+
+#[test]
+fn r64_a_long_history_with_an_error_in_each_message_is_repaired() {
+    let item = "{\"role\":\"ai\",\"content\":\"an answer of ordinary length\"}";
+    let body = body(Dialect::OpenAiChat, item, 1_000_000);
+    let (text, report) = repair(body.as_bytes(), Dialect::OpenAiChat, &RepairOptions::default()).unwrap();
+    assert!(validate(&text, Dialect::OpenAiChat).iter().all(|finding| finding.severity != Severity::Error));
+    assert_eq!(report.last().unwrap().code, FindingCode::FindingsOmitted);
+}
+
+#[test]
+fn r63_validation_and_repair_allocate_in_proportion_to_the_body() {
+    for ((dialect, small), (_, large)) in bodies(40_000).zip(bodies(80_000)) {
+        let shown = &small[..small.len().min(120)];
+        let work = |body: &str| {
+            allocated(|| {
+                let _ = validate(body.as_bytes(), dialect);
+                let _ = repair(body.as_bytes(), dialect, &RepairOptions::default());
+            })
+        };
+        let (one, two) = (work(&small), work(&large));
+        assert!(two * 2 < one * 5 + (1 << 19), "{dialect:?} {shown}: {one} bytes, and {two} of twice the size");
+        assert!(two < 120 * large.len(), "{dialect:?} {shown}: {two} bytes for {}", large.len());
+    }
+}
+
+#[test]
+fn r63_findings_below_one_long_key_have_short_pointers() {
+    let key = "k".repeat(100_000);
+    let ids: Vec<_> = (0..500).map(|at| format!("{{\"tool_id\":\"c{at}\"}}")).collect();
+    let calls: Vec<_> = (0..500)
+        .map(|at| {
+            format!("{{\"id\":\"c{at}\",\"type\":\"function\",\"function\":{{\"name\":\"n\",\"arguments\":\"{{}}\"}}}}")
+        })
+        .collect();
+    let body = format!(
+        "{{\"messages\":[{{\"role\":\"assistant\",\"tool_calls\":[{}]}},{{\"role\":\"user\",\"content\":\"x\",\"{key}\":[{}]}}]}}",
+        calls.join(","),
+        ids.join(",")
+    );
+    let report = validate(body.as_bytes(), Dialect::OpenAiChat);
+    let unread: Vec<_> = report.iter().filter(|finding| finding.code == FindingCode::UnknownShape).collect();
+    assert_eq!(unread.len(), 500);
+    assert!(unread.iter().all(|finding| finding.path.as_deref() == Some("/messages/1")));
+}
