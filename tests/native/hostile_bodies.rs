@@ -183,7 +183,8 @@ fn r63_validation_and_repair_allocate_in_proportion_to_the_body() {
         };
         let (one, two) = (work(&small), work(&large));
         assert!(two * 2 < one * 5 + (1 << 19), "{dialect:?} {shown}: {one} bytes, and {two} of twice the size");
-        assert!(two < 120 * large.len(), "{dialect:?} {shown}: {two} bytes for {}", large.len());
+        // Of small bodies, the listed findings are the most of it: a thousand of them in each pass.
+        assert!(two < 100 * large.len() + (8 << 20), "{dialect:?} {shown}: {two} bytes for {}", large.len());
     }
 }
 
