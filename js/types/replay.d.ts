@@ -20,6 +20,9 @@ export interface ReplayPolicy {
    *  omitted from replay ("replay"), or from storage too ("store", when a run or an `append` is stored). Default "off". */
   citations?: "off" | "replay" | "store";
   danglingCalls?: "synthesize" | "omit";
+  /** Reasoning that a provider binds to what preceded it (Claude 5.5, GPT-6.2), where that is not the same any more: "omit" (default) leaves
+   *  it out, with the finding `reasoning_unbound`; "send" sends it. "drop_block" is as "omit" so far. */
+  unboundReasoning?: "omit" | "drop_block" | "send";
   /** Shorten a long history for a request, in this order, after all of the above. Stored history is not changed; a round (calls and
    *  results) is kept or omitted as a whole, the newest user message and all system messages are kept, and the report names every
    *  omission ("reduced"). The list of a level replaces that of the level above. If a callback throws, its reducer is skipped and

@@ -46,7 +46,7 @@ impl PrefixLedger {
 
     /// Returns true if the provider compares what precedes reasoning, and what it does not accept is left out.
     pub fn compares(&self) -> bool {
-        self.sees_prefix && self.policy == UnboundReasoning::Omit && self.reader.binds_reasoning()
+        self.sees_prefix && self.policy != UnboundReasoning::Send && self.reader.binds_reasoning()
     }
 
     /// Returns true if the body has everything that precedes its reasoning.
@@ -93,7 +93,7 @@ impl PrefixLedger {
             Readability::Readable => None,
             Readability::OtherProvider => Some(PrefixChange::Provider),
             // The service drops it itself.
-            Readability::OtherModel if self.reader.binds_reasoning() && self.policy != UnboundReasoning::Omit => None,
+            Readability::OtherModel if self.reader.binds_reasoning() && self.policy == UnboundReasoning::Send => None,
             Readability::OtherModel => Some(PrefixChange::Model),
         }
     }

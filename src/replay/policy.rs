@@ -58,7 +58,7 @@ pub enum UnboundReasoning {
     /// It is left out.
     #[default]
     Omit,
-    /// It is sent, and the provider is asked to drop it, if it can be asked.
+    /// As [`Omit`](Self::Omit): no request asks the provider to drop it yet.
     DropBlock,
     /// It is sent.
     Send,

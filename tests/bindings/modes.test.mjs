@@ -82,9 +82,8 @@ test('r16_r18 a run that is resumed keeps its mode, and nothing is stored twice'
   }
 });
 
-test('r16_r18 a resumed run is checked in its own mode, not in the mode of the session', { timeout: 20_000 }, async () => {
+test('r16_r18 a resumed run ends in its own mode, not in the mode of the session', { timeout: 20_000 }, async () => {
   const { lane, session, provider } = await chat('own-mode', { options: { persistence: 'call', replay: { citations: 'store' } } });
-  await assert.rejects(session.run({ input: 'x', provider }), { code: 'config_invalid' });
   const tools = tool(() => 5);
   const run = await session.run({ input: 'x', provider, tools, persistence: 'run' });
   const driven = drive(run);

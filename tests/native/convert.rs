@@ -9,7 +9,7 @@ use any_bodies::{any_json, many};
 use proptest::prelude::*;
 use rethread::finding::Severity;
 use rethread::message::Dialect;
-use rethread::provider::{Dangling, RepairOptions, validate};
+use rethread::provider::{Dangling, RepairOptions, repair, validate};
 use rethread::render::convert;
 use serde_json::{Value, json};
 
@@ -413,8 +413,8 @@ proptest! {
             let (out, _) = match convert(body.to_string().as_bytes(), from, to, &options) {
                 Ok(done) => done,
                 Err(error) => {
-                    // A body of another shape is refused, and `validate` says so.
-                    let shaped = validate(body.to_string().as_bytes(), from).iter().any(|f| f.code.as_str() == "unknown_shape");
+                    // A body of another shape is rejected, and `validate` says so; so is one of which a repair would leave nothing.
+                    let shaped = repair(body.to_string().as_bytes(), from, &options).is_err() || validate(body.to_string().as_bytes(), from).iter().any(|f| f.code.as_str() == "unknown_shape");
                     let code = if shaped { "invalid_input" } else { "config_invalid" };
                     prop_assert_eq!(error.code.as_str(), code, "{} {}", error.message, body);
                     continue;

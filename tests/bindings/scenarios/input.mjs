@@ -176,7 +176,6 @@ const ofSession = (session, env) => {
     ['run: approveUnsafeReplay', 'config_invalid', run({ retry: { approveUnsafeReplay: true } })],
     ['run: replay', 'config_invalid', run({ replay: 'all' })],
     ['run: persistence', 'config_invalid', run({ persistence: 'turn' })],
-    ['run: a persistence that cannot trim citations', 'config_invalid', run({ persistence: 'call', replay: { citations: 'store' } })],
     ['run: inputFilter', 'config_invalid', run({ inputFilter: true })],
     ['run: replace', 'config_invalid', run({ replace: 'id' })],
     ['run: providers', 'config_invalid', run({ providers: 'rag' })],

@@ -165,10 +165,11 @@ fn r70_a_stale_result_takes_the_reasoning_after_it_and_later_reasoning_is_kept()
     }
 }
 
-#[test]
-fn r70_the_finding_names_what_changed_the_prefix() {
-    type Change = fn(&mut Chat<'_>, RunSetup) -> Vec<Finding>;
-    let changes: [(PrefixChange, Change); 7] = [
+/// Runs a turn in which something before the stored reasoning differs.
+type Change = fn(&mut Chat<'_>, RunSetup) -> Vec<Finding>;
+
+fn changes() -> [(PrefixChange, Change); 7] {
+    [
         (PrefixChange::Instructions, |chat, setup| {
             chat.tell(RunSetup { instructions: Some("Be long.".into()), ..setup })
         }),
@@ -214,9 +215,13 @@ fn r70_the_finding_names_what_changed_the_prefix() {
             chat.host = Host::open(store, "s", "h3");
             report
         }),
-    ];
+    ]
+}
+
+#[test]
+fn r70_the_finding_names_what_changed_the_prefix() {
     for dialect in BINDING {
-        for (cause, change) in changes {
+        for (cause, change) in changes() {
             let store = MemoryStore::default();
             let mut chat = Chat::new(&store, dialect);
             chat.ask(setup_of("one", dialect));

@@ -230,21 +230,11 @@ fn other_turn(store: &MemoryStore, number: usize, now: u64, asked: &Rc<Cell<u32>
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
 }
 
-fn play(case: &Case) {
-    let Case { dialect, persistence, policy, events, rounds: count, provided } = case;
+/// Stores three turns, and starts the run whose requests are compared.
+fn started<'s>(case: &Case, store: &'s MemoryStore, asked: &Rc<Cell<u32>>) -> (Host<'s>, RunSetup) {
+    let Case { dialect, persistence, policy, provided, .. } = case;
     let dialect = *dialect;
-    let stores = [
-        MemoryStore::default(),
-        MemoryStore::default(),
-        MemoryStore::default(),
-        MemoryStore::default(),
-        MemoryStore::default(),
-        MemoryStore::default(),
-        MemoryStore::default(),
-    ];
-    let mut store_index = 0;
-    let asked = Rc::new(Cell::new(0));
-    let mut host = open(&stores[0], "h", 1_000_000, &asked);
+    let mut host = open(store, "h", 1_000_000, asked);
     for turn in 0..3 {
         let outcome = host.ask(setup(&format!("before{turn}"), dialect, true), &format!("Question {turn}"), |body| {
             say(body, dialect, 2)
@@ -264,6 +254,16 @@ fn play(case: &Case) {
     } else {
         host.start(setup.clone(), "Go").unwrap();
     }
+    (host, setup)
+}
+
+fn play(case: &Case) {
+    let Case { dialect, events, rounds: count, .. } = case;
+    let dialect = *dialect;
+    let stores: [MemoryStore; 7] = Default::default();
+    let mut store_index = 0;
+    let asked = Rc::new(Cell::new(0));
+    let (mut host, setup) = started(case, &stores[0], &asked);
     let mut sent: Vec<Vec<u8>> = Vec::new();
     let mut events = events.iter().cloned();
     let mut number = 0;
