@@ -39,7 +39,9 @@ impl<'d, 'h> DraftChanges<'d, 'h> {
     /// Returns the first change before the message at an index of the draft.
     pub fn before(&mut self, index: usize) -> Option<PrefixChange> {
         self.look_at_until(index);
-        self.first
+        let is_provided = self.draft.messages.get(index).is_some_and(|item| item.message.source.is_provided());
+        // Messages that came together changed nothing before each other.
+        self.first.filter(|change| !(is_provided && *change == PrefixChange::HistoryProvider))
     }
 
     /// Returns the first change between the newest match and the message at an index of the draft.

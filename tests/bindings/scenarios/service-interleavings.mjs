@@ -477,7 +477,10 @@ class Interleaving {
     const differs = (what, left, right) => {
       if (JSON.stringify(left) !== JSON.stringify(right)) this.problems.push(`${what} differ (${owner.kind}):\nservice ${JSON.stringify(left)}\nsession ${JSON.stringify(right)}`);
     };
-    differs('items', arranged(service.words.filter(isCompared)), arranged(sent.filter(isCompared)));
+    // A run of the session's own sends history as it was at its start: what others stored meanwhile comes with the next run (R71).
+    const mayBeMissing = owner.kind === 'session';
+    const expected = mayBeMissing ? sent.filter((word) => service.words.includes(word)) : sent;
+    differs('items', arranged(service.words.filter(isCompared)), arranged(expected.filter(isCompared)));
     const ids = (outputs) => sorted(outputs);
     differs('outputs', ids(service.outputs.map((output) => output.split(': ')[0])), ids(session.outputs.map(({ call }) => call)));
     for (const { call, text } of session.outputs) {
