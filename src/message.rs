@@ -1,10 +1,13 @@
 //! Messages: data types. What an application reads is neutral; the remaining members of the wire message are kept in a template.
 
+mod phase;
+
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields, exact_list};
 use crate::json::{Json, JsonStr};
 use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder, decode, encode};
+pub use phase::Phase;
 
 /// Declares [`Dialect`]: each wire format with its number in stored records, its public name, how its results name their calls, and where they may be.
 macro_rules! dialects {
@@ -422,6 +425,9 @@ pub struct Part {
     /// The members of the wire block, if they differ from the dialect's standard ones.
     #[n(1)]
     pub template: Option<WireTemplate>,
+    /// What a text or a refusal is within its answer.
+    #[n(2)]
+    pub phase: Option<Phase>,
 }
 
 /// The content of a part.
@@ -493,7 +499,7 @@ impl Message {
 
 impl From<PartBody> for Part {
     fn from(body: PartBody) -> Self {
-        Self { body, template: None }
+        Self { body, template: None, phase: None }
     }
 }
 

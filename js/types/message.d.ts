@@ -22,13 +22,14 @@ export interface Message {
 /** A part of a message, in the order in which the model wrote it. Data specific to the dialect (signatures, unknown members, absent or
  *  null content) is stored with the message and sent again when the same dialect is rendered. */
 export type Part =
-  | { type: "text"; text: string }
+  /** `phase` is what a text of the model is within its answer (OpenAI Responses). Absent if the provider said none, and while it is streamed. */
+  | { type: "text"; text: string; phase?: "commentary" | "final_answer" }
   | { type: "image"; url?: string; data?: string; mediaType?: string }
   | { type: "file"; name?: string; url?: string; data?: string; fileId?: string; mediaType?: string }
   /** Data of the application: kept for rendering, never sent. */
   | { type: "data"; name: string; value: unknown }
   | { type: "reasoning"; text: string }
-  | { type: "refusal"; text: string }
+  | { type: "refusal"; text: string; phase?: "commentary" | "final_answer" }
   /** A call. `invocation` is the id of its `ToolInvocation`. */
   | { type: "tool_call"; invocation: string; round: number; place: number }
   | { type: "opaque"; dialect: Dialect; value: unknown };
@@ -42,7 +43,8 @@ export type InputPart = Extract<Part, { type: "text" | "image" | "file" }> | { t
 export interface NewMessage {
   id?: string; role: Message["role"]; createdAt?: number; metadata?: unknown;
   parts: (InputPart
-    | { type: "reasoning" | "refusal"; text: string }
+    | { type: "reasoning"; text: string }
+    | { type: "refusal"; text: string; phase?: "commentary" | "final_answer" }
     /** Data of the application: kept for rendering, never sent. */
     | { type: "data"; name: string; value: unknown }
     /** Assistant messages only. A call as a view has it. Without a result the call is open. */

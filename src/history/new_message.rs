@@ -9,7 +9,7 @@ use crate::clock::Ms;
 use crate::error::{Error, Result};
 use crate::id::{IdMap, IdSource};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
-use crate::message::{Media, Part, PartBody, Role};
+use crate::message::{Media, Part, PartBody, Phase, Role};
 use crate::tool::{Arguments, InvocationStatus, ToolResult};
 use std::borrow::Cow;
 
@@ -177,10 +177,22 @@ fn read_parts(list: JsonRef<'_>, role: Role) -> Result<Vec<NewPart>> {
                     "a part of type \"tool_result\" is allowed in a message of role \"tool\" only",
                 ));
             }
+            "text" | "refusal" if role == Role::Assistant => {
+                NewPart::Part(Part { phase: read_phase(part)?, ..read_part(part)? })
+            }
             _ => NewPart::Part(read_part(part)?),
         });
     }
     Ok(parts)
+}
+
+/// Reads the phase of a text of the model.
+fn read_phase(part: JsonRef<'_>) -> Result<Option<Phase>> {
+    let Some(value) = part.find("phase") else { return Ok(None) };
+    let phase = value.as_text().and_then(|name| Phase::from_name(&name));
+    phase
+        .map(Some)
+        .ok_or_else(|| Error::invalid("`phase` is \"commentary\" or \"final_answer\"; leave it out otherwise"))
 }
 
 fn read_call(part: JsonRef<'_>) -> Result<NewCall> {

@@ -2,8 +2,8 @@
 
 use super::entry::ResultEntry;
 use super::fold::History;
-use crate::json::{JsonRef, ObjectWriter};
-use crate::message::{Dialect, Media, Message, Part, PartBody, Usage};
+use crate::json::{JsonRef, JsonStr, ObjectWriter};
+use crate::message::{Dialect, Media, Message, Part, PartBody, Phase, Usage};
 use crate::tool::ToolInvocation;
 
 /// The JSON form of a message.
@@ -74,9 +74,9 @@ impl MessageWriter<'_> {
 
     fn write_part(&self, out: &mut ObjectWriter<'_>, part: &Part, dialect: Option<Dialect>) {
         match &part.body {
-            PartBody::Text(text) => out.text("type", "text").token("text", text),
+            PartBody::Text(text) => write_text(out, "text", text, part.phase),
             PartBody::Reasoning(text) => out.text("type", "reasoning").token("text", text),
-            PartBody::Refusal(text) => out.text("type", "refusal").token("text", text),
+            PartBody::Refusal(text) => write_text(out, "refusal", text, part.phase),
             PartBody::Image(media) => write_media(out.text("type", "image"), media),
             PartBody::File(media) => write_media(out.text("type", "file"), media),
             PartBody::Data { name, value } => out.text("type", "data").text("name", name).json("value", value.view()),
@@ -107,6 +107,19 @@ impl MessageWriter<'_> {
             },
         };
     }
+}
+
+fn write_text<'o, 'm>(
+    out: &'m mut ObjectWriter<'o>,
+    kind: &str,
+    text: &JsonStr,
+    phase: Option<Phase>,
+) -> &'m mut ObjectWriter<'o> {
+    out.text("type", kind).token("text", text);
+    if let Some(phase) = phase {
+        out.text("phase", phase.as_str());
+    }
+    out
 }
 
 fn write_media<'o, 'm>(out: &'m mut ObjectWriter<'o>, media: &Media) -> &'m mut ObjectWriter<'o> {

@@ -353,6 +353,11 @@ pub(crate) trait Codec: ItemFormat + ReasoningFormat {
         true
     }
 
+    /// Returns true if a text of the model may say what it is within its answer.
+    fn has_phases(&self) -> bool {
+        false
+    }
+
     /// Returns true if the parameters name a tool choice in another member than `tool_choice`, which is then left out.
     fn has_other_tool_choice(&self, _params: JsonRef<'_>) -> bool {
         false

@@ -118,7 +118,7 @@ pub fn without_plain_template(
     body: PartBody,
     template: WireTemplate,
 ) -> Part {
-    let mut part = Part { body, template: Some(template) };
+    let mut part = Part { body, template: Some(template), phase: None };
     let (mut native, mut plain) = (String::new(), String::new());
     write_block(&mut native, &part, true);
     if write_block(&mut plain, &part, false) && native == plain {

@@ -40,6 +40,9 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     for entry in joined.entries {
         history.apply(entry);
     }
+    if !codec(to).has_phases() {
+        report.extend(lost_phases(&history, to));
+    }
     let provider = ProviderRequest {
         dialect: to,
         url: String::new(),
@@ -196,6 +199,14 @@ fn foreign_model(body: JsonRef<'_>, from: Dialect, to: Dialect) -> Finding {
     let message =
         format!("`model` is still \"{model}\", a model asked for in \"{from}\"; set one that the \"{to}\" server has");
     Finding::warning(FindingCode::ForeignModel, message).at("/model").with_action(Action::Kept)
+}
+
+/// Returns the note that the target has no place for what the texts of the model are within their answers; none if no text says it.
+fn lost_phases(history: &History, to: Dialect) -> Option<Finding> {
+    let count =
+        history.messages().iter().flat_map(|message| &message.parts).filter(|part| part.phase.is_some()).count();
+    let message = format!("`phase` has no place in the dialect \"{}\"; {count} texts are sent without it", to.as_str());
+    (count > 0).then(|| Finding::info(FindingCode::UnsupportedKey, message).with_action(Action::Dropped))
 }
 
 /// Returns the definitions of a body's tools. Tools that a provider runs itself are dropped: no other provider has them.

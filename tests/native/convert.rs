@@ -540,3 +540,19 @@ fn r42_r75_open_and_late_calls_become_placeholders_and_a_message_of_the_tool() {
     assert_eq!(body, given);
     assert!(report.is_empty(), "{report:?}");
 }
+
+#[test]
+fn r42_r73_a_phase_that_the_target_has_no_place_for_is_reported() {
+    let item = |text: &str, phase: Value| json!({"role": "assistant", "content": text, "phase": phase});
+    let given = json!({"model": "m", "input": [{"role": "user", "content": "Hi"}, item("I look.", json!("commentary")),
+        item("Done.", json!("final_answer")), {"role": "user", "content": "And?"}, item("Hm.", Value::Null), {"role": "user", "content": "?"}]});
+    for to in dialects().into_iter().filter(|to| *to != Dialect::OpenAiResponses) {
+        let (body, report) = turn(&given.to_string(), Dialect::OpenAiResponses, to);
+        assert!(!body.to_string().contains("commentary"), "{body}");
+        let lost: Vec<_> = report.iter().filter(|finding| finding.message.contains("`phase`")).collect();
+        assert_eq!(lost.len(), 1, "{to:?}: {report:?}");
+        assert!(lost[0].message.contains("2 texts"), "{}", lost[0].message);
+    }
+    let (body, report) = turn(&given.to_string(), Dialect::OpenAiResponses, Dialect::OpenAiResponses);
+    assert_eq!((body, report.len()), (given, 0));
+}

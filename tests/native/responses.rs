@@ -5,9 +5,9 @@
 mod properties;
 
 use rethread::finding::{Report, Severity};
-use rethread::history::{History, Incoming, JoinBase, Origin, join};
+use rethread::history::{History, Incoming, JoinBase, MessageFormat, MessageWriter, NewItem, Origin, join, join_new};
 use rethread::id::{CountingIds, Seed};
-use rethread::json::{Json, JsonRef};
+use rethread::json::{Json, JsonRef, ObjectWriter};
 use rethread::message::{Dialect, PartBody, Role};
 use rethread::provider::{
     ProviderRequest, RepairOptions, Settings, ToolDefinition, decode_answer, decode_body, read_response, repair,
@@ -616,4 +616,71 @@ fn r02_an_output_beside_references_answers_the_stored_call() {
     let session =
         Session::of(OWN, &json!([user("Hi"), call("a", "f")])).append(OWN, &json!([reference, output("a", "1")]));
     assert_eq!(session.input(), json!([user("Hi"), call("a", "f"), output("a", "1"), reference]));
+}
+
+/// The messages of a history as an application reads them.
+fn shown(history: &History) -> Value {
+    let write = |message| {
+        let writer = MessageWriter { history, session: "s", format: MessageFormat::Stored };
+        let json = ObjectWriter::build(|out| writer.write(out, message, None));
+        serde_json::from_str(json.as_str()).unwrap()
+    };
+    Value::Array(history.messages().iter().map(write).collect())
+}
+
+/// A message of the model with a phase, and the call that it comments.
+fn with_phases() -> Value {
+    let mut comment = said("msg_1", "I look.");
+    comment["phase"] = json!("commentary");
+    let mut answer = said("msg_2", "Sunny.");
+    answer["phase"] = json!("final_answer");
+    answer["content"].as_array_mut().unwrap().push(json!({"type": "refusal", "refusal": "No more."}));
+    let mut newer = said("msg_3", "Hm.");
+    newer["phase"] = json!("afterthought");
+    json!([user("Weather?"), comment, call("c", "look"), output("c", "sun"), answer, newer])
+}
+
+#[test]
+fn r73_the_phase_of_a_text_is_shown_and_goes_back() {
+    let session = Session::of(OWN, &with_phases());
+    let messages = shown(&session.history);
+    assert_eq!(messages[1]["parts"][0], json!({"type": "text", "text": "I look.", "phase": "commentary"}));
+    let texts = &messages[2]["parts"];
+    assert_eq!(texts[0], json!({"type": "text", "text": "Sunny.", "phase": "final_answer"}));
+    assert_eq!(texts[1], json!({"type": "refusal", "text": "No more.", "phase": "final_answer"}));
+    // One that is not known stays where it is.
+    assert_eq!(texts[2], json!({"type": "text", "text": "Hm."}));
+    let (body, _, _) = session.render(OWN, None, always());
+    assert_eq!(body["input"], with_phases());
+}
+
+#[test]
+fn r73_phases_of_appended_messages_are_sent() {
+    let parts = json!([
+        {"type": "text", "text": "I ", "phase": "commentary"}, {"type": "text", "text": "look.", "phase": "commentary"},
+        {"type": "tool", "callId": "c", "name": "look", "arguments": {}, "result": "sun"},
+        {"type": "text", "text": "And", "phase": "commentary"}, {"type": "text", "text": "Sunny.", "phase": "final_answer"},
+        {"type": "refusal", "text": "No more.", "phase": "final_answer"}, {"type": "text", "text": "Bye."}]);
+    let messages = json!([{"role": "user", "parts": [{"type": "text", "text": "Weather?"}]}, {"role": "assistant", "parts": parts}]);
+    let mut session = Session::new();
+    let items = NewItem::read_all(JsonRef::parse(&messages.to_string()).unwrap()).unwrap();
+    let joined = join_new(&session.history, items, &Origin::default(), &session.ids).unwrap();
+    joined.entries.into_iter().for_each(|entry| session.history.apply(entry));
+    let (body, _, _) = session.render(OWN, None, always());
+    let sent: Vec<_> = body["input"].as_array().unwrap().iter().filter(|item| item["role"] == "assistant").collect();
+    let refusal = json!([{"type": "refusal", "refusal": "No more."}]);
+    assert_eq!(
+        json!(sent),
+        json!([
+            {"role": "assistant", "phase": "commentary", "content": "I look."},
+            {"role": "assistant", "phase": "commentary", "content": "And"},
+            {"role": "assistant", "phase": "final_answer", "content": "Sunny."},
+            {"role": "assistant", "phase": "final_answer", "content": refusal},
+            {"role": "assistant", "content": "Bye."},
+        ])
+    );
+    assert!(validate(body.to_string().as_bytes(), OWN).is_empty());
+    // Elsewhere they have no place.
+    let (body, _, _) = session.render(CHAT, None, always());
+    assert!(!body.to_string().contains("phase"), "{body}");
 }

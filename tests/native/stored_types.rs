@@ -84,7 +84,7 @@ fn message() -> Message {
         parts: bodies
             .into_iter()
             .enumerate()
-            .map(|(at, body)| Part { body, template: (at == 0).then(template) })
+            .map(|(at, body)| Part { body, template: (at == 0).then(template), phase: None })
             .collect(),
         created_at: 1_700_000_000_123,
         source: Source { kind: SourceKind::Context, id: Some("notes".into()) },

@@ -33,6 +33,21 @@ fn r57_keeps_ids_times_metadata_and_an_applications_own_parts() {
 }
 
 #[test]
+fn r73_a_text_of_the_model_has_its_phase() {
+    let parts = r#"[{"type":"text","text":"I look.","phase":"commentary"},{"type":"refusal","text":"No.","phase":"final_answer"},{"type":"text","text":"x","phase":null}]"#;
+    let history = appended(&format!(r#"[{{"role":"assistant","parts":{parts}}}]"#)).unwrap();
+    let phases: Vec<_> = history.messages()[0].parts.iter().map(|part| part.phase).collect();
+    assert_eq!(phases, [Some(Phase::Commentary), Some(Phase::FinalAnswer), None]);
+    for value in ["\"thinking\"", "1"] {
+        let item = format!(r#"[{{"role":"assistant","parts":[{{"type":"text","text":"x","phase":{value}}}]}}]"#);
+        assert!(appended(&item).unwrap_err().message.contains("commentary"), "{value}");
+    }
+    // It means nothing in what a user says.
+    let history = appended(r#"[{"role":"user","parts":[{"type":"text","text":"x","phase":"commentary"}]}]"#).unwrap();
+    assert_eq!(history.messages()[0].parts[0].phase, None);
+}
+
+#[test]
 fn r57_a_call_has_its_result_error_and_time() {
     let history = appended(
         r#"[{"role":"assistant","parts":[{"type":"tool","name":"a","arguments":{"q":1}},{"type":"tool","name":"b","arguments":"{\"q\": 2}","result":{"x":[1]},"finishedAt":9},{"type":"tool","callId":"c","name":"c","arguments":null,"result":"no","isError":true}]}]"#,

@@ -105,7 +105,7 @@ fn decode_content(content: Option<JsonRef<'_>>, role: Role) -> DecodedContent {
 
 /// Returns true if a message with this template is encoded the same without it.
 fn is_plain_message(role: Role, parts: &[IncomingPart], template: &WireTemplate) -> bool {
-    let is_one_plain_text = matches!(parts, [IncomingPart::Part(Part { body: PartBody::Text(_), template: None })]);
+    let is_one_plain_text = matches!(parts, [IncomingPart::Part(Part { body: PartBody::Text(_), template: None, .. })]);
     let slot = if is_one_plain_text { "part" } else { "parts" };
     !parts.is_empty() && matches_pattern(template, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
 }

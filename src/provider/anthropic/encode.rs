@@ -175,7 +175,7 @@ fn is_native(message: &Message) -> bool {
 fn write_message(out: &mut String, message: &Message, blocks: &[String], has_results: bool) {
     let native = is_native(message);
     let plain_text = match message.parts.as_slice() {
-        [Part { body: PartBody::Text(text), template }] if !(native && template.is_some()) => Some(text),
+        [Part { body: PartBody::Text(text), template, .. }] if !(native && template.is_some()) => Some(text),
         _ => None,
     };
     let list = list_of(blocks);

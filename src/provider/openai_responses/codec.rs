@@ -86,6 +86,10 @@ impl Codec for Responses {
         decode::decode(wires, items);
     }
 
+    fn has_phases(&self) -> bool {
+        true
+    }
+
     fn decode_block(&self, block: JsonRef<'_>) -> Part {
         decode::decode_block(block)
     }

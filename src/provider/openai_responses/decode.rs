@@ -24,7 +24,7 @@ use super::kinds::{ASYNC, CallKind, FUNCTION, kind_of, runs_on_server};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::id::{IdMap, Seed};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
-use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
+use crate::message::{Dialect, Media, Message, Part, PartBody, Phase, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::Codec;
 use crate::provider::neutral::text_of;
 use crate::provider::wire_template::{matches_pattern, template_of, template_with_slots, without_plain_template};
@@ -285,14 +285,27 @@ fn decode_media(block: JsonRef<'_>, url_member: &'static str) -> Option<(Media, 
     (media.url.is_some() || media.file_id.is_some()).then_some((media, slot))
 }
 
-/// Decodes a message of the model. Each of its texts is a part.
+/// Decodes a message of the model. Each of its texts is a part, with the phase of the message.
 fn decode_answer_message(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
+    let first = parts.len();
+    decode_answer_texts(item, parts);
+    let Some(phase) = item.text("phase").and_then(|name| Phase::from_name(&name)) else { return };
+    for part in parts.iter_mut().skip(first) {
+        if let IncomingPart::Part(part) = part
+            && matches!(part.body, PartBody::Text(_) | PartBody::Refusal(_))
+        {
+            part.phase = Some(phase);
+        }
+    }
+}
+
+fn decode_answer_texts(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
     let content = item.get("content");
     if let Some(text) = content.and_then(JsonRef::as_json_str).filter(|text| !text.is_empty()) {
         let template = template_with_slots(item, &[("content", TemplateSlot::Text)]);
         let is_plain = matches_pattern(&template, PLAIN_MESSAGE);
         let template = (!is_plain).then_some(template);
-        return parts.push(IncomingPart::Part(Part { body: PartBody::Text(text), template }));
+        return parts.push(IncomingPart::Part(Part { body: PartBody::Text(text), template, phase: None }));
     }
     let body = |block: JsonRef<'_>| match block.text("type").as_deref() {
         Some("refusal") => block.json_str("refusal").map(|text| (PartBody::Refusal(text), "refusal")),
@@ -325,6 +338,7 @@ fn decode_reasoning(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
         None => parts.push(IncomingPart::Part(Part {
             body: PartBody::Reasoning(JsonStr::new("")),
             template: Some(template_with_slots(item, &[])),
+            phase: None,
         })),
     }
 }
@@ -348,7 +362,7 @@ fn decode_entries(
             0 => template_with_slots(item, &[(member, slot)]),
             _ => WireTemplate(vec![(JsonStr::new(""), TemplateSlot::Parts), (JsonStr::new(""), slot)]),
         };
-        parts.push(IncomingPart::Part(Part { body, template: Some(template) }));
+        parts.push(IncomingPart::Part(Part { body, template: Some(template), phase: None }));
     }
 }
 

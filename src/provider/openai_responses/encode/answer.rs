@@ -3,7 +3,7 @@
 use super::calls::{has_output, write_function_call, write_own_call};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{ArrayWriter, JsonRef, JsonStr, ObjectWriter};
-use crate::message::{Message, Part, PartBody, TemplateSlot, WireTemplate};
+use crate::message::{Message, Part, PartBody, Phase, TemplateSlot, WireTemplate};
 use crate::provider::neutral::text_of;
 use crate::provider::openai_responses::decode::raw_member;
 use crate::provider::wire_template::write_part;
@@ -58,7 +58,7 @@ pub(super) fn encode_native(wire: &mut Wire<'_>, item: &DraftMessage<'_>, contex
             (PartBody::Opaque(value), None) if first.template.is_none() => wire.begin().push_str(value.as_str()),
             (_, None) => {
                 if let Some(text) = text_of(first).filter(|text| !text.is_empty()) {
-                    write_message(wire, text, matches!(first.body, PartBody::Refusal(_)));
+                    write_message(wire, text, MessageKind::of(first));
                 }
             }
         }
@@ -240,11 +240,27 @@ fn write_entries(out: &mut String, parts: &[Part], first_slot: &TemplateSlot) {
     list.end();
 }
 
-/// Writes a message of the model without an id: `{"role":"assistant","content":"…"}`.
-fn write_message(wire: &mut Wire<'_>, text: &JsonStr, is_refusal: bool) {
+/// What a message of the model is, beside its text.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct MessageKind {
+    is_refusal: bool,
+    phase: Option<Phase>,
+}
+
+impl MessageKind {
+    fn of(part: &Part) -> Self {
+        Self { is_refusal: matches!(part.body, PartBody::Refusal(_)), phase: part.phase }
+    }
+}
+
+/// Writes a message of the model without an id: `{"role":"assistant","content":"…"}`, with its phase if it has one.
+fn write_message(wire: &mut Wire<'_>, text: &JsonStr, kind: MessageKind) {
     let mut object = ObjectWriter::new(wire.begin());
     object.text("role", "assistant");
-    if is_refusal {
+    if let Some(phase) = kind.phase {
+        object.text("phase", phase.as_str());
+    }
+    if kind.is_refusal {
         object.array("content", |list| {
             list.object(|part| _ = part.text("type", "refusal").token("refusal", text));
         });
@@ -268,12 +284,17 @@ pub(super) fn encode_foreign(wire: &mut Wire<'_>, item: &DraftMessage<'_>, repor
     write_foreign_text(wire, after, message, report);
 }
 
-/// Writes the text of some parts as messages. Adjacent texts are concatenated; others become paragraphs.
+/// Writes the text of some parts as messages, one for each phase. Adjacent texts are concatenated; others become paragraphs.
 fn write_foreign_text(wire: &mut Wire<'_>, parts: &[Part], message: &Message, report: &mut Report) {
     let (mut inside, mut is_interrupted) = (String::new(), false);
+    let mut kind = MessageKind::default();
     for part in parts {
         match &part.body {
             PartBody::Text(text) if !text.is_empty() => {
+                if kind != MessageKind::of(part) {
+                    end_message(wire, &mut inside, kind);
+                    kind = MessageKind::of(part);
+                }
                 if std::mem::take(&mut is_interrupted) && !inside.is_empty() {
                     inside.push_str("\\n\\n");
                 }
@@ -281,10 +302,8 @@ fn write_foreign_text(wire: &mut Wire<'_>, parts: &[Part], message: &Message, re
                 continue;
             }
             PartBody::Refusal(text) if !text.is_empty() => {
-                if !inside.is_empty() {
-                    write_message(wire, &JsonStr::from_inside(&std::mem::take(&mut inside)), false);
-                }
-                write_message(wire, text, true);
+                end_message(wire, &mut inside, kind);
+                write_message(wire, text, MessageKind::of(part));
             }
             PartBody::Image(_) | PartBody::File(_) => report.push(
                 Finding::info(
@@ -298,7 +317,12 @@ fn write_foreign_text(wire: &mut Wire<'_>, parts: &[Part], message: &Message, re
         }
         is_interrupted = true;
     }
+    end_message(wire, &mut inside, kind);
+}
+
+/// Writes the text so far, if there is any, as a message.
+fn end_message(wire: &mut Wire<'_>, inside: &mut String, kind: MessageKind) {
     if !inside.is_empty() {
-        write_message(wire, &JsonStr::from_inside(&inside), false);
+        write_message(wire, &JsonStr::from_inside(&std::mem::take(inside)), kind);
     }
 }
