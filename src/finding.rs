@@ -54,6 +54,8 @@ finding_codes! {
     EmptyToolCalls = "empty_tool_calls",
     /// Reasoning without the message or the call that it belongs to.
     OrphanReasoning = "orphan_reasoning",
+    /// An answer with calls lacks the reasoning that the model wants back.
+    MissingReasoning = "missing_reasoning",
     /// Reasoning without the signature that the provider requires.
     UnsignedThinking = "unsigned_thinking",
     /// The role is unknown, or may not stand in this place.

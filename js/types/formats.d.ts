@@ -27,7 +27,7 @@ export type Converted<B extends WireInput> = B extends string ? string : B exten
 export type FindingCode =
   | "dangling_call" | "missing_parallel_result" | "orphan_result" | "duplicate_result" | "result_before_call"
   | "interposed_message" | "duplicate_call_id" | "invalid_call_id" | "invalid_arguments" | "empty_tool_calls"
-  | "orphan_reasoning" | "unsigned_thinking" | "role_order" | "empty_content" | "malformed" | "unsupported_part"
+  | "orphan_reasoning" | "missing_reasoning" | "unsigned_thinking" | "role_order" | "empty_content" | "malformed" | "unsupported_part"
   | "unsupported_key" | "foreign_model" | "unknown_shape" | "stale" | "stale_default" | "future" | "reduced" | "redacted"
   | "reasoning_unbound" | "reasoning_foreign" | "uncited" | "interrupted" | "pending_call" | "callback_failed"
   | "compaction_failed" | "second_writer" | "journal_kept" | "no_checkpoint" | "findings_omitted" | "too_many_edits"

@@ -35,7 +35,7 @@ const PASTED = [
   ["Item 'rs_abcDEF' of type 'reasoning' was provided without its required following item", 'openai-responses', 'orphan_reasoning'],
   ['must be followed by tool messages', 'openai-chat', 'dangling_call'],
   ['missing a thought_signature', 'gemini', 'unsigned_thinking'],
-  ['must be passed back to the API', 'openai-chat', 'reasoning_passed_back'],
+  ['must be passed back to the API', 'openai-chat', 'missing_reasoning'],
   ['is not supported for this model. Use thinking.type.adaptive', 'anthropic', 'thinking_kind'],
   ['thread_fingerprint_mismatch', 'anthropic', 'thread_fingerprint_mismatch'],
   ['compaction_block_misplaced', 'anthropic', 'compaction_block_misplaced'],

@@ -3,6 +3,7 @@
 mod codec;
 mod decode;
 mod encode;
+mod models;
 mod parameters;
 mod reasoning;
 mod remedies;

@@ -10,6 +10,7 @@ pub(crate) mod calls;
 mod chat_rules;
 pub(crate) mod ids;
 mod message_reader;
+mod missing_reasoning;
 mod mistral_order;
 mod parts;
 
@@ -34,6 +35,7 @@ const OPENAI: ChatRules = ChatRules {
 /// Plans the repair of an OpenAI body.
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     plan_as(plan, list, &OPENAI);
+    missing_reasoning::report_missing_reasoning(plan, list);
 }
 
 /// Plans the repair of a body with the rules of a provider.

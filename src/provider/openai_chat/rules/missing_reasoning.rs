@@ -1,0 +1,38 @@
+//! Reasoning that a model wants back beside its calls. It cannot be invented, so nothing is changed.
+
+use crate::finding::FindingCode;
+use crate::json::JsonRef;
+use crate::provider::openai_chat::decode::names_reasoning;
+use crate::provider::openai_chat::models::demands_reasoning;
+use crate::provider::rules::{Plan, Violation};
+
+/// Reports each answer with calls, after the last message of the user, that has no reasoning although its model rejects that.
+pub(super) fn report_missing_reasoning<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
+    if !demands_reasoning(plan.body.object) {
+        return;
+    }
+    let mut answers = Vec::new();
+    for (at, message) in list.items().enumerate() {
+        if message.has_text("role", "user") {
+            answers.clear();
+        } else if message.has_text("role", "assistant") && has_calls(message) && !has_reasoning(message) {
+            answers.push((at, message));
+        }
+    }
+    for (at, message) in answers {
+        plan.at = at;
+        let sentence = "The `reasoning_content` in the thinking mode must be passed back to the API.";
+        plan.report(
+            Violation::warning(FindingCode::MissingReasoning, sentence).at_member(message, "reasoning_content"),
+        );
+    }
+}
+
+fn has_calls(message: JsonRef<'_>) -> bool {
+    message.get("tool_calls").is_some_and(|calls| calls.items().next().is_some())
+}
+
+/// Returns true if reasoning is there, in any member that servers give it. It may be empty: the model may have had none.
+fn has_reasoning(message: JsonRef<'_>) -> bool {
+    message.entries().any(|(key, value)| key.as_text().is_some_and(|key| names_reasoning(&key)) && !value.is_null())
+}
