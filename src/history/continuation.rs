@@ -404,6 +404,8 @@ enum PlaceholderPlace {
 struct ResultRouter {
     /// Calls of the body that were passed and not answered since, by call id or tool name: true for a known call.
     passed: IdMap<VecDeque<bool>>,
+    /// The keys of the passed calls, by tool name: a result without an id may name its tool alone.
+    passed_by_name: IdMap<Vec<String>>,
     /// All call ids and tool names of the body: true if a new call has it.
     in_body: IdMap<bool>,
     /// Stored calls that take a result, by call id or tool name.
@@ -426,8 +428,14 @@ impl ResultRouter {
                 open.get_or_insert(key, VecDeque::new()).push_back(call.id.clone());
             }
         }
-        let (passed, in_body) = (IdMap::with_seed(seed), IdMap::with_seed(seed));
-        Self { passed, in_body, open, placeholders: IdMap::with_seed(seed), missing: Vec::new() }
+        Self {
+            passed: IdMap::with_seed(seed),
+            passed_by_name: IdMap::with_seed(seed),
+            in_body: IdMap::with_seed(seed),
+            open,
+            placeholders: IdMap::with_seed(seed),
+            missing: Vec::new(),
+        }
     }
 
     fn index_calls(&mut self, body: &[Incoming], end: &KnownEnd) {
@@ -443,7 +451,21 @@ impl ResultRouter {
         for (part, key) in calls_of(message) {
             let is_known = end.covers(PartPlace { item, part });
             self.passed.get_or_insert(&key, VecDeque::new()).push_back(is_known);
+            if let Some(IncomingPart::Call(call)) = message.parts.get(part) {
+                self.passed_by_name.get_or_insert(&call.name, Vec::new()).push(key);
+            }
         }
+    }
+
+    /// Returns the key of the newest passed call of a tool that no result has answered since.
+    fn newest_of_tool(&mut self, name: &str) -> Option<String> {
+        let keys = self.passed_by_name.get_mut(name)?;
+        while let Some(key) = keys.pop() {
+            if self.passed.get(&key).is_some_and(|calls| !calls.is_empty()) {
+                return Some(key);
+            }
+        }
+        None
     }
 
     /// Remembers where a placeholder is.
@@ -456,7 +478,13 @@ impl ResultRouter {
         let is_missing = is_missing(result.content.view());
         let by_name = result.name.as_ref().map(|name| call_key("", name));
         // Some clients synthesize ids for calls that have none; then the tool's name tells which call a result answers.
-        let keys = [Some(result.call_id.clone()).filter(|id| !id.is_empty()), by_name];
+        let named = result.name.as_ref().filter(|_| result.call_id.is_empty());
+        let own_key = match named {
+            // In the order of the calls, where calls have no ids.
+            Some(name) if !self.passed.contains_key(&call_key("", name)) => self.newest_of_tool(name),
+            _ => Some(result.call_id.clone()).filter(|id| !id.is_empty()),
+        };
+        let keys = [own_key, by_name];
         let keys: Vec<String> = keys.into_iter().flatten().collect();
         for key in &keys {
             match self.passed.get_mut(key).and_then(VecDeque::pop_front) {

@@ -54,7 +54,7 @@ pub struct IncomingCall {
 #[allow(missing_docs)]
 pub struct IncomingResult {
     pub call_id: String,
-    /// The tool's name, in dialects that repeat it. A result without a call id is paired by it.
+    /// The tool's name, if the result has it. A result without a call id is paired by it.
     pub name: Option<String>,
     pub content: Json,
     pub is_error: bool,

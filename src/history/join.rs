@@ -127,6 +127,8 @@ struct Joiner<'h> {
     new_call_ids: IdMap<()>,
     /// By call id: the number of incoming results with it that are not joined yet.
     pending_results: IdMap<usize>,
+    /// An incoming result names its tool and no call: calls are indexed by name in every dialect.
+    has_named_results: bool,
     /// Results whose call has not come yet.
     late: Vec<IncomingResult>,
     /// The late results that are sent before the next message.
@@ -151,6 +153,7 @@ impl<'h> Joiner<'h> {
             new_calls: IdMap::with_seed(seed),
             new_call_ids: IdMap::with_seed(seed),
             pending_results: IdMap::with_seed(seed),
+            has_named_results: false,
             late: Vec::new(),
             late_results: origin.late_results.clone(),
             placeholders: IdMap::with_seed(seed),
@@ -161,6 +164,7 @@ impl<'h> Joiner<'h> {
         for item in incoming {
             let Incoming::Result(result) = item else { continue };
             has_results = true;
+            joiner.has_named_results |= result.call_id.is_empty() && result.name.is_some();
             if !result.call_id.is_empty() {
                 *joiner.pending_results.get_or_insert(&result.call_id, 0) += 1;
             }
@@ -175,10 +179,24 @@ impl<'h> Joiner<'h> {
         let history = self.base.history;
         for call in history.open_calls() {
             let dialect = history.message(&call.message_id).and_then(|message| message.dialect);
-            for key in pairing_keys(dialect, &call.call_id, &call.name) {
+            for key in self.pairing_keys(dialect, &call.call_id, &call.name) {
                 self.stored.get_or_insert(&key, OpenCalls::default()).push(&call.message_id, call.id.clone());
             }
         }
+    }
+
+    /// Returns the keys by which a result may refer to a call: the call's id and, in a dialect that pairs by name or if results do, the
+    /// tool's name.
+    fn pairing_keys(&self, dialect: Option<Dialect>, call_id: &str, name: &str) -> Vec<String> {
+        let mut keys = Vec::new();
+        let by_name = pairs_by_name(dialect);
+        if !by_name || !call_id.is_empty() {
+            keys.push(call_id.to_owned());
+        }
+        if by_name || self.has_named_results {
+            keys.push(name_key(name));
+        }
+        keys
     }
 
     fn add_message(&mut self, incoming: IncomingMessage, id: String) {
@@ -221,7 +239,7 @@ impl<'h> Joiner<'h> {
             late_results: std::mem::take(&mut self.late_results),
         }));
         for call in calls {
-            for key in pairing_keys(incoming.dialect, &call.call_id, &call.name) {
+            for key in self.pairing_keys(incoming.dialect, &call.call_id, &call.name) {
                 let open = self.new_calls.get_or_insert(&key, OpenCalls::default());
                 open.push(&call.message_id, self.joined.entries.len());
             }
@@ -428,19 +446,6 @@ impl<'h> Joiner<'h> {
             at,
         }));
     }
-}
-
-/// Returns the keys by which a result may refer to a call: the call's id and, in a dialect that pairs by name, the tool's name.
-fn pairing_keys(dialect: Option<Dialect>, call_id: &str, name: &str) -> Vec<String> {
-    let mut keys = Vec::new();
-    let by_name = pairs_by_name(dialect);
-    if !by_name || !call_id.is_empty() {
-        keys.push(call_id.to_owned());
-    }
-    if by_name {
-        keys.push(name_key(name));
-    }
-    keys
 }
 
 /// Returns true for a dialect whose calls usually have no ids, so that a result names its tool.

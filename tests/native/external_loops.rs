@@ -434,3 +434,29 @@ proptest! {
         prop_assert_eq!(driven.whole(), at_once.whole());
     }
 }
+
+#[test]
+fn r19_r73_a_checkpoint_may_name_the_tool_of_an_output_alone() {
+    let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "look", "arguments": "{}"});
+    let named = |text: &str| json!({"type": "function_call_output", "call_id": null, "name": "look", "output": text});
+    let mut items = vec![json!({"role": "user", "content": "Hi"}), call("a"), call("b")];
+    let mut driven = Driven::new(Persistence::Result);
+    let checkpoint = |driven: &mut Driven, items: &[Value]| {
+        driven.checkpoint(Dialect::OpenAiResponses, &json!({"input": items})).unwrap();
+    };
+    checkpoint(&mut driven, &items);
+    assert_eq!(driven.history.open_calls().count(), 2);
+    items.extend([named("1"), named("2")]);
+    checkpoint(&mut driven, &items);
+    assert_eq!(driven.history.open_calls().count(), 0);
+    // The same again stores nothing, also by another process.
+    for text in ["Done.", "And?"] {
+        let (whole, appends) = (driven.whole(), driven.appends);
+        driven.again(Persistence::Result);
+        checkpoint(&mut driven, &items);
+        assert_eq!((driven.whole(), driven.appends), (whole, appends));
+        items.push(json!({"role": "assistant", "content": text}));
+        checkpoint(&mut driven, &items);
+    }
+    assert_eq!(driven.history.invocations().len(), 2);
+}

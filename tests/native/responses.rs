@@ -684,3 +684,41 @@ fn r73_phases_of_appended_messages_are_sent() {
     let (body, _, _) = session.render(CHAT, None, always());
     assert!(!body.to_string().contains("phase"), "{body}");
 }
+
+/// An output that names its tool and no call.
+fn named_output(name: &str, text: &str) -> Value {
+    json!({"type": "function_call_output", "call_id": null, "name": name, "output": text})
+}
+
+#[test]
+fn r73_an_output_that_names_its_tool_alone_answers_its_newest_open_call() {
+    let (first, second) = (call("a", "look"), call("b", "look"));
+    let session = Session::of(OWN, &json!([user("Hi"), first, call("c", "other"), second]));
+    let session = session.append(OWN, &json!([output("c", "0"), output("b", "2"), named_output("look", "1")]));
+    let results: Vec<_> = session
+        .history
+        .invocations()
+        .iter()
+        .map(|call| (call.call_id.as_str(), call.result.as_ref().map(|result| result.content.as_str())))
+        .collect();
+    assert_eq!(results, [("a", Some("\"1\"")), ("c", Some("\"0\"")), ("b", Some("\"2\""))]);
+    let (body, _, _) = session.render(OWN, None, always());
+    let sent = body["input"].as_array().unwrap();
+    let answer = sent.iter().find(|item| item["output"] == "1").unwrap();
+    assert_eq!((&answer["call_id"], &answer["name"]), (&json!("a"), &json!("look")));
+    // In another dialect it is a result like any other.
+    let (body, _, _) = session.render(CHAT, None, always());
+    let results = body["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "tool");
+    assert_eq!(results.map(|result| &result["tool_call_id"]).collect::<Vec<_>>(), ["a", "c", "b"]);
+}
+
+#[test]
+fn r73_an_output_that_names_its_tool_alone_and_answers_no_call_goes_back_in_its_place() {
+    let feed = json!({"type": "function_call_output", "call_id": null, "name": "news", "namespace": "feeds", "output": "None."});
+    let given = json!([user("Hi"), call("a", "look"), output("a", "1"), said("msg_1", "Ok."), user("News?"), feed]);
+    let session = Session::of(OWN, &given);
+    let (body, _, _) = session.render(OWN, None, always());
+    assert_eq!(body["input"], given);
+    let (body, _, _) = session.render(CHAT, None, always());
+    assert!(!body.to_string().contains("None."), "{body}");
+}

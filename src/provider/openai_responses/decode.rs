@@ -185,9 +185,10 @@ impl ItemDecoder<'_> {
             (None, Some(call)) if self.calls.is_client_output(wire, call) => {
                 // Beside references, the call may be one that the server stores.
                 let is_known = self.calls.functions.contains("", wire.text("call_id").as_deref());
-                let stands_alone = self.has_references && !is_known;
+                let result = decode_output(wire, call);
+                let stands_alone = self.has_references && !is_known || result.name.is_some();
                 self.end_answer();
-                self.items.push(Incoming::Result(IncomingResult { stands_alone, ..decode_output(wire, call) }));
+                self.items.push(Incoming::Result(IncomingResult { stands_alone, ..result }));
             }
             _ => self.answer.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into())),
         }
@@ -414,9 +415,12 @@ fn decode_output(item: JsonRef<'_>, kind: &CallKind) -> IncomingResult {
     }
     let is_plain =
         item.get("type").is_none() || item.get("call_id").is_none() || matches_pattern(&template, PLAIN_OUTPUT);
+    let call_id = item.string("call_id");
+    // Without a call's id, an output names its tool (openai 7.57.0, `FunctionCallOutput`).
+    let name = item.text("name").filter(|name| call_id.is_empty() && !kind.is_hosted() && !name.is_empty());
     IncomingResult {
-        call_id: item.string("call_id"),
-        name: None,
+        name: name.map(Cow::into_owned),
+        call_id,
         content: output.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: item.has_text("status", "failed"),
         dialect: Some(Dialect::OpenAiResponses),
