@@ -722,3 +722,15 @@ fn r73_an_output_that_names_its_tool_alone_and_answers_no_call_goes_back_in_its_
     let (body, _, _) = session.render(CHAT, None, always());
     assert!(!body.to_string().contains("None."), "{body}");
 }
+
+#[test]
+fn r41_an_invented_output_does_not_pass_an_output_that_names_its_tool_alone() {
+    let request = json!({"type": "mcp_approval_request", "id": "a", "name": "n"});
+    let response = json!({"type": "mcp_approval_response", "approval_request_id": "a", "approve": false});
+    let feed = named_output("feed", "None.");
+    let given = json!({"input": [user("Both."), request, feed, request, response]});
+    let (repaired, _) = repair(given.to_string().as_bytes(), OWN, &RepairOptions::default()).unwrap();
+    let repaired: Value = serde_json::from_slice(&repaired).unwrap();
+    assert_eq!(repaired["input"], json!([user("Both."), request, feed, response, request, response]));
+    assert!(validate(repaired.to_string().as_bytes(), OWN).iter().all(|found| found.severity != Severity::Error));
+}

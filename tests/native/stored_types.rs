@@ -6,8 +6,8 @@
 use rethread::history::{Coverage, HistoryEntry, LogRecord, ResultEntry, SetAsideItem, StoredSummary};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{
-    AnswerMaker, AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, PrefixMark, Role, ServiceMark,
-    Source, SourceKind, TemplateSlot, Usage, WireTemplate,
+    AnswerMaker, AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Phase, PrefixMark, Role,
+    ServiceMark, Source, SourceKind, TemplateSlot, Usage, WireTemplate,
 };
 use rethread::replay::{ReplaySelection, SelectedCall, SelectedRange};
 use rethread::run::{JournalEntry, Persistence, RunSnapshot, RunStart, SnapshotOrigin, StoredProvider};
@@ -574,6 +574,16 @@ fn r23_r67_records_of_answers_with_the_mark_of_a_service() {
     let mark = b"\xa2\x02\x07\x18\x32\x61x";
     let read: ServiceMark = open_record(RecordKind::Log, &seal_payload(RecordKind::Log, mark)).unwrap();
     assert_eq!(read, ServiceMark { until: 7, ..ServiceMark::default() });
+}
+
+#[test]
+fn r73_r67_records_of_texts_with_their_phase() {
+    let mut message = message();
+    for (part, phase) in message.parts.iter_mut().zip([Phase::Commentary, Phase::FinalAnswer]) {
+        part.phase = Some(phase);
+    }
+    let entry = JournalEntry::Answered { message, invocations: Vec::new() };
+    fixed("journal_answered_with_phases", RecordKind::Journal, &entry);
 }
 
 #[test]

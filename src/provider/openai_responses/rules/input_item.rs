@@ -10,6 +10,8 @@ pub(super) enum InputKind {
     Call(usize),
     /// An output, with its index among the outputs.
     Output(usize),
+    /// An output that names its tool and no call. It keeps its place.
+    NamedOutput,
     /// A message of the user or the system. Calls before it must have their output before it.
     InputMessage,
     /// A message of the model, with or without an item id.
@@ -21,6 +23,12 @@ pub(super) enum InputKind {
     /// Any other item: it is kept.
     Other,
     Removed,
+}
+
+impl InputKind {
+    pub fn is_output(self) -> bool {
+        matches!(self, Self::Output(_) | Self::NamedOutput)
+    }
 }
 
 /// An item of the list.

@@ -251,7 +251,7 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
         self.plan.pass(fields.object);
         self.after_output = true;
         self.named_outputs.push(NamedOutput { name: fields.owned_text("name"), calls_before: self.pairs.calls.len() });
-        InputKind::Other
+        InputKind::NamedOutput
     }
 
     fn output(&mut self, item_type: &str, key: &PairKey<'_, 'a>, fields: &Fields<'a>) -> InputKind {

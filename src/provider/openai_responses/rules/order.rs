@@ -74,8 +74,8 @@ impl<'a> OutputPlacement<'_, 'a> {
             kept.push(at);
             let is_last = matches!(next_kind, None | Some(InputKind::InputMessage | InputKind::AnswerMessage { .. }));
             end = match item.kind {
-                InputKind::Output(_) if matches!(next_kind, Some(InputKind::Output(_))) => end.or(Some(at)),
-                InputKind::Output(_) => Some(at),
+                kind if kind.is_output() && next_kind.is_some_and(InputKind::is_output) => end.or(Some(at)),
+                kind if kind.is_output() => Some(at),
                 InputKind::Call(_) if is_last => Some(at),
                 InputKind::Call(_) => end.or(Some(at)),
                 InputKind::InputMessage | InputKind::AnswerMessage { .. } => None,
@@ -146,8 +146,9 @@ fn remove_orphaned_reasoning<'a>(
                 calls_without_reasoning.append(&mut step_calls);
                 continue;
             }
-            InputKind::Reasoning | InputKind::InputMessage | InputKind::Output(_) => step_calls.clear(),
             InputKind::Call(index) => step_calls.push(index),
+            InputKind::Reasoning | InputKind::InputMessage => step_calls.clear(),
+            kind if kind.is_output() => step_calls.clear(),
             _ => {}
         }
         if kind != InputKind::Reasoning {
@@ -161,8 +162,7 @@ fn remove_orphaned_reasoning<'a>(
 
 /// Returns true if OpenAI accepts an item after reasoning.
 fn can_follow_reasoning(follower: Option<InputKind>) -> bool {
-    !matches!(
-        follower,
-        None | Some(InputKind::InputMessage | InputKind::Output(_) | InputKind::AnswerMessage { has_id: false })
-    )
+    follower.is_some_and(|kind| {
+        !kind.is_output() && !matches!(kind, InputKind::InputMessage | InputKind::AnswerMessage { has_id: false })
+    })
 }
