@@ -121,6 +121,11 @@ impl FaultPlan {
         (self.operations.get(), self.injected.get())
     }
 
+    /// Ends the outage, or begins it again. Between the two nothing fails.
+    pub fn set_paused(&self, is_paused: bool) {
+        self.paused.set(is_paused);
+    }
+
     /// Runs without faults and uncounted: how the simulation looks at the store.
     pub fn paused<T>(&self, look: impl FnOnce() -> T) -> T {
         let before = self.paused.replace(true);

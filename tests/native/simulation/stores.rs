@@ -64,7 +64,7 @@ impl Defect {
 }
 
 /// So small that a few records fill a segment.
-const MAX_VALUE_BYTES: u64 = 2048;
+const MAX_VALUE_BYTES: u64 = 4096;
 
 type OpenHandle = Box<dyn Fn() -> Result<Rc<dyn LogStore>>>;
 

@@ -18,6 +18,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 const SESSIONS: [&str; 2] = ["s", "s/log/0"];
+/// How often a run is taken over before the outage ends.
+const MAX_TAKES: u32 = 20;
 const DIALECTS: [(Dialect, bool); 4] = [(CHAT, false), (CHAT, true), (CLAUDE, true), (RESPONSES, false)];
 
 /// What a process does next.
@@ -317,6 +319,7 @@ impl<'s> World<'s> {
         host.writes_left = self.random.one_in(2).then(|| self.random.below(11) as usize);
         host.start(setup(&name, dialect, stream), &name).unwrap();
         let mut fails = model_fails;
+        let mut takes = 0;
         let outcome = loop {
             let ended = host.drive(|body| {
                 if std::mem::take(&mut fails) {
@@ -344,6 +347,10 @@ impl<'s> World<'s> {
             host = self.start(process);
             let mut resumed = false;
             while !resumed && host.pending().iter().any(|entry| entry.id == name) {
+                takes += 1;
+                assert!(takes <= MAX_TAKES + 1, "the store works again, and the run does not end");
+                // Each take is a record to read for the next one: an outage without an end would outrun the run.
+                self.store.plan.set_paused(takes > MAX_TAKES);
                 match host.resume(setup(&name, dialect, stream)) {
                     Ok(()) => resumed = true,
                     Err(error) => {
@@ -356,6 +363,7 @@ impl<'s> World<'s> {
                 break Outcome::Unknown;
             }
         };
+        self.store.plan.set_paused(false);
         self.processes[process] = Some(host);
         let expected = &mut self.expected[process / 2];
         match outcome {
