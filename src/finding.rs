@@ -200,7 +200,7 @@ prefix_changes! {
     /// The model is another one.
     Model = "model", "another model made it";
     /// The provider is another one.
-    Provider = "provider", "another provider made it";
+    Provider = "provider", "another provider made it (`replay.sameMakers` names hosts that serve the same models)";
 }
 
 /// One finding. Boxed, since it travels in results.

@@ -1,10 +1,12 @@
 //! Messages: data types. What an application reads is neutral; the remaining members of the wire message are kept in a template.
 
+mod answer_maker;
 mod phase;
 
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields, exact_list};
 use crate::json::{Json, JsonStr};
+pub use answer_maker::{AnswerMaker, HostGroup, host_name};
 use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder, decode, encode};
 pub use phase::Phase;
@@ -357,19 +359,6 @@ encode_fields!(struct AnswerMeta {
     7 => agent,
     8 => maker,
     9 => prefix,
-});
-
-/// Who made an answer: the server and the model that were asked (R76).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AnswerMaker {
-    /// The host name of the request's URL, in lower case and without a port; `None` if the URL is relative.
-    pub host: Option<String>,
-    /// The model that the request named; `None` if it named none.
-    pub model: Option<String>,
-}
-encode_fields!(struct AnswerMaker {
-    0 => host,
-    1 => model,
 });
 
 /// What a request contained before its answer, as hashes (R70). A provider that binds reasoning to what precedes it accepts the reasoning of

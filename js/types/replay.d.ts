@@ -23,6 +23,12 @@ export interface ReplayPolicy {
   /** Reasoning that a provider binds to what preceded it (Claude 5.5, GPT-6.2), where that is not the same any more: "omit" (default) leaves
    *  it out, with the finding `reasoning_unbound`; "send" sends it. "drop_block" is as "omit" so far. */
   unboundReasoning?: "omit" | "drop_block" | "send";
+  /** Groups of hosts that serve the same models, such as `[["api.anthropic.com", "gateway.example.com"]]`. Reasoning, signatures and
+   *  encrypted content that one of them made go back to each of them; to any other host they are left out, with the finding `reasoning_foreign`.
+   *  OpenAI with Azure's OpenAI, and Anthropic with Bedrock, Vertex and Azure's Foundry, are groups of their own accord; a group that has one of
+   *  them has all. A host is named as in the URL, with its port if that is not the scheme's own; without a port, each port of it counts. Anything
+   *  else is `config_invalid`. */
+  sameMakers?: string[][];
   /** Shorten a long history for a request, in this order, after all of the above. Stored history is not changed; a round (calls and
    *  results) is kept or omitted as a whole, the newest user message and all system messages are kept, and the report names every
    *  omission ("reduced"). The list of a level replaces that of the level above. If a callback throws, its reducer is skipped and

@@ -46,3 +46,8 @@ pub(crate) trait ReasoningFormat {
 pub(crate) fn is_within(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
+
+/// Returns a model's name without what gateways and platforms put before it: `gpt-6.2-sol` for `openai/gpt-6.2-sol`.
+pub(crate) fn bare_model(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, name)| name)
+}

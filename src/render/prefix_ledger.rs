@@ -9,7 +9,7 @@ use super::draft_changes::DraftChanges;
 use crate::finding::{Action, Finding, FindingCode, PrefixChange};
 use crate::message::{AnswerMeta, PrefixMark};
 use crate::provider::{Codec, ProviderRequest, Readability, ReasoningReader};
-use crate::replay::UnboundReasoning;
+use crate::replay::{Policy, UnboundReasoning};
 
 /// The hashes of what precedes the messages of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,8 +40,9 @@ pub(super) struct PrefixLedger {
 
 impl PrefixLedger {
     /// Creates the rules of a request.
-    pub fn new(provider: &ProviderRequest, policy: UnboundReasoning, sees_prefix: bool, agent: Option<&str>) -> Self {
-        Self { reader: ReasoningReader::new(provider), policy, sees_prefix, agent: agent.map(ToOwned::to_owned) }
+    pub fn new(provider: &ProviderRequest, policy: &Policy, sees_prefix: bool, agent: Option<&str>) -> Self {
+        let reader = ReasoningReader::new(provider, policy.same_makers());
+        Self { reader, policy: policy.unbound_reasoning(), sees_prefix, agent: agent.map(ToOwned::to_owned) }
     }
 
     /// Returns true if the provider compares what precedes reasoning, and what it does not accept is left out.
@@ -89,7 +90,7 @@ impl PrefixLedger {
     }
 
     fn unreadable(&self, codec: &dyn Codec, meta: Option<&AnswerMeta>) -> Option<PrefixChange> {
-        match self.reader.reads(codec, meta.and_then(|meta| meta.maker.as_ref())) {
+        match self.reader.reads(codec, meta) {
             Readability::Readable => None,
             Readability::OtherProvider => Some(PrefixChange::Provider),
             // The service drops it itself.

@@ -65,8 +65,7 @@ impl<'c> ReasoningSelection<'c> {
         let codec = body.encoder.codec;
         let context = choice.context();
         let sees_prefix = !context.is_kept_by_service;
-        let policy = request.policy.unbound_reasoning();
-        let ledger = PrefixLedger::new(request.provider, policy, sees_prefix, context.agent);
+        let ledger = PrefixLedger::new(request.provider, request.policy, sees_prefix, context.agent);
         let is_compared = codec.bound_instructions().is_some() && sees_prefix;
         let head = is_compared.then(|| {
             let texts = members.texts(request.provider);

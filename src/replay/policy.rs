@@ -2,6 +2,7 @@
 
 use super::reduce::Reducer;
 use crate::error::{Error, Result};
+use crate::message::HostGroup;
 use crate::tool::{ToolInvocation, Window};
 use std::collections::BTreeMap;
 
@@ -77,6 +78,8 @@ pub struct PolicyLayer {
     pub citations: Option<Citations>,
     pub reducers: Option<Vec<Reducer>>,
     pub unbound_reasoning: Option<UnboundReasoning>,
+    /// Hosts that serve the same models.
+    pub same_makers: Option<Vec<HostGroup>>,
 }
 
 /// The settings of all levels. Precedence, field by field: call, append, tool, session, channel, global, built-in.
@@ -143,8 +146,17 @@ impl Policy {
     /// Returns the reducers, in order. They are those of one level: levels are not merged.
     #[must_use]
     pub fn reducers(&self) -> &[Reducer] {
-        let levels = [&self.call, &self.session, &self.channel, &self.global];
-        levels.into_iter().find_map(|layer| layer.reducers.as_deref()).unwrap_or_default()
+        self.list(|layer| layer.reducers.as_deref())
+    }
+
+    /// Returns the groups of hosts that serve the same models. They are those of one level.
+    #[must_use]
+    pub fn same_makers(&self) -> &[HostGroup] {
+        self.list(|layer| layer.same_makers.as_deref())
+    }
+
+    fn list<T>(&self, of: impl Fn(&PolicyLayer) -> Option<&[T]>) -> &[T] {
+        [&self.call, &self.session, &self.channel, &self.global].into_iter().find_map(of).unwrap_or_default()
     }
 
     fn field<T>(&self, of: impl Fn(&PolicyLayer) -> Option<T>) -> Option<T> {

@@ -3,6 +3,7 @@
 use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadValue, read_options, words};
 use super::reducer_options::ReducerOptions;
 use crate::error::{Error, ErrorCode, Result};
+use crate::message::HostGroup;
 use crate::owner::{OnConflict, StateOwner};
 use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit, UnboundReasoning};
 use crate::run::{OnStop, Persistence};
@@ -102,6 +103,16 @@ impl<'de> Deserialize<'de> for WindowOption {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let millis = f64::deserialize(deserializer)?;
         Window::from_millis(millis).map(Self).map_err(|error| D::Error::custom(error.into_message()))
+    }
+}
+
+/// A group of hosts in `sameMakers`.
+pub struct HostGroupOption(HostGroup);
+
+impl<'de> Deserialize<'de> for HostGroupOption {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let hosts = Vec::deserialize(deserializer)?;
+        HostGroup::new(hosts).map(Self).map_err(|error| D::Error::custom(error.into_message()))
     }
 }
 
@@ -221,6 +232,7 @@ pub struct ReplayOptions {
     citations: Option<CitationsOption>,
     reducers: Option<Vec<ReducerOptions>>,
     unbound_reasoning: Option<UnboundReasoningOption>,
+    same_makers: Option<Vec<HostGroupOption>>,
 }
 
 impl From<ReplayOptions> for PolicyLayer {
@@ -241,6 +253,7 @@ impl From<ReplayOptions> for PolicyLayer {
             citations: options.citations.map(|option| option.0),
             reducers: options.reducers.map(|reducers| reducers.into_iter().map(Into::into).collect()),
             unbound_reasoning: options.unbound_reasoning.map(|option| option.0),
+            same_makers: options.same_makers.map(|groups| groups.into_iter().map(|option| option.0).collect()),
         }
     }
 }

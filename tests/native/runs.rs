@@ -35,6 +35,8 @@ mod healing;
 mod kills;
 #[path = "runs/leases.rs"]
 mod leases;
+#[path = "runs/makers.rs"]
+mod makers;
 #[path = "runs/modes.rs"]
 mod modes;
 #[path = "runs/prefixes.rs"]

@@ -66,6 +66,7 @@ function total(usage: Usage): number {
 
 const replay: ReplayPolicy = {
   freshness: Infinity, toolFreshness: { get_weather: 0, get_time: null }, errorFreshness: null, onStale: "placeholder", staleUnit: "round", citations: "store", danglingCalls: "synthesize",
+  sameMakers: [["api.anthropic.com", "gateway.example.com"]],
 };
 const reducers: Reducer[] = [
   { type: "message_count", count: 5, keepTools: false, systems: "first" },
@@ -392,6 +393,8 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   await open({ encryption: {} });
   // @ts-expect-error a window is a number
   await open({ replay: { freshness: "5 minutes" } });
+  // @ts-expect-error a list of lists
+  await open({ replay: { sameMakers: ["gateway.example.com"] } });
   // @ts-expect-error no such reducer
   await open({ replay: { reducers: [{ type: "magic" }] } });
   // @ts-expect-error a session has an id

@@ -5,7 +5,7 @@ use super::model_version::GEMINI_3;
 use super::part::{CALL_NAMES, SIGNATURE_NAMES};
 use super::rules::PLACEHOLDER_SIGNATURE;
 use crate::json::{ArrayWriter, JsonRef, ObjectWriter};
-use crate::provider::reasoning_format::ReasoningFormat;
+use crate::provider::reasoning_format::{ReasoningFormat, bare_model};
 use crate::provider::request::Settings;
 
 impl ReasoningFormat for Gemini {
@@ -39,7 +39,7 @@ impl ReasoningFormat for Gemini {
 
     /// A signature is "corrupted or invalid" for another model (2026-11-25).
     fn reads_reasoning(&self, made_by: &str, model: &str) -> bool {
-        made_by.trim_start_matches("models/") == model.trim_start_matches("models/")
+        bare_model(made_by) == bare_model(model)
     }
 }
 

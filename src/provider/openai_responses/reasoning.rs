@@ -4,7 +4,7 @@ use super::Responses;
 use super::kinds::{kind_of, pair_of};
 use super::models::model_facts;
 use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::reasoning_format::{ReasoningFormat, is_within};
+use crate::provider::reasoning_format::{ReasoningFormat, bare_model, is_within};
 use crate::provider::request::Settings;
 
 /// Hosts that serve OpenAI's models: its own, and Azure's (2026-11-25).
@@ -65,7 +65,7 @@ impl ReasoningFormat for Responses {
 
     /// The service removes reasoning of another model (`model_mismatch`).
     fn reads_reasoning(&self, made_by: &str, model: &str) -> bool {
-        !model_facts(model).binds_reasoning() || without_date(made_by) == without_date(model)
+        !model_facts(model).binds_reasoning() || without_date(bare_model(made_by)) == without_date(bare_model(model))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who answers a request: its host and its model (R76).
 
 use super::provider_request::ProviderRequest;
-use crate::message::AnswerMaker;
+use crate::message::{AnswerMaker, AnswerMeta, HostGroup, host_name};
 use crate::provider::reasoning_format::ReasoningFormat;
 use crate::provider::registry::model_facts;
 
@@ -23,17 +23,21 @@ impl ProviderRequest {
     }
 }
 
-/// Returns the host name of a URL in lower case, without a port; `None` if the URL has none.
+/// Returns the host of a URL in lower case, with a port that is not the scheme's own: two servers of one machine differ by it. `None` if the
+/// URL has no host.
 fn host_of(url: &str) -> Option<String> {
-    let (_, rest) = url.split_once("://")?;
+    let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    // An address of IPv6 has colons in brackets.
-    let name = match host.split_once(']') {
-        Some((address, _)) => address.trim_start_matches('['),
-        None => host.split(':').next()?,
+    let host = host.to_ascii_lowercase();
+    let name = host_name(&host);
+    let is_own = match host.get(name.len()..).unwrap_or_default() {
+        "" | ":" => true,
+        ":443" => scheme.eq_ignore_ascii_case("https"),
+        ":80" => scheme.eq_ignore_ascii_case("http"),
+        _ => false,
     };
-    (!name.is_empty()).then(|| name.to_ascii_lowercase())
+    (!name.is_empty()).then(|| if is_own { name.to_owned() } else { host.clone() })
 }
 
 /// Returns the model in the path of a URL.
@@ -50,6 +54,8 @@ fn model_in(url: &str) -> Option<String> {
 pub struct ReasoningReader {
     maker: AnswerMaker,
     binds: bool,
+    /// Hosts that serve the same models, as the application says.
+    groups: Vec<HostGroup>,
 }
 
 /// Whether a provider can read reasoning.
@@ -64,10 +70,10 @@ pub enum Readability {
 }
 
 impl ReasoningReader {
-    /// Creates the reader of a request.
+    /// Creates the reader of a request. `groups`: hosts of which the application says that they serve the same models.
     #[must_use]
-    pub fn new(request: &ProviderRequest) -> Self {
-        Self { maker: request.maker(), binds: model_facts(request).binds_reasoning() }
+    pub fn new(request: &ProviderRequest, groups: &[HostGroup]) -> Self {
+        Self { maker: request.maker(), binds: model_facts(request).binds_reasoning(), groups: groups.to_vec() }
     }
 
     /// Returns true if the provider binds reasoning to what precedes it.
@@ -77,19 +83,56 @@ impl ReasoningReader {
     }
 
     /// Returns whether the provider of the request can read the reasoning of an answer in its dialect.
-    pub(crate) fn reads(&self, format: &(impl ReasoningFormat + ?Sized), made_by: Option<&AnswerMaker>) -> Readability {
-        let Some(made_by) = made_by else { return Readability::Readable };
+    pub(crate) fn reads(&self, format: &(impl ReasoningFormat + ?Sized), answer: Option<&AnswerMeta>) -> Readability {
+        let Some((answer, made_by)) = answer.and_then(|answer| Some((answer, answer.maker.as_ref()?))) else {
+            return Readability::Readable;
+        };
         if let (Some(own), Some(other)) = (&self.maker.host, &made_by.host)
             && own != other
+            && !self.serve_the_same(format, own, other)
         {
-            let service = format.service_of(own);
-            if service.is_none() || service != format.service_of(other) {
-                return Readability::OtherProvider;
-            }
+            return Readability::OtherProvider;
         }
-        match (&made_by.model, &self.maker.model) {
-            (Some(other), Some(own)) if own != other && !format.reads_reasoning(other, own) => Readability::OtherModel,
-            _ => Readability::Readable,
+        let (Some(own), Some(asked)) = (&self.maker.model, &made_by.model) else { return Readability::Readable };
+        // A deployment or an alias was asked for; the answer names the model.
+        let made_by = [Some(asked), answer.model.as_ref()];
+        let reads = |made_by: &String| made_by == own || format.reads_reasoning(made_by, own);
+        if made_by.into_iter().flatten().any(reads) { Readability::Readable } else { Readability::OtherModel }
+    }
+
+    /// Returns true if two hosts are of one service, or in one group of the application. A group with a host of a service has all of them.
+    fn serve_the_same(&self, format: &(impl ReasoningFormat + ?Sized), own: &str, other: &str) -> bool {
+        let [own_service, other_service] = [own, other].map(|host| format.service_of(host_name(host)));
+        if own_service.is_some() && own_service == other_service {
+            return true;
+        }
+        let is_in = |group: &HostGroup, host: &str, service: Option<&str>| {
+            group.contains(host) || service.is_some() && group.names().any(|name| format.service_of(name) == service)
+        };
+        self.groups.iter().any(|group| is_in(group, own, own_service) && is_in(group, other, other_service))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_of;
+
+    #[test]
+    fn r76_a_host_has_its_port_unless_it_is_the_own_one_of_the_scheme() {
+        for (url, host) in [
+            ("https://API.Example.com/v1/messages", Some("api.example.com")),
+            ("https://api.example.com:443/v1", Some("api.example.com")),
+            ("http://api.example.com:80", Some("api.example.com")),
+            ("http://localhost:4000/v1", Some("localhost:4000")),
+            ("https://api.example.com:80?x=1", Some("api.example.com:80")),
+            ("http://u:p@localhost:3000#x", Some("localhost:3000")),
+            ("http://[::1]:4000/v1", Some("[::1]:4000")),
+            ("http://[::1]/v1", Some("[::1]")),
+            ("https://", None),
+            ("/api/chat", None),
+            ("about:render", None),
+        ] {
+            assert_eq!(host_of(url).as_deref(), host, "{url}");
         }
     }
 }
