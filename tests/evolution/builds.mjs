@@ -21,7 +21,7 @@ const CALM = 'mood: Some("calm".to_owned()),';
 const CHANGES = [
   ['src/store/record.rs', 'pub const VERSION: u8 = 1;', 'pub const VERSION: u8 = 2;'],
   // Optional fields that are added: of messages ...
-  ['src/message.rs', '    pub template: Option<WireTemplate>,\n}\nencode_fields!(struct Message {', '    pub template: Option<WireTemplate>,\n    /// New.\n    pub mood: Option<String>,\n}\nencode_fields!(struct Message { 50 => mood,'],
+  ['src/message.rs', '}\nencode_fields!(struct Message {', '    /// New.\n    pub mood: Option<String>,\n}\nencode_fields!(struct Message { 50 => mood,'],
   ['src/message.rs', 'parent_id: None,', `parent_id: None, ${CALM}`],
   ['src/history/join.rs', 'parent_id: None,', `parent_id: None, ${CALM}`],
   // ... of heads, set by each append ...
