@@ -115,7 +115,8 @@ impl ToolInvocation {
     /// Returns true if a result may still be stored: there is none, or only the placeholder of an interrupted call.
     #[must_use]
     pub fn takes_result(&self) -> bool {
-        !self.is_withheld() && (self.result.is_none() || self.status == InvocationStatus::Interrupted)
+        let has_none = self.result.is_none() && !self.has_withheld_result();
+        !self.is_withheld() && (has_none || self.status == InvocationStatus::Interrupted)
     }
 
     /// Returns true if the conversation went on without the result, which is still to come.

@@ -3,6 +3,7 @@
 use super::entry::{HistoryEntry, ResultEntry, SetAsideItem};
 use super::ids::synthesized_call_id;
 use super::late_results::{LateResult, LateResults};
+use super::open_call_index::{CallPosition, OpenCallIndex};
 use super::sources::{scan_sources, visit_sources};
 use super::summary_index::SummaryIndex;
 use crate::id::{IdMap, Seed};
@@ -21,8 +22,8 @@ pub struct History {
     invocation_at: IdMap<usize>,
     /// The number of invocations of each call id.
     call_id_uses: IdMap<usize>,
-    /// Indexes of the invocations without a result, ascending.
-    open: Vec<usize>,
+    /// The invocations that take a result.
+    open: OpenCallIndex,
     /// Indexes of the invocations whose results contain sources, in the order in which the results were stored.
     with_sources: Vec<usize>,
     /// The highest source number in any result so far.
@@ -71,7 +72,7 @@ impl History {
             message_at: IdMap::with_seed(seed),
             invocation_at: IdMap::with_seed(seed),
             call_id_uses: IdMap::with_seed(seed),
-            open: Vec::new(),
+            open: OpenCallIndex::default(),
             with_sources: Vec::new(),
             highest_source: None,
             position: TurnPosition::default(),
@@ -166,7 +167,19 @@ impl History {
 
     /// Iterates over the invocations without a result, oldest first.
     pub fn open_calls(&self) -> impl Iterator<Item = &ToolInvocation> {
-        self.open.iter().filter_map(|at| self.invocations.get(*at))
+        self.open.open().filter_map(|at| self.invocations.get(at))
+    }
+
+    /// Returns the calls that take a result, and all invocations, which the index refers to.
+    pub(super) fn open_call_index(&self) -> (&OpenCallIndex, &[ToolInvocation]) {
+        (&self.open, &self.invocations)
+    }
+
+    fn index_open_call(&mut self, at: usize) {
+        let Some(call) = self.invocations.get(at) else { return };
+        let message = self.message_at.get(&call.message_id).copied();
+        let dialect = message.and_then(|index| self.messages.get(index)).and_then(|message| message.dialect);
+        self.open.update(call, CallPosition::new(message.unwrap_or(0), at), dialect);
     }
 
     /// Returns the indexes of the invocations whose results contain sources, in the order in which the results were stored.
@@ -287,11 +300,8 @@ impl History {
         if invocation.replay_id.is_none() && *uses > 1 {
             invocation.replay_id = Some(synthesized_call_id(&invocation.id));
         }
-        // An invocation whose content is withheld from the store never gets a result.
-        if invocation.result.is_none() && !invocation.is_withheld() {
-            self.open.push(at);
-        }
         self.invocations.push(invocation);
+        self.index_open_call(at);
         self.index_sources(at);
         self.index_late_result(at);
     }
@@ -329,11 +339,7 @@ impl History {
             let covered = if invocation.is_deferred { usize::MAX } else { *message };
             self.summaries.add_late_result(&entry.invocation, covered);
         }
-        if invocation.result.is_some()
-            && let Ok(place) = self.open.binary_search(&at)
-        {
-            self.open.remove(place);
-        }
+        self.index_open_call(at);
         if !(had_result && entry.is_replacement) {
             self.index_sources(at);
         }

@@ -4,11 +4,12 @@ use super::entry::{HistoryEntry, ResultEntry, SetAsideItem};
 use super::fold::{History, TurnPosition};
 use super::ids::{free_id, synthesized_call_id};
 use super::incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
+use super::open_call_index::{StoredCalls, name_key, pairs_by_name};
 use super::open_calls::{OpenCalls, Selection};
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report, limit_report};
 use crate::id::{IdMap, IdSource};
-use crate::message::{CallMatching, Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
+use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
 use crate::synthetic_result::{is_missing, is_placeholder};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult, Window};
 
@@ -117,8 +118,8 @@ struct Joiner<'h> {
     origin: &'h Origin,
     ids: &'h dyn IdSource,
     joined: JoinedEntries,
-    /// Open calls of the history, by call id or by tool name.
-    stored: IdMap<OpenCalls<String>>,
+    /// Which open calls of the history are candidates, by the call id or the tool name of an incoming result.
+    stored: IdMap<StoredCalls>,
     /// Invocations that are answered by an entry of its own: stored ones, and those that the conversation goes on without.
     answered: IdMap<()>,
     /// Open calls of the incoming items, as indexes into `joined.entries`, by call id or by tool name.
@@ -160,29 +161,14 @@ impl<'h> Joiner<'h> {
             position: base.history.position(),
             new_ids: IdMap::with_seed(seed),
         };
-        let mut has_results = false;
         for item in incoming {
             let Incoming::Result(result) = item else { continue };
-            has_results = true;
             joiner.has_named_results |= result.call_id.is_empty() && result.name.is_some();
             if !result.call_id.is_empty() {
                 *joiner.pending_results.get_or_insert(&result.call_id, 0) += 1;
             }
         }
-        if has_results {
-            joiner.index_stored_calls();
-        }
         joiner
-    }
-
-    fn index_stored_calls(&mut self) {
-        let history = self.base.history;
-        for call in history.open_calls() {
-            let dialect = history.message(&call.message_id).and_then(|message| message.dialect);
-            for key in self.pairing_keys(dialect, &call.call_id, &call.name) {
-                self.stored.get_or_insert(&key, OpenCalls::default()).push(&call.message_id, call.id.clone());
-            }
-        }
     }
 
     /// Returns the keys by which a result may refer to a call: the call's id and, in a dialect that pairs by name or if results do, the
@@ -315,7 +301,7 @@ impl<'h> Joiner<'h> {
             self.add_result(result, false);
         }
         self.new_calls.values_mut().for_each(OpenCalls::restore_deferred);
-        self.stored.values_mut().for_each(OpenCalls::restore_deferred);
+        self.stored.values_mut().for_each(StoredCalls::restore_deferred);
         for result in without_id {
             self.add_result(result, false);
         }
@@ -377,16 +363,22 @@ impl<'h> Joiner<'h> {
             call.result = Some(stored_result(result));
             return None;
         }
-        let (history, answered) = (self.base.history, &self.answered);
-        let invocation = self.stored.get_mut(key).and_then(|calls| {
-            calls.take_newest(&|id| match history.invocation(id) {
-                Some(call) if !answered.contains_key(id) => select(&call.call_id),
-                _ => Selection::Discard,
-            })
-        });
-        let Some(invocation) = invocation else { return self.replace_placeholder(key, result) };
+        let (history, answered, has_named_results) = (self.base.history, &self.answered, self.has_named_results);
+        let is_named = |call: &ToolInvocation| {
+            let dialect = || history.message(&call.message_id).and_then(|message| message.dialect);
+            !without_id || has_named_results || pairs_by_name(dialect())
+        };
+        let select_stored = |call: &ToolInvocation| {
+            let is_candidate = call.result.is_none() && !answered.contains_key(&call.id) && is_named(call);
+            if is_candidate { select(&call.call_id) } else { Selection::Discard }
+        };
+        let stored = self.stored.get_or_insert(key, StoredCalls::default());
+        let Some(call) = stored.take_newest(history.open_call_index(), key, &select_stored) else {
+            return self.replace_placeholder(key, result);
+        };
+        let invocation = call.id.clone();
         self.answered.insert(invocation.clone(), ());
-        if history.invocation(&invocation).is_some_and(|call| call.is_deferred) {
+        if call.is_deferred {
             self.late_results.push(invocation.clone());
         }
         self.placeholders.insert(key.to_owned(), Some(entries.len()).filter(|_| is_placeholder(result.content.view())));
@@ -446,16 +438,6 @@ impl<'h> Joiner<'h> {
             at,
         }));
     }
-}
-
-/// Returns true for a dialect whose calls usually have no ids, so that a result names its tool.
-fn pairs_by_name(dialect: Option<Dialect>) -> bool {
-    dialect.is_some_and(|dialect| dialect.call_matching() == CallMatching::ByName)
-}
-
-/// Returns the key of a tool's name. No call id begins with its first character.
-fn name_key(name: &str) -> String {
-    format!("\u{1}{name}")
 }
 
 /// Returns the entry that gives a stored call its result.

@@ -13,6 +13,7 @@ mod join;
 mod late_results;
 mod new_message;
 mod new_result;
+mod open_call_index;
 mod open_calls;
 mod provided;
 mod sources;

@@ -4,6 +4,7 @@
 use super::entry::{HistoryEntry, ResultEntry};
 use super::fold::History;
 use super::join::{JoinedEntries, Origin};
+use super::open_call_index::StoredCalls;
 use super::open_calls::{OpenCalls, Selection};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
@@ -117,7 +118,6 @@ pub fn join_results(
 }
 
 /// The location of a call.
-#[derive(Clone)]
 enum CallLocation {
     /// In this append: the index of its entry.
     Joined(usize),
@@ -128,10 +128,10 @@ enum CallLocation {
 /// The calls that have one id.
 #[derive(Default)]
 struct Candidates {
-    /// Whether any call has the id, answered or not.
-    exists: bool,
-    /// The calls that may be open.
-    open: OpenCalls<CallLocation>,
+    /// Those of the same append, as indexes of their entries.
+    joined: OpenCalls<usize>,
+    is_joined: bool,
+    stored: StoredCalls,
 }
 
 /// The calls that the results of an append may answer, by the id in the result.
@@ -143,66 +143,57 @@ struct CandidateCalls {
 
 impl CandidateCalls {
     fn find(history: &History, joined: &JoinedEntries, results: &[(NewResult, Option<Ms>)]) -> Self {
-        let mut by_id = IdMap::with_seed(history.seed());
+        let mut by_id: IdMap<Candidates> = IdMap::with_seed(history.seed());
         for (result, _) in results {
             by_id.get_or_insert(&result.call, Candidates::default());
         }
-        let mut calls = Self { by_id, answered: IdMap::with_seed(history.seed()) };
-        if results.is_empty() {
-            return calls;
-        }
-        for call in history.invocations() {
-            calls.add(call, &CallLocation::Stored(call.id.clone()));
-        }
-        for (at, entry) in joined.entries.iter().enumerate() {
-            if let HistoryEntry::Invocation(call) = entry {
-                calls.add(call, &CallLocation::Joined(at));
+        for (at, entry) in joined.entries.iter().enumerate().filter(|_| !results.is_empty()) {
+            let HistoryEntry::Invocation(call) = entry else { continue };
+            for id in [&call.id, &call.call_id] {
+                if let Some(candidates) = by_id.get_mut(id) {
+                    candidates.is_joined = true;
+                    candidates.joined.push(&call.message_id, at);
+                }
             }
         }
-        calls
-    }
-
-    fn add(&mut self, call: &ToolInvocation, location: &CallLocation) {
-        for id in [&call.id, &call.call_id] {
-            if let Some(candidates) = self.by_id.get_mut(id) {
-                candidates.exists = true;
-                candidates.open.push(&call.message_id, location.clone());
-            }
-        }
+        Self { by_id, answered: IdMap::with_seed(history.seed()) }
     }
 
     /// Takes the call for the next result with the id `name`: of the open ones, the first of the newest message.
     fn take(&mut self, history: &History, joined: &JoinedEntries, name: &str) -> Result<CallLocation> {
-        let answered = &self.answered;
-        let is_open = |location: &CallLocation| match location {
-            CallLocation::Joined(at) => {
-                matches!(joined.entries.get(*at), Some(HistoryEntry::Invocation(call)) if call.takes_result())
-            }
-            CallLocation::Stored(id) => {
-                !answered.contains_key(id) && history.invocation(id).is_some_and(ToolInvocation::takes_result)
-            }
+        let is_open = |at: &usize| match joined.entries.get(*at) {
+            Some(HistoryEntry::Invocation(call)) if call.takes_result() => Selection::Take,
+            _ => Selection::Discard,
         };
-        let candidates = self.by_id.get_mut(name);
-        let exists = candidates.as_ref().is_some_and(|candidates| candidates.exists);
-        let select = |location: &CallLocation| if is_open(location) { Selection::Take } else { Selection::Discard };
-        let location = candidates.and_then(|candidates| candidates.open.take_newest(&select));
-        if let Some(CallLocation::Stored(id)) = &location {
-            self.answered.insert(id.clone(), ());
+        let candidates = self.by_id.get_or_insert(name, Candidates::default());
+        if let Some(at) = candidates.joined.take_newest(&is_open) {
+            return Ok(CallLocation::Joined(at));
         }
-        location.ok_or_else(|| {
-            if exists {
-                Error::new(
-                    ErrorCode::WrongState,
-                    format!("the call \"{name}\" has its result already, or its content is withheld from the store"),
-                )
-            } else {
-                Error::new(
-                    ErrorCode::NotFound,
-                    format!(
-                        "no stored call has the id \"{name}\"; answer a call of a run in progress with `Run.answer`"
-                    ),
-                )
-            }
-        })
+        let answered = &self.answered;
+        let is_open = |call: &ToolInvocation| call.takes_result() && !answered.contains_key(&call.id);
+        let by_invocation = history.invocation(name).filter(|call| is_open(call));
+        let select = |call: &ToolInvocation| if is_open(call) { Selection::Take } else { Selection::Discard };
+        if let Some(call) =
+            by_invocation.or_else(|| candidates.stored.take_newest(history.open_call_index(), name, &select))
+        {
+            self.answered.insert(call.id.clone(), ());
+            return Ok(CallLocation::Stored(call.id.clone()));
+        }
+        let exists = candidates.is_joined || history.invocation(name).is_some() || history.call_id_uses(name) > 0;
+        Err(if exists { has_result(name) } else { unknown_call(name) })
     }
+}
+
+fn has_result(name: &str) -> Error {
+    Error::new(
+        ErrorCode::WrongState,
+        format!("the call \"{name}\" has its result already, or its content is withheld from the store"),
+    )
+}
+
+fn unknown_call(name: &str) -> Error {
+    Error::new(
+        ErrorCode::NotFound,
+        format!("no stored call has the id \"{name}\"; answer a call of a run in progress with `Run.answer`"),
+    )
 }

@@ -1,17 +1,21 @@
 //! R63: what a model, a server or an import controls costs memory in proportion to its size. Counted are the bytes that are
 //! allocated with N and with 2N, freed ones too: what is copied again at each step grows with the square. Time is the bench's
 //! (`npm run bench -- growth --node`).
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, unsafe_code)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unsafe_code)]
 
-use rethread::history::{History, Incoming, JoinBase, Origin, join};
+use rethread::history::{History, Incoming, JoinBase, JoinedEntries, NewResult, Origin, join, join_results};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::JsonRef;
 use rethread::message::Dialect;
 use rethread::provider::{RepairOptions, StreamAssembler, decode_body, repair};
 use rethread::render::convert;
+use rethread::store::{Change, MemoryStore, commit, open_session};
+use rethread::tool::ToolResult;
 use serde_json::{Value, json};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 thread_local! {
     static ALLOCATED: Cell<usize> = const { Cell::new(0) };
@@ -151,6 +155,63 @@ fn r63_parallel_calls_are_joined_in_linear_time() {
                 joined.entries.into_iter().for_each(|entry| history.apply(entry));
             }
             assert!(history.invocations().iter().all(|call| call.result.is_some()));
+        });
+    }
+}
+
+/// Appends `count` open calls in one answer, then their results, each in an append of its own; `join` joins one.
+fn answers_one_by_one(
+    dialect: Dialect,
+    count: usize,
+    join_result: &dyn Fn(&History, Incoming, &CountingIds) -> JoinedEntries,
+) {
+    let text = body(dialect, count, true).to_string();
+    let mut items = decode_body(dialect, JsonRef::parse(&text).unwrap()).unwrap();
+    let results = items.split_off(items.iter().position(|item| matches!(item, Incoming::Result(_))).unwrap());
+    let (ids, store) = (CountingIds::default(), MemoryStore::default());
+    let log = RefCell::new(block_on(open_session(&store, "s", Seed(7), 1)).unwrap());
+    let append = |joined: JoinedEntries, at: usize| {
+        let change = Change { operation: format!("append {at}"), at: 1, entries: joined.entries, ..Change::default() };
+        block_on(commit(&store, &log, &change)).unwrap();
+    };
+    let joined = join(JoinBase::history(&log.borrow().history), items, &Origin::default(), &ids);
+    append(joined, 0);
+    assert_eq!(log.borrow().history.open_calls().count(), count);
+    for (at, result) in results.into_iter().enumerate() {
+        let joined = join_result(&log.borrow().history, result, &ids);
+        append(joined, at + 1);
+    }
+    assert_eq!(log.borrow().history.open_calls().count(), 0);
+    assert!(log.borrow().history.set_aside().is_empty());
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("the memory store waits for nothing"),
+    }
+}
+
+#[test]
+fn r63_r75_results_that_come_one_by_one_cost_in_proportion_to_the_new() {
+    for dialect in DIALECTS {
+        grows_in_proportion(&format!("append {dialect:?}"), |count| {
+            answers_one_by_one(dialect, count, &|history, result, ids| {
+                join(JoinBase::history(history), vec![result], &Origin::default(), ids)
+            });
+        });
+        // As `Session.answer` does.
+        grows_in_proportion(&format!("answer {dialect:?}"), |count| {
+            answers_one_by_one(dialect, count, &|history, result, _| {
+                let Incoming::Result(result) = result else { panic!("{result:?}") };
+                let open = || history.open_calls().next().unwrap().id.clone();
+                let call = if result.call_id.is_empty() { open() } else { result.call_id };
+                let result = ToolResult { content: result.content, is_error: false, dialect: None, template: None };
+                let mut joined = JoinedEntries::default();
+                let answer = NewResult { call, result, finished_at: None };
+                join_results(history, &mut joined, vec![(answer, None)], &Origin::default()).unwrap();
+                joined
+            });
         });
     }
 }
