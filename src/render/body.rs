@@ -39,7 +39,7 @@ pub struct ComposedBody {
     pub prefix: PrefixReuse,
     /// What the request contains, for its answer.
     pub mark: Option<PrefixMark>,
-    /// The answers in the body, if a filter changes it first.
+    /// The answers in the body, if it is changed before it is sent.
     pub ledger: Option<BodyLedger>,
 }
 

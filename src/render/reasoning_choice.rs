@@ -9,8 +9,9 @@ pub enum ReasoningChoice<'c> {
     All,
     /// What the provider accepts.
     Accepted(ReasoningContext<'c>),
-    /// All, until a filter has changed the body. Then [`BodyLedger::settle`] leaves out what the provider does not accept.
-    AfterFilter(ReasoningContext<'c>),
+    /// All, until the body was changed: by a filter, or since something was refused before. Then [`BodyLedger::settle`] leaves out what
+    /// the provider does not accept.
+    AfterChanges(ReasoningContext<'c>),
 }
 
 impl<'c> ReasoningChoice<'c> {
@@ -18,7 +19,7 @@ impl<'c> ReasoningChoice<'c> {
     pub fn context(self) -> ReasoningContext<'c> {
         match self {
             Self::All => ReasoningContext::default(),
-            Self::Accepted(context) | Self::AfterFilter(context) => context,
+            Self::Accepted(context) | Self::AfterChanges(context) => context,
         }
     }
 }

@@ -80,9 +80,9 @@ impl<'c> ReasoningSelection<'c> {
         Self { codec, context, choice, ledger, provider: request.provider, head, omissions: BTreeMap::new() }
     }
 
-    /// Returns true if a filter changes the body before its reasoning is selected.
+    /// Returns true if the body is changed before its reasoning is selected.
     pub fn is_deferred(&self) -> bool {
-        matches!(self.choice, ReasoningChoice::AfterFilter(_))
+        matches!(self.choice, ReasoningChoice::AfterChanges(_))
     }
 
     /// Leaves out the reasoning that the provider would not accept in the body as it is composed.
@@ -162,7 +162,7 @@ impl<'c> ReasoningSelection<'c> {
             ReasoningChoice::Accepted(_) => {
                 self.body_ledger(body, draft, report).settle(repaired, PrefixChange::Repair, report)
             }
-            ReasoningChoice::All | ReasoningChoice::AfterFilter(_) => SettledBody { body: repaired, mark: None },
+            ReasoningChoice::All | ReasoningChoice::AfterChanges(_) => SettledBody { body: repaired, mark: None },
         };
         if settled.body == composed {
             return (settled, usize::MAX);
@@ -183,12 +183,17 @@ impl<'c> ReasoningSelection<'c> {
                 let change = changes.before(index, meta.as_ref().is_some_and(|meta| meta.prefix.is_some()));
                 let range = body_span.span.start..body_span.span.end;
                 let text = body.encoded(body_span).text.get(range).unwrap_or_default();
-                for reasoning in self.reasoning_in(text) {
-                    let message_id = item.message.id.clone();
-                    let is_whole = changes.inside(index).is_none();
-                    let answer =
-                        AnswerInBody { message_id, meta: meta.clone(), composed_prefix: prefix, change, is_whole };
-                    answers.insert(reasoning, answer);
+                let is_whole = changes.inside(index).is_none();
+                let keys = self.reasoning_in(text);
+                for (at, key) in keys.into_iter().enumerate() {
+                    let answer = AnswerInBody {
+                        message_id: item.message.id.clone(),
+                        meta: meta.clone(),
+                        composed_prefix: prefix,
+                        change,
+                        is_whole: is_whole && at == 0,
+                    };
+                    answers.insert(key, answer);
                 }
             }
             prefix = extended(body, body_span, prefix);
@@ -198,6 +203,7 @@ impl<'c> ReasoningSelection<'c> {
             dialect: self.codec.dialect(),
             settings: self.codec.settings(self.provider),
             ledger: self.ledger.clone(),
+            is_filtered: false,
             has_provided: has_provided(draft),
             answers,
             composed,

@@ -147,19 +147,19 @@ impl Renderer {
         Ok(step)
     }
 
-    /// As [`step`](Self::step), for a body that a filter changes before it is sent: it has all reasoning, and the ledger leaves out what the
-    /// provider does not accept in the filtered body.
+    /// As [`step`](Self::step), for a body that is changed before it is sent, by a filter or since something was refused before: it has all
+    /// reasoning, and the ledger leaves out what the provider does not accept in the changed body.
     ///
     /// # Errors
     /// As [`step`](Self::step).
-    pub fn step_before_filter(
+    pub fn step_before_changes(
         &mut self,
         input: RenderInput<'_>,
         request: &RenderRequest<'_>,
         replies: &ReducerReplies,
     ) -> Result<(RenderStep, Option<BodyLedger>)> {
         let mut body = Vec::new();
-        let build = BodyBuild { replies, is_filtered: true };
+        let build = BodyBuild { replies, is_changed: true };
         let (mut step, ledger) = self.build(input, request, build, &mut body)?;
         if let RenderStep::Done(rendered) = &mut step {
             rendered.body = body;
@@ -178,14 +178,14 @@ impl Renderer {
         replies: &ReducerReplies,
         body: &mut dyn BodyBuffer,
     ) -> Result<RenderStep> {
-        self.build(input, request, BodyBuild { replies, is_filtered: false }, body).map(|(step, _)| step)
+        self.build(input, request, BodyBuild { replies, is_changed: false }, body).map(|(step, _)| step)
     }
 
     fn build(
         &mut self,
         input: RenderInput<'_>,
         request: &RenderRequest<'_>,
-        BodyBuild { replies, is_filtered }: BodyBuild<'_>,
+        BodyBuild { replies, is_changed }: BodyBuild<'_>,
         body: &mut dyn BodyBuffer,
     ) -> Result<(RenderStep, Option<BodyLedger>)> {
         let highest_stored = input.history.highest_source();
@@ -216,7 +216,7 @@ impl Renderer {
         let context =
             ReasoningContext { history: Some(history), is_kept_by_service: delta.is_some(), agent: input.agent };
         let reasoning =
-            if is_filtered { ReasoningChoice::AfterFilter(context) } else { ReasoningChoice::Accepted(context) };
+            if is_changed { ReasoningChoice::AfterChanges(context) } else { ReasoningChoice::Accepted(context) };
         let composer = BodyComposer { cache, stored_count, request, reference, is_continued: false, reasoning };
         let ComposedBody { stable_prefix, prefix, mark, ledger } = composer.compose(&draft, &mut report, body)?;
         self.warn_of_default_once(&mut report);
@@ -270,8 +270,8 @@ impl Renderer {
 /// How a body is built.
 struct BodyBuild<'r> {
     replies: &'r ReducerReplies,
-    /// True if a filter changes the body before it is sent.
-    is_filtered: bool,
+    /// True if the body is changed before it is sent.
+    is_changed: bool,
 }
 
 /// What a replay reads besides the conversation.

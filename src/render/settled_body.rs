@@ -2,6 +2,7 @@
 
 use super::encoded_text::{extend_prefix, item_hash, member_hash};
 use super::prefix_ledger::{AnswerFacts, HeadHashes, PrefixLedger, omitted};
+use super::request::RenderRequest;
 use crate::finding::{PrefixChange, Report, Severity};
 use crate::id::hash_words;
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
@@ -20,7 +21,7 @@ pub(super) struct AnswerInBody {
     pub composed_prefix: u64,
     /// What changed what precedes it, as far as the draft shows.
     pub change: Option<PrefixChange>,
-    /// True if nothing of it was dropped before its own reasoning.
+    /// True if this is its first reasoning, and nothing of the answer was dropped before reasoning of it.
     pub is_whole: bool,
 }
 
@@ -30,6 +31,8 @@ pub struct BodyLedger {
     pub(super) dialect: Dialect,
     pub(super) settings: Settings,
     pub(super) ledger: PrefixLedger,
+    /// True if the application's filter changed the body before.
+    pub(super) is_filtered: bool,
     /// True if history providers added messages.
     pub(super) has_provided: bool,
     /// The answers, by the hash of their reasoning.
@@ -53,6 +56,44 @@ pub(super) fn reasoning_key(reasoning: &str) -> u64 {
 }
 
 impl BodyLedger {
+    /// Creates the ledger of a body that was sent, for one that is repaired and sent again: its reasoning is bound to what precedes it there.
+    /// `mark` is that of the body; without one, reasoning is not compared.
+    #[must_use]
+    pub fn of_sent(body: &[u8], mark: Option<PrefixMark>, request: &RenderRequest<'_>) -> Self {
+        let dialect = request.provider.dialect;
+        let codec = codec(dialect);
+        let ledger = PrefixLedger::new(request.provider, request.policy, mark.is_some(), None);
+        let (mut answers, mut composed, mut prefix) = (BTreeMap::new(), BTreeSet::new(), 0);
+        let text = String::from_utf8_lossy(body);
+        let list = JsonRef::parse(&text).ok().and_then(|view| view.get(codec.list())).filter(|_| ledger.compares());
+        for item in list.unwrap_or_default().items() {
+            if let (Some(reasoning), Some(mark)) = (codec.reasoning_of(item), mark) {
+                let meta = AnswerMeta { prefix: Some(PrefixMark { items: prefix, ..mark }), ..AnswerMeta::default() };
+                let answer = AnswerInBody {
+                    message_id: String::new(),
+                    meta: Some(Box::new(meta)),
+                    composed_prefix: prefix,
+                    change: None,
+                    is_whole: true,
+                };
+                answers.insert(reasoning_key(reasoning), answer);
+            }
+            let hash = item_hash(codec, item.as_raw());
+            composed.insert(hash);
+            prefix = extend_prefix(prefix, hash);
+        }
+        let mark = mark.unwrap_or_default();
+        Self {
+            dialect,
+            settings: codec.settings(request.provider),
+            ledger,
+            is_filtered: mark.is_filtered,
+            has_provided: mark.has_provided,
+            answers,
+            composed,
+        }
+    }
+
     /// Leaves out of a body the reasoning that its provider would not accept, and reports it. `changed_by` is what changed the composed body.
     pub fn settle(&self, body: Vec<u8>, changed_by: PrefixChange, report: &mut Report) -> SettledBody {
         let mut body = body;
@@ -92,7 +133,7 @@ impl BodyLedger {
             instructions: head.instructions,
             tools: head.tools,
             items: walk.prefix,
-            is_filtered: changed_by == PrefixChange::Filter,
+            is_filtered: self.is_filtered || changed_by == PrefixChange::Filter,
             has_provided: self.has_provided,
         });
         let changed = walk.omitted.map(|_| with_list(view, codec.list(), &walk.written));

@@ -34,6 +34,11 @@ impl RunHealing {
         Some(healed)
     }
 
+    /// Returns true if something was refused, in this run or another one of the session.
+    pub fn has_refused(&self, of_session: &[String]) -> bool {
+        !(self.refused.is_empty() && of_session.is_empty())
+    }
+
     /// Returns a body without what was refused before, in this run or another one of the session; `None` if it contains none of that. The
     /// report is empty if the run has reported it already.
     pub fn leave_out(&mut self, body: &[u8], dialect: Dialect, of_session: &[String]) -> Option<(Vec<u8>, Report)> {

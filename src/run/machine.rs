@@ -122,7 +122,8 @@ impl Run {
                 self.state.awaiting_body_mut().and_then(|state| state.reply_to_reducer(reply, context))
             }
             RunInput::BodyFilterReply(reply) => {
-                self.state.awaiting_body_mut().and_then(|state| state.reply_to_body_filter(&mut self.turn, reply))
+                let (turn, refused) = (&mut self.turn, context.refused);
+                self.state.awaiting_body_mut().and_then(|state| state.reply_to_body_filter(turn, reply, refused))
             }
             RunInput::HandOff(handoff) => self.hand_off(*handoff, context.now).map(|()| None)?,
             RunInput::Decide { id, decision } => self.decide(&id, &decision, context).map(|()| None)?,

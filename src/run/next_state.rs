@@ -75,6 +75,7 @@ pub(super) struct BodyFilterPlan {
 }
 
 /// A request whose body was composed.
+#[derive(Clone)]
 pub(super) struct ComposedRequest {
     /// The attempt that sends it.
     pub attempt: CallAttempt,

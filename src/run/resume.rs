@@ -80,7 +80,7 @@ impl Run {
             (true, true) => RequestDelivery::NotDelivered,
         });
         turn.keep_journal(records);
-        turn.set_healing(RunHealing::of(refused));
+        *turn.healing_mut() = RunHealing::of(refused);
         turn.set_history_choice(HistoryChoice::new(&began, selection));
         turn.restore_handoffs(handoffs, context.history)?;
         let state = enter(&mut turn, next, context);

@@ -208,13 +208,13 @@ impl RunData {
     }
 
     /// Returns what is known of refused requests.
-    pub fn healing_mut(&mut self) -> &mut RunHealing {
-        &mut self.healing
+    pub fn healing(&self) -> &RunHealing {
+        &self.healing
     }
 
-    /// Sets what is known of refused requests.
-    pub fn set_healing(&mut self, healing: RunHealing) {
-        self.healing = healing;
+    /// Returns what is known of refused requests for modification.
+    pub fn healing_mut(&mut self) -> &mut RunHealing {
+        &mut self.healing
     }
 
     /// Adds findings to the report.

@@ -1,10 +1,13 @@
-// R71 through JavaScript: what a run sends extends what it has sent, whatever happens meanwhile. The lanes bind reasoning to its prefix; these models do not.
+// R70 and R71 through JavaScript: reasoning goes back where nothing before it changed, and a run's requests extend each other.
 
 import { test } from 'node:test';
 import { playSeed } from './scenarios/reasoning-interleavings.mjs';
 import { playSeeds } from './seeded-interleavings.mjs';
 
-const models = ['claude-opus-4-6', 'claude-sonnet-4-6'];
-const play = playSeeds((options) => playSeed({ ...options, models }), { count: 100, longCount: 10_000, options: { binding: true } });
+const models = {
+  binding: ['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-haiku-5-5', 'claude-fable-5-2', 'gpt-6.2-sol', 'gpt-6.2-astra'],
+  others: ['claude-opus-4-6', 'claude-sonnet-5', 'gpt-5'],
+};
+const play = playSeeds((options) => playSeed({ ...options, models }), { count: 200, longCount: 10_000, options: { binding: true } });
 
-test('r71 reasoning is left out only where something before it changed, and nothing changes inside a run by itself', play);
+test('r70 r71 no request is refused, and reasoning is left out only where something before it changed', play);

@@ -5,10 +5,13 @@ import { errorBody } from './rules-anthropic.mjs';
 import { digest } from './signature.mjs';
 
 const BETA = 'thinking-binding-controls-2026-08-01';
-/** The models whose thinking is bound. */
-const BINDS = /fable-5[-.][12]|mythos-5[-.]2|(?:opus|sonnet|haiku)-5[-.]5/;
-/** Before the digests of the prefix and the model, at the end of a signature. */
-const SEAL = /\.([a-zA-Z0-9]{24})([a-zA-Z0-9]{8})$/;
+/** The models whose reasoning is bound. */
+const BINDS = /fable-5[-.][12]|mythos-5[-.]2|(?:opus|sonnet|haiku)-5[-.]5|gpt-6\.[2-9]/;
+/** Before the digests of the service, the prefix and the model, at the end of a signature. */
+const SEAL = /\.([a-zA-Z0-9]{8})([a-zA-Z0-9]{24})([a-zA-Z0-9]{8})$/;
+
+/** True if the reasoning of a model is bound to its prefix. */
+export const binds = (model) => BINDS.test(model);
 
 const list = (value) => (typeof value === 'string' ? [{ type: 'text', text: value }] : value ?? []);
 
@@ -28,19 +31,23 @@ class Prefix {
 }
 
 const modelDigest = (model) => digest(`model:${model}`, 8);
-const reasonOf = (seal, prefix, model) => {
-  if (seal[2] !== modelDigest(model)) return 'model';
-  return seal[1] === prefix.value ? null : 'prefix';
+/** The service that signs, by a header of tests: services of other vendors cannot read its reasoning. */
+const serviceDigest = (headers) => digest(`service:${headers['x-service'] ?? ''}`, 8);
+const reasonOf = ([, service, made, by], { prefix, model, headers }) => {
+  if (service !== serviceDigest(headers)) return 'service';
+  if (!binds(model)) return null;
+  if (by !== modelDigest(model)) return 'model';
+  return made === prefix.value ? null : 'prefix';
 };
 
-/** What is wrong with each bound block of a body: `{at: [message, block], reason}`; and the digest of the whole. */
-function judgeAnthropic(body, model) {
+/** What is wrong with each signed block of a body: `{at: [message, block], reason}`; and the digest of the whole. */
+function judgeAnthropic(body, request) {
   const prefix = new Prefix(list(body.system), body.tools ?? []);
   const found = [];
   let broken = false;
   body.messages.forEach((message, i) => list(message.content).forEach((block, k) => {
     const seal = SEAL.exec(block.type === 'thinking' ? block.signature : block.type === 'redacted_thinking' ? block.data : '');
-    const reason = seal && reasonOf(seal, prefix, model);
+    const reason = seal && reasonOf(seal, { ...request, prefix });
     // The first block that fails makes every later one fail. Another model's is dropped, and no error.
     broken ||= reason === 'prefix';
     if (seal && (broken || reason)) found.push({ at: [i, k], reason: broken ? 'prefix' : reason });
@@ -49,42 +56,50 @@ function judgeAnthropic(body, model) {
   return { found, prefix: prefix.value };
 }
 
+const CONTROLLED = new Set(['adaptive', 'enabled']);
+
 function bindAnthropic({ body, model, headers }) {
   const behavior = body.thinking?.block_binding?.prefix_mismatch_behavior;
-  if (body.thinking?.block_binding !== undefined && !(headers['anthropic-beta'] ?? '').split(/\s*,\s*/).includes(BETA)) {
-    return { refused: { status: 400, error: errorBody('thinking.block_binding: Extra inputs are not permitted') } };
+  const hasBeta = (headers['anthropic-beta'] ?? '').split(/\s*,\s*/).includes(BETA);
+  const refuse = (text) => ({ refused: { status: 400, error: errorBody(text) } });
+  if (body.thinking?.block_binding !== undefined && !(hasBeta && CONTROLLED.has(body.thinking.type))) {
+    return refuse('thinking.block_binding: Extra inputs are not permitted');
   }
-  if (!BINDS.test(model)) return {};
-  const { found, prefix } = judgeAnthropic(body, model);
+  const { found, prefix } = judgeAnthropic(body, { model, headers });
+  const pathOf = ({ at }) => `messages.${at[0]}.content.${at[1]}`;
+  const foreign = found.find(({ reason }) => reason === 'service');
+  if (foreign) return refuse(`${pathOf(foreign)}: Invalid \`signature\` in \`thinking\` block`);
   const bad = found.find(({ reason }) => reason === 'prefix');
   if (bad && behavior !== 'drop_block') {
-    const path = `messages.${bad.at[0]}.content.${bad.at[1]}`;
-    const text = `${path}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block".`;
-    return { refused: { status: 400, error: errorBody(text) } };
+    return refuse(`${pathOf(bad)}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block".`);
   }
-  const transformations = found.map(({ at, reason }) => ({ type: 'thinking_dropped', path: `messages.${at[0]}.content.${at[1]}`, reason }));
-  return { seal: `.${prefix}${modelDigest(model)}`, transformations };
+  const dropped = found.map((block) => ({ type: 'thinking_dropped', path: pathOf(block), reason: `${block.reason}_binding_mismatch` }));
+  return { seal: `.${serviceDigest(headers)}${prefix}${modelDigest(model)}`, dropped, listed: hasBeta ? dropped : undefined };
 }
 
 /** Items that do not count in a prefix as they were sent: the service removes reasoning, and keeps the rest. */
-function bindResponses({ body, model }) {
+function bindResponses({ body, model, headers }) {
   const prefix = new Prefix(body.instructions ?? null, body.tools ?? []);
-  const transformations = [];
+  const dropped = [];
   const input = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : body.input ?? [];
-  input.forEach((item, index) => {
+  for (const item of input) {
     const seal = item.type === 'reasoning' && SEAL.exec(item.encrypted_content ?? '');
-    const reason = seal && reasonOf(seal, prefix, model);
-    if (reason) transformations.push({ type: 'reasoning_removed', item_id: item.id, index, reason: `${reason}_mismatch` });
+    const reason = seal && reasonOf(seal, { prefix, model, headers });
+    if (reason === 'service') {
+      const message = `The encrypted content for item ${item.id} could not be verified. Reason: Encrypted content could not be decrypted or parsed.`;
+      return { refused: { status: 400, error: { error: { message, type: 'invalid_request_error', param: null, code: 'invalid_encrypted_content' } } } };
+    }
+    if (reason) dropped.push({ type: 'reasoning', action: 'removed', id: item.id, reason: `${reason}_mismatch` });
     prefix.add(item);
-  });
-  return { seal: `.${prefix.value}${modelDigest(model)}`, transformations };
+  }
+  return { seal: `.${serviceDigest(headers)}${prefix.value}${modelDigest(model)}`, dropped, listed: dropped.length ? dropped : undefined };
 }
 
-/** What a binding lane makes of a request that is otherwise accepted: `{refused}`, or the `seal` of its answer's reasoning and the
- *  `transformations` that the answer lists. Nothing for a dialect or a model that binds nothing. */
+/** What a binding lane makes of a request that is otherwise accepted: `{refused}`, or the `seal` of its answer's reasoning, what was
+ *  `dropped`, and what of that the answer has `listed`. Nothing for a dialect that binds nothing. */
 export function bind({ dialect, body, model = body.model ?? '', headers }) {
   if (dialect === 'anthropic') return bindAnthropic({ body, model, headers });
-  return dialect === 'openai-responses' ? bindResponses({ body, model }) : {};
+  return dialect === 'openai-responses' ? bindResponses({ body, model, headers }) : {};
 }
 
 /** A step whose reasoning carries the seal. */

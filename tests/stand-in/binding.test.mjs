@@ -68,14 +68,16 @@ test('drop_block with its header drops the block and all later ones, and the ans
   request.thinking.block_binding = { prefix_mismatch_behavior: 'drop_block' };
   assert.equal((await post('/v1/messages', request)).error.message, 'thinking.block_binding: Extra inputs are not permitted');
   const answer = await post('/v1/messages', request, BETA);
-  const dropped = (path) => ({ type: 'thinking_dropped', path, reason: 'prefix' });
+  const dropped = (path) => ({ type: 'thinking_dropped', path, reason: 'prefix_binding_mismatch' });
   assert.deepEqual(answer.input_transformations, [dropped('messages.1.content.0'), dropped('messages.3.content.0')]);
 });
 
 test('another model drops the block itself; a model or a lane that binds nothing takes it', async () => {
   const { post, messages } = await chat();
-  const answer = await post('/v1/messages', body(messages, { model: 'claude-haiku-5-5' }));
-  assert.deepEqual(answer.input_transformations.map(({ reason }) => reason), ['model', 'model']);
+  const other = body(messages, { model: 'claude-haiku-5-5' });
+  assert.equal((await post('/v1/messages', other)).input_transformations, undefined);
+  const { input_transformations: listed } = await post('/v1/messages', other, BETA);
+  assert.deepEqual(listed.map(({ reason }) => reason), ['model_binding_mismatch', 'model_binding_mismatch']);
   const changed = [user('Hallo'), ...messages.slice(1)];
   assert.equal((await post('/v1/messages', body(changed, { model: 'claude-opus-4-6' }))).type, 'message');
   const free = await chat({ binding: false });
@@ -91,12 +93,27 @@ test('a signature whose thinking was changed is forged, bound or not', async () 
 test('OpenAI Responses removes reasoning of another prefix without a word, and lists it', async () => {
   const { post, steps } = await lane();
   await steps({ thinking: { text: 'One.' }, text: 'First.' });
-  const request = (input, more) => ({ model: 'gpt-5', store: false, include: ['reasoning.encrypted_content'], input, ...more });
+  const request = (input, more) => ({ model: 'gpt-6.2-sol', store: false, include: ['reasoning.encrypted_content'], input, ...more });
   const { output } = await post('/v1/responses', request([user('Hello')]));
   const input = [user('Hello'), ...output, user('And?')];
   assert.equal((await post('/v1/responses', request(input))).input_transformations, undefined);
-  const removed = (reason) => [{ type: 'reasoning_removed', item_id: output[0].id, index: 1, reason }];
+  const removed = (reason) => [{ type: 'reasoning', action: 'removed', id: output[0].id, reason }];
   const changed = await post('/v1/responses', request([user('Hallo'), ...input.slice(1)]));
   assert.deepEqual([changed.status, changed.input_transformations], ['completed', removed('prefix_mismatch')]);
-  assert.deepEqual((await post('/v1/responses', request(input, { model: 'gpt-6' }))).input_transformations, removed('model_mismatch'));
+  assert.deepEqual((await post('/v1/responses', request(input, { model: 'gpt-6.3-sol' }))).input_transformations, removed('model_mismatch'));
+  assert.equal((await post('/v1/responses', request(input, { model: 'gpt-5' }))).input_transformations, undefined);
+});
+
+test('another service cannot read reasoning, bound or not', async () => {
+  const { post, messages } = await chat();
+  const elsewhere = { 'x-service': 'elsewhere' };
+  for (const model of [MODEL, 'claude-opus-4-6']) {
+    assert.match((await post('/v1/messages', body(messages, { model }), elsewhere)).error.message, /^messages\.1\.content\.0: Invalid `signature`/);
+  }
+  const { post: ask, steps } = await lane();
+  await steps({ thinking: { text: 'One.' }, text: 'First.' });
+  const request = (input) => ({ model: 'gpt-5', store: false, include: ['reasoning.encrypted_content'], input });
+  const { output } = await ask('/v1/responses', request([user('Hello')]));
+  const { error } = await ask('/v1/responses', request([user('Hello'), ...output, user('And?')]), elsewhere);
+  assert.equal(error.code, 'invalid_encrypted_content');
 });

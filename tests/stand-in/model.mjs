@@ -185,8 +185,8 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
     const whole = dialect === 'openai-responses' ? lane.service.wholeBody(body) : body;
     const planned = scripted && !scripted.brain ? scripted : { ...think(viewOf(dialect, whole)), ...scripted };
     const step = sealed(planned, bound, sign);
-    const transformations = bound.transformations?.length ? bound.transformations : undefined;
-    record.transformations = transformations;
+    const transformations = bound.listed;
+    record.dropped = bound.dropped;
     record.ended = signal.aborted ? 'client-closed' : await perform({ req, res, lane, record, step, target, transformations, body, bodyText, query, signal });
   } finally {
     unlock();

@@ -6,4 +6,4 @@ export const digest = (text, length = 24) =>
 
 /** Signatures that this server gave out can be judged again; those of others are taken on trust. */
 export const sign = (text) => `${MARK}${digest(`thinking:${text}`, 32)}==`;
-export const forged = (text, signature) => signature === '' || (signature.startsWith(MARK) && signature.replace(/==\.[a-zA-Z0-9]{32}$/, '==') !== sign(text));
+export const forged = (text, signature) => signature === '' || (signature.startsWith(MARK) && signature.replace(/==\.[a-zA-Z0-9]{40}$/, '==') !== sign(text));

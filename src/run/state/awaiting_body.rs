@@ -2,10 +2,10 @@
 
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
-use crate::finding::{Finding, FindingCode, PrefixChange};
+use crate::finding::{Finding, FindingCode};
 use crate::json::Json;
 use crate::render::{
-    BodyFilterReply, FilterableBody, RenderInput, RenderRequest, RenderStep, Rendered, SettledBody, conversation_body,
+    BodyFilterReply, FilterableBody, RenderInput, RenderRequest, RenderStep, Rendered, conversation_body,
 };
 use crate::replay::{HistoryScope, Policy, ReducerQuestion, ReducerReply};
 use crate::run::answer::next_provider;
@@ -15,6 +15,7 @@ use crate::run::event::RunEvent;
 use crate::run::next_state::{
     BodyFilterPlan, CallAttempt, ComposedRequest, EarlyStop, ModelRequest, NextState, RenderPlan,
 };
+use crate::run::state::settled_request::{ChangedBody, settle};
 use crate::run::turn::RunData;
 use std::rc::Rc;
 
@@ -53,9 +54,11 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         scope: if is_stateful { HistoryScope::Whole } else { choice.scope(handoff_views.len()) },
         now: if is_stateful { plan.at } else { choice.time(plan.at) },
     };
-    let step = match &setup.input_filter {
-        Some(_) => context.renderer.step_before_filter(input, &request, &plan.replies),
-        None => context.renderer.step(input, &request, &plan.replies).map(|step| (step, None)),
+    let is_changed = setup.input_filter.is_some() || turn.healing().has_refused(context.refused);
+    let step = if is_changed {
+        context.renderer.step_before_changes(input, &request, &plan.replies)
+    } else {
+        context.renderer.step(input, &request, &plan.replies).map(|step| (step, None))
     };
     let (rendered, ledger) = match step {
         Ok((RenderStep::Done(rendered), ledger)) => (rendered, ledger),
@@ -77,6 +80,10 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
             NextState::AskBodyFilter(BodyFilterPlan { callback, filterable, composed, ledger })
         }
         Some(Err(error)) => return EarlyStop::failed(error).into(),
+        None if is_changed => {
+            let changed = ChangedBody { ledger, filtered: None };
+            NextState::SendComposed(settle(turn, composed, changed, context.refused))
+        }
         None => NextState::SendComposed(composed),
     };
     match new_choice {
@@ -163,8 +170,13 @@ impl AwaitingBody {
         Some(NextState::Render(RenderPlan { replies, at: plan.at, attempt: plan.attempt }))
     }
 
-    /// Sends what the application's filter returned, or fails the run.
-    pub fn reply_to_body_filter(&mut self, turn: &mut RunData, reply: Result<BodyFilterReply>) -> Option<NextState> {
+    /// Sends what the application's filter returned, or fails the run. `refused` are the marks of what was refused in other runs.
+    pub fn reply_to_body_filter(
+        &mut self,
+        turn: &mut RunData,
+        reply: Result<BodyFilterReply>,
+        refused: &[String],
+    ) -> Option<NextState> {
         let BodyQuestion::Filter(BodyFilterPlan { filterable, composed, ledger, .. }) = &mut self.question else {
             return None;
         };
@@ -176,15 +188,8 @@ impl AwaitingBody {
                 return Some(EarlyStop::failed(error.with_message(message)).into());
             }
         };
-        let mut report = std::mem::take(&mut composed.report);
-        let changed_by = if filtered.body.is_some() { PrefixChange::Filter } else { PrefixChange::Repair };
-        let body = filtered.body.unwrap_or_else(|| composed.body.to_vec());
-        let settled = match ledger {
-            Some(ledger) => ledger.settle(body, changed_by, &mut report),
-            None => SettledBody { body, mark: None },
-        };
-        let ComposedRequest { attempt, prefix, .. } = *composed;
-        let composed = ComposedRequest { attempt, body: Rc::new(settled.body), report, prefix, mark: settled.mark };
+        let changed = ChangedBody { ledger: ledger.take(), filtered: filtered.body };
+        let composed = settle(turn, composed.clone(), changed, refused);
         Some(send(turn, composed, filtered.held_back))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
-use crate::finding::{Finding, FindingCode, Report};
+use crate::finding::{Finding, FindingCode};
 use crate::history::{HistoryEntry, free_id};
 use crate::json::fits_memory;
 use crate::message::{Message, MessageStatus};
@@ -21,6 +21,7 @@ use crate::run::response_limit::{declared_length, response_too_large};
 use crate::run::retry::{ReplayQuestion, requested_wait};
 use crate::run::setup::OnStop;
 use crate::run::state::awaiting_retry::{begin_pause, unsafe_replay};
+use crate::run::state::settled_request::settle_healed;
 use crate::run::turn::RunData;
 use std::rc::Rc;
 
@@ -65,8 +66,7 @@ enum ReceivedResponse {
 
 impl AwaitingModel {
     /// Offers a `call_model`.
-    pub fn enter(turn: &mut RunData, mut request: ModelRequest, context: &RunContext<'_>) -> Self {
-        leave_out_refused(turn, &mut request, context.refused);
+    pub fn enter(turn: &mut RunData, request: ModelRequest, context: &RunContext<'_>) -> Self {
         let provider = &turn.setup().provider;
         let kind = EffectKind::CallModel {
             dialect: provider.dialect,
@@ -276,9 +276,10 @@ impl AwaitingModel {
         if self.request.is_stateful {
             turn.set_request_delivery(RequestDelivery::NotDelivered);
         }
-        report_healing(turn, healed.report);
-        let save = turn.save(SaveKind::Write(vec![JournalEntry::Healed { refused: healed.refused }]));
-        let request = ModelRequest { body: Rc::new(healed.body), ..self.request.clone() };
+        let refused = healed.refused.clone();
+        let body = settle_healed(turn, &self.request.body, healed);
+        let save = turn.save(SaveKind::Write(vec![JournalEntry::Healed { refused }]));
+        let request = ModelRequest { body: Rc::new(body), ..self.request.clone() };
         let attempt = request.attempt.number;
         Some(NextState::Pause(RetryPause { attempt, not_before: now, request: Some(request), save: Some(save) }))
     }
@@ -383,24 +384,6 @@ impl AwaitingModel {
         }
         NextState::SaveAnswer(message, invocations)
     }
-}
-
-/// Removes from a request what was refused before.
-fn leave_out_refused(turn: &mut RunData, request: &mut ModelRequest, of_session: &[String]) {
-    let dialect = turn.setup().provider.dialect;
-    if let Some((body, report)) = turn.healing_mut().leave_out(&request.body, dialect, of_session) {
-        request.body = Rc::new(body);
-        report_healing(turn, report);
-    }
-}
-
-/// Emits the finding about the healing, and adds the others to the report.
-fn report_healing(turn: &mut RunData, report: Report) {
-    let mut findings = report.into_iter();
-    if let Some(first) = findings.next() {
-        turn.warn(first);
-    }
-    turn.add_to_report(&findings.collect::<Vec<_>>());
 }
 
 /// Compares the conversation of an answer with the owner of the state; returns the error that fails the run, before anything of the

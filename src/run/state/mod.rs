@@ -7,6 +7,7 @@ mod awaiting_journal;
 mod awaiting_model;
 mod awaiting_retry;
 mod awaiting_tools;
+mod settled_request;
 
 pub(super) use awaiting_answer_save::AwaitingAnswerSave;
 pub(super) use awaiting_body::{AwaitingBody, begin_call, build_body, replay_body, send};

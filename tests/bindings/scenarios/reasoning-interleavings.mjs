@@ -1,6 +1,7 @@
-// Chats whose provider may bind reasoning to its prefix (R71): any interleaving of freshness, reducers, citations, redaction, history providers,
-// filters, handoffs, appends of another tab, kills, snapshots, switches of model and provider, with clocks that pass the freshness window inside a
-// run. The same file runs in a page and in Node. No request is refused, and where nothing changed no reasoning is left out.
+// Chats whose provider may bind reasoning to its prefix (R70, R71): any interleaving of freshness, reducers, compactions, citations, redaction,
+// history providers, filters, handoffs, appends of another tab, kills, snapshots, refused signatures, switches of model, host and dialect, with
+// clocks that pass the freshness window inside a run. The same file runs in a page and in Node. No request is refused, and where nothing changed
+// no reasoning is left out.
 
 import { killable, newLife } from './killable-store.mjs';
 import { numbersOf } from './random-numbers.mjs';
@@ -17,13 +18,22 @@ const never = () => new Promise(() => {});
 const text = (value) => ({ type: 'text', text: value });
 const isThinking = (item) => ['thinking', 'redacted_thinking', 'reasoning'].includes(item.type);
 const LISTS = { anthropic: 'messages', 'openai-responses': 'input' };
+/** The hosts of each dialect, with the service that they are of. */
+const HOSTS = {
+  anthropic: [['api.anthropic.com', 'anthropic'], ['bedrock-runtime.eu-west-1.amazonaws.com', 'anthropic'], ['api.minimax.example', 'minimax']],
+  'openai-responses': [['api.openai.com', 'openai'], ['mine.openai.azure.com', 'openai'], ['gateway.example', 'gateway']],
+};
 
 /** The items of a list, each block of content an item of its own, so that a message without its thinking compares with the one that has it. */
 function itemsOf(list) {
-  return list.flatMap(({ role, content, ...item }) => (Array.isArray(content) && role !== undefined && item.type === undefined
-    ? content.map((block) => ({ role, ...block }))
-    : [{ role, content, ...item }])).map((item) => ({ isThinking: isThinking(item), json: JSON.stringify(item) }));
+  const blocks = (content) => (typeof content === 'string' ? [text(content)] : content);
+  return list.flatMap(({ role, content, ...item }, at) => (role !== undefined && item.type === undefined
+    ? blocks(content).map((block, index) => ({ path: `messages.${at}.content.${index}`, item: { role, ...block } }))
+    : [{ item: { role, content, ...item } }])).map(({ path, item }) => ({ path, item, isThinking: isThinking(item), json: JSON.stringify(item) }));
 }
+
+/** What marks reasoning: its signature. */
+const signatureOf = ({ item }) => item.signature ?? item.data ?? item.encrypted_content ?? null;
 
 /** True if `items` begin with `before`. */
 const extend = (before, items) => before.every((json, index) => json === items[index]);
@@ -31,8 +41,9 @@ const extend = (before, items) => before.every((json, index) => json === items[i
 class ReasoningChat {
   constructor({ open, drive, store, base, seed, setStep, models, log = () => {} }) {
     Object.assign(this, { open, drive, store, base, setStep, models, log, numbers: numbersOf(seed) });
-    Object.assign(this, { clock: 1_000_000, count: 0, ids: 0, rounds: 0, problems: [], snapshot: null, agents: new Map(), handoffs: [], newest: null });
-    this.counts = { requests: 0, kills: 0, snapshots: 0, appends: 0, handoffs: 0, filters: 0, switches: 0, stale: 0, extended: 0, thinking: 0 };
+    Object.assign(this, { clock: 1_000_000, count: 0, ids: 0, rounds: 0, problems: [], snapshot: null, agents: new Map(), handoffs: [], newest: null, answers: [] });
+    const what = 'requests kills snapshots appends compactions handoffs filters switches hosts stale refused overloaded extended thinking kept';
+    this.counts = Object.fromEntries(what.split(' ').map((name) => [name, 0]));
   }
 
   async start() {
@@ -59,6 +70,12 @@ class ReasoningChat {
     await other.close();
   }
 
+  async compact() {
+    const { compacted } = await this.session.compact({ force: true, summarize: () => `Compacted ${(this.count += 1)}.` });
+    if (compacted) this.counts.compactions += 1;
+    this.log(`compacted: ${compacted}`);
+  }
+
   // ------------------------------------------------------------------------------------------------ the model
 
   step() {
@@ -78,51 +95,105 @@ class ReasoningChat {
     return async (url, init) => {
       if (life.isOver) return never();
       const body = JSON.parse(new TextDecoder().decode(init.body));
-      this.compare(body);
+      const { host, pathname } = new URL(url);
+      const request = this.requestOf(body, host);
+      this.compare(request);
       if (this.numbers.chance(0.04)) {
         life.kill('before a request');
         return never();
       }
       this.counts.requests += 1;
-      const step = this.step();
+      const refusal = this.refusal(request);
+      const step = refusal ?? this.step();
       await this.setStep(step);
-      const response = await fetch(url, init);
+      const response = await fetch(`${this.base}${pathname}`, { ...init, headers: { ...init.headers, 'x-service': request.service } });
       const bytes = await response.arrayBuffer();
-      if (response.status >= 400) {
+      if (response.status >= 400 && !refusal) {
         this.problems.push(`refused: ${new TextDecoder().decode(bytes)}`);
-      } else {
+      } else if (!refusal) {
         this.rounds = step.calls ? this.rounds + 1 : 0;
-        // Its text comes after its reasoning. Redaction takes what may repeat the values.
-        const isRedacted = step.calls?.some(({ name }) => name === 'login');
-        this.newest.answer = step.thinking && !isRedacted && JSON.stringify(step.text);
+        this.noteAnswer(request, step, bytes);
       }
       if (!life.isOver && this.numbers.chance(0.05)) life.kill('after a request');
       return life.isOver ? never() : new Response(bytes, { status: response.status, headers: response.headers });
     };
   }
 
-  /** Compares a body with the one before. If what is not reasoning extends that, so does the reasoning. */
-  compare(body) {
-    const list = LISTS[this.provider.dialect];
-    const { [list]: messages, stream, ...head } = body;
-    const items = itemsOf(messages);
-    const current = { head: JSON.stringify(head), all: items.map(({ json }) => json), bare: items.filter((item) => !item.isThinking).map(({ json }) => json), run: this.run?.id };
+  /** A request as it is compared. */
+  requestOf(body, host) {
+    const { dialect, params: { model } } = this.provider;
+    const { [LISTS[dialect]]: list, stream, ...head } = body;
+    const items = itemsOf(list);
+    const [, service] = HOSTS[dialect].find(([name]) => name === host);
+    const prefixHead = JSON.stringify([body.system, body.instructions, body.tools]);
+    return { dialect, model, service, items, prefixHead, head: JSON.stringify([service, head]), all: items.map(({ json }) => json), run: this.run?.id };
+  }
+
+  /** Sometimes a refusal: of the signature of one of its blocks, or of every request for a while. */
+  refusal(request) {
+    const { numbers } = this;
+    const wasRefused = this.isRefused;
+    this.isRefused = false;
+    const thinking = request.items.filter((item) => item.isThinking);
+    if (wasRefused || !numbers.chance(0.08)) return null;
+    this.isRefused = true;
+    if (thinking.length === 0 || numbers.chance(0.3)) {
+      this.counts.overloaded += 1;
+      return { status: 529, message: 'Overloaded' };
+    }
+    this.counts.refused += 1;
+    this.isSteady = false;
+    const at = numbers.below(thinking.length);
+    const gone = request.dialect === 'anthropic' ? thinking.slice(at) : [thinking[at]];
+    const signatures = gone.map(signatureOf);
+    this.log(`refuses reasoning ${at} of ${thinking.length}`);
+    for (const answer of this.answers) if (signatures.includes(answer.signature)) answer.isRefused = true;
+    if (request.dialect === 'anthropic') return { status: 400, message: `${thinking[at].path}: Invalid \`signature\` in \`thinking\` block` };
+    const message = `The encrypted content for item ${thinking[at].item.id} could not be verified. Reason: Encrypted content organization_id did not match the target organization.`;
+    return { status: 400, body: { error: { message, type: 'invalid_request_error', param: null, code: 'invalid_encrypted_content' } } };
+  }
+
+  /** Remembers what an answer was made for. */
+  noteAnswer(request, step, bytes) {
+    const isRedacted = step.calls?.some(({ name }) => name === 'login');
+    this.newest.answer = step.thinking && !isRedacted && JSON.stringify(step.text);
+    if (!step.thinking || isRedacted) return;
+    const written = new TextDecoder().decode(bytes);
+    const seal = /"(?:signature|data|encrypted_content)": ?"([^"]+\.[a-zA-Z0-9]{40})"/.exec(written)?.[1];
+    this.answers.push({ ...request, text: step.text, signature: seal, isRefused: false });
+  }
+
+  /** Compares a body with the one before, and with what its answers were made for. */
+  compare(request) {
+    const { items, all } = request;
+    const bare = items.filter((item) => !item.isThinking).map(({ json }) => json);
     const before = this.newest;
-    this.newest = current;
+    this.newest = { ...request, bare };
     const thinking = items.filter((item) => item.isThinking).length;
     this.counts.thinking += Math.sign(thinking);
-    const isExtended = before && before.head === current.head && extend(before.bare, current.bare);
-    this.log(`request ${this.provider.params.model} ${items.length} items, ${thinking} of reasoning${isExtended ? ', extended' : ''}`);
-    if (!isExtended) {
+    const isExtended = before && before.head === request.head && extend(before.bare, bare);
+    this.log(`request ${request.model} at ${request.service}: ${items.length} items, ${thinking} of reasoning${isExtended ? ', extended' : ''}`);
+    if (isExtended) {
+      this.counts.extended += 1;
+    } else if (before && this.isSteady && before.run === request.run) {
       // In a turn of one process nothing changes by itself.
-      if (before && this.isSteady && before.run === current.run) this.problems.push('a request of the run does not extend the one before');
+      this.problems.push('a request of the run does not extend the one before');
+    }
+    for (const answer of this.answers) this.expectReasoning(answer, { ...request, all });
+  }
+
+  /** The reasoning of an answer is there where it was made for what precedes it. */
+  expectReasoning(answer, request) {
+    if (answer.isRefused || answer.dialect !== request.dialect || answer.service !== request.service) return;
+    const at = request.items.findIndex(({ item, json }) => item.role === 'assistant' && json.includes(`"${answer.text}"`));
+    if (at < 0) return;
+    if (request.items.some((item) => signatureOf(item) === answer.signature)) {
+      this.counts.kept += 1;
       return;
     }
-    this.counts.extended += 1;
-    if (!extend(before.all, current.all)) this.problems.push('reasoning was left out although nothing changed');
-    // What another tab stored meanwhile may come first.
-    const next = items[before.all.length];
-    if (before.answer && next?.json.includes(before.answer)) this.problems.push('the reasoning of the newest answer was left out');
+    const isSame = answer.model === request.model && answer.prefixHead === request.prefixHead
+      && answer.all.length === at && extend(answer.all, request.all);
+    if (isSame || !this.models.binding.includes(request.model)) this.problems.push(`the reasoning of "${answer.text}" was left out although nothing changed`);
   }
 
   // ------------------------------------------------------------------------------------------------ a run
@@ -167,14 +238,18 @@ class ReasoningChat {
   /** What a turn sets, the same in each process that goes on with it. */
   settings() {
     const { numbers } = this;
-    const model = numbers.chance(0.25) || !this.provider ? numbers.pick(this.models) : this.model;
+    const { binding, others } = this.models;
+    const model = numbers.chance(0.25) || !this.provider ? numbers.pick(numbers.chance(0.75) ? binding : others) : this.model;
     if (this.model !== undefined && model !== this.model) this.counts.switches += 1;
-    this.model = model;
     const params = model.startsWith('claude')
       ? { model, max_tokens: 999, thinking: { type: 'adaptive' } }
       : { model, store: false, include: ['reasoning.encrypted_content'], reasoning: { effort: 'low' } };
     const [dialect, path] = model.startsWith('claude') ? ['anthropic', 'messages'] : ['openai-responses', 'responses'];
-    this.provider = { dialect, url: `${this.base}/v1/${path}`, params, stream: numbers.chance(0.5) };
+    const isOther = dialect !== this.provider?.dialect;
+    const host = isOther || numbers.chance(0.2) ? numbers.pick(HOSTS[dialect])[0] : this.host;
+    if (!isOther && host !== this.host) this.counts.hosts += 1;
+    Object.assign(this, { model, host });
+    this.provider = { dialect, url: `https://${host}/v1/${path}`, params, stream: numbers.chance(0.5) };
     const reducers = [
       { type: 'message_count', count: 6 }, { type: 'sliding_turns', turns: 2 }, { type: 'tool_results', keepNewestTurns: 1, maxBytes: 40 },
       { type: 'custom', reduce: (messages) => messages.slice(2) }, { type: 'summarize', target: 4, threshold: 4, summarize: () => `Summary ${(this.count += 1)}.` },
@@ -201,7 +276,7 @@ class ReasoningChat {
   }
 
   request(settings) {
-    return { ...settings, tools: this.tools(this.life), retry: { attempts: 1 } };
+    return { ...settings, tools: this.tools(this.life), retry: { attempts: 9, backoffMs: 0 } };
   }
 
   async turn() {
@@ -252,11 +327,12 @@ class ReasoningChat {
     for (let turn = 0; turn < TURNS && this.problems.length === 0; turn += 1) {
       await this.turn();
       if (this.numbers.chance(0.3)) await this.appendElsewhere();
+      if (this.numbers.chance(0.08)) await this.compact();
       if (this.numbers.chance(0.3)) await this.restart();
       if (this.numbers.chance(0.4)) this.clock += STALE_MS;
     }
     const requests = await (await fetch(`${this.base}/control/requests`)).json();
-    const left = requests.flatMap(({ transformations }) => transformations ?? []).filter(({ reason }) => !reason.startsWith('model'));
+    const left = requests.flatMap(({ dropped }) => dropped ?? []);
     if (left.length > 0) this.problems.push(`the service left out ${JSON.stringify(left[0])}`);
     await this.client.close();
     return { problems: this.problems, counts: this.counts };

@@ -1,0 +1,67 @@
+//! What is left out of a composed request: what was refused before (R74), and reasoning that the provider would not accept (R70).
+
+use crate::finding::{PrefixChange, Report};
+use crate::provider::Healed;
+use crate::render::{BodyLedger, RenderRequest, SettledBody};
+use crate::run::answer::next_provider;
+use crate::run::next_state::ComposedRequest;
+use crate::run::turn::RunData;
+use std::rc::Rc;
+
+/// A composed body that is changed before it is sent.
+pub(super) struct ChangedBody {
+    /// The answers in the composed body.
+    pub ledger: Option<BodyLedger>,
+    /// What the application's filter returned, if it changed the body.
+    pub filtered: Option<Vec<u8>>,
+}
+
+/// Returns the request that is sent instead of a composed one. `of_session` are the marks of what was refused in other runs.
+pub(super) fn settle(
+    turn: &mut RunData,
+    composed: ComposedRequest,
+    changed: ChangedBody,
+    of_session: &[String],
+) -> ComposedRequest {
+    let ChangedBody { ledger, filtered } = changed;
+    let changed_by = if filtered.is_some() { PrefixChange::Filter } else { PrefixChange::Repair };
+    let mut body = filtered.unwrap_or_else(|| composed.body.to_vec());
+    let dialect = turn.setup().provider.dialect;
+    if let Some((without, report)) = turn.healing_mut().leave_out(&body, dialect, of_session) {
+        report_healing(turn, report);
+        body = without;
+    }
+    let ComposedRequest { mut report, attempt, prefix, .. } = composed;
+    let settled = match ledger {
+        Some(ledger) => ledger.settle(body, changed_by, &mut report),
+        None => SettledBody { body, mark: None },
+    };
+    ComposedRequest { attempt, body: Rc::new(settled.body), report, prefix, mark: settled.mark }
+}
+
+/// Returns the body that is sent after one was refused, and keeps its mark: reasoning after what the repair changed is left out, too.
+pub(super) fn settle_healed(turn: &mut RunData, refused: &[u8], healed: Healed) -> Vec<u8> {
+    let setup = turn.setup();
+    let provider = next_provider(turn);
+    let request = RenderRequest {
+        provider: &provider,
+        instructions: setup.instructions.as_deref(),
+        tools: &setup.tools,
+        policy: &setup.policy,
+    };
+    let ledger = BodyLedger::of_sent(refused, turn.prefix_mark(), &request);
+    let mut report = healed.report;
+    let SettledBody { body, mark } = ledger.settle(healed.body, PrefixChange::Repair, &mut report);
+    report_healing(turn, report);
+    turn.set_prefix_mark(mark);
+    body
+}
+
+/// Emits the finding about the healing, and adds the others to the report.
+fn report_healing(turn: &mut RunData, report: Report) {
+    let mut findings = report.into_iter();
+    if let Some(first) = findings.next() {
+        turn.warn(first);
+    }
+    turn.add_to_report(&findings.collect::<Vec<_>>());
+}
