@@ -2,7 +2,7 @@
 
 use super::entry::ResultEntry;
 use super::fold::History;
-use crate::json::{JsonRef, JsonStr, ObjectWriter};
+use crate::json::{ArrayWriter, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Phase, Usage};
 use crate::tool::ToolInvocation;
 
@@ -36,15 +36,27 @@ pub struct MessageWriter<'h> {
 impl MessageWriter<'_> {
     /// Writes the members of a message. `previous` is the id of the message before it, its parent unless it has another.
     pub fn write(&self, out: &mut ObjectWriter<'_>, message: &Message, previous: Option<&str>) {
+        let write_parts = |parts: &mut ArrayWriter<'_>| {
+            for part in &message.parts {
+                parts.object(|out| self.write_part(out, part, message.dialect));
+            }
+        };
+        self.write_with_parts(out, message, previous, &write_parts);
+    }
+
+    /// Writes the members of a message with the parts that `write_parts` writes.
+    pub fn write_with_parts(
+        &self,
+        out: &mut ObjectWriter<'_>,
+        message: &Message,
+        previous: Option<&str>,
+        write_parts: &dyn Fn(&mut ArrayWriter<'_>),
+    ) {
         out.text("id", &message.id)
             .number("seq", message.seq)
             .number("turn", u64::from(message.turn))
             .text("role", message.role.as_str());
-        out.array("parts", |parts| {
-            for part in &message.parts {
-                parts.object(|out| self.write_part(out, part, message.dialect));
-            }
-        });
+        out.array("parts", write_parts);
         out.number("createdAt", message.created_at).object("source", |source| {
             source.text("type", message.source.kind.as_str());
             if let Some(id) = &message.source.id {
@@ -72,7 +84,8 @@ impl MessageWriter<'_> {
         }
     }
 
-    fn write_part(&self, out: &mut ObjectWriter<'_>, part: &Part, dialect: Option<Dialect>) {
+    /// Writes the members of a part. `dialect` is that of its message.
+    pub fn write_part(&self, out: &mut ObjectWriter<'_>, part: &Part, dialect: Option<Dialect>) {
         match &part.body {
             PartBody::Text(text) => write_text(out, "text", text, part.phase),
             PartBody::Reasoning(text) => out.text("type", "reasoning").token("text", text),

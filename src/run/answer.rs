@@ -53,8 +53,29 @@ pub(super) fn answer_message(
     let setup = turn.setup();
     let dialect = setup.provider.dialect;
     let incoming = assembled.wire.as_ref().and_then(|wire| decode_answer(dialect, wire.view()));
-    let mut incoming = with_broken_calls(incoming, assembled).or_else(|| empty_answer(setup))?;
-    incoming.dialect.get_or_insert(dialect);
+    let incoming = with_broken_calls(incoming, assembled).or_else(|| setup.owner.is_stateful().then(empty_answer))?;
+    stamped_answer(turn, incoming, (assembled, call), context)
+}
+
+/// Returns the message of an answer without its content.
+pub(super) fn message_without_parts(
+    turn: &RunData,
+    assembled: &Assembled,
+    call: &AnsweredCall<'_>,
+    context: &RunContext<'_>,
+) -> Option<Message> {
+    stamped_answer(turn, empty_answer(), (assembled, call), context).map(|(message, _)| message)
+}
+
+/// Gives a decoded answer its ids, its place in the turn, and its metadata.
+fn stamped_answer(
+    turn: &RunData,
+    mut incoming: IncomingMessage,
+    (assembled, call): (&Assembled, &AnsweredCall<'_>),
+    context: &RunContext<'_>,
+) -> Option<(Message, Vec<ToolInvocation>)> {
+    let setup = turn.setup();
+    incoming.dialect.get_or_insert(setup.provider.dialect);
     let origin = Origin {
         at: context.now,
         run_id: Some(setup.id.clone()),
@@ -95,10 +116,9 @@ fn has_reasoning(message: &Message) -> bool {
     message.parts.iter().any(|part| matches!(part.body, PartBody::Reasoning(_) | PartBody::Opaque(_)))
 }
 
-/// Returns an answer without content, which has the mark of the service if a service keeps the conversation.
-fn empty_answer(setup: &RunSetup) -> Option<IncomingMessage> {
-    let answer = IncomingMessage { role: Role::Assistant, parts: Vec::new(), dialect: None, template: None };
-    setup.owner.is_stateful().then_some(answer)
+/// Returns an answer without content. If a service keeps the conversation, it gets the mark of the service.
+fn empty_answer() -> IncomingMessage {
+    IncomingMessage { role: Role::Assistant, parts: Vec::new(), dialect: None, template: None }
 }
 
 /// Returns the mark of an answer. A response that did not end as it should is no part of a chain; a conversation has its request.
@@ -131,8 +151,7 @@ fn with_broken_calls(message: Option<IncomingMessage>, assembled: &Assembled) ->
     if assembled.status != AnswerStatus::Complete || !assembled.calls.iter().any(is_broken) {
         return message;
     }
-    let mut message =
-        message.unwrap_or(IncomingMessage { role: Role::Assistant, parts: Vec::new(), dialect: None, template: None });
+    let mut message = message.unwrap_or_else(empty_answer);
     let mut decoded = std::mem::take(&mut message.parts).into_iter().peekable();
     for call in &assembled.calls {
         let is_call = |part: &IncomingPart| matches!(part, IncomingPart::Call(_));

@@ -7,6 +7,7 @@ use super::effect::{Effect, EffectReply, RunInput, Save};
 use super::event::RunEvent;
 use super::handoff::Handoff;
 use super::history_choice::HistoryChoice;
+use super::incoming_answer::PartialAnswer;
 use super::journal::JournalEntry;
 use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, is_ownership_lost, wrong_state};
 use super::outcome::{RunOutcome, RunStatus};
@@ -26,7 +27,7 @@ use crate::clock::Ms;
 use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::history::History;
-use crate::message::{Dialect, Message, MessageStatus};
+use crate::message::{Dialect, Message};
 use crate::owner::{Delta, StateOwner};
 use crate::provider::ProviderRequest;
 use crate::render::replayed_messages;
@@ -391,9 +392,9 @@ impl Run {
 
     /// Returns the received part of the current answer or, after a run that ended early, the incomplete answer.
     #[must_use]
-    pub fn partial(&self, context: &RunContext<'_>) -> Option<Message> {
+    pub fn partial_answer(&self, now: Ms) -> Option<PartialAnswer<'_>> {
         match &self.state {
-            RunState::AwaitingModel(state) => state.partial(&self.turn, MessageStatus::Complete, context),
+            RunState::AwaitingModel(state) => state.incoming(now).map(PartialAnswer::Incoming),
             RunState::AwaitingJournal(_)
             | RunState::AwaitingBody(_)
             | RunState::AwaitingRetry(_)
@@ -401,7 +402,7 @@ impl Run {
             | RunState::AwaitingTools(_)
             | RunState::AwaitingEndSave(_)
             | RunState::Done(_)
-            | RunState::Released => self.turn.cut_answer().cloned(),
+            | RunState::Released => self.turn.cut_answer().map(PartialAnswer::Cut),
         }
     }
 

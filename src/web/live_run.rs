@@ -15,7 +15,7 @@ pub trait LiveRun {
     /// Returns the state machine.
     fn machine(&self) -> Ref<'_, Run>;
 
-    /// Returns the answer that is coming in.
+    /// Returns a copy of the answer that is coming in.
     fn partial(&self) -> Option<Message>;
 
     /// Returns the JavaScript function that cancels the run, the same one at each call.

@@ -86,6 +86,7 @@ mod sessions {
     mod unfinished_run;
     mod unfinished_runs;
     mod view;
+    mod view_message;
     mod view_state;
     mod write_queue;
 }

@@ -419,8 +419,7 @@ impl LiveRun for RunInner {
     }
 
     fn partial(&self) -> Option<Message> {
-        let mut borrows = self.session.borrow_for_step();
-        self.machine.borrow().partial(&borrows.run_context())
+        self.machine.borrow().partial_answer(self.session.context.now()).map(|answer| answer.to_message())
     }
 
     fn cancel_function(&self) -> JsValue {

@@ -83,6 +83,8 @@ pub struct UnfinishedRun {
     pub marked: Option<History>,
     /// The answer that was coming in, or is.
     pub partial: Option<Message>,
+    /// How often `partial` was replaced.
+    pub partial_revision: u32,
     pub source: TurnSource,
 }
 
@@ -166,6 +168,7 @@ impl UnfinishedRun {
         self.marked = self.state.open_calls().map(|_| recovered.live.clone());
         if matches!(self.state, UnfinishedState::Stopped | UnfinishedState::Failed(..)) {
             self.partial.clone_from(&recovered.partial);
+            self.partial_revision += 1;
         }
         self.mark();
     }

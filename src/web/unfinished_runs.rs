@@ -41,7 +41,8 @@ impl SessionInner {
         let entry = log.head.run(run.id());
         let (epoch, number) = (entry.map(|entry| entry.epoch), entry.map_or(u64::MAX, |entry| entry.number));
         let source = TurnSource::Memory { epoch, next_run: log.head.next_run };
-        let mut ended = UnfinishedRun { id: run.id().to_owned(), number, state, marked, partial, source };
+        let mut ended =
+            UnfinishedRun { id: run.id().to_owned(), number, state, marked, partial, partial_revision: 0, source };
         ended.mark();
         let mut unfinished = self.unfinished.borrow_mut();
         unfinished.retain(|other| other.id != run.id());
@@ -225,6 +226,7 @@ impl SessionInner {
             state: UnfinishedState::of(entry, false),
             marked: None,
             partial: None,
+            partial_revision: 0,
             source,
         }
     }
@@ -283,7 +285,8 @@ impl SessionInner {
     /// Sets the answer of a run of another tab, as its owner sent it; none if there is no answer.
     pub fn set_partial_answer(&self, run: &str, message: Option<Message>) {
         self.change_live_run(run, &mut |run| {
-            run.partial = message.clone();
+            run.partial.clone_from(&message);
+            run.partial_revision += 1;
             true
         });
     }

@@ -1,18 +1,18 @@
 //! The class `SessionView`: snapshots of a session for a page (R56).
 //!
-//! A message becomes a JavaScript object once, and again only when something about it changes; the
-//! snapshot is the same object until anything does.
+//! A message becomes a JavaScript object once, and again only when something about it changes (`view_message.rs`); the snapshot is the
+//! same object until anything does.
 
 use super::convert::{object_to_js, set};
 use super::live_run::LiveRun;
 use super::promise::promise;
 use super::session_inner::SessionInner;
 use super::unfinished_run::{UnfinishedRun, UnfinishedState};
-use super::view_state::{ViewMessage, ViewState, WINDOW};
-use crate::history::{History, MessageFormat, MessageWriter};
-use crate::id::hash_words;
+use super::view_message::{MessageForm, PartSource, ShownMessage, ViewMessage};
+use super::view_state::{ViewState, WINDOW};
+use crate::history::History;
 use crate::message::Message;
-use crate::run::Run;
+use crate::run::{PartialAnswer, Run};
 use js_sys::{Array, Function, Promise};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -76,7 +76,6 @@ impl JsSessionView {
 
 fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     let run = inner.live_run();
-    let partial = run.as_ref().and_then(|run| run.partial());
     let log = inner.log.borrow();
     let unfinished = inner.unfinished.borrow();
     let unfinished = inner.shown_unfinished(&unfinished, &log.head);
@@ -103,18 +102,33 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
         let run = message.run_id.as_deref();
         let turn = turns.iter().find(|(id, turn)| Some(*id) == run && turn.message(&message.id).is_some());
         let history = turn.map_or(&log.history, |(_, turn)| turn);
-        builder.message(message, history, before, MessageFormat::View { saved: true, streaming: false });
+        builder.message(&ShownMessage::saved(message, history, &inner.id, before));
         before = Some(&message.id);
     }
     let mut shown_run = JsValue::NULL;
     for unfinished in unfinished {
         if let Some(turn) = unfinished.turn() {
-            builder.turn(&log.history, turn, unfinished.partial.as_ref(), unfinished.state == UnfinishedState::Live);
+            builder.turn(&log.history, turn);
+            if let Some(partial) = &unfinished.partial {
+                let source = PartSource::Answer { revision: unfinished.partial_revision };
+                builder.partial(&log.history, turn, (partial, source), unfinished.state == UnfinishedState::Live);
+            }
         }
         shown_run = unfinished_run_to_js(unfinished);
     }
     if let Some((run, machine)) = run.as_ref().zip(machine) {
-        builder.turn(&log.history, machine.live(), partial.as_ref(), true);
+        builder.turn(&log.history, machine.live());
+        match machine.partial_answer(inner.context.now()) {
+            Some(PartialAnswer::Incoming(answer)) => {
+                let source = PartSource::Incoming(&answer);
+                builder.partial(&log.history, machine.live(), (&answer.message(), source), true);
+            }
+            Some(PartialAnswer::Cut(message)) => {
+                let source = PartSource::Answer { revision: 0 };
+                builder.partial(&log.history, machine.live(), (message, source), true);
+            }
+            None => {}
+        }
         shown_run = live_run_to_js(&**run, &machine);
     }
     view.messages = builder.new;
@@ -167,17 +181,32 @@ struct SnapshotBuilder<'v> {
 }
 
 impl SnapshotBuilder<'_> {
-    /// Adds a turn that history does not hold, with the answer that is coming in or was cut.
-    fn turn(&mut self, stored: &History, turn: &History, partial: Option<&Message>, live: bool) {
-        let partial = partial.filter(|partial| turn.message(&partial.id).is_none());
-        let shown = turn.messages().iter().filter(|message| !message.source.is_provided());
-        let all = shown.map(|message| (message, false)).chain(partial.map(|partial| (partial, live)));
-        for (message, streaming) in all {
-            // The turn is appended before the run knows.
-            if stored.message(&message.id).is_none() {
-                let before = self.new.last().map(|shown| shown.id.clone());
-                self.message(message, turn, before.as_deref(), MessageFormat::View { saved: false, streaming });
-            }
+    /// Adds a turn that history does not hold.
+    fn turn(&mut self, stored: &History, turn: &History) {
+        for message in turn.messages().iter().filter(|message| !message.source.is_provided()) {
+            self.unsaved(stored, turn, (message, PartSource::Message), false);
+        }
+    }
+
+    /// Adds the answer of a turn that is coming in, or was cut.
+    fn partial(&mut self, stored: &History, turn: &History, answer: (&Message, PartSource<'_>), live: bool) {
+        if turn.message(&answer.0.id).is_none() {
+            self.unsaved(stored, turn, answer, live);
+        }
+    }
+
+    fn unsaved(
+        &mut self,
+        stored: &History,
+        history: &History,
+        (message, source): (&Message, PartSource<'_>),
+        streaming: bool,
+    ) {
+        // The turn is appended before the run knows.
+        if stored.message(&message.id).is_none() {
+            let before = self.new.last().map(|shown| shown.id.clone());
+            let (session, previous, form) = (self.id, before.as_deref(), MessageForm { saved: false, streaming });
+            self.message(&ShownMessage { message, source, history, session, previous, form });
         }
     }
 
@@ -196,53 +225,11 @@ impl SnapshotBuilder<'_> {
         indexes.get(id).copied()
     }
 
-    fn message(&mut self, message: &Message, history: &History, before: Option<&str>, format: MessageFormat) {
-        let version = version(message, history, before, format);
-        let found = self.index_of(&message.id);
+    fn message(&mut self, shown: &ShownMessage<'_>) {
+        let found = self.index_of(&shown.message.id);
         self.at = found.map_or(self.at, |at| at + 1);
-        let kept =
-            found.and_then(|at| self.old.get(at)).filter(|old| old.version == version).map(|old| old.value.clone());
-        let value = kept.unwrap_or_else(|| {
-            let writer = MessageWriter { history, session: self.id, format };
-            object_to_js(&|out| writer.write(out, message, before))
-        });
-        self.items.push(&value);
-        self.new.push(ViewMessage { id: message.id.clone(), version, value });
-    }
-}
-
-/// Returns a hash of everything that may change about a message: its status, its calls and, while it is streamed, its size.
-fn version(message: &Message, history: &History, before: Option<&str>, format: MessageFormat) -> u64 {
-    let (saved, streaming) = match format {
-        MessageFormat::View { saved, streaming } => (saved, streaming),
-        MessageFormat::Stored | MessageFormat::WithCalls => (true, false),
-    };
-    let mut sum = hash_words(u64::from(saved) + 2 * u64::from(streaming), before.unwrap_or("").as_bytes());
-    sum = hash_words(sum, &[message.status as u8]);
-    for call in history.calls_of(message) {
-        sum = hash_words(
-            sum ^ call.started_at.unwrap_or(0),
-            &[
-                call.status as u8,
-                u8::from(call.result.is_some()),
-                u8::from(history.awaits_approval(&call.id)),
-                u8::from(call.is_deferred),
-            ],
-        );
-        // A result may be replaced by a shorter one (R8).
-        sum = hash_words(sum, &call.result.as_ref().map_or(0, |result| result.content.as_str().len()).to_le_bytes());
-    }
-    if !saved {
-        let size: usize = message.parts.iter().map(part_size).sum();
-        sum = hash_words(sum, &size.to_le_bytes());
-    }
-    sum
-}
-
-fn part_size(part: &crate::message::Part) -> usize {
-    use crate::message::PartBody;
-    match &part.body {
-        PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => text.token().len(),
-        _ => 1 << 20,
+        let new = shown.build(found.and_then(|at| self.old.get(at)));
+        self.items.push(&new.value);
+        self.new.push(new);
     }
 }

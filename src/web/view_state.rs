@@ -1,5 +1,6 @@
 //! What the view of a session keeps between snapshots.
 
+use super::view_message::ViewMessage;
 use wasm_bindgen::JsValue;
 
 /// Number of messages that are shown at first, and at least so many more after each `older`.
@@ -12,13 +13,6 @@ pub struct ViewState {
     pub window: usize,
     /// The store was closed: the snapshot stays as it is.
     pub released: bool,
-}
-
-/// A message of the last snapshot. `version` changes with everything that may change about it.
-pub struct ViewMessage {
-    pub id: String,
-    pub version: u64,
-    pub value: JsValue,
 }
 
 impl Default for ViewState {

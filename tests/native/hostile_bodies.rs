@@ -4,7 +4,7 @@
 
 use rethread::finding::{FindingCode, MAX_FINDINGS, Severity};
 use rethread::message::Dialect;
-use rethread::provider::{RepairOptions, repair, validate};
+use rethread::provider::{RepairOptions, StreamAssembler, repair, validate};
 use rethread::render::convert;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -185,6 +185,41 @@ fn r63_validation_and_repair_allocate_in_proportion_to_the_body() {
         assert!(two * 2 < one * 5 + (1 << 19), "{dialect:?} {shown}: {one} bytes, and {two} of twice the size");
         // Of small bodies, the listed findings are the most of it: a thousand of them in each pass.
         assert!(two < 100 * large.len() + (8 << 20), "{dialect:?} {shown}: {two} bytes for {}", large.len());
+    }
+}
+
+/// Events of an answer: thinking or a text in `count` pieces.
+fn streamed_pieces(dialect: Dialect, count: usize) -> Vec<String> {
+    let piece = "a piece of the answer, of ordinary length ";
+    let event = match dialect {
+        Dialect::OpenAiChat | Dialect::Mistral => format!(r#"{{"choices":[{{"delta":{{"content":"{piece}"}}}}]}}"#),
+        Dialect::OpenAiResponses => format!(
+            r#"{{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"{piece}"}}"#
+        ),
+        Dialect::Anthropic => {
+            format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{piece}"}}}}"#)
+        }
+        Dialect::Gemini => format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{piece}"}}]}}}}]}}"#),
+    };
+    vec![format!("data: {event}\n\n"); count]
+}
+
+#[test]
+fn r56_r63_reading_a_streamed_answer_after_each_piece_copies_none_of_it() {
+    for dialect in Dialect::ALL {
+        let mut assembler = StreamAssembler::new(dialect);
+        let (mut seen, mut reading) = (0, 0);
+        for piece in streamed_pieces(dialect, 500) {
+            assembler.push(piece.as_bytes(), &mut Vec::new());
+            reading += allocated(|| {
+                let mut bytes = 0;
+                assembler.visit_blocks(&mut |block| bytes += block.text().map_or(0, str::len));
+                assert!(bytes > seen, "{dialect:?}");
+                seen = bytes;
+            });
+        }
+        assert!(seen > 500 * 40, "{dialect:?}: {seen}");
+        assert_eq!(reading, 0, "{dialect:?}: bytes allocated by reading");
     }
 }
 

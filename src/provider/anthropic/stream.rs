@@ -6,7 +6,7 @@ mod usage;
 use crate::id::{IdMap, Seed};
 use crate::json::{JsonRef, JsonStr};
 use crate::provider::stream::LatestPositions;
-use crate::provider::stream::{AnswerReader, inside, non_empty_text};
+use crate::provider::stream::{AnswerBlock, AnswerReader, inside, non_empty_text};
 use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent};
 use crate::provider::stream::{MetaMembers, ResponseMeta, malformed, message_of};
 use block::{StreamBlock, StreamBlockKind, empty_thinking_block, text_block};
@@ -119,8 +119,18 @@ impl AnswerReader for AnthropicAssembler {
         }
     }
 
-    fn meta(&mut self) -> &mut ResponseMeta {
+    fn meta(&self) -> &ResponseMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ResponseMeta {
         &mut self.meta
+    }
+
+    fn visit_blocks(&self, visit: &mut dyn FnMut(AnswerBlock<'_>)) {
+        for (key, block) in (0..).zip(&self.blocks) {
+            block.visit(key, visit);
+        }
     }
 
     fn container(&self) -> Option<&str> {

@@ -7,9 +7,10 @@ mod call;
 mod partial_arguments;
 mod usage;
 
+use super::decode::decode_part;
 use super::part::NamedPart;
 use crate::json::{Json, JsonRef, ObjectWriter};
-use crate::provider::stream::{AnswerReader, StringBuffer, inside, non_empty_text};
+use crate::provider::stream::{AnswerBlock, AnswerReader, BlockBody, StringBuffer, inside, non_empty_text};
 use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent, WireError};
 use crate::provider::stream::{MetaMembers, ResponseMeta, malformed, message_of};
 use call::GeminiCall;
@@ -67,8 +68,28 @@ impl AnswerReader for GeminiAssembler {
         }
     }
 
-    fn meta(&mut self) -> &mut ResponseMeta {
+    fn meta(&self) -> &ResponseMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ResponseMeta {
         &mut self.meta
+    }
+
+    fn visit_blocks(&self, visit: &mut dyn FnMut(AnswerBlock<'_>)) {
+        for (key, part) in (0..).zip(&self.parts) {
+            match part {
+                AnswerPart::Text(AnswerText { text, thought }) => {
+                    let text = text.inside();
+                    let body = if *thought { BlockBody::Reasoning(text) } else { BlockBody::Text(text) };
+                    visit(AnswerBlock::new(key, body));
+                }
+                AnswerPart::Verbatim { wire, .. } => {
+                    visit(AnswerBlock::new(key, BlockBody::Other(&|| decode_part(wire.view()).body)));
+                }
+                AnswerPart::Call(_) => {}
+            }
+        }
     }
 
     fn accepts_array(&self) -> bool {

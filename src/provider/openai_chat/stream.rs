@@ -9,14 +9,18 @@ mod usage;
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
 use crate::message::Usage;
 use crate::provider::stream::{
-    AnswerReader, AnswerStatus, Assembled, MetaMembers, ResponseMeta, StreamEvent, StreamedFields, StreamedValue,
-    StringBuffer, WireError, inside, malformed, non_empty_text, read_error,
+    AnswerBlock, AnswerReader, AnswerStatus, Assembled, BlockBody, MetaMembers, ResponseMeta, StreamEvent,
+    StreamedFields, StreamedValue, StringBuffer, WireError, inside, malformed, non_empty_text, read_error,
 };
 use calls::{ChatCall, ChatCalls};
 use content::ChunkedText;
 use reasoning::{DETAILS, StreamedReasoning};
 use usage::read_ollama_usage;
 pub(crate) use usage::read_usage;
+
+/// The keys of the content's first block and of the refusal. Reasoning comes first.
+const CONTENT_KEY: u64 = 1 << 32;
+const REFUSAL_KEY: u64 = 1 << 48;
 
 const META_MEMBERS: MetaMembers = MetaMembers { id: "id", model: "model" };
 
@@ -106,8 +110,20 @@ impl AnswerReader for ChatAssembler {
         }
     }
 
-    fn meta(&mut self) -> &mut ResponseMeta {
+    fn meta(&self) -> &ResponseMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ResponseMeta {
         &mut self.meta
+    }
+
+    fn visit_blocks(&self, visit: &mut dyn FnMut(AnswerBlock<'_>)) {
+        self.reasoning.visit_texts(visit);
+        self.content.visit(CONTENT_KEY, visit);
+        if !self.refusal.is_empty() {
+            visit(AnswerBlock::new(REFUSAL_KEY, BlockBody::Refusal(self.refusal.inside())));
+        }
     }
 
     fn assemble(&self, stopped: bool) -> Assembled {

@@ -10,8 +10,8 @@ use crate::id::{IdMap, Seed};
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef};
 use crate::provider::openai_chat::stream::read_usage;
 use crate::provider::stream::{
-    AnswerReader, AnswerStatus, Assembled, LatestPositions, MetaMembers, ResponseMeta, StreamEvent, WireError, inside,
-    malformed, non_empty_text, read_error,
+    AnswerBlock, AnswerReader, AnswerStatus, Assembled, LatestPositions, MetaMembers, ResponseMeta, StreamEvent,
+    WireError, inside, malformed, non_empty_text, read_error,
 };
 use item::{ItemStage, OutputItem, OutputKind, PartList};
 use item_parts::TextUpdate;
@@ -150,8 +150,18 @@ impl AnswerReader for ResponsesAssembler {
         }
     }
 
-    fn meta(&mut self) -> &mut ResponseMeta {
+    fn meta(&self) -> &ResponseMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ResponseMeta {
         &mut self.meta
+    }
+
+    fn visit_blocks(&self, visit: &mut dyn FnMut(AnswerBlock<'_>)) {
+        for (position, item) in (0..).zip(&self.items) {
+            item.visit(position << 32, visit);
+        }
     }
 
     fn assemble(&self, stopped: bool) -> Assembled {

@@ -1,5 +1,6 @@
 //! The interface of a dialect's reader of responses.
 
+use super::answer_block::AnswerBlock;
 use super::assembled::{Assembled, StreamEvent};
 use super::response_meta::ResponseMeta;
 use crate::json::JsonRef;
@@ -18,7 +19,12 @@ pub(crate) trait AnswerReader: Send {
         false
     }
     /// Returns the response's metadata.
-    fn meta(&mut self) -> &mut ResponseMeta;
+    fn meta(&self) -> &ResponseMeta;
+    /// Returns the response's metadata for modification.
+    fn meta_mut(&mut self) -> &mut ResponseMeta;
+    /// Visits the blocks received so far, without their text being copied: they are read after each event. Calls are no blocks: they
+    /// are part of an answer when it is complete.
+    fn visit_blocks(&self, visit: &mut dyn FnMut(AnswerBlock<'_>));
     /// Returns the response received so far. `stopped`: the application stopped it, so it counts as truncated.
     fn assemble(&self, stopped: bool) -> Assembled;
     /// Returns the id of the container in which the provider ran code, if it reports one (Anthropic).

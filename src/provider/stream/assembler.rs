@@ -2,10 +2,11 @@
 //!
 //! A whole response goes through the same code as a streamed one, so that both result in the same message.
 
+use super::answer_block::AnswerBlock;
 use super::answer_reader::AnswerReader;
 use super::assembled::{Assembled, StreamEvent, WireError};
 use super::json_array::JsonArraySplitter;
-use super::response_meta::malformed;
+use super::response_meta::{ResponseMeta, malformed};
 use super::sse::{SseEvent, SseParser};
 use crate::json::{JsonKind, JsonRef, check, trimmed};
 use crate::message::Dialect;
@@ -105,6 +106,16 @@ impl StreamAssembler {
         self.reader.answer.container().map(Into::into)
     }
 
+    /// Visits the blocks received so far.
+    pub fn visit_blocks(&self, visit: &mut dyn FnMut(AnswerBlock<'_>)) {
+        self.reader.answer.visit_blocks(visit);
+    }
+
+    /// Returns the metadata received so far.
+    pub(crate) fn meta(&self) -> &ResponseMeta {
+        self.reader.answer.meta()
+    }
+
     /// Returns what was received so far as a truncated response, for a run that is stopped.
     #[must_use]
     pub fn partial(&self) -> Assembled {
@@ -200,7 +211,7 @@ impl EventReader {
         } else if !is_last {
             // Data was lost, and may belong to a call. An incomplete last event is only a truncation.
             let error = not_json(data);
-            self.answer.meta().report_error(error, events);
+            self.answer.meta_mut().report_error(error, events);
             self.done = true;
         }
     }
@@ -208,7 +219,7 @@ impl EventReader {
     /// Ends an array of events. One without events is not a response.
     fn end_array(&mut self, items: &JsonArraySplitter) {
         if items.is_empty() {
-            self.answer.meta().set_error(not_json("[]"));
+            self.answer.meta_mut().set_error(not_json("[]"));
         }
     }
 
@@ -220,14 +231,14 @@ impl EventReader {
             let object = if value.is_object() { Some(value) } else { value.items().find(|item| item.is_object()) };
             match object {
                 Some(object) => self.answer.read_body(object),
-                None => self.answer.meta().set_error(not_json(&text)),
+                None => self.answer.meta_mut().set_error(not_json(&text)),
             }
             return;
         }
         let mut lines = text.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).peekable();
         // If the first line is JSON, each line is an event. Otherwise the body is damaged.
         if lines.peek().is_none_or(|line| JsonRef::parse(line).is_err()) {
-            self.answer.meta().set_error(not_json(&text));
+            self.answer.meta_mut().set_error(not_json(&text));
             return;
         }
         while let Some(line) = lines.next() {

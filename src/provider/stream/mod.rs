@@ -1,5 +1,6 @@
 //! Responses: server-sent events and plain JSON, read into a message and its calls. Each dialect implements [`AnswerReader`].
 
+mod answer_block;
 mod answer_reader;
 mod assembled;
 mod assembler;
@@ -12,6 +13,7 @@ mod streamed_fields;
 mod string_buffer;
 mod to_json;
 
+pub use answer_block::{AnswerBlock, BlockBody};
 pub(crate) use answer_reader::AnswerReader;
 pub use assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
 pub(crate) use assembler::read_whole;

@@ -9,10 +9,11 @@ use crate::message::{Message, MessageStatus};
 use crate::owner::{ConversationCheck, check_conversation};
 use crate::provider::{AnswerStatus, Assembled, Pause, StreamAssembler, StreamEvent, codec, read_whole};
 use crate::replay::ReducerReplies;
-use crate::run::answer::{AnsweredCall, answer_message, cut_error, refusal_of, refused_request};
+use crate::run::answer::{AnsweredCall, answer_message, cut_error, message_without_parts, refusal_of, refused_request};
 use crate::run::context::RunContext;
 use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
+use crate::run::incoming_answer::IncomingAnswer;
 use crate::run::journal::JournalEntry;
 use crate::run::next_state::{EarlyStop, ModelRequest, NextState, RenderPlan, RetryPause, TurnEnd, wrong_state};
 use crate::run::outcome::RunStatus;
@@ -35,6 +36,8 @@ pub struct AwaitingModel {
     /// The number of bytes received.
     received: u64,
     response: ReceivedResponse,
+    /// The message of a streamed answer, without parts, as it is shown while it comes in.
+    shown: Option<Box<Message>>,
 }
 
 /// A failure that the host reports.
@@ -84,11 +87,17 @@ impl AwaitingModel {
         let (history, live) = (context.history, turn.live());
         let count = history.id_count() + live.id_count();
         let message_id = free_id(context.ids.new_id(), count, &|id| history.has_id(id) || live.has_id(id));
-        Self { request, message_id, asked_at: context.now, received: 0, response: ReceivedResponse::None }
+        Self { request, message_id, asked_at: context.now, received: 0, response: ReceivedResponse::None, shown: None }
     }
 
-    /// Returns the received part of a streamed answer, with this status.
-    pub fn partial(&self, turn: &RunData, status: MessageStatus, context: &RunContext<'_>) -> Option<Message> {
+    /// Returns the answer that is coming in, as it is shown.
+    pub fn incoming(&self, now: Ms) -> Option<IncomingAnswer<'_>> {
+        let ReceivedResponse::Streaming(assembler) = &self.response else { return None };
+        IncomingAnswer::new(self.shown.as_ref()?, assembler, now.saturating_sub(self.asked_at))
+    }
+
+    /// Returns the received part of a streamed answer as it is kept, with this status.
+    fn cut_answer(&self, turn: &RunData, status: MessageStatus, context: &RunContext<'_>) -> Option<Message> {
         let ReceivedResponse::Streaming(assembler) = &self.response else { return None };
         let call = self.answered_call(status, None);
         answer_message(turn, &assembler.partial(), &call, context).map(|(message, _)| message)
@@ -100,7 +109,7 @@ impl AwaitingModel {
 
     /// Stops the run. An incomplete streamed answer is kept.
     pub fn stop(&self, turn: &mut RunData, stop: EarlyStop, context: &RunContext<'_>) -> NextState {
-        let partial = self.partial(turn, stop.message_status(), context);
+        let partial = self.cut_answer(turn, stop.message_status(), context);
         let is_cancelled = stop.status == RunStatus::Cancelled;
         if let ReceivedResponse::Streaming(assembler) = &self.response {
             turn.set_text(assembler.partial().text);
@@ -166,7 +175,10 @@ impl AwaitingModel {
             self.response = ReceivedResponse::Whole { status, headers, body: Vec::new() };
             return None;
         }
-        self.response = ReceivedResponse::Streaming(StreamAssembler::new(setup.provider.dialect));
+        let assembler = StreamAssembler::new(setup.provider.dialect);
+        let call = self.answered_call(MessageStatus::Complete, None);
+        self.shown = message_without_parts(turn, &assembler.partial(), &call, context).map(Box::new);
+        self.response = ReceivedResponse::Streaming(assembler);
         self.report_message_started(turn);
         None
     }

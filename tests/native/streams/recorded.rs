@@ -3,9 +3,11 @@
 use crate::gemini;
 use crate::reference::{self, Reference, data_lines};
 use crate::{events_of, frame};
-use rethread::message::Dialect;
-use rethread::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_response};
+use rethread::history::IncomingPart;
+use rethread::message::{Dialect, Part, PartBody};
+use rethread::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, decode_answer, read_response};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const SPLITS: usize = 20;
@@ -399,5 +401,68 @@ fn r20_recorded_whole_responses_are_read() {
         }
         let least = if dialect == Dialect::Mistral { 25 } else { 110 };
         assert!(read >= least, "{read} whole responses of {}, {least} at least", dialect.as_str());
+    }
+}
+
+/// What is shown of a block: its key, its revision, and its part.
+fn blocks_of(assembler: &StreamAssembler) -> Vec<(u64, u32, Part)> {
+    let mut blocks = Vec::new();
+    assembler.visit_blocks(&mut |block| blocks.push((block.key, block.revision, block.to_part())));
+    blocks
+}
+
+fn text_of(part: &Part) -> Option<&str> {
+    match &part.body {
+        PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => Some(text.inside()),
+        _ => None,
+    }
+}
+
+#[test]
+fn r56_the_blocks_of_every_recorded_stream_become_the_parts_of_its_message() {
+    for file in recorded() {
+        for bytes in &file.responses {
+            let mut assembler = StreamAssembler::new(file.dialect);
+            assembler.push(bytes, &mut Vec::new());
+            let shown: Vec<_> = blocks_of(&assembler).into_iter().map(|(.., part)| (part.body, part.phase)).collect();
+            let wire = assembler.finish().wire;
+            let message = wire.as_ref().and_then(|wire| decode_answer(file.dialect, wire.view()));
+            let parts: Vec<_> = message.into_iter().flat_map(|message| message.parts).collect();
+            let parts: Vec<_> = (parts.into_iter())
+                .filter_map(|part| match part {
+                    IncomingPart::Part(part) => Some((part.body, part.phase)),
+                    IncomingPart::Call(_) => None,
+                })
+                .collect();
+            assert_eq!(shown, parts, "{}", file.name());
+        }
+    }
+}
+
+#[test]
+fn r56_a_block_of_one_revision_only_grows_and_blocks_are_in_the_order_of_their_keys() {
+    for file in recorded() {
+        for bytes in &file.responses {
+            let mut assembler = StreamAssembler::new(file.dialect);
+            let mut before: BTreeMap<u64, (u32, Part)> = BTreeMap::new();
+            for piece in bytes.chunks(97) {
+                assembler.push(piece, &mut Vec::new());
+                let blocks = blocks_of(&assembler);
+                assert!(blocks.is_sorted_by(|one, next| one.0 < next.0), "{}", file.name());
+                for (key, revision, part) in &blocks {
+                    if let Some((_, old)) = before.get(key).filter(|(old, _)| old == revision) {
+                        let grows = match (text_of(old), text_of(part)) {
+                            (Some(old_text), Some(text)) => {
+                                text.starts_with(old_text)
+                                    && std::mem::discriminant(&old.body) == std::mem::discriminant(&part.body)
+                            }
+                            _ => old == part,
+                        };
+                        assert!(grows, "{}: {old:?}, then {part:?}", file.name());
+                    }
+                }
+                before = blocks.into_iter().map(|(key, revision, part)| (key, (revision, part))).collect();
+            }
+        }
     }
 }

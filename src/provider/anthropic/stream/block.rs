@@ -3,7 +3,8 @@
 //! A block is kept as it arrived, with its deltas applied, so that block types which are unknown here are sent back unchanged.
 
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
-use crate::provider::stream::{AssembledCall, StreamEvent};
+use crate::provider::anthropic::decode::decode_block;
+use crate::provider::stream::{AnswerBlock, AssembledCall, BlockBody, StreamEvent};
 use crate::provider::stream::{StreamedFields, StreamedValue, StringBuffer, inside};
 use std::borrow::Cow;
 
@@ -175,6 +176,27 @@ impl StreamBlock {
             call_id: self.fields.decoded("id"),
             name,
             arguments: JsonStr::new(&input.unwrap_or_else(|| self.input_text())),
+        }
+    }
+
+    /// Visits the block, if an application sees something of it: thinking before its signature, too.
+    pub(super) fn visit(&self, key: u64, visit: &mut dyn FnMut(AnswerBlock<'_>)) {
+        let text = |name| self.string_member(name).unwrap_or_default();
+        match self.kind {
+            StreamBlockKind::Text if !text("text").is_empty() => {
+                visit(AnswerBlock::new(key, BlockBody::Text(text("text"))));
+            }
+            StreamBlockKind::Thinking if self.closed || !text("thinking").is_empty() => {
+                visit(AnswerBlock::new(key, BlockBody::Reasoning(text("thinking"))));
+            }
+            StreamBlockKind::Other if self.closed => {
+                let decode = || {
+                    let wire = self.to_wire(false).map_or_else(Json::null, Json::trusted);
+                    decode_block(wire.view()).body
+                };
+                visit(AnswerBlock::new(key, BlockBody::Other(&decode)));
+            }
+            _ => {}
         }
     }
 

@@ -1,8 +1,9 @@
 //! The content of a streamed Chat Completions answer: text, with Mistral's other chunks between.
 
-use crate::json::{ArrayWriter, JsonRef, JsonStr, ObjectWriter};
+use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, ObjectWriter};
+use crate::message::PartBody;
 use crate::provider::openai_chat::encode::thinking_chunks;
-use crate::provider::stream::{StreamedFields, StreamedValue, StringBuffer, inside};
+use crate::provider::stream::{AnswerBlock, BlockBody, StreamedFields, StreamedValue, StringBuffer, inside};
 
 /// A text while it is streamed, with the chunks that interrupt it.
 #[derive(Default)]
@@ -81,6 +82,27 @@ impl ChunkedText {
             self.chunks.push(ContentChunk::Text { from: 0, to });
         }
         self.chunks.push(chunk);
+    }
+
+    /// Visits the chunks. The key of the first is `first`.
+    pub(crate) fn visit(&self, first: u64, visit: &mut dyn FnMut(AnswerBlock<'_>)) {
+        let all = self.text.inside();
+        if self.chunks.is_empty() && !all.is_empty() {
+            visit(AnswerBlock::new(first, BlockBody::Text(all)));
+        }
+        for (key, chunk) in (first..).zip(&self.chunks) {
+            match chunk {
+                ContentChunk::Text { from, to } => {
+                    visit(AnswerBlock::new(key, BlockBody::Text(all.get(*from..*to).unwrap_or_default())));
+                }
+                ContentChunk::Thinking { text, .. } => {
+                    visit(AnswerBlock::new(key, BlockBody::Reasoning(text.text.inside())));
+                }
+                ContentChunk::Other(raw) => {
+                    visit(AnswerBlock::new(key, BlockBody::Other(&|| PartBody::Opaque(Json::trusted(raw.clone())))));
+                }
+            }
+        }
     }
 
     /// Appends the list of chunks to `out`.

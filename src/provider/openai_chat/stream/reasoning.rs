@@ -1,7 +1,8 @@
 //! The reasoning of a streamed Chat Completions answer, under the names that servers give it.
 
 use crate::json::{ArrayWriter, JsonRef, ObjectWriter};
-use crate::provider::stream::{StreamEvent, StreamedFields, StreamedValue, inside};
+use crate::provider::openai_chat::decode::REASONING_MEMBERS;
+use crate::provider::stream::{AnswerBlock, BlockBody, StreamEvent, StreamedFields, StreamedValue, inside};
 
 /// The members that hold reasoning as text. OpenAI itself sends none.
 const TEXT_MEMBERS: [&str; 4] = ["reasoning_content", "reasoning", "reasoning_text", "thinking"];
@@ -65,6 +66,18 @@ impl StreamedReasoning {
             if let Some(news) = news {
                 self.emitted_member = Some(DETAILS);
                 out.push(StreamEvent::ReasoningDelta(news));
+            }
+        }
+    }
+
+    /// Visits the texts that become parts of the message.
+    pub(super) fn visit_texts(&self, visit: &mut dyn FnMut(AnswerBlock<'_>)) {
+        for (key, (name, value)) in (0..).zip(self.texts.entries()) {
+            if let StreamedValue::Text(text) = value
+                && !text.is_empty()
+                && REASONING_MEMBERS.contains(&name.as_str())
+            {
+                visit(AnswerBlock::new(key, BlockBody::Reasoning(text.inside())));
             }
         }
     }

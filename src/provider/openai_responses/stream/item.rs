@@ -2,8 +2,11 @@
 
 use super::item_parts::{DeltaEvent, ItemPart, ItemParts, TextUpdate};
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
-use crate::provider::openai_responses::kinds::{id_name, pair_of};
-use crate::provider::stream::{AssembledCall, StreamEvent, StreamedFields, StreamedValue, StringBuffer, inside};
+use crate::message::{PartBody, Phase};
+use crate::provider::openai_responses::kinds::{CallKind, id_name, pair_of};
+use crate::provider::stream::{
+    AnswerBlock, AssembledCall, BlockBody, StreamEvent, StreamedFields, StreamedValue, StringBuffer, inside,
+};
 
 /// What the assembler does with an output item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,8 @@ pub(super) struct OutputItem {
     /// The lists are written from `summary` and `content`, because those in `fields` hold less.
     rebuilt: bool,
     arguments: StringBuffer,
+    /// How often a text was replaced.
+    revision: u32,
     /// `CallStarted` was emitted.
     started: bool,
     /// `CallReady` was emitted.
@@ -89,6 +94,7 @@ impl OutputItem {
             content: ItemParts::default(),
             rebuilt: true,
             arguments: StringBuffer::default(),
+            revision: 0,
             started: false,
             ready: false,
         }
@@ -115,6 +121,7 @@ impl OutputItem {
     /// Replaces the item by the one of an event.
     pub fn read(&mut self, item: JsonRef<'_>, stage: ItemStage, out: &mut Vec<StreamEvent>) {
         let was_done = self.done;
+        self.revision += 1;
         let old = std::mem::replace(&mut self.fields, StreamedFields::read(item));
         if was_done {
             self.keep_encrypted_content(&old);
@@ -175,6 +182,7 @@ impl OutputItem {
     /// Replaces a part of a list by the one of an event.
     pub fn read_part(&mut self, list: PartList, index: u64, part: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         let delta = self.delta_event();
+        self.revision += 1;
         self.list(list).read(index, part, delta, out);
     }
 
@@ -206,6 +214,7 @@ impl OutputItem {
     /// Appends to or replaces a part's text.
     pub fn update_text(&mut self, list: PartList, update: TextUpdate<'_>, out: &mut Vec<StreamEvent>) {
         let delta = self.delta_event();
+        self.revision += u32::from(!update.is_delta);
         self.list(list).update_text(update, delta, out);
     }
 
@@ -254,6 +263,39 @@ impl OutputItem {
         }
     }
 
+    /// Visits what an application sees of the item. `first` is the key of its first block.
+    pub fn visit(&self, first: u64, visit: &mut dyn FnMut(AnswerBlock<'_>)) {
+        let block = |key, body| AnswerBlock { revision: self.revision, ..AnswerBlock::new(first + key, body) };
+        match self.kind {
+            OutputKind::Message => {
+                let phase = self.fields.text("phase").and_then(|name| Phase::from_name(name.inside()));
+                for (key, part) in (0..).zip(self.content.iter()).filter(|(_, part)| !part.text().is_empty()) {
+                    let body =
+                        if part.is_refusal() { BlockBody::Refusal(part.text()) } else { BlockBody::Text(part.text()) };
+                    visit(AnswerBlock { phase, ..block(key, body) });
+                }
+            }
+            OutputKind::Reasoning => {
+                let list = if self.summary.is_empty() { &self.content } else { &self.summary };
+                if list.is_empty() && self.done {
+                    visit(block(0, BlockBody::Reasoning("")));
+                }
+                for (key, part) in (0..).zip(list.iter()) {
+                    visit(block(key, BlockBody::Reasoning(part.text())));
+                }
+            }
+            OutputKind::Other if self.done && !self.is_result() => {
+                let decode = || {
+                    let mut wire = String::new();
+                    self.write(&mut wire, false);
+                    PartBody::Opaque(Json::trusted(wire))
+                };
+                visit(block(0, BlockBody::Other(&decode)));
+            }
+            OutputKind::Call { .. } | OutputKind::Other => {}
+        }
+    }
+
     /// Returns the texts of a message, without refusals.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let texts = self.content.iter().filter(|part| self.kind == OutputKind::Message && !part.is_refusal());
@@ -298,6 +340,11 @@ impl OutputItem {
         let item_type = self.fields.decoded("type");
         let (call_type, is_call) = pair_of(&item_type)?;
         Some((self.fields.decoded(id_name(call_type, is_call)), is_call)).filter(|(id, _)| !id.is_empty())
+    }
+
+    /// Returns true for the output of a function or of a custom tool, which becomes the result of its call.
+    fn is_result(&self) -> bool {
+        CallKind::of_output(&self.fields.decoded("type")).is_some_and(|kind| !kind.is_hosted())
     }
 
     /// Returns true if the item is part of the next request. `complete`: the answer is. `has_counterpart`: the answer holds
