@@ -1,7 +1,7 @@
 // Converts the Blobs and bytes of an input to base64, because JSON can represent neither.
 
 import { RethreadError } from './error.js';
-import { isBytes, memberOf, reasonOf } from './foreign.js';
+import { isBytes, isList, memberOf, reasonOf } from './foreign.js';
 import { withJsonSchemas } from './tool.js';
 
 const CHUNK = 0x8000;
@@ -45,6 +45,19 @@ export async function plainRequest(request) {
     if (cause instanceof RethreadError) throw cause;
     throw new RethreadError('invalid_input', `the request cannot be read: ${reasonOf(cause)}`, {}, { cause });
   }
+}
+
+/** The messages of a page, which may be given in their place. */
+function messagesOf(content) {
+  const items = Array.isArray(content) ? undefined : memberOf(content, 'items');
+  if (!isList(items)) return content;
+  if ((memberOf(content, 'cursor') ?? null) === null) return items;
+  throw new RethreadError('invalid_input', 'this page is not the first one of its session: older messages precede it; read all pages with `cursor`, and append their `items`, the oldest page first');
+}
+
+/** A copy of the messages of an append. */
+export async function appendedMessages(content) {
+  return plainMessages(messagesOf(content));
 }
 
 /** A copy of neutral messages, with the bytes of their parts as base64. */

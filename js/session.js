@@ -4,7 +4,7 @@ import * as check from './arguments.js';
 import { memberOf } from './foreign.js';
 import { WasmHandle, dispose } from './wasm-handle.js';
 import { ExternalLoop } from './external-loop.js';
-import { handoffsOf, plainMessages, plainRequest } from './input.js';
+import { appendedMessages, handoffsOf, plainRequest } from './input.js';
 import { HistoryProviders } from './providers.js';
 import { Run } from './run.js';
 import { StateBag } from './state-bag.js';
@@ -72,7 +72,7 @@ export class Session {
     return this.#handle.promise((session) => {
       if (isWire) return session.append(content, dialectOrOptions, options);
       // Blobs are read later, but the position in the write queue is taken now; the append reports what cannot be read.
-      const messages = plainMessages(content);
+      const messages = appendedMessages(content);
       messages.catch(() => {});
       return session.append(messages, dialectOrOptions, options);
     });

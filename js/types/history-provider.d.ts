@@ -1,14 +1,8 @@
 // History providers: messages from elsewhere, and stores beside the session's log.
 
 import type { RethreadError } from "./error.js";
-import type { Message, NewMessage, Part, ToolInvocation } from "./message.js";
+import type { Message, MessageWithCalls, NewMessage } from "./message.js";
 import type { Session } from "./session.js";
-
-/** A message whose calls have their arguments and results. */
-export type MessageWithCalls = Omit<Message, "parts"> & {
-  parts: (Exclude<Part, { type: "tool_call" }>
-    | (Extract<Part, { type: "tool_call" }> & Required<Pick<ToolInvocation, "callId" | "name" | "arguments" | "argumentsText" | "result">>))[];
-};
 
 /** Adds messages to the requests of a session, and gets each turn when its run is over. Providers are not stored: pass them whenever the
  *  session is opened. One provider can serve many sessions: what it keeps for one is in `session.state`, by its `stateKey`. */

@@ -18,10 +18,18 @@ export interface Message {
   model: string | null; usage: Usage | null; finishReason: string | null; durationMs: number | null;
   /** The agent that gave the answer. Absent if the run was not handed off before it. */
   agent?: string;
+  /** What is stored for the message's dialect and has no member here (members that only the dialect knows, who made the answer), as opaque text,
+   *  for `append`. Parts have it, too. It is sent to the provider, so do not take it from somebody whom you would not let write the request. */
+  dialectData?: string;
 }
+/** A message whose calls have their arguments and results. */
+export type MessageWithCalls = Omit<Message, "parts"> & {
+  parts: (Exclude<Part, { type: "tool_call" }>
+    | (Extract<Part, { type: "tool_call" }> & Required<Pick<ToolInvocation, "callId" | "name" | "status" | "startedAt" | "finishedAt" | "redacted" | "arguments" | "argumentsText" | "result">>))[];
+};
 /** A part of a message, in the order in which the model wrote it. Data specific to the dialect (signatures, unknown members, absent or
  *  null content) is stored with the message and sent again when the same dialect is rendered. */
-export type Part =
+export type Part = (
   /** `phase` is what a text of the model is within its answer (OpenAI Responses). Absent if the provider said none, and while it is streamed. */
   | { type: "text"; text: string; phase?: "commentary" | "final_answer" }
   | { type: "image"; url?: string; data?: string; mediaType?: string }
@@ -32,28 +40,33 @@ export type Part =
   | { type: "refusal"; text: string; phase?: "commentary" | "final_answer" }
   /** A call. `invocation` is the id of its `ToolInvocation`. */
   | { type: "tool_call"; invocation: string; round: number; place: number }
-  | { type: "opaque"; dialect: Dialect; value: unknown };
+  | { type: "opaque"; dialect: Dialect; value: unknown }) & { /** As `Message.dialectData`. */ dialectData?: string };
 export interface MessageSource { type: "external" | "context" | "history"; id?: string }
 
 /** A part of a user's message. Bytes of images and files are stored as base64. */
 export type InputPart = Extract<Part, { type: "text" | "image" | "file" }> | { type: "image" | "file"; data: PlatformBlob | Uint8Array; mediaType?: string; name?: string };
 
-/** A message for `Session.append`. Members that are not listed here are ignored, so that a `ViewMessage` is one, too. So is a `Message` without
- *  calls and opaque parts; those are `invalid_input`, because it does not contain the calls, and no dialect is known. */
-export interface NewMessage {
+/** A message for `Session.append`. Members that are not listed here are ignored. What `Session.messages` and a view return is taken without loss:
+ *  ids, times, status, who made an answer, and what belongs to its dialect, such as signatures. `seq`, `turn`, `parentId` and `channel` are those of the
+ *  session that it is appended to. */
+export interface NewMessage extends Partial<Pick<Message, "source" | "runId" | "status" | "model" | "usage" | "finishReason" | "durationMs" | "agent" | "dialectData">> {
   id?: string; role: Message["role"]; createdAt?: number; metadata?: unknown;
-  parts: (InputPart
+  parts: readonly ((InputPart
     | { type: "reasoning"; text: string }
     | { type: "refusal"; text: string; phase?: "commentary" | "final_answer" }
     /** Data of the application: kept for rendering, never sent. */
     | { type: "data"; name: string; value: unknown }
     /** Assistant messages only. A call as a view has it. Without a result the call is open. */
-    | { type: "tool"; call: Pick<ToolInvocation, "callId" | "name" | "arguments" | "argumentsText" | "result" | "finishedAt"> }
+    | { type: "tool"; call: Pick<ToolInvocation, "callId" | "name" | "arguments" | "argumentsText" | "result" | "finishedAt"> & Partial<ToolInvocation> }
+    /** Assistant messages only. A call as `Session.messages` returns it; without `name` the call itself is missing, and it is `invalid_input`. */
+    | (Extract<Part, { type: "tool_call" }> & Pick<ToolInvocation, "callId" | "name" | "arguments" | "argumentsText" | "result" | "finishedAt"> & Partial<ToolInvocation>)
+    /** A block of one dialect, which only that dialect is sent. Those of a message have one dialect. */
+    | { type: "opaque"; dialect: Dialect; value: unknown }
     /** Assistant messages only. Without `result` the call is open; a string in `arguments` is JSON text. Freshness starts at `finishedAt`,
      *  else at the message's `createdAt`, else at `at`, else now. */
     | { type: "tool"; callId?: string; name: string; arguments: unknown; result?: unknown; isError?: boolean; finishedAt?: number }
     /** Assistant messages only. Starts another model call: calls before and after it form two rounds and two messages (`m`, `m.2`). */
-    | { type: "step-start" })[];
+    | { type: "step-start" }) & { dialectData?: string })[];
 }
 /** Results for `Session.append`, of open calls that are stored already or precede the results in the same append. Creates no message.
  *  A result without an open call is `invalid_input`, and nothing is stored. */

@@ -2,8 +2,8 @@
 
 import type { ErrorCode, ErrorInfo } from "./error.js";
 import type { Bytes, Dialect, Finding, JsonObject, StreamEvent, Usage, WireBody, WireInput } from "./formats.js";
-import type { HistoryProvider, MessageWithCalls } from "./history-provider.js";
-import type { InputPart, Message, Part } from "./message.js";
+import type { HistoryProvider } from "./history-provider.js";
+import type { InputPart, Message, MessageWithCalls, Part } from "./message.js";
 import type { PlatformAbortSignal, PlatformFetch } from "./platform.js";
 import type { PrefixReuse, ReplayPolicy } from "./replay.js";
 import type { Persistence } from "./session.js";

@@ -2,7 +2,7 @@
 
 import type { Bytes, Dialect, WireInput } from "./formats.js";
 import type { HistoryProvider } from "./history-provider.js";
-import type { InvocationQuery, Message, MessageSource, NewMessage, NewToolMessage, Part, ToolInvocation } from "./message.js";
+import type { InvocationQuery, Message, MessageSource, MessageWithCalls, NewMessage, NewToolMessage, Part, ToolInvocation } from "./message.js";
 import type { ReplayPolicy, Rendered, RenderRequest } from "./replay.js";
 import type { ErrorCode } from "./error.js";
 import type { EffectAnswer, Handoff, PendingRun, Run, RunRequest } from "./run.js";
@@ -72,9 +72,11 @@ export interface Session {
   /** Appends messages in a dialect's format. An item of another format is `invalid_input`, and nothing is stored. `expectedRevision` makes
    *  the append conditional (`conflict`). Results get the time `at`, else now; a result of a stored open call answers that call. */
   append(body: WireInput, dialect: Dialect, options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
-  /** Appends neutral messages, with their own ids and times: for migration, images, and parts of the application. An id that the session
-   *  already has is `invalid_input`. Text after a result is another answer of the model: the message `m` becomes `m`, `m.2`, and so on. */
-  append(messages: (NewMessage | NewToolMessage)[], options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
+  /** Appends neutral messages, with their own ids and times: for migration, images, and parts of the application. What `messages` or a view of
+   *  another session returned is appended without loss: an empty session then renders the same bodies. Of pages, append the oldest first; a page
+   *  that others precede is `invalid_input` as a whole, so pass its `items`. An id that the session already has is `invalid_input`. Text after a
+   *  result is another answer of the model, unless the message was one before: the message `m` becomes `m`, `m.2`, and so on. */
+  append(messages: readonly (NewMessage | NewToolMessage)[] | Page<MessageWithCalls>, options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
   /** Stores the result of a call that history has without a result, or with status "interrupted": of an asynchronous tool (`Tool.async`), or an
    *  imported call that waits for a form on the page. `call` is the invocation's `id`, or a `callId`, which selects the newest call with that
    *  id and no result. The next request contains the result. Rejects with `not_found` if the call is not stored, `wrong_state` if it has a
@@ -82,7 +84,7 @@ export interface Session {
   answer(call: string, answer: Extract<EffectAnswer, { type: "tool_result" }> & { finishedAt?: number }, options?: AppendOptions): Promise<{ revision: number }>;
   /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. `branch` is one of `branches()`;
    *  default "main". A conflict that has grown has another name: `not_found`. */
-  messages(options?: { limit?: number; cursor?: string; branch?: string }): Promise<Page<Message>>;
+  messages(options?: { limit?: number; cursor?: string; branch?: string }): Promise<Page<MessageWithCalls>>;
   /** The session for rendering: messages joined with their calls, the streaming answer, changes of other tabs. Always the same object. */
   view(): SessionView;
   invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;

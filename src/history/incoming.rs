@@ -41,6 +41,8 @@ pub enum IncomingPart {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct IncomingCall {
+    /// The id of its invocation where it was stored before.
+    pub id: Option<String>,
     /// True if the conversation may go on before its result (R75).
     pub is_async: bool,
     pub call_id: String,

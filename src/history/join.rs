@@ -235,7 +235,7 @@ impl<'h> Joiner<'h> {
 
     /// Creates the invocation of a call. The caller sets its message, turn, round and place.
     fn invocation(&mut self, call: IncomingCall, dialect: Option<Dialect>) -> ToolInvocation {
-        let id = self.unused_id(self.ids.new_id());
+        let id = self.unused_id(call.id.unwrap_or_else(|| self.ids.new_id()));
         let replay_id = self.replay_id(dialect, &call.call_id, &id);
         ToolInvocation {
             id,

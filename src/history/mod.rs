@@ -5,11 +5,13 @@
 
 mod compactable;
 mod continuation;
+mod dialect_data;
 mod entry;
 mod fold;
 mod ids;
 mod incoming;
 mod join;
+mod kept_fields;
 mod late_results;
 mod new_message;
 mod new_result;
@@ -29,6 +31,7 @@ pub use fold::{History, TurnPosition};
 pub use ids::free_id;
 pub use incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 pub use join::{JoinBase, JoinedEntries, Origin, join};
+pub use kept_fields::{KeptCall, KeptFields};
 pub use late_results::{LateResult, LateResults};
 pub use new_message::{NewCall, NewItem, NewMessage, NewPart, join_new, read_part};
 pub use new_result::{NewResult, join_results};

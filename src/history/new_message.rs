@@ -1,16 +1,18 @@
 //! Messages in the neutral format: no dialect, with the application's ids and times (R57).
 
-use super::entry::HistoryEntry;
+use super::dialect_data::DataText;
+use super::entry::{HistoryEntry, ResultEntry};
 use super::fold::History;
 use super::incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart};
 use super::join::{JoinBase, JoinedEntries, Origin, join};
+use super::kept_fields::{KeptCall, KeptFields, LateResultIds};
 use super::new_result::{NewResult, join_results, read_result, read_time};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
 use crate::id::{IdMap, IdSource};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
-use crate::message::{Media, Part, PartBody, Phase, Role};
-use crate::tool::{Arguments, InvocationStatus, ToolResult};
+use crate::message::{Dialect, Media, Part, PartBody, Phase, Role};
+use crate::tool::{Arguments, ToolResult};
 use std::borrow::Cow;
 
 /// One item of an append.
@@ -31,6 +33,10 @@ pub struct NewMessage {
     pub created_at: Option<Ms>,
     pub metadata: Option<Json>,
     pub parts: Vec<NewPart>,
+    /// What it had where it was stored before.
+    pub kept: KeptFields,
+    /// True if it was one message where it was stored before: it is not split into answers.
+    pub is_one_answer: bool,
 }
 
 /// A part of a new message.
@@ -54,6 +60,8 @@ pub struct NewCall {
     pub arguments: Arguments,
     pub result: Option<ToolResult>,
     pub finished_at: Option<Ms>,
+    /// What it had where it was stored before.
+    pub kept: KeptCall,
 }
 
 /// Reads a part of type text, image, file, reasoning or data.
@@ -89,7 +97,7 @@ pub fn read_part(part: JsonRef<'_>) -> Result<Part> {
         },
         other => {
             return Err(Error::invalid(format!(
-                "a part is \"text\", \"image\", \"file\", \"reasoning\", \"refusal\", \"data\", \"tool\" or \"step-start\", not \"{other}\""
+                "a part is \"text\", \"image\", \"file\", \"reasoning\", \"refusal\", \"data\", \"tool\", \"tool_call\", \"opaque\" or \"step-start\", not \"{other}\""
             )));
         }
     }))
@@ -138,21 +146,56 @@ impl NewMessage {
         if id.as_deref() == Some("") {
             return Err(Error::invalid("`id` is empty; leave it out to be given one"));
         }
+        let mut kept = KeptFields::read(message)?;
+        if let Some(dialect) = dialect_of_opaque(parts)? {
+            if kept.data.dialect.is_some_and(|known| known != dialect) {
+                return Err(two_dialects());
+            }
+            kept.data.dialect = Some(dialect);
+        }
         Ok(Self {
+            is_one_answer: is_one_answer(id.as_deref(), parts),
             id,
             role,
             created_at: read_time(message, "createdAt")?,
             metadata: message.find("metadata").map(JsonRef::to_owned),
             parts: read_parts(parts, role)?,
+            kept,
         })
     }
+}
+
+fn two_dialects() -> Error {
+    Error::invalid("the message has opaque parts of two dialects; each belongs to a message of its own")
+}
+
+/// Returns the dialect of the opaque parts of a message.
+fn dialect_of_opaque(parts: JsonRef<'_>) -> Result<Option<Dialect>> {
+    let mut found = None;
+    for part in parts.items().filter(|part| part.has_text("type", "opaque")) {
+        let dialect = part.text("dialect").and_then(|name| Dialect::from_name(&name)).ok_or_else(|| {
+            Error::invalid("a part of type \"opaque\" has the `dialect` of its `value`; append a body to store blocks of a dialect")
+        })?;
+        if found.is_some_and(|known| known != dialect) {
+            return Err(two_dialects());
+        }
+        found = Some(dialect);
+    }
+    Ok(found)
+}
+
+/// Returns true if the calls of a message say that they are of one answer: stored calls, and those that a view shows in their message.
+fn is_one_answer(id: Option<&str>, parts: JsonRef<'_>) -> bool {
+    let is_of_message = |call: JsonRef<'_>| id.is_some_and(|id| call.has_text("messageId", id));
+    let mut calls = parts.items().filter(|part| part.has_text("type", "tool") || part.has_text("type", "tool_call"));
+    calls.all(|part| part.has_text("type", "tool_call") || part.get("call").is_some_and(is_of_message))
 }
 
 fn read_parts(list: JsonRef<'_>, role: Role) -> Result<Vec<NewPart>> {
     let mut parts = Vec::new();
     for part in list.items() {
         let kind = part.text("type").unwrap_or_default();
-        if matches!(kind.as_ref(), "tool" | "step-start") && role != Role::Assistant {
+        if matches!(kind.as_ref(), "tool" | "tool_call" | "step-start") && role != Role::Assistant {
             return Err(Error::invalid(format!(
                 "a part of type \"{kind}\" is allowed in a message of role \"assistant\" only"
             )));
@@ -160,30 +203,32 @@ fn read_parts(list: JsonRef<'_>, role: Role) -> Result<Vec<NewPart>> {
         parts.push(match kind.as_ref() {
             "tool" => NewPart::Call(read_call(part)?),
             "step-start" => NewPart::StepStart,
-            "tool_call" => {
-                return Err(Error::invalid(
-                    "a part of type \"tool_call\" has the id of its call only; append the messages of a view, which have the calls, or use \
-                     `exportSession` and `importSession`",
-                ));
-            }
-            "opaque" => {
-                return Err(Error::invalid(
-                    "a part of type \"opaque\" is data of one dialect; append the body in that dialect, or use `exportSession` and \
-                     `importSession`",
-                ));
-            }
+            "tool_call" => NewPart::Call(read_stored_call(part)?),
             "tool_result" => {
                 return Err(Error::invalid(
                     "a part of type \"tool_result\" is allowed in a message of role \"tool\" only",
                 ));
             }
             "text" | "refusal" if role == Role::Assistant => {
-                NewPart::Part(Part { phase: read_phase(part)?, ..read_part(part)? })
+                NewPart::Part(completed(Part { phase: read_phase(part)?, ..read_part(part)? }, part)?)
             }
-            _ => NewPart::Part(read_part(part)?),
+            "opaque" => {
+                let value =
+                    part.get("value").ok_or_else(|| Error::invalid("a part of type \"opaque\" has a `value`"))?;
+                NewPart::Part(completed(Part::from(PartBody::Opaque(value.to_owned())), part)?)
+            }
+            _ => NewPart::Part(completed(read_part(part)?, part)?),
         });
     }
     Ok(parts)
+}
+
+/// Adds the data of the dialect to a part.
+fn completed(mut part: Part, given: JsonRef<'_>) -> Result<Part> {
+    if let Some(data) = DataText::of(given)? {
+        data.complete_part(&mut part)?;
+    }
+    Ok(part)
 }
 
 /// Reads the phase of a text of the model.
@@ -197,7 +242,8 @@ fn read_phase(part: JsonRef<'_>) -> Result<Option<Phase>> {
 
 fn read_call(part: JsonRef<'_>) -> Result<NewCall> {
     if let Some(shown) = part.get("call") {
-        return read_shown_call(shown);
+        let id = shown.text("id").map(Cow::into_owned);
+        return read_shown_call(shown, KeptCall::read(id, shown, part)?);
     }
     let name = part.text("name").filter(|name| !name.is_empty());
     Ok(NewCall {
@@ -212,33 +258,54 @@ fn read_call(part: JsonRef<'_>) -> Result<NewCall> {
         },
         result: read_result(part, "result"),
         finished_at: read_time(part, "finishedAt")?,
+        kept: KeptCall::default(),
     })
 }
 
-/// Reads the call of a view's part.
-fn read_shown_call(call: JsonRef<'_>) -> Result<NewCall> {
-    let name = call.text("name").filter(|name| !name.is_empty());
+/// Reads a part that `messages` returned.
+fn read_stored_call(part: JsonRef<'_>) -> Result<NewCall> {
+    if part.text("name").is_none() {
+        return Err(Error::invalid(
+            "a part of type \"tool_call\" has no `name`, so the call itself is missing; append what `messages` or a view returned, or write the \
+             call as a part of type \"tool\"",
+        ));
+    }
+    let id = part.text("invocation").map(Cow::into_owned);
+    read_shown_call(part, KeptCall::read(id, part, part)?)
+}
+
+/// Reads the call of a view's part, or a stored one.
+fn read_shown_call(call: JsonRef<'_>, kept: KeptCall) -> Result<NewCall> {
+    let name = call.text("name");
     let arguments = call.json_str("argumentsText").map(Arguments::Text);
     let parsed = || call.find("arguments").map(|value| Arguments::Value(value.to_owned()));
+    let arguments = arguments.or_else(parsed).unwrap_or_else(|| Arguments::Text(JsonStr::new("{}")));
+    let result = call.find("result").and_then(|result| read_result(result, "content"));
     Ok(NewCall {
         call_id: call.text("callId").unwrap_or_default().into_owned(),
         name: name.ok_or_else(|| Error::invalid("the `call` of a part of type \"tool\" has a `name`"))?.into_owned(),
-        arguments: arguments.or_else(parsed).unwrap_or_else(|| Arguments::Text(JsonStr::new("{}"))),
-        result: call.find("result").and_then(|result| read_result(result, "content")),
+        arguments: kept.data.exact(arguments),
+        result: result.map(|result| ToolResult {
+            content: kept.data.exact_result(result.content),
+            dialect: kept.data.result_dialect,
+            template: kept.data.result_template.clone(),
+            ..result
+        }),
         finished_at: read_time(call, "finishedAt")?,
+        kept,
     })
 }
 
-/// A call's result, and when the call finished.
-type CallOutcome = (Option<ToolResult>, Option<Ms>);
+/// A call's result, when the call finished, and what it had where it was stored before.
+type CallOutcome = (Option<ToolResult>, Option<Ms>, KeptCall);
 
 /// The input of a join, and the fields that the join does not set.
 #[derive(Default)]
 struct JoinInput {
     incoming: Vec<Incoming>,
     message_ids: Vec<String>,
-    /// `createdAt` and `metadata` of each message, in order.
-    message_fields: Vec<(Option<Ms>, Option<Json>)>,
+    /// `createdAt`, `metadata`, and what it had where it was stored before, of each message, in order.
+    message_fields: Vec<(Option<Ms>, Option<Json>, KeptFields)>,
     /// The outcome of each call, in order.
     outcomes: Vec<CallOutcome>,
     /// Results of calls of other messages, each with the `createdAt` of its message.
@@ -246,12 +313,16 @@ struct JoinInput {
 }
 
 impl JoinInput {
-    fn push(&mut self, message: NewMessage, id: &str) {
-        for (at, parts) in answers(message.parts, message.created_at, &mut self.outcomes).into_iter().enumerate() {
+    fn push(&mut self, mut message: NewMessage, id: &str) {
+        let parts = std::mem::take(&mut message.parts);
+        let answers = answers(parts, &message, &mut self.outcomes);
+        let is_split = answers.len() > 1;
+        for (at, parts) in answers.into_iter().enumerate() {
             self.message_ids.push(if at == 0 { id.to_owned() } else { format!("{id}.{}", at + 1) });
-            self.message_fields.push((message.created_at, message.metadata.clone()));
-            let message = IncomingMessage { role: message.role, parts, dialect: None, template: None };
-            self.incoming.push(Incoming::Message(message));
+            let kept = if is_split { message.kept.of_a_part() } else { message.kept.clone() };
+            let (dialect, template) = (kept.data.dialect, kept.data.template.clone());
+            self.message_fields.push((message.created_at, message.metadata.clone(), kept));
+            self.incoming.push(Incoming::Message(IncomingMessage { role: message.role, parts, dialect, template }));
         }
     }
 
@@ -266,22 +337,48 @@ impl JoinInput {
         let Self { incoming, message_ids, message_fields, outcomes, results } = self;
         let mut joined = join(base, incoming, &Origin { message_ids, ..origin.clone() }, ids);
         let (mut message_fields, mut outcomes) = (message_fields.into_iter(), outcomes.into_iter());
-        for entry in &mut joined.entries {
-            match entry {
+        let seed = base.history.seed();
+        let mut late_ids = LateResultIds { history: base.history, appended: IdMap::with_seed(seed) };
+        let mut late: IdMap<Option<ResultEntry>> = IdMap::with_seed(seed);
+        for mut entry in std::mem::take(&mut joined.entries) {
+            match &mut entry {
                 HistoryEntry::Message(message) => {
-                    let (created_at, metadata) = message_fields.next().unwrap_or_default();
+                    let (created_at, metadata, kept) = message_fields.next().unwrap_or_default();
                     message.created_at = created_at.unwrap_or(message.created_at);
                     message.metadata = metadata;
+                    kept.apply(message, origin, &late_ids);
+                    let placed = message.late_results.iter().filter_map(|id| late.get_mut(id)?.take());
+                    joined.entries.extend(placed.map(HistoryEntry::Result));
                 }
                 HistoryEntry::Invocation(call) => {
-                    let Some((Some(result), at)) = outcomes.next() else { continue };
-                    call.status = if result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok };
-                    call.finished_at = Some(at.unwrap_or(origin.at));
-                    call.result = Some(result);
+                    let (result, at, kept) = outcomes.next().unwrap_or_default();
+                    kept.apply(call, origin);
+                    if let Some(id) = &kept.id {
+                        late_ids.appended.insert(id.clone(), call.id.clone());
+                    }
+                    if let Some(result) = result {
+                        let status = kept.status_with_result(result.is_error);
+                        let finished_at = Some(at.unwrap_or(origin.at));
+                        if call.is_deferred {
+                            let entry = ResultEntry {
+                                finished_at,
+                                result: Some(result),
+                                status,
+                                ..ResultEntry::interrupted(call.id.clone())
+                            };
+                            late.insert(call.id.clone(), Some(entry));
+                        } else {
+                            (call.status, call.finished_at, call.result) = (status, finished_at, Some(result));
+                        }
+                    } else if kept.id.is_some() {
+                        call.finished_at = at;
+                    }
                 }
                 HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
             }
+            joined.entries.push(entry);
         }
+        joined.entries.extend(late.values_mut().filter_map(Option::take).map(HistoryEntry::Result));
         join_results(answered, &mut joined, results, origin)?;
         Ok(joined)
     }
@@ -344,7 +441,8 @@ pub(super) fn join_apart(
 }
 
 /// Splits parts into answers, in order. An answer ends at a "step-start" and before content that follows a result.
-fn answers(parts: Vec<NewPart>, created_at: Option<Ms>, outcomes: &mut Vec<CallOutcome>) -> Vec<Vec<IncomingPart>> {
+/// The content of a message that was one answer stays together.
+fn answers(parts: Vec<NewPart>, message: &NewMessage, outcomes: &mut Vec<CallOutcome>) -> Vec<Vec<IncomingPart>> {
     let mut answers: Vec<Vec<IncomingPart>> = vec![Vec::new()];
     // True if the last answer has content; true if it has a result.
     let (mut has_content, mut answered) = (false, false);
@@ -357,25 +455,29 @@ fn answers(parts: Vec<NewPart>, created_at: Option<Ms>, outcomes: &mut Vec<CallO
             }
             NewPart::Part(part) => IncomingPart::Part(part),
             NewPart::Call(call) => {
-                outcomes.push((call.result, call.finished_at.or(created_at)));
-                IncomingPart::Call(IncomingCall {
-                    is_async: false,
+                let is_stored = call.kept.id.is_some() && call.result.is_none();
+                let finished_at = call.finished_at.or(message.created_at.filter(|_| !is_stored));
+                let incoming = IncomingCall {
+                    id: call.kept.id.clone(),
+                    is_async: call.kept.data.is_deferred,
                     call_id: call.call_id,
                     name: call.name,
                     arguments: call.arguments,
-                    template: None,
-                })
+                    template: call.kept.data.template.clone(),
+                };
+                outcomes.push((call.result, finished_at, call.kept));
+                IncomingPart::Call(incoming)
             }
         };
         // A data part is never sent, so it does not end an answer.
         let is_data = matches!(&part, IncomingPart::Part(part) if matches!(part.body, PartBody::Data { .. }));
         let is_call = matches!(part, IncomingPart::Call(_));
-        if starts_step || answered && !is_call && !is_data {
+        if starts_step || answered && !is_call && !is_data && !message.is_one_answer {
             answers.push(Vec::new());
             (has_content, answered, starts_step) = (false, false, false);
         }
         has_content |= !is_data;
-        answered |= is_call && outcomes.last().is_some_and(|(result, _)| result.is_some());
+        answered |= is_call && outcomes.last().is_some_and(|(result, ..)| result.is_some());
         if let Some(last) = answers.last_mut() {
             last.push(part);
         }

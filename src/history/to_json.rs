@@ -1,5 +1,6 @@
 //! JSON of messages and invocations, in the form of the TypeScript types.
 
+use super::dialect_data::{write_call_data, write_message_data, write_part_data};
 use super::entry::ResultEntry;
 use super::fold::History;
 use crate::json::{ArrayWriter, JsonRef, JsonStr, ObjectWriter};
@@ -11,7 +12,7 @@ use crate::tool::ToolInvocation;
 pub enum MessageFormat {
     /// `Message`: calls are the ids of their invocations.
     Stored,
-    /// `Message` as a history provider gets it: calls have their arguments and results, too.
+    /// `Message` as `append` takes it: calls have their arguments and results, and the data of the dialect is there.
     WithCalls,
     /// `ViewMessage`: calls contain their invocations.
     View {
@@ -79,8 +80,20 @@ impl MessageWriter<'_> {
         if let Some(agent) = answer.and_then(|answer| answer.agent.as_deref()) {
             out.text("agent", agent);
         }
+        if self.has_data() {
+            write_message_data(out, message);
+        }
         if let MessageFormat::View { saved, .. } = self.format {
             out.bool("saved", saved);
+        }
+    }
+
+    /// Returns true if the data of the dialect is written.
+    fn has_data(&self) -> bool {
+        match self.format {
+            MessageFormat::WithCalls => true,
+            MessageFormat::View { streaming, .. } => !streaming,
+            MessageFormat::Stored => false,
         }
     }
 
@@ -104,7 +117,11 @@ impl MessageWriter<'_> {
                     out.text("type", "tool")
                         .object("call", |out| write_invocation(out, call, self.session, true))
                         .bool("awaitingApproval", awaits_approval)
-                        .bool("awaitingResult", call.awaits_result())
+                        .bool("awaitingResult", call.awaits_result());
+                    if self.has_data() {
+                        write_call_data(out, call);
+                    }
+                    &mut *out
                 }
                 (format, call) => {
                     out.text("type", "tool_call")
@@ -112,13 +129,22 @@ impl MessageWriter<'_> {
                         .number("round", u64::from(*round))
                         .number("place", u64::from(*place));
                     if let Some(call) = call.filter(|_| format == MessageFormat::WithCalls) {
-                        out.text("callId", &call.call_id).text("name", &call.name);
+                        out.text("callId", &call.call_id)
+                            .text("name", &call.name)
+                            .text("status", call.status.as_str())
+                            .number_or_null("startedAt", call.started_at)
+                            .number_or_null("finishedAt", call.finished_at)
+                            .bool("redacted", call.redacted);
                         write_payload(out, call);
+                        write_call_data(out, call);
                     }
-                    out
+                    &mut *out
                 }
             },
         };
+        if self.has_data() && !matches!(part.body, PartBody::ToolCall { .. }) {
+            write_part_data(out, part);
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! [`Json`] is an owned value, [`JsonRef`] a view of one, [`JsonStr`] the token of a string.
 
 mod fingerprint;
+mod javascript_form;
 mod memory_estimate;
 mod scan;
 mod string;
@@ -16,6 +17,7 @@ mod walk;
 mod without_member;
 mod write;
 
+pub use javascript_form::JavaScriptForm;
 pub use memory_estimate::fits_memory;
 pub use scan::{SyntaxError, check, skip_space, trimmed};
 pub(crate) use string::ends_in_high_surrogate;

@@ -160,6 +160,7 @@ fn with_broken_calls(message: Option<IncomingMessage>, assembled: &Assembled) ->
         }
         if is_broken(call) {
             message.parts.push(IncomingPart::Call(IncomingCall {
+                id: None,
                 is_async: false,
                 call_id: call.call_id.clone(),
                 name: call.name.clone(),

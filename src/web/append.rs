@@ -155,7 +155,15 @@ impl SessionInner {
         let origin = &Origin { late_results, ..origin.clone() };
         let Some(name) = named else {
             let messages = NewItem::read_all(given.view())?;
-            return join_new(&self.log.borrow().history, messages, origin, &self.context.ids);
+            let log = self.log.borrow();
+            let mut joined = join_new(&log.history, messages, origin, &self.context.ids)?;
+            for entry in &mut joined.entries {
+                if let HistoryEntry::Message(message) = entry {
+                    // A run of this session stores its messages itself.
+                    message.run_id.take_if(|run| log.head.run(run).is_some());
+                }
+            }
+            return Ok(joined);
         };
         let items = decode_body(dialect(name)?, given.view())?;
         Ok(join(JoinBase::history(&self.log.borrow().history), items, origin, &self.context.ids))

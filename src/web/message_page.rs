@@ -35,7 +35,7 @@ fn message_page(session: &str, history: &History, limit: usize, before: u64) -> 
     let all = history.messages();
     let end = all.partition_point(|message| message.seq < before);
     let start = end.saturating_sub(limit);
-    let writer = MessageWriter { history, session, format: MessageFormat::Stored };
+    let writer = MessageWriter { history, session, format: MessageFormat::WithCalls };
     let mut items = String::new();
     let mut array = ArrayWriter::new(&mut items);
     let mut before = start.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());

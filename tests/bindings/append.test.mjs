@@ -69,23 +69,85 @@ test('r57 values that change after `append` was called are stored as they were, 
   await store.close();
 });
 
-test('r57 messages of a session can be appended to another one', async () => {
-  const store = await open({ store: 'memory' });
+/** Chats of each dialect, with what only that dialect knows: signatures, opaque blocks, numbers and escapes that JavaScript writes otherwise. */
+const CHATS = {
+  'openai-chat': '{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"caf\\u00e9","name":"ann"},{"role":"assistant","content":"I look.","reasoning_content":"hm","tool_calls":[{"id":"c","type":"function","function":{"name":"look","arguments":"{ \\"n\\": 1.0 }"}}]},{"role":"tool","tool_call_id":"c","content":"[{\\"source_number\\":3,\\"content\\":\\"a\\"}]"},{"role":"assistant","content":"See [source3].","annotations":[{"type":"url_citation"}]}]}',
+  'openai-responses': '{"input":[{"role":"user","content":[{"type":"input_text","text":"hi"}]},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"enc"},{"type":"function_call","id":"fc_1","call_id":"c","name":"look","arguments":"{}","status":"completed"},{"type":"function_call_output","call_id":"c","output":"r"},{"type":"web_search_call","id":"ws_1","status":"completed","big":12345678901234567890},{"type":"message","id":"msg_1","role":"assistant","status":"completed","phase":"final_answer","content":[{"type":"output_text","text":"done","annotations":[]}]}]}',
+  anthropic: '{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"redacted_thinking","data":"x"},{"type":"tool_use","id":"c","name":"look","input":{"n":1.50}},{"type":"text","text":"Wait."}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"r"}],"cache_control":{"type":"ephemeral"}}]},{"role":"assistant","content":[{"type":"text","text":"done","citations":[{"type":"char_location","cited_text":"r"}]}]}]}',
+  gemini: '{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"functionCall":{"name":"look","args":{"n":2.0}},"thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"functionResponse":{"name":"look","response":{"output":"r"}}}]},{"role":"model","parts":[{"text":"done"},{"executableCode":{"language":"PYTHON","code":"1"}}]}]}',
+  mistral: '{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"I look."}],"tool_calls":[{"id":"abcdefghi","function":{"name":"look","arguments":"{}"}}]},{"role":"tool","tool_call_id":"abcdefghi","name":"look","content":"r"},{"role":"assistant","content":"done"}]}',
+};
+const DIALECTS = Object.keys(CHATS);
+
+/** The bodies of a session in every dialect. */
+async function bodies(session) {
+  const render = (dialect) => session.render({ dialect, params: { model: 'm', max_tokens: 9 }, replay: { freshness: Infinity, citations: 'replay' }, input: 'And now?' });
+  return Promise.all(DIALECTS.map(async (dialect) => text((await render(dialect)).body)));
+}
+
+test('r57 messages of any session can be appended to an empty one, which then renders the same bodies', async () => {
+  const store = await open({ store: 'memory', now: () => 2000 });
+  const copy = async (id, ...appends) => {
+    const session = await store.session(id);
+    for (const messages of appends) await session.append(messages);
+    return session;
+  };
+  for (const kind of [...DIALECTS, 'neutral', 'all']) {
+    const from = await store.session(kind);
+    for (const dialect of DIALECTS.filter((one) => kind === one || kind === 'all')) await from.append(CHATS[dialect], dialect, { freshness: dialect === 'gemini' ? 0 : null });
+    if (!CHATS[kind]) await from.append(given());
+    const expected = await bodies(from);
+    const page = await from.messages();
+    const shown = from.view().getSnapshot().messages;
+    const pages = [];
+    for (let cursor; cursor !== null;) {
+      const { items, cursor: next } = await from.messages({ limit: 2, cursor });
+      pages.unshift(items);
+      cursor = next;
+    }
+    const texts = JSON.parse(JSON.stringify(page.items));
+    const copies = [await copy(`${kind} page`, page), await copy(`${kind} items`, page.items), await copy(`${kind} view`, shown), await copy(`${kind} JSON`, texts), await copy(`${kind} pages`, ...pages)];
+    for (const session of copies) {
+      assert.deepEqual(await bodies(session), expected, session.id);
+      const plain = ({ items }) => items.map((message) => ({ ...message, parts: message.parts.length }));
+      assert.deepEqual(plain(await session.messages()), plain(page), session.id);
+      const rows = async (one) => (await one.invocations({ payload: true })).items.map((row) => ({ ...row, sessionId: '' }));
+      assert.deepEqual(await rows(session), await rows(from), session.id);
+    }
+    await assert.rejects(copy(`${kind} half`, await from.messages({ limit: 1 })), { code: 'invalid_input', message: /cursor/ });
+  }
+  await store.close();
+});
+
+test('r57 a run that is copied keeps who answered, in what time, and its open call', async () => {
+  const store = await open({ store: 'memory', now: () => 2000 });
   const from = await store.session('from');
-  await from.append(given());
-  const copy = await store.session('copy');
-  const { items } = await from.messages();
-  const calls = new Map((await from.invocations({ payload: true })).items.map((call) => [call.id, call]));
-  await copy.append(items.map(({ id, role, createdAt, metadata, parts }) => ({
-    id, role, createdAt, metadata, parts: parts.map((part) => {
-      if (part.type !== 'tool_call') return part;
-      const { callId, name, argumentsText, result, finishedAt } = calls.get(part.invocation);
-      return { type: 'tool', callId, name, arguments: argumentsText, ...(result && { result: result.content, isError: result.isError }), ...(finishedAt && { finishedAt }) };
-    }),
-  })));
-  const body = async (session) => JSON.parse(text((await session.render({ dialect: 'anthropic', params: { model: 'm', max_tokens: 9 }, replay: { freshness: Infinity } })).body));
-  const plain = ({ messages }) => JSON.stringify(messages).replaceAll(/"(id|tool_use_id)":"[^"]*"/g, '"$1":""');
-  assert.equal(plain(await body(copy)), plain(await body(from)));
+  const provider = { dialect: 'anthropic', url: 'https://m.example/v1/messages', params: { model: 'claude-5.5-opus', max_tokens: 9 } };
+  const reply = async (run, content, stop) => run.answer(run.effects()[0].id, { type: 'response', status: 200, body: JSON.stringify({ id: 'msg', type: 'message', role: 'assistant', model: 'claude-5.5-opus', content, stop_reason: stop, usage: { input_tokens: 5, output_tokens: 3 } }) });
+  const tools = { later: { async: true, execute() {} } };
+  const run = await from.run({ input: 'Start it.', provider, tools });
+  await reply(run, [{ type: 'thinking', thinking: 'hm', signature: 'c2ln' }, { type: 'tool_use', id: 'toolu_1', name: 'later', input: { a: 1 } }], 'tool_use');
+  await run.answer(run.effects()[0].id, { type: 'pending' });
+  if (run.effects().length) await reply(run, [{ type: 'text', text: 'It runs.' }], 'end_turn');
+  const copies = [];
+  const check = async () => {
+    const copy = await store.session(`copy ${copies.push(0)}`);
+    await copy.append(await from.messages());
+    const render = async (session) => text((await session.render({ dialect: 'anthropic', params: provider.params, input: 'And?' })).body);
+    assert.equal(await render(copy), await render(from));
+    const [{ id }] = (await copy.invocations({ tool: 'later' })).items;
+    assert.equal(id, (await from.invocations({ tool: 'later' })).items[0].id);
+    return copy;
+  };
+  const copy = await check();
+  const { items } = await copy.messages();
+  assert.deepEqual(items.map(({ model, finishReason, runId }) => [model, finishReason, runId]), (await from.messages()).items.map(({ model, finishReason, runId }) => [model, finishReason, runId]));
+  assert.ok(copy.view().getSnapshot().messages.some(({ parts }) => parts.some(({ awaitingResult }) => awaitingResult)));
+  for (const session of [from, copy]) await session.answer('toolu_1', { type: 'tool_result', content: { rows: 7 } });
+  await check();
+  const next = await from.run({ provider, tools });
+  await reply(next, [{ type: 'text', text: 'Seven rows.' }], 'end_turn');
+  await check();
   await store.close();
 });
 
@@ -98,10 +160,8 @@ test('r57 what a view shows can be appended elsewhere, refusals and calls includ
   const copy = await store.session('copy');
   await copy.append(session.view().getSnapshot().messages);
   assert.deepEqual(shown(copy), shown(session));
-  const { items } = await session.messages();
-  const withCall = items.find(({ parts }) => parts.some(({ type }) => type === 'tool_call'));
-  await assert.rejects((await store.session('third')).append([withCall]), (error) => error.code === 'invalid_input' && /view/.test(error.message));
-  const plain = items.filter(({ parts }) => parts.every(({ type }) => type !== 'tool_call'));
-  await (await store.session('fourth')).append(plain);
+  const bare = { role: 'assistant', parts: [{ type: 'tool_call', invocation: 'i', round: 0, place: 0 }] };
+  await assert.rejects((await store.session('third')).append([bare]), (error) => error.code === 'invalid_input' && /view/.test(error.message));
+  assert.equal((await store.session('third')).revision, 0);
   await store.close();
 });

@@ -12,6 +12,8 @@
 
 #[path = "any_bodies.rs"]
 mod any_bodies;
+#[path = "stored_histories/copies.rs"]
+mod copies;
 #[path = "stored_histories/kept.rs"]
 mod kept;
 #[path = "stored_histories/recorded.rs"]
@@ -318,5 +320,16 @@ proptest! {
             check(&fold(&log[at..]), None, &policy, now)?;
             check(&fold(&log[..at]), None, &policy, now)?;
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(1_000))]
+
+    #[test]
+    fn r57_messages_appended_to_an_empty_session_render_the_same_bodies(
+        pieces in session(), policy in policy(), now in 0_u64..1_500_000,
+    ) {
+        copies::check_copy(&log_of(&pieces, 0), &policy, now)?;
     }
 }

@@ -214,6 +214,9 @@ export async function conversation(rethread: Rethread): Promise<void> {
   console.log(revision, messageIds.join());
   const page: Page<Message> = await session.messages({ limit: 5, cursor: "5" });
   page.items.map(message);
+  await session.append(await session.messages());
+  await session.append((await session.messages()).items);
+  await session.append(session.view().getSnapshot().messages);
   (await session.invocations({ payload: true })).items.forEach(row);
   const compacted = await session.compact({ mode: "auto", force: true, summarize: async (body: Uint8Array, mode: "input" | "previous_response_id") => String(body.length) + mode, dialect: "anthropic", params: { max_tokens: 5 } });
   const why: CompactReason = compacted.compacted ? "threshold" : compacted.reason;

@@ -3,6 +3,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::*;
 use crate::id::{CountingIds, Seed};
+use crate::tool::InvocationStatus;
 
 fn appended(json: &str) -> Result<History> {
     let mut history = History::new(Seed(1));

@@ -169,6 +169,7 @@ fn decode_call(block: JsonRef<'_>) -> IncomingCall {
     let template = template_with_slots(block, &slots);
     let is_complete = ["id", "name", "input"].iter().all(|key| block.get(key).is_some());
     IncomingCall {
+        id: None,
         is_async: false,
         call_id: block.string("id"),
         name: block.string("name"),

@@ -234,6 +234,7 @@ fn decode_call(NamedPart { part, named: call }: NamedPart<'_>) -> IncomingCall {
     let call_id = decode_id(call);
     let is_plain = name.is_empty() || is_plain_call(&template, !call_id.is_empty());
     IncomingCall {
+        id: None,
         is_async: false,
         template: (!is_plain).then_some(template),
         call_id,

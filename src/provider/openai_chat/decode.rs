@@ -103,6 +103,7 @@ fn decode_assistant(variant: &ChatVariant, wire: JsonRef<'_>) -> IncomingMessage
 
 fn decode_legacy_call(call: JsonRef<'_>) -> IncomingCall {
     IncomingCall {
+        id: None,
         is_async: false,
         call_id: String::new(),
         name: call.string("name"),
@@ -247,6 +248,7 @@ fn decode_call(variant: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
         inner.get(input).is_some_and(|a| a.kind() == JsonKind::String || (variant.content_chunks && a.is_object()));
     let keeps_template = has_id_and_name && has_arguments && inner != call && !matches_pattern(&template, PLAIN_CALL);
     IncomingCall {
+        id: None,
         is_async: false,
         call_id: call.string("id"),
         name: inner.string("name"),

@@ -398,6 +398,7 @@ fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
     let name = kind.name.map_or_else(|| item.text("name").unwrap_or_default(), Cow::Borrowed);
     let is_plain = item.get("type").is_none() || matches_pattern(&template, PLAIN_CALL);
     IncomingCall {
+        id: None,
         is_async: item.get(ASYNC).and_then(JsonRef::as_bool) == Some(true),
         call_id: item.string("call_id"),
         name: name.into_owned(),

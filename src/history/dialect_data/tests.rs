@@ -1,0 +1,158 @@
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::*;
+use crate::history::{History, JoinBase, MessageFormat, MessageWriter, NewItem, Origin, join, join_new};
+use crate::id::{CountingIds, Seed};
+use crate::provider::decode_body;
+
+fn stored(dialect: Dialect, body: &str) -> History {
+    let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
+    let mut history = History::new(Seed(1));
+    let joined =
+        join(JoinBase::history(&history), items, &Origin { at: 7, ..Origin::default() }, &CountingIds::default());
+    joined.entries.into_iter().for_each(|entry| history.apply(entry));
+    history
+}
+
+fn written(history: &History, format: MessageFormat) -> String {
+    let mut out = String::new();
+    let mut list = ArrayWriter::new(&mut out);
+    let writer = MessageWriter { history, session: "s", format };
+    history.messages().iter().for_each(|message| list.object(|out| writer.write(out, message, None)));
+    list.end();
+    out
+}
+
+fn appended(messages: &str) -> Result<History> {
+    let items = NewItem::read_all(JsonRef::parse(messages).unwrap())?;
+    let mut history = History::new(Seed(2));
+    let joined = join_new(&history, items, &Origin { at: 99, ..Origin::default() }, &CountingIds::default())?;
+    joined.entries.into_iter().for_each(|entry| history.apply(entry));
+    Ok(history)
+}
+
+const BODY: &str = r#"{"messages":[{"role":"user","content":"caf\u00e9","extra":1.0},
+  {"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"redacted_thinking","data":"x"},
+    {"type":"text","text":"I look."},{"type":"tool_use","id":"a","name":"f","input":{"n":12345678901234567890,"n":2.50}},{"type":"text","text":"Wait."}]},
+  {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"r","odd":1e2}],"cache_control":{"type":"ephemeral"}}]}]}"#;
+
+#[test]
+fn r57_everything_of_a_message_comes_back_from_what_is_shown_of_it() {
+    let history = stored(Dialect::Anthropic, BODY);
+    for format in [MessageFormat::WithCalls, MessageFormat::View { saved: true, streaming: false }] {
+        let copy = appended(&written(&history, format)).unwrap();
+        let unnumbered = |history: &History| {
+            let mut calls = history.invocations().to_vec();
+            calls.iter_mut().for_each(|call| call.stored_at = 0);
+            calls
+        };
+        assert_eq!(copy.messages(), history.messages(), "{format:?}");
+        assert_eq!(unnumbered(&copy), unnumbered(&history), "{format:?}");
+    }
+}
+
+#[test]
+fn r57_what_the_application_changes_is_changed_and_the_rest_stays() {
+    let shown = written(&stored(Dialect::Anthropic, BODY), MessageFormat::WithCalls);
+    let changed = shown.replace("caf\\u00e9", "tea").replace("\"hm\"", "\"so\"").replace("\"odd\":1e2", "\"odd\":7");
+    let copy = appended(&changed).unwrap();
+    let texts: Vec<_> =
+        copy.messages().iter().flat_map(|message| &message.parts).map(|part| format!("{:?}", part.body)).collect();
+    assert!(texts[0].contains("tea") && texts[1].contains("so"), "{texts:?}");
+    let content = copy.invocations()[0].result.as_ref().unwrap().content.as_str().to_owned();
+    assert!(content.contains(r#""odd":7"#), "{content}");
+    assert!(copy.messages()[1].parts[0].template.is_some(), "the signature stays");
+}
+
+#[test]
+fn r57_data_that_was_changed_is_rejected_and_named() {
+    let message = |data: &str| {
+        let data = JsonStr::new(data);
+        format!(
+            r#"[{{"role":"user","parts":[{{"type":"text","text":"x","dialectData":{}}}],"dialectData":{0}}}]"#,
+            data.token()
+        )
+    };
+    let nested = format!("{}{}", "[[\"a\",10,".repeat(40), "]]".repeat(40));
+    for data in [
+        "",
+        "x",
+        "[]",
+        r#"{"template":[["a"]]}"#,
+        r#"{"template":[["a",99]]}"#,
+        r#"{"template":[[1,0,1]]}"#,
+        &format!(r#"{{"template":{nested}}}"#),
+    ] {
+        let error = appended(&message(data)).unwrap_err();
+        assert!(error.message.contains("dialectData"), "{data}: {}", error.message);
+    }
+    assert!(appended(&message(r#"{"dialect":"other"}"#)).unwrap_err().message.contains("dialectData"));
+    let text = r#"[{"role":"user","parts":[{"type":"text","text":"x","dialectData":7}]}]"#;
+    assert!(appended(text).unwrap_err().message.contains("dialectData"));
+}
+
+#[test]
+fn r57_an_opaque_part_needs_its_dialect_and_a_message_has_one() {
+    let error =
+        |parts: &str| appended(&format!(r#"[{{"role":"user","parts":[{parts}]}}]"#)).unwrap_err().message.clone();
+    assert!(error(r#"{"type":"opaque","value":{}}"#).contains("`dialect`"));
+    assert!(error(r#"{"type":"opaque","dialect":"anthropic"}"#).contains("`value`"));
+    let two = r#"{"type":"opaque","dialect":"anthropic","value":{}},{"type":"opaque","dialect":"gemini","value":{}}"#;
+    assert!(error(two).contains("two dialects"));
+    let one = appended(r#"[{"role":"user","parts":[{"type":"opaque","dialect":"anthropic","value":{"type":"new"}}]}]"#)
+        .unwrap();
+    assert_eq!(one.messages()[0].dialect, Some(Dialect::Anthropic));
+    assert!(error(r#"{"type":"tool_call","invocation":"i","round":0,"place":0}"#).contains("assistant"));
+    let bare =
+        appended(r#"[{"role":"assistant","parts":[{"type":"tool_call","invocation":"i","round":0,"place":0}]}]"#);
+    assert!(bare.unwrap_err().message.contains("type \"tool\""));
+}
+
+#[test]
+fn r57_what_javascript_makes_of_a_value() {
+    let form = |text: &str| JsonRef::parse(text).unwrap().javascript_form();
+    for text in ["0", "-1", "12.5", "0.001", "{\"a\":[1,{\"b\":\"x\\n\"}]}", "[]", "true", "null", "\"\\\"\""] {
+        assert!(form(text).is_kept, "{text}");
+    }
+    for text in [
+        "1.0",
+        "-0",
+        "1e2",
+        "12345678901234567890",
+        "{\"a\":1,\"a\":2}",
+        "\"\\u00e9\"",
+        "\"\\/\"",
+        "[[0.10]]",
+        "0.00001",
+        "{\"\\u0061\":1}",
+    ] {
+        assert!(!form(text).is_kept, "{text}");
+    }
+    for (one, other) in [
+        ("1.0", "1"),
+        ("1e2", "100"),
+        ("-0", "0"),
+        ("0.10", "0.1"),
+        ("12345678901234567890", "12345678901234567000"),
+        ("\"\\u00e9\"", "\"\u{e9}\""),
+        ("{\"a\":1,\"a\":2}", "{\"a\":2}"),
+        ("{\"b\":1,\"1\":2}", "{\"1\":2,\"b\":1}"),
+        ("123e-2", "1.23"),
+    ] {
+        assert_eq!(form(one).hash, form(other).hash, "{one} {other}");
+    }
+    for (one, other) in [
+        ("1", "2"),
+        ("1", "-1"),
+        ("1", "10"),
+        ("[1,2]", "[2,1]"),
+        ("{\"a\":1}", "{\"b\":1}"),
+        ("[[1],2]", "[[1,2]]"),
+        ("\"1\"", "1"),
+        ("[]", "{}"),
+        ("[[]]", "[]"),
+    ] {
+        assert_ne!(form(one).hash, form(other).hash, "{one} {other}");
+    }
+}
