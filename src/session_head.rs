@@ -4,6 +4,7 @@ use crate::clock::Ms;
 use crate::encoding::{UnknownFields, encode_fields, encode_with_unknown_fields};
 use crate::error::{Error, ErrorCode};
 use crate::json::Json;
+use minicbor::bytes::ByteVec;
 
 /// Number of runs resumed from snapshots that a session remembers, so that none of them begins twice. The head is written with each append.
 const MAX_RESUMED_RUNS: usize = 64;
@@ -60,6 +61,8 @@ pub struct SessionHead {
     /// Marks of what providers refused in runs of this session, oldest first: [`Healed::refused`](crate::provider::Healed::refused). It is not
     /// sent again. A rebuilt head lacks them.
     pub refused: Vec<String>,
+    /// What the last request contained of the history, encoded by `replay`; `None` if the next one does not repeat it. A rebuilt head lacks it.
+    pub last_request: Option<ByteVec>,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -86,6 +89,7 @@ encode_with_unknown_fields!(struct SessionHead {
     20 => has_deferred_compaction,
     24 => resumed_runs,
     30 => refused,
+    33 => last_request,
 });
 
 impl SessionHead {
@@ -115,6 +119,7 @@ impl SessionHead {
             has_deferred_compaction: false,
             resumed_runs: Vec::new(),
             refused: Vec::new(),
+            last_request: None,
             unknown: UnknownFields::default(),
         }
     }
@@ -176,6 +181,7 @@ impl SessionHead {
         self.source_high_water = self.source_high_water.max(earlier.source_high_water);
         self.resumed_runs.clone_from(&earlier.resumed_runs);
         self.refused.clone_from(&earlier.refused);
+        self.last_request.clone_from(&earlier.last_request);
     }
 
     /// Remembers that a run began here from a snapshot, and forgets the oldest such run.
@@ -191,6 +197,12 @@ impl SessionHead {
         self.refused.extend_from_slice(marks);
         let excess = self.refused.len().saturating_sub(MAX_REFUSED);
         self.refused.drain(..excess);
+    }
+
+    /// Returns the bytes of the last request.
+    #[must_use]
+    pub fn last_request(&self) -> Option<&[u8]> {
+        self.last_request.as_ref().map(|bytes| bytes.as_slice())
     }
 
     /// Returns true if a run of this id began here from a snapshot.

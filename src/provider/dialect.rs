@@ -11,7 +11,7 @@ use super::request::{
 };
 use super::rules::Plan;
 use super::stream::AnswerReader;
-
+use crate::clock::Ms;
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::id::{IdMap, Seed, short_name};
@@ -70,6 +70,11 @@ pub(crate) struct EncodeContext<'c> {
 
 /// Returns the implementation of a dialect.
 pub(crate) type CodecOf = fn(Dialect) -> &'static dyn Codec;
+
+/// How long providers keep what they have cached of a request, where nothing else is asked for: Anthropic five minutes after it was last used
+/// (docs.claude.com, "Prompt caching"), OpenAI and Azure five to ten ("Prompt caching" of both); Google, Mistral and DeepSeek name no time.
+/// Read in November 2026.
+const SHORT_CACHE_LIFE: Ms = 300_000;
 
 /// The limit of cache breakpoints: members of blocks that tell the provider to cache the body up to there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +189,11 @@ pub(crate) trait Codec: ItemFormat + ReasoningFormat {
     /// Returns the limit of cache breakpoints in a body; `None` if there is none.
     fn cache_breakpoints(&self) -> Option<CacheBreakpoints> {
         None
+    }
+
+    /// Returns how long the provider keeps what it has cached of a request after the last one that used it, in milliseconds.
+    fn cache_life(&self, _params: JsonRef<'_>) -> Ms {
+        SHORT_CACHE_LIFE
     }
 
     /// Returns the members of a body that a session writes. They are rejected in `params`.

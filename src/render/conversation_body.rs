@@ -29,6 +29,7 @@ pub fn conversation_body(live: &History, request: &RenderRequest<'_>, now: Ms) -
         dialect: Some(request.provider.dialect),
         handoffs: &[],
         scope: HistoryScope::Whole,
+        sent: None,
         extra_content,
         policy: &policy,
         now,

@@ -2,6 +2,7 @@
 
 use crate::finding::PrefixChange;
 use crate::json::ObjectWriter;
+use crate::replay::Cut;
 
 /// How much of a body repeats the last one, so that a provider may have it in its cache (R72).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,6 +11,8 @@ pub struct PrefixReuse {
     pub reused_bytes: usize,
     /// What changed the rest of the last body; `None` if this one only adds to it, or there is no last one.
     pub changed_by: Option<PrefixChange>,
+    /// Why what was sent before was decided anew; `None` if it was not, or if the policy lets it change always.
+    pub cut: Option<Cut>,
 }
 
 impl PrefixReuse {
@@ -17,5 +20,6 @@ impl PrefixReuse {
     pub fn write(&self, out: &mut ObjectWriter<'_>) {
         out.number("reusedBytes", self.reused_bytes as u64);
         out.text_or_null("changedBy", self.changed_by.map(PrefixChange::as_str));
+        out.text_or_null("cut", self.cut.map(Cut::as_str));
     }
 }

@@ -240,7 +240,7 @@ impl<'c> ReasoningSelection<'c> {
         };
         if let Some(change) = changed_head {
             let change = if texts.agent == last.agent { change } else { PrefixChange::Handoff };
-            return PrefixReuse { reused_bytes: 0, changed_by: Some(change) };
+            return PrefixReuse { changed_by: Some(change), ..PrefixReuse::default() };
         }
         let changed_by = (!stable.is_whole).then(|| {
             let sent = body.spans.iter().filter(|body_span| body_span.span.count > 0);
@@ -253,7 +253,7 @@ impl<'c> ReasoningSelection<'c> {
             let change = || DraftChanges::new(draft, self.context.history, report).at(index);
             omission.or_else(change).unwrap_or(PrefixChange::Branch)
         });
-        PrefixReuse { reused_bytes: stable.bytes, changed_by }
+        PrefixReuse { reused_bytes: stable.bytes, changed_by, cut: None }
     }
 }
 

@@ -6,6 +6,7 @@ use super::body_filter::ComposedItem;
 use super::encoded_text::EncodedText;
 use super::encoding_cache::EncodingCache;
 use super::joined_message::JoinedMessage;
+use super::last_request::{LastRequest, Repetition};
 use super::message_encoder::MessageEncoder;
 use super::prefix_reuse::PrefixReuse;
 use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
@@ -23,9 +24,10 @@ use crate::owner::{Delta, StateOwner, transfer_findings};
 use crate::provider::{check_owner, codec, extra_content};
 use crate::replay::{
     DraftOrigin, HistoryScope, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
-    ReducerReply, ReplayChoice, ReplayInput, TrimmedResults, choice_of, replay,
+    ReducerReply, ReplayChoice, ReplayInput, SentRequest, TrimmedResults, choice_of, replay,
 };
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// A request body and its report.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +46,8 @@ pub struct Rendered {
     pub max_source: Option<u64>,
     /// What of history the request contains, if this is its run's first choice, or another one than before.
     pub choice: Option<Box<ReplayChoice>>,
+    /// What the next request of the session repeats, if the policy asks for that.
+    pub sent: Option<Rc<SentRequest>>,
 }
 
 /// The result of a step of a render.
@@ -64,6 +68,10 @@ pub struct Renderer {
     trimmed: TrimmedResults,
     /// Token counts and summaries.
     reducer_cache: ReducerCache,
+    /// The last request of the session, if this process has sent it.
+    last_request: Option<LastRequest>,
+    /// True if no head has it.
+    is_last_unsaved: bool,
     /// True if an earlier report had the warning about the built-in freshness window.
     warned_of_default: bool,
 }
@@ -74,6 +82,35 @@ impl Renderer {
         self.encodings.clear();
         self.trimmed = TrimmedResults::default();
         self.reducer_cache.clear();
+        self.last_request = None;
+        self.is_last_unsaved = false;
+    }
+
+    /// Returns the last request of the session: that of this process, or a newer one, `stored` in the session's head.
+    #[must_use]
+    pub fn last_request(&self, stored: Option<&[u8]>) -> Option<LastRequest> {
+        let stored = LastRequest::stored(stored);
+        let own_at = self.last_request.as_ref().map(|own| own.at);
+        // Of the request that both have, this process knows more.
+        let newer = stored.filter(|stored| own_at.is_none_or(|at| at < stored.at));
+        newer.or_else(|| self.last_request.clone())
+    }
+
+    /// Keeps the last request of the session. `is_saved`: the session's head has it.
+    pub fn keep_last_request(&mut self, request: LastRequest, is_saved: bool) {
+        self.last_request = Some(request);
+        self.is_last_unsaved = !is_saved;
+    }
+
+    /// Returns the last request if no head has it, to write it with the next append.
+    #[must_use]
+    pub fn unsaved_last_request(&self) -> Option<LastRequest> {
+        self.last_request.clone().filter(|_| self.is_last_unsaved)
+    }
+
+    /// Notes that the session's head has this request.
+    pub fn on_last_request_saved(&mut self, saved: &LastRequest) {
+        self.is_last_unsaved &= self.last_request.as_ref() != Some(saved);
     }
 
     /// Takes the application's reply to a question of this render.
@@ -113,6 +150,7 @@ impl Renderer {
                     handoffs: &[],
                     agent: None,
                     scope: HistoryScope::Whole,
+                    sent: None,
                     now,
                 },
                 request,
@@ -200,7 +238,8 @@ impl Renderer {
         let stored_count = history.messages().len();
         self.trimmed.update(history, request.policy);
         let caches = ReplayCaches { trimmed: &self.trimmed, cache: &self.reducer_cache, replies };
-        let replay_input = replay_input(&input, request, delta.as_ref(), caches);
+        let repeat = Repetition::of(&input, request, delta.is_some())?;
+        let replay_input = replay_input(&repeat.apply(input), request, delta.as_ref(), caches);
         let before = report.len();
         let draft = match replay(&replay_input, &mut report) {
             Ok(draft) => draft,
@@ -208,9 +247,10 @@ impl Renderer {
                 return Ok((RenderStep::Question(complete(*pending, stored_count, request)?), None));
             }
         };
+        let of_replay = report.get(before..).unwrap_or_default();
         let is_choice = !matches!(input.scope, HistoryScope::Whole) && !draft.is_repeated;
-        let choice =
-            is_choice.then(|| Box::new(choice_of(&draft, &replay_input, report.get(before..).unwrap_or_default())));
+        let choice = is_choice.then(|| Box::new(choice_of(&draft, &replay_input, of_replay)));
+        let sent = repeat.sent(|| SentRequest::of(&draft, &replay_input, of_replay));
         let reference = reference_to_service(owner, delta.as_ref(), request);
         let cache = self.encodings.entry(request.provider.dialect.as_str().to_owned()).or_default();
         let context =
@@ -218,11 +258,12 @@ impl Renderer {
         let reasoning =
             if is_changed { ReasoningChoice::AfterChanges(context) } else { ReasoningChoice::Accepted(context) };
         let composer = BodyComposer { cache, stored_count, request, reference, is_continued: false, reasoning };
-        let ComposedBody { stable_prefix, prefix, mark, ledger } = composer.compose(&draft, &mut report, body)?;
+        let ComposedBody { stable_prefix, mut prefix, mark, ledger } = composer.compose(&draft, &mut report, body)?;
+        prefix.cut = repeat.cut(draft.cut);
         self.warn_of_default_once(&mut report);
         limit_report(&mut report);
         let max_source = highest_stored.max(live.and_then(History::highest_source));
-        let rendered = Rendered { body: Vec::new(), report, stable_prefix, prefix, mark, max_source, choice };
+        let rendered = Rendered { body: Vec::new(), report, stable_prefix, prefix, mark, max_source, choice, sent };
         Ok((RenderStep::Done(rendered), ledger))
     }
 
@@ -238,7 +279,8 @@ impl Renderer {
     ) -> Result<Vec<ComposedItem>> {
         let delta = unacknowledged(&input, request)?;
         let caches = ReplayCaches { trimmed: &self.trimmed, cache: &self.reducer_cache, replies };
-        let draft = replay(&replay_input(&input, request, delta.as_ref(), caches), &mut Report::new())
+        let repeat = Repetition::of(&input, request, delta.is_some())?;
+        let draft = replay(&replay_input(&repeat.apply(input), request, delta.as_ref(), caches), &mut Report::new())
             .map_err(|_| Error::new(ErrorCode::Internal, "a composed body has an open question of a reducer"))?;
         let encoder = MessageEncoder::new(request.provider);
         let system = SystemPlacement::of(encoder.codec, &draft, request.instructions, &mut Report::new());
@@ -297,6 +339,7 @@ fn replay_input<'r>(
         policy: request.policy,
         handoffs: input.handoffs,
         scope: input.scope,
+        sent: input.sent,
         now: input.now,
         cache: caches.cache,
         replies: caches.replies,

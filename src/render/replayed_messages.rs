@@ -21,6 +21,7 @@ pub fn replayed_messages(history: &History, live: &History, policy: &Policy, now
         policy,
         handoffs: &[],
         scope: HistoryScope::Whole,
+        sent: None,
         now,
         cache: &cache,
         replies: &replies,

@@ -4,7 +4,7 @@ use crate::clock::Ms;
 use crate::history::History;
 use crate::owner::StateOwner;
 use crate::provider::{ProviderRequest, ToolDefinition};
-use crate::replay::{HandoffView, HistoryScope, Policy};
+use crate::replay::{HandoffView, HistoryScope, Policy, SentRequest};
 
 /// The request that a render builds.
 pub struct RenderRequest<'r> {
@@ -31,6 +31,8 @@ pub struct RenderInput<'r> {
     pub handoffs: &'r [HandoffView],
     /// What of the history is sent.
     pub scope: HistoryScope<'r>,
+    /// The last request of the session: [`Renderer::last_request`](super::Renderer::last_request).
+    pub sent: Option<&'r SentRequest>,
     /// The agent that the request is of, if the run was handed off to one.
     pub agent: Option<&'r str>,
     /// The current time.

@@ -41,6 +41,7 @@ pub fn compaction_body(history: &History, end: usize, request: &RenderRequest<'_
         policy: &policy,
         handoffs: &[],
         scope: HistoryScope::Whole,
+        sent: None,
         now,
         cache: &cache,
         replies: &replies,

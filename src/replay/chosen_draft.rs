@@ -34,7 +34,7 @@ const LENGTH_SHIFT: u32 = 4;
 
 /// Returns the draft of the run's choice, if it has one that can be repeated.
 pub(super) fn chosen_draft<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Option<RequestDraft<'h>> {
-    let HistoryScope::Chosen(choice) = input.scope else { return None };
+    let HistoryScope::Chosen { choice, .. } = input.scope else { return None };
     let draft = choice.selection.restore(input)?;
     report.extend_from_slice(&choice.report);
     Some(draft)
@@ -43,7 +43,7 @@ pub(super) fn chosen_draft<'h>(input: &ReplayInput<'h, '_>, report: &mut Report)
 /// Returns the choice that a draft is the result of. `report` has the findings of making it.
 #[must_use]
 pub fn choice_of(draft: &RequestDraft<'_>, input: &ReplayInput<'_, '_>, report: &[Finding]) -> ReplayChoice {
-    let mut builder = RangeBuilder { input, ranges: Vec::new(), newest: None, rule: None };
+    let mut builder = RangeBuilder::new(input);
     draft.messages.iter().for_each(|item| builder.add(item));
     // Of a call with another id each pass reports it.
     let is_of_choice = |finding: &&Finding| finding.action != Some(Action::Renamed);
@@ -79,7 +79,7 @@ impl ReplaySelection {
             }
         }
         messages.extend(late.unplaced().filter(|item| !self.has(item)));
-        Some(RequestDraft { messages, is_repeated: true })
+        Some(RequestDraft { messages, is_repeated: true, cut: None })
     }
 }
 
@@ -92,13 +92,13 @@ impl ReplaySelection {
 
 impl SelectedRange {
     /// Returns the draft of a late result.
-    fn late_result<'h>(&self, late: &LateSelection<'h>) -> Option<DraftMessage<'h>> {
+    pub(super) fn late_result<'h>(&self, late: &LateSelection<'h>) -> Option<DraftMessage<'h>> {
         let late = late.get(LateResult::invocation_of_id(&self.first)?)?;
         let message = if self.outcome == EXPIRED_RESULT { &late.expired } else { &late.message };
         Some(DraftMessage::created(message, DraftOrigin::LateResult))
     }
 
-    fn own_message<'h>(&'h self, message: &'h Message, input: &ReplayInput<'h, '_>) -> DraftMessage<'h> {
+    pub(super) fn own_message<'h>(&'h self, message: &'h Message, input: &ReplayInput<'h, '_>) -> DraftMessage<'h> {
         let origin = if self.is_replacement { DraftOrigin::Replacement } else { DraftOrigin::Created };
         let mut draft = DraftMessage::created(message, origin);
         for SelectedCall { invocation, outcome } in &self.calls {
@@ -114,7 +114,7 @@ impl SelectedRange {
     }
 
     /// Adds the messages of the range. Returns `None` if its first or its last one was deleted.
-    fn restore<'h>(&self, messages: &mut Vec<DraftMessage<'h>>, input: &ReplayInput<'h, '_>) -> Option<()> {
+    pub(super) fn restore<'h>(&self, messages: &mut Vec<DraftMessage<'h>>, input: &ReplayInput<'h, '_>) -> Option<()> {
         let place = |from: &'h History| Some((from.message_index(&self.first)?, from.message_index(&self.last)?));
         let live = input.live.and_then(|live| Some((live, place(live)?)));
         let (from, (first, last)) = match live {
@@ -138,7 +138,7 @@ impl SelectedRange {
 }
 
 /// Returns the draft of a message of history or of the live turn.
-fn draft_message<'h>(from: &'h History, origin: DraftOrigin, input: &ReplayInput<'h, '_>) -> Option<DraftMessage<'h>> {
+pub(super) fn draft_message<'h>(from: &'h History, origin: DraftOrigin, input: &ReplayInput<'h, '_>) -> Option<DraftMessage<'h>> {
     let (DraftOrigin::Stored(index) | DraftOrigin::Live(index)) = origin else { return None };
     let message = from.messages().get(index)?;
     let mut draft = DraftMessage::created(message, origin);
@@ -202,7 +202,7 @@ fn outcome_of(call: &DraftCall<'_>) -> CallOutcome {
 }
 
 /// Collects the ranges of a draft.
-struct RangeBuilder<'b, 'h> {
+pub(super) struct RangeBuilder<'b, 'h> {
     input: &'b ReplayInput<'h, 'b>,
     ranges: Vec<SelectedRange>,
     /// The place of the last message of the newest range, if that can grow: true for the live turn, and the index.
@@ -211,8 +211,22 @@ struct RangeBuilder<'b, 'h> {
     rule: Option<CallOutcome>,
 }
 
-impl RangeBuilder<'_, '_> {
-    fn add(&mut self, item: &DraftMessage<'_>) {
+impl<'b, 'h> RangeBuilder<'b, 'h> {
+    pub fn new(input: &'b ReplayInput<'h, 'b>) -> Self {
+        Self { input, ranges: Vec::new(), newest: None, rule: None }
+    }
+
+    pub fn into_ranges(self) -> Vec<SelectedRange> {
+        self.ranges
+    }
+
+    /// Adds the summary of the compaction, which history has.
+    pub fn add_compaction(&mut self) {
+        self.newest = None;
+        self.ranges.push(SelectedRange { is_replacement: true, ..SelectedRange::default() });
+    }
+
+    pub fn add(&mut self, item: &DraftMessage<'_>) {
         let (is_live, index) = match item.origin {
             DraftOrigin::Stored(index) => (false, index),
             DraftOrigin::Live(index) => (true, index),

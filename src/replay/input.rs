@@ -6,6 +6,7 @@ use super::policy::Policy;
 use super::reduce::{ReducerCache, ReducerReplies};
 use super::request_draft::ExtraContent;
 use super::selection::ReplayChoice;
+use super::sent_request::SentRequest;
 use crate::clock::Ms;
 use crate::history::History;
 use crate::message::{Dialect, Message};
@@ -32,6 +33,8 @@ pub struct ReplayInput<'h, 'p> {
     pub handoffs: &'h [HandoffView],
     /// What of the history is sent.
     pub scope: HistoryScope<'h>,
+    /// The last request of the session, if this one repeats what that one had of the history.
+    pub sent: Option<&'h SentRequest>,
     /// The current time.
     pub now: Ms,
     /// Token counts and summaries of earlier renders.
@@ -49,16 +52,29 @@ pub enum HistoryScope<'h> {
     /// What was stored when the run began: the messages up to this id, or none for an empty id. All messages if that is not known.
     UpTo(Option<&'h str>),
     /// What the run has chosen before.
-    Chosen(&'h ReplayChoice),
+    Chosen {
+        /// The choice.
+        choice: &'h ReplayChoice,
+        /// As in [`UpTo`](Self::UpTo).
+        base: Option<&'h str>,
+    },
 }
 
-impl HistoryScope<'_> {
+impl<'h> HistoryScope<'h> {
+    /// Returns the id of the last message that was stored when the run began, empty if there was none; `None` if that is not known.
+    pub(super) fn base(&self) -> Option<&'h str> {
+        match *self {
+            Self::Whole => None,
+            Self::UpTo(base) | Self::Chosen { base, .. } => base,
+        }
+    }
+
     /// Returns the index after the last stored message in this scope. A message that was deleted bounds nothing.
     pub(super) fn end_of(&self, history: &History) -> usize {
         match self {
             Self::UpTo(Some("")) => 0,
             Self::UpTo(Some(last)) => history.message_index(last).map_or(usize::MAX, |index| index + 1),
-            Self::Whole | Self::UpTo(None) | Self::Chosen(_) => usize::MAX,
+            Self::Whole | Self::UpTo(None) | Self::Chosen { .. } => usize::MAX,
         }
     }
 }

@@ -7,24 +7,29 @@ mod citations;
 mod freshness;
 mod handoff_view;
 mod input;
+mod kept_draft;
 mod pairing;
 mod policy;
 mod reduce;
 mod request_draft;
 mod select;
 mod selection;
+mod sent_request;
 
 pub use chosen_draft::choice_of;
 pub use citations::{CompletedTurns, TrimmedResults};
 pub use handoff_view::HandoffView;
 pub use input::{HistoryScope, ReplayInput};
-pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit, UnboundReasoning};
+pub use policy::{
+    Citations, DanglingCalls, OnStale, Policy, PolicyLayer, ReplayChanges, StaleUnit, UnboundReasoning,
+};
 pub use reduce::{
     Callback, PendingQuestion, QuestionKind, Reducer, ReducerCache, ReducerQuestion, ReducerReplies, ReducerReply,
     shortened,
 };
 pub use request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, ExtraContent, RequestDraft};
 pub use selection::{CallOutcome, ReplayChoice, ReplaySelection, SelectedCall, SelectedRange};
+pub use sent_request::{Cut, RequestIdentity, SentRequest, StoredRequest};
 
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Part, PartBody};
@@ -42,10 +47,23 @@ pub fn replay<'h>(
         reduce::fit_budgets(&mut draft, input, report)?;
         let is_change = |finding: &Finding| finding.action != Some(Action::Kept);
         draft.is_repeated = !report.iter().skip(before).any(is_change);
+        draft.cut = (!draft.is_repeated).then_some(Cut::Budget);
         pairing::pair_results(&mut draft, input, report);
         return Ok(draft);
     }
+    let mut cut = None;
+    if let Some(sent) = input.sent {
+        match kept_draft::kept_draft(sent, input, report)? {
+            Ok(mut draft) => {
+                report_orphan_reasoning(&draft, report);
+                pairing::pair_results(&mut draft, input, report);
+                return Ok(draft);
+            }
+            Err(reason) => cut = Some(reason),
+        }
+    }
     let mut draft = select::select(input, report);
+    draft.cut = cut;
     freshness::drop_stale_results(&mut draft, input, report);
     if let Some(trimmed) = input.trimmed.filter(|_| input.policy.citations() != Citations::Off) {
         trimmed.apply(&mut draft, input.history, report);

@@ -65,6 +65,16 @@ pub enum UnboundReasoning {
     Send,
 }
 
+/// When freshness, reducers and citations may change what an earlier request contained (R72).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplayChanges {
+    /// With each run and each render.
+    #[default]
+    Always,
+    /// At a [`Cut`](super::Cut) only, so that the provider's cache of what was sent stays usable.
+    AtCuts,
+}
+
 /// The settings of one level. Absent fields are inherited.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
@@ -80,6 +90,7 @@ pub struct PolicyLayer {
     pub unbound_reasoning: Option<UnboundReasoning>,
     /// Hosts that serve the same models.
     pub same_makers: Option<Vec<HostGroup>>,
+    pub changes: Option<ReplayChanges>,
 }
 
 /// The settings of all levels. Precedence, field by field: call, append, tool, session, channel, global, built-in.
@@ -141,6 +152,12 @@ impl Policy {
     #[must_use]
     pub fn unbound_reasoning(&self) -> UnboundReasoning {
         self.field(|layer| layer.unbound_reasoning).unwrap_or_default()
+    }
+
+    /// Returns when what an earlier request contained may change.
+    #[must_use]
+    pub fn changes(&self) -> ReplayChanges {
+        self.field(|layer| layer.changes).unwrap_or_default()
     }
 
     /// Returns the reducers, in order. They are those of one level: levels are not merged.

@@ -2,6 +2,7 @@
 //!
 //! Pairing is valid by construction: a result belongs to its call and has no position of its own.
 
+use super::sent_request::Cut;
 use crate::message::{Message, Part, PartBody, Role};
 use crate::tool::{ToolInvocation, ToolResult};
 
@@ -12,6 +13,8 @@ pub struct RequestDraft<'h> {
     pub messages: Vec<DraftMessage<'h>>,
     /// True if it repeats what the run has chosen of history, and has only new messages of the live turn beside it.
     pub is_repeated: bool,
+    /// Why it does not repeat what the last request contained, although the policy asks for that.
+    pub cut: Option<Cut>,
 }
 
 /// A message of a draft.

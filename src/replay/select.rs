@@ -66,7 +66,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     if let Some(compaction) = compaction {
         insert_compaction(&mut messages, compaction, report);
     }
-    RequestDraft { messages, is_repeated: false }
+    RequestDraft { messages, is_repeated: false, cut: None }
 }
 
 /// Returns the indexes of the stored messages that a compaction does not cover.

@@ -36,6 +36,7 @@ fn replay<'h>(
             policy,
             handoffs: &[],
             scope: HistoryScope::Whole,
+            sent: None,
             now,
             cache,
             replies,

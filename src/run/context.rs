@@ -19,4 +19,6 @@ pub struct RunContext<'d> {
     pub seed: Seed,
     /// The session's marks of what providers refused: [`SessionHead::refused`](crate::session_head::SessionHead::refused).
     pub refused: &'d [String],
+    /// The session's last request: [`SessionHead::last_request`](crate::session_head::SessionHead::last_request).
+    pub last_request: Option<&'d [u8]>,
 }

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::history::HistoryEntry;
 use crate::json::Json;
 use crate::message::Dialect;
-use crate::render::BodyFilterReply;
+use crate::render::{BodyFilterReply, LastRequest};
 use crate::replay::ReducerReply;
 use crate::session_head::StoredOwner;
 use crate::tool::InvocationStatus;
@@ -161,6 +161,8 @@ pub struct Save {
     pub sources: Option<u64>,
     /// The session's new owner, if the run changed it.
     pub owner: Option<StoredOwner>,
+    /// The session's last request, if this save stores what it contained.
+    pub last_request: Option<LastRequest>,
 }
 
 impl Save {

@@ -4,10 +4,13 @@
 //! with the next entry that is written; if the application was asked for it, it is written before the request is sent, so that nobody is
 //! asked again after a kill. Until then a resumed run decides again, from the same messages and for the same time.
 
+use super::effect::{Save, SaveKind};
 use super::journal::{JournalEntry, RunStart};
 use crate::clock::Ms;
 use crate::history::History;
-use crate::replay::{HistoryScope, ReplayChoice, ReplaySelection};
+use crate::render::LastRequest;
+use crate::replay::{HistoryScope, ReplayChoice, ReplaySelection, SentRequest};
+use std::rc::Rc;
 
 /// What the requests of a run contain of history.
 #[derive(Debug, Default)]
@@ -17,13 +20,17 @@ pub(super) struct HistoryChoice {
     choice: Option<ReplayChoice>,
     /// The entry that the journal does not have yet.
     unjournaled: Option<JournalEntry>,
+    /// The newest request, as far as the session's next one repeats it.
+    last_request: Option<LastRequest>,
+    /// The newest save that stores a request.
+    storing: Option<(u64, LastRequest)>,
 }
 
 impl HistoryChoice {
     /// Returns the choice of a run, which has chosen this before.
     pub fn new(start: &RunStart, selection: Option<ReplaySelection>) -> Self {
         let began = start.base.clone().map(|base| (start.at, base));
-        Self { began, choice: selection.map(ReplayChoice::resumed), unjournaled: None }
+        Self { began, choice: selection.map(ReplayChoice::resumed), ..Self::default() }
     }
 
     /// Returns the time for which freshness is decided.
@@ -33,16 +40,44 @@ impl HistoryChoice {
 
     /// Returns what of history the next request contains, after `handoffs` handoffs with a view of their own: a new one is chosen with it.
     pub fn scope(&self, handoffs: usize) -> HistoryScope<'_> {
-        match (&self.choice, &self.began) {
-            (Some(choice), _) if choice.selection.handoffs == handoffs as u64 => HistoryScope::Chosen(choice),
-            (_, began) => HistoryScope::UpTo(began.as_ref().map(|(_, base)| base.as_str())),
+        let base = self.began.as_ref().map(|(_, base)| base.as_str());
+        match &self.choice {
+            Some(choice) if choice.selection.handoffs == handoffs as u64 => HistoryScope::Chosen { choice, base },
+            _ => HistoryScope::UpTo(base),
         }
     }
 
-    /// Keeps a choice. `is_storable` is false if it has content that the store must not get.
-    pub fn keep(&mut self, choice: ReplayChoice, is_storable: bool) {
+    /// Keeps a choice. `has_redactable_calls`: a message that replaces or repeats a part of the live turn may have what `persist` keeps from the
+    /// store; then only this process has the choice.
+    pub fn keep(&mut self, choice: ReplayChoice, has_redactable_calls: bool) {
+        let is_storable = !(has_redactable_calls && choice.selection.has_own_messages());
         self.unjournaled = is_storable.then(|| JournalEntry::Selected(choice.selection.clone()));
         self.choice = Some(choice);
+    }
+
+    /// Keeps what was sent at `at`, for the session's next request. `was_known`: the session has an earlier one, which is repeated no more.
+    pub fn keep_last_request(&mut self, at: Ms, sent: Option<Rc<SentRequest>>, was_known: bool) {
+        let sent = sent.map(|sent| {
+            let mut sent = Rc::unwrap_or_clone(sent);
+            sent.stored.at = at;
+            Rc::new(sent)
+        });
+        self.last_request = (sent.is_some() || was_known).then_some(LastRequest { at, sent });
+    }
+
+    /// Returns the newest request for a save that stores its messages in history.
+    pub fn last_request_in(&mut self, save: &Save) -> Option<LastRequest> {
+        let request = match save.kind {
+            SaveKind::Store { .. } | SaveKind::Append(_) => self.last_request.clone()?,
+            SaveKind::Begin(_) | SaveKind::Write(_) | SaveKind::Fail(_) => return None,
+        };
+        self.storing = Some((save.id, request.clone()));
+        Some(request)
+    }
+
+    /// Takes the request that a save has stored.
+    pub fn take_stored_request(&mut self, save: u64) -> Option<LastRequest> {
+        self.storing.take_if(|(storing, _)| *storing == save).map(|(_, request)| request)
     }
 
     /// Returns the entry that the journal does not have yet.

@@ -93,7 +93,7 @@ impl Run {
         let stored = StoredTurn::default();
         let mut turn = RunData::new(setup, live, stored, report);
         if let Some(JournalEntry::Began(start)) = entries.first() {
-            turn.set_history_choice(HistoryChoice::new(start, None));
+            *turn.history_choice_mut() = HistoryChoice::new(start, None);
         }
         let state = RunState::AwaitingJournal(AwaitingJournal::enter(&mut turn, entries));
         Ok(Self { turn, state })
@@ -104,6 +104,11 @@ impl Run {
     /// # Errors
     /// `unknown_effect` or `wrong_state`, if the input is not allowed; the run is unchanged.
     pub fn handle(&mut self, input: RunInput, context: &mut RunContext<'_>) -> Result<()> {
+        if let RunInput::Saved { save, outcome: Ok(_) } = &input
+            && let Some(request) = self.turn.history_choice_mut().take_stored_request(*save)
+        {
+            context.renderer.keep_last_request(request, true);
+        }
         let next = match input {
             RunInput::Answer { effect, reply } => self.take_effect_reply(&effect, reply, context)?,
             RunInput::Bytes { effect, bytes } => self.take_bytes(&effect, &bytes, context)?,

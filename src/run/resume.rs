@@ -81,7 +81,7 @@ impl Run {
         });
         turn.keep_journal(records);
         *turn.healing_mut() = RunHealing::of(refused);
-        turn.set_history_choice(HistoryChoice::new(&began, selection));
+        *turn.history_choice_mut() = HistoryChoice::new(&began, selection);
         turn.restore_handoffs(handoffs, context.history)?;
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })

@@ -7,6 +7,7 @@ use crate::clock::Ms;
 use crate::error::Result;
 use crate::history::{History, HistoryEntry};
 use crate::message::{Message, MessageStatus, PartBody};
+use crate::render::LastRequest;
 use crate::store::{Change, HeadEdit, JournalChange, JournalStep};
 use crate::tool::{InvocationStatus, ToolInvocation};
 
@@ -154,7 +155,7 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
     Ok(change)
 }
 
-/// Returns the edit of the head that belongs to a save: the run's new owner, and what a provider refused.
+/// Returns the edit of the head that belongs to a save: the run's new owner, what a provider refused, and what the last request contained.
 fn head_edit(save: &Save) -> Option<HeadEdit> {
     let refused: Vec<String> = match &save.kind {
         SaveKind::Write(entries) => {
@@ -167,12 +168,16 @@ fn head_edit(save: &Save) -> Option<HeadEdit> {
         _ => Vec::new(),
     };
     let owner = save.owner.clone();
-    if owner.is_none() && refused.is_empty() {
+    let last_request = save.last_request.as_ref().map(LastRequest::to_bytes);
+    if owner.is_none() && refused.is_empty() && last_request.is_none() {
         return None;
     }
     Some(Box::new(move |head| {
         if let Some(owner) = &owner {
             head.owner.clone_from(owner);
+        }
+        if let Some(last_request) = &last_request {
+            head.last_request = last_request.clone().map(Into::into);
         }
         head.remember_refused(&refused);
     }))

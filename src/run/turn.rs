@@ -25,7 +25,7 @@ use crate::json::JsonStr;
 use crate::message::{Message, MessageStatus, PrefixMark, ServiceMark};
 use crate::owner::StateOwner;
 use crate::provider::Assembled;
-use crate::replay::{HandoffView, ReplayChoice};
+use crate::replay::HandoffView;
 use crate::store::{RecordKind, open_whole_record};
 use crate::tool::{InvocationStatus, ToolInvocation};
 use bytes::Bytes;
@@ -292,17 +292,14 @@ impl RunData {
         &self.history_choice
     }
 
-    /// Sets what the requests contain of history.
-    pub fn set_history_choice(&mut self, choice: HistoryChoice) {
-        self.history_choice = choice;
+    /// Returns what the requests contain of history, for modification.
+    pub fn history_choice_mut(&mut self) -> &mut HistoryChoice {
+        &mut self.history_choice
     }
 
-    /// Keeps what a request contains of history, for the next ones. A message that replaces or repeats a part of the live turn may have what
-    /// `persist` keeps from the store; then only this process has the choice.
-    pub fn keep_history_choice(&mut self, choice: ReplayChoice) {
-        let has_redactable = self.live.invocations().iter().any(|call| self.setup.persist.contains_key(&call.name));
-        let is_storable = !(has_redactable && choice.selection.has_own_messages());
-        self.history_choice.keep(choice, is_storable);
+    /// Returns true if the turn has calls of which `persist` keeps something from the store.
+    pub fn has_redactable_calls(&self) -> bool {
+        self.live.invocations().iter().any(|call| self.setup.persist.contains_key(&call.name))
     }
 
     /// Queues a save of the choice that the journal does not have yet; returns its id.
@@ -354,6 +351,7 @@ impl RunData {
     pub fn take_save(&mut self) -> Option<Save> {
         let mut save = self.saves.take()?;
         save.owner = self.new_owner.then(|| self.setup.owner.to_stored());
+        save.last_request = self.history_choice.last_request_in(&save);
         self.redactions.redact(&mut save.kind, &self.setup.persist, &self.live);
         let entries = save.kind.journal();
         if !entries.is_empty() {

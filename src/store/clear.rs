@@ -82,6 +82,7 @@ fn cleared_head(head: &SessionHead, revision: u64, now: Ms) -> SessionHead {
         runs: Vec::new(),
         merged_until: 0,
         has_deferred_compaction: false,
+        last_request: None,
         ..head.clone()
     }
 }

@@ -5,7 +5,7 @@ use super::reducer_options::ReducerOptions;
 use crate::error::{Error, ErrorCode, Result};
 use crate::message::HostGroup;
 use crate::owner::{OnConflict, StateOwner};
-use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit, UnboundReasoning};
+use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, ReplayChanges, StaleUnit, UnboundReasoning};
 use crate::run::{OnStop, Persistence};
 use crate::tool::Window;
 use serde::de::Error as _;
@@ -87,6 +87,10 @@ words!(
         "drop_block" => UnboundReasoning::DropBlock,
         "send" => UnboundReasoning::Send,
     }
+);
+words!(
+    /// `changes` of a replay policy.
+    ChangesOption: ReplayChanges { "always" => ReplayChanges::Always, "at_cuts" => ReplayChanges::AtCuts }
 );
 words!(
     /// `citations` of a replay policy.
@@ -233,6 +237,7 @@ pub struct ReplayOptions {
     reducers: Option<Vec<ReducerOptions>>,
     unbound_reasoning: Option<UnboundReasoningOption>,
     same_makers: Option<Vec<HostGroupOption>>,
+    changes: Option<ChangesOption>,
 }
 
 impl From<ReplayOptions> for PolicyLayer {
@@ -254,6 +259,7 @@ impl From<ReplayOptions> for PolicyLayer {
             reducers: options.reducers.map(|reducers| reducers.into_iter().map(Into::into).collect()),
             unbound_reasoning: options.unbound_reasoning.map(|option| option.0),
             same_makers: options.same_makers.map(|groups| groups.into_iter().map(|option| option.0).collect()),
+            changes: options.changes.map(|option| option.0),
         }
     }
 }

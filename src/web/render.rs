@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::finding::Finding;
 use crate::history::{History, JoinBase, Origin, join, join_held, join_provided};
 use crate::owner::StateOwner;
-use crate::render::{BodyBuffer, RenderInput, RenderRequest, RenderStep, Rendered};
+use crate::render::{BodyBuffer, LastRequest, RenderInput, RenderRequest, RenderStep, Rendered};
 use crate::replay::{HistoryScope, ReducerReplies};
 use js_sys::{Function, Uint8Array};
 use wasm_bindgen::JsValue;
@@ -44,6 +44,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
         tools: &parts.tools,
         policy: &parts.policy,
     };
+    let last = inner.renderer.borrow().last_request(inner.log.borrow().head.last_request());
     let mut progress = ReducerReplies::default();
     let mut body = JsBodyBuffer::default();
     loop {
@@ -55,13 +56,20 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
                 owner: &owner,
                 handoffs: &[],
                 scope: HistoryScope::Whole,
+                sent: last.as_ref().and_then(|last| last.sent.as_deref()),
                 agent: None,
                 now,
             };
             inner.renderer.borrow_mut().step_into(input, &request, &progress, &mut body)?
         };
         match step {
-            RenderStep::Done(rendered) => return Ok(rendered_to_js(inner, &rendered, &body.bytes)),
+            RenderStep::Done(rendered) => {
+                if rendered.sent.is_some() || last.is_some() {
+                    let request = LastRequest { at: now, sent: rendered.sent.clone() };
+                    inner.renderer.borrow_mut().keep_last_request(request, false);
+                }
+                return Ok(rendered_to_js(inner, &rendered, &body.bytes));
+            }
             RenderStep::Question(ask) => {
                 let given = call_reducer(&inner.context.callbacks, &ask).await?;
                 inner.renderer.borrow_mut().take_reply(ask, given, &mut progress);

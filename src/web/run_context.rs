@@ -34,6 +34,7 @@ impl StepBorrows<'_> {
             ids: &self.context.ids,
             seed: self.context.seed,
             refused: &self.log.head.refused,
+            last_request: self.log.head.last_request(),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::history::StoredSummary;
 use crate::json::Json;
 use crate::owner::{OnConflict, StateOwner};
 use crate::provider::ProviderRequest;
-use crate::render::Renderer;
+use crate::render::{LastRequest, Renderer};
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::{OnStop, Persistence};
 use crate::session_head::{RunEntry, SessionHead, StoredOwner};
@@ -328,6 +328,7 @@ impl SessionInner {
         }
         change.notice = self.context.notice_of(&self.id);
         let saved = self.add_unsaved_summaries(&mut change);
+        let last_request = self.add_last_request(&mut change);
         let adds_messages = !change.entries.is_empty();
         let is_visible = adds_messages || change.edit.is_some() || !change.summaries.is_empty();
         let committed = commit(&*self.context.store, &self.log, &change).await;
@@ -337,6 +338,9 @@ impl SessionInner {
         }
         let committed = committed?;
         self.renderer.borrow_mut().on_summaries_saved(&saved);
+        if let Some(saved) = last_request {
+            self.renderer.borrow_mut().on_last_request_saved(&saved);
+        }
         drop(turn);
         self.warn_of_second_writer();
         let findings = self.log.borrow().findings.clone();
@@ -365,6 +369,22 @@ impl SessionInner {
         let unsaved = self.renderer.borrow().unsaved_summaries();
         change.summaries.extend_from_slice(&unsaved);
         unsaved
+    }
+
+    /// Adds the last request of `render` to a change of history, if no head has it; returns it. A run writes its own.
+    fn add_last_request(&self, change: &mut Change) -> Option<LastRequest> {
+        let request = self.renderer.borrow().unsaved_last_request()?;
+        if change.entries.is_empty() || change.journal.is_some() {
+            return None;
+        }
+        let (edit, bytes) = (change.edit.take(), request.to_bytes());
+        change.edit = Some(Box::new(move |head| {
+            if let Some(edit) = &edit {
+                edit(head);
+            }
+            head.last_request = bytes.clone().map(Into::into);
+        }));
+        Some(request)
     }
 
     /// Writes a change of a run's lease, also while the store is being closed. Nothing else is written with it.

@@ -77,6 +77,7 @@ impl Session {
             owner: &rethread::owner::StateOwner::Session,
             handoffs: &[],
             scope: rethread::replay::HistoryScope::Whole,
+            sent: None,
             agent: None,
             now: 2_000,
         };

@@ -346,6 +346,7 @@ macro_rules! desk {
             ids: &$host.ids,
             seed: SEED,
             refused: &$log.head.refused,
+            last_request: $log.head.last_request(),
         }
     };
 }

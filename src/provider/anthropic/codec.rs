@@ -4,6 +4,7 @@ use super::Anthropic;
 use super::encode::AnthropicEncoder;
 use super::rules::MAX_CACHE_MARKS;
 use super::{decode, encode, models, parameters, remedies, rules, stream};
+use crate::clock::Ms;
 use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter, list_of};
@@ -130,6 +131,11 @@ impl Codec for Anthropic {
 
     fn cache_breakpoints(&self) -> Option<CacheBreakpoints> {
         Some(CacheBreakpoints { member: "\"cache_control\"", limit: MAX_CACHE_MARKS })
+    }
+
+    fn cache_life(&self, params: JsonRef<'_>) -> Ms {
+        let ttl = params.get("cache_control").and_then(|control| control.text("ttl"));
+        if ttl.is_some_and(|ttl| ttl == "1h") { 3_600_000 } else { 300_000 }
     }
 
     fn reserved_members(&self) -> &'static [&'static str] {

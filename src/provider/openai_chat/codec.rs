@@ -3,6 +3,7 @@
 use super::OpenAiChat;
 use super::variant::{ChatDialect, ChatVariant};
 use super::{decode, encode, parameters, remedies, rules, stream, tools};
+use crate::clock::Ms;
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{JsonKind, JsonRef, ObjectWriter};
@@ -119,6 +120,11 @@ impl<T: ChatDialect> Codec for T {
         self.variant().free_order
             || before.message.role != Role::Assistant
             || !matches!(item.message.role, Role::System | Role::Developer)
+    }
+
+    fn cache_life(&self, params: JsonRef<'_>) -> Ms {
+        let is_long = params.text("prompt_cache_retention").is_some_and(|retention| retention == "24h");
+        if is_long { 86_400_000 } else { 300_000 }
     }
 
     fn accepts_call_id(&self, id: &str) -> bool {

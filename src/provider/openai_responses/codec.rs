@@ -3,6 +3,7 @@
 use super::kinds::{ASYNC, is_known, kind_of};
 use super::unknown_params::UNKNOWN_PARAMS;
 use super::{Responses, decode, encode, models, parameters, remedies, rules, stream, tools};
+use crate::clock::Ms;
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
@@ -145,6 +146,11 @@ impl Codec for Responses {
             inside.push_str(text.inside());
         }
         (!inside.is_empty()).then(|| ("instructions", JsonStr::from_inside(&inside).to_json()))
+    }
+
+    fn cache_life(&self, params: JsonRef<'_>) -> Ms {
+        let is_long = params.text("prompt_cache_retention").is_some_and(|retention| retention == "24h");
+        if is_long { 86_400_000 } else { 300_000 }
     }
 
     fn accepts_call_id(&self, id: &str) -> bool {

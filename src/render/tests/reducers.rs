@@ -116,6 +116,7 @@ fn body(
                     owner: &crate::owner::StateOwner::Session,
                     handoffs: &[],
                     scope: HistoryScope::Whole,
+                    sent: None,
                     agent: None,
                     now: 2_000,
                 },

@@ -8,6 +8,7 @@ use super::reducer::Callback;
 use super::shorten::{ResultLimit, result_bytes};
 use super::token_counter::TokenCounter;
 use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::replay::policy::ReplayChanges;
 use crate::replay::request_draft::RequestDraft;
 
 /// The length in bytes above which a result is long, and to which it is shortened.
@@ -43,7 +44,10 @@ impl TokenBudget<'_> {
             return Ok(Some(reason));
         }
         let costs = self.costs(draft, context)?;
-        self.fit(draft, costs, self.tokens, report);
+        // What is sent at a cut should stay for several requests, too.
+        let leaves_room = context.input.policy.changes() == ReplayChanges::AtCuts && total_of(&costs) > self.tokens;
+        let target = if leaves_room { self.tokens / 4 * 3 } else { self.tokens };
+        self.fit(draft, costs, target, report);
         Ok(None)
     }
 

@@ -45,6 +45,7 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
     let is_stateful = setup.owner.is_stateful();
     let handoff_views = turn.handoffs().views();
     let choice = turn.history_choice();
+    let last = context.renderer.last_request(context.last_request);
     let input = RenderInput {
         history: context.history,
         live: Some(turn.live()),
@@ -52,6 +53,7 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         handoffs: handoff_views,
         agent: turn.handoffs().agent().map(String::as_str),
         scope: if is_stateful { HistoryScope::Whole } else { choice.scope(handoff_views.len()) },
+        sent: last.as_ref().and_then(|last| last.sent.as_deref()),
         now: if is_stateful { plan.at } else { choice.time(plan.at) },
     };
     let is_changed = setup.input_filter.is_some() || turn.healing().has_refused(context.refused);
@@ -65,7 +67,7 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         Ok((RenderStep::Question(question), _)) => return NextState::AskReducer(plan, question),
         Err(error) => return EarlyStop::failed(error).into(),
     };
-    let Rendered { body, report, prefix, mark, choice: new_choice, .. } = rendered;
+    let Rendered { body, report, prefix, mark, choice: new_choice, sent, .. } = rendered;
     let composed = ComposedRequest { attempt: plan.attempt, body: Rc::new(body), report, prefix, mark };
     let filter = setup.input_filter.clone().map(|callback| {
         let renderer = &context.renderer;
@@ -86,9 +88,12 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         }
         None => NextState::SendComposed(composed),
     };
+    let has_redactable_calls = turn.has_redactable_calls();
+    let sent = sent.filter(|sent| !(has_redactable_calls && sent.stored.has_own_messages()));
+    turn.history_choice_mut().keep_last_request(plan.at, sent, last.is_some());
     match new_choice {
         Some(choice) => {
-            turn.keep_history_choice(*choice);
+            turn.history_choice_mut().keep(*choice, has_redactable_calls);
             // Nobody is asked again after a kill.
             if plan.replies.has_any() { NextState::SaveChoice(Box::new(next)) } else { next }
         }

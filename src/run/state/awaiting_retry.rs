@@ -224,6 +224,7 @@ mod tests {
             ids: &OneId,
             seed: Seed(7),
             refused: &[],
+            last_request: None,
         };
         let is_stateful = turn.setup().owner.is_stateful();
         let attempt = CallAttempt { number, not_before: None };

@@ -553,6 +553,7 @@ fn invalid_start_options_store_nothing() {
         ids: &host.ids,
         seed: SEED,
         refused: &[],
+        last_request: None,
     };
     let input = TurnInput { input: words("Hi"), input_id: Some(id), ..TurnInput::default() };
     assert_eq!(Run::start(setup("again", CHAT, false), input, &mut desk).err().unwrap().code, ErrorCode::InvalidInput);

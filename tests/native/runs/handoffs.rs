@@ -565,6 +565,7 @@ fn r31_requests_after_a_handoff_are_valid_in_all_dialects() {
                     owner: &owner,
                     handoffs: &handoffs,
                     scope: rethread::replay::HistoryScope::Whole,
+                    sent: None,
                     agent: None,
                     now: 2_000_000,
                 };

@@ -34,6 +34,7 @@ pub(super) fn snapshot(host: &mut Host<'_>) -> Result<Bytes, Error> {
         ids: &host.ids,
         seed: SEED,
         refused: &[],
+        last_request: None,
     };
     let run = host.run.as_ref().unwrap();
     let mut snapshot = run.snapshot(&log.head.id, &context)?;
@@ -88,6 +89,7 @@ pub(super) fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Res
         ids: &host.ids,
         seed: SEED,
         refused: &[],
+        last_request: None,
     };
     let run = Run::resume(setup, recovered, &mut context)?;
     drop(log);
@@ -357,6 +359,7 @@ fn abandon(host: &mut Host<'_>) {
         ids: &host.ids,
         seed: SEED,
         refused: &[],
+        last_request: None,
     };
     let run = host.run.as_mut().unwrap();
     run.handle(RunInput::AbandonSaves(Error::new(ErrorCode::StoreError, "away")), &mut context).unwrap();

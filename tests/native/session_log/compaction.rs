@@ -53,6 +53,7 @@ fn body_of(history: &History, dialect: Dialect, owner: &StateOwner) -> String {
         handoffs: &[],
         agent: None,
         scope: rethread::replay::HistoryScope::Whole,
+        sent: None,
         now: 2_000,
     };
     let RenderStep::Done(rendered) = Renderer::default().step(input, &request, &ReducerReplies::default()).unwrap()
