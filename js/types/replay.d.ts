@@ -29,6 +29,11 @@ export interface ReplayPolicy {
    *  them has all. A host is named as in the URL, with its port if that is not the scheme's own; without a port, each port of it counts. Anything
    *  else is `config_invalid`. */
   sameMakers?: string[][];
+  /** When freshness, citations and reducers change what earlier requests of the session contained. "always" (default): with each run and each
+   *  `render`. "at_cuts": at a `PrefixCut` only, so that each request extends the one before and the provider's cache of it is used.
+   *  Until then **a result may be older than its window**, by as long as there is no cut; what was not sent yet is judged when it is sent
+   *  first. Reducers wait for a cut, except that a `token_budget` makes one. */
+  changes?: "always" | "at_cuts";
   /** Shorten a long history for a request, in this order, after all of the above. Stored history is not changed; a round (calls and
    *  results) is kept or omitted as a whole, the newest user message and all system messages are kept, and the report names every
    *  omission ("reduced"). The list of a level replaces that of the level above. If a callback throws, its reducer is skipped and
@@ -86,4 +91,11 @@ export interface PrefixReuse {
   reusedBytes: number;
   /** What changed the rest of the last body; null if this one only adds to it, or is the first. */
   changedBy: PrefixChange | null;
+  /** With `changes: "at_cuts"`, why freshness, citations and reducers could change what was sent before; null if they could not, for the first
+   *  request, and for one of a run that another process has begun. */
+  cut: PrefixCut | null;
 }
+/** Why what was sent before was decided anew: the last request is longer ago than the provider keeps its cache (five minutes; an hour or a
+ *  day if `params` ask for that by `cache_control.ttl` or `prompt_cache_retention`), another provider (dialect or host), other model,
+ *  instructions or tools, a compaction, a `token_budget` that would be exceeded, or messages of the last request that are gone. */
+export type PrefixCut = "idle" | "provider" | "model" | "instructions" | "tools" | "compaction" | "budget" | "history";

@@ -92,9 +92,9 @@ fn identity_of(request: &RenderRequest<'_>) -> Result<RequestIdentity> {
     let tools =
         request.provider.write_head(&mut ObjectWriter::new(&mut String::new()), request.tools, &mut Report::new())?;
     let hash = |seed: u64, text: &str| hash_words(seed, text.as_bytes());
-    let dialect = hash(1, request.provider.dialect.as_str());
     Ok(RequestIdentity {
-        provider: hash(dialect, maker.host.as_deref().unwrap_or_default()),
+        dialect: hash(1, request.provider.dialect.as_str()),
+        host: maker.host.map_or(0, |host| hash(5, &host) | 1),
         model: hash(2, maker.model.as_deref().unwrap_or_default()),
         instructions: hash(3, request.instructions.unwrap_or_default()),
         tools: hash(4, tools.as_ref().map(crate::json::Json::as_str).unwrap_or_default()),

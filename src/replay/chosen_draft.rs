@@ -138,7 +138,11 @@ impl SelectedRange {
 }
 
 /// Returns the draft of a message of history or of the live turn.
-pub(super) fn draft_message<'h>(from: &'h History, origin: DraftOrigin, input: &ReplayInput<'h, '_>) -> Option<DraftMessage<'h>> {
+pub(super) fn draft_message<'h>(
+    from: &'h History,
+    origin: DraftOrigin,
+    input: &ReplayInput<'h, '_>,
+) -> Option<DraftMessage<'h>> {
     let (DraftOrigin::Stored(index) | DraftOrigin::Live(index)) = origin else { return None };
     let message = from.messages().get(index)?;
     let mut draft = DraftMessage::created(message, origin);

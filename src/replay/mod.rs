@@ -20,9 +20,7 @@ pub use chosen_draft::choice_of;
 pub use citations::{CompletedTurns, TrimmedResults};
 pub use handoff_view::HandoffView;
 pub use input::{HistoryScope, ReplayInput};
-pub use policy::{
-    Citations, DanglingCalls, OnStale, Policy, PolicyLayer, ReplayChanges, StaleUnit, UnboundReasoning,
-};
+pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, ReplayChanges, StaleUnit, UnboundReasoning};
 pub use reduce::{
     Callback, PendingQuestion, QuestionKind, Reducer, ReducerCache, ReducerQuestion, ReducerReplies, ReducerReply,
     shortened,

@@ -6,7 +6,7 @@ use super::request_draft::{DraftMessage, DraftOrigin, RequestDraft};
 use super::selection::SelectedRange;
 use crate::clock::Ms;
 use crate::encoding::{RecordSource, encode_fields};
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{ActiveSummary, History};
 use crate::tool::ToolInvocation;
 use bytes::Bytes;
@@ -67,8 +67,10 @@ impl Cut {
 /// What a provider's cache depends on besides the messages, as hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestIdentity {
-    /// The dialect and the host.
-    pub provider: u64,
+    /// The dialect.
+    pub dialect: u64,
+    /// The host; 0 if it is not known, as that of a render.
+    pub host: u64,
     /// The model.
     pub model: u64,
     /// The instructions.
@@ -77,11 +79,19 @@ pub struct RequestIdentity {
     pub tools: u64,
 }
 encode_fields!(struct RequestIdentity {
-    0 => provider,
-    1 => model,
-    2 => instructions,
-    3 => tools,
+    0 => dialect,
+    1 => host,
+    2 => model,
+    3 => instructions,
+    4 => tools,
 });
+
+impl RequestIdentity {
+    fn has_other_provider(&self, other: &Self) -> bool {
+        let is_other_host = self.host != other.host && self.host != 0 && other.host != 0;
+        self.dialect != other.dialect || is_other_host
+    }
+}
 
 /// What a request contained of the history, and why not the rest.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -147,7 +157,11 @@ impl SentRequest {
         let base = input.scope.base().or_else(last_stored).unwrap_or_default();
         let own = |live: &'_ History| live.messages().last().filter(|last| !last.source.is_provided()).cloned();
         let last_live = input.live.filter(|_| is_run).and_then(own);
-        let is_kept = |finding: &&Finding| finding.action != Some(Action::Renamed);
+        // Each request reports the others itself.
+        let is_kept = |finding: &&Finding| {
+            let is_change = matches!(finding.action, Some(Action::Dropped | Action::Rewritten | Action::Synthesized));
+            is_change && finding.code != FindingCode::OrphanReasoning
+        };
         let report: Report = report.iter().filter(is_kept).cloned().collect();
         let mut stored = StoredRequest {
             at: input.now,
@@ -185,7 +199,7 @@ impl StoredRequest {
     pub fn cut_before(&self, now: Ms, cache_life: Ms, identity: &RequestIdentity) -> Option<Cut> {
         let own = &self.identity;
         match identity {
-            _ if identity.provider != own.provider => Some(Cut::Provider),
+            _ if identity.has_other_provider(own) => Some(Cut::Provider),
             _ if identity.model != own.model => Some(Cut::Model),
             _ if identity.tools != own.tools => Some(Cut::Tools),
             _ if identity.instructions != own.instructions => Some(Cut::Instructions),
@@ -215,8 +229,7 @@ impl StoredRequest {
         let end = self.base_end(history).unwrap_or_default();
         let is_open = |call: &ToolInvocation| call.result.is_none() && !call.is_deferred;
         let decided = history.messages().get(..end).unwrap_or_default().iter();
-        let stored: usize =
-            decided.map(|message| history.calls_of(message).filter(|call| is_open(call)).count()).sum();
+        let stored: usize = decided.map(|message| history.calls_of(message).filter(|call| is_open(call)).count()).sum();
         let is_decided = |item: &&DraftMessage<'_>| matches!(item.origin, DraftOrigin::Stored(index) if index < end);
         let sent = draft.iter().filter(is_decided).flat_map(|item| &item.calls);
         stored.saturating_sub(sent.filter(|call| is_open(call.invocation)).count())

@@ -4,6 +4,7 @@
 
 use rethread::error::ErrorCode;
 use rethread::finding::{FindingCode, PrefixChange};
+use rethread::replay::Cut;
 use std::collections::BTreeSet;
 
 /// The string literals of the union that `types`, the text of a declaration file, declares as `export type NAME =`.
@@ -48,4 +49,9 @@ fn prefix_changes_match_the_typescript_types() {
         "PrefixChange",
         PrefixChange::ALL.iter().map(|change| change.as_str()),
     );
+}
+
+#[test]
+fn cuts_match_the_typescript_types() {
+    assert_same(include_str!("../../js/types/replay.d.ts"), "PrefixCut", Cut::ALL.iter().map(|cut| cut.as_str()));
 }

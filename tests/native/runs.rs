@@ -23,6 +23,8 @@ mod binding_provider;
 mod bound_reasoning;
 #[path = "runs/credentials.rs"]
 mod credentials;
+#[path = "runs/cuts.rs"]
+mod cuts;
 #[path = "runs/failures.rs"]
 mod failures;
 #[path = "runs/gemini.rs"]

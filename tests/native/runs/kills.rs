@@ -396,8 +396,13 @@ fn r15_the_log_rejects_a_write_of_another_epoch() {
     let store = MemoryStore::default();
     until_killed(&store, CHAT, false, 2).unwrap();
     let log = std::cell::RefCell::new(block_on(open_session(&store, "s", SEED, 0)).unwrap());
-    let save =
-        rethread::run::Save { id: 77, kind: rethread::run::SaveKind::Append(Vec::new()), sources: None, owner: None, last_request: None };
+    let save = rethread::run::Save {
+        id: 77,
+        kind: rethread::run::SaveKind::Append(Vec::new()),
+        sources: None,
+        owner: None,
+        last_request: None,
+    };
     for epoch in [1, 2, 99] {
         let change = change_for(&save, &writer("run", epoch)).unwrap();
         assert_eq!(block_on(commit(&store, &log, &change)).unwrap_err().code, ErrorCode::Conflict);

@@ -73,7 +73,7 @@ fn rounds(body: &Value, dialect: Dialect) -> usize {
 }
 
 /// Calls in so many rounds, the first of two calls, then text that cites a source.
-fn say(body: &Value, dialect: Dialect, count: usize) -> Answer {
+pub fn say(body: &Value, dialect: Dialect, count: usize) -> Answer {
     let round = rounds(body, dialect);
     let list: &[(&str, &str, &str)] = match round {
         0 => &[("call_aaaa", "look", r#"{"n":1}"#), ("call_bbbb", "find", r#"{"n":2}"#)],
@@ -135,11 +135,11 @@ struct Case {
     provided: bool,
 }
 
-fn callback(id: u32) -> Callback {
+pub fn callback(id: u32) -> Callback {
     Callback { id, hook: Rc::new(()) }
 }
 
-fn a_reducer() -> impl Strategy<Value = Reducer> {
+pub fn a_reducer() -> impl Strategy<Value = Reducer> {
     prop_oneof![
         (1_usize..6, any::<bool>()).prop_map(|(count, keep_tools)| Reducer::MessageCount {
             count,
@@ -212,13 +212,14 @@ fn reducer(asked: Rc<Cell<u32>>) -> Box<dyn FnMut(&QuestionKind) -> ReducerReply
     })
 }
 
-fn open<'s>(store: &'s MemoryStore, name: &str, now: u64, asked: &Rc<Cell<u32>>) -> Host<'s> {
+pub fn open<'s>(store: &'s MemoryStore, name: &str, now: u64, asked: &Rc<Cell<u32>>) -> Host<'s> {
     let mut host = Host::open(store, "s", name);
     host.clock.advance(now - 1_000_000);
     host.reducer = reducer(asked.clone());
     host.tool = Box::new(|name, _| {
-        let text =
-            format!(r#"[{{"source":1,"text":"{name}"}},{{"source":2,"text":"a longer text of the second source"}}]"#);
+        let text = format!(
+            r#"[{{"source_number":1,"text":"{name}"}},{{"source_number":2,"text":"a longer text of the second"}}]"#
+        );
         (Json::parse(&text).unwrap(), false)
     });
     host
