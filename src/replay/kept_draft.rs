@@ -4,13 +4,14 @@
 
 use super::chosen_draft::draft_message;
 use super::citations::TrimmedResults;
+use super::cut::Cut;
 use super::freshness;
 use super::input::ReplayInput;
 use super::policy::Citations;
 use super::reduce::{PendingQuestion, fit_budgets};
 use super::request_draft::{DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use super::select::LateSelection;
-use super::sent_request::{Cut, SentRequest, StoredRequest};
+use super::sent_request::{SentRequest, StoredRequest};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::LateResult;
 use crate::message::Message;

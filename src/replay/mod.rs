@@ -4,6 +4,7 @@
 
 mod chosen_draft;
 mod citations;
+mod cut;
 mod freshness;
 mod handoff_view;
 mod input;
@@ -14,10 +15,12 @@ mod reduce;
 mod request_draft;
 mod select;
 mod selection;
+mod sent_draft;
 mod sent_request;
 
 pub use chosen_draft::choice_of;
 pub use citations::{CompletedTurns, TrimmedResults};
+pub use cut::Cut;
 pub use handoff_view::HandoffView;
 pub use input::{HistoryScope, ReplayInput};
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, ReplayChanges, StaleUnit, UnboundReasoning};
@@ -27,7 +30,7 @@ pub use reduce::{
 };
 pub use request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, ExtraContent, RequestDraft};
 pub use selection::{CallOutcome, ReplayChoice, ReplaySelection, SelectedCall, SelectedRange};
-pub use sent_request::{Cut, RequestIdentity, SentRequest, StoredRequest};
+pub use sent_request::{RequestIdentity, SentRequest, StoredRequest};
 
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Part, PartBody};

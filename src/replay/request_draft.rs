@@ -2,7 +2,7 @@
 //!
 //! Pairing is valid by construction: a result belongs to its call and has no position of its own.
 
-use super::sent_request::Cut;
+use super::cut::Cut;
 use crate::message::{Message, Part, PartBody, Role};
 use crate::tool::{ToolInvocation, ToolResult};
 

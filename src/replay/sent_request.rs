@@ -1,68 +1,15 @@
 //! [`SentRequest`]: what the last request of a session contained of the history, so that the next one repeats it (R72).
 
-use super::chosen_draft::RangeBuilder;
-use super::input::{HistoryScope, ReplayInput};
-use super::request_draft::{DraftMessage, DraftOrigin, RequestDraft};
+use super::cut::Cut;
 use super::selection::SelectedRange;
 use crate::clock::Ms;
 use crate::encoding::{RecordSource, encode_fields};
-use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::finding::Report;
 use crate::history::{ActiveSummary, History};
-use crate::tool::ToolInvocation;
 use bytes::Bytes;
 
 /// The size above which a session's head, which each append writes again, does not contain what was sent.
 const MAX_STORED_BYTES: usize = 32 * 1024;
-
-/// Why what was sent before is decided anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
-    /// The last request is longer ago than the provider's cache lives.
-    Idle,
-    /// Another provider gets the request.
-    Provider,
-    /// Another model gets it.
-    Model,
-    /// The instructions are others.
-    Instructions,
-    /// The tools are others.
-    Tools,
-    /// A compaction was made, or does not apply any more.
-    Compaction,
-    /// The request would be larger than a `token_budget`.
-    Budget,
-    /// Messages of the last request are not in history any more, or what replaced messages in it does not say what is known of them by now.
-    History,
-}
-
-impl Cut {
-    /// Every value.
-    pub const ALL: &'static [Self] = &[
-        Self::Idle,
-        Self::Provider,
-        Self::Model,
-        Self::Instructions,
-        Self::Tools,
-        Self::Compaction,
-        Self::Budget,
-        Self::History,
-    ];
-
-    /// Returns the stable name in the public types.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Provider => "provider",
-            Self::Model => "model",
-            Self::Instructions => "instructions",
-            Self::Tools => "tools",
-            Self::Compaction => "compaction",
-            Self::Budget => "budget",
-            Self::History => "history",
-        }
-    }
-}
 
 /// What a provider's cache depends on besides the messages, as hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,45 +85,6 @@ encode_fields!(struct StoredRequest {
 });
 
 impl SentRequest {
-    /// Returns what the request of a draft contains. `report` has the findings of making it.
-    #[must_use]
-    pub fn of(draft: &RequestDraft<'_>, input: &ReplayInput<'_, '_>, report: &[Finding]) -> Self {
-        let is_run = !matches!(input.scope, HistoryScope::Whole);
-        let compaction = input.history.compaction_for(input.dialect);
-        let mut builder = RangeBuilder::new(input);
-        for item in &draft.messages {
-            match item.origin {
-                // The messages of a render are stored later, if at all, under other ids.
-                DraftOrigin::Live(_) if !is_run => {}
-                _ if item.message.source.is_provided() => {}
-                DraftOrigin::Replacement if is_compaction(item, compaction) => builder.add_compaction(),
-                _ => builder.add(item),
-            }
-        }
-        let last_stored = || input.history.messages().last().map(|last| last.id.as_str());
-        let base = input.scope.base().or_else(last_stored).unwrap_or_default();
-        let own = |live: &'_ History| live.messages().last().filter(|last| !last.source.is_provided()).cloned();
-        let last_live = input.live.filter(|_| is_run).and_then(own);
-        // Each request reports the others itself.
-        let is_kept = |finding: &&Finding| {
-            let is_change = matches!(finding.action, Some(Action::Dropped | Action::Rewritten | Action::Synthesized));
-            is_change && finding.code != FindingCode::OrphanReasoning
-        };
-        let report: Report = report.iter().filter(is_kept).cloned().collect();
-        let mut stored = StoredRequest {
-            at: input.now,
-            base: base.to_owned(),
-            run: last_live.as_ref().and_then(|last| last.run_id.clone()),
-            live_end: last_live.map(|last| last.id),
-            compaction: compaction.map_or(0, hash_of),
-            ranges: builder.into_ranges(),
-            is_reduced: !report.is_empty(),
-            ..StoredRequest::default()
-        };
-        stored.hidden_open_calls = stored.hidden_open_calls(input.history, &draft.messages) as u64;
-        Self { stored, report }
-    }
-
     /// Returns the bytes that the session's head contains; none if there are too many, so that only this process has it.
     #[must_use]
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
@@ -223,24 +131,10 @@ impl StoredRequest {
     pub(super) fn base_end(&self, history: &History) -> Option<usize> {
         if self.base.is_empty() { Some(0) } else { history.message_index(&self.base).map(|index| index + 1) }
     }
-
-    /// Returns the number of calls without a result in decided messages that a draft does not contain.
-    pub(super) fn hidden_open_calls(&self, history: &History, draft: &[DraftMessage<'_>]) -> usize {
-        let end = self.base_end(history).unwrap_or_default();
-        let is_open = |call: &ToolInvocation| call.result.is_none() && !call.is_deferred;
-        let decided = history.messages().get(..end).unwrap_or_default().iter();
-        let stored: usize = decided.map(|message| history.calls_of(message).filter(|call| is_open(call)).count()).sum();
-        let is_decided = |item: &&DraftMessage<'_>| matches!(item.origin, DraftOrigin::Stored(index) if index < end);
-        let sent = draft.iter().filter(is_decided).flat_map(|item| &item.calls);
-        stored.saturating_sub(sent.filter(|call| is_open(call.invocation)).count())
-    }
 }
 
-fn is_compaction(item: &DraftMessage<'_>, compaction: Option<&ActiveSummary>) -> bool {
-    compaction.is_some_and(|active| std::ptr::eq(item.message, &raw const active.stored.message))
-}
-
-fn hash_of(compaction: &ActiveSummary) -> u64 {
+/// Returns a hash of what a compaction covers.
+pub(super) fn hash_of(compaction: &ActiveSummary) -> u64 {
     let coverage = &compaction.stored.coverage;
     // Never 0, which stands for none.
     crate::id::hash_words(coverage.ids_hash, &coverage.message_count.to_le_bytes()) | 1

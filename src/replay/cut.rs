@@ -1,0 +1,51 @@
+//! [`Cut`]: where what was sent before is decided anew (R72).
+
+/// Why what was sent before is decided anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The last request is longer ago than the provider's cache lives.
+    Idle,
+    /// Another provider gets the request.
+    Provider,
+    /// Another model gets it.
+    Model,
+    /// The instructions are others.
+    Instructions,
+    /// The tools are others.
+    Tools,
+    /// A compaction was made, or does not apply any more.
+    Compaction,
+    /// The request would be larger than a `token_budget`.
+    Budget,
+    /// Messages of the last request are not in history any more, or what replaced messages in it does not say what is known of them by now.
+    History,
+}
+
+impl Cut {
+    /// Every value.
+    pub const ALL: &'static [Self] = &[
+        Self::Idle,
+        Self::Provider,
+        Self::Model,
+        Self::Instructions,
+        Self::Tools,
+        Self::Compaction,
+        Self::Budget,
+        Self::History,
+    ];
+
+    /// Returns the stable name in the public types.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Provider => "provider",
+            Self::Model => "model",
+            Self::Instructions => "instructions",
+            Self::Tools => "tools",
+            Self::Compaction => "compaction",
+            Self::Budget => "budget",
+            Self::History => "history",
+        }
+    }
+}

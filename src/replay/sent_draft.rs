@@ -1,0 +1,67 @@
+//! What the request of a draft contained of the history, for the session's next request (R72).
+
+use super::chosen_draft::RangeBuilder;
+use super::input::{HistoryScope, ReplayInput};
+use super::request_draft::{DraftMessage, DraftOrigin, RequestDraft};
+use super::sent_request::{SentRequest, StoredRequest, hash_of};
+use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::history::{ActiveSummary, History};
+use crate::tool::ToolInvocation;
+
+impl SentRequest {
+    /// Returns what the request of a draft contains. `report` has the findings of making it.
+    #[must_use]
+    pub fn of(draft: &RequestDraft<'_>, input: &ReplayInput<'_, '_>, report: &[Finding]) -> Self {
+        let is_run = !matches!(input.scope, HistoryScope::Whole);
+        let compaction = input.history.compaction_for(input.dialect);
+        let mut builder = RangeBuilder::new(input);
+        for item in &draft.messages {
+            match item.origin {
+                // The messages of a render are stored later, if at all, under other ids.
+                DraftOrigin::Live(_) if !is_run => {}
+                _ if item.message.source.is_provided() => {}
+                DraftOrigin::Replacement if is_compaction(item, compaction) => builder.add_compaction(),
+                _ => builder.add(item),
+            }
+        }
+        let last_stored = || input.history.messages().last().map(|last| last.id.as_str());
+        let base = input.scope.base().or_else(last_stored).unwrap_or_default();
+        let own = |live: &'_ History| live.messages().last().filter(|last| !last.source.is_provided()).cloned();
+        let last_live = input.live.filter(|_| is_run).and_then(own);
+        // Each request reports the others itself.
+        let is_kept = |finding: &&Finding| {
+            let is_change = matches!(finding.action, Some(Action::Dropped | Action::Rewritten | Action::Synthesized));
+            is_change && finding.code != FindingCode::OrphanReasoning
+        };
+        let report: Report = report.iter().filter(is_kept).cloned().collect();
+        let mut stored = StoredRequest {
+            at: input.now,
+            base: base.to_owned(),
+            run: last_live.as_ref().and_then(|last| last.run_id.clone()),
+            live_end: last_live.map(|last| last.id),
+            compaction: compaction.map_or(0, hash_of),
+            ranges: builder.into_ranges(),
+            is_reduced: !report.is_empty(),
+            ..StoredRequest::default()
+        };
+        stored.hidden_open_calls = stored.hidden_open_calls(input.history, &draft.messages) as u64;
+        Self { stored, report }
+    }
+}
+
+impl StoredRequest {
+    /// Returns the number of calls without a result in decided messages that a draft does not contain.
+    pub(super) fn hidden_open_calls(&self, history: &History, draft: &[DraftMessage<'_>]) -> usize {
+        let end = self.base_end(history).unwrap_or_default();
+        let is_open = |call: &ToolInvocation| call.result.is_none() && !call.is_deferred;
+        let decided = history.messages().get(..end).unwrap_or_default().iter();
+        let stored: usize = decided.map(|message| history.calls_of(message).filter(|call| is_open(call)).count()).sum();
+        let is_decided = |item: &&DraftMessage<'_>| matches!(item.origin, DraftOrigin::Stored(index) if index < end);
+        let sent = draft.iter().filter(is_decided).flat_map(|item| &item.calls);
+        stored.saturating_sub(sent.filter(|call| is_open(call.invocation)).count())
+    }
+}
+
+fn is_compaction(item: &DraftMessage<'_>, compaction: Option<&ActiveSummary>) -> bool {
+    compaction.is_some_and(|active| std::ptr::eq(item.message, &raw const active.stored.message))
+}
