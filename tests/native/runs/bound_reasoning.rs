@@ -5,10 +5,11 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::scripted_host::*;
 use super::{binding_provider::BindingProvider, reopened};
+use rethread::clock::Clock;
 use rethread::finding::{Finding, PrefixChange};
 use rethread::json::Json;
 use rethread::message::Dialect;
-use rethread::replay::{Callback, Citations, PolicyLayer, Reducer, UnboundReasoning};
+use rethread::replay::{Callback, Citations, PolicyLayer, Reducer, ReplayChanges, UnboundReasoning};
 use rethread::run::{Handoff, PersistReply, RunEvent, RunSetup, RunStatus};
 use rethread::store::MemoryStore;
 use rethread::tool::Window;
@@ -366,6 +367,40 @@ fn r70_send_sends_it_and_a_model_that_does_not_bind_gets_all() {
         });
         assert!(bodies[0].contains("sig-0"), "{bodies:?}");
         assert_eq!(causes(&outcome.report), []);
+    }
+}
+
+#[test]
+fn r70_r72_reasoning_goes_back_until_a_cut_drops_what_precedes_it() {
+    for dialect in BINDING {
+        let store = MemoryStore::default();
+        let mut chat = Chat::new(&store, dialect);
+        chat.between = true;
+        let at_cuts = |id: &str| {
+            let mut setup = setup_of(id, dialect);
+            setup.policy.call.freshness = Some(Window::Millis(60_000));
+            setup.policy.call.changes = Some(ReplayChanges::AtCuts);
+            setup
+        };
+        for turn in 0..3 {
+            let before = chat.made();
+            let report = chat.ask(at_cuts(&format!("run{turn}")));
+            assert_eq!(causes(&report), [], "{report:?}");
+            let sent = chat.sent.borrow();
+            assert_eq!(sent[sent.len() - 2], before, "{dialect:?}");
+            drop(sent);
+            let passed = chat.host.clock.now() - 1_000_000 + 240_000;
+            chat.host = reopened(&chat.host);
+            chat.host.clock.advance(passed);
+        }
+        chat.host.clock.advance(100_000);
+        let report = chat.tell(at_cuts("late"));
+        assert_eq!(causes(&report), [PrefixChange::Freshness], "{report:?}");
+        // It stays out, and what was made since stays.
+        let made = chat.made();
+        let report = chat.tell(at_cuts("later"));
+        assert!(!report.is_empty());
+        assert_eq!(chat.last_sent(), made.last().cloned().into_iter().collect::<Vec<_>>(), "{dialect:?}");
     }
 }
 

@@ -384,6 +384,83 @@ fn r72_what_is_stored_of_a_long_chat_is_small() {
     assert!(size < 400, "{size} bytes");
 }
 
+#[test]
+fn r72_more_than_the_head_may_have_stays_in_this_process_and_another_one_begins_anew() {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    let rounds = (0..1_500).flat_map(|at| {
+        let ids = [format!("call_{at}a"), format!("call_{at}b")];
+        let call =
+            |id: &str, name: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
+        let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "imported result"});
+        [
+            json!({"role": "user", "content": "Look."}),
+            json!({"role": "assistant", "content": null, "tool_calls": [call(&ids[0], "look"), call(&ids[1], "find")]}),
+            result(&ids[0]),
+            result(&ids[1]),
+            json!({"role": "assistant", "content": "Seen."}),
+        ]
+    });
+    let body = json!({"messages": rounds.collect::<Vec<_>>()});
+    append(&host, CHAT, &body, 1_000_000 - 2 * MINUTE);
+    let setup = |id: &str| {
+        let mut setup = at_cuts(id, CHAT);
+        setup.policy.call.tool_freshness = [("find".to_owned(), Window::Always)].into();
+        setup
+    };
+    for turn in 0..2 {
+        ask(&mut host, setup(&format!("run{turn}")), 1);
+        host.clock.advance(2 * MINUTE);
+    }
+    assert_eq!(String::from_utf8_lossy(&host.sent[0]).matches("imported result").count(), 1_500);
+    check_extends(&host.sent[1], &host.sent[2], CHAT);
+    assert_eq!(host.log.borrow().head.last_request(), None);
+    let mut next = open_at(&store, "h2", host.clock.now());
+    ask(&mut next, setup("next"), 1);
+    assert_eq!(results_in(&next.sent[0]), 2, "the stale ones of the runs are dropped");
+}
+
+/// Returns how many bytes of messages a chat sends in 30 turns, a question each two minutes and two rounds of calls a turn, and how many of
+/// them repeat the request before.
+fn bytes_of_a_long_chat(changes: ReplayChanges, (freshness, reducers): (Window, &[Reducer])) -> (usize, usize) {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    let result = json!("x".repeat(1_000)).to_string();
+    host.tool = Box::new(move |_, _| (Json::parse(&result).unwrap(), false));
+    for turn in 0..30 {
+        let mut setup = setup(&format!("run{turn}"), CLAUDE, true);
+        setup.policy.call.changes = Some(changes);
+        setup.policy.call.freshness = Some(freshness);
+        setup.policy.call.reducers = Some(reducers.to_vec());
+        ask(&mut host, setup, 2);
+        host.clock.advance(2 * MINUTE);
+    }
+    let reused = prefixes(&host.events).iter().map(|prefix| prefix.reused_bytes).sum();
+    (host.sent.iter().map(|body| length_of(body, CLAUDE)).sum(), reused)
+}
+
+#[test]
+fn r72_a_long_chat_with_tools_repeats_most_of_its_bytes() {
+    let budget = [Reducer::TokenBudget { tokens: 6_000, count: None }];
+    let cases: [(&str, (Window, &[Reducer])); 2] = [
+        ("five minutes", (Window::Millis(300_000), &[])),
+        ("a budget", (Window::Always, &budget)),
+    ];
+    // With bytes of the cache at a tenth of the price.
+    let price = |(sent, reused): (usize, usize)| sent - reused + reused / 10;
+    let new = |(sent, reused): (usize, usize)| sent - reused;
+    for (name, policy) in cases {
+        let both = [ReplayChanges::Always, ReplayChanges::AtCuts].map(|changes| bytes_of_a_long_chat(changes, policy));
+        for (changes, bytes) in ["always", "at_cuts"].into_iter().zip(both) {
+            let repeated = bytes.1 * 100 / bytes.0;
+            println!("{name}, {changes}: {} bytes, {repeated} % repeated, price {}", bytes.0, price(bytes));
+        }
+        let [always, at_cuts] = both;
+        assert!(at_cuts.1 * 100 / at_cuts.0 > always.1 * 100 / always.0, "{name}");
+        assert!(name != "a budget" || new(at_cuts) < new(always) && price(at_cuts) < price(always));
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     /// A turn with so many rounds.
