@@ -106,6 +106,8 @@ finding_codes! {
     Healed = "healed",
     /// Two writers appended to a session at once, in a store that cannot exclude it; both sides are kept.
     SecondWriter = "second_writer",
+    /// The store failed to read a part of a session; the rest is shown, and the next call tries again (R7).
+    ReadFailed = "read_failed",
     /// A run is over and its journal could not be removed.
     JournalKept = "journal_kept",
     /// A loop of the application ended without a checkpoint, although its mode requires them.

@@ -6,6 +6,7 @@ use super::id_collisions::replace_ids_in_use;
 use super::journal::{JournalChange, JournalStep, write_journal};
 use super::merge_queue::MergeQueue;
 use super::numbering::assign_numbers;
+use super::partial_read::{ReadFailure, ReadableRecords};
 use super::rebuild::LogSurvey;
 use super::record::{RecordKind, is_of_newer_build, open_record, open_verified_record, seal_record};
 use super::second_results::set_aside_second_results;
@@ -38,6 +39,8 @@ pub struct SessionLog {
     pub(super) merge_queue: MergeQueue,
     /// Set while only the end of the log was read: the history then lacks what is older.
     pub(super) unread: Option<UnreadRecords>,
+    /// Set while the store fails to read a part of the log: the history then lacks it.
+    pub(super) read_failure: Option<ReadFailure>,
     /// The history that the log contains.
     pub history: History,
     /// Problems found while reading: records that do not decode or are missing (R7).
@@ -145,6 +148,7 @@ impl SessionLog {
             survey: LogSurvey::default(),
             merge_queue,
             unread: None,
+            read_failure: None,
             history: History::new(seed),
             findings: Report::new(),
             generation: 0,
@@ -396,6 +400,37 @@ impl SessionLog {
             if count == 1 { format!("log record {first}") } else { format!("log records {first} to {}", past - 1) };
         let what = format!("{records} of session \"{}\" cannot be read: {}", self.head.id, error.message);
         self.findings.push(Finding::warning(FindingCode::Malformed, what).with_action(Action::Kept));
+    }
+
+    /// Returns what the store failed to read. The history then has what is readable, and is not [whole](Self::is_whole).
+    #[must_use]
+    pub fn read_failure(&self) -> Option<&ReadFailure> {
+        self.read_failure.as_ref()
+    }
+
+    /// Folds what was readable of the records before `end`.
+    ///
+    /// # Errors
+    /// The store's, if nothing was.
+    pub(super) fn add_readable(&mut self, read: ReadableRecords, end: u64) -> Result<()> {
+        let ReadableRecords { records, failure } = read;
+        if let Some(failure) = failure.as_ref().filter(|_| records.is_empty()) {
+            return Err(failure.error.clone());
+        }
+        let (mut next, mut left) = (0, records.as_slice());
+        for (from, past) in failure.iter().flat_map(|failure| &failure.ranges) {
+            let (before, after) = left.split_at(left.partition_point(|record| record.key < *from));
+            self.add_records(before, &mut next, end);
+            self.add_gap(next, *from);
+            next = next.max(*past);
+            left = after;
+        }
+        self.add_records(left, &mut next, end);
+        if next < end {
+            self.warn_missing_end(end - next);
+        }
+        self.read_failure = failure;
+        Ok(())
     }
 
     /// Takes over what another log of the same session has read.

@@ -21,6 +21,7 @@ mod merge_queue;
 mod newest;
 mod numbering;
 mod open;
+mod partial_read;
 mod rebuild;
 mod record;
 mod second_results;
@@ -39,6 +40,7 @@ pub use memory::MemoryStore;
 pub use merge::{MergeOutcome, merge_oldest};
 pub use newest::list_newest;
 pub use open::{open_session, open_session_tail, read_head, read_older, refresh, unreadable_head};
+pub use partial_read::ReadFailure;
 #[cfg(any(test, feature = "conformance"))]
 pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};

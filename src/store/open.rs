@@ -2,6 +2,7 @@
 
 use super::log::{SessionLog, UnreadRecords};
 use super::merge_queue::MergeQueue;
+use super::partial_read::{LOG_PAGE_BYTES, ReadFailure, read_pages, read_readable};
 use super::rebuild::{Rebuilt, rebuild_head};
 use super::record::{RecordKind, open_record};
 use super::segment::split_segment;
@@ -13,9 +14,6 @@ use crate::id::Seed;
 use crate::session_head::SessionHead;
 use std::cell::RefCell;
 
-/// Size of the pages in which a log is read, in bytes.
-const PAGE_BYTES: u64 = 4 * 1024 * 1024;
-
 /// Size of the end of a log that is read first, in bytes: more than a page of messages on a screen.
 const TAIL_BYTES: u64 = 128 * 1024;
 
@@ -25,11 +23,13 @@ const LARGE_LOG_BYTES: u64 = 512 * 1024;
 /// Size of a small stored message in bytes.
 const SMALL_MESSAGE_BYTES: u64 = 64;
 
-/// Opens a session. Reads the head and then the log in pages of [`PAGE_BYTES`]; an empty session costs one read (R6). A damaged head is
+/// Opens a session. Reads the head and then the log in pages of [`LOG_PAGE_BYTES`]; an empty session costs one read (R6). A damaged head is
 /// rebuilt.
 ///
+/// If the store fails to read a part of the log, the history has the rest: see [`SessionLog::read_failure`].
+///
 /// # Errors
-/// If the store cannot be read. The result is never an empty history instead.
+/// If the store can read nothing of the session. The result is never an empty history instead.
 pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -> Result<SessionLog> {
     open_from(store, (id, now), seed, false).await
 }
@@ -49,7 +49,15 @@ async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail
         let head = open_record::<SessionHead>(RecordKind::Head, &head.value).ok()?;
         first_query(&head, tail)
     };
-    let Some((head, records)) = store.head_and_records(id, Box::new(select)).await? else { return Ok(log) };
+    let (read, failed) = match store.head_and_records(id, Box::new(select)).await {
+        Ok(read) => (read, false),
+        // The head alone may be readable.
+        Err(error) => {
+            let head = store.head(id).await.map_err(|_| error)?;
+            (head.map(|head| (head, Vec::new())), true)
+        }
+    };
+    let Some((head, records)) = read else { return Ok(log) };
     log.lineage = store.lineage(id);
     match open_record::<SessionHead>(RecordKind::Head, &head.value) {
         Ok(session) => {
@@ -57,11 +65,11 @@ async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail
             let is_tail = tail && is_large(&session) && !records.is_empty();
             if is_tail {
                 add_tail(&mut log, records, session.next_record);
-            } else {
-                reserve_history(&mut log, &session);
-                let mut next = 0;
-                log.add_records(&records, &mut next, session.next_record);
-                read_log(store, &mut log, id, (next, session.next_record)).await?;
+            } else if failed || add_whole(store, &mut log, (&session, records)).await.is_err() {
+                log.reset();
+                add_readable(store, &mut log, session.next_record).await?;
+                log.set_revision(head.revision);
+                log.lineage = store.lineage(id);
             }
             log.set_head(session);
         }
@@ -76,6 +84,29 @@ async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail
     Ok(log)
 }
 
+/// Folds a whole log, of which the first records were read.
+async fn add_whole(
+    store: &dyn LogStore,
+    log: &mut SessionLog,
+    (head, first): (&SessionHead, Vec<Record>),
+) -> Result<()> {
+    reserve_history(log, head);
+    let mut next = 0;
+    log.add_records(&first, &mut next, head.next_record);
+    let id = log.head.id.clone();
+    read_log(store, log, &id, (next, head.next_record)).await
+}
+
+/// Folds what is readable of the records before `end`.
+async fn add_readable(store: &dyn LogStore, log: &mut SessionLog, end: u64) -> Result<()> {
+    let read = read_readable(store, &log.head.id, (0, end)).await;
+    log.add_readable(read, end)?;
+    if log.read_failure.is_some() {
+        log.unread = Some(UnreadRecords { end, tail: Vec::new() });
+    }
+    Ok(())
+}
+
 fn is_large(head: &SessionHead) -> bool {
     head.log_bytes >= LARGE_LOG_BYTES
 }
@@ -84,7 +115,7 @@ fn is_large(head: &SessionHead) -> bool {
 fn first_query(head: &SessionHead, tail: bool) -> Option<Query> {
     let last = head.next_record.checked_sub(1)?;
     let query =
-        Query { to: last, limit_bytes: PAGE_BYTES, expected_records: head.next_record, ..Query::all(Table::Log) };
+        Query { to: last, limit_bytes: LOG_PAGE_BYTES, expected_records: head.next_record, ..Query::all(Table::Log) };
     match (is_large(head), tail) {
         (false, _) => Some(query),
         (true, false) => None,
@@ -133,19 +164,27 @@ fn tail_start(tail: &[Record]) -> Option<u64> {
     None
 }
 
-/// Reads the records that [`open_session_tail`] left out. Without any it does nothing.
+/// Reads the records that [`open_session_tail`] left out, or that could not be read. Without any it does nothing.
 ///
 /// # Errors
-/// The store's own. The log stays as it was, and the records are read by the next call.
+/// The store's own. The history then has what is readable ([`SessionLog::read_failure`]), and the next call reads the rest.
 pub async fn read_older(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
     let (id, seed, now, end) = {
         let log = cell.borrow();
         let Some(unread) = &log.unread else { return Ok(()) };
         (log.head.id.clone(), log.seed, log.head.created_at, unread.end)
     };
+    retry_failed_ranges(store, cell).await?;
     let mut fresh = SessionLog::new(&id, seed, now, MergeQueue::new(store));
     reserve_history(&mut fresh, &cell.borrow().head);
-    read_log(store, &mut fresh, &id, (0, end)).await?;
+    if read_log(store, &mut fresh, &id, (0, end)).await.is_err() {
+        fresh.reset();
+        if let Err(error) = add_readable(store, &mut fresh, end).await {
+            // Nothing but the end of the log.
+            cell.borrow_mut().read_failure = Some(ReadFailure { error: error.clone(), ranges: vec![(0, end)] });
+            return Err(error);
+        }
+    }
     // Records are missing: they are damaged, or the session was deleted while it was read.
     let is_replaced = !fresh.findings.is_empty() && is_another_session(store, cell).await?;
     let Some(unread) = cell.borrow_mut().unread.take() else { return Ok(()) };
@@ -162,7 +201,28 @@ pub async fn read_older(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Res
     if next < past {
         fresh.warn_missing_end(past - next);
     }
+    let failure = fresh.read_failure.take();
+    if failure.is_some() {
+        log.unread = Some(unread);
+    }
+    // Between messages that were there others appear, or are missing.
+    if failure.is_some() || log.read_failure.is_some() {
+        log.generation += 1;
+    }
+    log.read_failure = failure;
     log.adopt_records(fresh);
+    log.read_failure.as_ref().map_or(Ok(()), |failure| Err(failure.error.clone()))
+}
+
+/// Reads what the store failed to read, to learn whether the log is worth being read again.
+async fn retry_failed_ranges(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
+    let Some(ReadFailure { ranges, .. }) = cell.borrow().read_failure.clone() else { return Ok(()) };
+    let id = cell.borrow().head.id.clone();
+    for range in ranges {
+        if let (_, Some(error)) = read_pages(store, &id, range).await {
+            return Err(error);
+        }
+    }
     Ok(())
 }
 
@@ -229,11 +289,6 @@ async fn read_log(store: &dyn LogStore, log: &mut SessionLog, id: &str, (mut nex
     Ok(())
 }
 
-async fn read_page(store: &dyn LogStore, id: &str, from: u64, end: u64) -> Result<Vec<Record>> {
-    let to = end.saturating_sub(1).min(MAX_KEY);
-    store.read(id, Query { from, to, limit_bytes: PAGE_BYTES, ..Query::all(Table::Log) }).await
-}
-
 /// Reads what other writers appended. Returns true if something changed.
 ///
 /// # Errors
@@ -271,7 +326,8 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         || cell.borrow().read_only.is_some();
     let from = if restarted { 0 } else { next };
     // All records are read before the log is borrowed: no borrow is held across an await.
-    let records = read_pages(store, &id, from, session.next_record).await?;
+    let (records, error) = read_pages(store, &id, (from, session.next_record)).await;
+    error.map_or(Ok(()), Err)?;
     let mut log = cell.borrow_mut();
     if log.stored_revision >= head.revision && !restarted {
         return Ok(true);
@@ -303,19 +359,6 @@ async fn why_gone(store: &dyn LogStore, id: &str) -> Result<Error> {
     }
     let message = "the session was deleted in the meantime; open it again to begin a new one";
     Ok(Error::new(ErrorCode::NotFound, message))
-}
-
-/// Reads the log records from `from` to before `end`, as far as they are there.
-async fn read_pages(store: &dyn LogStore, id: &str, from: u64, end: u64) -> Result<Vec<Record>> {
-    let mut records = Vec::new();
-    let mut at = from;
-    while at < end {
-        let mut page = read_page(store, id, at, end).await?;
-        let Some(last) = page.last() else { break };
-        at = last.last_key.unwrap_or(last.key) + 1;
-        records.append(&mut page);
-    }
-    Ok(records)
 }
 
 /// Reads the session again. Fields that only the earlier head has are kept.

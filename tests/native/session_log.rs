@@ -7,6 +7,8 @@ mod archive;
 mod compaction;
 #[path = "session_log/conflicts.rs"]
 mod conflicts;
+#[path = "session_log/partial_reads.rs"]
+mod partial_reads;
 #[path = "scripted_host.rs"]
 mod scripted_host;
 #[path = "session_log/segments.rs"]

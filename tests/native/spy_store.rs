@@ -4,7 +4,7 @@
 use rethread::error::{Error, ErrorCode};
 use rethread::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture,
-    StoredHead,
+    StoredHead, Table,
 };
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -29,6 +29,8 @@ pub struct Spy {
     /// What the next appends do; none in a place is an append that works.
     pub faults: RefCell<Vec<Option<Fault>>>,
     pub reading_fails: Cell<bool>,
+    /// A read of log records fails if it would reach one of these keys.
+    pub unreadable: RefCell<Vec<u64>>,
     pub limit: Cell<Option<u64>>,
     /// Every append lets another future go first.
     pub slow: Cell<bool>,
@@ -118,6 +120,10 @@ impl LogStore for Spy {
             self.readable()?;
             self.wait().await;
             let records = self.data.read(session, query).await;
+            let reaches = |key: &u64| records.iter().flatten().any(|record| record.spans(*key));
+            if query.table == Table::Log && self.unreadable.borrow().iter().any(reaches) {
+                return Err(Error::new(ErrorCode::StoreError, "a sector is gone"));
+            }
             self.wait().await;
             records
         })

@@ -1,0 +1,135 @@
+//! Stores that fail to read a part of a log (R7).
+
+use super::*;
+use rethread::store::{merge_oldest, open_session_tail, read_older};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+/// A session of turns "0", "1", …, each a record of this many bytes.
+fn turns(count: usize, size: usize) -> Spy {
+    let spy = Spy::default();
+    let log = open(&spy, "s");
+    for at in 0..count {
+        append(&spy, &log, &format!("n{at}"), &said(&format!("{at} {}", "x".repeat(size)))).unwrap();
+    }
+    spy
+}
+
+fn numbers(log: &RefCell<SessionLog>) -> Vec<usize> {
+    texts(log).iter().map(|text| text.split(' ').next().unwrap().parse().unwrap()).collect()
+}
+
+/// Checks that everything except for `gone` is readable, that nothing can be written, and that a later read heals it.
+fn expect_rest(spy: &Spy, log: &RefCell<SessionLog>, count: usize, gone: &[u64]) {
+    let rest: Vec<_> = (0..count).filter(|at| !gone.contains(&(*at as u64))).collect();
+    assert_eq!(numbers(log), rest);
+    assert!(!log.borrow().is_whole());
+    let head = log.borrow().head.clone();
+    assert_eq!((head.next_record, head.turns), (count as u64, count as u32), "numbering is that of the whole log");
+    let finding = log.borrow().read_failure().unwrap().finding("s");
+    assert_eq!(finding.code.as_str(), "read_failed");
+    assert!(finding.message.contains("a sector is gone"), "{}", finding.message);
+    // What is missing may have the call of a result, or an id: nothing is written onto a part.
+    let before = block_on(spy.data.read("s", Query::all(Table::Log))).unwrap();
+    assert_eq!(append(spy, log, "lost", &said("lost")).unwrap_err().code, ErrorCode::StoreError);
+    assert_eq!(block_on(refresh(spy, log)).unwrap_err().code, ErrorCode::StoreError);
+    assert!(!log.borrow().has_unmerged());
+    assert_eq!(block_on(spy.data.read("s", Query::all(Table::Log))).unwrap(), before);
+    assert_eq!(numbers(log), rest);
+    spy.unreadable.take();
+    let generation = log.borrow().generation;
+    append(spy, log, "more", &said(&format!("{count} more"))).unwrap();
+    assert!(log.borrow().is_whole() && log.borrow().read_failure().is_none() && log.borrow().findings.is_empty());
+    assert!(log.borrow().generation > generation, "what was made of the part is made again");
+    assert_eq!(numbers(log), (0..=count).collect::<Vec<_>>());
+    let whole = open(&spy.data, "s");
+    assert_eq!(log.borrow().history.messages(), whole.borrow().history.messages());
+    assert_eq!(log.borrow().head, whole.borrow().head);
+}
+
+#[test]
+fn r07_a_record_that_cannot_be_read_costs_that_record_alone_and_a_retry_heals_it() {
+    for gone in [&[0_u64][..], &[29], &[7, 8, 20], &[0, 15, 29]] {
+        let spy = turns(30, 10);
+        spy.unreadable.replace(gone.to_vec());
+        let log = open(&spy, "s");
+        expect_rest(&spy, &log, 30, gone);
+    }
+}
+
+#[test]
+fn r07_a_failing_segment_costs_that_segment_alone() {
+    let spy = turns(400, 2000);
+    let log = open(&spy, "s");
+    while log.borrow().has_unmerged() {
+        let operation = format!("merge {}", log.borrow().revision);
+        block_on(merge_oldest(&spy, &log, &operation)).unwrap();
+    }
+    let segments = block_on(spy.data.read("s", Query::all(Table::Log))).unwrap();
+    let segment = segments.iter().filter(|record| record.last_key.is_some()).nth(1).unwrap();
+    spy.unreadable.replace(vec![segment.key]);
+    for log in [open(&spy, "s"), RefCell::new(block_on(open_session_tail(&spy, "s", SEED, 1)).unwrap())] {
+        if log.borrow().read_failure().is_none() {
+            assert!(block_on(read_older(&spy, &log)).is_err());
+        }
+        let gone = segment.key as usize..=segment.last_key.unwrap() as usize;
+        let read = numbers(&log);
+        assert!(read.iter().all(|number| !gone.contains(number)));
+        assert_eq!((read.first(), read.last()), (Some(&0), Some(&399)));
+        // The store is asked a limited number of times, so records beside the segment may be left out.
+        assert!(read.len() + gone.clone().count() >= 380, "{} of 400 are read", read.len());
+    }
+}
+
+#[test]
+fn r07_the_newest_messages_stay_readable_while_older_ones_are_not() {
+    for gone in [&[3_u64][..], &[40, 41], &[0]] {
+        let spy = turns(300, 4000);
+        let log = RefCell::new(block_on(open_session_tail(&spy, "s", SEED, 1)).unwrap());
+        assert!(log.borrow().read_failure().is_none());
+        spy.unreadable.replace(gone.to_vec());
+        assert_eq!(block_on(read_older(&spy, &log)).unwrap_err().code, ErrorCode::StoreError);
+        expect_rest(&spy, &log, 300, gone);
+        // A record of the end that is read first.
+        spy.unreadable.replace(vec![299]);
+        let log = RefCell::new(block_on(open_session_tail(&spy, "s", SEED, 1)).unwrap());
+        assert_eq!(numbers(&log), (0..299).chain([300]).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn r07_while_nothing_can_be_read_the_end_that_was_read_stays_and_reads_are_few() {
+    let spy = turns(300, 4000);
+    let log = RefCell::new(block_on(open_session_tail(&spy, "s", SEED, 1)).unwrap());
+    let shown = numbers(&log);
+    assert!(!shown.is_empty() && shown.len() < 300);
+    spy.reading_fails.set(true);
+    spy.reads.set(0);
+    assert!(block_on(read_older(&spy, &log)).is_err());
+    assert!(spy.reads.get() <= 32, "{} reads of a dead store", spy.reads.get());
+    spy.reads.set(0);
+    assert!(block_on(read_older(&spy, &log)).is_err());
+    assert_eq!(spy.reads.get(), 1, "one read asks whether it is still dead");
+    assert_eq!(numbers(&log), shown);
+    assert!(log.borrow().read_failure().is_some());
+    assert!(
+        block_on(open_session_tail(&spy, "s", SEED, 1)).is_err(),
+        "nothing can be read: an error, not an empty chat"
+    );
+    spy.reading_fails.set(false);
+    block_on(read_older(&spy, &log)).unwrap();
+    assert!(log.borrow().read_failure().is_none());
+    assert_eq!(numbers(&log), (0..300).collect::<Vec<_>>());
+}
+
+#[test]
+fn r07_a_deletion_while_a_part_cannot_be_read_is_a_deletion() {
+    let spy = turns(30, 10);
+    spy.unreadable.replace(vec![5]);
+    let log = open(&spy, "s");
+    assert_eq!(numbers(&log).len(), 29);
+    block_on(spy.data.delete_session("s")).unwrap();
+    block_on(refresh(&spy, &log)).unwrap();
+    assert!(log.borrow().is_deleted() && log.borrow().is_whole() && log.borrow().read_failure().is_none());
+    assert!(texts(&log).is_empty());
+}
