@@ -30,7 +30,7 @@ export type FindingCode =
   | "orphan_reasoning" | "missing_reasoning" | "unsigned_thinking" | "role_order" | "empty_content" | "malformed" | "unsupported_part"
   | "unsupported_key" | "foreign_model" | "unknown_shape" | "stale" | "stale_default" | "future" | "reduced" | "redacted"
   | "reasoning_unbound" | "reasoning_foreign" | "uncited" | "interrupted" | "pending_call" | "callback_failed"
-  | "compaction_failed" | "second_writer" | "journal_kept" | "no_checkpoint" | "findings_omitted" | "too_many_edits"
+  | "compaction_failed" | "read_failed" | "second_writer" | "journal_kept" | "no_checkpoint" | "findings_omitted" | "too_many_edits"
   | "conversation_conflict" | "not_transferred" | "chain_restarted" | "healed";
 /** A problem or a change that validation, repair, rendering or a run reports. A report lists at most 1,000; its last finding
  *  (`findings_omitted`) then says how many others there are of which code. */

@@ -194,6 +194,8 @@ export interface SessionView {
 }
 export interface SessionSnapshot {
   loading: boolean; revision: number; branch: string; hasOlder: boolean;
+  /** Set while the store fails to read the session: `messages` may lack some. The next call that reads tries again, `refresh` for example. */
+  readError?: { code: ErrorCode; message: string };
   /** History, followed by turns that are not stored in it, oldest first: of runs that were interrupted or wait for an approval, until they are
    *  resumed or discarded; of the last run if it failed or was cancelled, also only until the next run begins; and of a live run (of this
    *  tab or another). */

@@ -36,7 +36,9 @@ export interface OpenOptions {
 
 /** An open store. */
 export interface Rethread {
-  /** Opens a session, or returns the open one. After a deletion (in another tab, or of the whole database) the old `Session` rejects
+  /** Opens a session, or returns the open one. If the store fails to read a part of it, the session has the rest: that is reported to
+   *  `onWarning` and in `status` as `read_failed`, `messages`, `render` and the view give the rest, and writes are rejected with the store's
+   *  error. Each call reads again what is missing. Rejects only if nothing can be read. After a deletion (in another tab, or of the whole database) the old `Session` rejects
    *  with `not_found`; this call creates a new session with the same id. */
   session(id: string, options?: SessionOptions): Promise<Session>;
   sessions(query?: { channel?: string; limit?: number; cursor?: string }): Promise<Page<SessionSummary>>;
@@ -73,8 +75,8 @@ export interface StoreStatus {
   store: string;
   persisted: boolean | null;
   usageBytes: number | null; quotaBytes: number | null;
-  /** "degraded": unreadable data was rebuilt or left out, see `findings`. "evicted": the platform has deleted the
-   *  database, or a session that was open is gone without having been deleted (`FLUSHALL`): calls of that session reject with `evicted`, and
+  /** "degraded": unreadable data was rebuilt or left out, or the store fails to read (`read_failed`, until a read succeeds), see
+   *  `findings`. "evicted": the platform has deleted the database, or a session that was open is gone without having been deleted (`FLUSHALL`): calls of that session reject with `evicted`, and
    *  opening it again begins a new one. "read_only":
    *  a newer version of rethread has written to an open session. */
   state: "ready" | "degraded" | "evicted" | "read_only";

@@ -6,12 +6,14 @@
 mod appends;
 mod checks;
 mod context;
+mod damage;
 mod forks;
 mod segments;
 mod sessions;
 
 pub use checks::CHECKS;
 pub use context::{StoreCheck, StoreCheckContext, both, nothing_lost, write_with_retry};
+pub use damage::nothing_returns_after_deletion;
 
 use super::{LogStore, StoreFuture};
 use crate::error::{Error, ErrorCode, Result};

@@ -11,6 +11,7 @@ mod branch;
 mod clear;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod delete;
 mod id_collisions;
 mod journal;
 pub mod kv;
@@ -34,6 +35,7 @@ pub use archive_lines::ArchiveDescriptions;
 pub use audit::AuditRow;
 pub use branch::open_branch;
 pub use clear::clear_session;
+pub use delete::delete_session;
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};
 pub use log::{Change, ConflictPause, HeadEdit, NoticeText, SessionLog};
 pub use memory::MemoryStore;

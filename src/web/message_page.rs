@@ -25,7 +25,7 @@ pub async fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue
     }
     // The newest page is there before older records are, with the message before it.
     if before != u64::MAX || inner.log.borrow().history.messages().len() <= limit {
-        inner.read_older().await?;
+        inner.read_readable().await?;
     }
     Ok(message_page(&inner.id, &inner.log.borrow().history, limit, before))
 }

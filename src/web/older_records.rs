@@ -5,11 +5,61 @@
 use super::platform::sleep;
 use super::promise::in_background;
 use super::session_inner::SessionInner;
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::store::read_older;
 
+/// A read of a session that failed, until one succeeds.
+#[derive(Clone)]
+pub struct ReadError {
+    pub code: ErrorCode,
+    pub message: String,
+    pub finding: Finding,
+}
+
 impl SessionInner {
+    /// Waits until the history is whole, or has all that the store can read of it. A failure is reported, and kept for `status` (R7).
+    ///
+    /// # Errors
+    /// Those of the store if nothing of the history can be read, `closed`.
+    pub async fn read_readable(&self) -> Result<()> {
+        let read = self.read_older().await;
+        self.or_show_rest(read)
+    }
+
+    /// Takes the outcome of a read for which the messages that were read are shown, if there are any.
+    pub fn or_show_rest(&self, read: Result<()>) -> Result<()> {
+        let Err(error) = read else { return Ok(()) };
+        self.context.check_open()?;
+        if self.is_deleted() || self.log.borrow().history.messages().is_empty() {
+            return Err(error);
+        }
+        self.note_read_failure(&error);
+        Ok(())
+    }
+
+    /// Reports a failed read, once until a read succeeds.
+    pub fn note_read_failure(&self, error: &Error) {
+        if self.context.check_open().is_err() {
+            return;
+        }
+        let finding = match self.log.borrow().read_failure() {
+            Some(failure) => failure.finding(&self.id),
+            None => Finding::warning(
+                FindingCode::ReadFailed,
+                format!(
+                    "the store failed to read session \"{}\". What was read before is shown, and the next call tries again: {}",
+                    self.id, error.message
+                ),
+            ),
+        };
+        let failure = ReadError { code: error.code, message: error.message.clone(), finding };
+        if self.read_failure.replace(Some(failure.clone())).is_none() {
+            self.context.warn(&[failure.finding]);
+            self.notify();
+        }
+    }
+
     /// Waits until the history is whole.
     ///
     /// # Errors
@@ -19,9 +69,20 @@ impl SessionInner {
             if !self.older_read.begin().await {
                 continue;
             }
+            let generation = self.log.borrow().generation;
             let read = read_older(&*self.context.store, &self.log).await;
             self.older_read.end();
-            read?;
+            let has_more = self.log.borrow().generation != generation;
+            if let Err(error) = read {
+                self.drop_views_of_replaced_history();
+                self.note_read_failure(&error);
+                if has_more {
+                    self.notify();
+                }
+                return Err(error);
+            }
+            self.drop_views_of_replaced_history();
+            self.read_failure.take();
             let findings = self.log.borrow().findings.clone();
             self.context.report_damage(&findings);
             self.notify();
@@ -42,15 +103,8 @@ impl SessionInner {
             if session.context.check_open().is_err() {
                 return;
             }
-            if let Err(error) = session.read_older().await
-                && session.context.check_open().is_ok()
-            {
-                let (id, why) = (&session.id, &error.message);
-                let what = format!(
-                    "the older messages of session \"{id}\" could not be read, the next call tries again: {why}"
-                );
-                session.context.warn(&[Finding::warning(FindingCode::Malformed, what)]);
-            }
+            // A failure is reported there, and the next call tries again.
+            let _ = session.read_older().await;
         });
     }
 }

@@ -23,7 +23,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
     let mut options: RenderOptions = read_options("a render's request", request)?;
     let input = options.input.take();
     let parts = options.into_parts(inner)?;
-    inner.read_older().await?;
+    inner.read_readable().await?;
     let mut live = History::new(inner.context.seed);
     let items = input_items(input.as_ref(), parts.provider.dialect)?;
     let provided = inner.ask_providers(provide, &items).await?;
@@ -112,7 +112,9 @@ fn rendered_to_js(inner: &SessionInner, rendered: &Rendered, body: &Uint8Array) 
         });
     });
     set(&out, "body", body);
-    set(&out, "report", &report_to_js(&rendered.report));
+    let mut report = rendered.report.clone();
+    report.extend(inner.read_failure.borrow().iter().map(|failure| failure.finding.clone()));
+    set(&out, "report", &report_to_js(&report));
     set(&out, "maxSourceNumber", &JsValue::from_f64(max_source));
     set(&out, "sources", &sources);
     set(&out, "stablePrefix", &JsValue::from_f64(f64::from(rendered.stable_prefix)));

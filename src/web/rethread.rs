@@ -9,16 +9,19 @@ use super::journals::pending_runs;
 use super::option_reader::read_optional;
 use super::options::{OpenOptions, PendingRunQuery, SessionQuery, StoreOption, open_options};
 use super::owned_runs::OwnedRuns;
+use super::platform::random_id;
 use super::promise::promise;
 use super::results::{SessionPage, SessionSummary, StatusResult, result_to_js};
 use super::rethread_inner::RethreadInner;
 use super::session::JsSession;
 use super::store::{Durability, IndexedDbStore, StorageStatus, open_js_store, persist, storage_status};
 use super::store_context::{DEFAULT_NAME, OpenedStore};
+use super::wire::report_to_js;
 use crate::error::{Error, ErrorCode, Result};
+use crate::finding::{Finding, FindingCode, Report};
 use crate::run::ARCHIVE_DESCRIPTIONS;
 use crate::session_head::SessionHead;
-use crate::store::{MemoryStore, RecordKind, SessionArchive, open_record, unreadable_head};
+use crate::store::{MemoryStore, RecordKind, SessionArchive, delete_session, open_record, unreadable_head};
 use js_sys::{Function, Promise};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -108,7 +111,7 @@ impl JsRethread {
             if inner.session(&id).is_some_and(|session| session.has_live_run()) {
                 return Err(Error::new(ErrorCode::Busy, "a run of this session is under way here; cancel it first"));
             }
-            inner.context.store.delete_session(&id).await?;
+            delete_session(&*inner.context.store, &id, inner.context.seed, &random_id()).await?;
             let deleted = inner.session(&id);
             inner.unregister(&id);
             if let Some(session) = deleted {
@@ -198,12 +201,23 @@ impl JsRethread {
         self.inner.context.promise(async move {
             let context = &inner.context;
             let status = storage_status().await;
-            for row in context.all_heads().await? {
+            let (heads, mut failures) = match context.all_heads().await {
+                Ok(heads) => (heads, inner.read_failures()),
+                Err(error) => {
+                    context.check_open()?;
+                    let mut failures = inner.read_failures();
+                    let what = format!("the store failed to list its sessions: {}", error.message);
+                    failures.push(Finding::warning(FindingCode::ReadFailed, what));
+                    (Vec::new(), failures)
+                }
+            };
+            for row in heads {
                 if let Err(error) = open_record::<SessionHead>(RecordKind::Head, &row.head.value) {
                     context.report_unreadable(unreadable_head(&row.id, &error));
                 }
             }
-            Ok(result_to_js(&status_of(&inner, &status)))
+            failures.splice(0..0, context.damage());
+            Ok(result_to_js(&status_of(&inner, &status, &failures)))
         })
     }
 
@@ -218,7 +232,7 @@ impl JsRethread {
     }
 }
 
-fn status_of(inner: &RethreadInner, storage: &StorageStatus) -> StatusResult {
+fn status_of(inner: &RethreadInner, storage: &StorageStatus, findings: &Report) -> StatusResult {
     let context = &inner.context;
     let durable = context.has_tabs();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -228,8 +242,11 @@ fn status_of(inner: &RethreadInner, storage: &StorageStatus) -> StatusResult {
         persisted: storage.persisted.filter(|_| durable),
         usage_bytes: bytes(storage.usage),
         quota_bytes: bytes(storage.quota),
-        state: inner.state(),
-        findings: context.damage_to_js(),
+        state: match inner.state() {
+            "ready" if !findings.is_empty() => "degraded",
+            state => state,
+        },
+        findings: report_to_js(findings),
     }
 }
 

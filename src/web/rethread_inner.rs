@@ -12,6 +12,7 @@ use super::store_context::{OpenedStore, StoreContext};
 use super::tab_channel::TabChannel;
 use super::view::release_view;
 use crate::error::{Error, Result};
+use crate::finding::Report;
 use crate::store::open_session_tail;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -108,7 +109,12 @@ impl RethreadInner {
                 let context = &self.context;
                 let log = open_session_tail(&*context.store, id, context.seed, context.now()).await?;
                 context.report_damage(&log.findings);
-                self.register(SessionInner::new(context, id, log))
+                let failure = log.read_failure().map(|failure| failure.error.clone());
+                let session = self.register(SessionInner::new(context, id, log));
+                if let Some(error) = failure.filter(|_| !session.log.borrow().is_whole()) {
+                    session.note_read_failure(&error);
+                }
+                session
             }
         };
         if let (Ok(stored), Some(owner)) = (session.owner(), &owner) {
@@ -132,10 +138,10 @@ impl RethreadInner {
         session.configure(fields, options.replay.map(Into::into), options.on_stop.map(|option| option.0));
         if session.runs_changed() {
             // Which unfinished runs are in history already is known only of the whole.
-            session.read_older().await?;
+            session.read_readable().await?;
         }
         session.read_older_soon();
-        if session.runs_changed() && session.update_unfinished().await {
+        if session.log.borrow().is_whole() && session.runs_changed() && session.update_unfinished().await {
             session.notify();
         }
         // Waits for an update that another caller began, so that the first view contains unfinished runs.
@@ -146,7 +152,10 @@ impl RethreadInner {
     /// Returns the session that is open under this id, brought up to date, unless it was deleted.
     async fn open_already(&self, id: &str) -> Result<Option<Rc<SessionInner>>> {
         let Some(open) = self.session(id) else { return Ok(None) };
-        if open.refresh().await? {
+        let refreshed = open.refresh().await;
+        let is_changed = refreshed.as_ref().copied().unwrap_or(true);
+        open.or_show_rest(refreshed.map(drop))?;
+        if is_changed {
             open.notify();
         }
         Ok(if open.is_deleted() { None } else { Some(open) })
@@ -170,6 +179,15 @@ impl RethreadInner {
         self.sessions.borrow_mut().remove(id);
     }
 
+    /// Returns the findings about the open sessions whose last read failed.
+    pub fn read_failures(&self) -> Report {
+        let mut failures = Report::new();
+        for session in self.sessions.borrow().values().filter_map(Weak::upgrade) {
+            failures.extend(session.read_failure.borrow().iter().map(|failure| failure.finding.clone()));
+        }
+        failures
+    }
+
     /// Returns the state of the store, as far as it was read since it was opened: `ready`, `degraded`, `read_only` or `evicted`.
     pub fn state(&self) -> &'static str {
         let is_writable = |session: Rc<SessionInner>| session.is_deleted() || session.log.borrow().writable().is_ok();
@@ -177,7 +195,7 @@ impl RethreadInner {
             "evicted"
         } else if !self.sessions.borrow().values().filter_map(Weak::upgrade).all(is_writable) {
             "read_only"
-        } else if self.context.is_damaged() {
+        } else if self.context.is_damaged() || !self.read_failures().is_empty() {
             "degraded"
         } else {
             "ready"

@@ -3,6 +3,7 @@
 use super::compaction_state::CompactionState;
 use super::listeners::Listeners;
 use super::live_run::LiveRun;
+use super::older_records::ReadError;
 use super::platform::{random_id, random_pause};
 use super::promise::{deferred, in_background};
 use super::shared_task::SharedTask;
@@ -74,6 +75,8 @@ pub struct SessionInner {
     refreshing: Cell<bool>,
     /// The read of the records before the end of the log.
     pub older_read: SharedTask,
+    /// The last read failed: what is shown may lack something (R7).
+    pub read_failure: RefCell<Option<ReadError>>,
     /// How many forks of the session were reported.
     pub reported_forks: Cell<u64>,
     /// A background task merges old records, or waits for the session to be idle.
@@ -149,6 +152,7 @@ impl SessionInner {
             refresh_again: Cell::new(false),
             is_merging: Cell::new(false),
             older_read: SharedTask::default(),
+            read_failure: RefCell::default(),
             reported_forks: Cell::new(0),
             queued_runs: RefCell::default(),
             is_starting_run: Cell::new(false),
@@ -242,6 +246,7 @@ impl SessionInner {
     pub async fn refresh(&self) -> Result<bool> {
         self.read_older().await?;
         let changed = refresh(&*self.context.store, &self.log).await?;
+        let is_healed = self.read_failure.take().is_some();
         self.warn_of_second_writer();
         if changed {
             let findings = self.log.borrow().findings.clone();
@@ -253,7 +258,7 @@ impl SessionInner {
         }
         // A write of this tab may have read what another tab wrote before it.
         let runs_changed = changed || self.runs_changed();
-        let is_visible = (runs_changed && self.update_unfinished().await) || changed;
+        let is_visible = (runs_changed && self.update_unfinished().await) || changed || is_healed;
         if is_visible {
             self.run_deferred_compaction();
         }
@@ -337,6 +342,7 @@ impl SessionInner {
             self.end_run_without_session();
         }
         let committed = committed?;
+        self.read_failure.take();
         self.renderer.borrow_mut().on_summaries_saved(&saved);
         if let Some(saved) = last_request {
             self.renderer.borrow_mut().on_last_request_saved(&saved);

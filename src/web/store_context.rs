@@ -11,7 +11,6 @@ use super::platform::{PlatformClock, PlatformIds, random_id, seed};
 use super::promise::{PromisedWork, promise};
 use super::results::{SessionChange, result_to_js};
 use super::tab_channel::TabChannel;
-use super::wire::report_to_js;
 use crate::clock::{Clock, Ms};
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode, Report};
@@ -276,9 +275,9 @@ impl StoreContext {
         !self.damage.borrow().is_empty()
     }
 
-    /// Returns the findings about damage in the store, as a JavaScript array.
-    pub fn damage_to_js(&self) -> JsValue {
-        report_to_js(&self.damage.borrow())
+    /// Returns the findings about damage in the store.
+    pub fn damage(&self) -> Report {
+        self.damage.borrow().clone()
     }
 
     /// Adds a listener to changes of any session; returns the function that removes it.

@@ -60,7 +60,7 @@ impl JsSessionView {
     pub fn older(&self) -> Promise {
         let inner = self.inner.clone();
         promise(async move {
-            inner.read_older().await?;
+            inner.read_readable().await?;
             let more = inner.log.borrow().history.messages().len() > inner.view.borrow().window;
             if more {
                 // Grows with the window, since each snapshot lists the whole window: paging to the end must not cost its square.
@@ -96,7 +96,9 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     let all = log.history.messages();
     // The first message of a log that was read by its end waits for the one before it, which it refers to.
     let is_whole = log.is_whole();
-    let first = all.len().saturating_sub(view.window).max(usize::from(!is_whole)).min(all.len());
+    let failure = inner.read_failure.borrow();
+    let is_loading = !is_whole && failure.is_none();
+    let first = all.len().saturating_sub(view.window).max(usize::from(is_loading)).min(all.len());
     let mut before = first.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
     for message in all.get(first..).unwrap_or(&[]) {
         let run = message.run_id.as_deref();
@@ -134,10 +136,15 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     view.messages = builder.new;
     let value = object_to_js(&|out| {
         #[allow(clippy::cast_precision_loss)]
-        out.bool("loading", !is_whole)
+        out.bool("loading", is_loading)
             .number("revision", log.head.history_revision)
             .text("branch", "main")
             .bool("hasOlder", first > 0 || !is_whole);
+        if let Some(failure) = &*failure {
+            out.object("readError", |out| {
+                out.text("code", failure.code.as_str()).text("message", &failure.message);
+            });
+        }
     });
     set(&value, "messages", &builder.items);
     set(&value, "run", &shown_run);

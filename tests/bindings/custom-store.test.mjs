@@ -163,7 +163,10 @@ describe('r48 what a store returns is checked', () => {
     store.invocations = ({ tool, ...query }) => invocations.call(store, query);
     await assert.rejects(opened.invocations({ tool: 'other' }), { code: 'store_error', message: /`invocations` returned a row/ });
     store.sessions = (query) => ({ ...sessions.call(store, { ...query, cursor: null }), cursor: 'same' });
-    await assert.rejects(opened.status(), { code: 'store_error', message: /`sessions` returned the cursor/ });
+    await assert.rejects(opened.pendingRuns(), { code: 'store_error', message: /`sessions` returned the cursor/ });
+    const { state, findings } = await opened.status();
+    assert.deepEqual([state, findings.map(({ code }) => code)], ['degraded', ['read_failed']]);
+    assert.match(findings[0].message, /`sessions` returned the cursor/);
     store.sessions = (query) => sessions.call(store, { ...query, limit: Infinity });
     await (await opened.session('t')).append(question);
     await assert.rejects(opened.sessions({ limit: 1 }), { code: 'store_error', message: /`sessions` returned a page of 2/ });

@@ -4,11 +4,11 @@
 
 mod support;
 
-use rethread::store::conformance::{CHECKS, both, check_one, nothing_lost, write_with_retry};
+use rethread::store::conformance::{CHECKS, both, check_one, nothing_lost, nothing_returns_after_deletion, write_with_retry};
 use rethread::store::{Appended, LogStore, StoreFuture};
 use rethread::web::store::{Durability, IndexedDbStore, delete_database, storage_status};
 use std::rc::Rc;
-use support::{all, batch, conforms, fresh, log};
+use support::{all, batch, close, conforms, erase, fresh, log, open};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);
@@ -39,6 +39,21 @@ async fn r46_data_survives_reopening() {
     assert_eq!(store.append("s", 0, batch(vec![log(99, b"twice")]), "one").await.unwrap(), Appended::Revision(1));
     assert_eq!(store.append("s", 1, batch(vec![log(20, b"on")]), "two").await.unwrap(), Appended::Revision(2));
     assert_eq!(all(&store, "s").await.len(), 21);
+}
+
+#[wasm_bindgen_test]
+async fn r07_nothing_returns_after_the_deletion_of_a_session_whose_head_was_lost_in_indexed_db() {
+    let store = fresh("r07-lost").await;
+    let other = IndexedDbStore::open("r07-lost", Durability::Relaxed).await.unwrap();
+    let damage = |session: String| -> StoreFuture<'static, ()> {
+        Box::pin(async move {
+            let raw = open("r07-lost", 1).await.unwrap();
+            erase(&raw, "heads", &session.into()).await.unwrap();
+            close(&raw);
+            Ok(())
+        })
+    };
+    nothing_returns_after_deletion((&store, &other), "s", &damage).await.unwrap();
 }
 
 #[wasm_bindgen_test]

@@ -10,9 +10,10 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 use rethread::error::ErrorCode;
 use rethread::run::RunStatus;
 use rethread::session_head::SessionHead;
+use rethread::store::conformance::nothing_returns_after_deletion;
 use rethread::store::{
-    Batch, Change, LogStore, MemoryStore, Query, Record, RecordKind, SessionLog, Table, commit, open_record,
-    open_session, read_head, refresh, seal_record,
+    Batch, Change, LogStore, MemoryStore, Query, Record, RecordKind, SessionLog, StoreFuture, Table, commit,
+    open_record, open_session, read_head, refresh, seal_record,
 };
 use scripted_host::{Answer, CHAT, Host, SEED, block_on, calls, setup, text};
 use serde_json::{Value, json};
@@ -271,6 +272,17 @@ fn r07_a_session_with_an_unreadable_head_can_be_deleted() {
     store.lose_head("s");
     block_on(store.delete_session("s")).unwrap();
     assert!(block_on(store.head("s")).unwrap().is_none() && records(&store, Table::Runs).is_empty());
+}
+
+#[test]
+fn r07_nothing_returns_after_the_deletion_of_a_session_whose_head_was_lost() {
+    let store = MemoryStore::default();
+    let losing = store.clone();
+    let damage = move |session: String| -> StoreFuture<'static, ()> {
+        losing.lose_head(&session);
+        Box::pin(async { Ok(()) })
+    };
+    block_on(nothing_returns_after_deletion((&store, &store), "s", &damage)).unwrap();
 }
 
 #[test]

@@ -12,9 +12,11 @@ mod rate_limits;
 mod service;
 
 use rethread::error::{Error, ErrorCode};
-use rethread::store::conformance::{both, check_all, nothing_lost, write_with_retry};
+use rethread::store::conformance::{both, check_all, nothing_lost, nothing_returns_after_deletion, write_with_retry};
 use rethread::store::kv::{KvLimits, KvStore, WriteOnceStore};
-use rethread::store::{Appended, AuditIndex, AuditQuery, Batch, LogStore, Query, Record, StoredHead, Table};
+use rethread::store::{
+    Appended, AuditIndex, AuditQuery, Batch, LogStore, Query, Record, StoreFuture, StoredHead, Table,
+};
 use service::{MemoryKv, block_on, let_others_go_first};
 use std::rc::Rc;
 
@@ -175,6 +177,46 @@ fn r07_a_damaged_head_loses_no_record() {
         let later = Batch { at_least: 7, ..batch(b"again", vec![record(Table::Log, 10, b"ten")]) };
         assert_eq!(block_on(store.append("s", 0, later, "later")).unwrap(), Appended::Revision(7));
         assert_eq!(log_keys(&store, "s"), [1, 2, 10]);
+    }
+}
+
+#[test]
+fn r07_nothing_returns_after_the_deletion_of_a_session_with_a_damaged_head() {
+    for is_lost in [true, false] {
+        let service = MemoryKv::default();
+        let (one, two) = (store(&service), store(&service));
+        let damaged = service.clone();
+        let damage = move |session: String| -> StoreFuture<'static, ()> {
+            let key = format!("head:{}", session.replace(' ', "=20"));
+            if is_lost {
+                damaged.keys.borrow_mut().remove(&key).unwrap();
+            } else {
+                damaged.set(&key, b"\x01\0\0\0broken");
+            }
+            Box::pin(async { Ok(()) })
+        };
+        block_on(nothing_returns_after_deletion((&one, &two), "s", &damage)).unwrap();
+    }
+}
+
+#[test]
+fn r07_nothing_returns_after_the_deletion_of_a_session_with_damaged_appends() {
+    for damages_all in [true, false] {
+        let service = plain();
+        let (one, two) = (write_once(&connection(&service), "one"), write_once(&connection(&service), "two"));
+        let damaged = service.clone();
+        let damage = move |session: String| -> StoreFuture<'static, ()> {
+            let prefix = format!("append:{}:", session.replace(' ', "=20"));
+            let mut keys: Vec<_> =
+                damaged.keys.borrow().keys().filter(|key| key.starts_with(&prefix)).cloned().collect();
+            assert!(!keys.is_empty());
+            if !damages_all {
+                keys = keys.split_off(keys.len() - 1);
+            }
+            keys.iter().for_each(|key| damaged.set(key, b"\x01\0\0\0broken"));
+            Box::pin(async { Ok(()) })
+        };
+        block_on(nothing_returns_after_deletion((&one, &two), "s", &damage)).unwrap();
     }
 }
 

@@ -8,9 +8,11 @@ mod model;
 mod sqlite;
 
 use rethread::error::{Error, ErrorCode};
-use rethread::store::conformance::{both, check_all, nothing_lost, write_with_retry};
+use rethread::store::conformance::{both, check_all, nothing_lost, nothing_returns_after_deletion, write_with_retry};
 use rethread::store::sql::{SqlDialect, SqlLimits, SqlStore};
-use rethread::store::{Appended, AuditIndex, AuditQuery, Batch, LogStore, Query, Record, StoredHead, Table};
+use rethread::store::{
+    Appended, AuditIndex, AuditQuery, Batch, LogStore, Query, Record, StoreFuture, StoredHead, Table,
+};
 use sqlite::{SqliteDriver, TestFolder, block_on};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -258,6 +260,24 @@ fn r48_a_lost_head_is_reported_and_listed() {
     assert_eq!(block_on(store.append("b", 0, rebuilt, "three")).unwrap(), Appended::Revision(90));
     block_on(store.delete_session("e")).unwrap();
     assert_eq!(block_on(store.head("e")).unwrap(), None);
+}
+
+#[test]
+fn r07_nothing_returns_after_the_deletion_of_a_session_with_a_damaged_head() {
+    for damage in [
+        "DELETE FROM rethread_heads WHERE session = CAST('{}' AS BLOB)",
+        "UPDATE rethread_heads SET value = x'00' WHERE session = CAST('{}' AS BLOB)",
+        "UPDATE rethread_heads SET value = NULL, size = 7 WHERE session = CAST('{}' AS BLOB)",
+    ] {
+        let driver = SqliteDriver::in_memory(SqlLimits::default());
+        let store = store(&driver);
+        let damaged = driver.clone();
+        let damage = move |session: String| -> StoreFuture<'static, ()> {
+            damaged.execute(&damage.replace("{}", &session));
+            Box::pin(async { Ok(()) })
+        };
+        block_on(nothing_returns_after_deletion((&store, &store), "s", &damage)).unwrap();
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The list of all checks, and those of single records, heads and batches.
 
 use super::context::{StoreCheck, StoreCheckContext, batch, ensure, log, segment, summary};
-use super::{appends, segments, sessions};
+use super::{appends, damage, segments, sessions};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{Appended, AuditQuery, Batch, MAX_KEY, Query, Record, StoredHead, Table};
 use bytes::Bytes;
@@ -38,6 +38,12 @@ pub const CHECKS: &[(&str, StoreCheck)] = &[
     ("what_cannot_be_kept_is_refused", |context| Box::pin(what_cannot_be_kept_is_refused(context))),
     ("pages_meet_where_the_records_end", |context| Box::pin(segments::pages_meet_where_the_records_end(context))),
     ("a_thousand_records_are_read", |context| Box::pin(segments::a_thousand_records_are_read(context))),
+    ("a_failing_read_costs_what_fails_alone", |context| {
+        Box::pin(damage::a_failing_read_costs_what_fails_alone(context))
+    }),
+    ("a_deleted_session_with_a_damaged_head_stays_deleted", |context| {
+        Box::pin(damage::a_deleted_session_with_a_damaged_head_stays_deleted(context))
+    }),
 ];
 
 async fn an_absent_session_is_empty(context: &StoreCheckContext) -> Result<()> {
