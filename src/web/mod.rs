@@ -63,6 +63,7 @@ mod sessions {
     mod platform;
     mod provider_hooks;
     mod provider_store;
+    mod read_error;
     mod reducer_options;
     mod render;
     mod request_tools;

@@ -4,18 +4,11 @@
 
 use super::platform::sleep;
 use super::promise::in_background;
+use super::read_error::ReadError;
 use super::session_inner::SessionInner;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::store::read_older;
-
-/// A read of a session that failed, until one succeeds.
-#[derive(Clone)]
-pub struct ReadError {
-    pub code: ErrorCode,
-    pub message: String,
-    pub finding: Finding,
-}
 
 impl SessionInner {
     /// Waits until the history is whole, or has all that the store can read of it. A failure is reported, and kept for `status` (R7).

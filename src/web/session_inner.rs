@@ -3,9 +3,9 @@
 use super::compaction_state::CompactionState;
 use super::listeners::Listeners;
 use super::live_run::LiveRun;
-use super::older_records::ReadError;
 use super::platform::{random_id, random_pause};
 use super::promise::{deferred, in_background};
+use super::read_error::ReadError;
 use super::shared_task::SharedTask;
 use super::store_context::StoreContext;
 use super::unfinished_run::{TurnSource, UnfinishedRun};

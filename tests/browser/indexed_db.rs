@@ -4,7 +4,9 @@
 
 mod support;
 
-use rethread::store::conformance::{CHECKS, both, check_one, nothing_lost, nothing_returns_after_deletion, write_with_retry};
+use rethread::store::conformance::{
+    CHECKS, both, check_one, nothing_lost, nothing_returns_after_deletion, write_with_retry,
+};
 use rethread::store::{Appended, LogStore, StoreFuture};
 use rethread::web::store::{Durability, IndexedDbStore, delete_database, storage_status};
 use std::rc::Rc;
