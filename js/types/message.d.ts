@@ -93,8 +93,10 @@ export interface ToolInvocation {
 }
 /** The result is sorted by time, newest first; invocations of the same time are in a fixed order, those of one session with the last call
  *  first. The time of an invocation is when it finished, else when it started, else when it was stored. An invocation that finishes
- *  while its pages are read moves to the front. */
+ *  while its pages are read moves to the front. Where a store has no index of times, the first page reads the rows that the query selects,
+ *  and the next ones know their order: rows that are stored after the first page are not on them. */
 export interface InvocationQuery {
+  /** With `messageId` alone, all rows are read: give the session too. */
   session?: string; messageId?: string; tool?: string; status?: ToolInvocation["status"]; channel?: string;
   /** The first and the last time, both inclusive. */
   since?: number; until?: number;

@@ -4,6 +4,7 @@
 //! and both handles must show the same data.
 
 mod appends;
+mod audit_pages;
 mod checks;
 mod context;
 mod damage;

@@ -17,6 +17,8 @@ use std::rc::Rc;
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     sessions: Rc<RefCell<BTreeMap<String, Box<StoredSession>>>>,
+    /// The audit rows of all sessions by time: time, session and key.
+    rows: Rc<RefCell<BTreeSet<(Ms, Rc<str>, u64)>>>,
 }
 
 /// A session, or its tombstone.
@@ -160,6 +162,42 @@ fn row_time(record: &Record) -> Option<(Ms, u64)> {
     Some((index.at, record.key))
 }
 
+impl MemoryStore {
+    /// Updates the times of all rows before a session gets the batch.
+    fn index_rows(&self, session: &str, stored: &StoredSession, batch: &Batch) {
+        let mut rows = self.rows.borrow_mut();
+        let id: Rc<str> = session.into();
+        let written = || batch.put.iter().chain(&batch.replace);
+        let replaced = written().map(|record| (record.table, record.key)).chain(batch.remove.iter().copied());
+        for (at, key) in replaced.filter_map(|place| row_time(stored.records.get(&place)?)) {
+            rows.remove(&(at, id.clone(), key));
+        }
+        rows.extend(written().filter_map(row_time).map(|(at, key)| (at, id.clone(), key)));
+    }
+
+    /// Returns the rows of all sessions that may be on the page, the newest first.
+    fn newest_rows(
+        &self,
+        sessions: &BTreeMap<String, Box<StoredSession>>,
+        query: &AuditQuery,
+        page: &NewestRows,
+    ) -> Vec<(String, Record)> {
+        let before = match &page.after {
+            Some(after) => Bound::Excluded((after.at, after.session.as_str().into(), after.key)),
+            None => Bound::Unbounded,
+        };
+        let rows = self.rows.borrow();
+        let recent = rows.range((Bound::Unbounded, before)).rev();
+        let selected = recent.take_while(|(at, ..)| query.since.is_none_or(|since| *at >= since));
+        let selected = selected.filter_map(|(_, id, key)| {
+            let record = sessions.get(&**id)?.records.get(&(Table::ToolInvocations, *key))?;
+            let is_selected = record.index.as_ref().is_some_and(|index| query.matches(id, index));
+            is_selected.then(|| (id.to_string(), Record::clone(record)))
+        });
+        selected.take(page.limit.saturating_add(1)).collect()
+    }
+}
+
 #[cfg(any(test, feature = "conformance"))]
 impl MemoryStore {
     /// Removes a session's head and keeps its records, as if its row was deleted from outside.
@@ -183,7 +221,7 @@ impl LogStore for MemoryStore {
     }
 
     fn close(&self) -> StoreFuture<'_, ()> {
-        drop(self.sessions.take());
+        drop((self.sessions.take(), self.rows.take()));
         Box::pin(async { Ok(()) })
     }
 
@@ -205,16 +243,17 @@ impl LogStore for MemoryStore {
                 if let Some(outcome) = stored.operations.outcome(stored.revision, expected, operation) {
                     return Ok(outcome);
                 }
-                return Ok(if stored.is_occupied(&batch) {
-                    Appended::Occupied
-                } else {
-                    stored.write(batch, operation)
-                });
+                if stored.is_occupied(&batch) {
+                    return Ok(Appended::Occupied);
+                }
+                self.index_rows(session, stored, &batch);
+                return Ok(stored.write(batch, operation));
             }
             if expected != 0 {
                 return Ok(Appended::Conflict(0));
             }
             let mut stored = Box::new(StoredSession::default());
+            self.index_rows(session, &stored, &batch);
             let appended = stored.write(batch, operation);
             sessions.insert(session.to_owned(), stored);
             Ok(appended)
@@ -282,12 +321,13 @@ impl LogStore for MemoryStore {
         Some(Box::pin(async move {
             let mut newest = NewestRows::new(query)?;
             let sessions = self.sessions.borrow();
-            let (first, last) = match query.session.as_deref() {
-                Some(id) => (Bound::Included(id), Bound::Included(id)),
-                None => (Bound::Unbounded, Bound::Unbounded),
-            };
-            for (id, stored) in sessions.range::<str, _>((first, last)) {
-                newest.add(stored.newest_rows(id, query, &newest));
+            match query.session.as_deref() {
+                Some(id) => {
+                    if let Some(stored) = sessions.get(id) {
+                        newest.add(stored.newest_rows(id, query, &newest));
+                    }
+                }
+                None => newest.add(self.newest_rows(&sessions, query, &newest)),
             }
             Ok(newest.page())
         }))
@@ -296,6 +336,11 @@ impl LogStore for MemoryStore {
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             if let Some(stored) = self.sessions.borrow_mut().get_mut(session).filter(|stored| stored.head().is_some()) {
+                let mut rows = self.rows.borrow_mut();
+                let id: Rc<str> = session.into();
+                for (at, key) in &stored.row_times {
+                    rows.remove(&(*at, id.clone(), *key));
+                }
                 stored.delete();
             }
             Ok(())

@@ -7,6 +7,7 @@ mod append;
 mod archive;
 mod archive_lines;
 mod audit;
+mod audit_pages;
 mod branch;
 mod clear;
 #[cfg(any(test, feature = "conformance"))]
@@ -33,6 +34,7 @@ pub use append::{Committed, commit};
 pub use archive::SessionArchive;
 pub use archive_lines::ArchiveDescriptions;
 pub use audit::AuditRow;
+pub use audit_pages::AuditPages;
 pub use branch::open_branch;
 pub use clear::clear_session;
 pub use delete::delete_session;
@@ -40,7 +42,6 @@ pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_jou
 pub use log::{Change, ConflictPause, HeadEdit, NoticeText, SessionLog};
 pub use memory::MemoryStore;
 pub use merge::{MergeOutcome, merge_oldest};
-pub use newest::list_newest;
 pub use open::{open_session, open_session_tail, read_head, read_older, refresh, unreadable_head};
 pub use partial_read::ReadFailure;
 #[cfg(any(test, feature = "conformance"))]
@@ -543,7 +544,7 @@ pub trait LogStore {
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>>;
 
     /// Returns a page of audit rows of all sessions, the newest first: by the time in their index, then by session and key. Its cursors
-    /// are its own. None if the store has no index of times; [`list_newest`] then selects the rows.
+    /// are the positions of rows in this order. None if the store has no index of times; [`AuditPages`] then finds the order.
     fn newest_invocations<'a>(&'a self, _query: &'a AuditQuery) -> Option<StoreFuture<'a, Page<(String, Record)>>> {
         None
     }

@@ -1,11 +1,11 @@
 //! The newest rows of the audit table first, for stores that list them by session and key.
 
-use super::{AuditQuery, LogStore, PAGE, Page, Record};
+use super::{AuditQuery, PAGE, Page, Record};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
 
 /// Number of rows that are read at once.
-const SCANNED_ROWS: usize = 1000;
+pub(super) const SCANNED_ROWS: usize = 1000;
 
 /// The place of an audit row in the order of [`newest_invocations`](super::LogStore::newest_invocations), which is descending.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,26 +40,6 @@ impl AuditPosition {
     }
 }
 
-/// Returns a page of audit rows, the newest first. Where a store has no index of times, it reads all rows that the query selects.
-///
-/// # Errors
-/// If the store cannot be read; `invalid_input` for a cursor that no page gave.
-pub async fn list_newest(store: &dyn LogStore, query: &AuditQuery) -> Result<Page<(String, Record)>> {
-    if let Some(page) = store.newest_invocations(query) {
-        return page.await;
-    }
-    let mut newest = NewestRows::new(query)?;
-    let mut scan = newest.scan(query);
-    loop {
-        let Page { items, cursor } = store.invocations(&scan).await?;
-        newest.add(items);
-        if cursor.is_none() {
-            return Ok(newest.page());
-        }
-        scan.cursor = cursor;
-    }
-}
-
 /// Selects the newest rows among those that it gets in any order. Keeps no more than two pages of them.
 pub(crate) struct NewestRows {
     pub(super) limit: usize,
@@ -83,6 +63,11 @@ impl NewestRows {
         let latest = self.after.as_ref().map(|after| after.at);
         let until = [query.until, latest].into_iter().flatten().min();
         AuditQuery { cursor: None, limit: SCANNED_ROWS, until, ..query.clone() }
+    }
+
+    /// Returns true if a row comes after the page before.
+    pub(crate) fn has_place(&self, session: &str, record: &Record) -> bool {
+        self.after.as_ref().is_none_or(|after| AuditPosition::of(session, record) < *after)
     }
 
     pub(crate) fn add(&mut self, rows: Vec<(String, Record)>) {

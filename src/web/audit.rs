@@ -7,7 +7,7 @@ use super::payloads::AuditPayloads;
 use super::store_context::StoreContext;
 use crate::history::write_payload;
 use crate::json::{ArrayWriter, ObjectWriter};
-use crate::store::{AuditQuery, AuditRow, Record, RecordKind, list_newest, open_record};
+use crate::store::{AuditQuery, AuditRow, Record, RecordKind, open_record};
 use crate::tool::ToolInvocation;
 use js_sys::Promise;
 use std::rc::Rc;
@@ -21,8 +21,8 @@ pub fn audit_page(context: &Rc<StoreContext>, query: JsValue, session: Option<St
         let message = query.message_id.take();
         let payload = query.payload.unwrap_or(false);
         let wanted = audit_query(query, session);
-        let found = list_newest(&*shared.store, &wanted).await?;
-        let rows = audit_rows(&shared, &found.items, message.as_deref());
+        let found = shared.audit_pages.read(&*shared.store, &wanted, message.as_deref()).await?;
+        let rows = audit_rows(&shared, &found.items);
         // Taken, not borrowed: another query may come while this one reads.
         let mut payloads = if payload { shared.payloads.take() } else { AuditPayloads::default() };
         if payload {
@@ -42,20 +42,12 @@ pub fn audit_page(context: &Rc<StoreContext>, query: JsValue, session: Option<St
     })
 }
 
-/// Decodes the rows, and selects those of `message` if it is given. Reports rows that cannot be read.
-fn audit_rows<'r>(
-    context: &StoreContext,
-    found: &'r [(String, Record)],
-    message: Option<&str>,
-) -> Vec<(&'r str, AuditRow)> {
+/// Decodes the rows. Reports rows that cannot be read.
+fn audit_rows<'r>(context: &StoreContext, found: &'r [(String, Record)]) -> Vec<(&'r str, AuditRow)> {
     let mut rows = Vec::new();
     for (session, record) in found {
         match open_record::<AuditRow>(RecordKind::Audit, &record.value) {
-            Ok(row) => {
-                if message.is_none_or(|message| message == row.message_id) {
-                    rows.push((session.as_str(), row));
-                }
-            }
+            Ok(row) => rows.push((session.as_str(), row)),
             Err(error) => context.report_unreadable(format!(
                 "audit row {} of session \"{session}\" cannot be read: {}",
                 record.key, error.message

@@ -17,7 +17,7 @@ use crate::finding::{Finding, FindingCode, Report};
 use crate::id::Seed;
 use crate::replay::PolicyLayer;
 use crate::session_head::SessionHead;
-use crate::store::{LogStore, NoticeText, SessionRow, StoredHead, read_head};
+use crate::store::{AuditPages, LogStore, NoticeText, SessionRow, StoredHead, read_head};
 use js_sys::{Function, Promise};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -52,6 +52,8 @@ pub struct StoreContext {
     pub was_emptied: Cell<bool>,
     /// Records that the last page of the audit table read.
     pub payloads: RefCell<AuditPayloads>,
+    /// What is known of the order of the audit table's rows.
+    pub audit_pages: AuditPages,
     listeners: Listeners,
     /// Tells other tabs and processes of changes, and hears of theirs.
     changes: RefCell<Option<Rc<dyn ChangeFeed>>>,
@@ -104,6 +106,7 @@ impl StoreContext {
             damage: RefCell::default(),
             was_emptied: Cell::default(),
             payloads: RefCell::default(),
+            audit_pages: AuditPages::default(),
             callbacks: PendingCallbacks::default(),
             on_warning: options.on_warning.map(|on_warning| on_warning.function),
             listeners: Listeners::default(),

@@ -99,6 +99,16 @@ test('r13 every store gives the same rows in the same order, the newest first', 
       assert.deepEqual(rows.map(({ id }) => id), all.filter(isWanted).map(({ id }) => id), `${name}: ${JSON.stringify(query)}`);
       assert.deepEqual(rows.map(timeOf), rows.map(timeOf).toSorted((one, other) => other - one), `${name}: ${JSON.stringify(query)}`);
     }
+    for (const messageId of new Set(all.map((row) => row.messageId))) {
+      const rows = [];
+      for (let cursor = null; cursor !== undefined;) {
+        const page = await opened.invocations({ messageId, limit: 2, ...(cursor && { cursor }) });
+        assert.ok(page.items.length === 2 || page.cursor === null, `${name}: a page of the calls of ${messageId} is not full`);
+        rows.push(...page.items.map(({ id }) => id));
+        cursor = page.cursor ?? undefined;
+      }
+      assert.deepEqual(rows, all.filter((row) => row.messageId === messageId).map(({ id }) => id), `${name}: ${messageId}`);
+    }
     await opened.close();
   }
   assert.ok(answers.memory.filter(({ rows }) => rows.length).length > QUERIES / 4, 'most queries find nothing');

@@ -1,7 +1,7 @@
 //! The list of all checks, and those of single records, heads and batches.
 
 use super::context::{StoreCheck, StoreCheckContext, batch, ensure, log, segment, summary};
-use super::{appends, damage, segments, sessions};
+use super::{appends, audit_pages, damage, segments, sessions};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{Appended, AuditQuery, Batch, MAX_KEY, Query, Record, StoredHead, Table};
 use bytes::Bytes;
@@ -29,6 +29,12 @@ pub const CHECKS: &[(&str, StoreCheck)] = &[
     ("sessions_are_listed_once_each", |context| Box::pin(sessions::sessions_are_listed_once_each(context))),
     ("audit_rows_are_found", |context| Box::pin(sessions::audit_rows_are_found(context))),
     ("an_audit_row_replaced_is_found_anew", |context| Box::pin(sessions::an_audit_row_replaced_is_found_anew(context))),
+    ("pages_of_audit_rows_cost_what_their_rows_cost", |context| {
+        Box::pin(audit_pages::pages_of_audit_rows_cost_what_their_rows_cost(context))
+    }),
+    ("pages_of_a_messages_calls_are_full", |context| {
+        Box::pin(audit_pages::pages_of_a_messages_calls_are_full(context))
+    }),
     ("a_deleted_session_stays_deleted", |context| Box::pin(sessions::a_deleted_session_stays_deleted(context))),
     ("a_repeated_operation_is_done_once", |context| Box::pin(appends::a_repeated_operation_is_done_once(context))),
     ("two_writers_lose_nothing", |context| Box::pin(appends::two_writers_lose_nothing(context))),

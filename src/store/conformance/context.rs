@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{
-    Appended, AuditIndex, AuditQuery, Batch, LogStore, Page, Query, Record, SessionRow, StoreFuture, Table, list_newest,
+    Appended, AuditIndex, AuditPages, AuditQuery, Batch, LogStore, Page, Query, Record, SessionRow, StoreFuture, Table,
 };
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -105,9 +105,10 @@ impl StoreCheckContext {
 
     async fn audited_rows(&self, mut query: AuditQuery, is_newest_first: bool) -> Result<Vec<(String, u64)>> {
         let mut rows = Vec::new();
+        let pages = AuditPages::default();
         loop {
             let Page { items, cursor } = if is_newest_first {
-                list_newest(&*self.store, &query).await?
+                pages.read(&*self.store, &query, None).await?
             } else {
                 self.store.invocations(&query).await?
             };
