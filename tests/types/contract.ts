@@ -3,7 +3,7 @@
 import {
   RethreadError, StreamAssembler, convert, init, open, repair, validate,
   type AppendOptions, type AssembledResponse, type Branch, type Bytes, type ChangeFeed, type CompactReason, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery, type KvEntry, type KvStore,
-  type Handoff, type Message, type MessageSource, type NewMessage, type NewToolMessage, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type ProviderRequest, type Rendered, type RenderRequest,
+  type Handoff, type Message, type MessageSource, type NewMessage, type NewToolMessage, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type PrefixCut, type ProviderRequest, type Rendered, type RenderRequest,
   type Reducer, type RepairOptions, type ReplayPolicy, type Rethread, type Run, type RunEvent, type RunRequest, type RunResult, type Session, type SessionOptions, type SessionSnapshot,
   type SessionSummary, type SessionView, type SqlDriver, type SqlRow, type StateBag, type StateOwner, type StoreStatus, type StreamEvent, type Tool, type ToolCall, type ToolInvocation, type Tools,
   type Usage, type ViewMessage, type WireBody, type WireInput,
@@ -66,7 +66,7 @@ function total(usage: Usage): number {
 
 const replay: ReplayPolicy = {
   freshness: Infinity, toolFreshness: { get_weather: 0, get_time: null }, errorFreshness: null, onStale: "placeholder", staleUnit: "round", citations: "store", danglingCalls: "synthesize",
-  sameMakers: [["api.anthropic.com", "gateway.example.com"]],
+  sameMakers: [["api.anthropic.com", "gateway.example.com"]], changes: "at_cuts",
 };
 const reducers: Reducer[] = [
   { type: "message_count", count: 5, keepTools: false, systems: "first" },
@@ -229,7 +229,8 @@ export async function conversation(rethread: Rethread): Promise<void> {
   const rendered: Rendered = await session.render(rendering);
   const body: Bytes = rendered.body;
   await fetch("https://example.com", { method: "POST", body });
-  console.log(now, rendered.report, rendered.maxSourceNumber, rendered.sources[1], rendered.stablePrefix);
+  const cut: PrefixCut | null = rendered.prefix.cut;
+  console.log(now, cut, rendered.report, rendered.maxSourceNumber, rendered.sources[1], rendered.stablePrefix);
   for (const one of await session.pendingRuns()) {
     if (one.state === "failed") await session.discard(one.id, { keep: true });
     else await drive(await session.resume(one.id, { provider: one.provider, tools })).result;

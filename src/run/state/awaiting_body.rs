@@ -7,7 +7,7 @@ use crate::json::Json;
 use crate::render::{
     BodyFilterReply, FilterableBody, RenderInput, RenderRequest, RenderStep, Rendered, conversation_body,
 };
-use crate::replay::{HistoryScope, Policy, ReducerQuestion, ReducerReply};
+use crate::replay::{HistoryScope, Policy, ReducerQuestion, ReducerReply, ReplayChoice, SentRequest};
 use crate::run::answer::next_provider;
 use crate::run::body_filter_question::BodyFilterQuestion;
 use crate::run::context::RunContext;
@@ -88,16 +88,24 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         }
         None => NextState::SendComposed(composed),
     };
+    let is_chosen = new_choice.is_some();
+    keep_choice(turn, new_choice, (plan.at, sent, last.is_some()));
+    // Nobody is asked again after a kill.
+    if is_chosen && plan.replies.has_any() { NextState::SaveChoice(Box::new(next)) } else { next }
+}
+
+/// Keeps what a request contains of history: for the next ones of the run, and, with its time, for the next one of the session. `was_known`: the
+/// session has a last request.
+fn keep_choice(
+    turn: &mut RunData,
+    choice: Option<Box<ReplayChoice>>,
+    (at, sent, was_known): (Ms, Option<Rc<SentRequest>>, bool),
+) {
     let has_redactable_calls = turn.has_redactable_calls();
     let sent = sent.filter(|sent| !(has_redactable_calls && sent.stored.has_own_messages()));
-    turn.history_choice_mut().keep_last_request(plan.at, sent, last.is_some());
-    match new_choice {
-        Some(choice) => {
-            turn.history_choice_mut().keep(*choice, has_redactable_calls);
-            // Nobody is asked again after a kill.
-            if plan.replies.has_any() { NextState::SaveChoice(Box::new(next)) } else { next }
-        }
-        None => next,
+    turn.history_choice_mut().keep_last_request(at, sent, was_known);
+    if let Some(choice) = choice {
+        turn.history_choice_mut().keep(*choice, has_redactable_calls);
     }
 }
 

@@ -442,10 +442,8 @@ fn bytes_of_a_long_chat(changes: ReplayChanges, (freshness, reducers): (Window, 
 #[test]
 fn r72_a_long_chat_with_tools_repeats_most_of_its_bytes() {
     let budget = [Reducer::TokenBudget { tokens: 6_000, count: None }];
-    let cases: [(&str, (Window, &[Reducer])); 2] = [
-        ("five minutes", (Window::Millis(300_000), &[])),
-        ("a budget", (Window::Always, &budget)),
-    ];
+    let cases: [(&str, (Window, &[Reducer])); 2] =
+        [("five minutes", (Window::Millis(300_000), &[])), ("a budget", (Window::Always, &budget))];
     // With bytes of the cache at a tenth of the price.
     let price = |(sent, reused): (usize, usize)| sent - reused + reused / 10;
     let new = |(sent, reused): (usize, usize)| sent - reused;
