@@ -114,7 +114,6 @@ fn check_word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, SyntaxError
 pub(super) fn check_string(bytes: &[u8], start: usize) -> Result<usize, SyntaxError> {
     let mut at = start + 1;
     loop {
-        at = skip_plain(bytes, at);
         match bytes.get(at) {
             Some(b'"') => return Ok(at + 1),
             Some(b'\\') => match bytes.get(at + 1) {
@@ -123,7 +122,7 @@ pub(super) fn check_string(bytes: &[u8], start: usize) -> Result<usize, SyntaxEr
                 _ => return Err(SyntaxError { at }),
             },
             Some(0..=0x1f) | None => return Err(SyntaxError { at }),
-            Some(_) => at += 1,
+            Some(_) => at = skip_plain(bytes, at + 1),
         }
     }
 }
@@ -189,12 +188,25 @@ pub(super) fn skip_value(bytes: &[u8], mut at: usize) -> usize {
 pub(super) fn skip_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     loop {
-        at = skip_plain(bytes, at);
+        // Looked at first, because escapes often follow each other.
         match bytes.get(at) {
             Some(b'"') => return at + 1,
             Some(b'\\') => at += 2,
-            Some(_) => at += 1,
+            Some(_) => at = skip_plain(bytes, at + 1),
             None => return at,
+        }
+    }
+}
+
+/// Returns the offset of the first backslash in the inside of a string.
+pub(super) fn find_escape(inside: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at = skip_plain(inside, at);
+        match inside.get(at) {
+            Some(b'\\') => return Some(at),
+            Some(_) => at += 1,
+            None => return None,
         }
     }
 }

@@ -181,7 +181,7 @@ pub fn push_escaped(out: &mut String, text: &str) {
 }
 
 pub(super) fn unescape(inside: &str) -> Cow<'_, str> {
-    let Some(first) = inside.find('\\') else { return Cow::Borrowed(inside) };
+    let Some(first) = scan::find_escape(inside.as_bytes()) else { return Cow::Borrowed(inside) };
     let mut out = String::with_capacity(inside.len());
     let mut rest = inside;
     let mut next = Some(first);
@@ -200,7 +200,7 @@ pub(super) fn unescape(inside: &str) -> Cow<'_, str> {
         };
         out.push(character);
         rest = tail.get(used..).unwrap_or("");
-        next = rest.find('\\');
+        next = scan::find_escape(rest.as_bytes());
     }
     out.push_str(rest);
     Cow::Owned(out)

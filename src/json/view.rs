@@ -157,13 +157,13 @@ impl<'a> JsonRef<'a> {
     /// Returns the token, if this is a string.
     #[must_use]
     pub fn as_json_str(self) -> Option<JsonStr> {
-        self.0.starts_with('"').then(|| JsonStr::from_checked(self.0))
+        (self.kind() == JsonKind::String).then(|| JsonStr::from_checked(self.0))
     }
 
     /// Returns the decoded text, if this is a string.
     #[must_use]
     pub fn as_text(self) -> Option<Cow<'a, str>> {
-        if !self.0.starts_with('"') {
+        if self.kind() != JsonKind::String {
             return None;
         }
         Some(unescape(self.0.get(1..self.0.len().saturating_sub(1))?))
@@ -172,16 +172,20 @@ impl<'a> JsonRef<'a> {
     /// Returns true if this is a string whose decoded text is `text`.
     #[must_use]
     pub fn is_text(self, text: &str) -> bool {
-        let Some(inside) = self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return false };
-        if inside == text {
-            return true;
+        // Names are compared more often than anything else is done, so their bytes are, and rarely have escapes. An escape is longer than its
+        // character, and at most six times as long.
+        let (token, text_bytes) = (self.0.as_bytes(), text.as_bytes());
+        let inside_length = token.len().saturating_sub(2);
+        if self.kind() != JsonKind::String || inside_length < text_bytes.len() {
+            return false;
         }
-        // Names are compared often, and rarely have escapes. An escape is longer than its character, and at most six times as long.
-        let (first, expected) = (inside.as_bytes().first(), text.as_bytes().first());
-        (first == expected || first == Some(&b'\\'))
-            && inside.len() > text.len()
-            && inside.len() <= text.len() * 6
-            && unescape(inside) == text
+        if inside_length == text_bytes.len() {
+            return token.get(1..=inside_length).is_some_and(|inside| inside == text_bytes);
+        }
+        let first = |bytes: &[u8], at: usize| bytes.get(at).copied().unwrap_or_default();
+        (first(token, 1) == first(text_bytes, 0) || first(token, 1) == b'\\')
+            && inside_length <= text.len() * 6
+            && self.as_text().is_some_and(|decoded| decoded == text)
     }
 
     /// Returns the token of the member of that name, if it is a string.

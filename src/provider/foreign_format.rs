@@ -189,15 +189,34 @@ const LANGCHAIN_TYPES: [&str; 8] =
     ["system", "developer", "tool", "function", "generic", "chat", "remove", "placeholder"];
 const AGENTS_TYPES: [&str; 3] = ["function_call_result", "hosted_tool_call", "computer_call_result"];
 
+/// Returns true if messages of an SDK have a member like this one, and those of most items do not: each item of a body is looked at.
+fn may_be_of_sdk((key, value): &(JsonRef<'_>, JsonRef<'_>)) -> bool {
+    match key.as_text().unwrap_or_default().as_ref() {
+        "role" | "name" | "id" | "tool_call_id" | "call_id" | "arguments" | "output" | "status" | "summary" => false,
+        "content" => value.is_object(),
+        "type" => value.as_text().is_some_and(|kind| {
+            let kind = kind.as_ref();
+            is_langchain_type(kind) || LANGCHAIN_TYPES.contains(&kind) || AGENTS_TYPES.contains(&kind)
+        }),
+        _ => true,
+    }
+}
+
+fn is_langchain_type(kind: &str) -> bool {
+    matches!(kind, "human" | "ai" | "HumanMessageChunk" | "AIMessageChunk")
+}
+
 /// Returns the format of the SDK whose message an item is.
 fn sdk_format(item: &Fields<'_>) -> Option<ForeignFormat> {
+    if !item.members().iter().any(may_be_of_sdk) {
+        return None;
+    }
     let has = |name: &str| item.find(name).is_some();
     let list = |name: &str| item.get(name).filter(|value| value.kind() == JsonKind::Array);
     let kind = item.text("type").unwrap_or_default();
     let kind = kind.as_ref();
     let constructor = has("lc") && (has("kwargs") || has("id")) || has("lc_kwargs") || has("lc_namespace");
-    let named = matches!(kind, "human" | "ai" | "HumanMessageChunk" | "AIMessageChunk")
-        || !has("role") && LANGCHAIN_TYPES.contains(&kind);
+    let named = is_langchain_type(kind) || !has("role") && LANGCHAIN_TYPES.contains(&kind);
     let calls = list("tool_calls").into_iter().flat_map(JsonRef::items);
     if constructor
         || named && ["data", "content"].into_iter().any(has)

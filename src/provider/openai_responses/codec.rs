@@ -52,7 +52,7 @@ impl ItemFormat for Responses {
     }
 
     fn reads(&self, item: &Fields<'_>) -> bool {
-        let kind = kind_of(item.object);
+        let kind = item.text("type").filter(|kind| !kind.is_empty()).unwrap_or_else(|| kind_of(item.object));
         is_provider_type(&kind) || kind.is_empty() && item.find("content").is_some()
     }
 
