@@ -1,7 +1,6 @@
 //! Ids: their injected source, maps with ids as keys, and the hash that derives one id from another.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 /// A source of ids that no other writer creates.
 pub trait IdSource {
@@ -35,83 +34,118 @@ pub fn hash_on(seed: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(seed, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A map with ids as keys, in insertion order. Its hash seed is passed in, since the standard one asks the platform for randomness.
+/// A map with ids as keys, in insertion order.
 ///
-/// The hash table maps to an index into `values`, so that its code is in the wasm once and not once for each value type.
+/// The index maps to a place in `values`, so that its code is in the wasm once and not once for each value type.
 #[derive(Clone, Debug)]
 pub struct IdMap<V> {
-    indexes: IndexById,
+    index: IdIndex,
     values: Vec<V>,
 }
 
-type IndexById = HashMap<String, usize, Seed>;
+/// The place of each id. Whoever writes a body chooses its ids: without a seed that they do not know, they could choose ids of one hash, and
+/// each access would take time in proportion to all of them. A tree takes a few comparisons whatever the ids are.
+#[derive(Clone, Debug)]
+enum IdIndex {
+    Tree(BTreeMap<String, usize>),
+    Table(HashMap<String, usize, Seed>),
+}
+
+impl IdIndex {
+    fn with_seed(seed: Seed) -> Self {
+        if seed == Seed::default() { Self::Tree(BTreeMap::new()) } else { Self::Table(HashMap::with_hasher(seed)) }
+    }
+
+    fn get(&self, id: &str) -> Option<usize> {
+        match self {
+            Self::Tree(tree) => tree.get(id),
+            Self::Table(table) => table.get(id),
+        }
+        .copied()
+    }
+
+    /// Returns the place of an id, which is `next` if it has none yet.
+    fn place(&mut self, id: &str, next: usize) -> usize {
+        match self {
+            // To search a large tree twice takes longer than to copy an id.
+            Self::Tree(tree) => *tree.entry(id.to_owned()).or_insert(next),
+            Self::Table(table) => table.get(id).copied().unwrap_or_else(|| {
+                table.insert(id.to_owned(), next);
+                next
+            }),
+        }
+    }
+}
 
 impl<V> IdMap<V> {
     /// Creates an empty map.
     #[must_use]
     pub fn with_seed(seed: Seed) -> Self {
-        Self { indexes: IndexById::with_hasher(seed), values: Vec::new() }
+        Self { index: IdIndex::with_seed(seed), values: Vec::new() }
     }
 
     /// Reserves memory for so many ids.
     pub fn reserve(&mut self, count: usize) {
-        self.indexes.reserve(count);
+        if let IdIndex::Table(table) = &mut self.index {
+            table.reserve(count);
+        }
         self.values.reserve(count);
     }
 
     /// Returns the hash seed.
     #[must_use]
     pub fn seed(&self) -> Seed {
-        *self.indexes.hasher()
+        match &self.index {
+            IdIndex::Tree(_) => Seed::default(),
+            IdIndex::Table(table) => *table.hasher(),
+        }
     }
 
     /// Returns the value of an id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&V> {
-        self.values.get(*self.indexes.get(id)?)
+        self.values.get(self.index.get(id)?)
     }
 
     /// Returns the value of an id for modification.
     pub fn get_mut(&mut self, id: &str) -> Option<&mut V> {
-        self.values.get_mut(*self.indexes.get(id)?)
+        self.values.get_mut(self.index.get(id)?)
     }
 
     /// Returns true if the map has the id.
     #[must_use]
     pub fn contains_key(&self, id: &str) -> bool {
-        self.indexes.contains_key(id)
+        self.index.get(id).is_some()
     }
 
     /// Sets the value of an id; returns the previous value.
+    #[allow(clippy::needless_pass_by_value)] // most callers have the id to give away
     pub fn insert(&mut self, id: String, value: V) -> Option<V> {
-        if let Some(current) = self.get_mut(&id) {
+        let at = self.index.place(&id, self.values.len());
+        if let Some(current) = self.values.get_mut(at) {
             return Some(std::mem::replace(current, value));
         }
-        self.indexes.insert(id, self.values.len());
         self.values.push(value);
         None
     }
 
     /// Sets the value of an id that has none. Returns false, and changes nothing, if the id has one.
     pub fn insert_new(&mut self, id: &str, value: V) -> bool {
-        let Entry::Vacant(vacant) = self.indexes.entry(id.to_owned()) else { return false };
-        vacant.insert(self.values.len());
-        self.values.push(value);
-        true
+        let is_new = self.index.place(id, self.values.len()) == self.values.len();
+        if is_new {
+            self.values.push(value);
+        }
+        is_new
     }
 
     /// Returns the value of an id after inserting `value` if there is none.
-    #[allow(clippy::indexing_slicing)] // every index in `indexes` was stored together with its value
+    #[allow(clippy::indexing_slicing)] // every place in `index` is stored together with its value
     pub fn get_or_insert(&mut self, id: &str, value: V) -> &mut V {
-        let index = match self.indexes.get(id) {
-            Some(index) => *index,
-            None => {
-                self.indexes.insert(id.to_owned(), self.values.len());
-                self.values.push(value);
-                self.values.len() - 1
-            }
-        };
-        &mut self.values[index]
+        let at = self.index.place(id, self.values.len());
+        if at == self.values.len() {
+            self.values.push(value);
+        }
+        &mut self.values[at]
     }
 
     /// Iterates over all values, in insertion order.
@@ -126,7 +160,8 @@ impl<V> IdMap<V> {
     }
 }
 
-/// The hash seed of an [`IdMap`]: random in a binding, so that nobody can choose colliding ids; fixed in a test.
+/// The hash seed of an [`IdMap`]: random in a binding, so that nobody can choose colliding ids; fixed in a test. Where no seed is at hand, as
+/// in functions of a body, it is 0, the default, and the map is a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seed(pub u64);
 
@@ -134,21 +169,36 @@ impl std::hash::BuildHasher for Seed {
     type Hasher = IdHasher;
 
     fn build_hasher(&self) -> IdHasher {
-        IdHasher(self.0 ^ 0x9e37_79b9_7f4a_7c15)
+        const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+        IdHasher { state: self.0 ^ MIX, factor: self.0.wrapping_mul(MIX) | 1 }
     }
 }
 
-/// The hasher of an [`IdMap`], which mixes eight bytes at a time.
+/// The hasher of an [`IdMap`], which mixes eight bytes at a time. Both halves of each product count, and its factor is of the seed: without the
+/// seed, nobody can tell which ids have one hash. In [`hash_words`] some pairs of words have, whatever the seed is.
 #[derive(Clone, Copy, Debug)]
-pub struct IdHasher(u64);
+pub struct IdHasher {
+    state: u64,
+    factor: u64,
+}
+
+impl IdHasher {
+    #[allow(clippy::cast_possible_truncation)] // the lower half
+    fn mix(&mut self, word: u64) {
+        let product = u128::from(self.state ^ word) * u128::from(self.factor);
+        self.state = (product as u64 ^ (product >> 64) as u64).wrapping_add(self.factor);
+    }
+}
 
 impl std::hash::Hasher for IdHasher {
     fn write(&mut self, bytes: &[u8]) {
-        self.0 = hash_words(self.0, bytes);
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.mix(u64::from_le_bytes(*word)));
+        self.mix(rest.iter().fold(rest.len() as u64, |tail, byte| (tail << 8) | u64::from(*byte)));
     }
 
     fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 29)
+        self.state ^ (self.state >> 29)
     }
 }
 
@@ -198,5 +248,34 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), 10_000);
+    }
+
+    #[test]
+    fn r63_ids_of_one_hash_cannot_be_chosen() {
+        // Without a seed there is no hash.
+        assert!(matches!(IdMap::<()>::with_seed(Seed::default()).index, IdIndex::Tree(_)));
+        // These have one hash in `hash_words` for half of the seeds, so a few such blocks in a row make thousands of ids of one hash.
+        let (one, two) = (b"call-xx!--A-----", b"call-xxa--a-----");
+        let hash_of = |seed: u64, id: &[u8]| {
+            let mut hasher = std::hash::BuildHasher::build_hasher(&Seed(seed));
+            std::hash::Hasher::write(&mut hasher, id);
+            std::hash::Hasher::finish(&hasher)
+        };
+        let seeds = (1..1000_u64).map(|seed| hash(&seed.to_le_bytes()));
+        assert!(seeds.clone().filter(|seed| hash_words(*seed, one) == hash_words(*seed, two)).count() > 300);
+        assert_eq!(seeds.filter(|seed| hash_of(*seed, one) == hash_of(*seed, two)).count(), 0);
+    }
+
+    #[test]
+    fn r63_both_kinds_of_map_keep_their_ids_in_order() {
+        for seed in [Seed::default(), Seed(7)] {
+            let mut map = IdMap::with_seed(seed);
+            assert!((0..1000).all(|n| map.insert_new(&format!("call_{n}"), n)));
+            assert!(!map.insert_new("call_5", 0));
+            assert_eq!((map.insert("call_5".into(), 50), *map.get_or_insert("call_6", 0)), (Some(5), 6));
+            assert_eq!((*map.get_or_insert("new", 1), map.count(), map.seed()), (1, 1001, seed));
+            assert!(map.values_mut().map(|value| *value).take(4).eq(0..4));
+            assert_eq!((map.get("call_999"), map.get("call_1000")), (Some(&999), None));
+        }
     }
 }
