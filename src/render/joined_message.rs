@@ -2,7 +2,7 @@
 
 use crate::id::hash_words;
 use crate::json::JsonKind;
-use crate::message::{Part, PartBody};
+use crate::message::{Dialect, Part, PartBody, Role, WireTemplate};
 use crate::replay::{DraftCall, DraftMessage, DraftResult, RequestDraft};
 
 /// A draft message, with the messages before it whose results are part of the same wire message.
@@ -19,7 +19,9 @@ impl<'d, 'h> JoinedMessage<'d, 'h> {
     /// Returns the message at an index of a draft.
     pub fn at(draft: &'d RequestDraft<'h>, index: usize) -> Option<Self> {
         let item = draft.messages.get(index)?;
-        let all = draft.messages.get(..index).unwrap_or(&[]);
+        // An answer whose own results are part of a later message contains none of those before it either.
+        let goes_on = item.results_go_on && item.message.role == Role::Assistant;
+        let all = draft.messages.get(..index).filter(|_| !goes_on).unwrap_or(&[]);
         let joined = all.iter().rev().take_while(|before| before.results_go_on).count();
         Some(Self { item, before: all.get(all.len() - joined..).unwrap_or(&[]) })
     }
@@ -30,21 +32,24 @@ impl<'d, 'h> JoinedMessage<'d, 'h> {
         self.before.iter().fold(self.item.signature(), add)
     }
 
-    /// Returns true if a part of the wire form was received as it is, so that this crate did not choose its form.
-    pub fn is_as_received(&self) -> bool {
-        is_as_received(self.item) || self.before.iter().any(is_as_received)
+    /// Returns true if a part of the wire form in a dialect was received as it is, so that this crate did not choose its form.
+    pub fn is_as_received(&self, dialect: Dialect) -> bool {
+        is_as_received(self.item, dialect) || self.before.iter().any(|before| is_as_received(before, dialect))
     }
 }
 
-fn is_as_received(item: &DraftMessage<'_>) -> bool {
+fn is_as_received(item: &DraftMessage<'_>, dialect: Dialect) -> bool {
     let message = item.message;
-    message.template.is_some()
-        || message.parts.iter().any(is_part_as_received)
-        || item.calls.iter().any(|call| call.invocation.template.is_some() || is_result_as_received(call))
+    // Templates are not used for another dialect than the message's.
+    let is_native = message.dialect == Some(dialect);
+    let is_used = |template: &Option<WireTemplate>| is_native && template.is_some();
+    is_used(&message.template)
+        || message.parts.iter().any(|part| is_used(&part.template) || has_received_value(part))
+        || item.calls.iter().any(|call| is_used(&call.invocation.template) || is_result_as_received(call))
 }
 
-fn is_part_as_received(part: &Part) -> bool {
-    part.template.is_some() || matches!(part.body, PartBody::Opaque(_) | PartBody::Image(_) | PartBody::File(_))
+fn has_received_value(part: &Part) -> bool {
+    matches!(part.body, PartBody::Opaque(_) | PartBody::Image(_) | PartBody::File(_))
 }
 
 fn is_result_as_received(call: &DraftCall<'_>) -> bool {

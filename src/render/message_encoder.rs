@@ -138,7 +138,7 @@ impl MessageEncoder {
     fn is_valid(&self, text: &str, message: JoinedMessage<'_, '_>) -> bool {
         // The first half of a round is checked together with the message that holds its results.
         let is_late_result = message.item.origin == DraftOrigin::LateResult;
-        if message.item.results_go_on || is_late_result || !message.is_as_received() {
+        if message.item.results_go_on || is_late_result || !message.is_as_received(self.codec.dialect()) {
             return true;
         }
         let findings = validate(self.probe(text, message).as_bytes(), self.codec.dialect());
