@@ -164,7 +164,7 @@ impl<'a> Pairs<'a> {
     fn key(&mut self, id: &str) -> usize {
         match self.space {
             "" => key_index(&mut self.keys, id),
-            space => key_index(&mut self.keys, &format!("{space} {id}")),
+            space => key_index(&mut self.keys, &[space, " ", id].concat()),
         }
     }
 

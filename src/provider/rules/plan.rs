@@ -19,9 +19,9 @@ pub(super) struct EditBudget {
 }
 
 impl EditBudget {
-    /// Returns the budget of a body by its length in bytes. Real messages have more than 32 bytes an error.
+    /// Returns the budget of a body by its length in bytes. Real messages have more than 64 bytes an error.
     pub fn of(length: usize) -> Self {
-        Self { errors: 0, most: (1_000 + length / 32).min(100_000) }
+        Self { errors: 0, most: (1_000 + length / 64).min(100_000) }
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Plan<'a, 'o> {
 
 impl<'a> Plan<'a, '_> {
     /// Reports a violation.
-    pub fn report(&mut self, violation: Violation<'a>) {
+    pub fn report(&mut self, violation: Violation<'a, '_>) {
         let Violation { severity, code, sentence, quoted, location, call_id, action } = violation;
         if severity == Severity::Error {
             self.charge();
@@ -60,10 +60,10 @@ impl<'a> Plan<'a, '_> {
         }
         let sentence = match sentence {
             Cow::Owned(sentence) => sentence,
-            Cow::Borrowed(template) => template.replace("{at}", &self.at.to_string()).replace("{}", &quoted),
+            Cow::Borrowed(template) => template.replace("{at}", &self.at.to_string()).replace("{}", quoted),
         };
         let mut finding = Finding::new(severity, code, sentence);
-        finding.call_id = call_id;
+        finding.call_id = call_id.map(str::to_owned);
         finding.action = action;
         self.add_finding(finding, self.edits.span(location.value).start, location.member);
     }
@@ -89,7 +89,7 @@ impl<'a> Plan<'a, '_> {
     }
 
     /// Reports a violation of a member, and sets the member to another value.
-    pub fn rewrite(&mut self, violation: Violation<'a>, value: String) {
+    pub fn rewrite(&mut self, violation: Violation<'a, '_>, value: String) {
         let BodyLocation { value: object, member } = violation.location;
         self.report(violation.rewritten());
         self.edits.set(object, member, value);

@@ -18,7 +18,7 @@ impl<'a> From<JsonRef<'a>> for BodyLocation<'a> {
     }
 }
 
-/// A rule that a value violates, reported with [`Plan::report`](super::Plan::report):
+/// A rule that a value violates. It borrows its texts, since most violations of a hostile body are only counted. Reported with [`Plan::report`](super::Plan::report):
 ///
 /// ```ignore
 /// plan.report(
@@ -29,28 +29,20 @@ impl<'a> From<JsonRef<'a>> for BodyLocation<'a> {
 /// );
 /// ```
 #[derive(Debug)]
-pub(crate) struct Violation<'a> {
+pub(crate) struct Violation<'a, 'q> {
     pub(super) severity: Severity,
     pub(super) code: FindingCode,
     pub(super) sentence: Cow<'static, str>,
     /// Replaces `{}` in the sentence.
-    pub(super) quoted: String,
+    pub(super) quoted: &'q str,
     pub(super) location: BodyLocation<'a>,
-    pub(super) call_id: Option<String>,
+    pub(super) call_id: Option<&'q str>,
     pub(super) action: Option<Action>,
 }
 
-impl<'a> Violation<'a> {
+impl<'a, 'q> Violation<'a, 'q> {
     fn new(severity: Severity, code: FindingCode, sentence: Cow<'static, str>) -> Self {
-        Self {
-            severity,
-            code,
-            sentence,
-            quoted: String::new(),
-            location: JsonRef::default().into(),
-            call_id: None,
-            action: None,
-        }
+        Self { severity, code, sentence, quoted: "", location: JsonRef::default().into(), call_id: None, action: None }
     }
 
     /// Creates a violation for which the provider rejects the body. The sentence is the provider's own. In a literal, `{at}`
@@ -76,14 +68,14 @@ impl<'a> Violation<'a> {
     }
 
     /// Sets the text that stands for `{}` in the sentence.
-    pub fn quoting(mut self, text: &str) -> Self {
-        text.clone_into(&mut self.quoted);
+    pub fn quoting(mut self, text: &'q str) -> Self {
+        self.quoted = text;
         self
     }
 
     /// Sets the call that the violation is about, and its id as the text for `{}`.
-    pub fn of_call(mut self, id: &str) -> Self {
-        self.call_id = Some(id.to_owned());
+    pub fn of_call(mut self, id: &'q str) -> Self {
+        self.call_id = Some(id);
         self.quoting(id)
     }
 

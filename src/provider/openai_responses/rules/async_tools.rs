@@ -41,6 +41,9 @@ impl AsyncTools {
         if call.find("async").is_some() {
             return is_marked(call.object);
         }
+        if self.0.count() == 0 {
+            return false;
+        }
         let namespace = call.text("namespace").unwrap_or_default();
         self.0.contains_key(&Self::key(&namespace, &call.text("name").unwrap_or_default()))
     }

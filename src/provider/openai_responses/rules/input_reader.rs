@@ -50,7 +50,7 @@ struct OpaqueCalls(IdMap<usize>);
 
 impl OpaqueCalls {
     fn key(call_type: &str, id: &str) -> String {
-        format!("{call_type} {id}")
+        [call_type, " ", id].concat()
     }
 
     /// Records a call that is paired.

@@ -112,7 +112,7 @@ fn fix_part<'a>(plan: &mut Plan<'a, '_>, part: &Fields<'a>, rules: &PartRules) -
     if is_moved { PartFate::Moved } else { PartFate::Kept }
 }
 
-fn report_type<'a>(plan: &mut Plan<'a, '_>, part: &Fields<'a>, given_type: &str, violation: Violation<'a>) {
+fn report_type<'a>(plan: &mut Plan<'a, '_>, part: &Fields<'a>, given_type: &str, violation: Violation<'a, '_>) {
     plan.report(violation.at_member(part.object, "type").quoting(given_type));
 }
 
