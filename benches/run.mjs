@@ -4,7 +4,8 @@
 //   npm run bench -- w1 --node               only W1, only in Node; --browser: only in Chromium; w2, w3, w4 likewise
 //   npm run bench -- growth --node           N and 2N of what others control; --only TEXT: the cases whose name contains it. The exit
 //                                            code is 1 if a ratio is above its limit
-//   npm run bench -- bodies --node           hostile bodies (R63), with their times relative to JSON.parse and JSON.stringify; --only as above
+//   npm run bench -- bodies --node           hostile bodies (R63), with their times relative to JSON.parse and JSON.stringify; --only as above;
+//                                            --bytes N: of N, 2N and 4N bytes, 250,000 unless told. The exit code is 1 if one is above 10 times JSON
 //   npm run bench -- r32 --node              deltas of 1,000 and 3,000 turns; the exit code is 1 if they are not linear
 //   npm run bench -- builds before=DIR DIR   several builds in one run, side by side. DIR: a package, or a dist folder, which is
 //                                            combined with this checkout's js/. The ratios are to the first
@@ -103,7 +104,9 @@ async function inNode(folder, { wants, counts, only, results, sizeOf }) {
     if (results.r32.some(({ name, times }) => name.startsWith('rethread') && times[TURNS[1]] > times[TURNS[0]] * GROWTH_MOST)) process.exitCode = 1;
   }
   if (only.bodies) {
-    results.bodies = await bodies(rethread, { only: only.name, tell: reportBodies });
+    // `repairing()` and the command line use the program of the formats.
+    const formats = await load(folder, 'js/entry/formats-node.js');
+    results.bodies = await bodies({ ...rethread, ...formats }, { only: only.name, bytes: only.bytes, tell: reportBodies });
     console.log(`${results.bodies.filter(({ met }) => met).length} of ${results.bodies.length} met`);
     if (!results.bodies.length || results.bodies.some(({ met }) => !met)) process.exitCode = 1;
   }
@@ -116,7 +119,7 @@ async function inNode(folder, { wants, counts, only, results, sizeOf }) {
 async function main(folder) {
   const { values, positionals: [first, ...rest] } = parseArgs({
     allowPositionals: true,
-    options: { json: { type: 'string' }, sizes: { type: 'string' }, only: { type: 'string' }, node: { type: 'boolean' }, browser: { type: 'boolean' } },
+    options: { json: { type: 'string' }, bytes: { type: 'string' }, sizes: { type: 'string' }, only: { type: 'string' }, node: { type: 'boolean' }, browser: { type: 'boolean' } },
   });
   const isComparison = first === 'builds';
   const counts = (values.sizes ?? (isComparison ? '1000,10000' : '100,1000,10000')).split(',').map(Number);
@@ -135,7 +138,7 @@ async function main(folder) {
     results.sizes = sizes(folder);
     reportSizes(results.sizes);
     // Growth, bodies and r32 take minutes, so they run only if they are named.
-    if (!values.browser) await inNode(folder, { wants, counts, only: { growth: chosen.includes('growth'), bodies: chosen.includes('bodies'), r32: chosen.includes('r32'), name: values.only }, results, sizeOf });
+    if (!values.browser) await inNode(folder, { wants, counts, only: { growth: chosen.includes('growth'), bodies: chosen.includes('bodies'), r32: chosen.includes('r32'), name: values.only, bytes: values.bytes && Number(values.bytes) }, results, sizeOf });
     if (!values.node && ['w1', 'w2', 'w3'].some(wants)) await inBrowser(folder, wants, counts, results, sizeOf);
   }
   if (values.json) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);

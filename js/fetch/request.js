@@ -43,7 +43,7 @@ function isSigned(headers) {
 
 /** Reads the body. `text` is null if it is too large or not UTF-8. If reading consumed the body, `again()` returns an equal one. */
 export async function readBody({ body, request, signal }) {
-  if (typeof body === 'string') return { text: body.length > MAX_BYTES ? null : body };
+  if (typeof body === 'string') return { text: isTooLarge(body) ? null : body };
   if (isBytes(body)) return { text: decoded(body) };
   if (isBlob(body)) return { text: body.size > MAX_BYTES ? null : decoded(await body.arrayBuffer()) };
   if (!request) return readStream(body, signal);
@@ -53,6 +53,11 @@ export async function readBody({ body, request, signal }) {
   const { text, stop } = await readStream(copy.body, signal);
   stop();
   return { text };
+}
+
+/** True if the text has more bytes than the limit. A UTF-16 unit has at most three. */
+function isTooLarge(text) {
+  return text.length > MAX_BYTES || text.length > MAX_BYTES / 3 && new TextEncoder().encode(text).byteLength > MAX_BYTES;
 }
 
 function decoded(bytes) {

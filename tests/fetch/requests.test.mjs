@@ -115,7 +115,8 @@ describe('r64: bodies', () => {
 
   test('r64 a body that is too large passes, a stream from its first byte', async () => {
     const large = `${broken.slice(0, -1)},"pad":"${'x'.repeat(33 * 1024 * 1024)}"}`;
-    for (const body of [large, bytes(large), new Blob([large])]) {
+    const largeInBytes = `${broken.slice(0, -1)},"pad":"${'\u20ac'.repeat(12 * 1024 * 1024)}"}`;
+    for (const body of [large, bytes(large), new Blob([large]), largeInBytes]) {
       const { fetch, calls } = spy();
       const init = { method: 'POST', body };
       await repairing({ fetch })(OPENAI, init);

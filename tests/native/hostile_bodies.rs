@@ -9,32 +9,51 @@ use rethread::render::convert;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-thread_local! {
-    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+/// What a thread has allocated.
+#[derive(Clone, Copy, Debug, Default)]
+struct Allocations {
+    /// How often.
+    count: usize,
+    /// The bytes, freed ones too.
+    bytes: usize,
+    /// The bytes that are not freed. Of a thread that frees what another one allocated, it is below zero.
+    live: isize,
+    /// The most that were not freed.
+    peak: isize,
 }
 
-/// Counts the bytes that a thread allocates, freed ones too.
+thread_local! {
+    static ALLOCATIONS: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0, live: 0, peak: 0 }) };
+}
+
+/// Counts what a thread allocates.
 struct Counting;
 
 impl Counting {
-    fn note(bytes: usize) {
+    fn note(bytes: usize, freed: usize) {
         // A thread that ends has no counter any more.
-        let _ = ALLOCATED.try_with(|sum| sum.set(sum.get() + bytes));
+        let _ = ALLOCATIONS.try_with(|sum| {
+            let Allocations { count, bytes: all, live, peak } = sum.get();
+            let live = live + bytes.cast_signed() - freed.cast_signed();
+            let count = count + usize::from(bytes > 0);
+            sum.set(Allocations { count, bytes: all + bytes, live, peak: peak.max(live) });
+        });
     }
 }
 
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::note(layout.size());
+        Self::note(layout.size(), 0);
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        Self::note(0, layout.size());
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::note(size);
+        Self::note(size, layout.size());
         unsafe { System.realloc(at, layout, size) }
     }
 }
@@ -42,10 +61,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-fn allocated(work: impl FnOnce()) -> usize {
-    let before = ALLOCATED.get();
+fn allocated(work: impl FnOnce()) -> Allocations {
+    ALLOCATIONS.set(Allocations::default());
     work();
-    ALLOCATED.get() - before
+    ALLOCATIONS.get()
 }
 
 fn list_name(dialect: Dialect) -> &'static str {
@@ -164,27 +183,49 @@ fn r64_a_body_with_too_many_errors_is_sent_as_it_is() {
 
 #[test]
 fn r64_a_long_history_with_an_error_in_each_message_is_repaired() {
-    let item = "{\"role\":\"ai\",\"content\":\"an answer of ordinary length\"}";
+    let item = "{\"role\":\"ai\",\"content\":\"an answer of ordinary length, which is a sentence or two\"}";
     let body = body(Dialect::OpenAiChat, item, 1_000_000);
     let (text, report) = repair(body.as_bytes(), Dialect::OpenAiChat, &RepairOptions::default()).unwrap();
     assert!(validate(&text, Dialect::OpenAiChat).iter().all(|finding| finding.severity != Severity::Error));
     assert_eq!(report.last().unwrap().code, FindingCode::FindingsOmitted);
 }
 
+/// What may be done with a body, and the most that it may allocate: bytes at a time for each byte of the body, and how often for each
+/// 32 bytes, beyond what the listed findings take.
+type Work = (fn(&str, Dialect), isize, usize);
+
+const WORK: [Work; 2] = [
+    (
+        |body, dialect| {
+            let _ = validate(body.as_bytes(), dialect);
+            let _ = repair(body.as_bytes(), dialect, &RepairOptions::default());
+        },
+        20,
+        50,
+    ),
+    (
+        |body, dialect| {
+            let target = if dialect == Dialect::Anthropic { Dialect::Gemini } else { Dialect::Anthropic };
+            let _ = convert(body.as_bytes(), dialect, target, &RepairOptions::default());
+        },
+        200,
+        150,
+    ),
+];
+
 #[test]
-fn r63_validation_and_repair_allocate_in_proportion_to_the_body() {
+fn r63_validation_repair_and_conversion_allocate_in_proportion_to_the_body() {
     for ((dialect, small), (_, large)) in bodies(40_000).zip(bodies(80_000)) {
         let shown = &small[..small.len().min(120)];
-        let work = |body: &str| {
-            allocated(|| {
-                let _ = validate(body.as_bytes(), dialect);
-                let _ = repair(body.as_bytes(), dialect, &RepairOptions::default());
-            })
-        };
-        let (one, two) = (work(&small), work(&large));
-        assert!(two * 2 < one * 5 + (1 << 19), "{dialect:?} {shown}: {one} bytes, and {two} of twice the size");
-        // Of small bodies, the listed findings are the most of it: a thousand of them in each pass.
-        assert!(two < 100 * large.len() + (8 << 20), "{dialect:?} {shown}: {two} bytes for {}", large.len());
+        for (work, peak, count) in WORK {
+            let (one, two) = (allocated(|| work(&small, dialect)), allocated(|| work(&large, dialect)));
+            let costs = format!("{dialect:?} {shown}: {one:?}, and of twice the size {two:?}");
+            let is_linear = |one: usize, two: usize, few: usize| two * 2 < one * 5 + few;
+            assert!(is_linear(one.bytes, two.bytes, 1 << 19), "{costs}");
+            assert!(is_linear(one.count, two.count, 5_000), "{costs}");
+            assert!(two.peak < peak * large.len().cast_signed() + (1 << 20), "{costs}");
+            assert!(two.count < count * large.len() / 32 + 30_000, "{costs}");
+        }
     }
 }
 
