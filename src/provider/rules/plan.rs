@@ -19,9 +19,9 @@ pub(super) struct EditBudget {
 }
 
 impl EditBudget {
-    /// Returns the budget of a body by its length in bytes. Real messages have more than 64 bytes an error.
+    /// Returns the budget of a body by its length in bytes. Real messages have more than 32 bytes an error.
     pub fn of(length: usize) -> Self {
-        Self { errors: 0, most: (1_000 + length / 64).min(100_000) }
+        Self { errors: 0, most: (1_000 + length / 32).min(100_000) }
     }
 }
 

@@ -204,7 +204,7 @@ impl Plan<'_, '_> {
     fn into_excessive(mut self, refused: Option<ForeignFormat>) -> Pass {
         self.locate();
         let sentence = format!(
-            "The body has more than {} errors, at most one per 64 bytes is repaired: it is unchanged, and was read to {}[{}].",
+            "The body has more than {} errors, at most one per 32 bytes is repaired: it is unchanged, and was read to {}[{}].",
             self.budget.most,
             self.survey.formats.named.list(),
             self.at
