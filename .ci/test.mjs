@@ -141,7 +141,7 @@ const STEPS = [
   ['e2e', 'whole chats in Chromium', async () => {
     await Promise.all([build(), npm(), chromium()]);
     await buildLaterWasm();
-    await nodeTests('tests/browser', 30);
+    await nodeTests('tests/browser', values.long ? 600 : 30);
   }],
 ];
 

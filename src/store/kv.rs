@@ -24,8 +24,8 @@ pub use driver::{HostTimer, KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrit
 pub use write_once::WriteOnceStore;
 
 use super::{
-    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,
-    StoreFuture, StoredHead,
+    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
+    RecordSelector, SessionRow, StoreFuture, StoredHead,
 };
 use crate::error::{Error, ErrorCode, Result};
 use append_commit::SessionCommit;
@@ -165,6 +165,27 @@ impl LogStore for KvStore {
                 }
                 if let Some(records) = read_range(&self.driver, &loaded, query, attempt == ATTEMPTS).await? {
                     return Ok(records);
+                }
+            }
+            Err(too_busy(&self.driver))
+        })
+    }
+
+    fn head_and_records<'a>(
+        &'a self,
+        session: &'a str,
+        select: RecordSelector,
+    ) -> StoreFuture<'a, Option<(StoredHead, Vec<Record>)>> {
+        Box::pin(async move {
+            for attempt in 1..=ATTEMPTS {
+                let loaded = self.load(session).await?;
+                if !loaded.head.is_live {
+                    return Ok(None);
+                }
+                let head = StoredHead { revision: loaded.head.revision, value: loaded.value.clone() };
+                let Some(query) = select(&head) else { return Ok(Some((head, Vec::new()))) };
+                if let Some(records) = read_range(&self.driver, &loaded, query, attempt == ATTEMPTS).await? {
+                    return Ok(Some((head, records)));
                 }
             }
             Err(too_busy(&self.driver))

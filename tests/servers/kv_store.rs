@@ -12,12 +12,19 @@ mod rate_limits;
 mod service;
 
 use rethread::error::{Error, ErrorCode};
+use rethread::history::{JoinBase, Origin, join};
+use rethread::id::{CountingIds, Seed};
+use rethread::json::JsonRef;
+use rethread::message::Dialect;
+use rethread::provider::decode_body;
 use rethread::store::conformance::{both, check_all, nothing_lost, nothing_returns_after_deletion, write_with_retry};
 use rethread::store::kv::{KvLimits, KvStore, WriteOnceStore};
 use rethread::store::{
-    Appended, AuditIndex, AuditQuery, Batch, LogStore, Query, Record, StoreFuture, StoredHead, Table,
+    Appended, AuditIndex, AuditQuery, Batch, Change, LogStore, Query, Record, StoreFuture, StoredHead, Table, commit,
+    open_session,
 };
 use service::{MemoryKv, block_on, let_others_go_first};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 fn store(service: &MemoryKv) -> KvStore {
@@ -218,6 +225,40 @@ fn r07_nothing_returns_after_the_deletion_of_a_session_with_damaged_appends() {
         };
         block_on(nothing_returns_after_deletion((&one, &two), "s", &damage)).unwrap();
     }
+}
+
+/// A session of so many appends of one message of this size.
+fn chat(store: &dyn LogStore, count: usize, size: usize) -> u64 {
+    let (log, ids) = (RefCell::new(block_on(open_session(store, "s", Seed(1), 1)).unwrap()), CountingIds::default());
+    for at in 0..count {
+        let text = format!(r#"[{{"role":"user","content":"{at} {}"}}]"#, "x".repeat(size));
+        let items = decode_body(Dialect::OpenAiChat, JsonRef::parse(&text).unwrap()).unwrap();
+        let joined = join(JoinBase::history(&log.borrow().history), items, &Origin::default(), &ids);
+        let change = Change { operation: format!("{at}"), at: 1, entries: joined.entries, ..Change::default() };
+        block_on(commit(store, &log, &change)).unwrap();
+    }
+    let bytes = log.borrow().head.log_bytes;
+    bytes
+}
+
+#[test]
+fn r06_opening_a_session_of_a_key_value_store_reads_a_hundred_records_at_once() {
+    for (count, size) in [(1, 10), (1, 3_000_000), (90, 2_000), (40, 100_000), (250, 100)] {
+        let service = MemoryKv::default();
+        let bytes = chat(&store(&service), count, size);
+        let opened = store(&service);
+        let before = service.traffic.reads.get();
+        assert_eq!(block_on(open_session(&opened, "s", Seed(1), 1)).unwrap().history.messages().len(), count);
+        let reads = service.traffic.reads.get() - before;
+        let (bound, records) = (1 + bytes.div_ceil(256 * 1024), (count as u64).div_ceil(100));
+        assert!(reads <= bound.max(1 + records), "{reads} reads for {count} records, {bytes} bytes");
+    }
+    // Whether a session is absent or has lost its head, a list says.
+    let service = MemoryKv::default();
+    let opened = store(&service);
+    let before = (service.traffic.reads.get(), service.traffic.lists.get());
+    assert!(block_on(opened.head("none")).unwrap().is_none());
+    assert_eq!((service.traffic.reads.get() - before.0, service.traffic.lists.get() - before.1), (1, 1));
 }
 
 #[test]

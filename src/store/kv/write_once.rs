@@ -18,8 +18,8 @@ use super::value::{KvHead, seal_value};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::memory::StoredSession;
 use crate::store::{
-    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,
-    StoreFuture, StoredBranch, StoredHead, Table,
+    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
+    RecordSelector, SessionRow, StoreFuture, StoredBranch, StoredHead, Table,
 };
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -378,6 +378,22 @@ impl LogStore for WriteOnceStore {
         Box::pin(async move {
             self.refresh_newest(session).await?;
             self.read_records(session, query).await
+        })
+    }
+
+    fn head_and_records<'a>(
+        &'a self,
+        session: &'a str,
+        select: RecordSelector,
+    ) -> StoreFuture<'a, Option<(StoredHead, Vec<Record>)>> {
+        Box::pin(async move {
+            self.refresh_newest(session).await?;
+            let Some(head) = self.head_of(session) else { return Ok(None) };
+            let records = match select(&head) {
+                Some(query) => self.read_records(session, query).await?,
+                None => Vec::new(),
+            };
+            Ok(Some((head, records)))
         })
     }
 

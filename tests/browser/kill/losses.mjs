@@ -78,11 +78,26 @@ function startLoad(count) {
   return () => processes.forEach((child) => child.stdin.end());
 }
 
+/** Number of launches after which a machine is too busy. */
+const LAUNCHES = 5;
+
+/** Launches a browser. On a busy machine that may take longer than it is waited for; what was launched is closed by the next kill. */
+async function launched(world, profile) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await world.launch(profile);
+    } catch (error) {
+      if (tries === LAUNCHES) throw error;
+      await world.killAll();
+    }
+  }
+}
+
 /**
  * Kills a browser again and again. `deleted`: starts after which Chromium had deleted all databases of the site; `lost`: other starts that
  * lacked something acknowledged. The profile as the kill left it is kept for both.
  */
-export async function countLosses({ writer, durability, kills, waits = false, load = 2 }) {
+export async function countLosses({ writer, durability, kills, waits = false, load = 2, onProgress = () => {} }) {
   const world = await openWorld();
   const endLoad = startLoad(load);
   const counts = { writer, durability, waits, load, kills: 0, acknowledged: 0, deleted: 0, lost: 0, profiles: [], reasons: [] };
@@ -93,7 +108,7 @@ export async function countLosses({ writer, durability, kills, waits = false, lo
       if (!profile || age >= KILLS_OF_PROFILE) [profile, acknowledged, age] = [await world.newProfile(), new Map(), 0];
       const before = path.join(kept, `kill-${counts.kills}`);
       if (age > 0) await cp(path.join(profile, 'Default', 'IndexedDB'), before, { recursive: true });
-      const browser = await world.launch(profile);
+      const browser = await launched(world, profile);
       await browser.page.exposeFunction('acknowledge', (loop, number) => { acknowledged.set(loop, number); counts.acknowledged += 1; });
       const { deleted, found, state } = await browser.page.evaluate(WRITERS[writer], { loops: LOOPS, waits, durability });
       const expected = LOOPS.map((loop) => acknowledged.get(loop) ?? 0);
@@ -107,6 +122,7 @@ export async function countLosses({ writer, durability, kills, waits = false, lo
       await sleep(300 + Math.random() * 500);
       await browser.kill();
       [counts.kills, age] = [counts.kills + 1, age + 1];
+      if (counts.kills % 10 === 0) onProgress(counts);
     }
   } finally {
     endLoad();

@@ -33,16 +33,20 @@ export async function openWorld() {
       const browser = { context, profile };
       browsers.add(browser);
       browser.processes = await processesOf(profile);
-      browser.page = await openTab(context, url, context.pages()[0]);
+      // Set before the page is opened, which fails on a machine that is too busy.
       browser.kill = async () => {
         browsers.delete(browser);
         await killAll(browser);
       };
+      browser.page = await openTab(context, url, context.pages()[0]);
       return browser;
     },
     tab: (browser) => openTab(browser.context, url),
+    async killAll() {
+      for (const browser of [...browsers]) await browser.kill?.();
+    },
     async close() {
-      for (const browser of [...browsers]) await browser.kill();
+      await this.killAll();
       standIn.state.dispose();
       await close();
       await rm(folder, { recursive: true, force: true, maxRetries: 5 });

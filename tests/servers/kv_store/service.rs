@@ -29,6 +29,8 @@ pub async fn let_others_go_first() {
 #[derive(Default, Debug)]
 pub struct Traffic {
     pub gets: Cell<u64>,
+    /// Requests that read values: of one key, or of many at once.
+    pub reads: Cell<u64>,
     pub lists: Cell<u64>,
     pub commits: Cell<u64>,
     pub written_bytes: Cell<u64>,
@@ -129,6 +131,17 @@ impl MemoryKv {
     }
 }
 
+impl MemoryKv {
+    async fn fetch(&self, key: String) -> Result<Option<KvEntry>> {
+        let_others_go_first().await;
+        add(&self.traffic.gets, 1);
+        self.check_rate()?;
+        let stored = self.keys.borrow();
+        let found = stored.get(&key).filter(|_| !self.hidden.borrow().contains(&key));
+        Ok(found.map(|(value, version)| KvEntry { value: value.clone(), version: Some(version.to_string()) }))
+    }
+}
+
 impl KvDriver for MemoryKv {
     fn name(&self) -> &str {
         "memory-kv"
@@ -147,21 +160,16 @@ impl KvDriver for MemoryKv {
     }
 
     fn get(&self, key: String) -> StoreFuture<'_, Option<KvEntry>> {
-        Box::pin(async move {
-            let_others_go_first().await;
-            add(&self.traffic.gets, 1);
-            self.check_rate()?;
-            let stored = self.keys.borrow();
-            let found = stored.get(&key).filter(|_| !self.hidden.borrow().contains(&key));
-            Ok(found.map(|(value, version)| KvEntry { value: value.clone(), version: Some(version.to_string()) }))
-        })
+        add(&self.traffic.reads, 1);
+        Box::pin(self.fetch(key))
     }
 
     fn get_many(&self, keys: Vec<String>) -> StoreFuture<'_, Vec<Option<Bytes>>> {
+        add(&self.traffic.reads, 1);
         Box::pin(async move {
             let mut values = Vec::new();
             for key in keys {
-                values.push(self.get(key).await?.map(|entry| entry.value));
+                values.push(self.fetch(key).await?.map(|entry| entry.value));
             }
             Ok(values)
         })
