@@ -84,7 +84,7 @@ function optimize(file) {
 
 async function buildPackage() {
   await bind(await compile('web'), OUT);
-  await bind(await compile('formats'), FORMATS);
+  await bind(await compile('formats', 'formats'), FORMATS);
   for (const [wasm] of [OUT, FORMATS]) optimize(wasm);
 }
 
