@@ -59,10 +59,11 @@ class HistoryProvider {
   }
 
   async store(session, { context, input, output, error }) {
-    const isWanted = ({ source }) => source.type === 'context' && (this.contextFrom ? this.contextFrom.includes(source.id) : source.id !== this.name);
-    const inputs = [...(this.storesContext ? context.filter(isWanted) : []), ...(this.storesInputs ? input : [])];
+    const isWanted = ({ id }) => this.storesContext && (this.contextFrom ? this.contextFrom.includes(id) : id !== this.name);
+    const selected = (messages, isStored) => messages.filter(({ source }) => (source.type === 'context' ? isWanted(source) : isStored));
     const filtered = (messages) => this.#filtered('filterStored', 'filterStored', messages);
-    const turn = { session, input: filtered(inputs), output: filtered(this.storesOutputs ? output : []) };
+    const inputs = selected([...context, ...input], this.storesInputs);
+    const turn = { session, input: filtered(inputs), output: filtered(selected(output, this.storesOutputs)) };
     await this.#provider.store(error ? { ...turn, error: new RethreadError(error.code, error.message) } : turn);
   }
 
@@ -103,23 +104,27 @@ export class HistoryProviders {
     }
   }
 
-  /** The functions that the core calls; none if there are no providers. The owner, and so `ownHistory`, may have changed. */
-  hooks(session, ownHistory) {
+  /** The functions that the core calls; none if there are no providers. The owner, and so `ownHistory`, may have changed. `loads`: a provider may load. */
+  hooks(session, ownHistory, loads) {
     if (this.#list.length === 0) return undefined;
     this.#checkLoaders(ownHistory);
-    return { provide: (input) => this.#provide(session, input), store: (turn) => this.#store(session, turn) };
+    return { provide: (input) => this.#provide(session, input, loads), ...this.storeHook(session) };
   }
 
-  /**
-   * Returns what the providers provide, in their order. `provide` of one with `loadMessages` is never called: it is accepted only where a service
-   * owns the conversation, and that service has the history.
-   */
-  async #provide(session, input) {
+  /** The function that gets what an append has stored; none if no provider stores. */
+  storeHook(session) {
+    if (!this.#list.some((one) => one.has('store'))) return undefined;
+    return { store: (turn) => this.#store(session, turn) };
+  }
+
+  /** Returns what the providers provide: the history that one loads, then the context in their order. Nothing is loaded where a service has the history. */
+  async #provide(session, input, loads) {
     const provided = [];
-    for (const provider of this.#list.filter((one) => one.has('provide') && !one.loads)) {
+    const asked = this.#list.filter((one) => one.has('provide') && (loads || !one.loads));
+    for (const provider of asked.sort((one, other) => Number(other.loads) - Number(one.loads))) {
       try {
         const messages = await provider.provide(session, structuredClone(input));
-        provided.push({ provider: provider.name, messages });
+        provided.push({ provider: provider.name, loads: provider.loads, messages });
       } catch (cause) {
         throw new RethreadError('callback_failed', `\`provide\` of the history provider "${provider.name}" failed, so nothing was sent or stored: ${reasonOf(cause)}`, {}, { cause });
       }
@@ -127,9 +132,12 @@ export class HistoryProviders {
     return provided;
   }
 
-  /** Gives the turn to each provider. Returns a sentence for each that failed. */
-  async #store(session, turn) {
+  /** Gives the turn, or what was appended, to each provider. Returns a sentence for each that failed. What was loaded is not stored again. */
+  async #store(session, { context, input, output, error }) {
     const failures = [];
+    const isNew = ({ source }) => source.type !== 'history';
+    const turn = { context: context.filter(isNew), input: input.filter(isNew), output: output.filter(isNew), error };
+    if (!error && turn.input.length + turn.output.length === 0) return failures;
     for (const provider of this.#list.filter((one) => one.has('store'))) {
       try {
         await provider.store(session, structuredClone(turn));

@@ -12,8 +12,10 @@ import { SessionView } from './view.js';
 
 /** @typedef {import('./types.js').Session} PublicSession */
 
-/** What loads the history, by the kind of owner; undefined for a service, which has it. `two_loaders` names it. */
-const HISTORY_OF = { session: 'the session\'s own log', caller: 'the input of the run' };
+/** What loads the history beside the providers, by the kind of owner; `two_loaders` names it. */
+const HISTORY_OF = { session: 'the session\'s own log' };
+/** The kind of owner whose history a provider may load: of the others, the log or the service has it. */
+const LOADING_OWNER = 'caller';
 
 /** @implements {PublicSession} */
 export class Session {
@@ -69,12 +71,13 @@ export class Session {
 
   append(content, dialectOrOptions, options) {
     const isWire = typeof dialectOrOptions === 'string';
+    const hooks = this.#providers.storeHook(this);
     return this.#handle.promise((session) => {
-      if (isWire) return session.append(content, dialectOrOptions, options);
+      if (isWire) return session.append(content, dialectOrOptions, options, hooks);
       // Blobs are read later, but the position in the write queue is taken now; the append reports what cannot be read.
       const messages = appendedMessages(content);
       messages.catch(() => {});
-      return session.append(messages, dialectOrOptions, options);
+      return session.append(messages, dialectOrOptions, undefined, hooks);
     });
   }
 
@@ -84,7 +87,8 @@ export class Session {
       check.callId(call);
       check.effectAnswer(answer);
     };
-    return this.#handle.promise((session) => session.answer(call, answer, options), checks);
+    const hooks = this.#providers.storeHook(this);
+    return this.#handle.promise((session) => session.answer(call, answer, options, hooks), checks);
   }
 
   /** @type {PublicSession['messages']} */
@@ -121,7 +125,7 @@ export class Session {
 
   /** @type {PublicSession['external']} */
   external(options) {
-    return new ExternalLoop(this.#wrap(this.#handle.call((session) => session.external(options))));
+    return new ExternalLoop(this.#wrap(this.#handle.call((session) => session.external(options, this.#providers.storeHook(this)))));
   }
 
   /** @type {PublicSession['pendingRuns']} */
@@ -140,7 +144,7 @@ export class Session {
 
   /** @type {PublicSession['discard']} */
   discard(run, options) {
-    return this.#handle.promise((session) => session.discard(run, options), () => check.runId(run));
+    return this.#handle.promise((session) => session.discard(run, options, this.#providers.storeHook(this)), () => check.runId(run));
   }
 
   /** @type {PublicSession['branches']} */
@@ -181,7 +185,8 @@ export class Session {
   }
 
   #hooksOf(providers) {
-    return providers.hooks(this, HISTORY_OF[this.owner.kind]);
+    const { kind } = this.owner;
+    return providers.hooks(this, HISTORY_OF[kind], kind === LOADING_OWNER);
   }
 
   #readProviders(providers) {

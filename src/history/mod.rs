@@ -35,7 +35,7 @@ pub use kept_fields::{KeptCall, KeptFields};
 pub use late_results::{LateResult, LateResults};
 pub use new_message::{NewCall, NewItem, NewMessage, NewPart, join_new, read_part};
 pub use new_result::{NewResult, join_results};
-pub use provided::{HeldConversation, ProvidedMessages, join_held, join_provided};
+pub use provided::{HeldConversation, ProvidedMessages, check_one_loader, join_held, join_provided};
 pub use sources::{change_sources, highest_source, source_number};
 pub use stored_summary::{Coverage, StoredSummary, summary_message};
 pub use summary_index::ActiveSummary;

@@ -1,5 +1,5 @@
 //! Messages that the application adds to a request: those of its history providers (R33), and the conversation that it holds itself (R22).
-//! They precede the input of the run, and are never stored in history.
+//! They precede the input of the run, and are never stored in history. Loaded ones are the history of the conversation (R34).
 
 use super::fold::History;
 use super::incoming::{Incoming, IncomingPart};
@@ -19,7 +19,7 @@ pub struct ProvidedMessages {
 }
 
 impl ProvidedMessages {
-    /// Reads a list of `{"provider":"rag","messages":[…]}`.
+    /// Reads a list of `{"provider":"rag","loads":false,"messages":[…]}`.
     ///
     /// # Errors
     /// `callback_failed`, which names the provider and the message.
@@ -28,13 +28,39 @@ impl ProvidedMessages {
     }
 
     fn read(provided: JsonRef<'_>) -> Result<Self> {
-        let source = Source { kind: SourceKind::Context, id: Some(provided.string("provider")) };
+        let loads = provided.get("loads").and_then(JsonRef::as_bool) == Some(true);
+        let kind = if loads { SourceKind::History } else { SourceKind::Context };
+        let source = Source { kind, id: Some(provided.string("provider")) };
         let messages = provided.get("messages").map_or_else(|| Ok(Vec::new()), NewItem::read_all);
         match messages {
             Ok(messages) => Ok(Self { source, messages }),
             Err(error) => Err(rejection(&source, &error)),
         }
     }
+}
+
+impl ProvidedMessages {
+    /// Returns the name of the provider that loaded the history of the conversation.
+    #[must_use]
+    pub fn loader(&self) -> Option<&str> {
+        self.source.id.as_deref().filter(|_| self.source.kind == SourceKind::History)
+    }
+}
+
+/// Checks that a conversation comes from one place: if a provider loads it, the input has only what is new.
+///
+/// # Errors
+/// `two_loaders`, which names the provider.
+pub fn check_one_loader(provided: &[ProvidedMessages], earlier: &[Incoming]) -> Result<()> {
+    let loader = provided.iter().find_map(ProvidedMessages::loader);
+    let Some(name) = loader.filter(|_| !earlier.is_empty()) else { return Ok(()) };
+    Err(Error::new(
+        ErrorCode::TwoLoaders,
+        format!(
+            "the history provider \"{name}\" loads the conversation, and the input has answers or results of it, too, so the model would get \
+             them twice; pass only what is new, or leave `loadMessages` out"
+        ),
+    ))
 }
 
 fn rejection(source: &Source, error: &Error) -> Error {
@@ -55,8 +81,11 @@ pub fn join_provided(
     ids: &dyn IdSource,
 ) -> Result<()> {
     for ProvidedMessages { source, messages } in provided {
+        let loads = source.kind == SourceKind::History;
         let origin = Origin { source, message_ids: Vec::new(), ..origin.clone() };
-        let joined = join_apart(JoinBase::live(before, live), messages, &origin, ids);
+        // Loaded history is what requests contain in the place of the stored one, and has its ids.
+        let base = if loads { JoinBase::history(live) } else { JoinBase::live(before, live) };
+        let joined = join_apart(base, messages, &origin, ids);
         let joined = joined.map_err(|error| rejection(&origin.source, &error))?;
         joined.entries.into_iter().for_each(|entry| live.apply(entry));
     }

@@ -285,6 +285,12 @@ pub(crate) trait Codec: ItemFormat + ReasoningFormat {
     /// Plans the edits that make a body valid: reports every violation and adds its edit to the plan.
     fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>);
 
+    /// Returns how to find an answer of the running tool loop that the model of the request rejects, since its reasoning is missing; `None` if it
+    /// demands none.
+    fn lacks_reasoning(&self, _request: &ProviderRequest) -> Option<fn(JsonRef<'_>) -> bool> {
+        None
+    }
+
     /// Returns the errors of the provider that can be cured (R74).
     fn remedies(&self) -> &'static [Remedy] {
         &[]

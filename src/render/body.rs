@@ -5,6 +5,7 @@ use super::body_builder::BodyBuilder;
 use super::encoding_cache::EncodingCache;
 use super::joined_message::JoinedMessage;
 use super::message_encoder::MessageEncoder;
+use super::missing_reasoning::report_missing;
 use super::prefix_reuse::PrefixReuse;
 use super::reasoning_choice::ReasoningChoice;
 use super::reasoning_selection::{HeadMembers, ReasoningSelection};
@@ -93,6 +94,7 @@ impl BodyComposer<'_> {
         if body.is_valid() {
             selection.leave_out(&mut body, draft, report);
         }
+        report_missing(&body, draft, request.provider, report);
         let (settled, changed) = if body.is_valid() {
             body.assemble(out);
             (None, usize::MAX)

@@ -57,9 +57,10 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     let rendered = Renderer::default().render(&history, None, &request, 0)?;
     // A rendered body is valid by construction. The rules of the target check it all the same.
     let (body, remaining) = repair_rendered(&rendered.body, to, options);
-    report.extend(rendered.report);
+    // The rules of the target report it, too.
+    report.extend(rendered.report.into_iter().filter(|finding| finding.code != FindingCode::MissingReasoning));
     for finding in remaining {
-        if finding.severity == Severity::Error {
+        if finding.severity == Severity::Error || finding.code == FindingCode::MissingReasoning {
             report.push(finding.without_path().with_severity(Severity::Warning));
         }
     }

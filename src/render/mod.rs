@@ -16,6 +16,7 @@ mod item_matcher;
 mod joined_message;
 mod last_request;
 mod message_encoder;
+mod missing_reasoning;
 mod prefix_ledger;
 mod prefix_reuse;
 mod reasoning_choice;

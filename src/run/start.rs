@@ -5,9 +5,10 @@ use super::setup::RunSetup;
 use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::history::{
-    HeldConversation, History, Incoming, JoinBase, Origin, ProvidedMessages, join, join_held, join_provided,
+    HeldConversation, History, Incoming, JoinBase, Origin, ProvidedMessages, check_one_loader, join, join_held,
+    join_provided,
 };
-use crate::message::{Message, Role};
+use crate::message::{Message, Role, SourceKind};
 use crate::owner::StateOwner;
 
 /// What a turn begins with.
@@ -24,13 +25,16 @@ pub struct TurnInput {
 /// Returns the live turn of a run's input, and the report of joining it.
 ///
 /// # Errors
-/// `invalid_input` if the input is not messages, has an id that is in use, or leaves nothing to answer.
+/// `invalid_input` if the input is not messages, has an id that is in use, or leaves nothing to answer; `two_loaders` if it has a conversation
+/// that a provider has loaded.
 pub(super) fn join_input(setup: &RunSetup, input: TurnInput, context: &RunContext<'_>) -> Result<(History, Report)> {
     let TurnInput { input, input_id, provided } = input;
     let is_held = setup.owner == StateOwner::Caller;
     let held = if is_held { HeldConversation::split(input) } else { HeldConversation { input, ..Default::default() } };
     let is_answered = is_held && held.is_answered() || !is_held && is_history_answered(context.history);
     let HeldConversation { earlier, input } = held;
+    check_one_loader(&provided, &earlier)?;
+    let has_loaded = provided.iter().any(|one| one.loader().is_some());
     let has_input = !input.is_empty();
     if input.iter().any(|item| !matches!(item, Incoming::Message(_))) {
         return Err(Error::invalid(
@@ -59,6 +63,7 @@ pub(super) fn join_input(setup: &RunSetup, input: TurnInput, context: &RunContex
     for entry in joined.entries {
         live.apply(entry);
     }
+    let is_answered = if has_loaded { is_loaded_answered(&live) } else { is_answered };
     // Results without calls are dropped, so the turn may be empty although the body is not.
     let is_empty = || is_held && live.messages().iter().all(Message::is_system);
     if !has_input && (is_answered || is_empty()) {
@@ -66,6 +71,12 @@ pub(super) fn join_input(setup: &RunSetup, input: TurnInput, context: &RunContex
     }
     report.extend(joined.report);
     Ok((live, report))
+}
+
+/// Returns true if the last message that a provider has loaded is an answer, or there is none.
+fn is_loaded_answered(live: &History) -> bool {
+    let loaded = live.messages().iter().rfind(|message| message.source.kind == SourceKind::History);
+    loaded.is_none_or(|last| last.role == Role::Assistant && !live.has_calls(last))
 }
 
 /// Returns true if the last message of history is an answer, or there is none, and no late result came since.

@@ -6,6 +6,8 @@ use super::foreign::error_from_thrown;
 use super::option_reader::{read_optional, words};
 use super::options::WindowOption;
 use super::promise::promise;
+use super::provider_hooks::ProviderHooks;
+use super::provider_store::AppendedContent;
 use super::results::{AppendResult, RevisionResult, result_to_js};
 use super::session::JsSession;
 use super::session_inner::SessionInner;
@@ -61,15 +63,16 @@ impl AppendOptions {
 #[wasm_bindgen(js_class = Session)]
 impl JsSession {
     /// Appends messages of a dialect, or neutral messages.
-    pub fn append(&self, given: JsValue, dialect_or_options: JsValue, options: JsValue) -> Promise {
+    pub fn append(&self, given: JsValue, dialect_or_options: JsValue, options: JsValue, hooks: &JsValue) -> Promise {
         let inner = self.inner.clone();
+        let ProviderHooks { store, .. } = ProviderHooks::read(hooks);
         let named = dialect_or_options.as_string();
         // Read at the call: the caller may change them while this waits. Neutral messages may be a promise.
         let body = if named.is_some() { Some(body_json(&given)) } else { None };
         let options = AppendOptions::read(if named.is_some() { &options } else { &dialect_or_options });
         let turn = inner.writes.enter();
         promise(async move {
-            let _turn = turn.start().await;
+            let turn = turn.start().await;
             let options = options?;
             let expected = options.expected_revision;
             let origin = inner.origin(options);
@@ -78,27 +81,32 @@ impl JsSession {
                 None => to_json(&messages(given).await?)?,
             };
             let join = || inner.join(&given, named.as_deref(), &origin).map_err(to_invalid_input);
-            let committed = inner.append_joined(&join, expected).await?;
-            let Committed { revision, message_ids, .. } = committed;
+            let (revision, content) = inner.append_joined(&join, expected).await?;
+            drop(turn);
+            inner.give_to_providers(store.as_ref(), &content).await;
+            let message_ids = content.message_ids;
             Ok(result_to_js(&AppendResult { revision, message_ids }))
         })
     }
 
     /// Stores the result of a stored call that has none.
-    pub fn answer(&self, call: String, answer: JsValue, options: JsValue) -> Promise {
+    pub fn answer(&self, call: String, answer: JsValue, options: JsValue, hooks: &JsValue) -> Promise {
         let inner = self.inner.clone();
+        let ProviderHooks { store, .. } = ProviderHooks::read(hooks);
         // Read at the call: the caller may change them while this waits.
         let options = AppendOptions::read(&options);
         let result = to_json(&answer).and_then(|answer| NewResult::read_answer(&call, answer.view()));
         let turn = inner.writes.enter();
         promise(async move {
-            let _turn = turn.start().await;
+            let turn = turn.start().await;
             let result = result?;
             let options = options?;
             let expected = options.expected_revision;
             let origin = inner.origin(options);
-            let committed = inner.append_joined(&|| inner.join_answer(&result, &origin), expected).await?;
-            Ok(result_to_js(&RevisionResult { revision: committed.revision }))
+            let (revision, content) = inner.append_joined(&|| inner.join_answer(&result, &origin), expected).await?;
+            drop(turn);
+            inner.give_to_providers(store.as_ref(), &content).await;
+            Ok(result_to_js(&RevisionResult { revision }))
         })
     }
 }
@@ -121,7 +129,7 @@ impl SessionInner {
         &self,
         join: &dyn Fn() -> Result<JoinedEntries>,
         expected: Option<u64>,
-    ) -> Result<Committed> {
+    ) -> Result<(u64, AppendedContent)> {
         self.read_older().await?;
         let mut attempts = 0;
         loop {
@@ -135,14 +143,15 @@ impl SessionInner {
             let answers = joined.entries.iter().any(|entry| matches!(entry, HistoryEntry::Result(_)));
             let joined_at = self.log.borrow().head.history_revision;
             let change = self.joined_change(&mut joined, expected.or(answers.then_some(joined_at)));
+            let content = AppendedContent::of(&change.entries);
             match self.append_change(change).await {
                 Err(error)
                     if error.code == ErrorCode::Conflict && expected.is_none() && attempts < MAX_JOIN_ATTEMPTS => {}
                 outcome => {
-                    let committed = outcome?;
+                    let Committed { revision, message_ids, .. } = outcome?;
                     self.context.warn(&joined.report);
                     self.notify();
-                    return Ok(committed);
+                    return Ok((revision, AppendedContent { message_ids, ..content }));
                 }
             }
         }

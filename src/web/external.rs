@@ -6,13 +6,15 @@ use super::convert::body_json;
 use super::option_reader::read_optional;
 use super::options::ExternalOptions;
 use super::promise::promise;
+use super::provider_hooks::ProviderHooks;
+use super::provider_store::AppendedContent;
 use super::session::JsSession;
 use super::session_inner::SessionInner;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::JoinedEntries;
 use crate::replay::PolicyLayer;
 use crate::run::{ExternalBody, ExternalContext, ExternalLoop};
-use js_sys::Promise;
+use js_sys::{Function, Promise};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -25,18 +27,21 @@ pub struct JsExternalLoop {
     state: Rc<RefCell<ExternalLoop>>,
     /// The revision of the history that the loop continues.
     known: Rc<Cell<u64>>,
+    /// Gives what it stores to the history providers.
+    store: Option<Function>,
 }
 
 #[wasm_bindgen(js_class = Session)]
 impl JsSession {
     /// Begins a loop that the application drives.
-    pub fn external(&self, options: &JsValue) -> std::result::Result<JsExternalLoop, JsValue> {
+    pub fn external(&self, options: &JsValue, hooks: &JsValue) -> std::result::Result<JsExternalLoop, JsValue> {
         self.inner.context.check_open()?;
         let options: ExternalOptions = read_optional("the options", options)?;
         let persistence = options.persistence.map_or(self.inner.persistence.get(), |option| option.0);
         let state = Rc::new(RefCell::new(ExternalLoop::new(persistence)));
         let known = Rc::new(Cell::new(self.inner.revision()));
-        Ok(JsExternalLoop { session: self.inner.clone(), state, known })
+        let ProviderHooks { store, .. } = ProviderHooks::read(hooks);
+        Ok(JsExternalLoop { session: self.inner.clone(), state, known, store })
     }
 }
 
@@ -45,11 +50,12 @@ impl JsExternalLoop {
     /// Stores what the body adds to the session, or keeps it for `end` in mode `run`.
     pub fn checkpoint(&self, body: &JsValue, dialect_name: &str) -> Promise {
         let (session, state, known) = (self.session.clone(), self.state.clone(), self.known.clone());
+        let store = self.store.clone();
         // Read at the call: the caller may change it while this waits.
         let body = dialect(dialect_name).and_then(|dialect| ExternalBody::decode(dialect, body_json(body)?.view()));
         let turn = session.writes.enter();
         promise(async move {
-            let _turn = turn.start().await;
+            let turn = turn.start().await;
             let body = body?;
             state.borrow().check_open()?;
             session.read_older().await?;
@@ -57,12 +63,13 @@ impl JsExternalLoop {
                 session.store_checkpoint(&state, &body).await
             } else {
                 // Checked now, stored at the end.
-                session.join_checkpoint(&state, &body).await.map(drop)
+                session.join_checkpoint(&state, &body).await.map(|_| AppendedContent::default())
             };
-            outcome.map_err(|error| session.conflict_of_loops(error, known.get()))?;
+            let content = outcome.map_err(|error| session.conflict_of_loops(error, known.get()))?;
             known.set(session.revision());
-            let history = &session.log.borrow().history;
-            state.borrow_mut().accept(body, history);
+            state.borrow_mut().accept(body, &session.log.borrow().history);
+            drop(turn);
+            session.give_to_providers(store.as_ref(), &content).await;
             Ok(JsValue::UNDEFINED)
         })
     }
@@ -70,42 +77,47 @@ impl JsExternalLoop {
     /// Ends the loop, and in mode `run` stores its last checkpoint.
     pub fn end(&self) -> Promise {
         let (session, state, known) = (self.session.clone(), self.state.clone(), self.known.clone());
+        let store = self.store.clone();
         let turn = session.writes.enter();
         promise(async move {
-            let _turn = turn.start().await;
+            let turn = turn.start().await;
+            let mut content = AppendedContent::default();
             let pending = state.borrow().pending();
             if let Some(body) = pending {
                 session.read_older().await?;
                 let stored = session.store_checkpoint(&state, &body).await;
-                stored.map_err(|error| session.conflict_of_loops(error, known.get()))?;
+                content = stored.map_err(|error| session.conflict_of_loops(error, known.get()))?;
             }
             let warning = state.borrow_mut().end();
             session.context.warn(warning.as_slice());
+            drop(turn);
+            session.give_to_providers(store.as_ref(), &content).await;
             Ok(JsValue::UNDEFINED)
         })
     }
 }
 
 impl SessionInner {
-    /// Appends what a checkpoint adds, if it adds anything.
-    async fn store_checkpoint(&self, state: &RefCell<ExternalLoop>, body: &ExternalBody) -> Result<()> {
+    /// Appends what a checkpoint adds, if it adds anything, and returns it.
+    async fn store_checkpoint(&self, state: &RefCell<ExternalLoop>, body: &ExternalBody) -> Result<AppendedContent> {
         let mut attempts = 0;
         loop {
             attempts += 1;
             let mut joined = self.join_checkpoint(state, body).await?;
             if joined.entries.is_empty() {
-                return Ok(());
+                return Ok(AppendedContent::default());
             }
             // Of two processes that checkpoint one loop the second appends only what the first has not.
             let expected = self.log.borrow().head.history_revision;
             let change = self.joined_change(&mut joined, Some(expected));
+            let content = AppendedContent::of(&change.entries);
             match self.append_change(change).await {
                 Err(error) if error.code == ErrorCode::Conflict && attempts < MAX_JOIN_ATTEMPTS => {}
                 outcome => {
-                    outcome?;
+                    let message_ids = outcome?.message_ids;
                     self.context.warn(&joined.report);
                     self.notify();
-                    return Ok(());
+                    return Ok(AppendedContent { message_ids, ..content });
                 }
             }
         }

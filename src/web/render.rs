@@ -9,7 +9,7 @@ use super::store_context::concerns_settings;
 use super::wire::report_to_js;
 use crate::error::Result;
 use crate::finding::Finding;
-use crate::history::{History, JoinBase, Origin, join, join_held, join_provided};
+use crate::history::{HeldConversation, History, JoinBase, Origin, check_one_loader, join, join_held, join_provided};
 use crate::owner::StateOwner;
 use crate::render::{BodyBuffer, LastRequest, RenderInput, RenderRequest, RenderStep, Rendered};
 use crate::replay::{HistoryScope, ReducerReplies};
@@ -28,8 +28,11 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
     let items = input_items(input.as_ref(), parts.provider.dialect)?;
     let provided = inner.ask_providers(provide, &items).await?;
     let origin = Origin { at: now, ..Origin::default() };
-    join_provided(&inner.log.borrow().history, &mut live, provided, &origin, &inner.context.ids)?;
     let owner = inner.owner()?;
+    if owner == StateOwner::Caller {
+        check_one_loader(&provided, &HeldConversation::split(items.clone()).earlier)?;
+    }
+    join_provided(&inner.log.borrow().history, &mut live, provided, &origin, &inner.context.ids)?;
     if owner == StateOwner::Caller {
         join_held(&mut live, items, &origin, &inner.context.ids);
     } else {

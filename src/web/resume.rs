@@ -3,6 +3,7 @@
 use super::journals::journal_of;
 use super::lease::{is_leased, lease_end};
 use super::platform::random_id;
+use super::provider_store::AppendedContent;
 use super::run_inner::{FIRST_EPOCH, RunInner};
 use super::run_lock::{RunLock, RunOwnership, acquire_run_lock};
 use super::run_request::RunOptions;
@@ -149,10 +150,10 @@ pub async fn lock_waiting_run(session: &SessionInner, id: &str, epoch: u32) -> R
     Ok(lock)
 }
 
-/// Discards an unfinished run. With `keep`, its input and what there is of the answer are stored.
-pub async fn discard_run(session: &Rc<SessionInner>, id: &str, keep: bool) -> Result<()> {
+/// Discards an unfinished run. With `keep`, its input and what there is of the answer are stored. Returns what was stored.
+pub async fn discard_run(session: &Rc<SessionInner>, id: &str, keep: bool) -> Result<AppendedContent> {
     if !keep && session.remove_unwritten_run(id) {
-        return Ok(());
+        return Ok(AppendedContent::default());
     }
     let LockedRun { entry, lock: _lock, lease_ended_by } = lock_run(session, id).await?;
     let mut change = journal_change(session, &entry, JournalStep::End, lease_ended_by);
@@ -167,9 +168,10 @@ pub async fn discard_run(session: &Rc<SessionInner>, id: &str, keep: bool) -> Re
             change.entries = discarded_entries(&recovered.live, &session.log.borrow().history);
         }
     }
+    let content = AppendedContent::of(&change.entries);
     let revision = commit_as_new_owner(session, id, change).await?;
     session.context.announce_append(&session.id, revision);
-    Ok(())
+    Ok(content)
 }
 
 /// Commits the first write of a run's new owner.

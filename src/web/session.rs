@@ -179,12 +179,14 @@ impl JsSession {
     }
 
     /// Gives a cut-off run up.
-    pub fn discard(&self, run: String, options: JsValue) -> Promise {
+    pub fn discard(&self, run: String, options: JsValue, hooks: &JsValue) -> Promise {
         let inner = self.inner.clone();
+        let ProviderHooks { store, .. } = ProviderHooks::read(hooks);
         self.inner.context.promise(async move {
             let options: DiscardOptions = read_optional("the options", &options)?;
-            discard_run(&inner, &run, options.keep).await?;
+            let content = discard_run(&inner, &run, options.keep).await?;
             inner.notify();
+            inner.give_to_providers(store.as_ref(), &content).await;
             inner.run_deferred_compaction();
             Ok(JsValue::UNDEFINED)
         })

@@ -115,7 +115,7 @@ test('r22 r26 owners through JavaScript', async (t) => {
     assert.equal(bodies[4].input.length, 1);
     await assert.rejects(session.run(request({ input: [{ role: 'assistant', content: 'Hello' }] })), code('invalid_input'));
     await assert.rejects(session.run({ provider: request('').provider }), code('invalid_input'));
-    const loader = { name: 'p', loadMessages: true, provide: () => [] };
+    const loader = { name: 'p', loadMessages: true, provide: () => [{ role: 'user', parts: [{ type: 'text', text: 'old' }] }] };
     await assert.rejects(session.run(request(next, { providers: [loader] })), code('two_loaders'));
     // A run that waits is resumed from its snapshot on another machine, with the whole input.
     const waiting = await session.run(request(next, { tools: { now: { execute: () => 'noon', needsApproval: true } } }));

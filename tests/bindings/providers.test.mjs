@@ -222,7 +222,171 @@ test('r34 pp 43 pp 44 one source loads the history: two are rejected at configur
     await assert.rejects(client.session('s', { providers }), { code: 'two_loaders', message: /"a"/ });
     await assert.rejects(session.run({ input: 'x', provider, providers }), { code: 'two_loaders' });
   }
+  await assert.rejects(client.session('c', { owner: { kind: 'caller' }, providers: [loader('a'), loader('b')] }), { code: 'two_loaders', message: /"a" and "b"/ });
   assert.equal(session.revision, 0);
+});
+
+/** A store of an application: messages by id, in their order. */
+function database() {
+  const rows = new Map();
+  const calls = [];
+  const upsert = (messages) => { for (const message of structuredClone(messages)) rows.set(message.id, message); };
+  const saved = {
+    name: 'saved', loadMessages: true,
+    provide: () => [...rows.values()],
+    store: ({ input, output }) => { calls.push([...input, ...output].map(textOf)); upsert([...input, ...output]); },
+  };
+  return { rows, calls, saved, upsert };
+}
+const CALLER = { owner: { kind: 'caller' } };
+
+test('r34 a provider loads the history where the application holds it, and an audit provider never stores it again', async () => {
+  const { rows, calls, saved } = database();
+  const audit = recorder({ storeContextMessages: true });
+  const filtered = recorder({ name: 'filtered', storeContextFrom: ['saved', 'rag'] });
+  const { client, session } = await chat([{ name: 'rag', provide: () => [say('fact')] }, audit, saved, filtered], CALLER);
+  const add = { id: 'call_1', type: 'function', function: { name: 'add', arguments: '{ "a": 2 }' } };
+  const tools = { add: { execute() {} } };
+  const first = await session.run({ input: 'q1', provider, tools });
+  assert.deepEqual(sent(first), ['fact', 'q1']);
+  await reply(first, completion({ tool_calls: [add], reasoning_content: 'hm' }, 'tool_calls'));
+  await first.answer(first.effects()[0].id, { type: 'tool_result', content: 'five' });
+  const { body } = first.effects()[0].request;
+  await reply(first, 'a1');
+  const second = await session.run({ input: 'q2', provider, tools });
+  // What was sent is repeated, except the context, which is new for each run.
+  const messages = (bytes) => JSON.parse(new TextDecoder().decode(bytes)).messages.filter(({ content }) => content !== 'fact');
+  const again = messages(second.effects()[0].request.body);
+  assert.deepEqual(again, [...messages(body), { role: 'assistant', content: 'a1' }, { role: 'user', content: 'q2' }]);
+  assert.deepEqual(sent(second), ['q1', null, 'five', 'a1', 'fact', 'q2']);
+  const result = await reply(second, 'a2');
+  assert.deepEqual(result.replay.messages.map(({ content }) => content), ['q1', null, 'five', 'a1', 'q2', 'a2']);
+  assert.deepEqual(calls, [['q1', 'hm add', 'a1'], ['q2', 'a2']]);
+  assert.equal(rows.size, 5);
+  assert.deepEqual(audit.got, [['i c(rag) fact', 'i e q1', 'o e hm add', 'o e a1'], ['i c(rag) fact', 'i e q2', 'o e a2']]);
+  assert.deepEqual(filtered.got, audit.got);
+  assert.equal((await session.messages()).items.length, 5, 'the log has each turn once');
+  // The conversation comes from one place.
+  await assert.rejects(session.run({ input: result.replay, provider }), { code: 'two_loaders', message: /"saved"/ });
+  await assert.rejects(session.render({ dialect: 'openai-chat', input: result.replay }), { code: 'two_loaders' });
+  const rendered = await session.render({ dialect: 'openai-chat', input: 'q3' });
+  assert.deepEqual(JSON.parse(new TextDecoder().decode(rendered.body)).messages.map(({ content }) => content), ['q1', null, 'five', 'a1', 'q2', 'a2', 'fact', 'q3']);
+  // Without input a loaded question is answered, and an answered one is not.
+  await assert.rejects(session.run({ provider }), { code: 'invalid_input', message: /no message to answer/ });
+  rows.set('asked', { ...say('q3'), id: 'asked' });
+  assert.deepEqual(sent(await session.run({ provider })), ['q1', null, 'five', 'a1', 'q2', 'a2', 'q3', 'fact']);
+  await client.close();
+});
+
+test('r34 a run that is resumed keeps what was loaded, and asks nobody again', async () => {
+  const { rows, calls, saved } = database();
+  let asked = 0;
+  const counted = { ...saved, provide: () => { asked += 1; return saved.provide(); } };
+  rows.set('old', { ...say('old'), id: 'old' }).set('reply', { ...say('reply', 'assistant'), id: 'reply' });
+  const { session } = await chat([counted], CALLER);
+  const run = await session.run({ input: 'x', provider });
+  run[Symbol.dispose]();
+  const [pending] = await session.pendingRuns();
+  assert.deepEqual(pending.input.map(textOf), ['x']);
+  const resumed = await session.resume(run.id, { provider });
+  assert.deepEqual(sent(resumed), ['old', 'reply', 'x']);
+  assert.equal((await reply(resumed, 'y')).status, 'finished');
+  assert.deepEqual([asked, calls, [...rows.keys()].length], [1, [['x', 'y']], 4]);
+});
+
+test('r34 store gets what append, answer, external and discard have stored, in every mode, each once', async () => {
+  const shownCalls = ({ parts }) => parts.filter(({ type }) => type === 'tool_call').map(({ name, result }) => `${name}=${result?.content ?? 'open'}`);
+  const got = [];
+  const audit = { name: 'audit', store: ({ input, output, error }) => { got.push([...input.map((one) => `i ${textOf(one)}`), ...output.map((one) => `o ${[textOf(one), ...shownCalls(one)].join(' ')}`), ...(error ? [error.code] : [])]); } };
+  const taken = () => got.splice(0);
+  const { session } = await chat([audit]);
+  const call = { type: 'tool', callId: 'c1', name: 'f', arguments: {} };
+  await session.append([say('q'), { role: 'assistant', parts: [call, { ...call, callId: 'c2' }] }]);
+  assert.deepEqual(taken(), [['i q', 'o f f f=open f=open']]);
+  await session.answer('c1', { type: 'tool_result', content: 'one' });
+  assert.deepEqual(taken(), [['o f f f=one f=open']]);
+  await session.append({ messages: [{ role: 'tool', tool_call_id: 'c2', content: 'two' }, { role: 'assistant', content: 'done' }] }, 'openai-chat');
+  assert.deepEqual(taken(), [['o f f f=one f=two', 'o done']]);
+  const sentBody = JSON.parse(new TextDecoder().decode((await session.render({ dialect: 'openai-chat', input: 'next' })).body)).messages;
+  assert.deepEqual(taken(), []);
+  for (const persistence of ['call', 'run']) {
+    const loop = session.external({ persistence });
+    const messages = [...sentBody.slice(0, -1), { role: 'user', content: persistence }];
+    await loop.checkpoint({ messages }, 'openai-chat');
+    assert.deepEqual(taken(), persistence === 'run' ? [] : [['i call']]);
+    messages.push({ role: 'assistant', content: 'said' });
+    await loop.checkpoint({ messages }, 'openai-chat');
+    await loop.checkpoint({ messages }, 'openai-chat');
+    await loop.end();
+    assert.deepEqual(taken(), persistence === 'run' ? [['i run', 'o said']] : [['o said']]);
+    sentBody.splice(-1, 1, ...messages.slice(-2), {});
+  }
+  const run = await session.run({ input: 'cut', provider });
+  run[Symbol.dispose]();
+  await session.discard(run.id, { keep: true });
+  assert.deepEqual(taken(), [['i cut']]);
+  const other = await session.run({ input: 'gone', provider });
+  other[Symbol.dispose]();
+  await session.discard(other.id);
+  assert.deepEqual(taken(), []);
+});
+
+test('r34 store of an append that fails is a warning, and may append itself', async () => {
+  const { session, warnings } = await chat([{ name: 'broken', store: () => Promise.reject(new Error('disk full')) }]);
+  assert.equal((await session.append([say('q')])).messageIds.length, 1);
+  assert.deepEqual(warnings.map(({ code, message }) => [code, /"broken".*disk full/.test(message)]), [['callback_failed', true]]);
+  let noted = false;
+  const noting = { name: 'noting', store: async ({ session: one }) => { if (!noted) { noted = true; await one.append([say('noted')]); } } };
+  const { session: second, stored } = await chat([noting]);
+  await second.append([say('q')]);
+  assert.deepEqual(await stored(), ['e q', 'e noted']);
+});
+
+test('r34 a kill between log and store loses and doubles nothing for a provider that compares ids', async () => {
+  const { rows, saved, upsert } = database();
+  const catchUp = async (session) => {
+    let page = await session.messages({ limit: 2 });
+    let missing = page.items.filter(({ id }) => !rows.has(id));
+    while (missing.length === page.items.length && page.cursor !== null) {
+      page = await session.messages({ limit: 2, cursor: page.cursor });
+      missing = [...page.items.filter(({ id }) => !rows.has(id)), ...missing];
+    }
+    upsert(missing);
+  };
+  const log = new Map();
+  const store = {
+    get: (key) => { const entry = log.get(key); return entry ? { value: entry.value.slice(), version: entry.version } : null; },
+    list: (prefix) => ({ keys: [...log.keys()].filter((key) => key.startsWith(prefix)).sort(), cursor: null }),
+    put: (key, value) => { log.set(key, { value: value.slice(), version: String(Math.random()) }); },
+    delete: (key) => { log.delete(key); },
+    commit(checks, writes) {
+      if (checks.some(({ key, version }) => (log.get(key)?.version ?? null) !== version)) return false;
+      for (const { key, value } of writes) value ? this.put(key, value) : this.delete(key);
+      return true;
+    },
+  };
+  const expected = [];
+  for (let turn = 1; turn <= 6; turn += 1) {
+    const client = await open({ store });
+    const isKilled = turn % 2 === 0;
+    const provide = async ({ session }) => { await catchUp(session); return saved.provide(); };
+    let reached = 0;
+    // The process is killed while `store` has not begun to write.
+    const killed = { ...saved, provide, store: () => { reached += 1; return new Promise(() => {}); } };
+    const session = await client.session('s', { ...CALLER, providers: [isKilled ? killed : { ...saved, provide }] });
+    const run = await session.run({ input: `q${turn}`, provider });
+    assert.deepEqual(sent(run), [...expected, `q${turn}`]);
+    const ended = reply(run, `a${turn}`);
+    if (isKilled) {
+      while (reached === 0) await new Promise((resolve) => { setTimeout(resolve, 1); });
+      await client.close();
+      await ended.catch(() => {});
+    } else {
+      await ended;
+      await client.close();
+    }
+    expected.push(`q${turn}`, `a${turn}`);
+  }
 });
 
 test('r34 a service that owns the conversation has its history: a loading provider only stores', async () => {
@@ -260,6 +424,8 @@ test('r34 an audit provider never stores loaded history again: what it gets does
   const { session, ask } = await chat([{ name: 'rag', provide: () => [say('fact')] }, audit]);
   await session.append([say('imported')], { source: { type: 'history', id: 'archive' } });
   for (let turn = 1; turn <= 4; turn += 1) await ask(`u${turn}`, `a${turn}`);
+  await session.append([say('note')], { source: { type: 'context', id: 'rag' } });
+  assert.deepEqual(audit.got.pop(), ['i c(rag) note']);
   assert.deepEqual(audit.got, [1, 2, 3, 4].map((turn) => ['i c(rag) fact', `i e u${turn}`, `o e a${turn}`]));
 });
 

@@ -7,7 +7,7 @@ mod any_bodies;
 
 use any_bodies::{any_json, many};
 use proptest::prelude::*;
-use rethread::finding::Severity;
+use rethread::finding::{FindingCode, Severity};
 use rethread::message::Dialect;
 use rethread::provider::{Dangling, RepairOptions, repair, validate};
 use rethread::render::convert;
@@ -555,4 +555,20 @@ fn r42_r73_a_phase_that_the_target_has_no_place_for_is_reported() {
     }
     let (body, report) = turn(&given.to_string(), Dialect::OpenAiResponses, Dialect::OpenAiResponses);
     assert_eq!((body, report.len()), (given, 0));
+}
+
+#[test]
+fn r42_r73_reasoning_that_the_target_misses_is_reported_once() {
+    let body = |model: &str| {
+        format!(
+            r#"{{"model":"{model}","max_tokens":9,"messages":[{{"role":"user","content":"q"}},{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"f","input":{{}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a","content":"r"}}]}}]}}"#
+        )
+    };
+    let missing = |model: &str| {
+        let (_, report) =
+            convert(body(model).as_bytes(), Dialect::Anthropic, Dialect::OpenAiChat, &RepairOptions::default())
+                .unwrap();
+        report.iter().filter(|finding| finding.code == FindingCode::MissingReasoning).count()
+    };
+    assert_eq!((missing("deepseek-v4-pro"), missing("gpt-6")), (1, 0));
 }

@@ -416,9 +416,19 @@ impl<'s> Host<'s> {
 
     /// Starts with messages that a provider adds.
     pub fn start_provided(&mut self, setup: RunSetup, input: &str, provided: &Value) -> Result<(), Error> {
+        self.start_provided_items(setup, words(input), provided)
+    }
+
+    /// As [`start_provided`](Self::start_provided), with the items of a wire body.
+    pub fn start_provided_items(
+        &mut self,
+        setup: RunSetup,
+        input: Vec<Incoming>,
+        provided: &Value,
+    ) -> Result<(), Error> {
         let provided = Json::parse(&provided.to_string()).unwrap();
         let provided = ProvidedMessages::read_all(provided.view())?;
-        self.start_turn(setup, TurnInput { input: words(input), input_id: None, provided })
+        self.start_turn(setup, TurnInput { input, input_id: None, provided })
     }
 
     /// Starts and drives to the end.

@@ -13,6 +13,7 @@ static MISTRAL: ChatVariant = ChatVariant {
     accepts_call_id: is_valid_id,
     legal_call_id: |id| short_name(id, ID_LENGTH),
     plan_repairs: rules::plan,
+    demands_reasoning: |_| false,
     parameter: parameters::parameter,
     remedies: remedies::REMEDIES,
     has_allowed_tools: false,

@@ -2,7 +2,7 @@
 
 use super::OpenAiChat;
 use super::variant::{ChatDialect, ChatVariant};
-use super::{decode, encode, parameters, remedies, rules, stream, tools};
+use super::{decode, encode, models, parameters, remedies, rules, stream, tools};
 use crate::clock::Ms;
 use crate::finding::Report;
 use crate::history::Incoming;
@@ -34,6 +34,7 @@ static OPENAI: ChatVariant = ChatVariant {
     accepts_call_id: |id| id.chars().count() <= MAX_CALL_ID,
     legal_call_id: plain_id_of,
     plan_repairs: rules::plan,
+    demands_reasoning: models::demands_reasoning,
     parameter: parameters::parameter,
     remedies: remedies::REMEDIES,
     has_allowed_tools: true,
@@ -211,6 +212,10 @@ impl<T: ChatDialect> Codec for T {
         {
             object.raw(STREAM_OPTIONS, r#"{"include_usage":true}"#);
         }
+    }
+
+    fn lacks_reasoning(&self, request: &ProviderRequest) -> Option<fn(JsonRef<'_>) -> bool> {
+        (self.variant().demands_reasoning)(request.params.view()).then_some(rules::lacks_reasoning)
     }
 
     fn remedies(&self) -> &'static [Remedy] {

@@ -18,6 +18,7 @@ use crate::json::JsonRef;
 use crate::provider::rules::{ErrorTemplates, ListPlacement, Plan, WireCall, place_messages, quoted};
 pub(crate) use chat_rules::ChatRules;
 use message_reader::ChatMessageReader;
+pub(super) use missing_reasoning::lacks_reasoning;
 
 const OPENAI: ChatRules = ChatRules {
     ids: ids::IDS,

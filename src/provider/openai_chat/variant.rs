@@ -14,6 +14,8 @@ pub(crate) struct ChatVariant {
     pub accepts_call_id: fn(&str) -> bool,
     /// Plans the repairs of a body, by the variant's own rules.
     pub plan_repairs: for<'a> fn(&mut Plan<'a, '_>, JsonRef<'a>),
+    /// Returns true if the model of a body rejects an answer with calls, in the running tool loop, without its reasoning.
+    pub demands_reasoning: fn(JsonRef<'_>) -> bool,
     /// Returns the place of a parameter.
     pub parameter: fn(Parameter) -> Option<&'static str>,
     /// The errors that can be cured.

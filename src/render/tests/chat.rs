@@ -1,6 +1,7 @@
 //! What servers of OpenAI's format have beside words and calls.
 
 use super::*;
+use crate::finding::FindingCode;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -126,5 +127,30 @@ fn r43_members_documented_by_compatible_servers_return_unchanged() {
         assert_eq!(messages(&history, CHAT), body);
         let (text, _) = shown(&history, MISTRAL, &always(), Settings::default());
         assert!(!text.contains("hm") && !text.contains('$') && !text.contains("builtin"), "{text}");
+    }
+}
+
+#[test]
+fn r73_a_request_reports_the_reasoning_that_its_model_misses() {
+    let call = r#"{"role":"assistant","content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+    let result = r#"{"role":"tool","tool_call_id":"a","content":"r"}"#;
+    let thought = call.replace(r#""content":"""#, r#""content":"","reasoning_content":"hm""#);
+    let question = r#"{"role":"user","content":"q"}"#;
+    let missing = |body: &str, params: &str| {
+        let history = history_of(CHAT, body);
+        let rendered =
+            render_with(&mut Renderer::default(), &history, &provider(CHAT, params), &[], &always()).unwrap();
+        let findings = rendered.report.into_iter().filter(|finding| finding.code == FindingCode::MissingReasoning);
+        findings.map(|finding| finding.message_id.clone().unwrap()).collect::<Vec<_>>()
+    };
+    let history = history_of(CHAT, &format!("[{question},{call},{result}]"));
+    let expected = vec![history.messages()[1].id.clone()];
+    for params in [r#"{"model":"deepseek-v4-pro"}"#, r#"{"model":"qwen3.7-max","enable_thinking":true}"#] {
+        assert_eq!(missing(&format!("[{question},{call},{result}]"), params), expected, "{params}");
+        assert!(missing(&format!("[{question},{thought},{result}]"), params).is_empty(), "{params}");
+        assert!(missing(&format!("[{question},{call},{result},{question}]"), params).is_empty(), "{params}");
+    }
+    for params in [r#"{"model":"gpt-6"}"#, r#"{"model":"deepseek-v4-pro","thinking":{"type":"disabled"}}"#] {
+        assert!(missing(&format!("[{question},{call},{result}]"), params).is_empty(), "{params}");
     }
 }

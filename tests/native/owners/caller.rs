@@ -6,7 +6,8 @@ use super::scripted_host::*;
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use rethread::error::ErrorCode;
-use rethread::json::Json;
+use rethread::history::{MessageFormat, MessageWriter};
+use rethread::json::{ArrayWriter, Json};
 use rethread::message::Dialect;
 use rethread::owner::StateOwner;
 use rethread::run::{PersistReply, Persistence, RunOutcome, RunSetup, RunStatus};
@@ -264,4 +265,83 @@ fn r22_so_21_a_caller_names_no_conversation_of_a_service() {
             assert_eq!(host.start_body(run_setup, &body).unwrap_err().code, ErrorCode::StateOwnerConflict);
         }
     }
+}
+
+/// What `store` of a provider has got of the session, as its `provide` returns it.
+fn loaded(host: &Host<'_>) -> Value {
+    let log = host.log.borrow();
+    let mut text = String::new();
+    let mut list = ArrayWriter::new(&mut text);
+    let writer = MessageWriter { history: &log.history, session: "s", format: MessageFormat::WithCalls };
+    log.history.messages().iter().for_each(|message| list.object(|out| writer.write(out, message, None)));
+    list.end();
+    let messages: Value = serde_json::from_str(&text).unwrap();
+    json!([{ "provider": "saved", "loads": true, "messages": messages }])
+}
+
+#[test]
+fn r34_loaded_history_is_in_each_request_and_stored_once_whatever_kills_the_run() {
+    for dialect in Dialect::ALL {
+        for writes in 1.. {
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            let list = list_of(dialect);
+            let mut sent: Vec<Value> = Vec::new();
+            let mut is_whole = true;
+            for turn in 0..3 {
+                let mut requests = Vec::new();
+                let mut model = |body: &Value| {
+                    requests.push(body[list].as_array().unwrap().clone());
+                    let last = body[list].as_array().unwrap().last().unwrap().to_string();
+                    let has_called = !last.contains("Question");
+                    answer(dialect, turn * 2 + 1, has_called)
+                };
+                let setup = || held(&format!("r{turn}"), dialect, false);
+                let provided = loaded(&host);
+                host.start_provided(setup(), &format!("Question {turn}"), &provided).unwrap();
+                host.writes_left = (turn == 1).then_some(writes);
+                let mut outcome = host.drive(&mut model);
+                if outcome.is_none() {
+                    is_whole = false;
+                    host = Host::open(&store, "s", "after");
+                    host.resume(setup()).unwrap();
+                    outcome = host.drive(&mut model);
+                }
+                let outcome = outcome.expect("the run stands still");
+                assert_eq!(outcome.status, RunStatus::Finished, "{dialect:?} {:?}", outcome.error);
+                // Each request repeats what was loaded, and what the run has sent before.
+                for items in &requests {
+                    assert_eq!(items[..sent.len()], sent[..], "{dialect:?} turn {turn} kill {writes}");
+                }
+                let (first, last) = (&requests[0], requests.last().unwrap());
+                assert_eq!(last[..first.len()], first[..], "{dialect:?} turn {turn} kill {writes}");
+                sent.clone_from(last);
+            }
+            let log = host.log.borrow();
+            assert_eq!((log.history.messages().len(), log.history.invocations().len()), (9, 3), "{dialect:?} {writes}");
+            if is_whole {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn r34_a_loaded_conversation_comes_from_one_place() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.ask(held("r0", RESPONSES, false), "One", |_| answer(RESPONSES, 1, true));
+    let provided = loaded(&host);
+    let items = |text: &str| rethread::provider::decode_body(RESPONSES, Json::parse(text).unwrap().view()).unwrap();
+    let whole = items(
+        r#"{"input":[{"role":"user","content":"One"},{"role":"assistant","content":"Answer"},{"role":"user","content":"Two"}]}"#,
+    );
+    let error = host.start_provided_items(held("r1", RESPONSES, false), whole, &provided).unwrap_err();
+    assert!(error.code == ErrorCode::TwoLoaders && error.message.contains("\"saved\""), "{}", error.message);
+    assert!(host.records(rethread::store::Table::Runs).is_empty());
+    // Nothing is to be answered, since the last loaded message is an answer.
+    let error = host.start_provided_items(held("r1", RESPONSES, false), Vec::new(), &provided).unwrap_err();
+    assert_eq!(error.code, ErrorCode::InvalidInput);
+    let new = items(r#"{"input":[{"role":"user","content":"Two"}]}"#);
+    host.start_provided_items(held("r1", RESPONSES, false), new, &provided).unwrap();
 }

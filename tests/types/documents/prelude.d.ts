@@ -34,6 +34,7 @@ export const outputText: (response: unknown) => string;
 
 export const search: (input: MessageWithCalls[]) => Promise<string>;
 export const auditLog: { insert(session: string, messages: MessageWithCalls[]): Promise<void> };
+export const chats: { messages(session: string): Promise<MessageWithCalls[]>; upsert(session: string, messages: MessageWithCalls[]): Promise<void> };
 export const withoutPhoneNumbers: (items: unknown) => unknown;
 export const queue: { add(id: string, job: unknown): Promise<void> };
 

@@ -15,7 +15,7 @@ pub(super) fn report_missing_reasoning<'a>(plan: &mut Plan<'a, '_>, list: JsonRe
     for (at, message) in list.items().enumerate() {
         if message.has_text("role", "user") {
             answers.clear();
-        } else if message.has_text("role", "assistant") && has_calls(message) && !has_reasoning(message) {
+        } else if lacks_reasoning(message) {
             answers.push((at, message));
         }
     }
@@ -26,6 +26,11 @@ pub(super) fn report_missing_reasoning<'a>(plan: &mut Plan<'a, '_>, list: JsonRe
             Violation::warning(FindingCode::MissingReasoning, sentence).at_member(message, "reasoning_content"),
         );
     }
+}
+
+/// Returns true for an answer with calls and without reasoning.
+pub(in crate::provider::openai_chat) fn lacks_reasoning(message: JsonRef<'_>) -> bool {
+    message.has_text("role", "assistant") && has_calls(message) && !has_reasoning(message)
 }
 
 fn has_calls(message: JsonRef<'_>) -> bool {
