@@ -84,6 +84,8 @@ finding_codes! {
     Redacted = "redacted",
     /// Reasoning is left out, since what precedes it is not what it was when the reasoning was made.
     ReasoningUnbound = "reasoning_unbound",
+    /// The provider left reasoning of the request out, or would have.
+    ReasoningDropped = "reasoning_dropped",
     /// Reasoning, signatures or encrypted content of another provider or model are left out.
     ReasoningForeign = "reasoning_foreign",
     /// Sources that the answer does not cite are left out.
@@ -226,6 +228,8 @@ pub struct FindingData {
     pub action: Option<Action>,
     /// What changed the request before the reasoning that it is about.
     pub changed_by: Option<PrefixChange>,
+    /// Why the provider did it, in its own word.
+    pub reason: Option<String>,
     /// A sentence for developers: what is wrong and what was done.
     pub message: Cow<'static, str>,
 }
@@ -258,6 +262,7 @@ impl Finding {
             call_id: None,
             action: None,
             changed_by: None,
+            reason: None,
             message: message.into(),
         }))
     }
@@ -364,6 +369,9 @@ impl Finding {
         }
         if let Some(change) = self.changed_by {
             out.text("changedBy", change.as_str());
+        }
+        if let Some(reason) = &self.reason {
+            out.text("reason", reason);
         }
         out.text("message", &self.message);
     }

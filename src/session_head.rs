@@ -63,6 +63,8 @@ pub struct SessionHead {
     pub refused: Vec<String>,
     /// What the last request contained of the history, encoded by `replay`; `None` if the next one does not repeat it. A rebuilt head lacks it.
     pub last_request: Option<ByteVec>,
+    /// True if a run let the service drop reasoning whose prefix had changed: later requests do so, too. A rebuilt head lacks it.
+    pub has_dropped: bool,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -90,6 +92,7 @@ encode_with_unknown_fields!(struct SessionHead {
     24 => resumed_runs,
     30 => refused,
     33 => last_request,
+    34 => has_dropped,
 });
 
 impl SessionHead {
@@ -120,6 +123,7 @@ impl SessionHead {
             resumed_runs: Vec::new(),
             refused: Vec::new(),
             last_request: None,
+            has_dropped: false,
             unknown: UnknownFields::default(),
         }
     }
@@ -182,6 +186,7 @@ impl SessionHead {
         self.resumed_runs.clone_from(&earlier.resumed_runs);
         self.refused.clone_from(&earlier.refused);
         self.last_request.clone_from(&earlier.last_request);
+        self.has_dropped |= earlier.has_dropped;
     }
 
     /// Remembers that a run began here from a snapshot, and forgets the oldest such run.

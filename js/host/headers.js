@@ -24,6 +24,20 @@ export async function requestHeaders({ request, dialect }, { headers, credential
   }
 }
 
+/** Headers that are lists: those of the run's request and those of the application are both sent. */
+const LISTS = ['anthropic-beta'];
+
+/** The headers of a request, of which the application's replace those of the run. */
+export function mergedHeaders(own, provided) {
+  const merged = { ...own, ...provided };
+  for (const name of LISTS) {
+    if (own[name] === undefined || provided[name] === undefined) continue;
+    const values = `${own[name]},${provided[name]}`.split(',').map((value) => value.trim()).filter(Boolean);
+    merged[name] = [...new Set(values)].join(', ');
+  }
+  return merged;
+}
+
 /** Registers static headers before the first model call: a tool of a resumed run may run first and quote one. */
 export function registerStaticHeaders({ headers, credentials }) {
   try {

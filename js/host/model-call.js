@@ -4,7 +4,7 @@ import { RethreadError } from '../error.js';
 import { memberOf } from '../foreign.js';
 import { ResponseFilter } from '../response-filter.js';
 import { IdleTimeout, sleep } from './async.js';
-import { requestHeaders } from './headers.js';
+import { mergedHeaders, requestHeaders } from './headers.js';
 import { redactedError } from './redacted-error.js';
 import { wasSent } from './request-evidence.js';
 import { fetchError, redirectMode, rejectRedirect } from './redirect.js';
@@ -46,7 +46,7 @@ async function waitUntil(time, options, signal) {
 }
 
 function send(fetch, { url, method, headers, body }, hostHeaders, signal) {
-  return fetch(url, { method, headers: { ...headers, ...hostHeaders }, body, signal, redirect: redirectMode() });
+  return fetch(url, { method, headers: mergedHeaders(headers, hostHeaders), body, signal, redirect: redirectMode() });
 }
 
 /** Feeds the body of the response to the run, without credentials. Returns the error of a timeout. */

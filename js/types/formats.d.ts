@@ -29,7 +29,7 @@ export type FindingCode =
   | "interposed_message" | "duplicate_call_id" | "invalid_call_id" | "invalid_arguments" | "empty_tool_calls"
   | "orphan_reasoning" | "missing_reasoning" | "unsigned_thinking" | "role_order" | "empty_content" | "malformed" | "unsupported_part"
   | "unsupported_key" | "foreign_model" | "unknown_shape" | "stale" | "stale_default" | "future" | "reduced" | "redacted"
-  | "reasoning_unbound" | "reasoning_foreign" | "uncited" | "interrupted" | "pending_call" | "callback_failed"
+  | "reasoning_unbound" | "reasoning_dropped" | "reasoning_foreign" | "uncited" | "interrupted" | "pending_call" | "callback_failed"
   | "compaction_failed" | "read_failed" | "second_writer" | "journal_kept" | "no_checkpoint" | "findings_omitted" | "too_many_edits"
   | "conversation_conflict" | "not_transferred" | "chain_restarted" | "healed";
 /** A problem or a change that validation, repair, rendering or a run reports. A report lists at most 1,000; its last finding
@@ -45,6 +45,8 @@ export interface Finding {
   action?: "dropped" | "moved" | "renamed" | "synthesized" | "rewritten" | "merged" | "kept";
   /** Of `reasoning_unbound` and `reasoning_foreign`: what changed before the reasoning. */
   changedBy?: PrefixChange;
+  /** Of `reasoning_dropped`: why, in the provider's word (`prefix_binding_mismatch`, `model_mismatch`, …). `path` points into the request. */
+  reason?: string;
   message: string;
 }
 /** What changed the beginning of a request, which an earlier request had too: a result that became stale, a reducer, a compaction, sources that

@@ -21,7 +21,9 @@ export interface ReplayPolicy {
   citations?: "off" | "replay" | "store";
   danglingCalls?: "synthesize" | "omit";
   /** Reasoning that a provider binds to what preceded it (Claude 5.5, GPT-6.2), where that is not the same any more: "omit" (default) leaves
-   *  it out, with the finding `reasoning_unbound`; "send" sends it. "drop_block" is as "omit" so far. */
+   *  it out, with the finding `reasoning_unbound`; "send" sends it. "drop_block" sends it and lets the service drop it, which Anthropic can
+   *  for the models that bind it: the request has `thinking.block_binding` and the beta header, as all later requests of the session for
+   *  which no level says otherwise. Where that is not possible, as "omit": other dialects and models, thinking that is turned off. */
   unboundReasoning?: "omit" | "drop_block" | "send";
   /** Groups of hosts that serve the same models, such as `[["api.anthropic.com", "gateway.example.com"]]`. Reasoning, signatures and
    *  encrypted content that one of them made go back to each of them; to any other host they are left out, with the finding `reasoning_foreign`.
@@ -83,6 +85,8 @@ export interface Rendered {
   /** The number of leading messages that are byte-identical to the last body rendered for this session and dialect. */
   stablePrefix: number;
   prefix: PrefixReuse;
+  /** With "drop_block": headers that the request needs, with your own values of the same list (`anthropic-beta`). */
+  headers?: Record<string, string>;
 }
 /** How much of the last body of this session and dialect a request repeats, so that the provider may have it in its cache. With
  *  `inputFilter`, of the body that the filter gets. */

@@ -38,6 +38,6 @@ pub(crate) use rules::repair_rendered;
 pub use rules::{Dangling, RepairOptions, repair, validate};
 pub(crate) use stream::read_whole;
 pub use stream::{
-    AnswerBlock, AnswerStatus, Assembled, AssembledCall, BlockBody, StreamAssembler, StreamEvent, WireError,
-    is_error_response, read_response,
+    AnswerBlock, AnswerStatus, Assembled, AssembledCall, BlockBody, InputTransformation, StreamAssembler, StreamEvent,
+    TransformationEffect, TransformedPlace, WireError, is_error_response, read_response,
 };

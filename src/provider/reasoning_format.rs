@@ -1,7 +1,8 @@
 //! What a dialect knows of reasoning: who can read it, what it is bound to, and how it is left out of an answer.
 
+use super::models::ModelFacts;
 use super::request::Settings;
-use crate::json::JsonRef;
+use crate::json::{Json, JsonRef};
 
 /// The reasoning of a dialect's answers: thinking, signatures, encrypted content.
 pub(crate) trait ReasoningFormat {
@@ -30,6 +31,22 @@ pub(crate) trait ReasoningFormat {
 
     /// Returns the items of one answer, with the results of its calls, without its reasoning: `None` for an item of which nothing is left.
     fn without_reasoning(&self, items: &[JsonRef<'_>], settings: &Settings) -> Vec<Option<String>>;
+
+    /// Returns the parameters of a request that lets the service drop reasoning whose prefix has changed, instead of refusing the request;
+    /// `None` if the dialect has no parameter for that, the model refuses nothing, or thinking is asked for in a way that cannot have it.
+    fn dropping_params(&self, _params: JsonRef<'_>, _facts: &ModelFacts) -> Option<Json> {
+        None
+    }
+
+    /// Returns the header of such a request: a list of names, which may have others, too.
+    fn dropping_header(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// Returns true if a body, or the parameters of one, let the service drop reasoning whose prefix has changed.
+    fn is_dropping(&self, _body: JsonRef<'_>) -> bool {
+        false
+    }
 
     /// Returns the name of the service that a host belongs to. The hosts of one service read each other's reasoning.
     fn service_of(&self, _host: &str) -> Option<&'static str> {

@@ -7,8 +7,9 @@
 
 use super::draft_changes::DraftChanges;
 use crate::finding::{Action, Finding, FindingCode, PrefixChange};
+use crate::json::JsonRef;
 use crate::message::{AnswerMeta, PrefixMark};
-use crate::provider::{Codec, ProviderRequest, Readability, ReasoningReader};
+use crate::provider::{Codec, ProviderRequest, Readability, ReasoningReader, codec};
 use crate::replay::{Policy, UnboundReasoning};
 
 /// The hashes of what precedes the messages of a body.
@@ -42,12 +43,21 @@ impl PrefixLedger {
     /// Creates the rules of a request.
     pub fn new(provider: &ProviderRequest, policy: &Policy, sees_prefix: bool, agent: Option<&str>) -> Self {
         let reader = ReasoningReader::new(provider, policy.same_makers());
-        Self { reader, policy: policy.unbound_reasoning(), sees_prefix, agent: agent.map(ToOwned::to_owned) }
+        let ledger =
+            Self { reader, policy: policy.unbound_reasoning(), sees_prefix, agent: agent.map(ToOwned::to_owned) };
+        ledger.for_body(codec(provider.dialect), provider.params.view())
+    }
+
+    /// Returns the rules of a body: its service drops nothing that the body does not let it drop.
+    pub fn for_body(&self, codec: &dyn Codec, body: JsonRef<'_>) -> Self {
+        let is_dropping = self.policy != UnboundReasoning::DropBlock || codec.is_dropping(body);
+        let policy = if is_dropping { self.policy } else { UnboundReasoning::Omit };
+        Self { policy, ..self.clone() }
     }
 
     /// Returns true if the provider compares what precedes reasoning, and what it does not accept is left out.
     pub fn compares(&self) -> bool {
-        self.sees_prefix && self.policy != UnboundReasoning::Send && self.reader.binds_reasoning()
+        self.sees_prefix && self.policy == UnboundReasoning::Omit && self.reader.binds_reasoning()
     }
 
     /// Returns true if the body has everything that precedes its reasoning.
@@ -94,7 +104,7 @@ impl PrefixLedger {
             Readability::Readable => None,
             Readability::OtherProvider => Some(PrefixChange::Provider),
             // The service drops it itself.
-            Readability::OtherModel if self.reader.binds_reasoning() && self.policy == UnboundReasoning::Send => None,
+            Readability::OtherModel if self.reader.binds_reasoning() && self.policy != UnboundReasoning::Omit => None,
             Readability::OtherModel => Some(PrefixChange::Model),
         }
     }

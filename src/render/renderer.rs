@@ -252,6 +252,8 @@ impl Renderer {
         let choice = is_choice.then(|| Box::new(choice_of(&draft, &replay_input, of_replay)));
         let sent = repeat.sent(|| SentRequest::of(&draft, &replay_input, of_replay));
         let reference = reference_to_service(owner, delta.as_ref(), request);
+        let provider = request.sent_provider();
+        let request = &RenderRequest { provider: &provider, ..*request };
         let cache = self.encodings.entry(request.provider.dialect.as_str().to_owned()).or_default();
         let context =
             ReasoningContext { history: Some(history), is_kept_by_service: delta.is_some(), agent: input.agent };

@@ -4,7 +4,8 @@ use crate::clock::Ms;
 use crate::history::History;
 use crate::owner::StateOwner;
 use crate::provider::{ProviderRequest, ToolDefinition};
-use crate::replay::{HandoffView, HistoryScope, Policy, SentRequest};
+use crate::replay::{HandoffView, HistoryScope, Policy, SentRequest, UnboundReasoning};
+use std::borrow::Cow;
 
 /// The request that a render builds.
 pub struct RenderRequest<'r> {
@@ -16,6 +17,23 @@ pub struct RenderRequest<'r> {
     pub tools: &'r [ToolDefinition],
     /// What the model is shown.
     pub policy: &'r Policy,
+}
+
+impl<'r> RenderRequest<'r> {
+    /// Returns the provider as the request names it: with what lets its service drop reasoning, if the policy says so.
+    #[must_use]
+    pub fn sent_provider(&self) -> Cow<'r, ProviderRequest> {
+        let drops = self.policy.unbound_reasoning() == UnboundReasoning::DropBlock;
+        let dropping = drops.then(|| self.provider.dropping_unbound()).flatten();
+        dropping.map_or(Cow::Borrowed(self.provider), Cow::Owned)
+    }
+
+    /// Returns the headers that the provider needs beside those of the application, or with another value.
+    #[must_use]
+    pub fn added_headers(&self) -> Vec<(String, String)> {
+        let sent = self.sent_provider();
+        sent.headers.iter().filter(|header| !self.provider.headers.contains(header)).cloned().collect()
+    }
 }
 
 /// The conversation that a render reads.

@@ -62,7 +62,7 @@ impl BodyLedger {
     pub fn of_sent(body: &[u8], mark: Option<PrefixMark>, request: &RenderRequest<'_>) -> Self {
         let dialect = request.provider.dialect;
         let codec = codec(dialect);
-        let ledger = PrefixLedger::new(request.provider, request.policy, mark.is_some(), None);
+        let ledger = PrefixLedger::new(&request.sent_provider(), request.policy, mark.is_some(), None);
         let (mut answers, mut composed, mut prefix) = (BTreeMap::new(), BTreeSet::new(), 0);
         let text = String::from_utf8_lossy(body);
         let list = JsonRef::parse(&text).ok().and_then(|view| view.get(codec.list())).filter(|_| ledger.compares());
@@ -121,6 +121,7 @@ impl BodyLedger {
         let list = view.get(codec.list()).unwrap_or_default();
         let mut walk = ListWalk {
             ledger: self,
+            rules: self.ledger.for_body(codec, view),
             head,
             changed_by,
             items: list.items().collect(),
@@ -152,6 +153,8 @@ struct Pass {
 /// Walks through the items of a body.
 struct ListWalk<'b> {
     ledger: &'b BodyLedger,
+    /// The rules of this body.
+    rules: PrefixLedger,
     head: HeadHashes,
     changed_by: PrefixChange,
     items: Vec<JsonRef<'b>>,
@@ -238,7 +241,7 @@ impl<'b> ListWalk<'b> {
             has_same_items: is_whole && mark.is_some_and(|mark| starts.contains(&mark.items)),
             change: change.or((!is_as_composed).then_some(self.changed_by)),
         };
-        self.ledger.ledger.omission(codec, self.head, &facts)
+        self.rules.omission(codec, self.head, &facts)
     }
 }
 

@@ -59,7 +59,7 @@ pub enum UnboundReasoning {
     /// It is left out.
     #[default]
     Omit,
-    /// As [`Omit`](Self::Omit): no request asks the provider to drop it yet.
+    /// It is sent, and the request asks the service to drop it; where that is not possible, as [`Omit`](Self::Omit).
     DropBlock,
     /// It is sent.
     Send,
@@ -103,6 +103,8 @@ pub struct Policy {
     pub session: PolicyLayer,
     pub channel: PolicyLayer,
     pub global: PolicyLayer,
+    /// True if earlier requests of the session asked the service to drop reasoning: so do the later ones, unless a level says otherwise.
+    pub has_dropped: bool,
 }
 
 impl Policy {
@@ -151,7 +153,8 @@ impl Policy {
     /// Returns what happens to reasoning whose prefix has changed.
     #[must_use]
     pub fn unbound_reasoning(&self) -> UnboundReasoning {
-        self.field(|layer| layer.unbound_reasoning).unwrap_or_default()
+        let remembered = || if self.has_dropped { UnboundReasoning::DropBlock } else { UnboundReasoning::default() };
+        self.field(|layer| layer.unbound_reasoning).unwrap_or_else(remembered)
     }
 
     /// Returns when what an earlier request contained may change.

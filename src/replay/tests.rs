@@ -268,6 +268,7 @@ fn r10_the_innermost_level_that_sets_a_field_is_used() {
             session: layer(session),
             channel: layer(channel),
             global: layer(global),
+            has_dropped: false,
         }
     };
     let is_fresh = |policy: &Policy| shown(&chat, policy).0.len() == 3;

@@ -155,7 +155,8 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
     Ok(change)
 }
 
-/// Returns the edit of the head that belongs to a save: the run's new owner, what a provider refused, and what the last request contained.
+/// Returns the edit of the head that belongs to a save: the run's new owner, what a provider refused, what the last request contained, and
+/// whether the service may drop reasoning.
 fn head_edit(save: &Save) -> Option<HeadEdit> {
     let refused: Vec<String> = match &save.kind {
         SaveKind::Write(entries) => {
@@ -167,9 +168,9 @@ fn head_edit(save: &Save) -> Option<HeadEdit> {
         }
         _ => Vec::new(),
     };
-    let owner = save.owner.clone();
+    let (owner, has_dropped) = (save.owner.clone(), save.has_dropped);
     let last_request = save.last_request.as_ref().map(LastRequest::to_bytes);
-    if owner.is_none() && refused.is_empty() && last_request.is_none() {
+    if owner.is_none() && refused.is_empty() && last_request.is_none() && !has_dropped {
         return None;
     }
     Some(Box::new(move |head| {
@@ -180,6 +181,7 @@ fn head_edit(save: &Save) -> Option<HeadEdit> {
             head.last_request = last_request.clone().map(Into::into);
         }
         head.remember_refused(&refused);
+        head.has_dropped |= has_dropped;
     }))
 }
 

@@ -18,7 +18,8 @@ impl SaveQueue {
     /// Queues a save, and returns its id.
     pub fn push(&mut self, kind: SaveKind, sources: Option<u64>) -> u64 {
         self.count += 1;
-        self.waiting.push_back(Save { id: self.count, kind, sources, owner: None, last_request: None });
+        let save = Save { id: self.count, kind, sources, owner: None, last_request: None, has_dropped: false };
+        self.waiting.push_back(save);
         self.count
     }
 

@@ -6,7 +6,7 @@ use crate::finding::Report;
 use crate::json::ObjectWriter;
 use crate::owner::{OnConflict, StateOwner};
 use crate::provider::{ProviderRequest, ToolDefinition, check_owner};
-use crate::replay::{Callback, Policy};
+use crate::replay::{Callback, Policy, UnboundReasoning};
 use crate::tool::Window;
 use minicbor::{Decode, Encode};
 use std::collections::BTreeMap;
@@ -53,6 +53,12 @@ pub struct RunSetup {
 }
 
 impl RunSetup {
+    /// Returns true if requests let the service drop reasoning whose prefix has changed.
+    #[must_use]
+    pub(super) fn drops_unbound(&self) -> bool {
+        self.policy.unbound_reasoning() == UnboundReasoning::DropBlock && self.provider.dropping_unbound().is_some()
+    }
+
     /// Returns the setup in which history is written as often as the owner needs. A conversation keeps every answer at once, so history has
     /// to: a turn of which it had nothing could be discarded here and not there.
     #[must_use]

@@ -352,6 +352,7 @@ impl RunData {
         let mut save = self.saves.take()?;
         save.owner = self.new_owner.then(|| self.setup.owner.to_stored());
         save.last_request = self.history_choice.last_request_in(&save);
+        save.has_dropped = self.setup.drops_unbound();
         self.redactions.redact(&mut save.kind, &self.setup.persist, &self.live);
         let entries = save.kind.journal();
         if !entries.is_empty() {

@@ -10,10 +10,11 @@ use super::wire::report_to_js;
 use crate::error::Result;
 use crate::finding::Finding;
 use crate::history::{HeldConversation, History, JoinBase, Origin, check_one_loader, join, join_held, join_provided};
+use crate::json::ObjectWriter;
 use crate::owner::StateOwner;
 use crate::render::{BodyBuffer, LastRequest, RenderInput, RenderRequest, RenderStep, Rendered};
 use crate::replay::{HistoryScope, ReducerReplies};
-use js_sys::{Function, Uint8Array};
+use js_sys::{Function, Object, Uint8Array};
 use wasm_bindgen::JsValue;
 
 /// Renders the body of the next request.
@@ -71,7 +72,15 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
                     let request = LastRequest { at: now, sent: rendered.sent.clone() };
                     inner.renderer.borrow_mut().keep_last_request(request, false);
                 }
-                return Ok(rendered_to_js(inner, &rendered, &body.bytes));
+                let out = rendered_to_js(inner, &rendered, &body.bytes);
+                let headers = request.added_headers();
+                if !headers.is_empty() {
+                    let write = |out: &mut ObjectWriter<'_>| {
+                        headers.iter().for_each(|(name, value)| _ = out.text(name, value));
+                    };
+                    set(&out, "headers", &object_to_js(&write));
+                }
+                return Ok(out.into());
             }
             RenderStep::Question(ask) => {
                 let given = call_reducer(&inner.context.callbacks, &ask).await?;
@@ -102,10 +111,10 @@ impl BodyBuffer for JsBodyBuffer {
     }
 }
 
-fn rendered_to_js(inner: &SessionInner, rendered: &Rendered, body: &Uint8Array) -> JsValue {
+fn rendered_to_js(inner: &SessionInner, rendered: &Rendered, body: &Uint8Array) -> Object {
     let warnings: Vec<Finding> = rendered.report.iter().filter(|finding| concerns_settings(finding)).cloned().collect();
     inner.context.warn(&warnings);
-    let out = js_sys::Object::new();
+    let out = Object::new();
     #[allow(clippy::cast_precision_loss)]
     let max_source = rendered.max_source.map_or(-1.0, |number| number as f64);
     let sources = object_to_js(&|out| {
@@ -122,5 +131,5 @@ fn rendered_to_js(inner: &SessionInner, rendered: &Rendered, body: &Uint8Array) 
     set(&out, "sources", &sources);
     set(&out, "stablePrefix", &JsValue::from_f64(f64::from(rendered.stable_prefix)));
     set(&out, "prefix", &object_to_js(&|out| rendered.prefix.write(out)));
-    out.into()
+    out
 }

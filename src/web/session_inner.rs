@@ -239,7 +239,14 @@ impl SessionInner {
         let named = self.channel();
         let layer = self.context.channels.iter().find(|(channel, _)| Some(channel) == named.as_ref());
         let channel = layer.map(|(_, layer)| layer.clone()).unwrap_or_default();
-        Policy { call, tools, session: self.policy.borrow().clone(), channel, global: self.context.global.clone() }
+        Policy {
+            call,
+            tools,
+            session: self.policy.borrow().clone(),
+            channel,
+            global: self.context.global.clone(),
+            has_dropped: self.log.borrow().head.has_dropped,
+        }
     }
 
     /// Reads what other writers appended. Returns true if anything changed.

@@ -661,4 +661,6 @@ fn r28_r67_records_of_snapshots() {
     assert_eq!(SentRequest::from_bytes(&bytes), Some(sent));
     let head = SessionHead { last_request: Some(bytes.into()), ..SessionHead::new("s", 5) };
     fixed("head_with_last_request", RecordKind::Head, &head);
+    let head = SessionHead { has_dropped: true, ..SessionHead::new("s", 5) };
+    fixed("head_with_dropped", RecordKind::Head, &head);
 }

@@ -2,12 +2,21 @@
 
 use super::Anthropic;
 use super::models::{is_same_model, model_facts};
-use crate::json::{ArrayWriter, JsonKind, JsonRef, ObjectWriter};
+use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
+use crate::provider::models::{ModelFacts, PrefixBinding};
 use crate::provider::reasoning_format::{ReasoningFormat, is_within};
 use crate::provider::request::Settings;
 
 /// The member that tells the provider to cache the body up to there. It is not compared.
 const CACHE_CONTROL: &str = "cache_control";
+
+const THINKING: &str = "thinking";
+const BLOCK_BINDING: &str = "block_binding";
+const MISMATCH_BEHAVIOR: &str = "prefix_mismatch_behavior";
+const DROP_BLOCK: &str = "drop_block";
+
+/// The kinds of thinking that have `block_binding` (`@anthropic-ai/sdk` 1.12).
+const BINDING_KINDS: [&str; 2] = ["adaptive", "enabled"];
 
 /// Hosts that serve Anthropic's models: "`signature` values are compatible across platforms" (documentation of extended thinking, 2026-11-25).
 const HOSTS: [&str; 5] =
@@ -54,6 +63,42 @@ impl ReasoningFormat for Anthropic {
 
     fn without_reasoning(&self, items: &[JsonRef<'_>], _settings: &Settings) -> Vec<Option<String>> {
         items.iter().map(|item| if self.is_of_answer(*item) { without_thinking(*item) } else { raw(*item) }).collect()
+    }
+
+    /// A model that binds thinking thinks adaptively if no kind is named: naming it changes nothing else (documentation of preserved
+    /// thinking, 2026-11-25). Without thinking, or with that between tools, there is nothing to set.
+    fn dropping_params(&self, params: JsonRef<'_>, facts: &ModelFacts) -> Option<Json> {
+        if facts.prefix_binding != PrefixBinding::Rejected {
+            return None;
+        }
+        let thinking = params.get(THINKING).filter(|thinking| !thinking.is_null());
+        let kind = thinking.map_or(Some("adaptive".into()), |thinking| thinking.text("type"))?;
+        if !BINDING_KINDS.contains(&&*kind) {
+            return None;
+        }
+        let binding = thinking.and_then(|thinking| thinking.find(BLOCK_BINDING)).unwrap_or_default();
+        Some(ObjectWriter::build(|out| {
+            out.copy_all(params, THINKING);
+            out.object(THINKING, |out| {
+                match thinking {
+                    Some(thinking) => out.copy_all(thinking, BLOCK_BINDING),
+                    None => _ = out.text("type", &kind),
+                };
+                out.object(BLOCK_BINDING, |out| {
+                    out.copy_all(binding, MISMATCH_BEHAVIOR);
+                    out.text(MISMATCH_BEHAVIOR, DROP_BLOCK);
+                });
+            });
+        }))
+    }
+
+    fn dropping_header(&self) -> Option<(&'static str, &'static str)> {
+        Some(("anthropic-beta", "thinking-binding-controls-2026-08-01"))
+    }
+
+    fn is_dropping(&self, body: JsonRef<'_>) -> bool {
+        let binding = body.get(THINKING).and_then(|thinking| thinking.get(BLOCK_BINDING));
+        binding.is_some_and(|binding| binding.has_text(MISMATCH_BEHAVIOR, DROP_BLOCK))
     }
 
     fn service_of(&self, host: &str) -> Option<&'static str> {

@@ -4,10 +4,11 @@ mod block;
 mod usage;
 
 use crate::id::{IdMap, Seed};
-use crate::json::{JsonRef, JsonStr};
+use crate::json::{JsonKind, JsonRef, JsonStr};
 use crate::provider::stream::LatestPositions;
 use crate::provider::stream::{AnswerBlock, AnswerReader, inside, non_empty_text};
 use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent};
+use crate::provider::stream::{InputTransformation, TransformationEffect, TransformedPlace};
 use crate::provider::stream::{MetaMembers, ResponseMeta, malformed, message_of};
 use block::{StreamBlock, StreamBlockKind, empty_thinking_block, text_block};
 use std::borrow::Cow;
@@ -40,6 +41,7 @@ struct AnthropicEvent<'a> {
     message: Option<JsonRef<'a>>,
     usage: Option<JsonRef<'a>>,
     error: Option<JsonRef<'a>>,
+    transformations: Option<JsonRef<'a>>,
 }
 
 impl<'a> AnthropicEvent<'a> {
@@ -54,6 +56,7 @@ impl<'a> AnthropicEvent<'a> {
                 "message" => event.message = Some(value),
                 "usage" => event.usage = Some(value),
                 "error" => event.error = Some(value),
+                "input_transformations" => event.transformations = Some(value),
                 _ => {}
             }
         }
@@ -86,6 +89,7 @@ impl AnswerReader for AnthropicAssembler {
                     self.meta.finish_reason = Some(reason.into_owned());
                 }
                 self.read_container(event.delta.unwrap_or_default());
+                self.read_transformations(event.transformations);
                 self.merge_usage(event.usage, out);
             }
             "message_stop" => {
@@ -182,6 +186,23 @@ impl AnthropicAssembler {
         }
         self.merge_usage(message.get("usage"), out);
         self.read_container(message);
+        self.read_transformations(message.get("input_transformations"));
+    }
+
+    /// Reads what became of thinking in the request, from a message or, if another model went on with the answer, from its last delta:
+    /// `{"type":"thinking_dropped","path":"messages.1.content.0","reason":"prefix_binding_mismatch"}`. Other types are ignored.
+    fn read_transformations(&mut self, list: Option<JsonRef<'_>>) {
+        let Some(list) = list.filter(|list| list.kind() == JsonKind::Array) else { return };
+        let read = |entry: JsonRef<'_>| {
+            let effect = match &*entry.text("type")? {
+                "thinking_dropped" => TransformationEffect::Dropped,
+                "thinking_mismatch_allowed" => TransformationEffect::Kept,
+                _ => return None,
+            };
+            let place = TransformedPlace::Path(format!("/{}", entry.text("path")?.replace('.', "/")));
+            Some(InputTransformation { place, reason: entry.string("reason"), effect })
+        };
+        self.meta.transformations = list.items().filter_map(read).collect();
     }
 
     /// Reads the id of the code execution container, `"container":{"id":"container_01…"}`, from a message or its last delta.

@@ -10,8 +10,9 @@ use crate::id::{IdMap, Seed};
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef};
 use crate::provider::openai_chat::stream::read_usage;
 use crate::provider::stream::{
-    AnswerBlock, AnswerReader, AnswerStatus, Assembled, LatestPositions, MetaMembers, ResponseMeta, StreamEvent,
-    WireError, inside, malformed, non_empty_text, read_error,
+    AnswerBlock, AnswerReader, AnswerStatus, Assembled, InputTransformation, LatestPositions, MetaMembers,
+    ResponseMeta, StreamEvent, TransformationEffect, TransformedPlace, WireError, inside, malformed, non_empty_text,
+    read_error,
 };
 use item::{ItemStage, OutputItem, OutputKind, PartList};
 use item_parts::TextUpdate;
@@ -222,6 +223,9 @@ impl ResponsesAssembler {
         self.meta.set_id_and_model(response, &META_MEMBERS);
         self.meta.conversation_id = conversation_of(response).or(self.meta.conversation_id.take());
         self.unstored |= response.get("store").and_then(JsonRef::as_bool) == Some(false);
+        if let Some(list) = response.find("input_transformations") {
+            self.meta.transformations = list.items().filter_map(read_transformation).collect();
+        }
     }
 
     /// Reads the response at its end. `default_status` is that of the event, for a response without a `status`.
@@ -436,6 +440,18 @@ impl ResponsesAssembler {
         list.end();
         (wire.len() > "[]".len()).then(|| Json::trusted(wire))
     }
+}
+
+/// Reads what became of a reasoning item of the request: `{"type":"reasoning","action":"removed","id":"rs_…","reason":"prefix_mismatch"}`.
+fn read_transformation(entry: JsonRef<'_>) -> Option<InputTransformation> {
+    if !entry.has_text("action", "removed") {
+        return None;
+    }
+    let reason = entry.string("reason");
+    // Reasoning of a turn that is over is not needed any more.
+    let is_usual = reason == "turn_boundary";
+    let effect = if is_usual { TransformationEffect::DroppedByDesign } else { TransformationEffect::Dropped };
+    Some(InputTransformation { place: TransformedPlace::Item(entry.text("id")?.into_owned()), reason, effect })
 }
 
 /// Returns the id of the conversation that a response was added to: `{"conversation":{"id":"conv_…"}}`, or the id itself.

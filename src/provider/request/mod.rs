@@ -2,6 +2,7 @@
 
 mod compaction;
 mod credentials;
+mod dropping;
 mod maker;
 mod member_path;
 mod parameter_translation;

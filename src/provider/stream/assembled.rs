@@ -95,6 +95,37 @@ pub struct AssembledCall {
     pub executable: bool,
 }
 
+/// What a provider did with reasoning of the request, as its answer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputTransformation {
+    /// Where the reasoning is in the request.
+    pub place: TransformedPlace,
+    /// The provider's word for why.
+    pub reason: String,
+    /// What it did.
+    pub effect: TransformationEffect,
+}
+
+/// Where something is in a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransformedPlace {
+    /// The JSON pointer.
+    Path(String),
+    /// The id of the item in the list.
+    Item(String),
+}
+
+/// What a provider did with reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransformationEffect {
+    /// It left it out, so that the model did not see it.
+    Dropped,
+    /// It left it out, as it does in each conversation.
+    DroppedByDesign,
+    /// It used it, although it did not match.
+    Kept,
+}
+
 /// An assembled response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assembled {
@@ -116,6 +147,8 @@ pub struct Assembled {
     pub usage: Option<Usage>,
     /// The error, if there was one.
     pub error: Option<WireError>,
+    /// What the provider did with reasoning of the request.
+    pub transformations: Vec<InputTransformation>,
     /// The assistant message in the dialect's format, for the next request. `None` if there is no content.
     pub wire: Option<Json>,
 }

@@ -15,7 +15,10 @@ mod to_json;
 
 pub use answer_block::{AnswerBlock, BlockBody};
 pub(crate) use answer_reader::AnswerReader;
-pub use assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
+pub use assembled::{
+    AnswerStatus, Assembled, AssembledCall, InputTransformation, StreamEvent, TransformationEffect, TransformedPlace,
+    WireError,
+};
 pub(crate) use assembler::read_whole;
 pub use assembler::{StreamAssembler, is_error_response, read_response};
 pub(crate) use json_text::{inside, non_empty_text};

@@ -1,6 +1,6 @@
 //! The members that responses of all dialects have beside their content.
 
-use super::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
+use super::assembled::{AnswerStatus, Assembled, AssembledCall, InputTransformation, StreamEvent, WireError};
 use super::json_text::non_empty_text;
 use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::message::Usage;
@@ -22,6 +22,7 @@ pub(crate) struct ResponseMeta {
     pub finish_reason: Option<String>,
     pub usage: Option<Usage>,
     pub error: Option<WireError>,
+    pub transformations: Vec<InputTransformation>,
 }
 
 impl ResponseMeta {
@@ -78,6 +79,7 @@ impl ResponseMeta {
             calls,
             usage: self.usage,
             error: self.error.clone(),
+            transformations: self.transformations.clone(),
             wire,
         }
     }

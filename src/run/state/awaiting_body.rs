@@ -15,7 +15,7 @@ use crate::run::event::RunEvent;
 use crate::run::next_state::{
     BodyFilterPlan, CallAttempt, ComposedRequest, EarlyStop, ModelRequest, NextState, RenderPlan,
 };
-use crate::run::state::settled_request::{ChangedBody, settle};
+use crate::run::state::settled_request::{ChangedBody, render_request, settle};
 use crate::run::turn::RunData;
 use std::rc::Rc;
 
@@ -35,12 +35,7 @@ pub fn begin_call(turn: &mut RunData, attempt: CallAttempt, context: &RunContext
 pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext<'_>) -> NextState {
     let setup = turn.setup();
     let provider = next_provider(turn);
-    let request = RenderRequest {
-        provider: &provider,
-        instructions: setup.instructions.as_deref(),
-        tools: &setup.tools,
-        policy: &setup.policy,
-    };
+    let request = render_request(turn, &provider);
     // What a service keeps of a conversation changes by its own rules.
     let is_stateful = setup.owner.is_stateful();
     let handoff_views = turn.handoffs().views();

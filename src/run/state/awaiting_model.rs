@@ -22,7 +22,8 @@ use crate::run::response_limit::{declared_length, response_too_large};
 use crate::run::retry::{ReplayQuestion, requested_wait};
 use crate::run::setup::OnStop;
 use crate::run::state::awaiting_retry::{begin_pause, unsafe_replay};
-use crate::run::state::settled_request::settle_healed;
+use crate::run::state::dropped_reasoning::report_transformations;
+use crate::run::state::settled_request::{request_headers, settle_healed};
 use crate::run::turn::RunData;
 use std::rc::Rc;
 
@@ -74,7 +75,7 @@ impl AwaitingModel {
         let kind = EffectKind::CallModel {
             dialect: provider.dialect,
             url: provider.url.clone(),
-            headers: provider.wire_headers(),
+            headers: request_headers(turn),
             body: request.body.clone(),
             stream: provider.stream,
             repeatable: !request.is_stateful,
@@ -376,6 +377,7 @@ impl AwaitingModel {
             return EarlyStop::failed(error).into();
         }
         turn.close_effects();
+        report_transformations(turn, &assembled, &self.request.body);
         turn.add_answer(&assembled);
         let is_whole = assembled.status != AnswerStatus::Incomplete || is_paused;
         let status = if is_whole { MessageStatus::Complete } else { MessageStatus::Truncated };

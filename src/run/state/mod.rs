@@ -7,6 +7,7 @@ mod awaiting_journal;
 mod awaiting_model;
 mod awaiting_retry;
 mod awaiting_tools;
+mod dropped_reasoning;
 mod settled_request;
 
 pub(super) use awaiting_answer_save::AwaitingAnswerSave;

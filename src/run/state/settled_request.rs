@@ -1,7 +1,7 @@
 //! What is left out of a composed request: what was refused before (R74), and reasoning that the provider would not accept (R70).
 
 use crate::finding::{PrefixChange, Report};
-use crate::provider::Healed;
+use crate::provider::{Healed, ProviderRequest};
 use crate::render::{BodyLedger, RenderRequest, SettledBody};
 use crate::run::answer::next_provider;
 use crate::run::next_state::ComposedRequest;
@@ -41,20 +41,24 @@ pub(super) fn settle(
 
 /// Returns the body that is sent after one was refused, and keeps its mark: reasoning after what the repair changed is left out, too.
 pub(super) fn settle_healed(turn: &mut RunData, refused: &[u8], healed: Healed) -> Vec<u8> {
-    let setup = turn.setup();
     let provider = next_provider(turn);
-    let request = RenderRequest {
-        provider: &provider,
-        instructions: setup.instructions.as_deref(),
-        tools: &setup.tools,
-        policy: &setup.policy,
-    };
-    let ledger = BodyLedger::of_sent(refused, turn.prefix_mark(), &request);
+    let ledger = BodyLedger::of_sent(refused, turn.prefix_mark(), &render_request(turn, &provider));
     let mut report = healed.report;
     let SettledBody { body, mark } = ledger.settle(healed.body, PrefixChange::Repair, &mut report);
     report_healing(turn, report);
     turn.set_prefix_mark(mark);
     body
+}
+
+/// Returns the headers of the next request.
+pub(super) fn request_headers(turn: &RunData) -> Vec<(String, String)> {
+    render_request(turn, &turn.setup().provider).sent_provider().wire_headers()
+}
+
+/// Returns what the next request is rendered for.
+pub(super) fn render_request<'r>(turn: &'r RunData, provider: &'r ProviderRequest) -> RenderRequest<'r> {
+    let setup = turn.setup();
+    RenderRequest { provider, instructions: setup.instructions.as_deref(), tools: &setup.tools, policy: &setup.policy }
 }
 
 /// Emits the finding about the healing, and adds the others to the report.

@@ -1,5 +1,5 @@
 // Chats whose provider may bind reasoning to its prefix (R70, R71): any interleaving of freshness, reducers, compactions, citations, redaction,
-// history providers, filters, handoffs, appends of another tab, kills, snapshots, refused signatures, switches of model, host and dialect, with
+// history providers, filters, handoffs, appends of another tab, kills, snapshots, refused signatures, "drop_block", switches of model, host and dialect, with
 // clocks that pass the freshness window inside a run. The same file runs in a page and in Node. No request is refused, and where nothing changed
 // no reasoning is left out.
 
@@ -42,7 +42,7 @@ class ReasoningChat {
   constructor({ open, drive, store, base, seed, setStep, models, log = () => {} }) {
     Object.assign(this, { open, drive, store, base, setStep, models, log, numbers: numbersOf(seed) });
     Object.assign(this, { clock: 1_000_000, count: 0, ids: 0, rounds: 0, problems: [], snapshot: null, agents: new Map(), handoffs: [], newest: null, answers: [] });
-    const what = 'requests kills snapshots appends compactions handoffs filters switches hosts stale refused overloaded extended thinking kept';
+    const what = 'requests kills snapshots appends compactions handoffs filters switches hosts stale refused overloaded extended thinking kept dropping';
     this.counts = Object.fromEntries(what.split(' ').map((name) => [name, 0]));
   }
 
@@ -125,8 +125,9 @@ class ReasoningChat {
     const { [LISTS[dialect]]: list, stream, ...head } = body;
     const items = itemsOf(list);
     const [, service] = HOSTS[dialect].find(([name]) => name === host);
+    const isDropping = body.thinking?.block_binding?.prefix_mismatch_behavior === 'drop_block';
     const prefixHead = JSON.stringify([body.system, body.instructions, body.tools]);
-    return { dialect, model, service, items, prefixHead, head: JSON.stringify([service, head]), all: items.map(({ json }) => json), run: this.run?.id };
+    return { isDropping, dialect, model, service, items, prefixHead, head: JSON.stringify([service, head]), all: items.map(({ json }) => json), run: this.run?.id };
   }
 
   /** Sometimes a refusal: of the signature of one of its blocks, or of every request for a while. */
@@ -179,6 +180,9 @@ class ReasoningChat {
       // In a turn of one process nothing changes by itself.
       this.problems.push('a request of the run does not extend the one before');
     }
+    if (request.isDropping) this.counts.dropping += 1;
+    const canDrop = request.dialect === 'anthropic' && this.models.binding.includes(request.model);
+    if (canDrop && this.hasDropped && !request.isDropping) this.problems.push('a later request of the session does not let the service drop reasoning');
     for (const answer of this.answers) this.expectReasoning(answer, { ...request, all });
   }
 
@@ -193,7 +197,7 @@ class ReasoningChat {
     }
     const isSame = answer.model === request.model && answer.prefixHead === request.prefixHead
       && answer.all.length === at && extend(answer.all, request.all);
-    if (isSame || !this.models.binding.includes(request.model)) this.problems.push(`the reasoning of "${answer.text}" was left out although nothing changed`);
+    if (isSame || request.isDropping || !this.models.binding.includes(request.model)) this.problems.push(`the reasoning of "${answer.text}" was left out although nothing changed`);
   }
 
   // ------------------------------------------------------------------------------------------------ a run
@@ -257,6 +261,7 @@ class ReasoningChat {
     return {
       instructions: numbers.chance(0.1) ? 'Be long.' : 'Be brief.',
       replay: {
+        ...(this.mayDrop && numbers.chance(0.4) && { unboundReasoning: 'drop_block' }),
         ...(numbers.chance(0.3) && { onStale: 'placeholder' }),
         ...(numbers.chance(0.3) && { freshness: Infinity }),
         ...(numbers.chance(0.3) && { citations: 'replay' }),
@@ -292,6 +297,7 @@ class ReasoningChat {
     for (let attempt = 0; attempt < 20; attempt += 1) {
       const outcome = run.crashed ? run : await this.driveRun(run);
       if (!outcome.crashed) {
+        this.hasDropped ||= this.newest.isDropping;
         if (outcome.status !== 'finished') this.problems.push(`${outcome.status}: ${outcome.error?.message}`);
         break;
       }
@@ -323,6 +329,7 @@ class ReasoningChat {
 
   async play() {
     this.persistence = this.numbers.pick(['run', 'call', 'result']);
+    this.mayDrop = this.numbers.chance(0.3);
     await this.start();
     for (let turn = 0; turn < TURNS && this.problems.length === 0; turn += 1) {
       await this.turn();
@@ -332,7 +339,7 @@ class ReasoningChat {
       if (this.numbers.chance(0.4)) this.clock += STALE_MS;
     }
     const requests = await (await fetch(`${this.base}/control/requests`)).json();
-    const left = requests.flatMap(({ dropped }) => dropped ?? []);
+    const left = requests.filter(({ body }) => !body.thinking?.block_binding).flatMap(({ dropped }) => dropped ?? []);
     if (left.length > 0) this.problems.push(`the service left out ${JSON.stringify(left[0])}`);
     await this.client.close();
     return { problems: this.problems, counts: this.counts };

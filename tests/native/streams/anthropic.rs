@@ -2,7 +2,9 @@
 
 use crate::{assemble, calls_of, events_of, frame, wire_of};
 use rethread::message::Dialect;
-use rethread::provider::{AnswerStatus, Assembled, StreamEvent, read_response};
+use rethread::provider::{
+    AnswerStatus, Assembled, InputTransformation, StreamEvent, TransformationEffect, TransformedPlace, read_response,
+};
 
 const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"usage":{"input_tokens":10,"cache_read_input_tokens":5,"cache_creation_input_tokens":2,"output_tokens":1}}}"#;
 const STOP: &str = r#"{"type":"message_stop"}"#;
@@ -373,4 +375,34 @@ fn r44_an_answer_of_white_space_is_empty() {
     for blocks in [[text(0, " "), text(1, "x")], [text(0, " "), tool(1, &["{}"])]] {
         assert!(wire_of(&message(&blocks, "tool_use")).contains(r#""text":" ""#));
     }
+}
+
+#[test]
+fn r70_what_became_of_thinking_in_the_request_is_read() {
+    let listed = r#""input_transformations":[
+        {"type":"thinking_dropped","path":"messages.1.content.0","reason":"prefix_binding_mismatch"},
+        {"type":"thinking_mismatch_allowed","path":"messages.3.content.1","reason":"model_binding_mismatch"},
+        {"type":"something_new","path":"messages.5.content.0","reason":"none"}]"#;
+    let transformation = |path: &str, reason: &str, effect| InputTransformation {
+        place: TransformedPlace::Path(path.into()),
+        reason: reason.into(),
+        effect,
+    };
+    let expected = [
+        transformation("/messages/1/content/0", "prefix_binding_mismatch", TransformationEffect::Dropped),
+        transformation("/messages/3/content/1", "model_binding_mismatch", TransformationEffect::Kept),
+    ];
+    let whole = format!(
+        r#"{{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{{"type":"text","text":"Hi"}}],"stop_reason":"end_turn",{listed}}}"#
+    );
+    assert_eq!(read_response(Dialect::Anthropic, whole.as_bytes()).transformations, expected);
+    let start = START.replace(r#""content":[],"#, &format!(r#""content":[],{},"#, listed.replace('\n', "")));
+    let mut lines = vec![start.clone()];
+    lines.extend([text(0, "Hi"), vec![ended("end_turn"), STOP.to_owned()]].concat());
+    assert_eq!(assemble(Dialect::Anthropic, &frame(&lines)).0.transformations, expected);
+    // Another model went on with the answer: its list replaces the first one.
+    let other = ended("end_turn").replace(r#","usage""#, r#","input_transformations":[],"usage""#);
+    let mut lines = vec![start];
+    lines.extend([text(0, "Hi"), vec![other, STOP.to_owned()]].concat());
+    assert_eq!(assemble(Dialect::Anthropic, &frame(&lines)).0.transformations, []);
 }

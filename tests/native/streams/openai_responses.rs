@@ -3,7 +3,9 @@
 use crate::{assemble, calls_of, events_of, frame, wire_of};
 use proptest::prelude::*;
 use rethread::message::Dialect;
-use rethread::provider::{AnswerStatus, Assembled, StreamEvent, read_response};
+use rethread::provider::{
+    AnswerStatus, Assembled, InputTransformation, StreamEvent, TransformationEffect, TransformedPlace, read_response,
+};
 
 const CREATED: &str = r#"{"type":"response.created","response":{"id":"resp_1","model":"m","status":"in_progress","output":[],"usage":null}}"#;
 
@@ -476,4 +478,25 @@ proptest! {
             prop_assert_eq!(events_of(&events).text, texts.concat());
         }
     }
+}
+
+#[test]
+fn r70_what_became_of_reasoning_in_the_request_is_read() {
+    let response = r#"{"id":"resp_1","object":"response","model":"m","status":"completed","output":[],"input_transformations":[
+        {"type":"reasoning","action":"removed","id":"rs_1","reason":"prefix_mismatch"},
+        {"type":"reasoning","action":"removed","id":"rs_2","reason":"turn_boundary"},
+        {"type":"reasoning","action":"renumbered","id":"rs_3","reason":"new"}]}"#;
+    let transformation = |id: &str, reason: &str, effect| InputTransformation {
+        place: TransformedPlace::Item(id.into()),
+        reason: reason.into(),
+        effect,
+    };
+    let expected = [
+        transformation("rs_1", "prefix_mismatch", TransformationEffect::Dropped),
+        transformation("rs_2", "turn_boundary", TransformationEffect::DroppedByDesign),
+    ];
+    assert_eq!(read_response(Dialect::OpenAiResponses, response.as_bytes()).transformations, expected);
+    let completed = format!(r#"{{"type":"response.completed","response":{}}}"#, response.replace('\n', ""));
+    let streamed = frame(&[CREATED.to_owned(), completed]);
+    assert_eq!(assemble(Dialect::OpenAiResponses, &streamed).0.transformations, expected);
 }
