@@ -8,6 +8,6 @@ const models = {
   binding: ['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-haiku-5-5', 'claude-fable-5-2', 'gpt-6.2-sol', 'gpt-6.2-astra'],
   others: ['claude-opus-4-6', 'claude-sonnet-5', 'gpt-5'],
 };
-const play = playSeeds((options) => playSeed({ ...options, models }), { count: 150, longCount: 10_000, options: { binding: true } });
+const play = playSeeds((options) => playSeed({ ...options, models }), { count: 200, longCount: 10_000, options: { binding: true } });
 
 test('r70 r71 no request is refused, and reasoning is left out only where something before it changed', play);
