@@ -71,7 +71,9 @@ class ReasoningChat {
   }
 
   async compact() {
-    const { compacted } = await this.session.compact({ force: true, summarize: () => `Compacted ${(this.count += 1)}.` });
+    // Kills may have left no message that names a dialect.
+    const { dialect, params } = this.provider;
+    const { compacted } = await this.session.compact({ force: true, dialect, params, summarize: () => `Compacted ${(this.count += 1)}.` });
     if (compacted) this.counts.compactions += 1;
     this.log(`compacted: ${compacted}`);
   }
