@@ -1,11 +1,13 @@
 //! A history: messages in order, the calls that they contain, and the results of these calls.
 
+use super::early_results::EarlyResults;
 use super::entry::{HistoryEntry, ResultEntry, SetAsideItem};
 use super::ids::synthesized_call_id;
 use super::late_results::{LateResult, LateResults};
 use super::open_call_index::{CallPosition, OpenCallIndex};
 use super::sources::{scan_sources, visit_sources};
 use super::summary_index::SummaryIndex;
+use crate::finding::FindingCode;
 use crate::id::{IdMap, Seed};
 use crate::json::Json;
 use crate::message::{Message, PartBody, Role};
@@ -35,6 +37,8 @@ pub struct History {
     /// What requests may contain instead of the beginning.
     summaries: SummaryIndex,
     late_results: LateResults,
+    /// Results that came before their calls.
+    early_results: EarlyResults,
 }
 
 /// The turn and round of the next message.
@@ -79,6 +83,7 @@ impl History {
             awaiting_approval: BTreeSet::new(),
             summaries: SummaryIndex::default(),
             late_results: LateResults::default(),
+            early_results: EarlyResults::default(),
         }
     }
 
@@ -221,6 +226,12 @@ impl History {
         &self.late_results
     }
 
+    /// Returns the result of a call that history does not have yet.
+    #[must_use]
+    pub fn early_result(&self, invocation: &str) -> Option<&ResultEntry> {
+        self.early_results.get(invocation)
+    }
+
     pub(super) fn summaries(&self) -> &SummaryIndex {
         &self.summaries
     }
@@ -304,6 +315,25 @@ impl History {
         self.index_open_call(at);
         self.index_sources(at);
         self.index_late_result(at);
+        self.apply_early_result(at);
+    }
+
+    /// Applies the result of a call that was stored before the call. One that is not the call's own is set aside.
+    fn apply_early_result(&mut self, at: usize) {
+        let Some(call) = self.invocations.get(at) else { return };
+        let Some(early) = self.early_results.take(&call.id) else { return };
+        if call.takes_result() {
+            return self.apply_result(early);
+        }
+        let own = call.result.as_ref().map(|result| &result.content);
+        if let Some(result) = early.result.filter(|result| own != Some(&result.content)) {
+            self.set_aside.push(SetAsideItem {
+                reason: FindingCode::DuplicateResult.as_str().to_owned(),
+                dialect: result.dialect,
+                value: result.content,
+                at: early.finished_at.unwrap_or_default(),
+            });
+        }
     }
 
     /// Adds the result of a call to the late ones, if the conversation went on without it.
@@ -316,7 +346,7 @@ impl History {
     }
 
     fn apply_result(&mut self, entry: ResultEntry) {
-        let Some(at) = self.invocation_at.get(&entry.invocation).copied() else { return };
+        let Some(at) = self.invocation_at.get(&entry.invocation).copied() else { return self.early_results.add(entry) };
         self.awaiting_approval.remove(&entry.invocation);
         let Some(invocation) = self.invocations.get_mut(at) else { return };
         if entry.is_deferral {

@@ -6,6 +6,7 @@
 mod compactable;
 mod continuation;
 mod dialect_data;
+mod early_results;
 mod entry;
 mod fold;
 mod ids;
@@ -23,6 +24,7 @@ mod stored_summary;
 mod summaries;
 mod summary_index;
 mod to_json;
+mod unfinished_calls;
 
 pub use compactable::Compactable;
 pub use continuation::{Continuation, ConversationUnits, NoContinuation, continuation};
@@ -40,6 +42,7 @@ pub use sources::{change_sources, highest_source, source_number};
 pub use stored_summary::{Coverage, StoredSummary, summary_message};
 pub use summary_index::ActiveSummary;
 pub use to_json::{MessageFormat, MessageWriter, write_invocation, write_payload, write_result_entry, write_usage};
+pub use unfinished_calls::{find_unfinished_call, stored_result, stored_results};
 
 #[cfg(test)]
 mod tests;

@@ -56,6 +56,21 @@ impl NewResult {
             finished_at: read_time(answer, "finishedAt")?,
         })
     }
+
+    /// Returns the entry that answers a call that is stored, or will be.
+    #[must_use]
+    pub fn answer_to(self, invocation: String, origin: &Origin) -> ResultEntry {
+        ResultEntry {
+            invocation,
+            status: if self.result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok },
+            started_at: None,
+            finished_at: Some(self.finished_at.unwrap_or(origin.at)),
+            freshness: origin.freshness,
+            result: Some(self.result),
+            is_replacement: false,
+            is_deferral: false,
+        }
+    }
 }
 
 /// Reads a tool's result whose content is the member `key`; returns `None` if there is no such member.
@@ -102,16 +117,10 @@ pub fn join_results(
                     call.result = Some(result);
                 }
             }
-            CallLocation::Stored(invocation) => joined.entries.push(HistoryEntry::Result(ResultEntry {
-                invocation,
-                status,
-                started_at: None,
-                finished_at: Some(at),
-                freshness: origin.freshness,
-                result: Some(result),
-                is_replacement: false,
-                is_deferral: false,
-            })),
+            CallLocation::Stored(invocation) => {
+                let answer = NewResult { call: name, result, finished_at: Some(at) };
+                joined.entries.push(HistoryEntry::Result(answer.answer_to(invocation, origin)));
+            }
         }
     }
     Ok(())

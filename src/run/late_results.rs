@@ -1,7 +1,9 @@
 //! Calls that a run goes on without, and the late results that its requests end with (R75).
 
 use super::outcome::OpenCall;
-use crate::history::History;
+use super::turn::RunData;
+use crate::history::{History, stored_results};
+use crate::owner::StateOwner;
 use crate::tool::ToolInvocation;
 
 /// Returns the calls of a turn whose results come later.
@@ -15,8 +17,22 @@ pub(super) fn open_calls(live: &History) -> Vec<OpenCall> {
     open.map(open_call).collect()
 }
 
+/// Adds to the turn the results of its open calls that other writers have stored.
+pub(super) fn take_stored_results(turn: &mut RunData, history: &History) {
+    for result in stored_results(turn.live(), history) {
+        turn.add_stored_result(result);
+    }
+}
+
+/// Records which late results end the body that was built.
+pub(super) fn prepare_late_results(turn: &mut RunData, history: &History) {
+    let is_held = turn.setup().owner == StateOwner::Caller;
+    let unplaced = unplaced_results(turn.live(), Some(history).filter(|_| !is_held));
+    turn.set_late_results(unplaced);
+}
+
 /// Returns the late results that no message lists, by the ids of their invocations. `stored`: the history, if requests contain it.
-pub(super) fn unplaced_results(live: &History, stored: Option<&History>) -> Vec<String> {
+fn unplaced_results(live: &History, stored: Option<&History>) -> Vec<String> {
     let placed = live.late_results();
     let mut unplaced = placed.unplaced_ids();
     if let Some(stored) = stored.map(History::late_results) {

@@ -567,7 +567,7 @@ pub(super) fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunCo
                 return RunState::AwaitingAnswerSave(AwaitingAnswerSave::enter(turn, message, invocations));
             }
             NextState::RunTools(resumed) => {
-                let tools = AwaitingTools::enter(turn, &resumed, context.now);
+                let tools = AwaitingTools::enter(turn, &resumed, context);
                 match tools.after_round(turn) {
                     Some(after) => after,
                     None => return RunState::AwaitingTools(tools),
@@ -575,18 +575,18 @@ pub(super) fn enter(turn: &mut RunData, mut next: NextState, context: &mut RunCo
             }
             NextState::SaveTurn(end) => return RunState::AwaitingEndSave(AwaitingEndSave::finish(turn, end)),
             NextState::StopEarly(stop) => return RunState::AwaitingEndSave(AwaitingEndSave::stop(turn, stop)),
-            NextState::Done(end) => return RunState::Done(Box::new(end_run(turn, end, context.now))),
+            NextState::Done(end) => return RunState::Done(Box::new(end_run(turn, end, context))),
         };
     }
 }
 
 /// Ends the run, and returns its outcome.
-fn end_run(turn: &mut RunData, end: FinalResult, now: Ms) -> RunOutcome {
+fn end_run(turn: &mut RunData, end: FinalResult, context: &RunContext<'_>) -> RunOutcome {
     turn.end();
     let FinalResult { status, error, revision, saved } = end;
     let is_held = turn.setup().owner == StateOwner::Caller && status == RunStatus::Finished;
-    let replay = is_held.then(|| replay_body(turn, now)).flatten();
-    let outcome = RunOutcome { error, revision, saved, replay, ..turn.outcome(status) };
+    let replay = is_held.then(|| replay_body(turn, context.now)).flatten();
+    let outcome = RunOutcome { error, revision, saved, replay, ..turn.outcome_with(status, context.history) };
     turn.emit(RunEvent::Finished(Box::new(outcome.clone())));
     outcome
 }

@@ -14,6 +14,8 @@ pub(super) struct StoredTurn {
     open_calls: Vec<String>,
     /// Those of `open_calls` whose results were stored since.
     answered: BTreeSet<String>,
+    /// The ids of open calls whose results another writer has stored. The turn is stored without them.
+    elsewhere: BTreeSet<String>,
 }
 
 impl StoredTurn {
@@ -31,7 +33,9 @@ impl StoredTurn {
             let is_open = |call: &&ToolInvocation| {
                 // A call whose interruption was noted has no result yet.
                 history.invocation(&call.id).is_some_and(|stored| {
-                    stored.result.is_none() && !stored.has_withheld_result() && !stored.is_deferred
+                    let has_result = stored.result.is_some() || stored.has_withheld_result();
+                    // Another writer may have answered a call before the word that its result comes later.
+                    !stored.is_deferred && (call.is_deferred || !has_result)
                 })
             };
             stored.open_calls.extend(live.calls_of(message).filter(is_open).map(|call| call.id.clone()));
@@ -48,7 +52,7 @@ impl StoredTurn {
             match live.invocation(&id) {
                 Some(call) if has_outcome(call) => {
                     if !self.answered.contains(&id) {
-                        entries.push(HistoryEntry::Result(result_of(call)));
+                        entries.push(HistoryEntry::Result(self.outcome_of(call)));
                     }
                 }
                 _ => open_calls.push(id),
@@ -60,6 +64,9 @@ impl StoredTurn {
             entries.push(HistoryEntry::Message(message.clone()));
             for call in live.calls_of(message) {
                 let mut call = call.clone();
+                if self.elsewhere.contains(&call.id) {
+                    (call.status, call.finished_at, call.result) = (InvocationStatus::Pending, None, None);
+                }
                 if !has_outcome(&call) {
                     call.stored_during_run = run_continues;
                     open_calls.push(call.id.clone());
@@ -84,6 +91,26 @@ impl StoredTurn {
             entries.push(HistoryEntry::Result(result));
         }
         entries
+    }
+
+    /// Returns the entry of what became of a stored call.
+    fn outcome_of(&self, call: &ToolInvocation) -> ResultEntry {
+        let outcome = result_of(call);
+        if !self.elsewhere.contains(&call.id) {
+            return outcome;
+        }
+        let status = InvocationStatus::Pending;
+        ResultEntry { status, finished_at: None, result: None, is_deferral: true, ..outcome }
+    }
+
+    /// Notes that history has the result of an open call.
+    pub fn note_answered_elsewhere(&mut self, invocation: String) {
+        self.elsewhere.insert(invocation);
+    }
+
+    /// Returns the results that other writers stored before their calls.
+    pub fn results_elsewhere(&self, live: &History) -> Vec<ResultEntry> {
+        self.elsewhere.iter().filter_map(|id| live.invocation(id)).map(result_of).collect()
     }
 
     /// Forgets calls whose save was dropped.

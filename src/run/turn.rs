@@ -7,9 +7,7 @@ use super::handoff::{Handoff, RecoveredHandoff, RunHandoffs, handoffs_mismatch};
 use super::healing::RunHealing;
 use super::history_choice::HistoryChoice;
 use super::journal::JournalEntry;
-use super::late_results::{open_calls, unplaced_results};
 use super::open_effects::OpenEffects;
-use super::outcome::{RunOutcome, RunStatus};
 use super::persist_question::{PersistQuestion, PersistReply};
 use super::redaction::Redactions;
 use super::replay_safety::RequestDelivery;
@@ -30,6 +28,8 @@ use crate::store::{RecordKind, open_whole_record};
 use crate::tool::{InvocationStatus, ToolInvocation};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+
+mod outcome;
 
 /// The data of a run, with its turn. The run's states change it, and own what only they need.
 pub(super) struct RunData {
@@ -382,6 +382,8 @@ impl RunData {
                 entries.extend_from_slice(kind.journal());
             }
         }
+        // Another store does not have them.
+        entries.extend(self.stored.results_elsewhere(&self.live).into_iter().map(JournalEntry::Finished));
         entries.extend(self.history_choice.unjournaled().cloned());
         Ok(entries)
     }
@@ -558,38 +560,20 @@ impl RunData {
         self.new_owner = true;
     }
 
-    fn conversation_id(&self) -> Option<String> {
-        self.totals.conversation_id.clone().or_else(|| self.setup.owner.conversation_id().map(ToOwned::to_owned))
+    /// Sets the late results that end the body that was built. They are sent before the answer from now on.
+    pub fn set_late_results(&mut self, invocations: Vec<String>) {
+        self.late_results = invocations;
     }
 
-    /// Records which late results end the body that was built. They are sent before the answer from now on.
-    pub fn prepare_late_results(&mut self, history: &History) {
-        let is_held = self.setup.owner == StateOwner::Caller;
-        self.late_results = unplaced_results(&self.live, Some(history).filter(|_| !is_held));
+    /// Adds the result of an open call that another writer has stored.
+    pub fn add_stored_result(&mut self, result: ResultEntry) {
+        self.stored.note_answered_elsewhere(result.invocation.clone());
+        self.live.apply(HistoryEntry::Result(result));
     }
 
     /// Returns the ids of the invocations of the late results that ended the newest body.
     pub fn late_results(&self) -> &[String] {
         &self.late_results
-    }
-
-    /// Returns the outcome so far with this status.
-    pub fn outcome(&self, status: RunStatus) -> RunOutcome {
-        RunOutcome {
-            status,
-            error: None,
-            text: self.totals.text.clone(),
-            model_calls: self.totals.model_calls,
-            usage: self.totals.usage,
-            report: self.report.clone(),
-            revision: 0,
-            saved: false,
-            message_ids: self.own_messages().map(|message| message.id.clone()).collect(),
-            response_id: self.totals.response_id.clone(),
-            conversation_id: self.conversation_id(),
-            open_calls: open_calls(&self.live),
-            replay: None,
-        }
     }
 }
 

@@ -88,7 +88,12 @@ impl AuditRow {
         match entry {
             HistoryEntry::Invocation(invocation) => Some(Self::new(invocation, None)),
             HistoryEntry::Result(result) => {
-                let mut row = Self::new(history.invocation(&result.invocation)?, Some(key));
+                let call = history.invocation(&result.invocation)?;
+                // The result was stored before the word that it comes later: the row has it.
+                if result.is_deferral && !call.takes_result() {
+                    return None;
+                }
+                let mut row = Self::new(call, Some(key));
                 row.status = result.status;
                 row.started_at = result.started_at.or(row.started_at);
                 row.finished_at = result.finished_at;

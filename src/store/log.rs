@@ -9,7 +9,7 @@ use super::numbering::assign_numbers;
 use super::partial_read::{ReadFailure, ReadableRecords};
 use super::rebuild::LogSurvey;
 use super::record::{RecordKind, is_of_newer_build, open_record, open_verified_record, seal_record};
-use super::second_results::set_aside_second_results;
+use super::second_results::{complete_answered_calls, set_aside_second_results};
 use super::segment::{SplitRecords, split_segment};
 use super::{Batch, Record, Table};
 use crate::clock::Ms;
@@ -221,6 +221,7 @@ impl SessionLog {
         }
         let mut entries = change.entries.clone();
         set_aside_second_results(&self.history, &mut entries, change.at);
+        complete_answered_calls(&self.history, &mut entries);
         replace_ids_in_use(&self.history, &mut entries, &change.caller_ids)?;
         let mut entries = assign_numbers(&self.history, &mut head, entries);
         head.raise_highest_source(highest_source(&entries).max(change.sources));

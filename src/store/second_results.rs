@@ -1,4 +1,4 @@
-//! Sets aside new results of calls that another writer has answered in the meantime.
+//! Results and calls that are stored in another order than they were made: sets aside new results of calls that another writer has answered in the meantime.
 //!
 //! `History::apply` keeps the first result of a call, so without this the second one would be lost, and its audit row would describe a
 //! result that nobody sees.
@@ -6,7 +6,7 @@
 use crate::clock::Ms;
 use crate::finding::FindingCode;
 use crate::history::{History, HistoryEntry, ResultEntry, SetAsideItem};
-use crate::tool::InvocationStatus;
+use crate::tool::{InvocationStatus, ToolResult};
 
 /// Replaces each result whose call has one in `history` by a set-aside item.
 pub(super) fn set_aside_second_results(history: &History, entries: &mut Vec<HistoryEntry>, at: Ms) {
@@ -19,6 +19,10 @@ pub(super) fn set_aside_second_results(history: &History, entries: &mut Vec<Hist
             return true;
         }
         let Some(result) = second.result.take() else { return false };
+        // A run has taken over what another writer stored.
+        if is_stored(history, &second.invocation, &result) {
+            return false;
+        }
         *entry = HistoryEntry::SetAside(SetAsideItem {
             reason: FindingCode::DuplicateResult.as_str().to_owned(),
             dialect: result.dialect,
@@ -29,8 +33,28 @@ pub(super) fn set_aside_second_results(history: &History, entries: &mut Vec<Hist
     });
 }
 
+fn is_stored(history: &History, invocation: &str, result: &ToolResult) -> bool {
+    let early = || history.early_result(invocation).and_then(|early| early.result.as_ref());
+    let stored = history.invocation(invocation).map_or_else(early, |call| call.result.as_ref());
+    stored.is_some_and(|stored| stored.content == result.content && stored.is_error == result.is_error)
+}
+
+/// Gives new calls the results that were stored before them (R75).
+pub(super) fn complete_answered_calls(history: &History, entries: &mut [HistoryEntry]) {
+    for entry in entries {
+        if let HistoryEntry::Invocation(call) = entry
+            && call.takes_result()
+            && let Some(early) = history.early_result(&call.id)
+        {
+            call.complete_with(early);
+        }
+    }
+}
+
 /// Returns true if the call has a result that no other replaces.
 fn is_answered(history: &History, second: &ResultEntry) -> bool {
-    let call = history.invocation(&second.invocation);
-    call.is_some_and(|call| call.result.is_some() && call.status != InvocationStatus::Interrupted)
+    let Some(call) = history.invocation(&second.invocation) else {
+        return history.early_result(&second.invocation).is_some();
+    };
+    call.result.is_some() && call.status != InvocationStatus::Interrupted
 }

@@ -25,6 +25,8 @@ mod bound_reasoning;
 mod credentials;
 #[path = "runs/cuts.rs"]
 mod cuts;
+#[path = "runs/early_results.rs"]
+mod early_results;
 #[path = "runs/failures.rs"]
 mod failures;
 #[path = "runs/gemini.rs"]

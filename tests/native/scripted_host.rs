@@ -8,7 +8,8 @@ use rethread::clock::{Clock, ManualClock};
 use rethread::error::{Error, ErrorCode};
 use rethread::finding::Severity;
 use rethread::history::{
-    Incoming, IncomingMessage, IncomingPart, JoinedEntries, NewResult, Origin, ProvidedMessages, join_results,
+    HistoryEntry, Incoming, IncomingMessage, IncomingPart, JoinedEntries, NewResult, Origin, ProvidedMessages,
+    find_unfinished_call, join_results,
 };
 use rethread::id::{IdSource, Seed};
 use rethread::json::{Json, JsonStr};
@@ -659,7 +660,10 @@ impl<'s> Host<'s> {
         };
         let origin = Origin { at: self.clock.now(), ..Origin::default() };
         let mut joined = JoinedEntries::default();
-        join_results(&self.log.borrow().history, &mut joined, vec![(result, None)], &origin)?;
+        match self.unfinished_call(call)? {
+            Some(invocation) => joined.entries.push(HistoryEntry::Result(result.answer_to(invocation, &origin))),
+            None => join_results(&self.log.borrow().history, &mut joined, vec![(result, None)], &origin)?,
+        }
         let change = Change {
             operation: format!("late.{}", self.ids.new_id()),
             at: self.clock.now(),
@@ -668,6 +672,18 @@ impl<'s> Host<'s> {
             ..Change::default()
         };
         block_on(commit(self.store, &self.log, &change)).map(drop)
+    }
+
+    /// Returns the open call of this name that only the journal of an unfinished run has.
+    fn unfinished_call(&self, call: &str) -> Result<Option<String>, Error> {
+        let log = self.log.borrow();
+        for entry in log.head.runs.iter().rev() {
+            let recovered = recover(&block_on(read_journal(self.store, &log.head.id, entry))?, SEED)?;
+            if let Some(found) = find_unfinished_call(&recovered.live, &log.history, call)? {
+                return Ok(Some(found.id.clone()));
+            }
+        }
+        Ok(None)
     }
 
     /// Reads what other writers stored.

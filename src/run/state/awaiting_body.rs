@@ -12,6 +12,7 @@ use crate::run::answer::next_provider;
 use crate::run::body_filter_question::BodyFilterQuestion;
 use crate::run::context::RunContext;
 use crate::run::event::RunEvent;
+use crate::run::late_results::{prepare_late_results, take_stored_results};
 use crate::run::next_state::{
     BodyFilterPlan, CallAttempt, ComposedRequest, EarlyStop, ModelRequest, NextState, RenderPlan,
 };
@@ -33,6 +34,7 @@ pub fn begin_call(turn: &mut RunData, attempt: CallAttempt, context: &RunContext
 
 /// Builds the body from the replies so far; asks the application if a reducer needs another reply, or if it has a filter.
 pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext<'_>) -> NextState {
+    take_stored_results(turn, context.history);
     let setup = turn.setup();
     let provider = next_provider(turn);
     let request = render_request(turn, &provider);
@@ -70,7 +72,7 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
         Ok((callback, FilterableBody::new(provider.dialect, &composed.body, items)?))
     });
     turn.prepare_mark(context.history);
-    turn.prepare_late_results(context.history);
+    prepare_late_results(turn, context.history);
     turn.handoffs_mut().keep_replies(&plan.replies);
     let next = match filter {
         Some(Ok((callback, filterable))) => {

@@ -3,11 +3,12 @@
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
-use crate::history::{HistoryEntry, ResultEntry};
+use crate::history::{HistoryEntry, ResultEntry, stored_result};
 use crate::id::IdMap;
 use crate::json::{Json, JsonKind, JsonRef};
 use crate::message::ResultPlaces;
 use crate::run::approval::{ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall, rejection};
+use crate::run::context::RunContext;
 use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
@@ -76,13 +77,16 @@ enum CallPlan {
     AwaitApproval { arguments: Json },
     /// The application is asked whether it needs an approval.
     AskApplication(ApprovalQuestion),
+    /// It was answered while nobody had the run (R75).
+    Answered(ResultEntry),
     /// Its result is known without running a tool.
     Close { status: InvocationStatus, text: String },
 }
 
 impl AwaitingTools {
     /// Offers the open calls of the last answer. `resumed` is what the journal of a resumed run has of them.
-    pub fn enter(turn: &mut RunData, resumed: &ResumedCalls, now: Ms) -> Self {
+    pub fn enter(turn: &mut RunData, resumed: &ResumedCalls, context: &RunContext<'_>) -> Self {
+        let now = context.now;
         let mut round = Self {
             tasks: Vec::new(),
             by_effect: IdMap::with_seed(turn.live().seed()),
@@ -101,9 +105,12 @@ impl AwaitingTools {
         let (mut known_results, mut waiting) = (Vec::new(), Vec::new());
         for call in calls {
             let attempts = resumed.attempts.get(&call.id).copied().unwrap_or(0);
-            let plan = plan(&call, turn, resumed);
+            let plan = match stored_result(context.history, &call.id) {
+                Some(result) => CallPlan::Answered(result),
+                None => plan(&call, turn, resumed),
+            };
             let at = round.tasks.len();
-            if !matches!(plan, CallPlan::Close { .. }) {
+            if !matches!(plan, CallPlan::Close { .. } | CallPlan::Answered(_)) {
                 let (invocation, phase) = (call.id.clone(), ToolPhase::Undecided);
                 round.tasks.push(ToolTask { invocation, phase, attempt: attempts + 1 });
             }
@@ -112,6 +119,7 @@ impl AwaitingTools {
                 CallPlan::AwaitApproval { arguments } => waiting.push((at, arguments)),
                 CallPlan::AskApplication(question) => round.questions.push_back(question),
                 CallPlan::Close { status, text } => known_results.push(closing_result(&call, status, &text, now)),
+                CallPlan::Answered(result) => known_results.push(result),
             }
         }
         round.await_approvals(turn, waiting, now);

@@ -17,10 +17,10 @@ use rethread::synthetic_result::{EXPIRED, INTERRUPTED, LATE_RESULT, NO_RESULT, N
 use rethread::tool::InvocationStatus;
 use serde_json::{Value, json};
 
-const MODES: [Persistence; 3] = [Persistence::Run, Persistence::Call, Persistence::Result];
+pub const MODES: [Persistence; 3] = [Persistence::Run, Persistence::Call, Persistence::Result];
 
 /// A run with the asynchronous tool `later_export` beside the others.
-fn async_setup(id: &str, dialect: Dialect, stream: bool, mode: Persistence, timing: ToolTiming) -> RunSetup {
+pub fn async_setup(id: &str, dialect: Dialect, stream: bool, mode: Persistence, timing: ToolTiming) -> RunSetup {
     let mut setup = setup(id, dialect, stream);
     let name = "later_export".to_owned();
     setup.tools.push(ToolDefinition {
@@ -36,7 +36,7 @@ fn async_setup(id: &str, dialect: Dialect, stream: bool, mode: Persistence, timi
 }
 
 /// Says something and calls the asynchronous tool beside another one; then text.
-fn exports(body: &Value) -> Answer {
+pub fn exports(body: &Value) -> Answer {
     Answer::Say(match rounds_in(body) {
         0 => Say {
             text: "Starting.".into(),
@@ -46,24 +46,24 @@ fn exports(body: &Value) -> Answer {
     })
 }
 
-fn says(words: &'static str) -> impl Fn(&Value) -> Answer {
+pub fn says(words: &'static str) -> impl Fn(&Value) -> Answer {
     move |_| Answer::Say(text(words))
 }
 
 /// The items of a body's list, as texts.
-fn list(body: &Value) -> Vec<String> {
+pub fn list(body: &Value) -> Vec<String> {
     let list = body.get("messages").or(body.get("input")).unwrap();
     list.as_array().unwrap().iter().map(Value::to_string).collect()
 }
 
-fn position(items: &[String], part: &str) -> usize {
+pub fn position(items: &[String], part: &str) -> usize {
     let found: Vec<usize> = (0..items.len()).filter(|at| items[*at].contains(part)).collect();
     assert_eq!(found.len(), 1, "{part} in {items:#?}");
     found[0]
 }
 
 /// How often a body says that a call was interrupted.
-fn is_false(body: &str) -> bool {
+pub fn is_false(body: &str) -> bool {
     [INTERRUPTED, NO_RESULT, NOT_RUN].iter().any(|text| body.contains(text))
 }
 
