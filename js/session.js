@@ -8,6 +8,7 @@ import { appendedMessages, handoffsOf, plainRequest } from './input.js';
 import { HistoryProviders } from './providers.js';
 import { Run } from './run.js';
 import { StateBag } from './state-bag.js';
+import { answerOptions } from './tool.js';
 import { SessionView } from './view.js';
 
 /** @typedef {import('./types.js').Session} PublicSession */
@@ -88,7 +89,7 @@ export class Session {
       check.effectAnswer(answer);
     };
     const hooks = this.#providers.storeHook(this);
-    return this.#handle.promise((session) => session.answer(call, answer, options, hooks), checks);
+    return this.#handle.promise((session) => session.answer(call, answer, answerOptions(options), hooks), checks);
   }
 
   /** @type {PublicSession['messages']} */

@@ -36,6 +36,17 @@ export function withJsonSchemas(request) {
   return { ...request, tools: Object.fromEntries(plain) };
 }
 
+/** The options of `Session.answer`, with what it needs of the tools: `persist`. */
+export function answerOptions(options) {
+  const tools = memberOf(options, 'tools');
+  if (!isObject(tools)) return options;
+  const plain = Object.entries(tools).map(([name, tool]) => {
+    const persist = memberOf(tool, 'persist');
+    return [name, isObject(tool) ? { persist: isFunction(persist) ? persist.bind(tool) : persist } : tool];
+  });
+  return { ...options, tools: Object.fromEntries(plain) };
+}
+
 function plainTool(name, tool) {
   const parameters = memberOf(tool, 'parameters') ?? undefined;
   const schema = memberOf(tool, 'jsonSchema') ?? jsonSchemaOf(name, parameters);

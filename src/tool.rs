@@ -56,6 +56,8 @@ pub struct ToolInvocation {
     pub stored_during_run: bool,
     /// True if the conversation went on without the result (R75): it is sent in a place of its own, and the call keeps its place.
     pub is_deferred: bool,
+    /// True if its tool has `persist`, which decides what is stored of a result that comes later, too (R12).
+    pub has_persist: bool,
 }
 encode_fields!(struct ToolInvocation {
     0 => id: required,
@@ -81,6 +83,7 @@ encode_fields!(struct ToolInvocation {
     20 => template,
     21 => stored_during_run,
     22 => is_deferred,
+    23 => has_persist,
 });
 
 impl ToolInvocation {

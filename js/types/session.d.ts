@@ -7,6 +7,7 @@ import type { ReplayPolicy, Rendered, RenderRequest } from "./replay.js";
 import type { ErrorCode } from "./error.js";
 import type { EffectAnswer, Handoff, PendingRun, Run, RunRequest } from "./run.js";
 import type { Page } from "./store.js";
+import type { Tools } from "./tool.js";
 
 export interface SessionOptions {
   /** A group of sessions with replay settings of its own (`OpenOptions.channels`), and a filter of queries. */
@@ -77,11 +78,13 @@ export interface Session {
    *  that others precede is `invalid_input` as a whole, so pass its `items`. An id that the session already has is `invalid_input`. Text after a
    *  result is another answer of the model, unless the message was one before: the message `m` becomes `m`, `m.2`, and so on. */
   append(messages: readonly (NewMessage | NewToolMessage)[] | Page<MessageWithCalls>, options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
-  /** Stores the result of a call that history has without a result, or with status "interrupted": of an asynchronous tool (`Tool.async`), or an
-   *  imported call that waits for a form on the page. `call` is the invocation's `id`, or a `callId`, which selects the newest call with that
-   *  id and no result. The next request contains the result. Rejects with `not_found` if the call is not stored, `wrong_state` if it has a
-   *  result. For the effects of a running run use `Run.answer`; in mode "run" its calls are stored when it ends. */
-  answer(call: string, answer: Extract<EffectAnswer, { type: "tool_result" }> & { finishedAt?: number }, options?: AppendOptions): Promise<{ revision: number }>;
+  /** Stores the result of a call that has none, or that has the status "interrupted": of an asynchronous tool (`Tool.async`), or an imported call
+   *  that waits for a form on the page. `call` is the invocation's `id`, or a `callId`, which selects the newest call with that id and no result.
+   *  Works from any tab or process, at any time, also while the run that made the call is under way, interrupted or failed: the result is stored
+   *  once, views show it, and the next request contains it. `persist` of the tool is asked what is stored: that of the last run of this session
+   *  object that had the tool, or of `tools`; if neither has it, `config_invalid`. Rejects with `not_found` if no call has the id,
+   *  `wrong_state` if it has a result, was not started yet, or belongs to a tool that a run of this tab waits for (`Run.answer`). */
+  answer(call: string, answer: Extract<EffectAnswer, { type: "tool_result" }> & { finishedAt?: number }, options?: AnswerOptions): Promise<{ revision: number }>;
   /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. `branch` is one of `branches()`;
    *  default "main". A conflict that has grown has another name: `not_found`. */
   messages(options?: { limit?: number; cursor?: string; branch?: string }): Promise<Page<MessageWithCalls>>;
@@ -172,6 +175,8 @@ export interface ExternalLoop {
    *  checkpoint cannot be stored, call it again. */
   end(): Promise<void>;
 }
+/** Of `Session.answer`. `tools`: `persist` of the call's tool is asked what is stored of the result. */
+export interface AnswerOptions extends AppendOptions { tools?: Tools }
 export interface AppendOptions {
   expectedRevision?: number;
   source?: MessageSource;

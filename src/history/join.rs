@@ -261,6 +261,7 @@ impl<'h> Joiner<'h> {
             stored_during_run: false,
             // Until its result comes, before the next message.
             is_deferred: call.is_async,
+            has_persist: false,
             template: call.template,
         }
     }

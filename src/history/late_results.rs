@@ -2,7 +2,7 @@
 
 use crate::json::{JsonKind, JsonRef};
 use crate::message::{Dialect, Message, Role};
-use crate::synthetic_result::{EXPIRED, LATE_RESULT};
+use crate::synthetic_result::{EXPIRED, LATE_RESULT, WITHHELD};
 use crate::tool::ToolInvocation;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,10 +36,15 @@ pub struct LateResult {
 impl LateResult {
     /// Returns the late result of a call, which comes after the message `last`. `dialect`: that of the call's message.
     pub(super) fn of(call: &ToolInvocation, last: Option<&Message>, dialect: Option<Dialect>) -> Option<Self> {
-        let result = call.result.as_ref()?;
-        let verb = if result.is_error { "failed" } else { "returned" };
+        let content = match &call.result {
+            Some(result) => text_of(result.content.view()),
+            // The model must not wait for it.
+            None if call.has_withheld_result() => WITHHELD.to_owned(),
+            None => return None,
+        };
+        let is_error = call.result.as_ref().is_some_and(|result| result.is_error);
+        let verb = if is_error { "failed" } else { "returned" };
         let (name, id) = (&call.name, call.wire_id());
-        let content = text_of(result.content.view());
         let message = |verb: &str, content: &str| {
             let text = format!("{LATE_RESULT} The call \"{id}\" of the tool \"{name}\" {verb}:\n{content}");
             Message {

@@ -41,7 +41,7 @@ impl OpenCallIndex {
     /// Adds or removes a call, as it is now. `dialect`: that of its message.
     pub fn update(&mut self, call: &ToolInvocation, at: CallPosition, dialect: Option<Dialect>) {
         // An invocation whose content is withheld from the store never gets a result.
-        if call.result.is_none() && !call.is_withheld() {
+        if call.result.is_none() && !call.is_withheld() && !call.has_withheld_result() {
             self.open.insert(at.invocation);
         } else {
             self.open.remove(&at.invocation);

@@ -6,7 +6,8 @@ use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, Re
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::LateResult;
 use crate::message::{CallMatching, Message, PartBody, ResultPlaces, Role, TemplateSlot, WireTemplate};
-use crate::synthetic_result::{EXPIRED, INTERRUPTED, NOT_RUN, PENDING};
+use crate::synthetic_result::{EXPIRED, INTERRUPTED, NOT_RUN, PENDING, WITHHELD};
+use crate::tool::ToolInvocation;
 use std::collections::BTreeSet;
 
 /// Gives every call a result or drops it, and drops empty messages.
@@ -80,7 +81,8 @@ fn give_outputs<'h>(draft: &mut RequestDraft<'h>, input: &ReplayInput<'h, '_>) {
     let is_open = |call: &&DraftCall<'h>| call.invocation.is_deferred;
     let open = draft.messages.iter().flat_map(|item| item.calls.iter().filter(is_open));
     let open: BTreeSet<&str> = open.map(|call| call.invocation.id.as_str()).collect();
-    let in_live = |id: &str| input.live.and_then(|live| live.invocation(id).filter(|call| call.result.is_some()));
+    let is_answered = |call: &&ToolInvocation| call.result.is_some() || call.has_withheld_result();
+    let in_live = |id: &str| input.live.and_then(|live| live.invocation(id).filter(is_answered));
     for item in draft.messages.iter_mut().filter(|item| item.origin == DraftOrigin::LateResult) {
         let Some(id) = LateResult::invocation_of(item.message) else { continue };
         let Some(invocation) = in_live(id).or_else(|| input.history.invocation(id)) else { continue };
@@ -90,6 +92,7 @@ fn give_outputs<'h>(draft: &mut RequestDraft<'h>, input: &ReplayInput<'h, '_>) {
         let result = match &invocation.result {
             Some(_) if is_expired => DraftResult::Placeholder(EXPIRED),
             Some(result) => DraftResult::Stored(result),
+            None if invocation.has_withheld_result() => DraftResult::Placeholder(WITHHELD),
             None => continue,
         };
         if at_service || open.contains(id) {

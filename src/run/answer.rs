@@ -128,7 +128,7 @@ fn service_mark(turn: &RunData, assembled: &Assembled, status: MessageStatus) ->
     mark.filter(|mark| is_whole || mark.conversation.is_some())
 }
 
-/// Gives a call the name and the freshness window of its tool in the setup.
+/// Gives a call the name and the settings of its tool in the setup.
 fn with_tool_settings(mut call: ToolInvocation, setup: &RunSetup) -> ToolInvocation {
     // The host decides whether the run goes on without the result.
     call.is_deferred = false;
@@ -140,6 +140,7 @@ fn with_tool_settings(mut call: ToolInvocation, setup: &RunSetup) -> ToolInvocat
     {
         call.name = name.to_owned();
     }
+    call.has_persist = setup.persist.contains_key(&call.name);
     call.freshness = tools.get(&call.name).and_then(|tool_settings| tool_settings.freshness);
     call
 }

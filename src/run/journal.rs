@@ -6,7 +6,7 @@ use super::setup::{Persistence, RunSetup};
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
 use crate::error::{Error, ErrorCode, Result};
-use crate::history::{History, HistoryEntry, ResultEntry};
+use crate::history::{History, HistoryEntry, ResultEntry, stored_result};
 use crate::id::Seed;
 use crate::json::Json;
 use crate::message::{Dialect, Message, Role, Usage};
@@ -387,6 +387,15 @@ impl RecoveredRun {
         };
         let mut open = self.live.calls_of(last).filter(is_open).peekable();
         open.peek().is_some() && open.all(|call| self.live.awaits_approval(&call.id))
+    }
+
+    /// Adds the results that history has of the turn's open calls, to show them. A resumed run takes them itself. Returns true if there are any.
+    pub fn take_stored_results(&mut self, history: &History) -> bool {
+        let open = self.live.open_calls();
+        let results: Vec<ResultEntry> = open.filter_map(|call| stored_result(history, &call.id)).collect();
+        let has_results = !results.is_empty();
+        results.into_iter().for_each(|result| self.live.apply(HistoryEntry::Result(result)));
+        has_results
     }
 
     /// Applies the entries that follow.

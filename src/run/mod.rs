@@ -38,6 +38,7 @@ mod setup;
 mod snapshot;
 mod start;
 mod state;
+mod stored_results;
 mod stored_turn;
 mod to_json;
 mod turn;

@@ -1,4 +1,4 @@
-//! `Session.append` and `Session.answer`.
+//! `Session.append`.
 
 use super::assembler::dialect;
 use super::convert::{body_json, to_json};
@@ -8,12 +8,12 @@ use super::options::WindowOption;
 use super::promise::promise;
 use super::provider_hooks::ProviderHooks;
 use super::provider_store::AppendedContent;
-use super::results::{AppendResult, RevisionResult, result_to_js};
+use super::results::{AppendResult, result_to_js};
 use super::session::JsSession;
 use super::session_inner::SessionInner;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::FindingCode;
-use crate::history::{HistoryEntry, JoinBase, JoinedEntries, NewItem, NewResult, Origin, join, join_new, join_results};
+use crate::history::{HistoryEntry, JoinBase, JoinedEntries, NewItem, Origin, join, join_new};
 use crate::json::Json;
 use crate::message::{Source, SourceKind};
 use crate::provider::decode_body;
@@ -34,19 +34,20 @@ words!(
     }
 );
 
-/// The options of `Session.append` and `Session.answer`.
+/// The options of `Session.append`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AppendOptions {
-    expected_revision: Option<u64>,
-    source: Option<SourceOptions>,
-    at: Option<u64>,
-    freshness: Option<WindowOption>,
+    pub expected_revision: Option<u64>,
+    pub source: Option<SourceOptions>,
+    pub at: Option<u64>,
+    pub freshness: Option<WindowOption>,
 }
 
+/// `source`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct SourceOptions {
+pub struct SourceOptions {
     r#type: Option<SourceKindOption>,
     id: Option<String>,
 }
@@ -88,27 +89,6 @@ impl JsSession {
             Ok(result_to_js(&AppendResult { revision, message_ids }))
         })
     }
-
-    /// Stores the result of a stored call that has none.
-    pub fn answer(&self, call: String, answer: JsValue, options: JsValue, hooks: &JsValue) -> Promise {
-        let inner = self.inner.clone();
-        let ProviderHooks { store, .. } = ProviderHooks::read(hooks);
-        // Read at the call: the caller may change them while this waits.
-        let options = AppendOptions::read(&options);
-        let result = to_json(&answer).and_then(|answer| NewResult::read_answer(&call, answer.view()));
-        let turn = inner.writes.enter();
-        promise(async move {
-            let turn = turn.start().await;
-            let result = result?;
-            let options = options?;
-            let expected = options.expected_revision;
-            let origin = inner.origin(options);
-            let (revision, content) = inner.append_joined(&|| inner.join_answer(&result, &origin), expected).await?;
-            drop(turn);
-            inner.give_to_providers(store.as_ref(), &content).await;
-            Ok(result_to_js(&RevisionResult { revision }))
-        })
-    }
 }
 
 impl SessionInner {
@@ -125,7 +105,7 @@ impl SessionInner {
     }
 
     /// Appends the outcome of `join`. Calls `join` again after another writer has appended a missing call or has answered an open one.
-    async fn append_joined(
+    pub async fn append_joined(
         &self,
         join: &dyn Fn() -> Result<JoinedEntries>,
         expected: Option<u64>,
@@ -176,13 +156,6 @@ impl SessionInner {
         };
         let items = decode_body(dialect(name)?, given.view())?;
         Ok(join(JoinBase::history(&self.log.borrow().history), items, origin, &self.context.ids))
-    }
-
-    /// Joins the result of a stored call to the history.
-    fn join_answer(&self, result: &NewResult, origin: &Origin) -> Result<JoinedEntries> {
-        let mut joined = JoinedEntries::default();
-        join_results(&self.log.borrow().history, &mut joined, vec![(result.clone(), None)], origin)?;
-        Ok(joined)
     }
 
     /// Returns the change that appends joined entries.

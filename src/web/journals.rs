@@ -10,13 +10,17 @@ use crate::session_head::{RunEntry, SessionHead};
 use crate::store::read_journal;
 use wasm_bindgen::JsValue;
 
-/// Lists the unfinished runs of these sessions.
-pub async fn pending_runs(context: &StoreContext, sessions: Vec<(String, SessionHead)>) -> Result<JsValue> {
+/// Lists the unfinished runs of these sessions. `complete` adds what their histories have of the turns.
+pub async fn pending_runs(
+    context: &StoreContext,
+    sessions: Vec<(String, SessionHead)>,
+    complete: &dyn Fn(&mut RecoveredRun),
+) -> Result<JsValue> {
     let mut items = String::new();
     let mut array = ArrayWriter::new(&mut items);
     for (session, head) in sessions {
         if !head.runs.is_empty() {
-            write_pending_runs(context, &session, &head, &mut array).await?;
+            write_pending_runs(context, (&session, &head), complete, &mut array).await?;
         }
     }
     array.end();
@@ -25,8 +29,8 @@ pub async fn pending_runs(context: &StoreContext, sessions: Vec<(String, Session
 
 async fn write_pending_runs(
     context: &StoreContext,
-    session: &str,
-    head: &SessionHead,
+    (session, head): (&str, &SessionHead),
+    complete: &dyn Fn(&mut RecoveredRun),
     out: &mut ArrayWriter<'_>,
 ) -> Result<()> {
     let owners = LiveOwners::query(context).await;
@@ -34,7 +38,8 @@ async fn write_pending_runs(
         let name = lock_name(context, session, &run.id);
         let is_live = context.live.borrow().contains(&name) || owners.owns(&name, run);
         match journal_of(context, session, run).await {
-            Ok(recovered) => {
+            Ok(mut recovered) => {
+                complete(&mut recovered);
                 let state = match &run.failed {
                     _ if is_live => "live",
                     Some(_) => "failed",

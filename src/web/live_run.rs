@@ -1,6 +1,7 @@
 //! A run that is live in a session, as the session, its view and other tabs see it.
 
 use crate::error::{Error, Result};
+use crate::history::History;
 use crate::message::Message;
 use crate::run::Run;
 use std::cell::Ref;
@@ -14,6 +15,9 @@ pub trait LiveRun {
 
     /// Returns the state machine.
     fn machine(&self) -> Ref<'_, Run>;
+
+    /// Adds the results that history has of the turn's open calls.
+    fn take_stored_results(&self, history: &History);
 
     /// Returns a copy of the answer that is coming in.
     fn partial(&self) -> Option<Message>;

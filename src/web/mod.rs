@@ -35,6 +35,7 @@ mod wire;
 mod sessions {
     use super::{assembler, convert, foreign, option_reader, promise, store, trap_cleanup, wire};
 
+    mod answer;
     mod answer_broadcast;
     mod append;
     mod archive;

@@ -180,7 +180,7 @@ impl JsRethread {
                     heads.push((row.id, head));
                 }
             }
-            pending_runs(&context, heads).await
+            pending_runs(&context, heads, &|_| {}).await
         })
     }
 

@@ -16,6 +16,7 @@ use super::store_context::concerns_settings;
 use super::write_queue::WriteQueue;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
+use crate::history::History;
 use crate::id::IdSource;
 use crate::message::Message;
 use crate::run::{Handoff, Run, RunEvent, RunInput, RunWriter, SnapshotOrigin, TurnInput, change_for};
@@ -416,6 +417,13 @@ impl LiveRun for RunInner {
 
     fn machine(&self) -> Ref<'_, Run> {
         self.machine.borrow()
+    }
+
+    fn take_stored_results(&self, history: &History) {
+        // In a step of the run, the next snapshot shows them.
+        if let Ok(mut machine) = self.machine.try_borrow_mut() {
+            machine.take_stored_results(history);
+        }
     }
 
     fn partial(&self) -> Option<Message> {

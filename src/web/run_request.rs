@@ -172,6 +172,7 @@ impl RunOptions {
         let policy = session.policy(call, windows(&tool_settings));
         let provider = self.provider.into_request()?;
         add_tools_of_params(&provider.params, &mut tool_settings);
+        session.persist_callbacks.borrow_mut().extend(persist.clone());
         let max_response_bytes = self.max_response_bytes.unwrap_or(DEFAULT_MAX_RESPONSE_BYTES);
         if !(1..=HIGHEST_MAX_RESPONSE_BYTES).contains(&max_response_bytes) {
             let message =

@@ -23,6 +23,7 @@ use super::session_inner::SessionInner;
 use super::state_bag::JsStateBag;
 use super::view::JsSessionView;
 use crate::error::{Error, Result};
+use crate::run::RecoveredRun;
 use crate::store::{Change, HeadEdit};
 use js_sys::{Function, Promise, Uint8Array};
 use std::rc::Rc;
@@ -149,7 +150,8 @@ impl JsSession {
         self.inner.context.promise(async move {
             inner.refresh().await?;
             let head = inner.log.borrow().head.clone();
-            pending_runs(&inner.context, vec![(inner.id.clone(), head)]).await
+            let complete = |run: &mut RecoveredRun| _ = run.take_stored_results(&inner.log.borrow().history);
+            pending_runs(&inner.context, vec![(inner.id.clone(), head)], &complete).await
         })
     }
 

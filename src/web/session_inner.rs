@@ -18,7 +18,7 @@ use crate::json::Json;
 use crate::owner::{OnConflict, StateOwner};
 use crate::provider::ProviderRequest;
 use crate::render::{LastRequest, Renderer};
-use crate::replay::{Policy, PolicyLayer};
+use crate::replay::{Callback, Policy, PolicyLayer};
 use crate::run::{OnStop, Persistence};
 use crate::session_head::{RunEntry, SessionHead, StoredOwner};
 use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, commit, refresh};
@@ -88,6 +88,8 @@ pub struct SessionInner {
     /// Where the last request went, without its input: a compaction asks the same model.
     pub last_provider: RefCell<Option<ProviderRequest>>,
     pub compaction: CompactionState,
+    /// `persist` of the tools of its runs, by tool: a result that comes later is asked about, too.
+    pub persist_callbacks: RefCell<BTreeMap<String, Callback>>,
 }
 
 /// Fields of the head that were given when the session was opened. They are written with the next append.
@@ -158,6 +160,7 @@ impl SessionInner {
             is_starting_run: Cell::new(false),
             last_provider: RefCell::default(),
             compaction: CompactionState::default(),
+            persist_callbacks: RefCell::default(),
         })
     }
 

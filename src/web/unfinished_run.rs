@@ -1,7 +1,7 @@
 //! An unfinished run as the view shows it: interrupted, waiting for an approval, failed, stopped, or under way in another tab. A run that ended in this tab is shown
 //! from memory, any other from its journal.
 
-use crate::history::History;
+use crate::history::{History, HistoryEntry, stored_result};
 use crate::message::{Message, MessageStatus};
 use crate::run::{RecoveredRun, mark_open_calls};
 use crate::session_head::{RunEntry, SessionHead};
@@ -158,6 +158,18 @@ impl UnfinishedRun {
         }
         if let Some(partial) = &mut self.partial {
             partial.status = self.state.cut_answer();
+        }
+    }
+
+    /// Shows the results that history has of the turn's open calls.
+    pub fn show_stored_results(&mut self, history: &History) {
+        if let TurnSource::Journal { recovered, .. } = &mut self.source {
+            if recovered.take_stored_results(history) {
+                self.show_journal();
+            }
+        } else if let Some(turn) = &mut self.marked {
+            let results: Vec<_> = turn.open_calls().filter_map(|call| stored_result(history, &call.id)).collect();
+            results.into_iter().for_each(|result| turn.apply(HistoryEntry::Result(result)));
         }
     }
 

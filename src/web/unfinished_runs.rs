@@ -71,6 +71,15 @@ impl SessionInner {
         unfinished.iter().filter(is_shown).collect()
     }
 
+    /// Shows the results that other writers have stored of open calls, also of runs whose turns history does not have.
+    pub fn show_stored_results(&self) {
+        let log = self.log.borrow();
+        if let Some(run) = self.live_run() {
+            run.take_stored_results(&log.history);
+        }
+        self.unfinished.borrow_mut().iter_mut().for_each(|run| run.show_stored_results(&log.history));
+    }
+
     /// Updates the list of unfinished runs, their states and their journals. Returns true if anything changed.
     pub async fn update_unfinished(&self) -> bool {
         if !self.unfinished_update.try_begin() {

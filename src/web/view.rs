@@ -75,6 +75,7 @@ impl JsSessionView {
 }
 
 fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
+    inner.show_stored_results();
     let run = inner.live_run();
     let log = inner.log.borrow();
     let unfinished = inner.unfinished.borrow();

@@ -155,6 +155,7 @@ fn invocation(status: InvocationStatus) -> ToolInvocation {
         template: Some(template()),
         stored_during_run: false,
         is_deferred: false,
+        has_persist: false,
     }
 }
 
@@ -291,6 +292,21 @@ fn r67_r75_records_of_results_that_come_later() {
             summaries: Vec::new(),
         },
     );
+}
+
+#[test]
+fn r12_r67_a_call_whose_tool_decides_what_is_stored() {
+    let call = ToolInvocation { has_persist: true, result: None, ..invocation(InvocationStatus::Pending) };
+    let record = LogRecord {
+        operation: "run.0.7".into(),
+        run: Some("run".into()),
+        at: 44,
+        mark: mark(),
+        entries: vec![HistoryEntry::Invocation(call)],
+        run_continues: false,
+        summaries: Vec::new(),
+    };
+    fixed("log_record_of_a_call_with_persist", RecordKind::Log, &record);
 }
 
 #[test]

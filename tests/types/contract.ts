@@ -2,7 +2,7 @@
 
 import {
   RethreadError, StreamAssembler, convert, init, open, repair, validate,
-  type AppendOptions, type AssembledResponse, type Branch, type Bytes, type ChangeFeed, type CompactReason, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery, type KvEntry, type KvStore,
+  type AnswerOptions, type AppendOptions, type AssembledResponse, type Branch, type Bytes, type ChangeFeed, type CompactReason, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery, type KvEntry, type KvStore,
   type Handoff, type Message, type MessageSource, type NewMessage, type NewToolMessage, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type PrefixCut, type ProviderRequest, type Rendered, type RenderRequest,
   type Reducer, type RepairOptions, type ReplayPolicy, type Rethread, type Run, type RunEvent, type RunRequest, type RunResult, type Session, type SessionOptions, type SessionSnapshot,
   type SessionSummary, type SessionView, type SqlDriver, type SqlRow, type StateBag, type StateOwner, type StoreStatus, type StreamEvent, type Tool, type ToolCall, type ToolInvocation, type Tools,
@@ -203,6 +203,8 @@ export async function conversation(rethread: Rethread): Promise<void> {
   console.log(bag.get("key"), bag.keys().join());
   await session.save();
   const source: MessageSource = { type: "context", id: "rag" };
+  const answering: AnswerOptions = { tools, expectedRevision: 0 };
+  await session.answer("c", { type: "tool_result", content: 1 }, answering);
   const appending: AppendOptions = { expectedRevision: 0, source, at: Date.now(), freshness: Infinity };
   const { revision, messageIds } = await session.append({ messages: [] }, "openai-chat", appending);
   await session.append("{}", "anthropic");

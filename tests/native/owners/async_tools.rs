@@ -5,7 +5,9 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::*;
 use rethread::provider::ToolDefinition;
+use rethread::replay::Callback;
 use rethread::run::ToolTiming;
+use std::rc::Rc;
 
 /// A run with the asynchronous tool `later_export`, which the application answers.
 fn exporting(id: &str, owner: StateOwner) -> RunSetup {
@@ -91,5 +93,31 @@ fn r75_without_a_question_the_late_output_is_the_request() {
         assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
         assert_eq!(service.sent(1), ["output call_a: seven thousand"]);
         assert_eq!(history_of(&mut host), words_of(service.newest()));
+    }
+}
+
+#[test]
+fn r24_r75_a_late_output_that_a_filter_holds_back_goes_out_with_the_next_request() {
+    for owner in owners() {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut service = Service::new(once()).with_conversation("conv_1");
+        ask(&mut host, &mut service, exporting("r1", owner.clone()), "Export");
+        host.late("call_a", &json!("seven thousand")).unwrap();
+        host.filter = Box::new(|mut body| {
+            body["input"].as_array_mut().unwrap().retain(|item| item["type"] != "function_call_output");
+            Ok(body)
+        });
+        let setup =
+            RunSetup { input_filter: Some(Callback { id: 1, hook: Rc::new(()) }), ..exporting("r2", owner.clone()) };
+        let outcome = ask(&mut host, &mut service, setup, "And now?");
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+        assert_eq!(service.sent(2), ["user: And now?"]);
+        let mut again = Host::open(&store, "s", "again");
+        ask(&mut again, &mut service, exporting("r3", owner.clone()), "Again?");
+        let sent = service.sent(3);
+        assert_eq!(sent.iter().filter(|item| *item == "output call_a: seven thousand").count(), 1, "{sent:?}");
+        ask(&mut again, &mut service, exporting("r4", owner), "Thanks");
+        assert_eq!(service.sent(4), ["user: Thanks"]);
     }
 }

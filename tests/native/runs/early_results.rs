@@ -283,3 +283,32 @@ fn r75_a_call_whose_tool_was_not_started_waits_for_its_run() {
     assert_eq!(host.drive(exports).unwrap().status, RunStatus::WaitingApproval);
     assert_eq!(Host::open(&store, "s", "o").late("call_a", &json!(1)).unwrap_err().code, ErrorCode::WrongState);
 }
+
+#[test]
+fn r24_r75_a_late_output_that_a_filter_holds_back_keeps_its_place_in_later_requests() {
+    for (dialect, stream) in super::WAYS {
+        let store = MemoryStore::default();
+        let with = |id: &str| async_setup(id, dialect, stream, Persistence::Run, ToolTiming::Later);
+        let mut host = Host::open(&store, "s", "h");
+        let invocation = host.ask(with("run"), "Export, please", exports).open_calls.remove(0).invocation;
+        host.late(&invocation, &json!(ANSWER)).unwrap();
+        host.filter = Box::new(|mut body| {
+            let list = if body["input"].is_array() { "input" } else { "messages" };
+            let items = body[list].as_array_mut().unwrap();
+            items.retain(|item| !item.to_string().contains(ANSWER));
+            Ok(body)
+        });
+        let hook = std::rc::Rc::new(());
+        let filter = Some(rethread::replay::Callback { id: 1, hook });
+        let outcome = host.ask(RunSetup { input_filter: filter, ..with("run2") }, "And now?", says("Not yet."));
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+        assert!(!host.asked.last().unwrap().to_string().contains(ANSWER));
+        // The next request that lets it pass has it where it would have been.
+        host.ask(with("run3"), "Well?", says("Seven thousand."));
+        let items = list(host.asked.last().unwrap());
+        let at = position(&items, ANSWER);
+        assert!(at < position(&items, "And now?") && at > position(&items, "It is under way."), "{items:#?}");
+        host.ask(with("run4"), "Thanks", says("Welcome."));
+        assert_eq!(list(host.asked.last().unwrap())[..items.len()], items);
+    }
+}

@@ -1,0 +1,146 @@
+// R75 through JavaScript: a call is answered from any process at any time, and `persist` is asked what is stored of the answer.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { open, pending } from 'rethread';
+import { drive } from 'rethread/host';
+import { laneOf } from '../browser/page.mjs';
+import { startStandIn } from '../stand-in/server.mjs';
+import { keyValueService } from './key-value-service.mjs';
+
+let standIn;
+before(async () => { standIn = await startStandIn(); });
+after(() => standIn.close());
+
+const parameters = { type: 'object', properties: {} };
+const exporting = (more = {}) => ({ export_rows: { parameters, async: true, execute: () => pending, ...more } });
+const CALLS = { text: 'Starting.', calls: [{ name: 'export_rows', arguments: { secret: 'raw-arguments' } }] };
+const result = (content) => ({ type: 'tool_result', content });
+const parts = (session) => session.view().getSnapshot().messages.flatMap((message) => message.parts).filter(({ type }) => type === 'tool');
+const statuses = (session) => parts(session).map(({ call, awaitingResult }) => [call.status, awaitingResult]);
+
+let lanes = 0;
+async function start(script, store = keyValueService()) {
+  const lane = laneOf(standIn.url, `answers-${lanes += 1}`);
+  await lane.script(script);
+  const provider = { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream: false };
+  const client = await open({ store });
+  return { lane, provider, store, client, session: await client.session('s') };
+}
+const elsewhere = async (store) => (await open({ store })).session('s');
+
+/** Sends the request that a run offers, and answers it. */
+async function callModel(run) {
+  const [{ id, request }] = run.effects();
+  const response = await fetch(request.url, { ...request, body: request.body });
+  await run.answer(id, { type: 'response', status: response.status, body: await response.text() });
+}
+async function deferCall(run) {
+  while (!run.effects().some(({ type }) => type === 'run_tool')) await run.changed();
+  const tool = run.effects().find(({ type }) => type === 'run_tool');
+  await run.answer(tool.id, { type: 'started' });
+  await run.answer(tool.id, { type: 'pending' });
+  return tool;
+}
+
+for (const where of ['here', 'in another process']) {
+  test(`r75 a call of a run that is under way is answered ${where}`, async () => {
+    const { lane, provider, store, session } = await start([CALLS, { text: 'Seven.' }, { text: 'Welcome.' }]);
+    const run = await session.run({ input: 'Export', provider, tools: exporting() });
+    await callModel(run);
+    const { invocationId, callId } = await deferCall(run);
+    while (!run.effects().some(({ type }) => type === 'call_model')) await run.changed();
+    const answerer = where === 'here' ? session : await elsewhere(store);
+    assert.deepEqual(statuses(session), [['pending', true]]);
+    const revision = session.revision;
+    await answerer.answer(callId, result({ rows: 7001 }));
+    await assert.rejects(answerer.answer(invocationId, result('again')), { code: 'wrong_state' });
+    await assert.rejects(answerer.answer('nobody', result('x')), { code: 'not_found' });
+    await session.refresh();
+    assert.ok(session.revision > revision);
+    assert.deepEqual(statuses(session), [['ok', false]], 'the view shows it');
+    assert.equal((await session.messages()).items.length, 0, 'the turn is stored at its end');
+    // It came after the request that is offered; the next one has it.
+    await callModel(run);
+    while (run.status === 'running') await run.changed();
+    assert.deepEqual([run.status, run.result().openCalls], ['finished', []]);
+    assert.equal((await session.invocations({ payload: true })).items[0].result.content.rows, 7001);
+    await drive(await session.run({ input: 'And now?', provider, tools: exporting() })).result;
+    const bodies = (await lane.requests()).map(({ body }) => JSON.stringify(body.messages));
+    assert.deepEqual(bodies.map((body) => body.split('7001').length - 1), [0, 0, 1]);
+  });
+}
+
+test('r75 a call of an interrupted run is answered, shown, and sent when the run is resumed', async () => {
+  const { lane, provider, store, client, session } = await start([CALLS, { text: 'Seven.' }]);
+  const run = await session.run({ input: 'Export', provider, tools: exporting() });
+  await callModel(run);
+  const { invocationId } = await deferCall(run);
+  await client.close();
+  const second = await elsewhere(store);
+  const [{ id, openCalls: [open] }] = await second.pendingRuns();
+  assert.equal(open.state, 'awaiting_result');
+  await second.answer(invocationId, result('row-7001'));
+  assert.equal((await second.pendingRuns())[0].openCalls[0].state, 'answered');
+  await second.refresh();
+  assert.deepEqual(statuses(second), [['ok', false]]);
+  assert.equal((await drive(await second.resume(id, { provider, tools: exporting() })).result).text, 'Seven.');
+  assert.equal(JSON.stringify((await lane.requests()).at(-1).body).split('row-7001').length, 2);
+});
+
+test('r75 a call that the run itself waits for is answered by its effect', async () => {
+  const { provider, session } = await start([CALLS, { text: 'Done.' }]);
+  const run = await session.run({ input: 'Export', provider, tools: { export_rows: { parameters } } });
+  await callModel(run);
+  const tool = run.effects().find(({ type }) => type === 'run_tool');
+  await assert.rejects(session.answer(tool.invocationId, result(1)), { code: 'wrong_state' });
+  await run.answer(tool.id, { type: 'started' });
+  await assert.rejects(session.answer(tool.invocationId, result(1)), { code: 'wrong_state', message: /Run\.answer/ });
+});
+
+const REPLIES = {
+  replaced: [(invocation, given) => (given === undefined ? { arguments: { secret: '-' } } : { result: `kept ${given.length}` }), 'kept 10'],
+  withheld: [(invocation, given) => (given === undefined ? { arguments: { secret: '-' } } : null), null],
+  failed: [(invocation, given) => { if (given !== undefined) throw new Error('no'); return { arguments: { secret: '-' } }; }, null],
+  unchanged: [() => ({}), 'raw-result'],
+};
+for (const [name, [persist, expected]] of Object.entries(REPLIES)) {
+  test(`r12 r75 persist decides what is stored of a late result: ${name}`, async () => {
+    const { lane, provider, store, session } = await start([CALLS, { text: 'It runs.' }, { text: 'Welcome.' }]);
+    const tools = exporting({ persist });
+    const { openCalls: [call] } = await drive(await session.run({ input: 'Export', provider, tools })).result;
+    const second = await elsewhere(store);
+    // Another process does not have the function, and nothing is stored without it.
+    await assert.rejects(second.answer(call.invocationId, result('raw-result')), { code: 'config_invalid', message: /persist/ });
+    await assert.rejects(second.answer(call.invocationId, result('raw-result'), { tools: { export_rows: { persist: 'no' } } }), { code: 'config_invalid' });
+    await second.answer(call.invocationId, result('raw-result'), { tools });
+    await assert.rejects(second.answer(call.invocationId, result('again'), { tools }), { code: 'wrong_state' });
+    const [row] = (await second.invocations({ payload: true })).items;
+    assert.deepEqual([row.status, row.result?.content ?? null], ['ok', expected]);
+    await drive(await second.run({ input: 'And?', provider, tools })).result;
+    const sent = JSON.stringify((await lane.requests()).at(-1).body.messages);
+    assert.equal(sent.includes('raw-result'), name === 'unchanged');
+    if (name === 'replaced') assert.equal(sent.split('kept 10').length, 2);
+    // The model does not wait for a result of which nothing is stored.
+    assert.equal(sent.split('were not kept').length, expected === null ? 2 : 1);
+  });
+}
+
+test('r12 r75 the session that ran the tool knows its persist, also while the run is under way', async () => {
+  const { provider, store, session } = await start([CALLS, { text: 'Done.' }]);
+  class Tool {
+    parameters = parameters;
+    async = true;
+    execute() { return pending; }
+    persist(invocation, given) { return given === undefined ? {} : { result: this.mask }; }
+    mask = 'masked';
+  }
+  const run = await session.run({ input: 'Export', provider, tools: { export_rows: new Tool() } });
+  await callModel(run);
+  const { invocationId } = await deferCall(run);
+  await assert.rejects((await elsewhere(store)).answer(invocationId, result('raw-result')), { code: 'config_invalid' });
+  await session.answer(invocationId, result('raw-result'));
+  await callModel(run);
+  while (run.status === 'running') await run.changed();
+  assert.equal((await session.invocations({ payload: true })).items[0].result.content, 'masked');
+});
