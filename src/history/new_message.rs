@@ -19,7 +19,7 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq)]
 pub enum NewItem {
     /// A message.
-    Message(NewMessage),
+    Message(Box<NewMessage>),
     /// The results in a message of role "tool", and the message's `createdAt`. The message itself is not stored.
     Results(Vec<NewResult>, Option<Ms>),
 }
@@ -127,7 +127,7 @@ impl NewItem {
             return Err(Error::invalid("`parts` is a list; name the dialect to append a body of one"));
         };
         if !message.get("role").is_some_and(|role| role.is_text("tool")) {
-            return NewMessage::read(message, parts).map(Self::Message);
+            return NewMessage::read(message, parts).map(|message| Self::Message(Box::new(message)));
         }
         let results = parts.items().map(NewResult::read).collect::<Result<Vec<_>>>()?;
         if results.is_empty() {
@@ -395,7 +395,7 @@ pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &d
     let mut caller_ids = Vec::new();
     for item in items {
         let message = match item {
-            NewItem::Message(message) => message,
+            NewItem::Message(message) => *message,
             NewItem::Results(results, at) => {
                 input.results.extend(results.into_iter().map(|result| (result, at)));
                 continue;
@@ -433,7 +433,7 @@ pub(super) fn join_apart(
     let mut input = JoinInput::default();
     for item in items {
         match item {
-            NewItem::Message(message) => input.push(message, &ids.new_id()),
+            NewItem::Message(message) => input.push(*message, &ids.new_id()),
             NewItem::Results(results, at) => input.results.extend(results.into_iter().map(|result| (result, at))),
         }
     }

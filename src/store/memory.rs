@@ -18,8 +18,11 @@ use std::rc::Rc;
 pub struct MemoryStore {
     sessions: Rc<RefCell<BTreeMap<String, Box<StoredSession>>>>,
     /// The audit rows of all sessions by time: time, session and key.
-    rows: Rc<RefCell<BTreeSet<(Ms, Rc<str>, u64)>>>,
+    rows: Rc<RefCell<BTreeSet<RowPlace>>>,
 }
+
+/// Of an audit row: its time, its session and its key.
+type RowPlace = (Ms, Rc<str>, u64);
 
 /// A session, or its tombstone.
 #[derive(Debug, Default)]

@@ -221,7 +221,10 @@ export async function streamedOrNot({ rethread, drive }, env) {
     const { result } = await finish(drive, await session.run({ input: 'Weather?', provider: providerOf(env, { stream, params }), tools: plainTools() }));
     const again = textOf(await session.render({ dialect: env.dialect, params }));
     // What a stream and a whole answer cannot share: the request's own size and the id that the model drew from it.
-    const messages = (await session.messages()).items.map(({ usage, ...message }) => message);
+    const messages = (await session.messages()).items.map(({ usage, dialectData, ...message }) => {
+      const { responseId, ...data } = JSON.parse(dialectData ?? '{}');
+      return { ...message, dialectData: data };
+    });
     facts.push({ status: result.status, error: result.error, text: result.text, turns: result.turns, messages, invocations: (await session.invocations({ payload: true })).items, again });
     await client.close();
   }
