@@ -58,6 +58,7 @@ fn call(turn: u32, seq: u64) -> ToolInvocation {
         template: None,
         stored_during_run: false,
         is_deferred: false,
+        has_persist: false,
     }
 }
 

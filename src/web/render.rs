@@ -7,9 +7,13 @@ use super::run_request::{RenderOptions, input_items};
 use super::session_inner::SessionInner;
 use super::store_context::concerns_settings;
 use super::wire::report_to_js;
+use crate::clock::Ms;
 use crate::error::Result;
 use crate::finding::Finding;
-use crate::history::{HeldConversation, History, JoinBase, Origin, check_one_loader, join, join_held, join_provided};
+use crate::history::{
+    HeldConversation, History, Incoming, JoinBase, Origin, ProvidedMessages, check_one_loader, join, join_held,
+    join_provided,
+};
 use crate::json::ObjectWriter;
 use crate::owner::StateOwner;
 use crate::render::{BodyBuffer, LastRequest, RenderInput, RenderRequest, RenderStep, Rendered};
@@ -25,23 +29,10 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
     let input = options.input.take();
     let parts = options.into_parts(inner)?;
     inner.read_readable().await?;
-    let mut live = History::new(inner.context.seed);
     let items = input_items(input.as_ref(), parts.provider.dialect)?;
     let provided = inner.ask_providers(provide, &items).await?;
-    let origin = Origin { at: now, ..Origin::default() };
     let owner = inner.owner()?;
-    if owner == StateOwner::Caller {
-        check_one_loader(&provided, &HeldConversation::split(items.clone()).earlier)?;
-    }
-    join_provided(&inner.log.borrow().history, &mut live, provided, &origin, &inner.context.ids)?;
-    if owner == StateOwner::Caller {
-        join_held(&mut live, items, &origin, &inner.context.ids);
-    } else {
-        let late_results = inner.log.borrow().history.late_results().unplaced_ids();
-        let origin = Origin { late_results, ..origin };
-        let joined = join(JoinBase::live(&inner.log.borrow().history, &live), items, &origin, &inner.context.ids);
-        joined.entries.into_iter().for_each(|entry| live.apply(entry));
-    }
+    let live = live_history(inner, (items, provided), &owner, now)?;
     let request = RenderRequest {
         provider: &parts.provider,
         instructions: parts.instructions.as_deref(),
@@ -73,13 +64,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
                     inner.renderer.borrow_mut().keep_last_request(request, false);
                 }
                 let out = rendered_to_js(inner, &rendered, &body.bytes);
-                let headers = request.added_headers();
-                if !headers.is_empty() {
-                    let write = |out: &mut ObjectWriter<'_>| {
-                        headers.iter().for_each(|(name, value)| _ = out.text(name, value));
-                    };
-                    set(&out, "headers", &object_to_js(&write));
-                }
+                set_headers(&out, &request);
                 return Ok(out.into());
             }
             RenderStep::Question(ask) => {
@@ -88,6 +73,40 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
             }
         }
     }
+}
+
+/// What the request has after the stored history: the messages that providers add, and its input.
+fn live_history(
+    inner: &SessionInner,
+    (items, provided): (Vec<Incoming>, Vec<ProvidedMessages>),
+    owner: &StateOwner,
+    now: Ms,
+) -> Result<History> {
+    let mut live = History::new(inner.context.seed);
+    let origin = Origin { at: now, ..Origin::default() };
+    if *owner == StateOwner::Caller {
+        check_one_loader(&provided, &HeldConversation::split(items.clone()).earlier)?;
+    }
+    join_provided(&inner.log.borrow().history, &mut live, provided, &origin, &inner.context.ids)?;
+    if *owner == StateOwner::Caller {
+        join_held(&mut live, items, &origin, &inner.context.ids);
+    } else {
+        let late_results = inner.log.borrow().history.late_results().unplaced_ids();
+        let origin = Origin { late_results, ..origin };
+        let joined = join(JoinBase::live(&inner.log.borrow().history, &live), items, &origin, &inner.context.ids);
+        joined.entries.into_iter().for_each(|entry| live.apply(entry));
+    }
+    Ok(live)
+}
+
+/// Sets `headers` where the request needs some.
+fn set_headers(out: &Object, request: &RenderRequest<'_>) {
+    let headers = request.added_headers();
+    if headers.is_empty() {
+        return;
+    }
+    let write = |out: &mut ObjectWriter<'_>| headers.iter().for_each(|(name, value)| _ = out.text(name, value));
+    set(out, "headers", &object_to_js(&write));
 }
 
 /// A body in JavaScript's memory.

@@ -10,6 +10,7 @@ use super::session_inner::SessionInner;
 use super::unfinished_run::{UnfinishedRun, UnfinishedState};
 use super::view_message::{MessageForm, PartSource, ShownMessage, ViewMessage};
 use super::view_state::{ViewState, WINDOW};
+use crate::clock::Ms;
 use crate::history::History;
 use crate::message::Message;
 use crate::run::{PartialAnswer, Run};
@@ -94,20 +95,10 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
         new: Vec::new(),
         items: Array::new(),
     };
-    let all = log.history.messages();
-    // The first message of a log that was read by its end waits for the one before it, which it refers to.
     let is_whole = log.is_whole();
     let failure = inner.read_failure.borrow();
     let is_loading = !is_whole && failure.is_none();
-    let first = all.len().saturating_sub(view.window).max(usize::from(is_loading)).min(all.len());
-    let mut before = first.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
-    for message in all.get(first..).unwrap_or(&[]) {
-        let run = message.run_id.as_deref();
-        let turn = turns.iter().find(|(id, turn)| Some(*id) == run && turn.message(&message.id).is_some());
-        let history = turn.map_or(&log.history, |(_, turn)| turn);
-        builder.message(&ShownMessage::saved(message, history, &inner.id, before));
-        before = Some(&message.id);
-    }
+    let first = builder.stored(&log.history, &turns, (view.window, is_loading));
     let mut shown_run = JsValue::NULL;
     for unfinished in unfinished {
         if let Some(turn) = unfinished.turn() {
@@ -120,18 +111,7 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
         shown_run = unfinished_run_to_js(unfinished);
     }
     if let Some((run, machine)) = run.as_ref().zip(machine) {
-        builder.turn(&log.history, machine.live());
-        match machine.partial_answer(inner.context.now()) {
-            Some(PartialAnswer::Incoming(answer)) => {
-                let source = PartSource::Incoming(&answer);
-                builder.partial(&log.history, machine.live(), (&answer.message(), source), true);
-            }
-            Some(PartialAnswer::Cut(message)) => {
-                let source = PartSource::Answer { revision: 0 };
-                builder.partial(&log.history, machine.live(), (message, source), true);
-            }
-            None => {}
-        }
+        builder.live_turn(&log.history, &machine, inner.context.now());
         shown_run = live_run_to_js(&**run, &machine);
     }
     view.messages = builder.new;
@@ -189,6 +169,38 @@ struct SnapshotBuilder<'v> {
 }
 
 impl SnapshotBuilder<'_> {
+    /// Adds the newest messages of history that fit into the window, and returns the index of the first one. Of a turn that goes on,
+    /// `turns` knows more than history does.
+    fn stored(&mut self, stored: &History, turns: &[(&str, &History)], (window, is_loading): (usize, bool)) -> usize {
+        let all = stored.messages();
+        // The first message of a log that was read by its end waits for the one before it, which it refers to.
+        let first = all.len().saturating_sub(window).max(usize::from(is_loading)).min(all.len());
+        let mut before = first.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
+        for message in all.get(first..).unwrap_or(&[]) {
+            let run = message.run_id.as_deref();
+            let turn = turns.iter().find(|(id, turn)| Some(*id) == run && turn.message(&message.id).is_some());
+            let history = turn.map_or(stored, |(_, turn)| turn);
+            self.message(&ShownMessage::saved(message, history, self.id, before));
+            before = Some(&message.id);
+        }
+        first
+    }
+
+    /// Adds the turn of this tab's run, and its answer as far as it has come.
+    fn live_turn(&mut self, stored: &History, machine: &Run, now: Ms) {
+        self.turn(stored, machine.live());
+        match machine.partial_answer(now) {
+            Some(PartialAnswer::Incoming(answer)) => {
+                let source = PartSource::Incoming(&answer);
+                self.partial(stored, machine.live(), (&answer.message(), source), true);
+            }
+            Some(PartialAnswer::Cut(message)) => {
+                self.partial(stored, machine.live(), (message, PartSource::Answer { revision: 0 }), true);
+            }
+            None => {}
+        }
+    }
+
     /// Adds a turn that history does not hold.
     fn turn(&mut self, stored: &History, turn: &History) {
         for message in turn.messages().iter().filter(|message| !message.source.is_provided()) {

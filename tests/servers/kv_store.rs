@@ -237,8 +237,7 @@ fn chat(store: &dyn LogStore, count: usize, size: usize) -> u64 {
         let change = Change { operation: format!("{at}"), at: 1, entries: joined.entries, ..Change::default() };
         block_on(commit(store, &log, &change)).unwrap();
     }
-    let bytes = log.borrow().head.log_bytes;
-    bytes
+    log.into_inner().head.log_bytes
 }
 
 #[test]
