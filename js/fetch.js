@@ -43,11 +43,11 @@ export function repairing(userOptions = {}) {
       if (found && isRepaired) next = withText(args, request, found.body);
       if (found) sent = { text: isRepaired ? found.body : text, url: request.url, dialect: found.dialect, model: found.model };
       // Nothing is wrong, or nothing could be repaired.
-      if (!found?.info || options.mode === 'repair' && !isRepaired && !isLeftOut(found)) found = null;
+      if (!found?.info || options.mode === 'repair' && !isRepaired && !isUnrepairable(found)) found = null;
     } catch (error) {
       warn('a request could not be inspected and was sent unchanged', error);
     }
-    if (found && options.mode === 'reject') throw rejection(found);
+    if (found && options.mode === 'reject' && hasErrors(found)) throw rejection(found);
     if (found) notify(found.info);
     const response = await send(...next);
     const healed = sent && options.heal && options.mode === 'repair' ? await heal(response, sent, request) : null;
@@ -81,8 +81,9 @@ export function repairing(userOptions = {}) {
   }
 }
 
-/** True if a body has so many errors that it was not repaired. */
-const isLeftOut = ({ info }) => info.report.some(({ code }) => code === 'too_many_edits');
+/** True if a body has so many errors that it was not repaired, or misses reasoning, which cannot be invented. */
+const isUnrepairable = ({ info }) => info.report.some(({ code }) => code === 'too_many_edits' || code === 'missing_reasoning');
+const hasErrors = ({ info }) => info.report.some(({ severity }) => severity === 'error');
 
 /** The request if it may contain a conversation, else null: {url, address, headers, signal, and body or request}. */
 function conversationRequest(args, { dialect }) {

@@ -242,3 +242,17 @@ describe('r64: at a server', () => {
     assert.equal(cancelled, reason);
   });
 });
+
+test('r73 reasoning that the model misses is reported, and the request is sent unchanged in every mode', async () => {
+  const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } };
+  const body = (model) => JSON.stringify({ model, messages: [{ role: 'user', content: 'q' }, { role: 'assistant', content: '', tool_calls: [call] }, { role: 'tool', tool_call_id: 'call_1', content: 'r' }] });
+  for (const mode of ['repair', 'report', 'reject']) {
+    for (const [model, expected] of [['deepseek-v4-pro', ['missing_reasoning']], ['gpt-6', []]]) {
+      const told = [];
+      const sent = [];
+      const fetch = async (_, init) => { sent.push(init.body); return Response.json({}); };
+      await repairing({ fetch, mode, onRepair: ({ report }) => told.push(...report.map(({ code }) => code)) })(OPENAI, { method: 'POST', headers: json, body: body(model) });
+      assert.deepEqual([sent, told], [[body(model)], expected], `${mode} ${model}`);
+    }
+  }
+});
