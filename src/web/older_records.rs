@@ -6,7 +6,7 @@ use super::platform::sleep;
 use super::promise::in_background;
 use super::read_error::ReadError;
 use super::session_inner::SessionInner;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::store::read_older;
 
@@ -24,7 +24,8 @@ impl SessionInner {
     pub fn or_show_rest(&self, read: Result<()>) -> Result<()> {
         let Err(error) = read else { return Ok(()) };
         self.context.check_open()?;
-        if self.is_deleted() || self.log.borrow().history.messages().is_empty() {
+        let is_lost = error.code == ErrorCode::Evicted || self.is_deleted();
+        if is_lost || self.log.borrow().history.messages().is_empty() {
             return Err(error);
         }
         self.note_read_failure(&error);
