@@ -1,6 +1,6 @@
 //! A hash of a JSON value that ignores white space and the order of members.
 
-use super::scan::skip_string;
+use super::tokens::{JsonToken, JsonTokens};
 use super::view::JsonRef;
 use crate::id::hash_words;
 
@@ -36,45 +36,25 @@ impl JsonRef<'_> {
     /// Returns a hash that does not depend on white space and on the order of members. Numbers and strings are equal if they are written alike.
     #[must_use]
     pub fn fingerprint(self) -> u64 {
-        let text = self.as_raw();
-        let bytes = text.as_bytes();
-        let token = |start: usize, end: usize| hash_words(0, bytes.get(start..end).unwrap_or(&[]));
         let mut open = vec![OpenValue::new(false)];
-        let (mut at, mut is_key) = (0, false);
-        while let Some(byte) = bytes.get(at) {
-            let start = at;
-            at += 1;
-            let value = match byte {
-                b' ' | b'\t' | b'\n' | b'\r' | b':' => continue,
-                b',' => {
-                    is_key = open.last().is_some_and(|value| value.is_object);
+        for token in JsonTokens::of(self) {
+            let value = match token {
+                JsonToken::Open { is_object } => {
+                    open.push(OpenValue::new(is_object));
                     continue;
                 }
-                b'{' | b'[' => {
-                    is_key = *byte == b'{';
-                    open.push(OpenValue::new(is_key));
-                    continue;
-                }
-                b'}' | b']' => open.pop().map_or(0, |value| value.hash),
-                b'"' => {
-                    at = skip_string(bytes, start);
-                    token(start, at)
-                }
-                _ => {
-                    while !matches!(bytes.get(at), None | Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r')) {
-                        at += 1;
+                JsonToken::Key(key) => {
+                    if let Some(object) = open.last_mut() {
+                        object.key = hash_words(0, key.as_bytes());
                     }
-                    token(start, at)
+                    continue;
                 }
+                JsonToken::Close => open.pop().map_or(0, |value| value.hash),
+                JsonToken::Text(token) | JsonToken::Literal(token) => hash_words(0, token.as_bytes()),
             };
             if let Some(outer) = open.last_mut() {
-                if is_key && *byte == b'"' {
-                    outer.key = value;
-                } else {
-                    outer.add(value);
-                }
+                outer.add(value);
             }
-            is_key = false;
         }
         open.first().map_or(0, |whole| whole.hash)
     }

@@ -1,7 +1,7 @@
 //! What a value is after JavaScript has parsed it: digits of numbers, duplicate keys and the spelling of escapes are lost.
 
-use super::scan::skip_string;
 use super::string::JsonStr;
+use super::tokens::{JsonToken, JsonTokens};
 use super::view::JsonRef;
 use crate::id::{HASH_START, hash_on, hash_words};
 
@@ -54,52 +54,29 @@ impl JsonRef<'_> {
     /// Returns what JavaScript makes of the value. Does not recurse.
     #[must_use]
     pub fn javascript_form(self) -> JavaScriptForm {
-        let text = self.as_raw();
-        let bytes = text.as_bytes();
         let mut is_kept = true;
         let mut open = vec![OpenValue::default()];
-        let (mut at, mut is_key) = (0, false);
-        while let Some(byte) = bytes.get(at) {
-            let start = at;
-            at += 1;
-            let hash = match byte {
-                b' ' | b'\t' | b'\n' | b'\r' | b':' => continue,
-                b',' => {
-                    is_key = open.last().is_some_and(|value| value.is_object);
+        for token in JsonTokens::of(self) {
+            let (hash, is_same) = match token {
+                JsonToken::Open { is_object } => {
+                    open.push(OpenValue { is_object, ..OpenValue::default() });
                     continue;
                 }
-                b'{' | b'[' => {
-                    is_key = *byte == b'{';
-                    open.push(OpenValue { is_object: is_key, ..OpenValue::default() });
-                    continue;
-                }
-                b'}' | b']' => {
-                    let (hash, has_unique_keys) = open.pop().unwrap_or_default().close();
-                    is_kept &= has_unique_keys;
-                    hash
-                }
-                b'"' => {
-                    at = skip_string(bytes, start);
-                    let (hash, is_same) = text_form(text.get(start..at).unwrap_or_default());
-                    is_kept &= is_same;
-                    hash
-                }
-                _ => {
-                    while !matches!(bytes.get(at), None | Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r')) {
-                        at += 1;
+                JsonToken::Key(key) => {
+                    let (hash, is_same) = text_form(key);
+                    if let Some(object) = open.last_mut() {
+                        object.key = hash;
                     }
-                    let (hash, is_same) = literal_form(text.get(start..at).unwrap_or_default());
                     is_kept &= is_same;
-                    hash
+                    continue;
                 }
+                JsonToken::Close => open.pop().unwrap_or_default().close(),
+                JsonToken::Text(text) => text_form(text),
+                JsonToken::Literal(literal) => literal_form(literal),
             };
+            is_kept &= is_same;
             if let Some(outer) = open.last_mut() {
-                if is_key && *byte == b'"' {
-                    outer.key = hash;
-                    is_key = false;
-                } else {
-                    outer.add(hash);
-                }
+                outer.add(hash);
             }
         }
         JavaScriptForm { hash: open.pop().unwrap_or_default().close().0, is_kept }

@@ -11,6 +11,7 @@ mod javascript_form;
 mod memory_estimate;
 mod scan;
 mod string;
+mod tokens;
 mod value;
 mod view;
 mod walk;
