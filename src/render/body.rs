@@ -78,16 +78,7 @@ impl BodyComposer<'_> {
             agent: reasoning.context().agent,
         };
         let mut body = BodyBuilder::new(head, encoder, cache);
-        body.spans.reserve(draft.messages.len() + 1);
-        if let Some(instructions) = &system.instructions {
-            let item = DraftMessage::created(instructions, DraftOrigin::Live(0));
-            body.push_fresh(None, JoinedMessage { item: &item, before: &[] }, report);
-        }
-        for index in (0..draft.messages.len()).filter(|index| !system.is_in_member(*index)) {
-            if let Some(message) = JoinedMessage::at(draft, index) {
-                body.push(index, message, report);
-            }
-        }
+        push_messages(&mut body, draft, &system, report);
         body.check_first_and_last(is_continued);
         body.check_cache_breakpoints();
         let mut selection = ReasoningSelection::new(request, reasoning, &head_members, &mut body);
@@ -112,5 +103,24 @@ impl BodyComposer<'_> {
         let mark = settled.unwrap_or_else(|| selection.mark(draft, &body));
         let ledger = selection.is_deferred().then(|| selection.body_ledger(&body, draft, report));
         Ok(ComposedBody { stable_prefix: stable.messages, prefix, mark, ledger })
+    }
+}
+
+/// Adds the instructions and the messages that are items of the list.
+fn push_messages<'d>(
+    body: &mut BodyBuilder<'_, 'd, 'd>,
+    draft: &'d RequestDraft<'d>,
+    system: &SystemPlacement,
+    report: &mut Report,
+) {
+    body.spans.reserve(draft.messages.len() + 1);
+    if let Some(instructions) = &system.instructions {
+        let item = DraftMessage::created(instructions, DraftOrigin::Live(0));
+        body.push_fresh(None, JoinedMessage { item: &item, before: &[] }, report);
+    }
+    for index in (0..draft.messages.len()).filter(|index| !system.is_in_member(*index)) {
+        if let Some(message) = JoinedMessage::at(draft, index) {
+            body.push(index, message, report);
+        }
     }
 }

@@ -12,6 +12,7 @@ use super::setup::RunSetup;
 use super::stored_turn::{StoredTurn, has_unanswered_call};
 use super::turn::RunData;
 use super::turn_totals::TurnTotals;
+use crate::clock::Ms;
 use crate::error::Result;
 use crate::finding::Report;
 use crate::message::{Message, Role};
@@ -47,14 +48,7 @@ impl Run {
         calls.are_closed_elsewhere =
             Delta::new(&setup.owner, context.history, Some(&live)).check_calls_are_open().is_err();
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
-        let mut next = match pause {
-            None => NextState::CallModel,
-            Some(StoredPause { attempt, not_before }) if not_before > context.now => {
-                NextState::Pause(RetryPause { attempt, not_before, request: None, save: None })
-            }
-            Some(_) if setup.owner.is_conversation() => NextState::CallModel,
-            Some(pause) => NextState::ResumeCall(CallAttempt { number: pause.attempt, not_before: None }),
-        };
+        let mut next = next_after(pause, setup.owner.is_conversation(), context.now);
         let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_provided();
         if let Some(last) = live.messages().last().filter(is_answer) {
             totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
@@ -69,11 +63,11 @@ impl Run {
         if is_complete {
             next = NextState::SaveTurn(TurnEnd::Answer);
         }
+        // A conversation has what it was sent, whether or not the answer was stored.
         let may_have_sent = setup.owner.is_conversation()
             && !live.messages().last().is_some_and(|last| has_unanswered_call(&live, last));
         let mut turn = RunData::new(setup, live, stored, Report::new());
         turn.set_totals(totals);
-        // A conversation has what it was sent, whether or not the answer was stored.
         turn.set_request_delivery(match (may_have_sent, is_replay_safe) {
             (false, _) => RequestDelivery::Answered,
             (true, false) => RequestDelivery::Unconfirmed,
@@ -85,5 +79,17 @@ impl Run {
         turn.restore_handoffs(handoffs, context.history)?;
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })
+    }
+}
+
+/// Returns the first state of a resumed run whose journal ends with this pause before a retry, or with none.
+fn next_after(pause: Option<StoredPause>, is_conversation: bool, now: Ms) -> NextState {
+    match pause {
+        None => NextState::CallModel,
+        Some(StoredPause { attempt, not_before }) if not_before > now => {
+            NextState::Pause(RetryPause { attempt, not_before, request: None, save: None })
+        }
+        Some(_) if is_conversation => NextState::CallModel,
+        Some(pause) => NextState::ResumeCall(CallAttempt { number: pause.attempt, not_before: None }),
     }
 }

@@ -9,6 +9,7 @@ mod checks;
 mod context;
 mod damage;
 mod forks;
+mod observed_store;
 mod segments;
 mod sessions;
 

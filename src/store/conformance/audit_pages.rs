@@ -1,88 +1,12 @@
 //! Checks of pages through the audit table, the newest rows first (R13, R63).
 
 use super::context::{StoreCheckContext, batch, ensure};
+use super::observed_store::ObservedStore;
 use crate::error::{Error, ErrorCode, Result};
-use crate::store::{
-    Appended, AuditPages, AuditQuery, AuditRow, Batch, Capabilities, LogStore, Page, Query, Record, SessionRow,
-    StoreFuture, StoredHead,
-};
-use std::cell::Cell;
-use std::rc::Rc;
+use crate::store::{AuditPages, AuditQuery, AuditRow, Page, Record};
 
 const SESSIONS: u64 = 6;
 const ROWS: u64 = 20;
-
-/// A store that counts the audit rows that it returns.
-struct CountingStore {
-    store: Rc<dyn LogStore>,
-    rows: Cell<usize>,
-    calls: Cell<usize>,
-}
-
-impl CountingStore {
-    fn count(&self, rows: usize) {
-        self.rows.set(self.rows.get().saturating_add(rows));
-        self.calls.set(self.calls.get().saturating_add(1));
-    }
-}
-
-impl LogStore for CountingStore {
-    fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
-    }
-
-    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
-        self.store.head(session)
-    }
-
-    fn append<'a>(
-        &'a self,
-        session: &'a str,
-        expected: u64,
-        batch: Batch,
-        operation: &'a str,
-    ) -> StoreFuture<'a, Appended> {
-        self.store.append(session, expected, batch, operation)
-    }
-
-    fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>> {
-        Box::pin(async move {
-            let records = self.store.read(session, query).await?;
-            self.count(records.len());
-            Ok(records)
-        })
-    }
-
-    fn sessions<'a>(
-        &'a self,
-        cursor: Option<&'a str>,
-        limit: usize,
-        channel: Option<&'a str>,
-    ) -> StoreFuture<'a, Page<SessionRow>> {
-        self.store.sessions(cursor, limit, channel)
-    }
-
-    fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
-        Box::pin(async move {
-            let page = self.store.invocations(query).await?;
-            self.count(page.items.len());
-            Ok(page)
-        })
-    }
-
-    fn newest_invocations<'a>(&'a self, query: &'a AuditQuery) -> Option<StoreFuture<'a, Page<(String, Record)>>> {
-        let page = self.store.newest_invocations(query)?;
-        Some(Box::pin(async move {
-            let page = page.await?;
-            self.count(page.items.len());
-            Ok(page)
-        }))
-    }
-
-    fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
-        self.store.delete_session(session)
-    }
-}
 
 /// Writes sessions whose rows alternate in time, four calls a message. Returns the name of their tool and, the newest first, their
 /// sessions, numbers and messages.
@@ -119,7 +43,7 @@ fn places(page: &Page<(String, Record)>) -> impl Iterator<Item = (String, u64)> 
 pub(super) async fn pages_of_audit_rows_cost_what_their_rows_cost(context: &StoreCheckContext) -> Result<()> {
     let (tool, want) = write_rows(context).await?;
     let want: Vec<_> = want.into_iter().map(|(session, number, _)| (session, number)).collect();
-    let store = CountingStore { store: context.store.clone(), rows: Cell::new(0), calls: Cell::new(0) };
+    let store = ObservedStore::new(&context.store);
     let pages = AuditPages::default();
     let mut query = AuditQuery { tool: Some(tool), limit: 5, ..AuditQuery::default() };
     let (mut got, mut count) = (Vec::new(), 0_usize);
@@ -134,7 +58,7 @@ pub(super) async fn pages_of_audit_rows_cost_what_their_rows_cost(context: &Stor
         query.cursor = page.cursor;
     }
     ensure!(got == want, "the pages gave {got:?}, and should give {want:?}");
-    let (rows, calls) = (store.rows.get(), store.calls.get());
+    let (rows, calls) = (store.records.get(), store.reads.get());
     ensure!(rows <= want.len().saturating_mul(3), "{} rows in {count} pages were read as {rows}", want.len());
     ensure!(calls <= want.len().saturating_mul(2), "{} rows in {count} pages took {calls} calls", want.len());
     // A later page without the first, as another process reads it.

@@ -1,96 +1,21 @@
 //! Checks of what a session shows, and what becomes of it, while its store fails to read a part or its head is damaged.
 
 use super::context::{StoreCheckContext, batch, ensure};
+use super::observed_store::ObservedStore;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::HistoryEntry;
 use crate::id::Seed;
-use crate::message::{Message, MessageStatus, Role, Source};
+use crate::message::{Message, Role};
 use crate::store::{
-    Appended, AuditQuery, Batch, Capabilities, Change, LogStore, Page, Query, Record, SessionLog, SessionRow,
-    StoreFuture, StoredHead, Table, commit, delete_session, open_session, refresh,
+    Change, LogStore, Query, SessionLog, StoreFuture, Table, commit, delete_session, open_session, refresh,
 };
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::cell::RefCell;
 
 const SEED: Seed = Seed(1);
 
-/// A store whose reads of the log fail if they would return the record of a key.
-struct FailingReads {
-    store: Rc<dyn LogStore>,
-    unreadable: Cell<Option<u64>>,
-}
-
-impl LogStore for FailingReads {
-    fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
-    }
-
-    fn lineage(&self, session: &str) -> u64 {
-        self.store.lineage(session)
-    }
-
-    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
-        self.store.head(session)
-    }
-
-    fn append<'a>(
-        &'a self,
-        session: &'a str,
-        expected: u64,
-        batch: Batch,
-        operation: &'a str,
-    ) -> StoreFuture<'a, Appended> {
-        self.store.append(session, expected, batch, operation)
-    }
-
-    fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>> {
-        Box::pin(async move {
-            let records = self.store.read(session, query).await?;
-            let reaches = |key: u64| query.table == Table::Log && records.iter().any(|record| record.spans(key));
-            if self.unreadable.get().is_some_and(reaches) {
-                return Err(Error::new(ErrorCode::StoreError, "the record cannot be read"));
-            }
-            Ok(records)
-        })
-    }
-
-    fn sessions<'a>(
-        &'a self,
-        cursor: Option<&'a str>,
-        limit: usize,
-        channel: Option<&'a str>,
-    ) -> StoreFuture<'a, Page<SessionRow>> {
-        self.store.sessions(cursor, limit, channel)
-    }
-
-    fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
-        self.store.invocations(query)
-    }
-
-    fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
-        self.store.delete_session(session)
-    }
-}
-
 /// Builds an append of one message.
 fn said(operation: String, id: &str) -> Change {
-    let message = Message {
-        id: id.to_owned(),
-        seq: 0,
-        turn: 0,
-        role: Role::User,
-        parts: Vec::new(),
-        created_at: 1,
-        source: Source::default(),
-        run_id: None,
-        status: MessageStatus::Complete,
-        parent_id: None,
-        metadata: None,
-        answer: None,
-        dialect: None,
-        template: None,
-        late_results: Vec::new(),
-    };
+    let message = Message { id: id.to_owned(), created_at: 1, ..Message::from_text(Role::User, id) };
     Change { operation, at: 1, entries: vec![HistoryEntry::Message(message)], ..Change::default() }
 }
 
@@ -114,7 +39,8 @@ pub(super) async fn a_failing_read_costs_what_fails_alone(context: &StoreCheckCo
         commit(&*context.store, &log, &said(context.operation(), &id)).await?;
     }
     for lost in [0, 5, 11] {
-        let store = FailingReads { store: context.other.clone(), unreadable: Cell::new(Some(lost)) };
+        let store = ObservedStore::new(&context.other);
+        store.unreadable.set(Some(lost));
         let log = opened(&store, session).await?;
         let rest = numbered((0..12).filter(|number| *number != lost));
         ensure!(ids(&log) == rest, "without record {lost} the session has {:?}", ids(&log));
@@ -129,7 +55,8 @@ pub(super) async fn a_failing_read_costs_what_fails_alone(context: &StoreCheckCo
         ensure!(ids(&log) == numbered(0..12), "after a retry the session has {:?}", ids(&log));
         ensure!(log.borrow().read_failure().is_none(), "the failure is still reported");
     }
-    let store = FailingReads { store: context.other.clone(), unreadable: Cell::new(Some(5)) };
+    let store = ObservedStore::new(&context.other);
+    store.unreadable.set(Some(5));
     let log = opened(&store, session).await?;
     store.unreadable.set(None);
     commit(&store, &log, &said(context.operation(), "m12")).await?;
