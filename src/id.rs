@@ -206,11 +206,26 @@ impl std::hash::Hasher for IdHasher {
 /// hashes differ.
 #[must_use]
 pub fn hash_words(seed: u64, bytes: &[u8]) -> u64 {
-    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25);
     let (words, rest) = bytes.as_chunks::<8>();
     let hash = words.iter().fold(seed, |hash, word| mix(hash, u64::from_le_bytes(*word)));
     let tail = rest.iter().fold(rest.len() as u64, |tail, byte| (tail << 8) | u64::from(*byte));
-    let hash = mix(hash, tail);
+    finish(mix(hash, tail))
+}
+
+/// Returns [`hash_words`] of one word, without reading bytes.
+#[must_use]
+#[inline]
+pub fn hash_word(seed: u64, word: u64) -> u64 {
+    finish(mix(mix(seed, word), 0))
+}
+
+#[inline]
+fn mix(hash: u64, word: u64) -> u64 {
+    (hash.rotate_left(23) ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25)
+}
+
+#[inline]
+fn finish(hash: u64) -> u64 {
     hash ^ (hash >> 31)
 }
 
@@ -239,6 +254,13 @@ mod tests {
     use wasm_bindgen_test::wasm_bindgen_test as test;
 
     use super::*;
+
+    #[test]
+    fn the_hash_of_a_word_is_that_of_its_bytes() {
+        for (seed, word) in [(0, 0), (1, 7), (u64::MAX, 0x0102_0304_0506_0708)] {
+            assert_eq!(hash_word(seed, word), hash_words(seed, &word.to_le_bytes()));
+        }
+    }
 
     #[test]
     fn r05_derived_ids_are_stable_and_evenly_distributed() {

@@ -110,6 +110,12 @@ impl LateResults {
         }
     }
 
+    /// Returns true if there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// Returns the late result of a call.
     #[must_use]
     pub fn get(&self, invocation: &str) -> Option<&LateResult> {

@@ -2,7 +2,7 @@
 
 use super::tokens::{JsonToken, JsonTokens};
 use super::view::JsonRef;
-use crate::id::hash_words;
+use crate::id::{hash_word, hash_words};
 
 /// An array or an object that is open.
 struct OpenValue {
@@ -13,7 +13,7 @@ struct OpenValue {
 }
 
 impl OpenValue {
-    /// The first hash is not 0: `mix(0, 0)` is 0, so `[[]]` would be equal to `[]`.
+    /// The first hash is not 0: `hash_word(0, 0)` is 0, so `[[]]` would be equal to `[]`.
     fn new(is_object: bool) -> Self {
         Self { is_object, hash: 1 + u64::from(is_object), key: 0 }
     }
@@ -21,15 +21,11 @@ impl OpenValue {
     /// Adds an item, or the value of the newest key. The members of an object are added up, so their order has no effect.
     fn add(&mut self, value: u64) {
         if self.is_object {
-            self.hash = self.hash.wrapping_add(mix(self.key, value));
+            self.hash = self.hash.wrapping_add(hash_word(self.key, value));
         } else {
-            self.hash = mix(self.hash, value);
+            self.hash = hash_word(self.hash, value);
         }
     }
-}
-
-fn mix(seed: u64, value: u64) -> u64 {
-    hash_words(seed, &value.to_le_bytes())
 }
 
 impl JsonRef<'_> {

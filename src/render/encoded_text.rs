@@ -1,6 +1,6 @@
 //! Encoded messages, with the hashes that tell whether a request begins as an earlier one did.
 
-use crate::id::hash_words;
+use crate::id::{hash_word, hash_words};
 use crate::json::JsonRef;
 use crate::provider::Codec;
 
@@ -14,7 +14,7 @@ pub struct EncodedText {
 
 /// Returns the hash of a list that is extended by an item. Answers store it, so it may not change.
 pub fn extend_prefix(prefix: u64, item: u64) -> u64 {
-    hash_words(prefix, &item.to_le_bytes())
+    hash_word(prefix, item)
 }
 
 /// Returns the hash of an item in a list. What the provider takes for the same has the same hash: cache breakpoints do not count.

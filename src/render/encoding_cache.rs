@@ -214,25 +214,29 @@ impl EncodingCache {
     /// `intact` are the bytes of the body from the first message to the first byte that a repair changed. Messages after it count as
     /// changed, in this call and in the next one.
     pub fn stable_prefix(&mut self, spans: impl Iterator<Item = EncodedSpan>, intact: Range<usize>) -> StablePrefix {
-        let mut at = intact.start;
-        let mut now: Vec<SentSpan> = Vec::with_capacity(self.last.len() + 2);
-        for span in spans.filter(|span| span.count > 0) {
-            let bytes = span.end - span.start + 1;
-            at = at.saturating_add(bytes);
-            if at > intact.end {
+        let mut end = intact.start;
+        let mut now = spans
+            .filter(|span| span.count > 0)
+            .map(|span| SentSpan { hash: span.hash, count: span.count, bytes: span.end - span.start + 1 })
+            .take_while(|span| {
+                end = end.saturating_add(span.bytes);
+                end <= intact.end
+            });
+        let mut stable = StablePrefix::default();
+        let (mut repeated, mut changed) = (0, None);
+        for span in now.by_ref() {
+            if self.last.get(repeated) != Some(&span) {
+                changed = Some(span);
                 break;
             }
-            now.push(SentSpan { hash: span.hash, count: span.count, bytes });
-        }
-        let is_same = |(new, last): &(&SentSpan, &SentSpan)| new == last;
-        let repeated = now.iter().zip(&self.last).take_while(is_same).count();
-        let mut stable = StablePrefix { is_whole: repeated == self.last.len(), ..StablePrefix::default() };
-        for span in now.iter().take(repeated) {
+            repeated += 1;
             stable.messages += span.count;
             stable.bytes += span.bytes;
         }
-        stable.first_changed = (!stable.is_whole && repeated < now.len()).then_some(repeated);
-        self.last = now;
+        stable.is_whole = repeated == self.last.len();
+        stable.first_changed = (!stable.is_whole && changed.is_some()).then_some(repeated);
+        self.last.truncate(repeated);
+        self.last.extend(changed.into_iter().chain(now));
         stable
     }
 

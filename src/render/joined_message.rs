@@ -1,6 +1,6 @@
 //! A draft message together with the messages that share its wire form.
 
-use crate::id::hash_words;
+use crate::id::hash_word;
 use crate::json::JsonKind;
 use crate::message::{Dialect, Part, PartBody, Role, WireTemplate};
 use crate::replay::{DraftCall, DraftMessage, DraftResult, RequestDraft};
@@ -28,7 +28,7 @@ impl<'d, 'h> JoinedMessage<'d, 'h> {
 
     /// Returns a hash of everything in which two drafts of one message may differ. It depends on the order of the messages.
     pub fn signature(&self) -> u64 {
-        let add = |hash, before: &DraftMessage<'_>| hash_words(hash, &before.signature().to_le_bytes());
+        let add = |hash, before: &DraftMessage<'_>| hash_word(hash, before.signature());
         self.before.iter().fold(self.item.signature(), add)
     }
 

@@ -52,6 +52,8 @@ pub struct ReasoningSelection<'c> {
     head: Option<HeadHashes>,
     /// The omissions, by index in the draft.
     omissions: BTreeMap<usize, PrefixChange>,
+    /// The hash of the items, if it was needed for the selection.
+    items: Option<u64>,
 }
 
 impl<'c> ReasoningSelection<'c> {
@@ -77,7 +79,16 @@ impl<'c> ReasoningSelection<'c> {
                 tools: body.cache.member_hash(1, texts.tools, &mut || member_hash(codec, tools)),
             }
         });
-        Self { codec, context, choice, ledger, provider: request.provider, head, omissions: BTreeMap::new() }
+        Self {
+            codec,
+            context,
+            choice,
+            ledger,
+            provider: request.provider,
+            head,
+            omissions: BTreeMap::new(),
+            items: None,
+        }
     }
 
     /// Returns true if the body is changed before its reasoning is selected.
@@ -88,6 +99,9 @@ impl<'c> ReasoningSelection<'c> {
     /// Leaves out the reasoning that the provider would not accept in the body as it is composed.
     pub fn leave_out(&mut self, body: &mut BodyBuilder<'_, '_, '_>, draft: &RequestDraft<'_>, report: &mut Report) {
         if !matches!(self.choice, ReasoningChoice::Accepted(_)) {
+            return;
+        }
+        if !body.spans.iter().any(|body_span| body_span.span.has_reasoning) {
             return;
         }
         let compares = self.ledger.compares();
@@ -112,9 +126,12 @@ impl<'c> ReasoningSelection<'c> {
                     }
                 }
             }
-            prefix = body.spans.get(at).map_or(prefix, |span| extended(body, span, prefix));
+            if compares {
+                prefix = body.spans.get(at).map_or(prefix, |span| extended(body, span, prefix));
+            }
         }
         drop(changes);
+        self.items = compares.then_some(prefix);
         report.append(&mut findings);
         if self.is_in_open_turn(draft) {
             body.require_check();
@@ -219,7 +236,8 @@ impl<'c> ReasoningSelection<'c> {
     /// Returns what the composed request contains, for its answer.
     pub fn mark(&self, draft: &RequestDraft<'_>, body: &BodyBuilder<'_, '_, '_>) -> Option<PrefixMark> {
         let HeadHashes { instructions, tools } = self.head?;
-        let items = body.spans.iter().fold(0, |prefix, span| extended(body, span, prefix));
+        let hash = || body.spans.iter().fold(0, |prefix, span| extended(body, span, prefix));
+        let items = self.items.unwrap_or_else(hash);
         Some(PrefixMark { instructions, tools, items, is_filtered: false, has_provided: has_provided(draft) })
     }
 

@@ -21,7 +21,12 @@ const SKEW: Ms = 60_000;
 pub(super) fn drop_stale_results<'h>(draft: &mut RequestDraft<'h>, input: &ReplayInput<'h, '_>, report: &mut Report) {
     let pass = FreshnessPass { policy: input.policy, now: input.now, running: running_turn(input) };
     let stale = pass.find_stale(draft);
-    pass.replace_late_results(draft, input, report);
+    if has_late_results(input) {
+        pass.replace_late_results(draft, input, report);
+    }
+    if stale.rounds.is_empty() {
+        return;
+    }
     for item in &mut draft.messages {
         if pass.is_exempt(item) || !stale.has_turn(item.message.turn) {
             continue;
@@ -147,6 +152,10 @@ impl FreshnessPass<'_> {
         }
         placeholder
     }
+}
+
+fn has_late_results(input: &ReplayInput<'_, '_>) -> bool {
+    [Some(input.history), input.live].into_iter().flatten().any(|history| !history.late_results().is_empty())
 }
 
 /// Returns the running turn: the last one, unless it has its final answer.

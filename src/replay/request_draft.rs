@@ -3,6 +3,7 @@
 //! Pairing is valid by construction: a result belongs to its call and has no position of its own.
 
 use super::cut::Cut;
+use crate::id::{hash_word, hash_words};
 use crate::message::{Message, Part, PartBody, Role};
 use crate::tool::{ToolInvocation, ToolResult};
 
@@ -167,11 +168,9 @@ impl<'h> DraftMessage<'h> {
                 Some(DraftResult::Stored(result)) => shown(call, result),
                 Some(DraftResult::Closing(_)) => 16,
                 Some(DraftResult::Placeholder(_)) => 17,
-                Some(DraftResult::Cut { result, bytes }) => {
-                    crate::id::hash_words(shown(call, result), &bytes.to_le_bytes())
-                }
+                Some(DraftResult::Cut { result, bytes }) => hash_word(shown(call, result), u64::from(bytes)),
             };
-            crate::id::hash_words(crate::id::hash_words(sum ^ kind, &[]) ^ u64::from(call.invocation.place), &[])
+            hash_word(hash_word(sum, kind), u64::from(call.invocation.place))
         })
     }
 }
@@ -182,6 +181,6 @@ fn shown(call: &DraftCall<'_>, result: &ToolResult) -> u64 {
     let content = result.content.as_str().as_bytes();
     // A stored result that replaces another one (R8) has another length, or begins with other bytes.
     let seen = if is_unchanged { content.get(..16).unwrap_or(content) } else { content };
-    let less = crate::id::hash_words(content.len() as u64 * 2 + u64::from(is_unchanged), seen) << 8;
+    let less = hash_words(content.len() as u64 * 2 + u64::from(is_unchanged), seen) << 8;
     less + 1 + call.invocation.status as u64
 }

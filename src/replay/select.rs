@@ -28,7 +28,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
             acknowledged_in: input.delta.filter(|_| is_acknowledged),
         };
         let calls = selection.calls(from, message, report);
-        if !is_acknowledged {
+        if !is_acknowledged && !message.late_results.is_empty() {
             messages.extend(late_results.before(message));
         }
         if !is_acknowledged || !calls.is_empty() {
