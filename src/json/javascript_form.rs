@@ -1,4 +1,5 @@
-//! What a value is after JavaScript has parsed it: digits of numbers, duplicate keys and the spelling of escapes are lost.
+//! What a value is after JavaScript has parsed it: digits of numbers, duplicate keys, white space, the spelling of escapes and the place of
+//! keys that are array indexes are lost.
 
 use super::string::JsonStr;
 use super::tokens::{JsonToken, JsonTokens};
@@ -13,7 +14,7 @@ const KEPT_DIGITS: usize = 15;
 pub struct JavaScriptForm {
     /// A hash that is the same for all values that JavaScript shows alike.
     pub hash: u64,
-    /// True if `JSON.stringify` writes each text and number as it is written here, and no key occurs twice.
+    /// True if `JSON.stringify` writes the parsed value as it is written here.
     pub is_kept: bool,
 }
 
@@ -25,9 +26,20 @@ struct OpenValue {
     key: u64,
     /// Keys and values; of an array, values alone.
     members: Vec<(u64, u64)>,
+    /// The number of leading keys that are array indexes, each above the one before, and the last of them.
+    indexes: (usize, Option<u32>),
 }
 
 impl OpenValue {
+    /// Notes a key. Returns false if JavaScript moves it: it lists keys that are array indexes first, in ascending order.
+    fn note_key(&mut self, key: &str, hash: u64) -> bool {
+        self.key = hash;
+        let Some(index) = array_index(key) else { return true };
+        let (count, last) = self.indexes;
+        self.indexes = (count + 1, Some(index));
+        count == self.members.len() && last.is_none_or(|last| last < index)
+    }
+
     fn add(&mut self, value: u64) {
         self.members.push((if self.is_object { self.key } else { 0 }, value));
     }
@@ -55,8 +67,16 @@ impl JsonRef<'_> {
     #[must_use]
     pub fn javascript_form(self) -> JavaScriptForm {
         let mut is_kept = true;
+        // Of the text without white space.
+        let mut length = 0;
         let mut open = vec![OpenValue::default()];
         for token in JsonTokens::of(self) {
+            length += match token {
+                JsonToken::Open { .. } => 1,
+                JsonToken::Close => 1 + open.last().map_or(0, |closed| closed.members.len().saturating_sub(1)),
+                JsonToken::Key(token) => token.len() + 1,
+                JsonToken::Text(token) | JsonToken::Literal(token) => token.len(),
+            };
             let (hash, is_same) = match token {
                 JsonToken::Open { is_object } => {
                     open.push(OpenValue { is_object, ..OpenValue::default() });
@@ -64,10 +84,7 @@ impl JsonRef<'_> {
                 }
                 JsonToken::Key(key) => {
                     let (hash, is_same) = text_form(key);
-                    if let Some(object) = open.last_mut() {
-                        object.key = hash;
-                    }
-                    is_kept &= is_same;
+                    is_kept &= is_same && open.last_mut().is_none_or(|object| object.note_key(key, hash));
                     continue;
                 }
                 JsonToken::Close => open.pop().unwrap_or_default().close(),
@@ -79,6 +96,7 @@ impl JsonRef<'_> {
                 outer.add(hash);
             }
         }
+        is_kept &= length == self.as_raw().len();
         JavaScriptForm { hash: open.pop().unwrap_or_default().close().0, is_kept }
     }
 }
@@ -89,6 +107,14 @@ impl JsonStr {
     pub fn is_kept_by_javascript(&self) -> bool {
         !self.inside().contains('\\') || Self::new(&self.decode()) == *self
     }
+}
+
+/// Returns the array index that a key, as it is written, is to JavaScript: 0 to 4,294,967,294, without leading zeros.
+fn array_index(key: &str) -> Option<u32> {
+    let key = JsonStr::from_checked(key);
+    let text = key.decode();
+    let is_canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
+    text.parse().ok().filter(|index| is_canonical && *index != u32::MAX)
 }
 
 fn text_form(token: &str) -> (u64, bool) {

@@ -112,7 +112,19 @@ fn r57_an_opaque_part_needs_its_dialect_and_a_message_has_one() {
 #[test]
 fn r57_what_javascript_makes_of_a_value() {
     let form = |text: &str| JsonRef::parse(text).unwrap().javascript_form();
-    for text in ["0", "-1", "12.5", "0.001", "{\"a\":[1,{\"b\":\"x\\n\"}]}", "[]", "true", "null", "\"\\\"\""] {
+    for text in [
+        "0",
+        "-1",
+        "12.5",
+        "0.001",
+        "{\"a\":[1,{\"b\":\"x\\n\"}],\"c\":{}}",
+        "[]",
+        "true",
+        "null",
+        "\"\\\"\"",
+        "\" , \"",
+        "{\"0\":1,\"2\":2,\"10\":3,\"b\":4,\"01\":5,\"4294967295\":6,\"-1\":7}",
+    ] {
         assert!(form(text).is_kept, "{text}");
     }
     for text in [
@@ -126,6 +138,12 @@ fn r57_what_javascript_makes_of_a_value() {
         "[[0.10]]",
         "0.00001",
         "{\"\\u0061\":1}",
+        "{\"b\":1,\"1\":2}",
+        "{\"2\":1,\"1\":2}",
+        "{\"a\":{\"b\":1,\"\\u0030\":2}}",
+        "[1, 2]",
+        "{\"a\" :1}",
+        "[{}\n]",
     ] {
         assert!(!form(text).is_kept, "{text}");
     }

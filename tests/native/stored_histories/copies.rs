@@ -4,10 +4,13 @@ use super::kept::provider;
 use super::{Ids, fold};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use rethread::history::{History, HistoryEntry, MessageFormat, MessageWriter, NewItem, Origin, join_new};
+use rethread::history::{
+    History, HistoryEntry, JoinBase, MessageFormat, MessageWriter, NewItem, Origin, join, join_new,
+};
 use rethread::id::Seed;
 use rethread::json::{ArrayWriter, JsonRef};
 use rethread::message::Dialect;
+use rethread::provider::decode_body;
 use rethread::render::{RenderRequest, Renderer};
 use rethread::replay::Policy;
 use serde_json::{Number, Value};
@@ -16,7 +19,13 @@ use serde_json::{Number, Value};
 fn through_javascript(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(through_javascript),
-        Value::Object(members) => members.values_mut().for_each(through_javascript),
+        Value::Object(members) => {
+            members.values_mut().for_each(through_javascript);
+            let index_of = |key: &String| key.parse::<u32>().ok().filter(|index| index.to_string() == *key);
+            let mut sorted: Vec<_> = std::mem::take(members).into_iter().collect();
+            sorted.sort_by_key(|(key, _)| index_of(key).map_or((1, 0), |index| (0, index)));
+            members.extend(sorted);
+        }
         Value::Number(number) => {
             let float: f64 = number.to_string().parse().unwrap();
             let text = if float == 0.0 { "0".to_owned() } else { format!("{float}") };
@@ -63,4 +72,17 @@ pub fn check_copy(log: &[HistoryEntry], policy: &Policy, now: u64) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// Objects that JavaScript writes in another order or without their spaces are copied as they were received.
+#[test]
+fn r57_blocks_and_results_as_javascript_does_not_write_them_are_copied_unchanged() {
+    let body = r#"[{"role":"user","content":"q"},
+        {"role":"assistant","content":[{"type":"new_block", "b":1, "1":2},{"type":"tool_use","id":"t","name":"f","input":{"z":1, "0":[1.0, 2]}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text", "text":"r", "7":1}]}]},
+        {"role":"assistant","content":"a"},{"role":"user","content":"q"}]"#;
+    let items = decode_body(Dialect::Anthropic, JsonRef::parse(body).unwrap()).unwrap();
+    let history = History::new(Seed(5));
+    let log = join(JoinBase::history(&history), items, &Origin { at: 1, ..Origin::default() }, &Ids::new(1)).entries;
+    check_copy(&log, &super::always(), 2).unwrap();
 }
