@@ -179,8 +179,11 @@ impl<'h> DraftMessage<'h> {
 fn shown(call: &DraftCall<'_>, result: &ToolResult) -> u64 {
     let is_unchanged = call.invocation.result.as_ref().is_some_and(|stored| std::ptr::eq(stored, result));
     let content = result.content.as_str().as_bytes();
-    // A stored result that replaces another one (R8) has another length, or begins with other bytes.
-    let seen = if is_unchanged { content.get(..16).unwrap_or(content) } else { content };
-    let less = hash_words(content.len() as u64 * 2 + u64::from(is_unchanged), seen) << 8;
-    less + 1 + call.invocation.status as u64
+    let length = content.len() as u64 * 2 + u64::from(is_unchanged);
+    let hash = match content.first_chunk::<16>().filter(|_| is_unchanged) {
+        // A stored result that replaces another one (R8) has another length, or begins with other bytes.
+        Some(first) => first.as_chunks().0.iter().fold(length, |hash, word| hash_word(hash, u64::from_le_bytes(*word))),
+        None => hash_words(length, content),
+    };
+    (hash << 8) + 1 + call.invocation.status as u64
 }

@@ -5,7 +5,7 @@ use super::input::ReplayInput;
 use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{ActiveSummary, History, LateResult, LateResults};
-use crate::message::{Message, Role};
+use crate::message::{Message, Part, PartBody, Role};
 use crate::owner::{Delta, Unacknowledged};
 use crate::synthetic_result::WITHHELD;
 use crate::tool::ToolInvocation;
@@ -148,10 +148,12 @@ struct CallSelection<'d, 'h> {
 impl<'h> CallSelection<'_, 'h> {
     /// Returns the calls of a message that are sent, with their results.
     fn calls(&self, history: &'h History, message: &'h Message, report: &mut Report) -> Vec<DraftCall<'h>> {
-        let mut calls = Vec::new();
-        if message.role != Role::Assistant {
-            return calls;
+        let is_call = |part: &&Part| matches!(part.body, PartBody::ToolCall { .. });
+        let count = message.parts.iter().filter(is_call).count();
+        if message.role != Role::Assistant || count == 0 {
+            return Vec::new();
         }
+        let mut calls = Vec::with_capacity(count);
         for invocation in history.calls_of(message) {
             if self.acknowledged_in.is_some_and(|delta| !delta.is_pending_result(message, &invocation.id)) {
                 continue;
