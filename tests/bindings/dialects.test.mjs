@@ -6,7 +6,7 @@ import * as rethread from 'rethread';
 import { drive } from 'rethread/host';
 import { laneOf } from '../browser/page.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
-import { ALL_DIALECTS, switching, twoTurns, withoutLastResult } from './scenarios/dialects.mjs';
+import { ALL_DIALECTS, providerAt, switching, twoTurns, withoutLastResult } from './scenarios/dialects.mjs';
 import * as judge from './scenarios/judge-dialects.mjs';
 
 const kit = { rethread, drive };
@@ -50,3 +50,19 @@ test('a request that its provider rejects fails the run, in every dialect', { ti
     assert.deepEqual((await lane.requests()).map(({ status }) => status), [200, 400]);
   }
 });
+
+for (const dialect of ALL_DIALECTS) {
+  test(`r11 r58 over ${dialect}: after a failure that is kept, the next request has both questions and is accepted`, { timeout: 60_000 }, async () => {
+    const lane = laneOf(standIn.url, `kept-${dialect}`);
+    await lane.script([{ status: 400 }, { text: 'Here.' }]);
+    const session = await (await rethread.open({ store: 'memory' })).session('s', { onStop: 'keep' });
+    const provider = providerAt(lane.base, dialect, true);
+    const failed = await drive(await session.run({ input: 'Who?', provider, retry: { attempts: 1 } })).result;
+    assert.deepEqual([failed.status, failed.saved], ['failed', true]);
+    const answered = await drive(await session.run({ input: 'Again?', provider })).result;
+    assert.deepEqual([answered.status, answered.text], ['finished', 'Here.']);
+    const [refused, accepted] = (await lane.requests()).map(({ status, body }) => ({ status, text: JSON.stringify(body) }));
+    assert.deepEqual([refused.status, accepted.status], [400, 200]);
+    assert.match(accepted.text, /Who\?.*Again\?/s);
+  });
+}
