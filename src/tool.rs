@@ -58,6 +58,8 @@ pub struct ToolInvocation {
     pub is_deferred: bool,
     /// True if its tool has `persist`, which decides what is stored of a result that comes later, too (R12).
     pub has_persist: bool,
+    /// True if its tool is asynchronous, so that the run that made the call may go on without the result (R75).
+    pub is_async: bool,
 }
 encode_fields!(struct ToolInvocation {
     0 => id: required,
@@ -84,6 +86,7 @@ encode_fields!(struct ToolInvocation {
     21 => stored_during_run,
     22 => is_deferred,
     23 => has_persist,
+    24 => is_async,
 });
 
 impl ToolInvocation {
@@ -126,6 +129,12 @@ impl ToolInvocation {
     #[must_use]
     pub fn awaits_result(&self) -> bool {
         self.is_deferred && self.result.is_none() && self.status == InvocationStatus::Pending
+    }
+
+    /// Returns true if only the run that made the call takes its result, while that run is under way.
+    #[must_use]
+    pub fn is_answered_by_its_run(&self) -> bool {
+        !self.is_deferred && !self.is_async
     }
 
     /// Returns the time that `since` and `until` of a query refer to: when it finished, else started, else was stored.

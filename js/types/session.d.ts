@@ -79,11 +79,13 @@ export interface Session {
    *  result is another answer of the model, unless the message was one before: the message `m` becomes `m`, `m.2`, and so on. */
   append(messages: readonly (NewMessage | NewToolMessage)[] | Page<MessageWithCalls>, options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
   /** Stores the result of a call that has none, or that has the status "interrupted": of an asynchronous tool (`Tool.async`), or an imported call
-   *  that waits for a form on the page. `call` is the invocation's `id`, or a `callId`, which selects the newest call with that id and no result.
+   *  that waits for a form on the page. `call` is the invocation's `id`, or a `callId`, which selects the newest call with that id that takes a
+   *  result.
    *  Works from any tab or process, at any time, also while the run that made the call is under way, interrupted or failed: the result is stored
    *  once, views show it, and the next request contains it. `persist` of the tool is asked what is stored: that of the last run of this session
    *  object that had the tool, or of `tools`; if neither has it, `config_invalid`. Rejects with `not_found` if no call has the id,
-   *  `wrong_state` if it has a result, was not started yet, or belongs to a tool that a run of this tab waits for (`Run.answer`). */
+   *  `wrong_state` if it has a result, was not started yet, or belongs to a tool without `async` whose run is under way, here (`Run.answer`) or in
+   *  another tab or process: that run takes the tool's own result. Once its owner is dead (`PendingRun.state`), the call is answered here. */
   answer(call: string, answer: Extract<EffectAnswer, { type: "tool_result" }> & { finishedAt?: number }, options?: AnswerOptions): Promise<{ revision: number }>;
   /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. `branch` is one of `branches()`;
    *  default "main". A conflict that has grown has another name: `not_found`. */

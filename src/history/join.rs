@@ -262,6 +262,7 @@ impl<'h> Joiner<'h> {
             // Until its result comes, before the next message.
             is_deferred: call.is_async,
             has_persist: false,
+            is_async: false,
             template: call.template,
         }
     }

@@ -42,7 +42,7 @@ pub use sources::{change_sources, highest_source, source_number};
 pub use stored_summary::{Coverage, StoredSummary, summary_message};
 pub use summary_index::ActiveSummary;
 pub use to_json::{MessageFormat, MessageWriter, write_invocation, write_payload, write_result_entry, write_usage};
-pub use unfinished_calls::{find_unfinished_call, stored_result, stored_results};
+pub use unfinished_calls::{Answerable, FoundCall, find_call, stored_result, stored_results};
 
 #[cfg(test)]
 mod tests;

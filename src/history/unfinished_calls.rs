@@ -1,41 +1,53 @@
-//! The open calls of an unfinished run's turn, which history does not have (R75).
+//! The open call that an answer names, in history or in the turn of an unfinished run, which history does not have (R75).
 
 use super::entry::ResultEntry;
 use super::fold::History;
 use super::open_call_index::StoredCalls;
 use super::open_calls::Selection;
-use crate::error::{Error, ErrorCode, Result};
 use crate::tool::{InvocationStatus, ToolInvocation};
 
-/// Finds the open call of the turn of an unfinished run that an answer names, by the id of its invocation or by a call id, of which the newest open one
-/// counts. Returns the invocation; `None` if the turn has no such call, or if `stored`, the history, has it.
-///
-/// # Errors
-/// `wrong_state` if the call is answered, or its tool was not started.
-pub fn find_unfinished_call<'t>(turn: &'t History, stored: &History, name: &str) -> Result<Option<&'t ToolInvocation>> {
-    let is_unstored = |call: &ToolInvocation| stored.invocation(&call.id).is_none();
-    let has_begun = |call: &ToolInvocation| call.awaits_result() || call.started_at.is_some();
-    let is_open = |call: &ToolInvocation| {
-        is_unstored(call) && call.takes_result() && has_begun(call) && stored.early_result(&call.id).is_none()
-    };
+/// What an answer may do with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answerable<R> {
+    /// It is answered.
+    Yes,
+    /// It is not, for this reason.
+    No(R),
+    /// It is another one's to judge.
+    Unseen,
+}
+
+/// The outcome of a search for the call of an answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FoundCall<'h, R> {
+    /// The call that is answered.
+    Open(&'h ToolInvocation),
+    /// There are calls of this name, and none is answered: why the newest one is not.
+    Closed(R),
+    /// There is no call of this name.
+    None,
+}
+
+/// Finds the call that an answer names, by the id of its invocation or by a call id, of which the newest answerable one counts.
+pub fn find_call<'h, R>(
+    history: &'h History,
+    name: &str,
+    judge: &dyn Fn(&ToolInvocation) -> Answerable<R>,
+) -> FoundCall<'h, R> {
+    let is_open = |call: &ToolInvocation| matches!(judge(call), Answerable::Yes);
     let select = |call: &ToolInvocation| if is_open(call) { Selection::Take } else { Selection::Discard };
-    let named = turn.invocation(name).filter(|call| is_open(call));
-    let open = named.or_else(|| StoredCalls::default().take_newest(turn.open_call_index(), name, &select));
-    if open.is_some() {
-        return Ok(open);
+    let by_id = history.invocation(name);
+    let open = by_id.filter(|call| is_open(call));
+    if let Some(call) = open.or_else(|| StoredCalls::default().take_newest(history.open_call_index(), name, &select)) {
+        return FoundCall::Open(call);
     }
-    let is_named = |call: &&ToolInvocation| call.id == name || call.call_id == name;
-    match turn.invocations().iter().rev().filter(is_named).find(|call| is_unstored(call)) {
-        None => Ok(None),
-        Some(call) if call.takes_result() && stored.early_result(&call.id).is_none() => {
-            let sentence = "the tool of this call was not started yet; answer the call when its run has started it";
-            Err(Error::new(ErrorCode::WrongState, sentence))
-        }
-        Some(_) => Err(Error::new(
-            ErrorCode::WrongState,
-            format!("the call \"{name}\" has its result already, or its content is withheld from the store"),
-        )),
-    }
+    let has_uses = history.call_id_uses(name) > 0;
+    let by_call_id = history.invocations().iter().rev().filter(|call| has_uses && call.call_id == name);
+    let mut refusals = by_id.into_iter().chain(by_call_id).filter_map(|call| match judge(call) {
+        Answerable::No(reason) => Some(reason),
+        Answerable::Yes | Answerable::Unseen => None,
+    });
+    refusals.next().map_or(FoundCall::None, FoundCall::Closed)
 }
 
 /// Returns the result that history has of a call, also if it has only the result.

@@ -2,7 +2,7 @@
 
 use super::context::RunContext;
 use super::retry::is_transient;
-use super::setup::RunSetup;
+use super::setup::{RunSetup, ToolTiming};
 use super::turn::RunData;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode};
@@ -141,7 +141,9 @@ fn with_tool_settings(mut call: ToolInvocation, setup: &RunSetup) -> ToolInvocat
         call.name = name.to_owned();
     }
     call.has_persist = setup.persist.contains_key(&call.name);
-    call.freshness = tools.get(&call.name).and_then(|tool_settings| tool_settings.freshness);
+    let settings = tools.get(&call.name);
+    call.is_async = settings.is_some_and(|settings| settings.timing != ToolTiming::InRun);
+    call.freshness = settings.and_then(|settings| settings.freshness);
     call
 }
 

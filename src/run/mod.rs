@@ -7,6 +7,7 @@
 //! returns a `NextState`, which the machine enters.
 
 mod answer;
+mod answered_call;
 mod approval;
 mod archive_descriptions;
 mod body_filter_question;
@@ -27,6 +28,7 @@ mod next_state;
 mod open_effects;
 mod outcome;
 mod persist_question;
+mod read_journals;
 mod redaction;
 mod replay_safety;
 mod response_limit;
@@ -44,6 +46,7 @@ mod to_json;
 mod turn;
 mod turn_totals;
 
+pub use answered_call::{AnsweredCall, RunDriver, UnfinishedTurn, find_answered_call, is_known_to_history};
 pub use approval::{ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall};
 pub use archive_descriptions::ARCHIVE_DESCRIPTIONS;
 pub use body_filter_question::BodyFilterQuestion;
@@ -58,6 +61,7 @@ pub use machine::Run;
 pub use open_effects::effect_id;
 pub use outcome::{OpenCall, RunOutcome, RunStatus};
 pub use persist_question::{PersistQuestion, PersistReply};
+pub use read_journals::ReadJournals;
 pub use response_limit::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES};
 pub use retry::{ReplayQuestion, RetryPolicy};
 pub use run_writes::{RunWriter, change_for, discarded_entries, mark_open_calls, stopped_entries, without_calls};

@@ -1,26 +1,29 @@
 //! `Session.answer`: the result of a call that comes later, from any tab or process (R75).
 
-use super::append::{AppendOptions, SourceOptions};
+use super::append::{AppendOptions, MAX_JOIN_ATTEMPTS, SourceOptions};
 use super::callbacks::call_persist;
 use super::convert::to_json;
-use super::journals::journal_of;
 use super::option_reader::{BoundFunction, OptionEntries, read_optional};
 use super::options::WindowOption;
 use super::promise::promise;
 use super::provider_hooks::ProviderHooks;
 use super::provider_store::AppendedContent;
 use super::results::{RevisionResult, result_to_js};
+use super::run_lock::{LiveOwners, lock_name};
 use super::session::JsSession;
 use super::session_inner::SessionInner;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Action, Finding, FindingCode};
-use crate::history::{HistoryEntry, JoinedEntries, NewResult, Origin, find_unfinished_call, join_results};
+use crate::history::{HistoryEntry, JoinedEntries, NewResult, Origin, join_results};
 use crate::json::{JsonRef, JsonStr};
 use crate::replay::Callback;
-use crate::run::{PersistQuestion, PersistReply};
+use crate::run::{PersistQuestion, PersistReply, RunDriver, UnfinishedTurn, find_answered_call, is_known_to_history};
+use crate::session_head::RunEntry;
+use crate::store::read_journal_from;
 use crate::tool::ToolInvocation;
 use js_sys::Promise;
 use serde::Deserialize;
+use std::cell::Cell;
 use wasm_bindgen::prelude::*;
 
 /// The options of `Session.answer`.
@@ -39,6 +42,12 @@ struct AnswerOptions {
 #[serde(default, deny_unknown_fields)]
 struct PersistOptions {
     persist: Option<BoundFunction>,
+}
+
+/// The call that an answer is of, and the unfinished run that has it, with the epoch of its owner.
+struct FoundCall {
+    call: ToolInvocation,
+    run: Option<(String, Option<u32>)>,
 }
 
 /// An answer that is checked and not stored yet.
@@ -82,86 +91,117 @@ impl JsSession {
 }
 
 impl SessionInner {
-    async fn append_answer(&self, mut answer: Answer) -> Result<(u64, AppendedContent)> {
+    /// Stores an answer. Searches its call again if the call's run went on meanwhile.
+    async fn append_answer(&self, answer: Answer) -> Result<(u64, AppendedContent)> {
         self.read_older().await?;
-        let mut call = self.answered_call(&answer).await;
-        if call.is_err() && self.refresh().await? {
-            call = self.answered_call(&answer).await;
-        }
-        let call = call?;
-        let is_withheld = self.ask_persist(&call, &mut answer)?;
-        answer.result.call.clone_from(&call.id);
-        let join = || {
-            let mut joined = self.join_answer(&call, &answer)?;
-            if let Some(HistoryEntry::Result(entry)) = joined.entries.first_mut().filter(|_| is_withheld) {
-                entry.result = None;
+        for _ in 0..MAX_JOIN_ATTEMPTS {
+            let mut found = self.answered_call(&answer.result.call).await;
+            if found.is_err() && self.refresh().await? {
+                found = self.answered_call(&answer.result.call).await;
             }
-            Ok(joined)
-        };
-        self.append_joined(&join, answer.expected).await
-    }
-
-    /// Returns the call that an answer is of. The calls of a run that is under way or unfinished are newer than those of history.
-    async fn answered_call(&self, answer: &Answer) -> Result<ToolInvocation> {
-        let name = &answer.result.call;
-        if let Some(call) = self.unfinished_call(name).await? {
-            return Ok(call);
-        }
-        let mut joined = JoinedEntries::default();
-        let log = self.log.borrow();
-        join_results(&log.history, &mut joined, vec![(answer.result.clone(), None)], &answer.origin)?;
-        let call = joined.entries.iter().find_map(|entry| match entry {
-            HistoryEntry::Result(result) => log.history.invocation(&result.invocation),
-            _ => None,
-        });
-        call.cloned()
-            .ok_or_else(|| Error::new(ErrorCode::Internal, "an answer found a call that history does not have"))
-    }
-
-    /// Returns the open call of this name that history does not have, since its run keeps its turn in the journal until it ends.
-    async fn unfinished_call(&self, name: &str) -> Result<Option<ToolInvocation>> {
-        let live = self.live_run();
-        if let Some(run) = &live {
-            let found = find_unfinished_call(run.machine().live(), &self.log.borrow().history, name)?.cloned();
-            if let Some(call) = found {
-                if run.machine().awaits_tool(&call) {
-                    let sentence =
-                        "the run waits for this tool and takes its result; answer its effect with `Run.answer`";
-                    return Err(Error::new(ErrorCode::WrongState, sentence));
+            let FoundCall { call, run } = found?;
+            let mut result = answer.result.clone();
+            let is_withheld = self.ask_persist(&call, &answer.persist, &mut result)?;
+            result.call.clone_from(&call.id);
+            let has_moved = Cell::new(false);
+            let join = || {
+                if self.has_moved(run.as_ref()) {
+                    has_moved.set(true);
+                    return Err(Error::new(ErrorCode::Conflict, "the run of the call went on elsewhere; answer again"));
                 }
-                // The result would be lost with a call that only memory has.
-                run.flush_before_read().await?;
-                return Ok(Some(call));
-            }
-        }
-        let runs = self.log.borrow().head.runs.clone();
-        for entry in runs.iter().rev().filter(|entry| live.as_ref().is_none_or(|run| run.id() != entry.id)) {
-            let recovered = match journal_of(&self.context, &self.id, entry).await {
-                Ok(recovered) => recovered,
-                // It ended meanwhile, or nobody can resume it.
-                Err(error) if matches!(error.code, ErrorCode::CorruptRecord | ErrorCode::UnsupportedVersion) => {
-                    continue;
+                let mut joined = self.join_answer(&call, &result, &answer.origin)?;
+                if let Some(HistoryEntry::Result(entry)) = joined.entries.first_mut().filter(|_| is_withheld) {
+                    entry.result = None;
                 }
-                Err(error) => return Err(error),
+                Ok(joined)
             };
-            if let Some(call) = find_unfinished_call(&recovered.live, &self.log.borrow().history, name)? {
-                return Ok(Some(call.clone()));
+            match self.append_joined(&join, answer.expected).await {
+                Err(_) if has_moved.get() => {}
+                outcome => return outcome,
             }
         }
-        Ok(None)
+        Err(Error::new(ErrorCode::Busy, "the run of the call changed its owner too often; try again in a moment"))
+    }
+
+    /// Returns the call that an answer is of.
+    async fn answered_call(&self, name: &str) -> Result<FoundCall> {
+        let is_known = is_known_to_history(&self.log.borrow().history, name);
+        let live = self.live_run();
+        let (runs, owners) = if is_known { (Vec::new(), None) } else { self.read_unfinished_runs().await? };
+        let found = {
+            let log = self.log.borrow();
+            let journals = self.journals.borrow();
+            let machine = live.as_ref().filter(|_| !is_known).map(|run| run.machine());
+            let here = machine.as_ref().map(|machine| UnfinishedTurn {
+                run: machine.id(),
+                turn: machine.live(),
+                driver: RunDriver::Here(machine),
+            });
+            let elsewhere = runs.iter().filter_map(|entry| {
+                let name = lock_name(&self.context, &self.id, &entry.id);
+                let is_owned = owners.as_ref().is_some_and(|owners| owners.owns(&name, entry));
+                let is_live = self.context.live.borrow().contains(&name) || is_owned;
+                let driver = if is_live { RunDriver::Elsewhere } else { RunDriver::Nobody };
+                Some(UnfinishedTurn { run: &entry.id, turn: journals.turn(entry)?, driver })
+            });
+            let turns: Vec<_> = here.into_iter().chain(elsewhere).collect();
+            find_answered_call(&log.history, &turns, name)?
+        };
+        if let Some(run) = live.filter(|run| found.run.as_deref() == Some(run.id())) {
+            // The result would be lost with a call that only memory has.
+            run.flush_before_read().await?;
+        }
+        let log = self.log.borrow();
+        let owned = |run: String| {
+            let epoch = log.head.run(&run).map(|entry| entry.epoch);
+            (run, epoch)
+        };
+        Ok(FoundCall { call: found.call, run: found.run.map(owned) })
+    }
+
+    /// Reads what is new in the journals of the unfinished runs that are not under way here. Returns those that could be read, the newest
+    /// first, and their owners.
+    async fn read_unfinished_runs(&self) -> Result<(Vec<RunEntry>, Option<LiveOwners>)> {
+        let live = self.live_run();
+        let all = self.log.borrow().head.runs.clone();
+        self.journals.borrow_mut().retain(&all);
+        let mut runs = Vec::new();
+        for entry in all.into_iter().rev().filter(|entry| live.as_ref().is_none_or(|run| run.id() != entry.id)) {
+            let from = self.journals.borrow().next_record(&entry);
+            let added = if from == entry.entries {
+                Ok(())
+            } else {
+                let records = read_journal_from(&*self.context.store, &self.id, &entry, from).await;
+                records.and_then(|records| self.journals.borrow_mut().add(&entry, &records, self.context.seed))
+            };
+            match added {
+                Ok(()) => runs.push(entry),
+                // It ended meanwhile, or nobody can resume it.
+                Err(error) if matches!(error.code, ErrorCode::CorruptRecord | ErrorCode::UnsupportedVersion) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let owners = if runs.is_empty() { None } else { Some(LiveOwners::query(&self.context).await) };
+        Ok((runs, owners))
+    }
+
+    /// Returns true if a run ended or got another owner since its call was found.
+    fn has_moved(&self, run: Option<&(String, Option<u32>)>) -> bool {
+        let log = self.log.borrow();
+        run.is_some_and(|(id, epoch)| log.head.run(id).map(|entry| entry.epoch) != *epoch)
     }
 
     /// Joins an answer to its call in history; if history does not have the call yet, the answer waits there for it.
-    fn join_answer(&self, call: &ToolInvocation, answer: &Answer) -> Result<JoinedEntries> {
+    fn join_answer(&self, call: &ToolInvocation, result: &NewResult, origin: &Origin) -> Result<JoinedEntries> {
         let mut joined = JoinedEntries::default();
         let log = self.log.borrow();
         if log.history.invocation(&call.id).is_some() {
-            join_results(&log.history, &mut joined, vec![(answer.result.clone(), None)], &answer.origin)?;
+            join_results(&log.history, &mut joined, vec![(result.clone(), None)], origin)?;
         } else if log.history.early_result(&call.id).is_some() {
             let sentence = "the call has its result already: another tab or process has answered it";
             return Err(Error::new(ErrorCode::WrongState, sentence));
         } else {
-            let entry = answer.result.clone().answer_to(call.id.clone(), &answer.origin);
+            let entry = result.clone().answer_to(call.id.clone(), origin);
             joined.entries.push(HistoryEntry::Result(entry));
         }
         Ok(joined)
@@ -171,8 +211,8 @@ impl SessionInner {
     ///
     /// # Errors
     /// `config_invalid` if the tool has `persist`, and this session does not know it.
-    fn ask_persist(&self, call: &ToolInvocation, answer: &mut Answer) -> Result<bool> {
-        let given = answer.persist.iter().find(|(name, _)| *name == call.name).map(|(_, callback)| callback.clone());
+    fn ask_persist(&self, call: &ToolInvocation, given: &[(String, Callback)], answer: &mut NewResult) -> Result<bool> {
+        let given = given.iter().find(|(name, _)| *name == call.name).map(|(_, callback)| callback.clone());
         let Some(callback) = given.or_else(|| self.persist_callbacks.borrow().get(&call.name).cloned()) else {
             if !call.has_persist {
                 return Ok(false);
@@ -189,12 +229,12 @@ impl SessionInner {
             invocation: call.id.clone(),
             name: call.name.clone(),
             arguments: JsonRef::parse(text).map_or_else(|_| JsonStr::new(text).to_json(), JsonRef::to_owned),
-            result: Some(answer.result.result.content.clone()),
+            result: Some(answer.result.content.clone()),
         };
         match call_persist(&question) {
             PersistReply::Replaced { result, .. } => {
                 if let Some(content) = result {
-                    answer.result.result.content = content;
+                    answer.result.content = content;
                 }
                 Ok(false)
             }

@@ -19,7 +19,7 @@ use crate::owner::{OnConflict, StateOwner};
 use crate::provider::ProviderRequest;
 use crate::render::{LastRequest, Renderer};
 use crate::replay::{Callback, Policy, PolicyLayer};
-use crate::run::{OnStop, Persistence};
+use crate::run::{OnStop, Persistence, ReadJournals};
 use crate::session_head::{RunEntry, SessionHead, StoredOwner};
 use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, commit, refresh};
 use js_sys::Function;
@@ -90,6 +90,8 @@ pub struct SessionInner {
     pub compaction: CompactionState,
     /// `persist` of the tools of its runs, by tool: a result that comes later is asked about, too.
     pub persist_callbacks: RefCell<BTreeMap<String, Callback>>,
+    /// What `answer` read of the journals of unfinished runs.
+    pub journals: RefCell<ReadJournals>,
 }
 
 /// Fields of the head that were given when the session was opened. They are written with the next append.
@@ -161,6 +163,7 @@ impl SessionInner {
             last_provider: RefCell::default(),
             compaction: CompactionState::default(),
             persist_callbacks: RefCell::default(),
+            journals: RefCell::default(),
         })
     }
 
@@ -544,6 +547,7 @@ impl SessionInner {
         self.log.borrow_mut().release();
         self.renderer.borrow_mut().clear();
         self.unfinished.borrow_mut().clear();
+        self.journals.take();
         self.head_fields.take();
         *self.state.borrow_mut() = BTreeMap::new();
         drop(self.hold.take());

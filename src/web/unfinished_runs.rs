@@ -125,6 +125,7 @@ impl SessionInner {
         let before = unfinished.len();
         unfinished.retain(|run| run.is_shown(&log.head));
         changed |= unfinished.len() != before;
+        self.journals.borrow_mut().retain(&runs);
         *self.runs_at_last_update.borrow_mut() = runs;
         drop((log, unfinished));
         self.update_hold();

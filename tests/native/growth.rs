@@ -3,14 +3,21 @@
 //! (`npm run bench -- growth --node`).
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unsafe_code)]
 
-use rethread::history::{History, Incoming, JoinBase, JoinedEntries, NewResult, Origin, join, join_results};
+use rethread::history::{
+    History, HistoryEntry, Incoming, JoinBase, JoinedEntries, NewResult, Origin, join, join_results,
+};
 use rethread::id::{CountingIds, Seed};
-use rethread::json::JsonRef;
+use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
 use rethread::provider::{RepairOptions, StreamAssembler, decode_body, repair};
 use rethread::render::convert;
-use rethread::store::{Change, MemoryStore, commit, open_session};
-use rethread::tool::ToolResult;
+use rethread::run::{
+    JournalEntry, Persistence, ReadJournals, RunDriver, RunStart, StoredProvider, UnfinishedTurn, find_answered_call,
+};
+use rethread::store::{
+    Change, JournalChange, JournalStep, MemoryStore, SessionLog, commit, open_session, read_journal_from,
+};
+use rethread::tool::{ToolInvocation, ToolResult};
 use serde_json::{Value, json};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
@@ -214,6 +221,78 @@ fn r63_r75_results_that_come_one_by_one_cost_in_proportion_to_the_new() {
             });
         });
     }
+}
+
+/// Begins a run whose journal has `count` asynchronous calls. Returns its log and the ids of the calls.
+fn run_with_open_calls(store: &MemoryStore, count: usize) -> (RefCell<SessionLog>, Vec<String>) {
+    let text = body(Dialect::OpenAiChat, count, false).to_string();
+    let items = decode_body(Dialect::OpenAiChat, JsonRef::parse(&text).unwrap()).unwrap();
+    let joined = join(JoinBase::history(&History::new(Seed(7))), items, &Origin::default(), &CountingIds::default());
+    let (mut messages, mut invocations) = (Vec::new(), Vec::new());
+    for entry in joined.entries {
+        match entry {
+            HistoryEntry::Message(message) => messages.push(message),
+            HistoryEntry::Invocation(call) => {
+                invocations.push(ToolInvocation { is_async: true, is_deferred: true, ..call });
+            }
+            entry => panic!("{entry:?}"),
+        }
+    }
+    let ids = invocations.iter().map(|call| call.id.clone()).collect();
+    let answer = messages.pop().unwrap();
+    let provider = StoredProvider {
+        dialect: Dialect::OpenAiChat,
+        url: "https://m".into(),
+        params: Json::parse("{}").unwrap(),
+        stream: false,
+        headers: Vec::new(),
+        system_role: None,
+        reasoning_field: None,
+        no_stream_usage: false,
+    };
+    let persistence = Persistence::Run;
+    let start =
+        RunStart { run: "run".into(), at: 1, provider, input: messages, persistence, calls: Vec::new(), base: None };
+    let entries = [JournalEntry::Began(start), JournalEntry::Answered { message: answer, invocations }];
+    let journal = JournalChange {
+        run: "run".into(),
+        epoch: 0,
+        lease_until: 0,
+        lease_ended_by: None,
+        step: JournalStep::Begin(entries.iter().map(JournalEntry::seal).collect()),
+    };
+    let log = RefCell::new(block_on(open_session(store, "s", Seed(7), 1)).unwrap());
+    let change = Change { operation: "begin".into(), at: 1, journal: Some(journal), ..Change::default() };
+    block_on(commit(store, &log, &change)).unwrap();
+    (log, ids)
+}
+
+#[test]
+fn r63_r75_answers_to_an_unfinished_run_cost_in_proportion_to_the_new() {
+    grows_in_proportion("answers to a run", |count| {
+        let store = MemoryStore::default();
+        let (log, ids) = run_with_open_calls(&store, count);
+        let mut journals = ReadJournals::default();
+        for (at, id) in ids.iter().enumerate() {
+            // As `Session.answer` does.
+            let entry = log.borrow().head.runs[0].clone();
+            let from = journals.next_record(&entry);
+            if from < entry.entries {
+                let records = block_on(read_journal_from(&store, "s", &entry, from)).unwrap();
+                journals.add(&entry, &records, Seed(7)).unwrap();
+            }
+            let turn = journals.turn(&entry).unwrap();
+            let turns = [UnfinishedTurn { run: "run", turn, driver: RunDriver::Elsewhere }];
+            let found = find_answered_call(&log.borrow().history, &turns, id).unwrap();
+            let content = Json::parse("\"r\"").unwrap();
+            let result = ToolResult { content, is_error: false, dialect: None, template: None };
+            let answer = NewResult { call: id.clone(), result, finished_at: None };
+            let entries = vec![HistoryEntry::Result(answer.answer_to(found.call.id, &Origin::default()))];
+            let change = Change { operation: format!("answer {at}"), at: 1, entries, ..Change::default() };
+            block_on(commit(&store, &log, &change)).unwrap();
+        }
+        assert!(ids.iter().all(|id| log.borrow().history.early_result(id).is_some()));
+    });
 }
 
 fn assembles(dialect: Dialect, name: &str, events: &dyn Fn(usize) -> Vec<Value>) {

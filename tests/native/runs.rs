@@ -7,6 +7,8 @@
     clippy::unnecessary_get_then_check
 )]
 
+#[path = "runs/answered_calls.rs"]
+mod answered_calls;
 #[path = "runs/anthropic.rs"]
 mod anthropic;
 #[path = "runs/approval_ids.rs"]

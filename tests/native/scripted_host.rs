@@ -9,7 +9,7 @@ use rethread::error::{Error, ErrorCode};
 use rethread::finding::Severity;
 use rethread::history::{
     HistoryEntry, Incoming, IncomingMessage, IncomingPart, JoinedEntries, NewResult, Origin, ProvidedMessages,
-    find_unfinished_call, join_results,
+    join_results,
 };
 use rethread::id::{IdSource, Seed};
 use rethread::json::{Json, JsonStr};
@@ -20,12 +20,14 @@ use rethread::render::{BodyFilterReply, RenderRequest, Rendered, Renderer};
 use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
     ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, Handoff, OnStop, PersistQuestion,
-    PersistReply, Persistence, RetryPolicy, Run, RunContext, RunEvent, RunInput, RunOutcome, RunSetup, RunSnapshot,
-    RunStatus, RunWriter, ToolSettings, TurnInput, change_for, recover,
+    PersistReply, Persistence, ReadJournals, RetryPolicy, Run, RunContext, RunDriver, RunEvent, RunInput, RunOutcome,
+    RunSetup, RunSnapshot, RunStatus, RunWriter, ToolSettings, TurnInput, UnfinishedTurn, change_for,
+    find_answered_call, is_known_to_history, recover,
 };
 use rethread::session_head::RunEntry;
 use rethread::store::{
     Change, JournalChange, JournalStep, LogStore, Query, Record, SessionLog, Table, commit, open_session, read_journal,
+    read_journal_from,
 };
 use rethread::tool::ToolResult;
 use serde_json::{Value, json};
@@ -272,6 +274,8 @@ pub struct Host<'s> {
     pub handoff_results: Vec<Result<(), Error>>,
     /// The handoffs that a resume passes again.
     pub resume_handoffs: Vec<Handoff>,
+    /// What was read of the journals of unfinished runs.
+    pub journals: ReadJournals,
     /// The bodies of the requests that were answered.
     pub asked: Vec<Value>,
     /// The bodies of all requests, as they were offered.
@@ -384,6 +388,7 @@ impl<'s> Host<'s> {
             handoff_of_tool: Box::new(|_| None),
             handoff_results: Vec::new(),
             resume_handoffs: Vec::new(),
+            journals: ReadJournals::default(),
             asked: Vec::new(),
             sent: Vec::new(),
             ran: Vec::new(),
@@ -660,9 +665,12 @@ impl<'s> Host<'s> {
         };
         let origin = Origin { at: self.clock.now(), ..Origin::default() };
         let mut joined = JoinedEntries::default();
-        match self.unfinished_call(call)? {
-            Some(invocation) => joined.entries.push(HistoryEntry::Result(result.answer_to(invocation, &origin))),
-            None => join_results(&self.log.borrow().history, &mut joined, vec![(result, None)], &origin)?,
+        let found = self.answered_call(call)?;
+        if self.log.borrow().history.invocation(&found).is_some() {
+            let result = NewResult { call: found, ..result };
+            join_results(&self.log.borrow().history, &mut joined, vec![(result, None)], &origin)?;
+        } else {
+            joined.entries.push(HistoryEntry::Result(result.answer_to(found, &origin)));
         }
         let change = Change {
             operation: format!("late.{}", self.ids.new_id()),
@@ -674,16 +682,31 @@ impl<'s> Host<'s> {
         block_on(commit(self.store, &self.log, &change)).map(drop)
     }
 
-    /// Returns the open call of this name that only the journal of an unfinished run has.
-    fn unfinished_call(&self, call: &str) -> Result<Option<String>, Error> {
+    /// Returns the id of the call that an answer names. A run whose lease has not run out is under way, unless it is this host's.
+    fn answered_call(&mut self, call: &str) -> Result<String, Error> {
         let log = self.log.borrow();
-        for entry in log.head.runs.iter().rev() {
-            let recovered = recover(&block_on(read_journal(self.store, &log.head.id, entry))?, SEED)?;
-            if let Some(found) = find_unfinished_call(&recovered.live, &log.history, call)? {
-                return Ok(Some(found.id.clone()));
+        let is_needed = !is_known_to_history(&log.history, call);
+        let runs: Vec<RunEntry> = log.head.runs.iter().rev().filter(|_| is_needed).cloned().collect();
+        for entry in &runs {
+            let from = self.journals.next_record(entry);
+            if from < entry.entries {
+                let records = block_on(read_journal_from(self.store, &log.head.id, entry, from))?;
+                self.journals.add(entry, &records, SEED)?;
             }
         }
-        Ok(None)
+        let turns: Vec<_> = runs
+            .iter()
+            .map(|entry| UnfinishedTurn {
+                run: &entry.id,
+                turn: self.journals.turn(entry).unwrap(),
+                driver: match &self.run {
+                    Some(run) if run.id() == entry.id => RunDriver::Here(run),
+                    _ if entry.lease_until > self.clock.now() => RunDriver::Elsewhere,
+                    _ => RunDriver::Nobody,
+                },
+            })
+            .collect();
+        Ok(find_answered_call(&log.history, &turns, call)?.call.id)
     }
 
     /// Reads what other writers stored.

@@ -156,6 +156,7 @@ fn invocation(status: InvocationStatus) -> ToolInvocation {
         stored_during_run: false,
         is_deferred: false,
         has_persist: false,
+        is_async: false,
     }
 }
 
@@ -273,6 +274,9 @@ fn r67_r75_records_of_results_that_come_later() {
         is_deferral: true,
         is_replacement: false,
     };
+    let asynchronous = ToolInvocation { is_async: true, is_deferred: false, ..call.clone() };
+    let answered = JournalEntry::Answered { message: message(), invocations: vec![asynchronous] };
+    fixed("journal_answered_with_an_asynchronous_call", RecordKind::Journal, &answered);
     let message = Message { late_results: vec!["i".into(), "j".into()], ..message() };
     fixed("journal_deferred", RecordKind::Journal, &JournalEntry::Finished(deferral.clone()));
     fixed(

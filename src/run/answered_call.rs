@@ -1,0 +1,141 @@
+//! The call that an answer from outside of its run is of (R75).
+
+use super::machine::Run;
+use crate::error::{Error, ErrorCode, Result};
+use crate::history::{Answerable, FoundCall, History, find_call};
+use crate::tool::ToolInvocation;
+
+/// The turn of an unfinished run.
+pub struct UnfinishedTurn<'t> {
+    /// The run's id.
+    pub run: &'t str,
+    /// Its input, its answers, and their calls.
+    pub turn: &'t History,
+    /// Who drives it.
+    pub driver: RunDriver<'t>,
+}
+
+/// Who drives an unfinished run.
+pub enum RunDriver<'t> {
+    /// Nobody, until it is resumed.
+    Nobody,
+    /// Another tab or process.
+    Elsewhere,
+    /// This one.
+    Here(&'t Run),
+}
+
+/// The call that an answer is of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnsweredCall {
+    /// The call.
+    pub call: ToolInvocation,
+    /// The unfinished run that has it.
+    pub run: Option<String>,
+}
+
+/// Why a call takes no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    Answered,
+    NotStarted,
+    TakenHere,
+    TakenElsewhere,
+}
+
+impl Refusal {
+    fn into_error(self, name: &str) -> Error {
+        let sentence = match self {
+            Self::Answered => {
+                format!("the call \"{name}\" has its result already, or its content is withheld from the store")
+            }
+            Self::NotStarted => {
+                "the tool of this call was not started yet; answer the call when its run has started it".into()
+            }
+            Self::TakenHere => {
+                "the run waits for this tool and takes its result; answer its effect with `Run.answer`".into()
+            }
+            Self::TakenElsewhere => {
+                "another tab or process has the run of this call, which takes its tool's result there; answer the call \
+                                     when that run has ended, or declare the tool with `async: true`"
+                    .into()
+            }
+        };
+        Error::new(ErrorCode::WrongState, sentence)
+    }
+}
+
+impl UnfinishedTurn<'_> {
+    /// Returns why an answer may not take the place of the result for which the run waits: it would not read the answer, so there would be two.
+    fn refusal(&self, invocation: &str) -> Option<Refusal> {
+        let call = self.turn.invocation(invocation)?;
+        match self.driver {
+            RunDriver::Here(run) if run.awaits_tool(call) => Some(Refusal::TakenHere),
+            RunDriver::Elsewhere if call.is_answered_by_its_run() => Some(Refusal::TakenElsewhere),
+            RunDriver::Nobody | RunDriver::Elsewhere | RunDriver::Here(_) => None,
+        }
+    }
+
+    /// Judges a call of this turn that history does not have.
+    fn judge(&self, call: &ToolInvocation, history: &History) -> Answerable<Refusal> {
+        let has_begun = call.awaits_result() || call.started_at.is_some();
+        if history.invocation(&call.id).is_some() {
+            Answerable::Unseen
+        } else if !call.takes_result() || history.early_result(&call.id).is_some() {
+            Answerable::No(Refusal::Answered)
+        } else if !has_begun {
+            Answerable::No(Refusal::NotStarted)
+        } else {
+            self.refusal(&call.id).map_or(Answerable::Yes, Answerable::No)
+        }
+    }
+}
+
+/// Returns true if history alone says whether the call of this name takes an answer: no turn of an unfinished run has to be read.
+#[must_use]
+pub fn is_known_to_history(history: &History, name: &str) -> bool {
+    let is_settled =
+        |call: &ToolInvocation| !call.takes_result() || !call.stored_during_run || !call.is_answered_by_its_run();
+    history.early_result(name).is_some() || history.invocation(name).is_some_and(is_settled)
+}
+
+/// Finds the call that an answer names, by the id of its invocation or by a call id, of which the newest one counts that takes an answer. The
+/// calls of `turns`, the newest run first, are newer than those of history.
+///
+/// # Errors
+/// `wrong_state` if every call of this name is answered, was not started, or is of a tool whose result its run takes; `not_found` if there
+/// is none.
+pub fn find_answered_call(history: &History, turns: &[UnfinishedTurn<'_>], name: &str) -> Result<AnsweredCall> {
+    if history.early_result(name).is_some() {
+        return Err(Refusal::Answered.into_error(name));
+    }
+    let mut refusal = None;
+    for unfinished in turns {
+        match find_call(unfinished.turn, name, &|call| unfinished.judge(call, history)) {
+            FoundCall::Open(call) => {
+                return Ok(AnsweredCall { call: call.clone(), run: Some(unfinished.run.to_owned()) });
+            }
+            FoundCall::Closed(reason) => _ = refusal.get_or_insert(reason),
+            FoundCall::None => {}
+        }
+    }
+    let judge = |call: &ToolInvocation| match turns.iter().find_map(|unfinished| unfinished.refusal(&call.id)) {
+        _ if !call.takes_result() => Answerable::No(Refusal::Answered),
+        Some(reason) => Answerable::No(reason),
+        None => Answerable::Yes,
+    };
+    match find_call(history, name, &judge) {
+        FoundCall::Open(call) => {
+            let mut having = turns.iter().filter(|unfinished| unfinished.turn.invocation(&call.id).is_some());
+            Ok(AnsweredCall { call: call.clone(), run: having.next().map(|unfinished| unfinished.run.to_owned()) })
+        }
+        FoundCall::Closed(reason) => Err(refusal.unwrap_or(reason).into_error(name)),
+        FoundCall::None => Err(refusal.map_or_else(|| unknown_call(name), |reason| reason.into_error(name))),
+    }
+}
+
+fn unknown_call(name: &str) -> Error {
+    let sentence =
+        format!("no stored call has the id \"{name}\"; answer a call of a run in progress with `Run.answer`");
+    Error::new(ErrorCode::NotFound, sentence)
+}
