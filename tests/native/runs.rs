@@ -25,6 +25,10 @@ mod binding_provider;
 mod bound_reasoning;
 #[path = "runs/credentials.rs"]
 mod credentials;
+#[path = "runs/cut_chats.rs"]
+mod cut_chats;
+#[path = "runs/cut_histories.rs"]
+mod cut_histories;
 #[path = "runs/cuts.rs"]
 mod cuts;
 #[path = "runs/early_results.rs"]
@@ -39,6 +43,8 @@ mod handoffs;
 mod healing;
 #[path = "runs/kills.rs"]
 mod kills;
+#[path = "runs/last_requests.rs"]
+mod last_requests;
 #[path = "runs/leases.rs"]
 mod leases;
 #[path = "runs/makers.rs"]

@@ -1,0 +1,91 @@
+//! R72: the last request of a session, in its head and in the process that has sent it.
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::cuts::{MINUTE, append, ask, at_cuts, cuts, open_at, results_in};
+use super::prefixes::check_extends;
+use super::scripted_host::*;
+use rethread::clock::Clock;
+use rethread::store::MemoryStore;
+use rethread::tool::Window;
+use serde_json::json;
+
+#[test]
+fn r72_a_request_in_which_all_may_change_ends_what_stays() {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    ask(&mut host, at_cuts("one", CHAT), 1);
+    host.clock.advance(2 * MINUTE);
+    let mut always = at_cuts("two", CHAT);
+    always.policy.call.changes = None;
+    ask(&mut host, always, 1);
+    assert_eq!(host.log.borrow().head.last_request(), None);
+    host.clock.advance(2 * MINUTE);
+    ask(&mut host, at_cuts("three", CHAT), 1);
+    // What the second did not send does not come back.
+    assert_eq!(results_in(host.sent.last().unwrap()), 2);
+}
+
+#[test]
+fn r72_a_cleared_session_keeps_nothing_of_what_was_sent() {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    ask(&mut host, at_cuts("one", CHAT), 1);
+    assert!(host.log.borrow().head.last_request().is_some());
+    block_on(rethread::store::clear_session(&store, &host.log, ("clear", 2_000_000), (&[], None))).unwrap();
+    assert_eq!(host.log.borrow().head.last_request(), None);
+    host.renderer.clear();
+    host.events.clear();
+    ask(&mut host, at_cuts("two", CHAT), 1);
+    assert_eq!(cuts(&host.events), [None, None]);
+    assert_eq!(results_in(&host.sent[2]), 0);
+}
+
+#[test]
+fn r72_what_is_stored_of_a_long_chat_is_small() {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    for turn in 0..40 {
+        ask(&mut host, at_cuts(&format!("run{turn}"), CHAT), 2);
+        host.clock.advance(if turn % 10 == 9 { 6 * MINUTE } else { MINUTE });
+    }
+    let size = host.log.borrow().head.last_request().unwrap().len();
+    assert!(size < 400, "{size} bytes");
+}
+
+#[test]
+fn r72_more_than_the_head_may_have_stays_in_this_process_and_another_one_begins_anew() {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    let rounds = (0..1_500).flat_map(|at| {
+        let ids = [format!("call_{at}a"), format!("call_{at}b")];
+        let call =
+            |id: &str, name: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
+        let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "imported result"});
+        [
+            json!({"role": "user", "content": "Look."}),
+            json!({"role": "assistant", "content": null, "tool_calls": [call(&ids[0], "look"), call(&ids[1], "find")]}),
+            result(&ids[0]),
+            result(&ids[1]),
+            json!({"role": "assistant", "content": "Seen."}),
+        ]
+    });
+    let body = json!({"messages": rounds.collect::<Vec<_>>()});
+    append(&host, CHAT, &body, 1_000_000 - 2 * MINUTE);
+    let setup = |id: &str| {
+        let mut setup = at_cuts(id, CHAT);
+        setup.policy.call.tool_freshness = [("find".to_owned(), Window::Always)].into();
+        setup
+    };
+    for turn in 0..2 {
+        ask(&mut host, setup(&format!("run{turn}")), 1);
+        host.clock.advance(2 * MINUTE);
+    }
+    assert_eq!(String::from_utf8_lossy(&host.sent[0]).matches("imported result").count(), 1_500);
+    check_extends(&host.sent[1], &host.sent[2], CHAT);
+    assert_eq!(host.log.borrow().head.last_request(), None);
+    let mut next = open_at(&store, "h2", host.clock.now());
+    ask(&mut next, setup("next"), 1);
+    assert_eq!(results_in(&next.sent[0]), 2, "the stale ones of the runs are dropped");
+}
