@@ -170,9 +170,10 @@ encode_fields!(struct Source {
 });
 
 impl Source {
-    /// Returns true for a message that a provider added to a request. It is not stored in history.
+    /// Returns true if a provider of context or history is the source. In a live turn a provider has added such a message to the request alone;
+    /// in history it is one that was appended with this source, and is sent as any other.
     #[must_use]
-    pub fn is_provided(&self) -> bool {
+    pub fn is_of_provider(&self) -> bool {
         self.kind != SourceKind::External
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::finding::{Finding, FindingCode, PrefixChange};
 use crate::history::History;
-use crate::message::{Part, PartBody, SourceKind};
+use crate::message::{Part, PartBody};
 use crate::replay::{DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -39,7 +39,7 @@ impl<'d, 'h> DraftChanges<'d, 'h> {
     /// Returns the first change before the message at an index of the draft.
     pub fn before(&mut self, index: usize) -> Option<PrefixChange> {
         self.look_at_until(index);
-        let is_provided = self.draft.messages.get(index).is_some_and(|item| item.message.source.is_provided());
+        let is_provided = self.draft.messages.get(index).is_some_and(DraftMessage::is_provided);
         // Messages that came together changed nothing before each other.
         self.first.filter(|change| !(is_provided && *change == PrefixChange::HistoryProvider))
     }
@@ -132,7 +132,7 @@ impl<'d, 'h> DraftChanges<'d, 'h> {
             DraftOrigin::LateResult => return None,
             DraftOrigin::Stored(_) | DraftOrigin::Live(_) => {}
         }
-        if item.message.source.kind != SourceKind::External {
+        if item.is_provided() {
             return Some(PrefixChange::HistoryProvider);
         }
         let is_call = |part: &&Part| matches!(part.body, PartBody::ToolCall { .. });

@@ -15,7 +15,7 @@ use crate::id::hash_words;
 use crate::json::{Json, JsonRef};
 use crate::message::{PrefixMark, Role};
 use crate::provider::{Codec, ProviderRequest, RepairOptions, repair_rendered};
-use crate::replay::RequestDraft;
+use crate::replay::{DraftMessage, RequestDraft};
 use std::collections::BTreeMap;
 
 /// The members of a body that precede its messages in the comparison.
@@ -287,5 +287,5 @@ fn hashes_of<'b>(body: &'b BodyBuilder<'_, '_, '_>, body_span: &BodySpan) -> &'b
 }
 
 fn has_provided(draft: &RequestDraft<'_>) -> bool {
-    draft.messages.iter().any(|item| item.message.source.is_provided())
+    draft.messages.iter().any(DraftMessage::is_provided)
 }

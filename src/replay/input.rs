@@ -4,7 +4,7 @@ use super::citations::TrimmedResults;
 use super::handoff_view::HandoffView;
 use super::policy::Policy;
 use super::reduce::{ReducerCache, ReducerReplies};
-use super::request_draft::ExtraContent;
+use super::request_draft::{DraftMessage, DraftOrigin, ExtraContent};
 use super::selection::ReplayChoice;
 use super::sent_request::SentRequest;
 use crate::clock::Ms;
@@ -41,6 +41,28 @@ pub struct ReplayInput<'h, 'p> {
     pub cache: &'h ReducerCache,
     /// The application's replies in this render.
     pub replies: &'h ReducerReplies,
+}
+
+impl<'h> ReplayInput<'h, '_> {
+    /// Returns true if a provider of context or history has added the message to the live turn, unchanged or changed by a reducer.
+    pub(super) fn is_provided(&self, item: &DraftMessage<'_>) -> bool {
+        let is_in_live = || {
+            let original = self.live.and_then(|live| live.message(&item.message.id));
+            original.is_some_and(|original| original.source.is_of_provider())
+        };
+        item.is_provided() || item.origin == DraftOrigin::Created && is_in_live()
+    }
+
+    /// Returns what tells the stored messages that the live turn has, too, with their raw values.
+    pub(super) fn in_live_turn(&self) -> impl Fn(&Message) -> bool + use<'h> {
+        let live = self.live;
+        let run = live.and_then(|live| live.messages().first()).and_then(|first| first.run_id.as_ref());
+        move |message| {
+            let is_of_run = run.is_some() && message.run_id.as_ref() == run;
+            // A provided message may name any run.
+            is_of_run && live.is_some_and(|live| live.message(&message.id).is_some())
+        }
+    }
 }
 
 /// What of the history a request contains, before the policy applies to it.

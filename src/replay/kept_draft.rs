@@ -109,8 +109,7 @@ impl<'h> KeptMessages<'h, '_, '_> {
     fn insert_new(&self, messages: &mut Vec<DraftMessage<'h>>, report: &mut Report) -> Option<()> {
         let history = self.input.history;
         let known = self.known()?;
-        let run = self.input.live.and_then(|live| live.messages().first()).and_then(|first| first.run_id.as_ref());
-        let is_live = |message: &Message| run.is_some() && message.run_id.as_ref() == run;
+        let is_live = self.input.in_live_turn();
         let repeated: BTreeSet<usize> = messages.iter().filter_map(index_of).collect();
         let mut new = RequestDraft::default();
         let end = self.input.scope.end_of(history).min(history.messages().len());

@@ -17,7 +17,7 @@ pub(super) fn pair_results<'h>(draft: &mut RequestDraft<'h>, input: &ReplayInput
     for item in &mut draft.messages {
         // A round of this session is dropped if none of its calls started. A round that was appended, or that an application holds, may
         // have run.
-        let ours = item.message.run_id.is_some() && !item.message.source.is_provided();
+        let ours = item.message.run_id.is_some() && !item.message.source.is_of_provider();
         let never_ran = |call: &DraftCall<'_>| {
             let call = (call.result.is_none() && !call.invocation.is_deferred).then_some(call.invocation);
             ours && call.is_some_and(|call| call.started_at.is_none() && !call.stored_during_run)

@@ -110,6 +110,12 @@ impl<'h> DraftMessage<'h> {
         }
     }
 
+    /// Returns true if a provider of context or history has added the message to this request, and no reducer has changed it.
+    #[must_use]
+    pub fn is_provided(&self) -> bool {
+        matches!(self.origin, DraftOrigin::Live(_)) && self.message.source.is_of_provider()
+    }
+
     /// Returns true for a system or developer message.
     #[must_use]
     pub fn is_system(&self) -> bool {

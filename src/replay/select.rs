@@ -16,11 +16,7 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     let count = history.messages().len() + live.map_or(0, |live| live.messages().len());
     let mut messages = Vec::with_capacity(if input.delta.is_some() { 0 } else { count });
     let late_results = LateSelection { history, live };
-    // What history has of the live turn already stands in the live turn, with its raw values.
-    let run = live.and_then(|live| live.messages().first()).and_then(|first| first.run_id.as_ref());
-    let is_live = |message: &Message| {
-        run.is_some() && message.run_id.as_ref() == run && live.is_some_and(|live| live.message(&message.id).is_some())
-    };
+    let is_live = input.in_live_turn();
     let mut add = |from: &'h History, origin: DraftOrigin, message: &'h Message, sent: Unacknowledged| {
         let is_acknowledged = sent == Unacknowledged::Results;
         let selection = CallSelection {

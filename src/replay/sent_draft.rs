@@ -19,14 +19,14 @@ impl SentRequest {
             match item.origin {
                 // The messages of a render are stored later, if at all, under other ids.
                 DraftOrigin::Live(_) if !is_run => {}
-                _ if item.message.source.is_provided() => {}
+                _ if input.is_provided(item) => {}
                 DraftOrigin::Replacement if is_compaction(item, compaction) => builder.add_compaction(),
                 _ => builder.add(item),
             }
         }
         let last_stored = || input.history.messages().last().map(|last| last.id.as_str());
         let base = input.scope.base().or_else(last_stored).unwrap_or_default();
-        let own = |live: &'_ History| live.messages().last().filter(|last| !last.source.is_provided()).cloned();
+        let own = |live: &'_ History| live.messages().last().filter(|last| !last.source.is_of_provider()).cloned();
         let last_live = input.live.filter(|_| is_run).and_then(own);
         // Each request reports the others itself.
         let is_kept = |finding: &&Finding| {

@@ -49,7 +49,7 @@ impl Run {
             Delta::new(&setup.owner, context.history, Some(&live)).check_calls_are_open().is_err();
         let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
         let mut next = next_after(pause, setup.owner.is_conversation(), context.now);
-        let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_provided();
+        let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_of_provider();
         if let Some(last) = live.messages().last().filter(is_answer) {
             totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
             // The last answer of a complete turn has no message if calls are before it.

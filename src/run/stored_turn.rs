@@ -26,7 +26,7 @@ impl StoredTurn {
         let is_stored =
             |message: &&Message| history.message(&message.id).is_some_and(|one| one.run_id == message.run_id);
         // What providers added to the request stands before the input, and is never stored.
-        let provided = live.messages().iter().take_while(|message| message.source.is_provided()).count();
+        let provided = live.messages().iter().take_while(|message| message.source.is_of_provider()).count();
         stored.messages = provided;
         for message in live.messages().iter().skip(provided).take_while(is_stored) {
             stored.messages += 1;
@@ -60,7 +60,7 @@ impl StoredTurn {
         }
         self.answered.clear();
         let new = live.messages().get(self.messages..).unwrap_or(&[]);
-        for message in new.iter().filter(|message| !message.source.is_provided()) {
+        for message in new.iter().filter(|message| !message.source.is_of_provider()) {
             entries.push(HistoryEntry::Message(message.clone()));
             for call in live.calls_of(message) {
                 let mut call = call.clone();

@@ -169,7 +169,7 @@ impl RecoveredRun {
         self.began.provider.write(out);
         out.array("withheld", |paths| self.withheld.iter().for_each(|path| paths.text(&format!("params.{path}"))));
         out.array("input", |input| {
-            for message in self.began.input.iter().filter(|message| !message.source.is_provided()) {
+            for message in self.began.input.iter().filter(|message| !message.source.is_of_provider()) {
                 let writer = MessageWriter { history: &self.live, session, format: MessageFormat::Stored };
                 input.object(|out| writer.write(out, message, None));
             }

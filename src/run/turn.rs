@@ -114,12 +114,12 @@ impl RunData {
 
     /// Iterates over the messages of the turn, without those that providers added to the request.
     pub fn own_messages(&self) -> impl Iterator<Item = &Message> {
-        self.live.messages().iter().filter(|message| !message.source.is_provided())
+        self.live.messages().iter().filter(|message| !message.source.is_of_provider())
     }
 
     /// Returns true if a provider added the call to the request.
     pub fn is_provided(&self, call: &ToolInvocation) -> bool {
-        self.live.message(&call.message_id).is_some_and(|message| message.source.is_provided())
+        self.live.message(&call.message_id).is_some_and(|message| message.source.is_of_provider())
     }
 
     /// Adds a finding to the report of a run that is over, before its last event.

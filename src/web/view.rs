@@ -203,7 +203,7 @@ impl SnapshotBuilder<'_> {
 
     /// Adds a turn that history does not hold.
     fn turn(&mut self, stored: &History, turn: &History) {
-        for message in turn.messages().iter().filter(|message| !message.source.is_provided()) {
+        for message in turn.messages().iter().filter(|message| !message.source.is_of_provider()) {
             self.unsaved(stored, turn, (message, PartSource::Message), false);
         }
     }

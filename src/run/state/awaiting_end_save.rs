@@ -96,7 +96,7 @@ impl AwaitingEndSave {
             journal.iter().any(is_same)
         };
         let is_complete = journal.iter().any(|entry| matches!(entry, JournalEntry::Completed(_)));
-        let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_provided();
+        let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_of_provider();
         // The last message is an earlier one if the answer is empty.
         let last = turn.live().messages().last().filter(is_answer).filter(|last| !is_stored(&last.id));
         (self.has_answer && !is_complete).then(|| JournalEntry::Completed(last.cloned()))

@@ -3,12 +3,14 @@
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
+use super::cuts::append_of;
 use super::scripted_host::*;
 use super::{binding_provider::BindingProvider, reopened};
 use rethread::clock::Clock;
 use rethread::finding::{Finding, PrefixChange};
+use rethread::history::Origin;
 use rethread::json::Json;
-use rethread::message::Dialect;
+use rethread::message::{Dialect, Source, SourceKind};
 use rethread::replay::{Callback, Citations, PolicyLayer, Reducer, ReplayChanges, UnboundReasoning};
 use rethread::run::{Handoff, PersistReply, RunEvent, RunSetup, RunStatus};
 use rethread::store::MemoryStore;
@@ -268,6 +270,50 @@ fn r70_provided_messages_and_redacted_payloads_change_what_precedes_later_reason
         let report = chat.tell(setup_of("two", dialect));
         assert_eq!(causes(&report), [PrefixChange::Redaction], "{report:#?}");
         assert_eq!(chat.last_sent().len(), 1, "the first reasoning precedes the redacted call");
+    }
+}
+
+#[test]
+fn r70_an_appended_message_with_the_source_of_a_provider_changes_nothing() {
+    for dialect in BINDING {
+        let store = MemoryStore::default();
+        let mut chat = Chat::new(&store, dialect);
+        let source = Source { kind: SourceKind::Context, id: Some("rag".into()) };
+        let fact = json!({ "messages": [{ "role": "user", "content": "The fact." }] });
+        append_of(&chat.host, CHAT, &fact, Origin { at: 1_000_000, source, ..Origin::default() });
+        let fresh_for = |id: &str| {
+            let mut setup = setup_of(id, dialect);
+            setup.policy.call.freshness = Some(Window::Millis(60_000));
+            setup
+        };
+        chat.ask(fresh_for("one"));
+        assert_eq!(causes(&chat.tell(fresh_for("two"))), []);
+        chat.host.clock.advance(70_000);
+        assert_eq!(causes(&chat.tell(fresh_for("three"))), [PrefixChange::Freshness], "{dialect:?}");
+        // Nothing is known of what preceded reasoning that was appended.
+        let answer = match dialect {
+            CLAUDE => json!([
+                { "role": "user", "content": "Why?" },
+                { "role": "assistant", "content": [
+                    { "type": "thinking", "thinking": "Hm.", "signature": "sig-appended" }, { "type": "text", "text": "So." },
+                ] },
+            ]),
+            _ => json!([
+                { "role": "user", "content": "Why?" },
+                { "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sig-appended" },
+                { "type": "message", "id": "msg_a", "role": "assistant", "status": "completed",
+                    "content": [{ "type": "output_text", "annotations": [], "text": "So." }] },
+            ]),
+        };
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let source = Source { kind: SourceKind::Context, id: Some("rag".into()) };
+        append_of(&host, CHAT, &fact, Origin { at: 1_000_000, source, ..Origin::default() });
+        let list = if dialect == CLAUDE { "messages" } else { "input" };
+        append_of(&host, dialect, &json!({ list: answer }), Origin { at: 1_000_000, ..Origin::default() });
+        let outcome = host.ask(setup_of("four", dialect), "Go", |_| Answer::Say(text("Done.")));
+        assert_eq!(causes(&outcome.report), [], "{dialect:?}");
+        assert!(String::from_utf8_lossy(&host.sent[0]).contains("sig-appended"), "{dialect:?}");
     }
 }
 

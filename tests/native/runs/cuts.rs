@@ -65,9 +65,14 @@ pub fn results_in(body: &[u8]) -> usize {
 
 /// Appends a body, as another tab does.
 pub fn append(host: &Host<'_>, dialect: Dialect, body: &Value, at: u64) {
+    append_of(host, dialect, body, Origin { at, ..Origin::default() });
+}
+
+/// As [`append`], with a source.
+pub fn append_of(host: &Host<'_>, dialect: Dialect, body: &Value, origin: Origin) {
     let body = Json::parse(&body.to_string()).unwrap();
     let items = decode_body(dialect, body.view()).unwrap();
-    let origin = Origin { at, ..Origin::default() };
+    let at = origin.at;
     let joined = join(JoinBase::history(&host.log.borrow().history), items, &origin, &host.ids);
     let operation = format!("append.{}", host.ids.new_id());
     let change = Change { operation, entries: joined.entries, at, ..Change::default() };
