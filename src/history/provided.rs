@@ -37,9 +37,7 @@ impl ProvidedMessages {
             Err(error) => Err(rejection(&source, &error)),
         }
     }
-}
 
-impl ProvidedMessages {
     /// Returns the name of the provider that loaded the history of the conversation.
     #[must_use]
     pub fn loader(&self) -> Option<&str> {
