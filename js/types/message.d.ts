@@ -65,7 +65,8 @@ export interface NewMessage extends Partial<Pick<Message, "source" | "runId" | "
     /** Assistant messages only. Without `result` the call is open; a string in `arguments` is JSON text. Freshness starts at `finishedAt`,
      *  else at the message's `createdAt`, else at `at`, else now. */
     | { type: "tool"; callId?: string; name: string; arguments: unknown; result?: unknown; isError?: boolean; finishedAt?: number }
-    /** Assistant messages only. Starts another model call: calls before and after it form two rounds and two messages (`m`, `m.2`). */
+    /** Assistant messages only. Starts another model call: calls before and after it form two rounds and two messages (`m`, `m.2`), of which the
+     *  last has `usage`, `durationMs`, `finishReason` and `status`. */
     | { type: "step-start" }) & { dialectData?: string })[];
 }
 /** Results for `Session.append`, of open calls that are stored already or precede the results in the same append. Creates no message.

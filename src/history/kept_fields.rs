@@ -47,10 +47,16 @@ impl KeptFields {
         })
     }
 
-    /// Returns the fields of a message that was one of several answers: the data of the dialect is that of the whole.
-    pub(super) fn of_a_part(&self) -> Self {
+    /// Returns the fields of one of several answers that the message becomes: the data of the dialect is that of the whole, and how the whole
+    /// ended and what it took is said once, by the last answer.
+    pub(super) fn of_a_part(&self, is_last: bool) -> Self {
         let data = MessageData { dialect: self.data.dialect, ..MessageData::default() };
-        Self { data, ..self.clone() }
+        let part = Self { data, ..self.clone() };
+        if is_last {
+            return part;
+        }
+        let answer = AnswerMeta { usage: None, duration_ms: None, finish_reason: None, ..part.answer };
+        Self { status: None, answer, ..part }
     }
 
     /// Sets the fields of a new message. A source that the append names takes precedence.

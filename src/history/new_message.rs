@@ -316,10 +316,10 @@ impl JoinInput {
     fn push(&mut self, mut message: NewMessage, id: &str) {
         let parts = std::mem::take(&mut message.parts);
         let answers = answers(parts, &message, &mut self.outcomes);
-        let is_split = answers.len() > 1;
+        let count = answers.len();
         for (at, parts) in answers.into_iter().enumerate() {
             self.message_ids.push(if at == 0 { id.to_owned() } else { format!("{id}.{}", at + 1) });
-            let kept = if is_split { message.kept.of_a_part() } else { message.kept.clone() };
+            let kept = if count > 1 { message.kept.of_a_part(at + 1 == count) } else { message.kept.clone() };
             let (dialect, template) = (kept.data.dialect, kept.data.template.clone());
             self.message_fields.push((message.created_at, message.metadata.clone(), kept));
             self.incoming.push(Incoming::Message(IncomingMessage { role: message.role, parts, dialect, template }));

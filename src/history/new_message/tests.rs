@@ -3,6 +3,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::*;
 use crate::id::{CountingIds, Seed};
+use crate::message::MessageStatus;
 use crate::tool::InvocationStatus;
 
 fn appended(json: &str) -> Result<History> {
@@ -78,6 +79,27 @@ fn r57_text_after_a_result_is_another_message() {
         .map(|message| history.calls_of(message).map(|call| call.round).collect())
         .collect();
     assert_eq!(rounds, [vec![0, 0], vec![1], vec![]]);
+}
+
+#[test]
+fn r57_of_a_message_that_becomes_several_the_last_has_usage_time_and_end() {
+    let history = appended(
+        r#"[{"id":"m","role":"assistant","model":"m-1","agent":"a","usage":{"inputTokens":10,"outputTokens":5},"durationMs":70,"finishReason":"length","status":"truncated",
+            "parts":[{"type":"tool","name":"a","result":1},{"type":"text","text":"And again."},{"type":"tool","name":"b","result":2},{"type":"text","text":"Do"}]}]"#,
+    )
+    .unwrap();
+    let answers: Vec<_> = history.messages().iter().map(|message| message.answer.as_deref().unwrap()).collect();
+    assert!(
+        answers.iter().all(|answer| answer.model.as_deref() == Some("m-1") && answer.agent.as_deref() == Some("a"))
+    );
+    let tokens: Vec<_> = answers.iter().map(|answer| answer.usage.map(|usage| usage.input + usage.output)).collect();
+    assert_eq!(tokens, [None, None, Some(15)]);
+    let times: Vec<_> = answers.iter().map(|answer| answer.duration_ms).collect();
+    assert_eq!(times, [None, None, Some(70)]);
+    let reasons: Vec<_> = answers.iter().map(|answer| answer.finish_reason.as_deref()).collect();
+    assert_eq!(reasons, [None, None, Some("length")]);
+    let ends: Vec<_> = history.messages().iter().map(|message| message.status).collect();
+    assert_eq!(ends, [MessageStatus::Complete, MessageStatus::Complete, MessageStatus::Truncated]);
 }
 
 #[test]
