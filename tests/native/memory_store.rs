@@ -31,6 +31,21 @@ fn r46_the_memory_store_conforms() {
     .unwrap();
 }
 
+#[test]
+fn r46_the_page_of_the_stores_has_the_number_of_checks() {
+    let (_, table) = include_str!("../../docs/stores.md").split_once("| store | conformance cases passed |").unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let counts: Vec<(&str, &str)> = rows
+        .map(|row| {
+            let mut cells = row.split('|').skip(1).map(str::trim);
+            (cells.next().unwrap(), cells.next().unwrap())
+        })
+        .collect();
+    assert!(counts.len() > 5, "{counts:?}");
+    let wrong: Vec<_> = counts.iter().filter(|(_, count)| *count != CHECKS.len().to_string()).collect();
+    assert!(wrong.is_empty(), "there are {} checks; docs/stores.md: {wrong:?}", CHECKS.len());
+}
+
 /// Lets another future go first.
 async fn once_round() {
     let mut waited = false;
