@@ -94,8 +94,10 @@ export interface ToolInvocation {
 }
 /** The result is sorted by time, newest first; invocations of the same time are in a fixed order, those of one session with the last call
  *  first. The time of an invocation is when it finished, else when it started, else when it was stored. An invocation that finishes
- *  while its pages are read moves to the front. Where a store has no index of times, the first page reads the rows that the query selects,
- *  and the next ones know their order: rows that are stored after the first page are not on them. */
+ *  while its pages are read moves to the front. Where a store has no index of times, the first page reads the rows that the query selects, and
+ *  the next ones know their order: rows that are stored after the first page are not on them. This is true of the object that gave the first page
+ *  (`open` in one tab or process), for the 64 queries that it used last while these have a million rows at most; elsewhere a page reads all rows
+ *  again. */
 export interface InvocationQuery {
   /** With `messageId` alone, all rows are read: give the session too. */
   session?: string; messageId?: string; tool?: string; status?: ToolInvocation["status"]; channel?: string;

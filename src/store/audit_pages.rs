@@ -7,21 +7,25 @@ use super::record::{RecordKind, open_record};
 use super::{AuditQuery, LogStore, PAGE, Page, Query, Record, Table};
 use crate::clock::Ms;
 use crate::error::Result;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The most queries whose order of rows is kept.
-const KEPT_ORDERS: usize = 4;
+const KEPT_ORDERS: usize = 64;
+
+/// The most rows in the orders that are kept together; the newest order may have more.
+const KEPT_ROWS: usize = 1_000_000;
 
 /// Rows that are read with others although nobody asked for them, if they are between two that somebody did.
 const MAX_GAP: u64 = 4;
 
 /// Reads pages of the audit table. Where the store has no index of times, the order of a query's rows is kept in memory (24 bytes a
-/// row) from its first page on, for the newest queries.
+/// row) from its first page on, for the queries that were used last.
 #[derive(Default)]
 pub struct AuditPages {
+    /// The one that was used last is the last one.
     kept: RefCell<Vec<Rc<RowOrder>>>,
 }
 
@@ -34,6 +38,8 @@ struct RowOrder {
     sessions: Vec<String>,
     /// The newest first.
     rows: Vec<RowPlace>,
+    /// The number of readers that have begun and not reached the last page.
+    readers: Cell<usize>,
 }
 
 struct RowPlace {
@@ -54,25 +60,35 @@ impl AuditPages {
         query: &AuditQuery,
         message: Option<&str>,
     ) -> Result<Page<(String, Record)>> {
-        let page = match (store.newest_invocations(query), message) {
-            (Some(page), None) => page.await?,
-            (Some(_), Some(message)) => page_of_message(store, query, message).await?,
-            (None, _) => match self.order_of(query, message) {
-                Some(order) => order.page(store, query).await?,
-                None => self.scan(store, query, message).await?,
-            },
-        };
-        if page.cursor.is_none() {
-            self.kept.borrow_mut().retain(|order| !order.is_of(query, message));
+        match (store.newest_invocations(query), message) {
+            (Some(page), None) => page.await,
+            (Some(_), Some(message)) => page_of_message(store, query, message).await,
+            (None, _) => {
+                let Some(order) = self.order_of(query, message) else { return self.scan(store, query, message).await };
+                let page = order.page(store, query).await?;
+                if page.cursor.is_none() {
+                    self.end_reading(&order);
+                }
+                Ok(page)
+            }
         }
-        Ok(page)
     }
 
     /// Returns the order that an earlier page of the query has found.
     fn order_of(&self, query: &AuditQuery, message: Option<&str>) -> Option<Rc<RowOrder>> {
         // The first page reads the rows anew.
         query.cursor.as_ref()?;
-        self.kept.borrow().iter().find(|order| order.is_of(query, message)).cloned()
+        let mut kept = self.kept.borrow_mut();
+        let at = kept.iter().position(|order| order.is_of(query, message))?;
+        let order = kept.remove(at);
+        kept.push(order.clone());
+        Some(order)
+    }
+
+    /// Notes that a reader has the last page. An order that nobody reads any more is dropped.
+    fn end_reading(&self, order: &Rc<RowOrder>) {
+        order.readers.set(order.readers.get().saturating_sub(1));
+        self.kept.borrow_mut().retain(|kept| !Rc::ptr_eq(kept, order) || kept.readers.get() > 0);
     }
 
     /// Reads all rows, returns a page of them and keeps the order of the others.
@@ -110,11 +126,15 @@ impl AuditPages {
 
     fn keep(&self, order: RowOrder) {
         let mut kept = self.kept.borrow_mut();
-        kept.retain(|other| !other.is_of(&order.query, order.message.as_deref()));
-        if kept.len() >= KEPT_ORDERS {
-            kept.remove(0);
-        }
+        // Those who read the earlier one go on with this one.
+        let earlier = kept.iter().position(|other| other.is_of(&order.query, order.message.as_deref()));
+        let readers = earlier.map_or(0, |at| kept.remove(at).readers.get());
+        order.readers.set(readers.saturating_add(1));
         kept.push(Rc::new(order));
+        let mut rows: usize = kept.iter().map(|order| order.rows.len()).sum();
+        while kept.len() > 1 && (kept.len() > KEPT_ORDERS || rows > KEPT_ROWS) {
+            rows = rows.saturating_sub(kept.remove(0).rows.len());
+        }
     }
 }
 
@@ -125,6 +145,7 @@ impl RowOrder {
             message: message.map(str::to_owned),
             sessions: Vec::with_capacity(rows.len()),
             rows: Vec::new(),
+            readers: Cell::new(0),
         };
         for (session, times) in rows {
             let index = order.sessions.len();

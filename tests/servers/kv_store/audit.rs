@@ -77,3 +77,58 @@ fn r13_r63_all_pages_of_the_audit_table_cost_in_proportion_to_their_rows() {
     });
     assert!(two < one * 5, "a service without commits: {one} requests, and {two} for four times as many rows");
 }
+
+/// The requests of the pages of a query from its cursor on, `count` at most. The cursor is moved on.
+fn requests_of_pages(
+    (service, store): (&MemoryKv, &dyn LogStore),
+    pages: &AuditPages,
+    query: &mut AuditQuery,
+    count: usize,
+) -> u64 {
+    let before = service.traffic.requests();
+    for _ in 0..count {
+        query.cursor = block_on(pages.read(store, query, None)).unwrap().cursor;
+        if query.cursor.is_none() {
+            break;
+        }
+    }
+    service.traffic.requests() - before
+}
+
+#[test]
+fn r13_r63_queries_that_are_paged_by_turns_do_not_read_the_table_again() {
+    let service = MemoryKv::default();
+    let store = store(&service);
+    fill(&store, 60);
+    let (of, all) = ((&service, &store as &dyn LogStore), usize::MAX);
+    let query = |since: u64| AuditQuery { limit: 10, since: Some(since), ..AuditQuery::default() };
+    let alone = requests_of_pages(of, &AuditPages::default(), &mut query(0), all);
+    let pages = AuditPages::default();
+    let mut queries: Vec<AuditQuery> =
+        (0..10).map(|number| AuditQuery { until: Some(1_000_000 + number), ..query(0) }).collect();
+    let mut requests = 0;
+    for _ in 0..12 {
+        requests += queries.iter_mut().map(|query| requests_of_pages(of, &pages, query, 1)).sum::<u64>();
+    }
+    assert!(queries.iter().all(|query| query.cursor.is_none()));
+    assert_eq!(requests, alone * 10);
+}
+
+#[test]
+fn r13_r63_a_reader_does_not_lose_its_order_when_another_one_has_reached_the_end() {
+    let service = MemoryKv::default();
+    let store = store(&service);
+    fill(&store, 60);
+    let (of, all) = ((&service, &store as &dyn LogStore), usize::MAX);
+    let (pages, query) = (AuditPages::default(), AuditQuery { limit: 10, ..AuditQuery::default() });
+    let mut reader = query.clone();
+    requests_of_pages(of, &pages, &mut reader, 1);
+    let page = requests_of_pages(of, &pages, &mut reader, 1);
+    // All of it, in pages and in one page.
+    requests_of_pages(of, &pages, &mut query.clone(), all);
+    assert_eq!(requests_of_pages(of, &pages, &mut reader, 1), page);
+    requests_of_pages(of, &pages, &mut AuditQuery { limit: 1_000, ..query.clone() }, all);
+    assert_eq!(requests_of_pages(of, &pages, &mut reader, 1), page);
+    requests_of_pages(of, &pages, &mut reader, all);
+    assert_eq!(reader.cursor, None);
+}
