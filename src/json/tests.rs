@@ -57,6 +57,20 @@ fn reads_whole_numbers_in_any_notation() {
 }
 
 proptest! {
+    /// White space is looked at eight bytes at a time.
+    #[test]
+    fn white_space_of_any_length_is_skipped(before in "[ \t\n\r]{0,40}", value in "[\\[\u{9}-!\u{a0}\u{8d}]{0,3}x", after in "[ \t\n\r]{0,40}") {
+        let text = format!("{before}{value}{after}");
+        let is_space = |one: char| " \t\n\r".contains(one);
+        prop_assert_eq!(trimmed(&text), text.trim_matches(is_space));
+        for from in 0..text.len() {
+            let rest = text.as_bytes()[from..].iter().take_while(|byte| b" \t\n\r".contains(byte)).count();
+            prop_assert_eq!(skip_space(text.as_bytes(), from), from + rest);
+        }
+    }
+}
+
+proptest! {
     #[test]
     fn escaped_text_reads_back_equal(text in any::<String>()) {
         let token = JsonStr::new(&text);

@@ -35,11 +35,11 @@ impl<'a> Iterator for JsonTokens<'a> {
 
     fn next(&mut self) -> Option<JsonToken<'a>> {
         let bytes = self.text.as_bytes();
-        let is_between = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',');
-        while bytes.get(self.at).is_some_and(is_between) {
-            self.at += 1;
+        let mut start = skip_space(bytes, self.at);
+        while bytes.get(start) == Some(&b',') {
+            start = skip_space(bytes, start + 1);
         }
-        let start = self.at;
+        self.at = start;
         self.at += 1;
         match bytes.get(start)? {
             byte @ (b'{' | b'[') => Some(JsonToken::Open { is_object: *byte == b'{' }),

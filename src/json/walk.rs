@@ -1,6 +1,6 @@
 //! A walk over all values of a JSON text.
 
-use super::scan::skip_string;
+use super::scan::{skip_space, skip_string};
 use super::view::JsonRef;
 
 /// How a value is reached from the one that contains it.
@@ -49,7 +49,7 @@ impl Iterator for ValueWalk<'_> {
             let start = self.at;
             self.at += 1;
             match bytes.get(start)? {
-                b' ' | b'\t' | b'\n' | b'\r' | b':' => {}
+                b' ' | b'\t' | b'\n' | b'\r' | b':' => self.at = skip_space(bytes, self.at),
                 b',' => {
                     if let Some(PathStep::Item(index)) = self.path.last_mut() {
                         *index += 1;
