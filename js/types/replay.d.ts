@@ -95,11 +95,15 @@ export interface PrefixReuse {
   reusedBytes: number;
   /** What changed the rest of the last body; null if this one only adds to it, or is the first. */
   changedBy: PrefixChange | null;
-  /** With `changes: "at_cuts"`, why freshness, citations and reducers could change what was sent before; null if they could not, for the first
-   *  request, and for one of a run that another process has begun. */
+  /** With `changes: "at_cuts"`, why freshness, citations and reducers could change what was sent before; null if they could not. Also null where
+   *  there is nothing to repeat: for the first request, for the one after a request that was not sent with this option, or had a view of its own
+   *  (a handoff), and for one of a run that another process has begun. */
   cut: PrefixCut | null;
 }
 /** Why what was sent before was decided anew: the last request is longer ago than the provider keeps its cache (five minutes; an hour or a
  *  day if `params` ask for that by `cache_control.ttl` or `prompt_cache_retention`), another provider (dialect or host), other model,
- *  instructions or tools, a compaction, a `token_budget` that would be exceeded, or messages of the last request that are gone. */
-export type PrefixCut = "idle" | "provider" | "model" | "instructions" | "tools" | "compaction" | "budget" | "history";
+ *  instructions or tools, a compaction, a `token_budget` that would be exceeded, or messages of the last request that are gone. "not_stored": what
+ *  the last request contained is not known: another process has sent it and it takes over 32 KB (many results that are kept and omitted by turns), or
+ *  a reducer's messages may have what `persist` keeps from the store. Idle time is measured between the clocks of the processes; which request was
+ *  the last one is the order of their appends, whatever their clocks say. */
+export type PrefixCut = "idle" | "provider" | "model" | "instructions" | "tools" | "compaction" | "budget" | "not_stored" | "history";

@@ -1,7 +1,6 @@
 //! The last request of a session, as far as the next one repeats it (R72).
 
 use super::request::{RenderInput, RenderRequest};
-use crate::clock::Ms;
 use crate::error::Result;
 use crate::finding::Report;
 use crate::id::hash_words;
@@ -14,8 +13,6 @@ use std::rc::Rc;
 /// The last request of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LastRequest {
-    /// When it was sent.
-    pub at: Ms,
     /// What it contained of the history; `None` if the next one does not repeat it: its policy lets all of that change.
     pub sent: Option<Rc<SentRequest>>,
 }
@@ -25,13 +22,54 @@ impl LastRequest {
     #[must_use]
     pub fn stored(bytes: Option<&[u8]>) -> Option<Self> {
         let sent = SentRequest::from_bytes(bytes?)?;
-        Some(Self { at: sent.stored.at, sent: Some(Rc::new(sent)) })
+        Some(Self { sent: Some(Rc::new(sent)) })
     }
 
     /// Returns the bytes for the session's head; none if the next request does not repeat this one.
     #[must_use]
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         self.sent.as_ref()?.to_bytes()
+    }
+}
+
+/// The last request of this process. Another process has sent a newer one if the session's head has another one than is known here: the order is
+/// that of the store, since clocks of processes differ.
+#[derive(Clone, Debug)]
+pub(super) struct OwnRequest {
+    request: LastRequest,
+    /// What the head has: this request, or what it had when this one was made and nothing has stored it.
+    head: Option<Vec<u8>>,
+    is_stored: bool,
+}
+
+impl OwnRequest {
+    /// Keeps a request that the head does not have yet; `head` is what it has.
+    pub fn unstored(request: LastRequest, head: Option<&[u8]>) -> Self {
+        Self { request, head: head.map(<[u8]>::to_vec), is_stored: false }
+    }
+
+    /// Keeps a request that the head has.
+    pub fn stored(request: LastRequest) -> Self {
+        let head = request.to_bytes();
+        Self { request, head, is_stored: true }
+    }
+
+    /// Returns the request, if it is the newest one of the session, whose head has this.
+    pub fn newest(&self, head: Option<&[u8]>) -> Option<&LastRequest> {
+        (self.head.as_deref() == head).then_some(&self.request)
+    }
+
+    /// As [`newest`](Self::newest), if the head does not have it yet.
+    pub fn newest_unstored(&self, head: Option<&[u8]>) -> Option<&LastRequest> {
+        self.newest(head).filter(|_| !self.is_stored)
+    }
+
+    /// Notes that the head has a request.
+    pub fn on_stored(&mut self, stored: &LastRequest) {
+        if self.request == *stored {
+            self.head = stored.to_bytes();
+            self.is_stored = true;
+        }
     }
 }
 

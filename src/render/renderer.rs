@@ -6,7 +6,7 @@ use super::body_filter::ComposedItem;
 use super::encoded_text::EncodedText;
 use super::encoding_cache::EncodingCache;
 use super::joined_message::JoinedMessage;
-use super::last_request::{LastRequest, Repetition};
+use super::last_request::{LastRequest, OwnRequest, Repetition};
 use super::message_encoder::MessageEncoder;
 use super::prefix_reuse::PrefixReuse;
 use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
@@ -69,9 +69,7 @@ pub struct Renderer {
     /// Token counts and summaries.
     reducer_cache: ReducerCache,
     /// The last request of the session, if this process has sent it.
-    last_request: Option<LastRequest>,
-    /// True if no head has it.
-    is_last_unsaved: bool,
+    last_request: Option<OwnRequest>,
     /// True if an earlier report had the warning about the built-in freshness window.
     warned_of_default: bool,
 }
@@ -83,34 +81,37 @@ impl Renderer {
         self.trimmed = TrimmedResults::default();
         self.reducer_cache.clear();
         self.last_request = None;
-        self.is_last_unsaved = false;
     }
 
-    /// Returns the last request of the session: that of this process, or a newer one, `stored` in the session's head.
+    /// Returns the last request of the session: that of this process, of which it knows more than the head, or the one that another process has
+    /// stored since. `head` is what the session's head has.
     #[must_use]
-    pub fn last_request(&self, stored: Option<&[u8]>) -> Option<LastRequest> {
-        let stored = LastRequest::stored(stored);
-        let own_at = self.last_request.as_ref().map(|own| own.at);
-        // Of the request that both have, this process knows more.
-        let newer = stored.filter(|stored| own_at.is_none_or(|at| at < stored.at));
-        newer.or_else(|| self.last_request.clone())
+    pub fn last_request(&self, head: Option<&[u8]>) -> Option<LastRequest> {
+        let own = self.last_request.as_ref().and_then(|own| own.newest(head)).cloned();
+        own.or_else(|| LastRequest::stored(head))
     }
 
-    /// Keeps the last request of the session. `is_saved`: the session's head has it.
-    pub fn keep_last_request(&mut self, request: LastRequest, is_saved: bool) {
-        self.last_request = Some(request);
-        self.is_last_unsaved = !is_saved;
+    /// Keeps the last request of the session, which its head does not have yet. `head` is what it has.
+    pub fn keep_last_request(&mut self, request: LastRequest, head: Option<&[u8]>) {
+        self.last_request = Some(OwnRequest::unstored(request, head));
     }
 
-    /// Returns the last request if no head has it, to write it with the next append.
+    /// Keeps the last request of the session, which its head has.
+    pub fn keep_stored_request(&mut self, request: LastRequest) {
+        self.last_request = Some(OwnRequest::stored(request));
+    }
+
+    /// Returns the last request, to write it with the next append, if neither it nor a newer one is in the session's head, which has this.
     #[must_use]
-    pub fn unsaved_last_request(&self) -> Option<LastRequest> {
-        self.last_request.clone().filter(|_| self.is_last_unsaved)
+    pub fn unsaved_last_request(&self, head: Option<&[u8]>) -> Option<LastRequest> {
+        self.last_request.as_ref()?.newest_unstored(head).cloned()
     }
 
     /// Notes that the session's head has this request.
     pub fn on_last_request_saved(&mut self, saved: &LastRequest) {
-        self.is_last_unsaved &= self.last_request.as_ref() != Some(saved);
+        if let Some(own) = &mut self.last_request {
+            own.on_stored(saved);
+        }
     }
 
     /// Takes the application's reply to a question of this render.

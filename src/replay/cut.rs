@@ -17,6 +17,8 @@ pub enum Cut {
     Compaction,
     /// The request would be larger than a `token_budget`.
     Budget,
+    /// What the last request contained is not known here: the store has too little of it, or must not have it.
+    NotStored,
     /// Messages of the last request are not in history any more, or what replaced messages in it does not say what is known of them by now.
     History,
 }
@@ -31,6 +33,7 @@ impl Cut {
         Self::Tools,
         Self::Compaction,
         Self::Budget,
+        Self::NotStored,
         Self::History,
     ];
 
@@ -45,6 +48,7 @@ impl Cut {
             Self::Tools => "tools",
             Self::Compaction => "compaction",
             Self::Budget => "budget",
+            Self::NotStored => "not_stored",
             Self::History => "history",
         }
     }

@@ -8,7 +8,7 @@ use crate::finding::Report;
 use crate::history::{ActiveSummary, History};
 use bytes::Bytes;
 
-/// The size above which a session's head, which each append writes again, does not contain what was sent.
+/// The size above which a session's head, which each append writes again, does not contain the ranges of what was sent.
 const MAX_STORED_BYTES: usize = 32 * 1024;
 
 /// What a provider's cache depends on besides the messages, as hashes.
@@ -71,6 +71,8 @@ pub struct StoredRequest {
     pub ranges: Vec<SelectedRange>,
     /// True if something was left out or changed.
     pub is_reduced: bool,
+    /// True if the ranges are not known: they are too many for a session's head, or must not be stored.
+    pub has_no_ranges: bool,
 }
 encode_fields!(struct StoredRequest {
     0 => at,
@@ -82,15 +84,23 @@ encode_fields!(struct StoredRequest {
     6 => hidden_open_calls,
     7 => ranges: list,
     8 => is_reduced,
+    9 => has_no_ranges,
 });
 
 impl SentRequest {
-    /// Returns the bytes that the session's head contains; none if there are too many, so that only this process has it.
+    /// Returns the bytes that the session's head contains. If there are too many ranges, they are not among them, and only this process has them.
     #[must_use]
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
-        let encoded = minicbor::encode_with(&self.stored, &mut out, &mut RecordSource::default());
-        (encoded.is_ok() && out.len() <= MAX_STORED_BYTES).then_some(out)
+        let bytes = self.stored.encoded()?;
+        if bytes.len() <= MAX_STORED_BYTES { Some(bytes) } else { self.without_ranges().stored.encoded() }
+    }
+
+    /// Returns what is known of the request if its ranges are not: that there was one, and why the next one may be decided anew otherwise.
+    #[must_use]
+    pub fn without_ranges(&self) -> Self {
+        let StoredRequest { at, identity, .. } = self.stored;
+        let stored = StoredRequest { at, identity, has_no_ranges: true, ..StoredRequest::default() };
+        Self { stored, report: Report::new() }
     }
 
     /// Reads the bytes of a session's head. What cannot be read is as if it was not there: the next request is decided anew.
@@ -102,6 +112,11 @@ impl SentRequest {
 }
 
 impl StoredRequest {
+    fn encoded(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        minicbor::encode_with(self, &mut out, &mut RecordSource::default()).ok().map(|()| out)
+    }
+
     /// Returns why the next request is decided anew; `None` if it repeats this one. `cache_life` in milliseconds.
     #[must_use]
     pub fn cut_before(&self, now: Ms, cache_life: Ms, identity: &RequestIdentity) -> Option<Cut> {
@@ -112,6 +127,7 @@ impl StoredRequest {
             _ if identity.tools != own.tools => Some(Cut::Tools),
             _ if identity.instructions != own.instructions => Some(Cut::Instructions),
             _ if now.saturating_sub(self.at) > cache_life => Some(Cut::Idle),
+            _ if self.has_no_ranges => Some(Cut::NotStored),
             _ => None,
         }
     }

@@ -62,7 +62,7 @@ impl HistoryChoice {
             sent.stored.at = at;
             Rc::new(sent)
         });
-        self.last_request = (sent.is_some() || was_known).then_some(LastRequest { at, sent });
+        self.last_request = (sent.is_some() || was_known).then_some(LastRequest { sent });
     }
 
     /// Returns the newest request for a save that stores its messages in history.

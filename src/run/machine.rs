@@ -107,7 +107,7 @@ impl Run {
         if let RunInput::Saved { save, outcome: Ok(_) } = &input
             && let Some(request) = self.turn.history_choice_mut().take_stored_request(*save)
         {
-            context.renderer.keep_last_request(request, true);
+            context.renderer.keep_stored_request(request);
         }
         let next = match input {
             RunInput::Answer { effect, reply } => self.take_effect_reply(&effect, reply, context)?,

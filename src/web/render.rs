@@ -60,8 +60,8 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
         match step {
             RenderStep::Done(rendered) => {
                 if rendered.sent.is_some() || last.is_some() {
-                    let request = LastRequest { at: now, sent: rendered.sent.clone() };
-                    inner.renderer.borrow_mut().keep_last_request(request, false);
+                    let (request, log) = (LastRequest { sent: rendered.sent.clone() }, inner.log.borrow());
+                    inner.renderer.borrow_mut().keep_last_request(request, log.head.last_request());
                 }
                 let out = rendered_to_js(inner, &rendered, &body.bytes);
                 set_headers(&out, &request);

@@ -392,7 +392,7 @@ impl SessionInner {
 
     /// Adds the last request of `render` to a change of history, if no head has it; returns it. A run writes its own.
     fn add_last_request(&self, change: &mut Change) -> Option<LastRequest> {
-        let request = self.renderer.borrow().unsaved_last_request()?;
+        let request = self.renderer.borrow().unsaved_last_request(self.log.borrow().head.last_request())?;
         if change.entries.is_empty() || change.journal.is_some() {
             return None;
         }

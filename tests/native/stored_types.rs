@@ -675,6 +675,7 @@ fn r28_r67_records_of_snapshots() {
         hidden_open_calls: 1,
         ranges: vec![range],
         is_reduced: true,
+        has_no_ranges: false,
     };
     let sent = SentRequest { stored, report: Vec::new() };
     let bytes = sent.to_bytes().unwrap();

@@ -99,7 +99,10 @@ fn keep_choice(
     (at, sent, was_known): (Ms, Option<Rc<SentRequest>>, bool),
 ) {
     let has_redactable_calls = turn.has_redactable_calls();
-    let sent = sent.filter(|sent| !(has_redactable_calls && sent.stored.has_own_messages()));
+    let sent = sent.map(|sent| {
+        let is_storable = !(has_redactable_calls && sent.stored.has_own_messages());
+        if is_storable { sent } else { Rc::new(sent.without_ranges()) }
+    });
     turn.history_choice_mut().keep_last_request(at, sent, was_known);
     if let Some(choice) = choice {
         turn.history_choice_mut().keep(*choice, has_redactable_calls);

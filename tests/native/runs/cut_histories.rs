@@ -152,7 +152,7 @@ fn r72_what_a_provider_adds_to_one_request_is_not_in_the_next_run() {
 }
 
 /// Renders as a session does, with what a provider adds, and keeps the request.
-fn render(host: &mut Host<'_>, setup: &RunSetup, provided: &Value) -> Vec<u8> {
+pub fn render(host: &mut Host<'_>, setup: &RunSetup, provided: &Value) -> Vec<u8> {
     let provided = Json::parse(&provided.to_string()).unwrap();
     let provided = ProvidedMessages::read_all(provided.view()).unwrap();
     let (log, at) = (host.log.borrow(), host.clock.now());
@@ -177,7 +177,7 @@ fn render(host: &mut Host<'_>, setup: &RunSetup, provided: &Value) -> Vec<u8> {
     };
     match host.renderer.step(input, &request, &ReducerReplies::default()).unwrap() {
         RenderStep::Done(rendered) => {
-            host.renderer.keep_last_request(LastRequest { at, sent: rendered.sent }, false);
+            host.renderer.keep_last_request(LastRequest { sent: rendered.sent }, log.head.last_request());
             rendered.body
         }
         RenderStep::Question(question) => panic!("{question:?}"),

@@ -3,10 +3,14 @@
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
+use super::cut_histories::render;
 use super::cuts::{MINUTE, append, ask, at_cuts, cuts, open_at, results_in};
-use super::prefixes::check_extends;
+use super::prefixes::{callback, check_extends};
 use super::scripted_host::*;
 use rethread::clock::Clock;
+use rethread::json::Json;
+use rethread::replay::{Cut, Reducer};
+use rethread::run::PersistReply;
 use rethread::store::MemoryStore;
 use rethread::tool::Window;
 use serde_json::json;
@@ -84,8 +88,73 @@ fn r72_more_than_the_head_may_have_stays_in_this_process_and_another_one_begins_
     }
     assert_eq!(String::from_utf8_lossy(&host.sent[0]).matches("imported result").count(), 1_500);
     check_extends(&host.sent[1], &host.sent[2], CHAT);
-    assert_eq!(host.log.borrow().head.last_request(), None);
+    let size = host.log.borrow().head.last_request().unwrap().len();
+    assert!(size < 200, "{size} bytes");
     let mut next = open_at(&store, "h2", host.clock.now());
     ask(&mut next, setup("next"), 1);
     assert_eq!(results_in(&next.sent[0]), 2, "the stale ones of the runs are dropped");
+    assert_eq!(cuts(&next.events), [Some(Cut::NotStored), None]);
+    // Another cut has precedence, as everywhere.
+    let mut other = setup("other");
+    other.provider.params = Json::parse(r#"{"model":"other"}"#).unwrap();
+    let mut next = open_at(&store, "h3", host.clock.now());
+    ask(&mut next, other, 1);
+    assert_eq!(cuts(&next.events), [Some(Cut::Model), None]);
+}
+
+#[test]
+fn r72_what_persist_may_keep_from_the_store_is_decided_anew_and_named() {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    let setup = |id: &str| {
+        let mut setup = at_cuts(id, CHAT);
+        setup.persist.insert("look".into(), callback(9));
+        setup.policy.call.reducers = Some(vec![Reducer::Custom { reduce: callback(3) }]);
+        setup
+    };
+    host.persist = Box::new(|_| PersistReply::Replaced { arguments: None, result: None });
+    // The reducer adds a message, which is stored nowhere else.
+    ask(&mut host, setup("one"), 1);
+    host.clock.advance(2 * MINUTE);
+    host.events.clear();
+    ask(&mut host, setup("two"), 1);
+    assert_eq!(cuts(&host.events)[0], Some(Cut::NotStored));
+    assert_eq!(results_in(host.sent.last().unwrap()), 2);
+}
+
+#[test]
+fn r72_the_newest_request_is_the_one_that_was_stored_last_whatever_the_clocks_say() {
+    let store = MemoryStore::default();
+    let mut ahead = open_at(&store, "ahead", 1_000_000 + 2 * MINUTE);
+    ask(&mut ahead, at_cuts("one", CHAT), 1);
+    let mut other = open_at(&store, "other", 1_000_000);
+    ask(&mut other, at_cuts("two", CHAT), 1);
+    ahead.refresh();
+    ask(&mut ahead, at_cuts("three", CHAT), 1);
+    check_extends(&other.sent[1], &ahead.sent[2], CHAT);
+    assert!(cuts(&ahead.events).iter().all(Option::is_none));
+    // Of its own newest request it knows more than the store has: why the rest is left out.
+    let stored = ahead.log.borrow().head.last_request().map(<[u8]>::to_vec);
+    let last = ahead.renderer.last_request(stored.as_deref()).unwrap();
+    assert_eq!(last.to_bytes(), stored);
+}
+
+#[test]
+fn r72_a_request_that_another_process_has_followed_is_not_written_over_the_newer_one() {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    ask(&mut host, at_cuts("one", CHAT), 1);
+    render(&mut host, &at_cuts("rendered", CHAT), &json!([]));
+    let head = |host: &Host<'_>| host.log.borrow().head.last_request().map(<[u8]>::to_vec);
+    assert!(host.renderer.unsaved_last_request(head(&host).as_deref()).is_some());
+    let mut other = open_at(&store, "other", 1_000_000);
+    ask(&mut other, at_cuts("two", CHAT), 1);
+    host.refresh();
+    assert_eq!(host.renderer.unsaved_last_request(head(&host).as_deref()), None);
+    // The other one ends what stays.
+    let mut always = at_cuts("three", CHAT);
+    always.policy.call.changes = None;
+    ask(&mut other, always, 1);
+    host.refresh();
+    assert_eq!((head(&host), host.renderer.last_request(None)), (None, None));
 }
