@@ -163,7 +163,7 @@ pub struct Save {
     pub owner: Option<StoredOwner>,
     /// The session's last request, if this save stores what it contained.
     pub last_request: Option<LastRequest>,
-    /// True if the run lets the service drop reasoning.
+    /// True if this save tells the session that the run's requests let the service drop reasoning.
     pub has_dropped: bool,
 }
 

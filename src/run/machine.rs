@@ -104,10 +104,11 @@ impl Run {
     /// # Errors
     /// `unknown_effect` or `wrong_state`, if the input is not allowed; the run is unchanged.
     pub fn handle(&mut self, input: RunInput, context: &mut RunContext<'_>) -> Result<()> {
-        if let RunInput::Saved { save, outcome: Ok(_) } = &input
-            && let Some(request) = self.turn.history_choice_mut().take_stored_request(*save)
-        {
-            context.renderer.keep_stored_request(request);
+        if let RunInput::Saved { save, outcome: Ok(_) } = &input {
+            self.turn.note_saved(*save);
+            if let Some(request) = self.turn.history_choice_mut().take_stored_request(*save) {
+                context.renderer.keep_stored_request(request);
+            }
         }
         let next = match input {
             RunInput::Answer { effect, reply } => self.take_effect_reply(&effect, reply, context)?,
@@ -586,7 +587,8 @@ fn end_run(turn: &mut RunData, end: FinalResult, context: &RunContext<'_>) -> Ru
     let FinalResult { status, error, revision, saved } = end;
     let is_held = turn.setup().owner == StateOwner::Caller && status == RunStatus::Finished;
     let replay = is_held.then(|| replay_body(turn, context.now)).flatten();
-    let outcome = RunOutcome { error, revision, saved, replay, ..turn.outcome_with(status, context.history) };
+    let outcome =
+        RunOutcome { error, revision, saved, replay, ..turn.outcome_without_answered_calls(status, context.history) };
     turn.emit(RunEvent::Finished(Box::new(outcome.clone())));
     outcome
 }

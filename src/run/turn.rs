@@ -29,6 +29,7 @@ use crate::tool::{InvocationStatus, ToolInvocation};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
+mod drop_mark;
 mod outcome;
 
 /// The data of a run, with its turn. The run's states change it, and own what only they need.
@@ -71,6 +72,8 @@ pub(super) struct RunData {
     history_choice: HistoryChoice,
     /// What was refused, and is not sent again.
     healing: RunHealing,
+    /// The newest save that tells the session that requests let the service drop reasoning.
+    drop_mark: Option<u64>,
 }
 
 impl RunData {
@@ -99,6 +102,7 @@ impl RunData {
             handoffs: RunHandoffs::default(),
             history_choice: HistoryChoice::default(),
             healing: RunHealing::default(),
+            drop_mark: None,
         }
     }
 
@@ -352,7 +356,7 @@ impl RunData {
         let mut save = self.saves.take()?;
         save.owner = self.new_owner.then(|| self.setup.owner.to_stored());
         save.last_request = self.history_choice.last_request_in(&save);
-        save.has_dropped = self.setup.drops_unbound();
+        save.has_dropped = self.marks_drop(&save);
         self.redactions.redact(&mut save.kind, &self.setup.persist, &self.live);
         let entries = save.kind.journal();
         if !entries.is_empty() {

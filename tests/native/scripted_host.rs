@@ -287,6 +287,8 @@ pub struct Host<'s> {
     /// Waits, in milliseconds.
     pub waits: Vec<u64>,
     pub events: Vec<RunEvent>,
+    /// Of each write: whether it adds to history, and whether it edits the head.
+    pub writes: Vec<(bool, bool)>,
 }
 
 pub fn words(input: &str) -> Vec<Incoming> {
@@ -395,6 +397,7 @@ impl<'s> Host<'s> {
             started: Vec::new(),
             waits: Vec::new(),
             events: Vec::new(),
+            writes: Vec::new(),
         })
     }
 
@@ -508,6 +511,7 @@ impl<'s> Host<'s> {
         let name = format!("{}.{}", run.id(), self.epoch);
         let writer = RunWriter { run: run.id(), name: &name, epoch: self.epoch, now, lease_until: now + 30_000 };
         let change = change_for(&save, &writer).unwrap();
+        self.writes.push((!change.entries.is_empty(), change.edit.is_some()));
         let outcome = block_on(commit(self.store, &self.log, &change)).map(|committed| committed.revision);
         if let Err(error) = &outcome
             && error.code != ErrorCode::Conflict

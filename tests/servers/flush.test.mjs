@@ -70,6 +70,32 @@ test('r21 a turn with four calls is two batches with flushMs, and the same histo
   assert.deepEqual(written, { 0: 11, 1000: 2 });
 });
 
+test('r21 r70 runs that let the service drop reasoning are written in as few batches', async () => {
+  const claude = { dialect: 'anthropic', params: { model: 'claude-opus-5-5', max_tokens: 9 }, url: 'http://localhost/v1/messages' };
+  const message = (content, stop_reason) => ({
+    type: 'response', status: 200, body: JSON.stringify({ id: 'm', type: 'message', role: 'assistant', model: 'm', stop_reason, content }),
+  });
+  const { store, count } = await counted();
+  const session = await store.session('s', { flushMs: 60_000 });
+  for (const [number, unboundReasoning] of ['drop_block', 'drop_block', undefined].entries()) {
+    count.writes = 0;
+    const run = await session.run({ input: 'q', provider: claude, tools, replay: { unboundReasoning } });
+    const { body } = effect(run, 'call_model').request;
+    assert.equal(JSON.parse(new TextDecoder().decode(body)).thinking.block_binding.prefix_mismatch_behavior, 'drop_block');
+    await run.answer(effect(run, 'call_model').id, message(ids.map((id) => ({ type: 'tool_use', id: `${id}${number}`, name: 'look', input: {} })), 'tool_use'));
+    for (const _ of ids) {
+      const { id } = effect(run, 'run_tool');
+      await run.answer(id, { type: 'started' });
+      await run.answer(id, { type: 'tool_result', content: 'seen' });
+    }
+    assert.equal(count.writes, 0, `run ${number}`);
+    await run.answer(effect(run, 'call_model').id, message([{ type: 'text', text: 'done' }], 'end_turn'));
+    assert.equal((await run.result()).status, 'finished');
+    assert.equal(count.writes, 2, `run ${number}`);
+  }
+  await store.close();
+});
+
 test('r21 without flushMs everything acknowledged is in the journal; with it, at most the last flushMs are lost', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {

@@ -26,7 +26,7 @@ impl RunData {
     }
 
     /// Returns the outcome without the open calls that another writer has answered.
-    pub fn outcome_with(&self, status: RunStatus, history: &History) -> RunOutcome {
+    pub fn outcome_without_answered_calls(&self, status: RunStatus, history: &History) -> RunOutcome {
         let mut outcome = self.outcome(status);
         outcome.open_calls.retain(|call| stored_result(history, &call.invocation).is_none());
         outcome
