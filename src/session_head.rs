@@ -63,7 +63,7 @@ pub struct SessionHead {
     pub refused: Vec<String>,
     /// What the last request contained of the history, encoded by `replay`; `None` if the next one does not repeat it. A rebuilt head lacks it.
     pub last_request: Option<ByteVec>,
-    /// True if a run let the service drop reasoning whose prefix had changed: later requests do so, too. A rebuilt head lacks it.
+    /// True if a request let the service drop reasoning whose prefix had changed: later requests do so, too. A rebuilt head lacks it.
     pub has_dropped: bool,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,

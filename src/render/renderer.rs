@@ -38,7 +38,7 @@ pub struct Rendered {
     pub report: Report,
     /// The number of leading messages that are byte-identical to the last body of this dialect.
     pub stable_prefix: u32,
-    /// How many bytes of the last body of this dialect are repeated, and what changed the rest (R72).
+    /// How many bytes of the last body of this dialect are repeated, and what changed the rest (R72); both as they were composed.
     pub prefix: PrefixReuse,
     /// What the request contains, for its answer; `None` if no provider of the dialect binds reasoning to it, or a service keeps the rest.
     pub mark: Option<PrefixMark>,
@@ -70,6 +70,8 @@ pub struct Renderer {
     reducer_cache: ReducerCache,
     /// The last request of the session, if this process has sent it.
     last_request: Option<OwnRequest>,
+    /// True if a request of this process let the service drop reasoning, and no head says so.
+    is_drop_unsaved: bool,
     /// True if an earlier report had the warning about the built-in freshness window.
     warned_of_default: bool,
 }
@@ -81,6 +83,7 @@ impl Renderer {
         self.trimmed = TrimmedResults::default();
         self.reducer_cache.clear();
         self.last_request = None;
+        self.is_drop_unsaved = false;
     }
 
     /// Returns the last request of the session: that of this process, of which it knows more than the head, or the one that another process has
@@ -112,6 +115,22 @@ impl Renderer {
         if let Some(own) = &mut self.last_request {
             own.on_stored(saved);
         }
+    }
+
+    /// Notes that a request that no run sends lets the service drop reasoning: later requests of the session do so, too.
+    pub fn note_drop(&mut self) {
+        self.is_drop_unsaved = true;
+    }
+
+    /// Returns true if the session's head is to be told so with the next append.
+    #[must_use]
+    pub fn has_unsaved_drop(&self) -> bool {
+        self.is_drop_unsaved
+    }
+
+    /// Notes that the session's head says so.
+    pub fn on_drop_saved(&mut self) {
+        self.is_drop_unsaved = false;
     }
 
     /// Takes the application's reply to a question of this render.
@@ -196,7 +215,7 @@ impl Renderer {
         input: RenderInput<'_>,
         request: &RenderRequest<'_>,
         replies: &ReducerReplies,
-    ) -> Result<(RenderStep, Option<BodyLedger>)> {
+    ) -> Result<(RenderStep, Option<Box<BodyLedger>>)> {
         let mut body = Vec::new();
         let build = BodyBuild { replies, is_changed: true };
         let (mut step, ledger) = self.build(input, request, build, &mut body)?;
@@ -226,7 +245,7 @@ impl Renderer {
         request: &RenderRequest<'_>,
         BodyBuild { replies, is_changed }: BodyBuild<'_>,
         body: &mut dyn BodyBuffer,
-    ) -> Result<(RenderStep, Option<BodyLedger>)> {
+    ) -> Result<(RenderStep, Option<Box<BodyLedger>>)> {
         let highest_stored = input.history.highest_source();
         let nothing = History::new(input.history.seed());
         let input = input.without_stored_messages(&nothing);

@@ -28,6 +28,12 @@ impl<'r> RenderRequest<'r> {
         dropping.map_or(Cow::Borrowed(self.provider), Cow::Owned)
     }
 
+    /// Returns true if the request lets the service drop reasoning whose prefix has changed.
+    #[must_use]
+    pub fn lets_service_drop(&self) -> bool {
+        matches!(self.sent_provider(), Cow::Owned(_))
+    }
+
     /// Returns the headers that the provider needs beside those of the application, or with another value.
     #[must_use]
     pub fn added_headers(&self) -> Vec<(String, String)> {

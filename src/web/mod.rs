@@ -87,6 +87,7 @@ mod sessions {
     mod tab_channel;
     mod unfinished_run;
     mod unfinished_runs;
+    mod unsaved_request;
     mod view;
     mod view_message;
     mod view_state;

@@ -59,6 +59,9 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
         };
         match step {
             RenderStep::Done(rendered) => {
+                if request.lets_service_drop() && !inner.log.borrow().head.has_dropped {
+                    inner.renderer.borrow_mut().note_drop();
+                }
                 if rendered.sent.is_some() || last.is_some() {
                     let (request, log) = (LastRequest { sent: rendered.sent.clone() }, inner.log.borrow());
                     inner.renderer.borrow_mut().keep_last_request(request, log.head.last_request());

@@ -9,6 +9,7 @@ use super::read_error::ReadError;
 use super::shared_task::SharedTask;
 use super::store_context::StoreContext;
 use super::unfinished_run::{TurnSource, UnfinishedRun};
+use super::unsaved_request::{UnsavedRequest, edit_after};
 use super::view_state::ViewState;
 use super::write_queue::WriteQueue;
 use crate::clock::Ms;
@@ -17,7 +18,7 @@ use crate::history::StoredSummary;
 use crate::json::Json;
 use crate::owner::{OnConflict, StateOwner};
 use crate::provider::ProviderRequest;
-use crate::render::{LastRequest, Renderer};
+use crate::render::Renderer;
 use crate::replay::{Callback, Policy, PolicyLayer};
 use crate::run::{OnStop, Persistence, ReadJournals};
 use crate::session_head::{RunEntry, SessionHead, StoredOwner};
@@ -251,7 +252,7 @@ impl SessionInner {
             session: self.policy.borrow().clone(),
             channel,
             global: self.context.global.clone(),
-            has_dropped: self.log.borrow().head.has_dropped,
+            has_dropped: self.log.borrow().head.has_dropped || self.renderer.borrow().has_unsaved_drop(),
         }
     }
 
@@ -346,7 +347,7 @@ impl SessionInner {
         }
         change.notice = self.context.notice_of(&self.id);
         let saved = self.add_unsaved_summaries(&mut change);
-        let last_request = self.add_last_request(&mut change);
+        let of_render = UnsavedRequest::add_to(&mut change, &self.renderer.borrow(), &self.log.borrow().head);
         let adds_messages = !change.entries.is_empty();
         let is_visible = adds_messages || change.edit.is_some() || !change.summaries.is_empty();
         let committed = commit(&*self.context.store, &self.log, &change).await;
@@ -357,9 +358,7 @@ impl SessionInner {
         let committed = committed?;
         self.read_failure.take();
         self.renderer.borrow_mut().on_summaries_saved(&saved);
-        if let Some(saved) = last_request {
-            self.renderer.borrow_mut().on_last_request_saved(&saved);
-        }
+        of_render.note_saved(&mut self.renderer.borrow_mut());
         drop(turn);
         self.warn_of_second_writer();
         let findings = self.log.borrow().findings.clone();
@@ -388,22 +387,6 @@ impl SessionInner {
         let unsaved = self.renderer.borrow().unsaved_summaries();
         change.summaries.extend_from_slice(&unsaved);
         unsaved
-    }
-
-    /// Adds the last request of `render` to a change of history, if no head has it; returns it. A run writes its own.
-    fn add_last_request(&self, change: &mut Change) -> Option<LastRequest> {
-        let request = self.renderer.borrow().unsaved_last_request(self.log.borrow().head.last_request())?;
-        if change.entries.is_empty() || change.journal.is_some() {
-            return None;
-        }
-        let (edit, bytes) = (change.edit.take(), request.to_bytes());
-        change.edit = Some(Box::new(move |head| {
-            if let Some(edit) = &edit {
-                edit(head);
-            }
-            head.last_request = bytes.clone().map(Into::into);
-        }));
-        Some(request)
     }
 
     /// Writes a change of a run's lease, also while the store is being closed. Nothing else is written with it.
@@ -571,10 +554,7 @@ impl Drop for SessionInner {
 
 /// Returns an edit that does `edit` and writes values of the state bag.
 fn with_state(edit: Option<HeadEdit>, state: Rc<BTreeMap<String, Json>>) -> HeadEdit {
-    Box::new(move |head| {
-        if let Some(edit) = &edit {
-            edit(head);
-        }
+    edit_after(edit, move |head| {
         for (key, value) in state.iter() {
             let at = head.state.partition_point(|(name, _)| name < key);
             match head.state.get_mut(at).filter(|(name, _)| name == key) {

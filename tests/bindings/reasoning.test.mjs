@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { open } from 'rethread';
 import { drive } from 'rethread/host';
+import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
 import { startStandIn } from '../stand-in/server.mjs';
 
 const BETA = 'thinking-binding-controls-2026-08-01';
@@ -137,4 +138,32 @@ test('r70 a model that binds nothing gets all reasoning, without the parameter',
   await ask('one', { params });
   const { thinking, sent } = await ask('two', { params, ...CHANGED, replay: { unboundReasoning: 'drop_block' } });
   assert.deepEqual([thinking, sent.body.thinking, sent.headers['anthropic-beta']], [1, { type: 'adaptive' }, undefined]);
+});
+
+test('r70 a render with "drop_block" is remembered: at once in its session, and by the next append in every process', async () => {
+  const store = new MemoryLogStore();
+  const [client, other] = [await open({ store }), await open({ store })];
+  const rendered = async (session, request) => {
+    const { body, headers } = await session.render({ dialect: 'anthropic', params: CLAUDE.params, ...request });
+    return [JSON.parse(new TextDecoder().decode(body)).thinking?.block_binding, headers];
+  };
+  const dropping = [DROP, { 'anthropic-beta': BETA }];
+  const [plain, session] = [await client.session('plain'), await client.session('s')];
+  const answer = { messages: [{ role: 'user', content: 'one' }, { role: 'assistant', content: 'To one' }] };
+  assert.deepEqual(await rendered(session, { input: 'one', replay: { unboundReasoning: 'drop_block' } }), dropping);
+  assert.deepEqual(await rendered(session, { input: 'one' }), dropping, 'before the append');
+  await session.append(answer, 'anthropic');
+  await plain.append(answer, 'anthropic');
+  assert.deepEqual(await rendered(session, { input: 'two' }), dropping);
+  assert.deepEqual(await rendered(await other.session('s'), { input: 'two' }), dropping, 'in another process');
+  assert.deepEqual(await rendered(session, { input: 'two', replay: { unboundReasoning: 'omit' } }), [undefined, undefined]);
+  assert.deepEqual(await rendered(await other.session('plain'), { input: 'two' }), [undefined, undefined]);
+  await Promise.all([client.close(), other.close()]);
+});
+
+test('r70 a render with "drop_block" is remembered also if the next history comes of a run', async () => {
+  const { ask, session, client } = await chat();
+  await session.render({ dialect: 'anthropic', params: CLAUDE.params, input: 'one', replay: { unboundReasoning: 'drop_block' } });
+  for (const input of ['one', 'two']) assert.deepEqual((await ask(input)).sent.body.thinking.block_binding, DROP);
+  await client.close();
 });
