@@ -12,7 +12,7 @@ use rethread::history::Origin;
 use rethread::json::Json;
 use rethread::message::{Dialect, Source, SourceKind};
 use rethread::replay::{Callback, Citations, PolicyLayer, Reducer, ReplayChanges, UnboundReasoning};
-use rethread::run::{Handoff, PersistReply, RunEvent, RunSetup, RunStatus};
+use rethread::run::{Handoff, PersistReply, Persistence, RunEvent, RunSetup, RunStatus};
 use rethread::store::MemoryStore;
 use rethread::tool::Window;
 use serde_json::{Value, json};
@@ -477,4 +477,71 @@ fn r72_each_call_says_how_much_of_the_last_body_it_repeats() {
         }
         assert_eq!((reuses[3].reused_bytes, reuses[3].changed_by), (0, Some(PrefixChange::Instructions)));
     }
+}
+
+#[test]
+fn r21_r70_the_head_is_told_once_that_the_service_drops_reasoning_with_a_save_of_history() {
+    for (persistence, histories) in [(Persistence::Run, 1), (Persistence::Call, 3), (Persistence::Result, 6)] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let dropping = |id: &str, policy| {
+            let mut setup = setup_of(id, CLAUDE);
+            setup.policy.call.unbound_reasoning = policy;
+            RunSetup { persistence, ..setup }
+        };
+        host.ask(dropping("one", Some(UnboundReasoning::DropBlock)), "Go", three_tools);
+        let writes = std::mem::take(&mut host.writes);
+        assert_eq!(writes.iter().filter(|(adds, _)| *adds).count(), histories, "{persistence:?} {writes:?}");
+        assert!(writes.len() > histories, "{writes:?}");
+        let edits: Vec<_> = writes.iter().filter(|(_, edits)| *edits).collect();
+        assert_eq!(edits, [&(true, true)], "{persistence:?} {writes:?}");
+        assert!(host.log.borrow().head.has_dropped);
+        // Later runs let the service drop it, too, and tell the head nothing.
+        for policy in [None, Some(UnboundReasoning::DropBlock)] {
+            let mut setup = dropping(if policy.is_none() { "two" } else { "three" }, policy);
+            setup.policy.has_dropped = host.log.borrow().head.has_dropped;
+            host.ask(setup, "Go", three_tools);
+            let body: Value = serde_json::from_slice(host.sent.last().unwrap()).unwrap();
+            assert_eq!(body["thinking"]["block_binding"]["prefix_mismatch_behavior"], "drop_block");
+            assert!(host.writes.iter().all(|(_, edits)| !edits), "{policy:?} {:?}", host.writes);
+        }
+    }
+}
+
+#[test]
+fn r21_r70_a_failed_run_tells_the_head_that_the_service_drops_reasoning() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut setup = setup_of("one", CLAUDE);
+    setup.policy.call.unbound_reasoning = Some(UnboundReasoning::DropBlock);
+    let outcome = host.ask(setup, "Go", |_| Answer::Status(400, vec![], "no".into()));
+    assert_eq!(outcome.status, RunStatus::Failed);
+    assert_eq!(host.writes.iter().map(|(_, edits)| *edits).collect::<Vec<_>>(), [false, true]);
+    assert!(host.log.borrow().head.has_dropped);
+}
+
+#[test]
+fn r63_r70_of_many_reports_of_dropped_reasoning_the_first_have_their_place_and_the_others_are_counted() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut provider = BindingProvider::new(RESPONSES);
+    host.ask(setup_of("one", RESPONSES), "Go", |body| {
+        Answer::Status(200, vec![], provider.answer(body, &text("x"), false))
+    });
+    let entry = |id: &str| json!({ "type": "reasoning", "action": "removed", "id": id, "reason": "prefix_mismatch" });
+    let mut entries = vec![entry("rs_sig-0"), entry("rs_sig-0"), entry("rs_nobody")];
+    entries.extend((0..10_000).map(|number| entry(&format!("rs_{number}"))));
+    let outcome = host.ask(setup_of("two", RESPONSES), "And?", |body| {
+        let mut answer: Value = serde_json::from_str(&provider.answer(body, &text("y"), false)).unwrap();
+        answer["input_transformations"] = json!(entries);
+        Answer::Status(200, vec![], answer.to_string())
+    });
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    let dropped: Vec<_> = outcome.report.iter().filter(|found| found.code.as_str() == "reasoning_dropped").collect();
+    assert_eq!(dropped.len(), 1_000);
+    let paths: Vec<_> = dropped.iter().take(4).map(|finding| finding.path.as_deref()).collect();
+    assert_eq!(paths, [Some("/input/1"), Some("/input/1"), None, None]);
+    assert!(dropped.iter().all(|finding| finding.reason.as_deref() == Some("prefix_mismatch")));
+    let counted = outcome.report.last().unwrap();
+    assert_eq!(counted.message, "There are 9003 more findings: 9003 reasoning_dropped.");
 }
