@@ -74,7 +74,15 @@ pub(crate) type CodecOf = fn(Dialect) -> &'static dyn Codec;
 /// How long providers keep what they have cached of a request, where nothing else is asked for: Anthropic five minutes after it was last used
 /// (docs.claude.com, "Prompt caching"), OpenAI and Azure five to ten ("Prompt caching" of both); Google, Mistral and DeepSeek name no time.
 /// Read in November 2026.
-const SHORT_CACHE_LIFE: Ms = 300_000;
+pub(crate) const SHORT_CACHE_LIFE: Ms = 300_000;
+
+/// Returns how long OpenAI's APIs keep what they have cached of a request with these parameters.
+pub(crate) fn retained_cache_life(params: JsonRef<'_>) -> Ms {
+    if params.has_text("prompt_cache_retention", "24h") { 86_400_000 } else { SHORT_CACHE_LIFE }
+}
+
+/// Returns the indices of the answers in a list, after the last message of the user, that lack their reasoning.
+pub(crate) type FindMissingReasoning = fn(JsonRef<'_>) -> Vec<usize>;
 
 /// The limit of cache breakpoints: members of blocks that tell the provider to cache the body up to there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -285,9 +293,9 @@ pub(crate) trait Codec: ItemFormat + ReasoningFormat {
     /// Plans the edits that make a body valid: reports every violation and adds its edit to the plan.
     fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>);
 
-    /// Returns how to find an answer of the running tool loop that the model of the request rejects, since its reasoning is missing; `None` if it
-    /// demands none.
-    fn lacks_reasoning(&self, _request: &ProviderRequest) -> Option<fn(JsonRef<'_>) -> bool> {
+    /// Returns how to find the answers of the running tool loop that the model rejects, since their reasoning is missing; `None` if it demands
+    /// none with these parameters, which may be a body.
+    fn find_missing_reasoning(&self, _params: JsonRef<'_>) -> Option<FindMissingReasoning> {
         None
     }
 

@@ -41,7 +41,7 @@ pub struct ComposedBody {
     /// What the request contains, for its answer.
     pub mark: Option<PrefixMark>,
     /// The answers in the body, if it is changed before it is sent.
-    pub ledger: Option<BodyLedger>,
+    pub ledger: Option<Box<BodyLedger>>,
 }
 
 impl BodyComposer<'_> {
@@ -85,8 +85,10 @@ impl BodyComposer<'_> {
         if body.is_valid() {
             selection.leave_out(&mut body, draft, report);
         }
-        report_missing(&body, draft, request.provider, report);
         let (settled, changed) = if body.is_valid() {
+            if selection.is_final() {
+                report_missing(&body, draft, request.provider, report);
+            }
             body.assemble(out);
             (None, usize::MAX)
         } else {
@@ -101,7 +103,7 @@ impl BodyComposer<'_> {
         let texts = head_members.texts(request.provider);
         let prefix = selection.reuse((stable, changed), texts, &mut body, (draft, report));
         let mark = settled.unwrap_or_else(|| selection.mark(draft, &body));
-        let ledger = selection.is_deferred().then(|| selection.body_ledger(&body, draft, report));
+        let ledger = selection.is_deferred().then(|| Box::new(selection.body_ledger(&body, draft, report)));
         Ok(ComposedBody { stable_prefix: stable.messages, prefix, mark, ledger })
     }
 }

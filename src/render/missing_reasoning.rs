@@ -1,36 +1,89 @@
 //! Reports answers of the running tool loop that go back without the reasoning that their model demands (R73). Only the newest messages are
 //! read, up to the user's: what precedes them is not demanded.
 
-use super::body_builder::BodyBuilder;
+use super::body_builder::{BodyBuilder, BodySpan};
+use super::encoded_text::item_hash;
 use crate::finding::{Finding, FindingCode, Report};
-use crate::json::JsonRef;
+use crate::json::{Json, JsonRef};
 use crate::message::Role;
-use crate::provider::ProviderRequest;
-use crate::replay::RequestDraft;
+use crate::provider::{Codec, ProviderRequest};
+use crate::replay::{DraftMessage, RequestDraft};
+use std::collections::BTreeMap;
 
-/// Adds a warning for each answer with calls, after the last message of the user, that the body contains without reasoning.
+/// Adds a warning for each answer with calls, after the last message of the user, that a body, as it is composed, has without reasoning.
 pub(super) fn report_missing(
     body: &BodyBuilder<'_, '_, '_>,
     draft: &RequestDraft<'_>,
     request: &ProviderRequest,
     report: &mut Report,
 ) {
-    let Some(lacks_reasoning) = body.encoder.codec.lacks_reasoning(request) else { return };
+    let Some(find) = body.encoder.codec.find_missing_reasoning(request.params.view()) else { return };
     let mut findings = Vec::new();
-    for body_span in body.spans.iter().rev() {
-        let Some(item) = body_span.index.and_then(|index| draft.messages.get(index)) else { continue };
-        if item.message.role == Role::User {
-            break;
-        }
-        let (start, end) = (body_span.span.start, body_span.span.end);
-        let encoded = body.encoded(body_span).text.get(start..end).unwrap_or_default();
-        let list = format!("[{encoded}]");
-        let Ok(items) = JsonRef::parse(&list) else { continue };
-        if items.items().any(lacks_reasoning) {
-            let sentence = "the model rejects an answer with calls without its reasoning (`reasoning_content`), which is not stored or may not be \
-                            sent to this provider; turn thinking off for this request if it is refused";
-            findings.push(Finding::warning(FindingCode::MissingReasoning, sentence).of_message(&item.message.id));
+    for (body_span, item) in running_loop(body, draft) {
+        if !find(items_of(body, body_span).view()).is_empty() {
+            findings.push(missing().of_message(&item.message.id));
         }
     }
     report.extend(findings.into_iter().rev());
+}
+
+/// The messages of the running tool loop in a body that is changed after it was composed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LoopMessages {
+    /// Their ids by the hashes of their items without reasoning; none if the model of the composed body demands no reasoning.
+    ids: BTreeMap<u64, String>,
+}
+
+impl LoopMessages {
+    /// Returns the messages of a composed body.
+    pub fn new(body: &BodyBuilder<'_, '_, '_>, draft: &RequestDraft<'_>, request: &ProviderRequest) -> Self {
+        let codec = body.encoder.codec;
+        let mut ids = BTreeMap::new();
+        if codec.find_missing_reasoning(request.params.view()).is_none() {
+            return Self { ids };
+        }
+        let settings = codec.settings(request);
+        for (body_span, item) in running_loop(body, draft) {
+            let list = items_of(body, body_span);
+            let items: Vec<JsonRef<'_>> = list.view().items().collect();
+            for bare in codec.without_reasoning(&items, &settings).iter().flatten() {
+                ids.insert(item_hash(codec, bare), item.message.id.clone());
+            }
+        }
+        Self { ids }
+    }
+
+    /// As [`report_missing`](report_missing()), for the body that is sent. An answer that is no message of the composed body has its place.
+    pub fn report_missing(&self, codec: &dyn Codec, body: JsonRef<'_>, report: &mut Report) {
+        let Some(find) = codec.find_missing_reasoning(body) else { return };
+        let list = body.get(codec.list()).unwrap_or_default();
+        let missing_at = find(list);
+        let Some(first) = missing_at.first() else { return };
+        for (at, item) in list.items().enumerate().skip(*first).filter(|(at, _)| missing_at.binary_search(at).is_ok()) {
+            report.push(match self.ids.get(&item_hash(codec, item.as_raw())) {
+                Some(id) => missing().of_message(id),
+                None => missing().at(format!("/{}/{at}", codec.list())),
+            });
+        }
+    }
+}
+
+/// Iterates over the messages after the last one of the user, the newest first.
+fn running_loop<'b, 'h>(
+    body: &'b BodyBuilder<'_, '_, '_>,
+    draft: &'b RequestDraft<'h>,
+) -> impl Iterator<Item = (&'b BodySpan, &'b DraftMessage<'h>)> {
+    let messages = body.spans.iter().rev().filter_map(|span| Some((span, draft.messages.get(span.index?)?)));
+    messages.take_while(|(_, item)| item.message.role != Role::User)
+}
+
+fn items_of(body: &BodyBuilder<'_, '_, '_>, body_span: &BodySpan) -> Json {
+    let range = body_span.span.start..body_span.span.end;
+    Json::trusted(format!("[{}]", body.encoded(body_span).text.get(range).unwrap_or_default()))
+}
+
+fn missing() -> Finding {
+    let sentence = "the model rejects an answer with calls without its reasoning (`reasoning_content`), which is not stored or may not be \
+                    sent to this provider; turn thinking off for this request if it is refused";
+    Finding::warning(FindingCode::MissingReasoning, sentence)
 }

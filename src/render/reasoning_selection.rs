@@ -5,6 +5,7 @@ use super::draft_changes::DraftChanges;
 use super::encoded_text::{extend_prefix, member_hash};
 use super::encoding_cache::{HeadTexts, StablePrefix};
 use super::joined_message::JoinedMessage;
+use super::missing_reasoning::LoopMessages;
 use super::prefix_ledger::{AnswerFacts, HeadHashes, PrefixLedger, WalkedChanges, omitted};
 use super::prefix_reuse::PrefixReuse;
 use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
@@ -96,9 +97,14 @@ impl<'c> ReasoningSelection<'c> {
         matches!(self.choice, ReasoningChoice::AfterChanges(_))
     }
 
+    /// Returns true if the composed body is what is sent, unless a rule repairs it.
+    pub fn is_final(&self) -> bool {
+        matches!(self.choice, ReasoningChoice::Accepted(_))
+    }
+
     /// Leaves out the reasoning that the provider would not accept in the body as it is composed.
     pub fn leave_out(&mut self, body: &mut BodyBuilder<'_, '_, '_>, draft: &RequestDraft<'_>, report: &mut Report) {
-        if !matches!(self.choice, ReasoningChoice::Accepted(_)) {
+        if !self.is_final() {
             return;
         }
         if !body.spans.iter().any(|body_span| body_span.span.has_reasoning) {
@@ -224,6 +230,7 @@ impl<'c> ReasoningSelection<'c> {
             has_provided: has_provided(draft),
             answers,
             composed,
+            in_loop: Some(LoopMessages::new(body, draft, self.provider)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The decision about reasoning in a body that is complete as text: a rule repaired it, or a filter of the application changed it.
 
 use super::encoded_text::{extend_prefix, item_hash, member_hash};
+use super::missing_reasoning::LoopMessages;
 use super::prefix_ledger::{AnswerFacts, HeadHashes, PrefixLedger, omitted};
 use super::request::RenderRequest;
 use crate::finding::{PrefixChange, Report, Severity};
@@ -39,6 +40,8 @@ pub struct BodyLedger {
     pub(super) answers: BTreeMap<u64, AnswerInBody>,
     /// The hashes of the composed items.
     pub(super) composed: BTreeSet<u64>,
+    /// The messages of which it is reported if they lack the reasoning that the model demands (R73).
+    pub(super) in_loop: Option<LoopMessages>,
 }
 
 /// A body that is sent as it is.
@@ -91,6 +94,8 @@ impl BodyLedger {
             has_provided: mark.has_provided,
             answers,
             composed,
+            // The composed body was checked.
+            in_loop: None,
         }
     }
 
@@ -138,6 +143,9 @@ impl BodyLedger {
             has_provided: self.has_provided,
         });
         let changed = walk.omitted.map(|_| with_list(view, codec.list(), &walk.written));
+        if let Some(in_loop) = self.in_loop.as_ref().filter(|_| changed.is_none()) {
+            in_loop.report_missing(codec, view, report);
+        }
         Pass { mark, changed }
     }
 }

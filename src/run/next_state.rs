@@ -71,7 +71,7 @@ pub(super) struct BodyFilterPlan {
     pub filterable: FilterableBody,
     pub composed: ComposedRequest,
     /// The answers in the body, of which reasoning may be left out after the filter.
-    pub ledger: Option<BodyLedger>,
+    pub ledger: Option<Box<BodyLedger>>,
 }
 
 /// A request whose body was composed.

@@ -9,7 +9,7 @@ use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, Role};
-use crate::provider::dialect::{CacheBreakpoints, Codec, EncodeContext, Pause, Wire, is_plain_id};
+use crate::provider::dialect::{CacheBreakpoints, Codec, EncodeContext, Pause, SHORT_CACHE_LIFE, Wire, is_plain_id};
 use crate::provider::healing::{Cure, Remedy};
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::models::ModelFacts;
@@ -135,7 +135,7 @@ impl Codec for Anthropic {
 
     fn cache_life(&self, params: JsonRef<'_>) -> Ms {
         let ttl = params.get("cache_control").and_then(|control| control.text("ttl"));
-        if ttl.is_some_and(|ttl| ttl == "1h") { 3_600_000 } else { 300_000 }
+        if ttl.is_some_and(|ttl| ttl == "1h") { 3_600_000 } else { SHORT_CACHE_LIFE }
     }
 
     fn reserved_members(&self) -> &'static [&'static str] {

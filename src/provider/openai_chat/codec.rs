@@ -8,7 +8,7 @@ use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{JsonKind, JsonRef, ObjectWriter};
 use crate::message::{Dialect, Message, Part, Role};
-use crate::provider::dialect::{Codec, EncodeContext, Wire, plain_id_of};
+use crate::provider::dialect::{Codec, EncodeContext, FindMissingReasoning, Wire, plain_id_of, retained_cache_life};
 use crate::provider::healing::{Cure, Remedy};
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::OfferedMedia;
@@ -124,8 +124,7 @@ impl<T: ChatDialect> Codec for T {
     }
 
     fn cache_life(&self, params: JsonRef<'_>) -> Ms {
-        let is_long = params.text("prompt_cache_retention").is_some_and(|retention| retention == "24h");
-        if is_long { 86_400_000 } else { 300_000 }
+        retained_cache_life(params)
     }
 
     fn accepts_call_id(&self, id: &str) -> bool {
@@ -214,8 +213,8 @@ impl<T: ChatDialect> Codec for T {
         }
     }
 
-    fn lacks_reasoning(&self, request: &ProviderRequest) -> Option<fn(JsonRef<'_>) -> bool> {
-        (self.variant().demands_reasoning)(request.params.view()).then_some(rules::lacks_reasoning)
+    fn find_missing_reasoning(&self, params: JsonRef<'_>) -> Option<FindMissingReasoning> {
+        (self.variant().demands_reasoning)(params).then_some(rules::find_missing_reasoning)
     }
 
     fn remedies(&self) -> &'static [Remedy] {

@@ -18,7 +18,7 @@ use crate::json::JsonRef;
 use crate::provider::rules::{ErrorTemplates, ListPlacement, Plan, WireCall, place_messages, quoted};
 pub(crate) use chat_rules::ChatRules;
 use message_reader::ChatMessageReader;
-pub(super) use missing_reasoning::lacks_reasoning;
+pub(super) use missing_reasoning::find_missing_reasoning;
 
 const OPENAI: ChatRules = ChatRules {
     ids: ids::IDS,

@@ -8,7 +8,7 @@ use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
-use crate::provider::dialect::{Codec, EncodeContext, ServiceMembers, Wire};
+use crate::provider::dialect::{Codec, EncodeContext, ServiceMembers, Wire, retained_cache_life};
 use crate::provider::foreign_format::is_provider_type;
 use crate::provider::healing::{Cure, Remedy};
 use crate::provider::item_format::{ItemFormat, Mention};
@@ -149,8 +149,7 @@ impl Codec for Responses {
     }
 
     fn cache_life(&self, params: JsonRef<'_>) -> Ms {
-        let is_long = params.text("prompt_cache_retention").is_some_and(|retention| retention == "24h");
-        if is_long { 86_400_000 } else { 300_000 }
+        retained_cache_life(params)
     }
 
     fn accepts_call_id(&self, id: &str) -> bool {

@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// A composed body that is changed before it is sent.
 pub(super) struct ChangedBody {
     /// The answers in the composed body.
-    pub ledger: Option<BodyLedger>,
+    pub ledger: Option<Box<BodyLedger>>,
     /// What the application's filter returned, if it changed the body.
     pub filtered: Option<Vec<u8>>,
 }

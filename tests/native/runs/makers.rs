@@ -7,7 +7,8 @@ use crate::scripted_host::*;
 use rethread::finding::{Action, Finding, PrefixChange};
 use rethread::json::Json;
 use rethread::message::{AnswerMaker, Dialect, HostGroup};
-use rethread::run::{RunSetup, RunStatus};
+use rethread::replay::Callback;
+use rethread::run::{RunOutcome, RunSetup, RunStatus};
 use rethread::store::MemoryStore;
 use rethread::tool::Window;
 use serde_json::{Value, json};
@@ -236,5 +237,87 @@ fn r76_the_answer_names_the_model_of_a_deployment() {
         [(CLAUDE, (FOUNDRY.0, "my-deployment"), ANTHROPIC), (RESPONSES, (AZURE.0, "my-deployment"), OPENAI_RESPONSES)]
     {
         assert_eq!(switch(dialect, from, to, &[]).omission(), None, "{from:?} {to:?}");
+    }
+}
+
+/// What an application makes of a body.
+type Filter = fn(Value) -> Value;
+
+/// A turn that one provider has begun with a call goes on with a model that wants its reasoning back. Returns the end of it, and what was sent.
+fn asked_on(filter: Option<Filter>, has_refused: bool) -> (RunOutcome, String) {
+    let setup = |(url, model): Endpoint, filter: Option<Filter>| {
+        let mut setup = setup("one", CHAT, false);
+        setup.provider.url = url.into();
+        setup.provider.params = Json::parse(&json!({ "model": model }).to_string()).unwrap();
+        setup.input_filter = filter.map(|_| Callback { id: 1, hook: std::rc::Rc::new(()) });
+        setup
+    };
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.start(setup(OPENAI, None), "Go").unwrap();
+    let call = json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": { "role": "assistant", "content": "Hi.",
+        "reasoning_content": SECRET, "tool_calls": [{ "id": "a", "type": "function", "function": { "name": "look", "arguments": "{}" } }] } }] });
+    let killed = host.drive(|body| match rounds_in(body) {
+        0 => Answer::Status(200, Vec::new(), call.to_string()),
+        _ => Answer::Hang,
+    });
+    assert!(killed.is_none());
+    // The turn goes on with a model that wants its reasoning back.
+    let mut host = Host::open(&store, "s", "h2");
+    if has_refused {
+        host.log.borrow_mut().head.refused = vec!["a mark".into()];
+    }
+    if let Some(filter) = filter {
+        host.filter = Box::new(move |body| Ok(filter(body)));
+    }
+    host.resume(setup(DEEPSEEK, filter)).unwrap();
+    let outcome = host.drive(|_| Answer::Say(text("Done."))).unwrap();
+    let sent = String::from_utf8_lossy(host.sent.last().unwrap()).into_owned();
+    (outcome, sent)
+}
+
+#[test]
+fn r73_reasoning_that_a_changed_body_of_the_running_loop_lacks_is_reported() {
+    let unchanged: Filter = |body| body;
+    let changed: Filter = |mut body| {
+        body["messages"][1]["content"] = json!("Something else");
+        body
+    };
+    let without_call: Filter = |mut body| {
+        body["messages"].as_array_mut().unwrap().truncate(2);
+        body
+    };
+    let thoughtless: Filter = |mut body| {
+        body["thinking"] = json!({ "type": "disabled" });
+        body
+    };
+    let reworded: Filter = |mut body| {
+        body["messages"][2]["content"] = json!("Something else");
+        body
+    };
+    for (name, filter, has_refused, expected) in [
+        ("as composed", None, false, Some(true)),
+        ("something was refused", None, true, Some(true)),
+        ("a filter that changes nothing", Some(unchanged), false, Some(true)),
+        ("a filter that changes the question", Some(changed), true, Some(true)),
+        ("a filter that changes the answer", Some(reworded), false, Some(false)),
+        ("a filter that drops the answer", Some(without_call), false, None),
+        ("a filter that turns thinking off", Some(thoughtless), false, None),
+    ] {
+        let (outcome, sent) = asked_on(filter, has_refused);
+        assert_eq!(outcome.status, RunStatus::Finished, "{name}: {:?}", outcome.error);
+        assert!(!sent.contains(SECRET), "{name}");
+        let missing: Vec<_> =
+            outcome.report.iter().filter(|found| found.code.as_str() == "missing_reasoning").collect();
+        let is_named = missing.first().map(|finding| finding.message_id.as_ref() == outcome.message_ids.get(1));
+        assert_eq!(
+            (missing.len(), is_named),
+            (usize::from(expected.is_some()), expected),
+            "{name}: {:?}",
+            outcome.report
+        );
+        if expected == Some(false) {
+            assert_eq!(missing[0].path.as_deref(), Some("/messages/2"), "{name}");
+        }
     }
 }

@@ -11,15 +11,7 @@ pub(super) fn report_missing_reasoning<'a>(plan: &mut Plan<'a, '_>, list: JsonRe
     if !demands_reasoning(plan.body.object) {
         return;
     }
-    let mut answers = Vec::new();
-    for (at, message) in list.items().enumerate() {
-        if message.has_text("role", "user") {
-            answers.clear();
-        } else if lacks_reasoning(message) {
-            answers.push((at, message));
-        }
-    }
-    for (at, message) in answers {
+    for (at, message) in answers_without_reasoning(list) {
         plan.at = at;
         let sentence = "The `reasoning_content` in the thinking mode must be passed back to the API.";
         plan.report(
@@ -28,8 +20,25 @@ pub(super) fn report_missing_reasoning<'a>(plan: &mut Plan<'a, '_>, list: JsonRe
     }
 }
 
+/// Returns the indices of these answers.
+pub(in crate::provider::openai_chat) fn find_missing_reasoning(list: JsonRef<'_>) -> Vec<usize> {
+    answers_without_reasoning(list).into_iter().map(|(at, _)| at).collect()
+}
+
+fn answers_without_reasoning(list: JsonRef<'_>) -> Vec<(usize, JsonRef<'_>)> {
+    let mut answers = Vec::new();
+    for (at, message) in list.items().enumerate() {
+        if message.has_text("role", "user") {
+            answers.clear();
+        } else if lacks_reasoning(message) {
+            answers.push((at, message));
+        }
+    }
+    answers
+}
+
 /// Returns true for an answer with calls and without reasoning.
-pub(in crate::provider::openai_chat) fn lacks_reasoning(message: JsonRef<'_>) -> bool {
+fn lacks_reasoning(message: JsonRef<'_>) -> bool {
     message.has_text("role", "assistant") && has_calls(message) && !has_reasoning(message)
 }
 
