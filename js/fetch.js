@@ -1,5 +1,5 @@
-// `repairing()`: a `fetch` that repairs the conversations it sends, and heals those that the provider refuses. All other requests go to the underlying `fetch` with the same
-// arguments, and so do requests for which anything here fails.
+// `repairing()`: a `fetch` that repairs the conversations it sends, and heals those that the provider refuses. All other
+// requests go to the underlying `fetch` with the same arguments, and so do requests for which anything here fails.
 
 import { RethreadError } from './error.js';
 import { chatAddress, isOtherService } from './fetch/address.js';
@@ -81,8 +81,9 @@ export function repairing(userOptions = {}) {
   }
 }
 
-/** True if a body has so many errors that it was not repaired, or misses reasoning, which cannot be invented. */
-const isUnrepairable = ({ info }) => info.report.some(({ code }) => code === 'too_many_edits' || code === 'missing_reasoning');
+/** What a body that was not repaired has: too many errors, or reasoning that is missing, which cannot be invented. */
+const UNREPAIRABLE = ['too_many_edits', 'missing_reasoning'];
+const isUnrepairable = ({ info }) => info.report.some(({ code }) => UNREPAIRABLE.includes(code));
 const hasErrors = ({ info }) => info.report.some(({ severity }) => severity === 'error');
 
 /** The request if it may contain a conversation, else null: {url, address, headers, signal, and body or request}. */

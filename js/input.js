@@ -52,7 +52,9 @@ function messagesOf(content) {
   const items = Array.isArray(content) ? undefined : memberOf(content, 'items');
   if (!isList(items)) return content;
   if ((memberOf(content, 'cursor') ?? null) === null) return items;
-  throw new RethreadError('invalid_input', 'this page is not the first one of its session: older messages precede it; read all pages with `cursor`, and append their `items`, the oldest page first');
+  const message = 'this page is not the first one of its session: older messages precede it; '
+    + 'read all pages with `cursor`, and append their `items`, the oldest page first';
+  throw new RethreadError('invalid_input', message);
 }
 
 /** A copy of the messages of an append. */

@@ -6,7 +6,8 @@ import { repair, validate } from '../formats-api.js';
 import { publicUrl } from './address.js';
 import { knownDialect } from './options.js';
 
-/** {dialect, model, info, body} of a conversation; `model` is the URL's, and `info` null if nothing is to be told. Null for any other body. */
+/** {dialect, model, info, body} of a conversation; `model` is the URL's, and `info` null if nothing is reported. Null
+ *  for any other body. */
 export function inspect(text, { url, address }, options, refusedBy) {
   const value = parsed(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
@@ -15,7 +16,8 @@ export function inspect(text, { url, address }, options, refusedBy) {
   // Some rules depend on the model, which Google's addresses name instead of the body.
   const model = Object.hasOwn(value, 'model') ? undefined : address?.model;
   const { body, report } = repaired(text, dialect, model, { ...options, refused: refusedBy(dialect) });
-  if (!report.some(({ severity, code }) => severity === 'error' || code === 'healed' || code === 'missing_reasoning')) return { dialect, model, info: null, body: text };
+  const isReported = ({ severity, code }) => severity === 'error' || code === 'healed' || code === 'missing_reasoning';
+  if (!report.some(isReported)) return { dialect, model, info: null, body: text };
   // A repair that removes every message is not applied: the provider's error describes the original conversation better.
   const isEmptied = body !== text && !parsed(body)?.[CONVERSATION_MEMBERS[dialect]]?.length;
   return { dialect, model, info: { url: publicUrl(url), dialect, report }, body: isEmptied ? text : body };

@@ -30,7 +30,7 @@ export type MessageWithCalls = Omit<Message, "parts"> & {
 /** A part of a message, in the order in which the model wrote it. Data specific to the dialect (signatures, unknown members, absent or
  *  null content) is stored with the message and sent again when the same dialect is rendered. */
 export type Part = (
-  /** `phase` is what a text of the model is within its answer (OpenAI Responses). Absent if the provider said none, and while it is streamed. */
+  /** `phase` is what a text of the model is within its answer (OpenAI Responses). Absent if the provider said none. */
   | { type: "text"; text: string; phase?: "commentary" | "final_answer" }
   | { type: "image"; url?: string; data?: string; mediaType?: string }
   | { type: "file"; name?: string; url?: string; data?: string; fileId?: string; mediaType?: string }

@@ -23,7 +23,8 @@ export interface ReplayPolicy {
   /** Reasoning that a provider binds to what preceded it (Claude 5.5, GPT-6.2), where that is not the same any more: "omit" (default) leaves
    *  it out, with the finding `reasoning_unbound`; "send" sends it. "drop_block" sends it and lets the service drop it, which Anthropic can
    *  for the models that bind it: the request has `thinking.block_binding` and the beta header, as all later requests of the session for
-   *  which no level says otherwise. Where that is not possible, as "omit": other dialects and models, thinking that is turned off. */
+   *  which no level says otherwise: stored with the history of a run, and with the next append after a `render`. Where that is not possible, as
+   *  "omit": other dialects and models, thinking that is turned off. */
   unboundReasoning?: "omit" | "drop_block" | "send";
   /** Groups of hosts that serve the same models, such as `[["api.anthropic.com", "gateway.example.com"]]`. Reasoning, signatures and
    *  encrypted content that one of them made go back to each of them; to any other host they are left out, with the finding `reasoning_foreign`.
@@ -88,8 +89,9 @@ export interface Rendered {
   /** With "drop_block": headers that the request needs, with your own values of the same list (`anthropic-beta`). */
   headers?: Record<string, string>;
 }
-/** How much of the last body of this session and dialect a request repeats, so that the provider may have it in its cache. With
- *  `inputFilter`, of the body that the filter gets. */
+/** How much of the last body of this session and dialect a request repeats, so that the provider may have it in its cache. In runs with
+ *  `inputFilter`, and in runs of a session in which a provider refused something that is not sent again, both bodies are as they were
+ *  composed: before the filter, with what is left out then. */
 export interface PrefixReuse {
   /** The number of bytes of the leading messages that are those of the last body; 0 if the instructions, the tools or the model changed. */
   reusedBytes: number;

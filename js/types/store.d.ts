@@ -13,22 +13,25 @@ import type { Session, SessionOptions } from "./session.js";
 export function open(options?: OpenOptions): Promise<Rethread>;
 
 export interface OpenOptions {
-  /** Default: "indexeddb" in a browser, "memory" elsewhere. Drivers: "rethread/sqlite", "rethread/postgres", "rethread/cloudflare",
-   *  "rethread/redis", "rethread/unstorage". To write your own, see docs/stores.md. */
+  /** Default: "indexeddb" in a browser, "memory" elsewhere. Drivers: "rethread/sqlite", "rethread/postgres",
+   *  "rethread/cloudflare", "rethread/redis", "rethread/unstorage". To write your own, see docs/stores.md. */
   store?: "indexeddb" | "localstorage" | "memory" | SqlDriver | KvStore | LogStore;
   /** Name of the IndexedDB database, or of the keys in localStorage. */
   name?: string;
-  /** "relaxed" (default): a write survives the end of the tab, the process and the browser. "strict": it also survives a power failure,
-   *  because each write waits for the disk. A store that cannot guarantee it is rejected with `config_invalid`. */
+  /** "relaxed" (default): a write survives the end of the tab, the process and the browser. "strict": it also
+   *  survives a power failure, because each write waits for the disk. A store that cannot guarantee it is rejected
+   *  with `config_invalid`. */
   durability?: "relaxed" | "strict";
-  /** On platforms without locks that show who is alive: milliseconds for which the owner of a run counts as alive after its last write
-   *  (100 to 86400000, default 30000). Use the same value in every process. The owner renews the lease during the run. An owner that was
-   *  frozen while another process took over writes nothing, and its run ends "failed" with `conflict`. */
+  /** On platforms without locks that show who is alive: milliseconds for which the owner of a run counts as alive
+   *  after its last write (100 to 86400000, default 30000). Use the same value in every process. The owner renews
+   *  the lease during the run. An owner that was frozen while another process took over writes nothing, and its run
+   *  ends "failed" with `conflict`. */
   leaseMs?: number;
   /** Replay settings of every session, and by channel (`SessionOptions.channel`). */
   replay?: ReplayPolicy;
   channels?: Record<string, ReplayPolicy>;
-  /** The clock and the source of ids, for tests. An id that is already in use (after a reload, in another tab) gets a suffix. */
+  /** The clock and the source of ids, for tests. An id that is already in use (after a reload, in another tab) gets
+   *  a suffix. */
   now?: () => number;
   newId?: () => string;
   onWarning?: (warning: Finding) => void;
@@ -36,25 +39,27 @@ export interface OpenOptions {
 
 /** An open store. */
 export interface Rethread {
-  /** Opens a session, or returns the open one. If the store fails to read a part of it, the session has the rest: that is reported to
-   *  `onWarning` and in `status` as `read_failed`, `messages`, `render` and the view give the rest, and writes are rejected with the store's
-   *  error. Each call reads again what is missing. Rejects only if nothing can be read. After a deletion (in another tab, or of the whole database) the old `Session` rejects
-   *  with `not_found`; this call creates a new session with the same id. */
+  /** Opens a session, or returns the open one. If the store fails to read a part of it, the session has the rest:
+   *  that is reported to `onWarning` and in `status` as `read_failed`, `messages`, `render` and the view give the
+   *  rest, and writes are rejected with the store's error. Each call reads again what is missing. Rejects only if
+   *  nothing can be read. After a deletion (in another tab, or of the whole database) the old `Session` rejects with
+   *  `not_found`; this call creates a new session with the same id. */
   session(id: string, options?: SessionOptions): Promise<Session>;
   sessions(query?: { channel?: string; limit?: number; cursor?: string }): Promise<Page<SessionSummary>>;
   deleteSession(id: string): Promise<void>;
-  /** The session as JSON Lines that a person can read: a line for the session, one for each append, audit row and journal entry, and an
-   *  end. Versioned, and lossless: ids, times, signatures, state and unfinished runs are in it, as bytes in base64, which `importSession`
-   *  reads; the owner, messages, calls and journal entries are also in words. `not_found` for a session that is not stored. What an open
-   *  session has not stored yet is stored first, and an error of the store rejects, as in `Session.serialize`. */
+  /** The session as JSON Lines that a person can read: a line for the session, one for each append, audit row and
+   *  journal entry, and an end. Versioned, and lossless: ids, times, signatures, state and unfinished runs are in
+   *  it, as bytes in base64, which `importSession` reads; the owner, messages, calls and journal entries are also in
+   *  words. `not_found` for a session that is not stored. What an open session has not stored yet is stored first,
+   *  and an error of the store rejects, as in `Session.serialize`. */
   exportSession(id: string): Promise<string>;
-  /** Stores what `exportSession` returned, in one append, and opens it; `id` is the new session's id. `conflict` if a session of this id
-   *  exists. Lines that were cut off or edited, or are of two exports, are `invalid_input` (`details.line`), another version is
-   *  `unsupported_version`. */
+  /** Stores what `exportSession` returned, in one append, and opens it; `id` is the new session's id. `conflict` if
+   *  a session of this id exists. Lines that were cut off or edited, or are of two exports, are `invalid_input`
+   *  (`details.line`), another version is `unsupported_version`. */
   importSession(lines: string, options?: { id?: string }): Promise<Session>;
-  /** Stores what `Session.serialize` returned, in one append, and opens it. `conflict` if a session of this id exists. Bytes that are
-   *  damaged or incomplete are `invalid_input`, another version is `unsupported_version`. A session that is restored twice is two sessions:
-   *  an unfinished run in it can be resumed in each. */
+  /** Stores what `Session.serialize` returned, in one append, and opens it. `conflict` if a session of this id
+   *  exists. Bytes that are damaged or incomplete are `invalid_input`, another version is `unsupported_version`. A
+   *  session that is restored twice is two sessions: an unfinished run in it can be resumed in each. */
   restore(serialized: Uint8Array, options?: { id?: string }): Promise<Session>;
   /** The audit table over all sessions: every stored invocation, whether or not it is replayed. */
   invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;
@@ -65,7 +70,8 @@ export interface Rethread {
   /** Asks the platform to keep the data (navigator.storage.persist). */
   persist(): Promise<boolean>;
   status(): Promise<StoreStatus>;
-  /** Rejects what is under way with `closed`, also what waits for a function of the application, such as `provide` or a reducer. */
+  /** Rejects what is under way with `closed`, also what waits for a function of the application, such as `provide`
+   *  or a reducer. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -75,11 +81,14 @@ export interface StoreStatus {
   store: string;
   persisted: boolean | null;
   usageBytes: number | null; quotaBytes: number | null;
-  /** "degraded": unreadable data was rebuilt or left out, or the store fails to read (`read_failed`, until a read succeeds), see
-   *  `findings`. "evicted": the platform has deleted the database, or a session that was open is gone without having been deleted (`FLUSHALL`): calls of that session reject with `evicted`, and
-   *  opening it again begins a new one. "read_only":
-   *  a newer version of rethread has written to an open session. */
+  /** "degraded": unreadable data was rebuilt or left out, or the store fails to read (`read_failed`, until a read
+   *  succeeds), see `findings`. "evicted": the platform has deleted the database, or a session that was open is gone
+   *  without having been deleted (`FLUSHALL`): calls of that session reject with `evicted`, and opening it again
+   *  begins a new one. "read_only": a newer version of rethread has written to an open session. */
   state: "ready" | "degraded" | "evicted" | "read_only";
   findings: Finding[];
 }
-export interface SessionSummary { id: string; channel: string | null; title: string | null; createdAt: number; updatedAt: number; revision: number; messageCount: number; pendingRuns: number; metadata: unknown }
+export interface SessionSummary {
+  id: string; channel: string | null; title: string | null; createdAt: number; updatedAt: number; revision: number;
+  messageCount: number; pendingRuns: number; metadata: unknown;
+}

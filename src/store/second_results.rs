@@ -1,4 +1,5 @@
-//! Results and calls that are stored in another order than they were made: sets aside new results of calls that another writer has answered in the meantime.
+//! Results and calls that are stored in another order than they were made: sets aside new results of calls that another
+//! writer has answered in the meantime.
 //!
 //! `History::apply` keeps the first result of a call, so without this the second one would be lost, and its audit row would describe a
 //! result that nobody sees.

@@ -18,7 +18,8 @@ impl<'a> From<JsonRef<'a>> for BodyLocation<'a> {
     }
 }
 
-/// A rule that a value violates. It borrows its texts, since most violations of a hostile body are only counted. Reported with [`Plan::report`](super::Plan::report):
+/// A rule that a value violates. It borrows its texts, since most violations of a hostile body are only counted.
+/// Reported with [`Plan::report`](super::Plan::report):
 ///
 /// ```ignore
 /// plan.report(
