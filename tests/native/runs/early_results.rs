@@ -19,6 +19,11 @@ use serde_json::{Value, json};
 
 const ANSWER: &str = "seven thousand";
 
+/// Every dialect, streamed or whole, in every mode.
+fn ways() -> impl Iterator<Item = (Dialect, bool, Persistence)> {
+    super::WAYS.into_iter().flat_map(|(dialect, stream)| MODES.map(|mode| (dialect, stream, mode)))
+}
+
 /// Begins a run that leaves its call open, up to the next model call. Returns the id of the invocation.
 fn begin(host: &mut Host<'_>, setup: RunSetup) -> String {
     host.pending_tools = vec!["later_export"];
@@ -97,71 +102,65 @@ fn check_outcome(outcome: &RunOutcome) {
 
 #[test]
 fn r75_a_call_of_a_run_that_is_under_way_is_answered_from_another_process() {
-    for (dialect, stream) in super::WAYS {
-        for mode in MODES {
-            let store = MemoryStore::default();
-            let with = |id: &str| async_setup(id, dialect, stream, mode, ToolTiming::MayBeLater);
-            let mut host = Host::open(&store, "s", "h");
-            let invocation = begin(&mut host, with("run"));
-            let mut other = Host::open(&store, "s", "other");
-            let before = other.log.borrow().history.messages().len();
-            // By its call id, too.
-            other.late("call_a", &json!(ANSWER)).unwrap();
-            assert_eq!(other.log.borrow().history.messages().len(), before, "the turn is not stored before its end");
-            assert_eq!(other.late(&invocation, &json!("again")).unwrap_err().code, ErrorCode::WrongState);
-            assert_eq!(other.late("nobody", &json!(1)).unwrap_err().code, ErrorCode::NotFound);
-            let outcome = host.drive(looks_again).unwrap();
-            check_outcome(&outcome);
-            let bodies: Vec<Vec<String>> = host.asked.iter().map(list).collect();
-            for pair in bodies.windows(2) {
-                assert_eq!(pair[1][..pair[0].len()], pair[0][..], "{dialect:?} {mode:?}");
-            }
-            let last = bodies.last().unwrap();
-            assert_eq!(position(last, ANSWER), last.len() - 1, "{last:#?}");
-            reopened(&host);
-            check_stored(&store, &invocation, with("run2"), Some(last));
+    for (dialect, stream, mode) in ways() {
+        let store = MemoryStore::default();
+        let with = |id: &str| async_setup(id, dialect, stream, mode, ToolTiming::MayBeLater);
+        let mut host = Host::open(&store, "s", "h");
+        let invocation = begin(&mut host, with("run"));
+        let mut other = Host::open(&store, "s", "other");
+        let before = other.log.borrow().history.messages().len();
+        // By its call id, too.
+        other.late("call_a", &json!(ANSWER)).unwrap();
+        assert_eq!(other.log.borrow().history.messages().len(), before, "the turn is not stored before its end");
+        assert_eq!(other.late(&invocation, &json!("again")).unwrap_err().code, ErrorCode::WrongState);
+        assert_eq!(other.late("nobody", &json!(1)).unwrap_err().code, ErrorCode::NotFound);
+        let outcome = host.drive(looks_again).unwrap();
+        check_outcome(&outcome);
+        let bodies: Vec<Vec<String>> = host.asked.iter().map(list).collect();
+        for pair in bodies.windows(2) {
+            assert_eq!(pair[1][..pair[0].len()], pair[0][..], "{dialect:?} {mode:?}");
         }
+        let last = bodies.last().unwrap();
+        assert_eq!(position(last, ANSWER), last.len() - 1, "{last:#?}");
+        reopened(&host);
+        check_stored(&store, &invocation, with("run2"), Some(last));
     }
 }
 
 #[test]
 fn r75_a_call_of_an_interrupted_run_is_answered_before_it_is_resumed() {
-    for (dialect, stream) in super::WAYS {
-        for mode in MODES {
-            let store = MemoryStore::default();
-            let with = |id: &str| async_setup(id, dialect, stream, mode, ToolTiming::MayBeLater);
-            let invocation = begin(&mut Host::open(&store, "s", "h"), with("run"));
-            Host::open(&store, "s", "other").late(&invocation, &json!(ANSWER)).unwrap();
-            let mut second = Host::open(&store, "s", "second");
-            second.resume(with("run")).unwrap();
-            let outcome = second.drive(looks_again).unwrap();
-            check_outcome(&outcome);
-            let last = list(second.asked.last().unwrap());
-            position(&last, ANSWER);
-            reopened(&second);
-            check_stored(&store, &invocation, with("run2"), Some(&last));
-        }
+    for (dialect, stream, mode) in ways() {
+        let store = MemoryStore::default();
+        let with = |id: &str| async_setup(id, dialect, stream, mode, ToolTiming::MayBeLater);
+        let invocation = begin(&mut Host::open(&store, "s", "h"), with("run"));
+        Host::open(&store, "s", "other").late(&invocation, &json!(ANSWER)).unwrap();
+        let mut second = Host::open(&store, "s", "second");
+        second.resume(with("run")).unwrap();
+        let outcome = second.drive(looks_again).unwrap();
+        check_outcome(&outcome);
+        let last = list(second.asked.last().unwrap());
+        position(&last, ANSWER);
+        reopened(&second);
+        check_stored(&store, &invocation, with("run2"), Some(&last));
     }
 }
 
 #[test]
 fn r75_an_answer_that_comes_after_the_last_request_goes_out_with_the_next_run() {
-    for (dialect, stream) in super::WAYS {
-        for mode in MODES {
-            let store = MemoryStore::default();
-            let with = |id: &str| async_setup(id, dialect, stream, mode, ToolTiming::MayBeLater);
-            let mut host = Host::open(&store, "s", "h");
-            let invocation = begin(&mut host, with("run"));
-            let outcome = host.drive(|body| {
-                Host::open(&store, "s", "other").late(&invocation, &json!(ANSWER)).unwrap();
-                assert!(list(body).concat().contains("Starting."));
-                Answer::Say(text("It is under way."))
-            });
-            check_outcome(&outcome.unwrap());
-            assert!(!host.asked.last().unwrap().to_string().contains(ANSWER));
-            reopened(&host);
-            check_stored(&store, &invocation, with("run2"), None);
-        }
+    for (dialect, stream, mode) in ways() {
+        let store = MemoryStore::default();
+        let with = |id: &str| async_setup(id, dialect, stream, mode, ToolTiming::MayBeLater);
+        let mut host = Host::open(&store, "s", "h");
+        let invocation = begin(&mut host, with("run"));
+        let outcome = host.drive(|body| {
+            Host::open(&store, "s", "other").late(&invocation, &json!(ANSWER)).unwrap();
+            assert!(list(body).concat().contains("Starting."));
+            Answer::Say(text("It is under way."))
+        });
+        check_outcome(&outcome.unwrap());
+        assert!(!host.asked.last().unwrap().to_string().contains(ANSWER));
+        reopened(&host);
+        check_stored(&store, &invocation, with("run2"), None);
     }
 }
 
@@ -205,37 +204,35 @@ fn r75_killed_after_any_write_an_answer_that_was_stored_goes_out_once_and_its_to
 
 #[test]
 fn r75_an_answer_goes_with_a_discarded_turn_that_is_kept_and_with_a_snapshot() {
-    for (dialect, stream) in super::WAYS {
-        for mode in MODES {
-            let with = |id: &str| async_setup(id, dialect, stream, mode, ToolTiming::MayBeLater);
-            let store = MemoryStore::default();
-            let mut host = Host::open(&store, "s", "h");
-            let invocation = begin(&mut host, with("run"));
-            host.late(&invocation, &json!(ANSWER)).unwrap();
-            host.handle(RunInput::Cancel).unwrap();
-            host.drive(says("no")).unwrap();
-            keep(&host);
-            check_stored(&store, &invocation, with("run2"), None);
+    for (dialect, stream, mode) in ways() {
+        let with = |id: &str| async_setup(id, dialect, stream, mode, ToolTiming::MayBeLater);
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let invocation = begin(&mut host, with("run"));
+        host.late(&invocation, &json!(ANSWER)).unwrap();
+        host.handle(RunInput::Cancel).unwrap();
+        host.drive(says("no")).unwrap();
+        keep(&host);
+        check_stored(&store, &invocation, with("run2"), None);
 
-            let store = MemoryStore::default();
-            let mut host = Host::open(&store, "s", "h");
-            let invocation = begin(&mut host, with("run"));
-            host.late(&invocation, &json!(ANSWER)).unwrap();
-            // The run takes the answer with its next request.
-            assert!(
-                host.drive(|body| if body.to_string().contains(ANSWER) { Answer::Hang } else { looks_again(body) })
-                    .is_none()
-            );
-            let bytes = snapshot(&mut host).unwrap();
-            let elsewhere = MemoryStore::default();
-            let mut other = Host::open(&elsewhere, "s", "other");
-            resume(&mut other, &bytes, with("run")).unwrap();
-            check_outcome(&other.drive(looks_again).unwrap());
-            let last = list(other.asked.last().unwrap());
-            position(&last, ANSWER);
-            reopened(&other);
-            check_stored(&elsewhere, &invocation, with("run2"), Some(&last));
-        }
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let invocation = begin(&mut host, with("run"));
+        host.late(&invocation, &json!(ANSWER)).unwrap();
+        // The run takes the answer with its next request.
+        assert!(
+            host.drive(|body| if body.to_string().contains(ANSWER) { Answer::Hang } else { looks_again(body) })
+                .is_none()
+        );
+        let bytes = snapshot(&mut host).unwrap();
+        let elsewhere = MemoryStore::default();
+        let mut other = Host::open(&elsewhere, "s", "other");
+        resume(&mut other, &bytes, with("run")).unwrap();
+        check_outcome(&other.drive(looks_again).unwrap());
+        let last = list(other.asked.last().unwrap());
+        position(&last, ANSWER);
+        reopened(&other);
+        check_stored(&elsewhere, &invocation, with("run2"), Some(&last));
     }
 }
 
