@@ -40,7 +40,7 @@ pub struct ToolInvocation {
     pub finished_at: Option<Ms>,
     /// When it was stored.
     pub stored_at: Ms,
-    /// True if `persist` replaced or withheld something.
+    /// True if `persist` replaced or withheld something before the call ended.
     pub redacted: bool,
     /// The session's channel when the call was stored.
     pub channel: Option<String>,
@@ -60,6 +60,8 @@ pub struct ToolInvocation {
     pub has_persist: bool,
     /// True if its tool is asynchronous, so that the run that made the call may go on without the result (R75).
     pub is_async: bool,
+    /// True if `persist` replaced or withheld a result that came later. Requests contain what is stored of it, from the first one on.
+    pub has_redacted_result: bool,
 }
 encode_fields!(struct ToolInvocation {
     0 => id: required,
@@ -87,6 +89,7 @@ encode_fields!(struct ToolInvocation {
     22 => is_deferred,
     23 => has_persist,
     24 => is_async,
+    25 => has_redacted_result,
 });
 
 impl ToolInvocation {
@@ -102,6 +105,12 @@ impl ToolInvocation {
         self.arguments = Arguments::Text(JsonStr::new(""));
         self.result = None;
         self.template = None;
+    }
+
+    /// Returns true if `persist` replaced or withheld something of the call or of its result.
+    #[must_use]
+    pub fn is_redacted(&self) -> bool {
+        self.redacted || self.has_redacted_result
     }
 
     /// Returns true if only the fact of the call is stored. Such a call is never sent. Empty arguments of a call that is otherwise

@@ -111,7 +111,8 @@ export interface Session {
      *  `instructions` of the request are those that the run began with. Filters are called again. */
     handoffs?: Handoff[];
   }): Promise<Run>;
-  /** Removes an unfinished run. `keep` stores the question and the partial answer with their status. */
+  /** Removes an unfinished run. `keep` stores the question and the partial answer with their status. Without it, results that `answer` has stored
+   *  for its calls are set aside, and reported to `onWarning` as `orphan_result`. */
   discard(runId: string, options?: { keep?: boolean }): Promise<void>;
   /** Reads what other tabs and processes have appended. */
   refresh(): Promise<{ revision: number }>;

@@ -1,5 +1,5 @@
 //! Results of calls that history does not have yet: a run in mode "run" keeps its turn in its journal until it ends, and its asynchronous calls
-//! can be answered before (R75). The result is stored in the log, and waits there for its call.
+//! can be answered before (R75). The result is stored in the log, and waits there for its call. If the run ends without the call, it is set aside.
 
 use super::entry::ResultEntry;
 use crate::tool::{InvocationStatus, ToolInvocation};
@@ -23,7 +23,12 @@ impl EarlyResults {
         self.0.get(invocation)
     }
 
-    /// Takes the result of a call that came into history.
+    /// Iterates over the results.
+    pub fn iter(&self) -> impl Iterator<Item = &ResultEntry> {
+        self.0.values()
+    }
+
+    /// Takes the result of a call that came into history, or never will.
     pub fn take(&mut self, invocation: &str) -> Option<ResultEntry> {
         self.0.remove(invocation)
     }
@@ -35,6 +40,7 @@ impl ToolInvocation {
         self.status = early.status;
         self.finished_at = early.finished_at;
         self.append_freshness = early.freshness.or(self.append_freshness);
+        self.has_redacted_result |= early.is_redacted;
         self.result.clone_from(&early.result);
     }
 }

@@ -3,6 +3,7 @@
 use super::stored_summary::StoredSummary;
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
+use crate::finding::FindingCode;
 use crate::json::Json;
 use crate::message::{Dialect, Message};
 use crate::session_head::HeadMark;
@@ -69,7 +70,7 @@ impl HistoryEntry {
 }
 
 /// A result that was stored after its call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct ResultEntry {
     pub invocation: String,
@@ -83,6 +84,10 @@ pub struct ResultEntry {
     pub is_deferral: bool,
     /// True if it replaces the call's stored result. A build that does not know this keeps that one.
     pub is_replacement: bool,
+    /// True if `persist` replaced or withheld the result.
+    pub is_redacted: bool,
+    /// The unfinished run whose journal alone had the call when the result was stored (R75).
+    pub run: Option<String>,
 }
 encode_fields!(struct ResultEntry {
     0 => invocation: required,
@@ -93,22 +98,15 @@ encode_fields!(struct ResultEntry {
     5 => result,
     6 => is_deferral,
     7 => is_replacement,
+    8 => is_redacted,
+    9 => run,
 });
 
 impl ResultEntry {
     /// Returns the entry that says that a call has no result and that nobody waits for one. A later result takes its place.
     #[must_use]
     pub fn interrupted(invocation: String) -> Self {
-        Self {
-            invocation,
-            status: InvocationStatus::Interrupted,
-            started_at: None,
-            finished_at: None,
-            freshness: None,
-            result: None,
-            is_deferral: false,
-            is_replacement: false,
-        }
+        Self { invocation, status: InvocationStatus::Interrupted, ..Self::default() }
     }
 
     /// Returns the entry that replaces the result of a stored call.
@@ -119,10 +117,9 @@ impl ResultEntry {
             status: call.status,
             started_at: call.started_at,
             finished_at: call.finished_at,
-            freshness: None,
             result: Some(result),
             is_replacement: true,
-            is_deferral: false,
+            ..Self::default()
         }
     }
 }
@@ -138,10 +135,22 @@ pub struct SetAsideItem {
     pub value: Json,
     /// The time of the append.
     pub at: Ms,
+    /// The call whose early result the item is: it waits no more.
+    pub invocation: Option<String>,
 }
 encode_fields!(struct SetAsideItem {
     0 => reason: required,
     1 => dialect,
     2 => value: required,
     3 => at,
+    4 => invocation,
 });
+
+impl SetAsideItem {
+    /// Sets aside the content of a result that is not its call's.
+    #[must_use]
+    pub fn result(reason: FindingCode, result: ToolResult, at: Ms) -> Self {
+        let reason = reason.as_str().to_owned();
+        Self { reason, dialect: result.dialect, value: result.content, at, invocation: None }
+    }
+}

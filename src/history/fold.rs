@@ -232,6 +232,11 @@ impl History {
         self.early_results.get(invocation)
     }
 
+    /// Iterates over the results of calls that history does not have yet.
+    pub fn early_results(&self) -> impl Iterator<Item = &ResultEntry> {
+        self.early_results.iter()
+    }
+
     pub(super) fn summaries(&self) -> &SummaryIndex {
         &self.summaries
     }
@@ -285,7 +290,10 @@ impl History {
             HistoryEntry::Message(message) => self.apply_message(message),
             HistoryEntry::Invocation(invocation) => self.apply_invocation(invocation),
             HistoryEntry::Result(result) => self.apply_result(result),
-            HistoryEntry::SetAside(item) => self.set_aside.push(item),
+            HistoryEntry::SetAside(item) => {
+                item.invocation.as_ref().and_then(|call| self.early_results.take(call));
+                self.set_aside.push(item);
+            }
         }
     }
 
@@ -327,12 +335,8 @@ impl History {
         }
         let own = call.result.as_ref().map(|result| &result.content);
         if let Some(result) = early.result.filter(|result| own != Some(&result.content)) {
-            self.set_aside.push(SetAsideItem {
-                reason: FindingCode::DuplicateResult.as_str().to_owned(),
-                dialect: result.dialect,
-                value: result.content,
-                at: early.finished_at.unwrap_or_default(),
-            });
+            let at = early.finished_at.unwrap_or_default();
+            self.set_aside.push(SetAsideItem::result(FindingCode::DuplicateResult, result, at));
         }
     }
 
@@ -363,6 +367,7 @@ impl History {
         invocation.started_at = entry.started_at.or(invocation.started_at);
         invocation.finished_at = entry.finished_at;
         invocation.append_freshness = entry.freshness.or(invocation.append_freshness);
+        invocation.has_redacted_result |= entry.is_redacted;
         invocation.result = entry.result;
         if let Some(message) = self.message_at.get(&invocation.message_id) {
             // A deferred result is sent in a place of its own: a summary that covers the call does not hide it.

@@ -263,6 +263,7 @@ impl<'h> Joiner<'h> {
             is_deferred: call.is_async,
             has_persist: false,
             is_async: false,
+            has_redacted_result: false,
             template: call.template,
         }
     }
@@ -438,6 +439,7 @@ impl<'h> Joiner<'h> {
             dialect,
             value,
             at,
+            invocation: None,
         }));
     }
 }
@@ -451,8 +453,7 @@ pub(super) fn result_entry(invocation: String, result: IncomingResult, origin: &
         finished_at: Some(origin.at),
         freshness: origin.freshness,
         result: Some(stored_result(result)),
-        is_replacement: false,
-        is_deferral: false,
+        ..ResultEntry::default()
     }
 }
 

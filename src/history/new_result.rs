@@ -67,8 +67,7 @@ impl NewResult {
             finished_at: Some(self.finished_at.unwrap_or(origin.at)),
             freshness: origin.freshness,
             result: Some(self.result),
-            is_replacement: false,
-            is_deferral: false,
+            ..ResultEntry::default()
         }
     }
 }

@@ -291,8 +291,7 @@ fn r18_a_real_result_replaces_the_interrupted_placeholder() {
             finished_at: Some(1),
             freshness: None,
             result: Some(crate::tool::ToolResult::failure(text)),
-            is_replacement: false,
-            is_deferral: false,
+            ..ResultEntry::default()
         })
     };
     history.apply(told(InvocationStatus::Interrupted, "unknown"));

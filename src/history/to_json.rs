@@ -134,7 +134,7 @@ impl MessageWriter<'_> {
                             .text("status", call.status.as_str())
                             .number_or_null("startedAt", call.started_at)
                             .number_or_null("finishedAt", call.finished_at)
-                            .bool("redacted", call.redacted);
+                            .bool("redacted", call.is_redacted());
                         write_payload(out, call);
                         write_call_data(out, call);
                     }
@@ -188,7 +188,7 @@ pub fn write_invocation(out: &mut ObjectWriter<'_>, call: &ToolInvocation, sessi
         .text("status", call.status.as_str())
         .number_or_null("startedAt", call.started_at)
         .number_or_null("finishedAt", call.finished_at)
-        .bool("redacted", call.redacted)
+        .bool("redacted", call.is_redacted())
         .text_or_null("channel", call.channel.as_deref());
     if payload {
         write_payload(out, call);

@@ -62,8 +62,8 @@ pub fn stored_result(history: &History, invocation: &str) -> Option<ResultEntry>
         finished_at: call.finished_at,
         freshness: call.append_freshness,
         result: call.result.clone(),
-        is_replacement: false,
-        is_deferral: false,
+        is_redacted: call.has_redacted_result,
+        ..ResultEntry::default()
     })
 }
 

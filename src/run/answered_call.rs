@@ -32,6 +32,17 @@ pub struct AnsweredCall {
     pub call: ToolInvocation,
     /// The unfinished run that has it.
     pub run: Option<String>,
+    /// True if it takes an answer only because nobody drives that run.
+    pub needs_dead_owner: bool,
+}
+
+impl AnsweredCall {
+    fn new(call: &ToolInvocation, run: Option<&UnfinishedTurn<'_>>) -> Self {
+        let own = run.and_then(|run| run.turn.invocation(&call.id));
+        let is_dead = run.is_some_and(|run| matches!(run.driver, RunDriver::Nobody));
+        let needs_dead_owner = is_dead && own.is_some_and(ToolInvocation::is_answered_by_its_run);
+        Self { call: call.clone(), run: run.map(|run| run.run.to_owned()), needs_dead_owner }
+    }
 }
 
 /// Why a call takes no answer.
@@ -113,7 +124,7 @@ pub fn find_answered_call(history: &History, turns: &[UnfinishedTurn<'_>], name:
     for unfinished in turns {
         match find_call(unfinished.turn, name, &|call| unfinished.judge(call, history)) {
             FoundCall::Open(call) => {
-                return Ok(AnsweredCall { call: call.clone(), run: Some(unfinished.run.to_owned()) });
+                return Ok(AnsweredCall::new(call, Some(unfinished)));
             }
             FoundCall::Closed(reason) => _ = refusal.get_or_insert(reason),
             FoundCall::None => {}
@@ -126,8 +137,7 @@ pub fn find_answered_call(history: &History, turns: &[UnfinishedTurn<'_>], name:
     };
     match find_call(history, name, &judge) {
         FoundCall::Open(call) => {
-            let mut having = turns.iter().filter(|unfinished| unfinished.turn.invocation(&call.id).is_some());
-            Ok(AnsweredCall { call: call.clone(), run: having.next().map(|unfinished| unfinished.run.to_owned()) })
+            Ok(AnsweredCall::new(call, turns.iter().find(|unfinished| unfinished.turn.invocation(&call.id).is_some())))
         }
         FoundCall::Closed(reason) => Err(refusal.unwrap_or(reason).into_error(name)),
         FoundCall::None => Err(refusal.map_or_else(|| unknown_call(name), |reason| reason.into_error(name))),

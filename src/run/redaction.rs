@@ -78,8 +78,11 @@ impl Redactions {
         let callback = callbacks.get(&call.name)?;
         let known = self.by_invocation.get(&call.id);
         // Of a call from a journal, only the stored values are known.
-        let is_asked =
-            call.redacted || known.is_some_and(|known| known.failed || known.with_result || call.result.is_none());
+        let is_result_asked = |known: &Redaction| {
+            // `Session.answer` has asked about a result that came later.
+            known.with_result || call.result.is_none() || call.has_redacted_result
+        };
+        let is_asked = call.redacted || known.is_some_and(|known| known.failed || is_result_asked(known));
         if is_asked {
             return None;
         }

@@ -145,7 +145,8 @@ fn result_of(call: &ToolInvocation) -> ResultEntry {
         finished_at: call.finished_at,
         freshness: None,
         result: call.result.clone(),
-        is_replacement: false,
         is_deferral: call.awaits_result(),
+        is_redacted: call.has_redacted_result,
+        ..ResultEntry::default()
     }
 }

@@ -32,6 +32,8 @@ pub struct Committed {
     pub revision: u64,
     /// The ids of its messages as stored, in order; empty if an earlier attempt had stored them.
     pub message_ids: Vec<String>,
+    /// The number of results that it has set aside because the run of their calls ended without them; 0 if an earlier attempt did.
+    pub orphan_results: usize,
 }
 
 /// Appends a change after what other writers have appended since the last refresh.
@@ -45,7 +47,11 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
     let born = cell.borrow().head.born;
     for attempt in 0..MAX_CONFLICTS {
         if cell.borrow().has_applied(change) {
-            return Ok(Committed { revision: cell.borrow().head.history_revision, message_ids: Vec::new() });
+            return Ok(Committed {
+                revision: cell.borrow().head.history_revision,
+                message_ids: Vec::new(),
+                orphan_results: 0,
+            });
         }
         let mut prepared = cell.borrow().prepare(change)?;
         let id = prepared.head.id.clone();
@@ -59,9 +65,9 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
         match store.append(&id, prepared.expected, batch, &operation).await? {
             Appended::Revision(revision) => {
                 let message_ids = message_ids(&prepared.entries);
-                let history_revision = prepared.head.history_revision;
+                let (history_revision, orphan_results) = (prepared.head.history_revision, prepared.orphans);
                 cell.borrow_mut().applied(revision, &change.operation, prepared);
-                return Ok(Committed { revision: history_revision, message_ids });
+                return Ok(Committed { revision: history_revision, message_ids, orphan_results });
             }
             Appended::Occupied => refresh_log(store, cell).await?,
             Appended::Conflict(actual) => {

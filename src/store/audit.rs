@@ -73,7 +73,7 @@ impl AuditRow {
             started_at: invocation.started_at,
             finished_at: invocation.finished_at,
             stored_at: invocation.stored_at,
-            redacted: invocation.redacted,
+            redacted: invocation.is_redacted(),
             channel: invocation.channel.clone(),
             arguments_bytes: invocation.arguments.text().len() as u64,
             result_bytes: result_bytes(invocation.result.as_ref()),
@@ -97,6 +97,7 @@ impl AuditRow {
                 row.status = result.status;
                 row.started_at = result.started_at.or(row.started_at);
                 row.finished_at = result.finished_at;
+                row.redacted |= result.is_redacted;
                 row.result_bytes = result_bytes(result.result.as_ref());
                 Some(row)
             }

@@ -196,6 +196,16 @@ pub fn check_lease(run: &RunEntry, ended_by: Ms) -> Result<()> {
     }))
 }
 
+/// Returns the runs of the head that end with a change.
+pub(super) fn ended_runs<'h>(head: &'h SessionHead, change: Option<&JournalChange>) -> Vec<&'h str> {
+    let is_ended = |run: &&RunEntry| match change {
+        Some(JournalChange { step: JournalStep::End, run: ended, .. }) => run.id == *ended,
+        Some(JournalChange { step: JournalStep::Begin(_), .. }) => run.is_stopped(),
+        _ => false,
+    };
+    head.runs.iter().filter(is_ended).map(|run| run.id.as_str()).collect()
+}
+
 fn begin(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now: Ms) -> Result<()> {
     if head.run(&change.run).is_some() {
         return Err(Error::new(

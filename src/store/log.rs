@@ -3,13 +3,13 @@
 
 use super::audit::AuditRow;
 use super::id_collisions::replace_ids_in_use;
-use super::journal::{JournalChange, JournalStep, write_journal};
+use super::journal::{JournalChange, JournalStep, ended_runs, write_journal};
 use super::merge_queue::MergeQueue;
 use super::numbering::assign_numbers;
 use super::partial_read::{ReadFailure, ReadableRecords};
 use super::rebuild::LogSurvey;
 use super::record::{RecordKind, is_of_newer_build, open_record, open_verified_record, seal_record};
-use super::second_results::{complete_answered_calls, set_aside_second_results};
+use super::second_results::{complete_answered_calls, set_aside_results_without_calls, set_aside_second_results};
 use super::segment::{SplitRecords, split_segment};
 use super::{Batch, Record, Table};
 use crate::clock::Ms;
@@ -87,6 +87,8 @@ pub struct Change {
     pub caller_ids: Vec<String>,
     /// The [`history_revision`](SessionHead::history_revision) that the session must have, or the append is a conflict.
     pub expected: Option<u64>,
+    /// The run that must be as it was, or the append is a conflict.
+    pub expected_run: Option<ExpectedRun>,
     /// The error of the append if the session was deleted before it was opened. Without it the session is created again.
     pub when_deleted: Option<Error>,
     /// Summaries to store. One of a reducer that does not apply any more is dropped; with a compaction that does not, the append is a conflict.
@@ -97,6 +99,27 @@ pub struct Change {
     pub notice: Option<NoticeText>,
     /// Waits between attempts that conflict with other writers; without it the next attempt follows at once.
     pub pause: Option<ConflictPause>,
+}
+
+/// A run on whose state a change depends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedRun {
+    /// The run's id.
+    pub id: String,
+    /// The epoch of its owner; `None` if the run has ended.
+    pub epoch: Option<u32>,
+    /// Set if the change needs the owner to be dead: the lease must have ended by then.
+    pub lease_ended_by: Option<Ms>,
+}
+
+impl ExpectedRun {
+    /// Returns true if the run ended or was taken over, or if its owner is alive after all.
+    #[must_use]
+    pub fn has_moved(&self, head: &SessionHead) -> bool {
+        let run = head.run(&self.id);
+        let is_owned = run.zip(self.lease_ended_by).is_some_and(|(run, by)| run.lease_until > by);
+        run.map(|run| run.epoch) != self.epoch || is_owned
+    }
 }
 
 impl Change {
@@ -133,6 +156,8 @@ pub(super) struct Prepared {
     pub(super) expected: u64,
     pub(super) head: SessionHead,
     pub(super) entries: Vec<HistoryEntry>,
+    /// The number of results among them whose calls will never come.
+    pub(super) orphans: usize,
     pub(super) summaries: Vec<StoredSummary>,
     pub(super) batch: Batch,
 }
@@ -205,6 +230,10 @@ impl SessionLog {
                 }));
             }
         }
+        if change.expected_run.as_ref().is_some_and(|run| run.has_moved(&self.head)) {
+            let sentence = "the run of the call ended or went on elsewhere; answer the call again";
+            return Err(Error::new(ErrorCode::Conflict, sentence));
+        }
         let revision = (self.stored_revision + 1).max(self.min_revision);
         let mut head = self.head.clone();
         let mut batch = Batch { at_least: self.min_revision, ..Batch::default() };
@@ -222,6 +251,8 @@ impl SessionLog {
         let mut entries = change.entries.clone();
         set_aside_second_results(&self.history, &mut entries, change.at);
         complete_answered_calls(&self.history, &mut entries);
+        let ended = ended_runs(&self.head, change.journal.as_ref());
+        let orphans = set_aside_results_without_calls(&self.history, &ended, &mut entries, change.at);
         replace_ids_in_use(&self.history, &mut entries, &change.caller_ids)?;
         let mut entries = assign_numbers(&self.history, &mut head, entries);
         head.raise_highest_source(highest_source(&entries).max(change.sources));
@@ -242,7 +273,7 @@ impl SessionLog {
         batch.head = seal_record(RecordKind::Head, &head);
         batch.channel = head.channel.clone();
         batch.notice = change.notice.as_ref().and_then(|notice| notice(head.history_revision));
-        Ok(Prepared { expected: self.stored_revision, head, entries, summaries, batch })
+        Ok(Prepared { expected: self.stored_revision, head, entries, orphans, summaries, batch })
     }
 
     /// Returns the summaries of a change that apply to the history.

@@ -39,7 +39,7 @@ pub use branch::open_branch;
 pub use clear::clear_session;
 pub use delete::delete_session;
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};
-pub use log::{Change, ConflictPause, HeadEdit, NoticeText, SessionLog};
+pub use log::{Change, ConflictPause, ExpectedRun, HeadEdit, NoticeText, SessionLog};
 pub use memory::MemoryStore;
 pub use merge::{MergeOutcome, merge_oldest};
 pub use open::{open_session, open_session_tail, read_head, read_older, refresh, unreadable_head};

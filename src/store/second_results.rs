@@ -8,6 +8,7 @@ use crate::clock::Ms;
 use crate::finding::FindingCode;
 use crate::history::{History, HistoryEntry, ResultEntry, SetAsideItem};
 use crate::tool::{InvocationStatus, ToolResult};
+use std::collections::BTreeSet;
 
 /// Replaces each result whose call has one in `history` by a set-aside item.
 pub(super) fn set_aside_second_results(history: &History, entries: &mut Vec<HistoryEntry>, at: Ms) {
@@ -24,12 +25,7 @@ pub(super) fn set_aside_second_results(history: &History, entries: &mut Vec<Hist
         if is_stored(history, &second.invocation, &result) {
             return false;
         }
-        *entry = HistoryEntry::SetAside(SetAsideItem {
-            reason: FindingCode::DuplicateResult.as_str().to_owned(),
-            dialect: result.dialect,
-            value: result.content,
-            at,
-        });
+        *entry = HistoryEntry::SetAside(SetAsideItem::result(FindingCode::DuplicateResult, result, at));
         true
     });
 }
@@ -50,6 +46,32 @@ pub(super) fn complete_answered_calls(history: &History, entries: &mut [HistoryE
             call.complete_with(early);
         }
     }
+}
+
+/// Sets aside the results that were stored before their calls, if the runs of these calls end and none of the new entries is the call (R75).
+/// Returns how many. Of one whose content `persist` withheld nothing is left to set aside.
+pub(super) fn set_aside_results_without_calls(
+    history: &History,
+    ended: &[&str],
+    entries: &mut Vec<HistoryEntry>,
+    at: Ms,
+) -> usize {
+    let is_of_ended = |early: &&ResultEntry| early.run.as_deref().is_some_and(|run| ended.contains(&run));
+    let mut early = history.early_results().filter(is_of_ended).peekable();
+    if early.peek().is_none() {
+        return 0;
+    }
+    let calls = entries.iter().filter_map(|entry| match entry {
+        HistoryEntry::Invocation(call) => Some(call.id.clone()),
+        _ => None,
+    });
+    let calls: BTreeSet<String> = calls.collect();
+    let before = entries.len();
+    entries.extend(early.filter(|early| !calls.contains(&early.invocation)).filter_map(|early| {
+        let item = SetAsideItem::result(FindingCode::OrphanResult, early.result.clone()?, at);
+        Some(HistoryEntry::SetAside(SetAsideItem { invocation: Some(early.invocation.clone()), ..item }))
+    }));
+    entries.len() - before
 }
 
 /// Returns true if the call has a result that no other replaces.

@@ -19,7 +19,7 @@ use crate::json::{JsonRef, JsonStr};
 use crate::replay::Callback;
 use crate::run::{PersistQuestion, PersistReply, RunDriver, UnfinishedTurn, find_answered_call, is_known_to_history};
 use crate::session_head::RunEntry;
-use crate::store::read_journal_from;
+use crate::store::{ExpectedRun, read_journal_from};
 use crate::tool::ToolInvocation;
 use js_sys::Promise;
 use serde::Deserialize;
@@ -44,10 +44,18 @@ struct PersistOptions {
     persist: Option<BoundFunction>,
 }
 
-/// The call that an answer is of, and the unfinished run that has it, with the epoch of its owner.
+/// The call that an answer is of, and the unfinished run that has it.
 struct FoundCall {
     call: ToolInvocation,
-    run: Option<(String, Option<u32>)>,
+    run: Option<ExpectedRun>,
+}
+
+/// What `persist` left of a result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Unchanged,
+    Replaced,
+    Nothing,
 }
 
 /// An answer that is checked and not stored yet.
@@ -101,21 +109,24 @@ impl SessionInner {
             }
             let FoundCall { call, run } = found?;
             let mut result = answer.result.clone();
-            let is_withheld = self.ask_persist(&call, &answer.persist, &mut result)?;
+            let kept = self.ask_persist(&call, &answer.persist, &mut result)?;
             result.call.clone_from(&call.id);
             let has_moved = Cell::new(false);
             let join = || {
-                if self.has_moved(run.as_ref()) {
+                if run.as_ref().is_some_and(|run| run.has_moved(&self.log.borrow().head)) {
                     has_moved.set(true);
                     return Err(Error::new(ErrorCode::Conflict, "the run of the call went on elsewhere; answer again"));
                 }
                 let mut joined = self.join_answer(&call, &result, &answer.origin)?;
-                if let Some(HistoryEntry::Result(entry)) = joined.entries.first_mut().filter(|_| is_withheld) {
-                    entry.result = None;
+                if let Some(HistoryEntry::Result(entry)) = joined.entries.first_mut() {
+                    entry.is_redacted = kept != Kept::Unchanged;
+                    entry.result.take_if(|_| kept == Kept::Nothing);
+                    let is_unstored = self.log.borrow().history.invocation(&call.id).is_none();
+                    entry.run = run.as_ref().filter(|_| is_unstored).map(|run| run.id.clone());
                 }
                 Ok(joined)
             };
-            match self.append_joined(&join, answer.expected).await {
+            match self.append_joined(&join, answer.expected, run.as_ref()).await {
                 Err(_) if has_moved.get() => {}
                 outcome => return outcome,
             }
@@ -152,11 +163,14 @@ impl SessionInner {
             run.flush_before_read().await?;
         }
         let log = self.log.borrow();
-        let owned = |run: String| {
-            let epoch = log.head.run(&run).map(|entry| entry.epoch);
-            (run, epoch)
+        // Another process may have renewed a lease since the head was read. Where locks show who is alive, leases do not matter.
+        let is_leased = found.needs_dead_owner && owners.is_some_and(|owners| owners.are_known_by_leases());
+        let expected = |id: String| ExpectedRun {
+            epoch: log.head.run(&id).map(|entry| entry.epoch),
+            id,
+            lease_ended_by: is_leased.then(|| self.context.now()),
         };
-        Ok(FoundCall { call: found.call, run: found.run.map(owned) })
+        Ok(FoundCall { call: found.call, run: found.run.map(expected) })
     }
 
     /// Reads what is new in the journals of the unfinished runs that are not under way here. Returns those that could be read, the newest
@@ -185,12 +199,6 @@ impl SessionInner {
         Ok((runs, owners))
     }
 
-    /// Returns true if a run ended or got another owner since its call was found.
-    fn has_moved(&self, run: Option<&(String, Option<u32>)>) -> bool {
-        let log = self.log.borrow();
-        run.is_some_and(|(id, epoch)| log.head.run(id).map(|entry| entry.epoch) != *epoch)
-    }
-
     /// Joins an answer to its call in history; if history does not have the call yet, the answer waits there for it.
     fn join_answer(&self, call: &ToolInvocation, result: &NewResult, origin: &Origin) -> Result<JoinedEntries> {
         let mut joined = JoinedEntries::default();
@@ -207,15 +215,15 @@ impl SessionInner {
         Ok(joined)
     }
 
-    /// Lets `persist` of the call's tool decide what is stored of a result (R12). Returns true if nothing of it is.
+    /// Lets `persist` of the call's tool decide what is stored of a result (R12), which `answer` then has.
     ///
     /// # Errors
     /// `config_invalid` if the tool has `persist`, and this session does not know it.
-    fn ask_persist(&self, call: &ToolInvocation, given: &[(String, Callback)], answer: &mut NewResult) -> Result<bool> {
+    fn ask_persist(&self, call: &ToolInvocation, given: &[(String, Callback)], answer: &mut NewResult) -> Result<Kept> {
         let given = given.iter().find(|(name, _)| *name == call.name).map(|(_, callback)| callback.clone());
         let Some(callback) = given.or_else(|| self.persist_callbacks.borrow().get(&call.name).cloned()) else {
             if !call.has_persist {
-                return Ok(false);
+                return Ok(Kept::Unchanged);
             }
             return Err(Error::config(format!(
                 "the tool \"{}\" has `persist`, which decides what is stored of its results; pass it: `answer(call, result, {{ tools }})`",
@@ -233,16 +241,16 @@ impl SessionInner {
         };
         match call_persist(&question) {
             PersistReply::Replaced { result, .. } => {
-                if let Some(content) = result {
-                    answer.result.content = content;
-                }
-                Ok(false)
+                let replaced = result.filter(|content| *content != answer.result.content);
+                let kept = if replaced.is_some() { Kept::Replaced } else { Kept::Unchanged };
+                answer.result.content = replaced.unwrap_or_else(|| answer.result.content.clone());
+                Ok(kept)
             }
-            PersistReply::Nothing => Ok(true),
+            PersistReply::Nothing => Ok(Kept::Nothing),
             PersistReply::Failed(why) => {
                 let text = format!("`persist` of the tool \"{}\" failed; the result is not stored: {why}", call.name);
                 self.context.warn(&[Finding::warning(FindingCode::CallbackFailed, text).with_action(Action::Dropped)]);
-                Ok(true)
+                Ok(Kept::Nothing)
             }
         }
     }

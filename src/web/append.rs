@@ -18,7 +18,7 @@ use crate::json::Json;
 use crate::message::{Source, SourceKind};
 use crate::provider::decode_body;
 use crate::replay::{CompletedTurns, PolicyLayer};
-use crate::store::{Change, Committed};
+use crate::store::{Change, Committed, ExpectedRun};
 use js_sys::Promise;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl JsSession {
                 None => to_json(&messages(given).await?)?,
             };
             let join = || inner.join(&given, named.as_deref(), &origin).map_err(to_invalid_input);
-            let (revision, content) = inner.append_joined(&join, expected).await?;
+            let (revision, content) = inner.append_joined(&join, expected, None).await?;
             drop(turn);
             inner.give_to_providers(store.as_ref(), &content).await;
             let message_ids = content.message_ids;
@@ -104,11 +104,13 @@ impl SessionInner {
         }
     }
 
-    /// Appends the outcome of `join`. Calls `join` again after another writer has appended a missing call or has answered an open one.
+    /// Appends the outcome of `join`. Calls `join` again after another writer has appended a missing call or has answered an open one, or if `run`
+    /// has another owner.
     pub async fn append_joined(
         &self,
         join: &dyn Fn() -> Result<JoinedEntries>,
         expected: Option<u64>,
+        run: Option<&ExpectedRun>,
     ) -> Result<(u64, AppendedContent)> {
         self.read_older().await?;
         let mut attempts = 0;
@@ -122,7 +124,8 @@ impl SessionInner {
             // A result was paired with a call that was open at this revision.
             let answers = joined.entries.iter().any(|entry| matches!(entry, HistoryEntry::Result(_)));
             let joined_at = self.log.borrow().head.history_revision;
-            let change = self.joined_change(&mut joined, expected.or(answers.then_some(joined_at)));
+            let mut change = self.joined_change(&mut joined, expected.or(answers.then_some(joined_at)));
+            change.expected_run = run.cloned();
             let content = AppendedContent::of(&change.entries);
             match self.append_change(change).await {
                 Err(error)
@@ -164,7 +167,7 @@ impl SessionInner {
         let mut change = self.new_change();
         let log = self.log.borrow();
         // What `persist` has replaced stays as it returned it.
-        let completed = CompletedTurns { known: &log.history, may_replace: &|call| !call.redacted };
+        let completed = CompletedTurns { known: &log.history, may_replace: &|call| !call.is_redacted() };
         change.sources = completed.drop_uncited_sources(&mut joined.entries, &policy, &mut joined.report);
         change.entries = std::mem::take(&mut joined.entries);
         change.caller_ids = std::mem::take(&mut joined.caller_ids);

@@ -78,6 +78,11 @@ impl LiveOwners {
         Self { held, owned_runs: context.owned_runs.clone(), now: context.now() }
     }
 
+    /// Returns true if nothing but leases tells.
+    pub fn are_known_by_leases(&self) -> bool {
+        self.owned_runs.is_none() && self.held.is_none()
+    }
+
     /// Returns true if the run's lock is held, or, where nothing but a lease tells, its lease has not run out.
     pub fn owns(&self, lock_name: &String, run: &RunEntry) -> bool {
         match (&self.owned_runs, &self.held) {

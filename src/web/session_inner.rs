@@ -14,6 +14,7 @@ use super::view_state::ViewState;
 use super::write_queue::WriteQueue;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
+use crate::finding::{Action, Finding, FindingCode};
 use crate::history::StoredSummary;
 use crate::json::Json;
 use crate::owner::{OnConflict, StateOwner};
@@ -356,6 +357,7 @@ impl SessionInner {
             self.end_run_without_session();
         }
         let committed = committed?;
+        self.warn_of_orphan_results(committed.orphan_results);
         self.read_failure.take();
         self.renderer.borrow_mut().on_summaries_saved(&saved);
         of_render.note_saved(&mut self.renderer.borrow_mut());
@@ -376,6 +378,16 @@ impl SessionInner {
             self.run_deferred_compaction();
         }
         Ok(committed)
+    }
+
+    /// Reports results that were set aside since the run of their calls ended without them.
+    fn warn_of_orphan_results(&self, count: usize) {
+        if count > 0 {
+            let text = format!(
+                "{count} results answer calls of a run that was discarded or cancelled; they are stored and never sent"
+            );
+            self.context.warn(&[Finding::warning(FindingCode::OrphanResult, text).with_action(Action::Kept)]);
+        }
     }
 
     /// Adds to a change the summaries of reducers that are not stored yet; returns these. Neither a run's journal nor a

@@ -98,10 +98,62 @@ test('r75 a call that the run itself waits for is answered by its effect', async
   await assert.rejects(session.answer(tool.invocationId, result(1)), { code: 'wrong_state', message: /Run\.answer/ });
 });
 
+for (const persistence of ['run', 'call', 'result']) {
+  test(`r75 a tool that a run in another process waits for is answered when that is dead, mode ${persistence}`, async () => {
+    const { provider, store, client, session } = await start([CALLS, { text: 'Done.' }]);
+    const tools = { export_rows: { parameters } };
+    const run = await session.run({ input: 'Export', provider, tools, persistence });
+    await callModel(run);
+    const tool = run.effects().find(({ type }) => type === 'run_tool');
+    await run.answer(tool.id, { type: 'started' });
+    const second = await elsewhere(store);
+    for (const id of [tool.invocationId, tool.callId]) {
+      await assert.rejects(second.answer(id, result('outside')), { code: 'wrong_state', message: /another tab or process/ });
+    }
+    await client.close();
+    await second.answer(tool.invocationId, result('outside'));
+    const [{ id, openCalls }] = await second.pendingRuns();
+    assert.equal(openCalls[0].state, 'answered');
+    assert.equal((await drive(await second.resume(id, { provider, tools })).result).text, 'Done.');
+    assert.deepEqual((await second.invocations({ payload: true })).items.map((row) => row.result.content), ['outside']);
+  });
+}
+
+test('r75 a result whose run is discarded is set aside with a warning, and its call takes no other', async () => {
+  const { provider, store, client, session } = await start([CALLS, { text: 'Seven.' }]);
+  const run = await session.run({ input: 'Export', provider, tools: exporting() });
+  await callModel(run);
+  const { invocationId } = await deferCall(run);
+  await client.close();
+  const codes = [];
+  const second = await (await open({ store, onWarning: ({ code }) => codes.push(code) })).session('s');
+  await second.answer(invocationId, result('row-7001'));
+  const [{ id }] = await second.pendingRuns();
+  await second.discard(id);
+  assert.deepEqual(codes, ['orphan_result']);
+  await assert.rejects(second.answer(invocationId, result('again')), { code: 'not_found' });
+  assert.deepEqual([(await second.messages()).items, (await second.pendingRuns())], [[], []]);
+});
+
+test('r12 r75 a copied open call keeps that persist decides about its result', async () => {
+  const { provider, session } = await start([CALLS, { text: 'It runs.' }]);
+  const tools = exporting({ persist: (invocation, given) => (given === undefined ? {} : { result: 'masked' }) });
+  const { openCalls: [call] } = await drive(await session.run({ input: 'Export', provider, tools })).result;
+  const copy = await (await open({ store: 'memory' })).session('copy');
+  await copy.append(await session.messages());
+  await assert.rejects(copy.answer(call.callId, result('raw-result')), { code: 'config_invalid', message: /persist/ });
+  await copy.answer(call.callId, result('raw-result'), { tools });
+  const [row] = (await copy.invocations({ payload: true })).items;
+  assert.deepEqual([row.result.content, row.redacted], ['masked', true]);
+});
+
 const REPLIES = {
   replaced: [(invocation, given) => (given === undefined ? { arguments: { secret: '-' } } : { result: `kept ${given.length}` }), 'kept 10'],
   withheld: [(invocation, given) => (given === undefined ? { arguments: { secret: '-' } } : null), null],
   failed: [(invocation, given) => { if (given !== undefined) throw new Error('no'); return { arguments: { secret: '-' } }; }, null],
+  'the result alone': [(invocation, given) => (given === undefined ? {} : { result: 'kept it' }), 'kept it'],
+  'not the result': [(invocation, given) => (given === undefined ? {} : null), null],
+  'the same': [(invocation, given) => (given === undefined ? {} : { result: given }), 'raw-result'],
   unchanged: [() => ({}), 'raw-result'],
 };
 for (const [name, [persist, expected]] of Object.entries(REPLIES)) {
@@ -119,7 +171,8 @@ for (const [name, [persist, expected]] of Object.entries(REPLIES)) {
     assert.deepEqual([row.status, row.result?.content ?? null], ['ok', expected]);
     await drive(await second.run({ input: 'And?', provider, tools })).result;
     const sent = JSON.stringify((await lane.requests()).at(-1).body.messages);
-    assert.equal(sent.includes('raw-result'), name === 'unchanged');
+    assert.equal(row.redacted, expected !== 'raw-result');
+    assert.equal(sent.includes('raw-result'), expected === 'raw-result');
     if (name === 'replaced') assert.equal(sent.split('kept 10').length, 2);
     // The model does not wait for a result of which nothing is stored.
     assert.equal(sent.split('were not kept').length, expected === null ? 2 : 1);

@@ -9,7 +9,7 @@ use rethread::error::{Error, ErrorCode};
 use rethread::finding::Severity;
 use rethread::history::{
     HistoryEntry, Incoming, IncomingMessage, IncomingPart, JoinedEntries, NewResult, Origin, ProvidedMessages,
-    join_results,
+    ResultEntry, join_results,
 };
 use rethread::id::{IdSource, Seed};
 use rethread::json::{Json, JsonStr};
@@ -19,15 +19,15 @@ use rethread::provider::{ProviderRequest, Settings, ToolDefinition, decode_body,
 use rethread::render::{BodyFilterReply, RenderRequest, Rendered, Renderer};
 use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
-    ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, Handoff, OnStop, PersistQuestion,
-    PersistReply, Persistence, ReadJournals, RetryPolicy, Run, RunContext, RunDriver, RunEvent, RunInput, RunOutcome,
-    RunSetup, RunSnapshot, RunStatus, RunWriter, ToolSettings, TurnInput, UnfinishedTurn, change_for,
-    find_answered_call, is_known_to_history, recover,
+    AnsweredCall, ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, Handoff, OnStop,
+    PersistQuestion, PersistReply, Persistence, ReadJournals, RetryPolicy, Run, RunContext, RunDriver, RunEvent,
+    RunInput, RunOutcome, RunSetup, RunSnapshot, RunStatus, RunWriter, ToolSettings, TurnInput, UnfinishedTurn,
+    change_for, find_answered_call, is_known_to_history, recover,
 };
 use rethread::session_head::RunEntry;
 use rethread::store::{
-    Change, JournalChange, JournalStep, LogStore, Query, Record, SessionLog, Table, commit, open_session, read_journal,
-    read_journal_from,
+    Change, Committed, ExpectedRun, JournalChange, JournalStep, LogStore, Query, Record, SessionLog, Table, commit,
+    open_session, read_journal, read_journal_from,
 };
 use rethread::tool::ToolResult;
 use serde_json::{Value, json};
@@ -276,6 +276,8 @@ pub struct Host<'s> {
     pub resume_handoffs: Vec<Handoff>,
     /// What was read of the journals of unfinished runs.
     pub journals: ReadJournals,
+    /// `persist` replaces results that come later.
+    pub redacts_late_results: bool,
     /// The bodies of the requests that were answered.
     pub asked: Vec<Value>,
     /// The bodies of all requests, as they were offered.
@@ -391,6 +393,7 @@ impl<'s> Host<'s> {
             handoff_results: Vec::new(),
             resume_handoffs: Vec::new(),
             journals: ReadJournals::default(),
+            redacts_late_results: false,
             asked: Vec::new(),
             sent: Vec::new(),
             ran: Vec::new(),
@@ -669,25 +672,44 @@ impl<'s> Host<'s> {
         };
         let origin = Origin { at: self.clock.now(), ..Origin::default() };
         let mut joined = JoinedEntries::default();
-        let found = self.answered_call(call)?;
-        if self.log.borrow().history.invocation(&found).is_some() {
-            let result = NewResult { call: found, ..result };
+        let AnsweredCall { call, run, needs_dead_owner } = self.answered_call(call)?;
+        if self.log.borrow().history.invocation(&call.id).is_some() {
+            let result = NewResult { call: call.id, ..result };
             join_results(&self.log.borrow().history, &mut joined, vec![(result, None)], &origin)?;
         } else {
-            joined.entries.push(HistoryEntry::Result(result.answer_to(found, &origin)));
+            let entry = ResultEntry { run: run.clone(), ..result.answer_to(call.id, &origin) };
+            joined.entries.push(HistoryEntry::Result(entry));
         }
+        for entry in &mut joined.entries {
+            if let HistoryEntry::Result(entry) = entry {
+                entry.is_redacted = self.redacts_late_results;
+            }
+        }
+        let epoch = |id: &str| self.log.borrow().head.run(id).map(|entry| entry.epoch);
+        let lease_ended_by = needs_dead_owner.then(|| self.clock.now());
+        let expected_run = run.map(|id| ExpectedRun { epoch: epoch(&id), id, lease_ended_by });
         let change = Change {
             operation: format!("late.{}", self.ids.new_id()),
             at: self.clock.now(),
             expected: Some(self.log.borrow().head.history_revision),
             entries: joined.entries,
+            expected_run,
             ..Change::default()
         };
         block_on(commit(self.store, &self.log, &change)).map(drop)
     }
 
-    /// Returns the id of the call that an answer names. A run whose lease has not run out is under way, unless it is this host's.
-    fn answered_call(&mut self, call: &str) -> Result<String, Error> {
+    /// Ends a run and stores nothing of it.
+    pub fn discard(&mut self, run: &str) -> Committed {
+        let epoch = self.log.borrow().head.run(run).unwrap().epoch;
+        let step = JournalStep::End;
+        let journal = JournalChange { run: run.into(), epoch, lease_until: 0, lease_ended_by: None, step };
+        let change = Change { operation: format!("discard {run}"), journal: Some(journal), at: 3, ..Change::default() };
+        block_on(commit(self.store, &self.log, &change)).unwrap()
+    }
+
+    /// Returns the call that an answer names. A run whose lease has not run out is under way, unless it is this host's.
+    fn answered_call(&mut self, call: &str) -> Result<AnsweredCall, Error> {
         let log = self.log.borrow();
         let is_needed = !is_known_to_history(&log.history, call);
         let runs: Vec<RunEntry> = log.head.runs.iter().rev().filter(|_| is_needed).cloned().collect();
@@ -710,7 +732,7 @@ impl<'s> Host<'s> {
                 },
             })
             .collect();
-        Ok(find_answered_call(&log.history, &turns, call)?.call.id)
+        find_answered_call(&log.history, &turns, call)
     }
 
     /// Reads what other writers stored.

@@ -3,6 +3,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+use rethread::finding::FindingCode;
 use rethread::history::{Coverage, HistoryEntry, LogRecord, ResultEntry, SetAsideItem, StoredSummary};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{
@@ -157,6 +158,7 @@ fn invocation(status: InvocationStatus) -> ToolInvocation {
         is_deferred: false,
         has_persist: false,
         is_async: false,
+        has_redacted_result: false,
     }
 }
 
@@ -238,13 +240,14 @@ fn log_records() {
         freshness: Some(Window::Millis(0)),
         result: Some(ToolResult { dialect: None, template: None, ..result() }),
         is_replacement: true,
-        is_deferral: false,
+        ..ResultEntry::default()
     }));
     entries.push(HistoryEntry::SetAside(SetAsideItem {
         reason: "orphan_result".into(),
         dialect: Some(Dialect::Gemini),
         value: json("\"x\""),
         at: 3,
+        invocation: None,
     }));
     fixed(
         "log_record",
@@ -272,8 +275,28 @@ fn r67_r75_records_of_results_that_come_later() {
         freshness: None,
         result: None,
         is_deferral: true,
-        is_replacement: false,
+        ..ResultEntry::default()
     };
+    let redacted = ToolInvocation { has_redacted_result: true, ..invocation(InvocationStatus::Ok) };
+    let early = ResultEntry {
+        invocation: "i".into(),
+        status: InvocationStatus::Ok,
+        is_redacted: true,
+        run: Some("run".into()),
+        ..ResultEntry::default()
+    };
+    let orphan =
+        SetAsideItem { invocation: Some("i".into()), ..SetAsideItem::result(FindingCode::OrphanResult, result(), 3) };
+    let record = LogRecord {
+        operation: "answer.0".into(),
+        run: None,
+        at: 44,
+        mark: mark(),
+        entries: vec![HistoryEntry::Invocation(redacted), HistoryEntry::Result(early), HistoryEntry::SetAside(orphan)],
+        run_continues: false,
+        summaries: Vec::new(),
+    };
+    fixed("log_record_with_early_results", RecordKind::Log, &record);
     let asynchronous = ToolInvocation { is_async: true, is_deferred: false, ..call.clone() };
     let answered = JournalEntry::Answered { message: message(), invocations: vec![asynchronous] };
     fixed("journal_answered_with_an_asynchronous_call", RecordKind::Journal, &answered);
@@ -478,8 +501,7 @@ fn journal_entries() {
             finished_at: Some(2),
             freshness: None,
             result: None,
-            is_replacement: false,
-            is_deferral: false,
+            ..ResultEntry::default()
         }),
     );
     fixed(

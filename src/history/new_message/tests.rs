@@ -138,8 +138,7 @@ fn r18_a_call_closed_as_interrupted_accepts_its_real_result() {
         finished_at: Some(1),
         freshness: None,
         result: Some(ToolResult::failure("nobody knows")),
-        is_replacement: false,
-        is_deferral: false,
+        ..crate::history::ResultEntry::default()
     }));
     let real = r#"[{"role":"tool","parts":[{"type":"tool_result","callId":"a","result":"real","finishedAt":7}]}]"#;
     append(&mut history, real).unwrap();

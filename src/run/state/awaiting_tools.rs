@@ -273,10 +273,8 @@ impl AwaitingTools {
             status: if result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok },
             started_at: Some(began),
             finished_at: Some(now),
-            freshness: None,
             result: Some(result),
-            is_replacement: false,
-            is_deferral: false,
+            ..ResultEntry::default()
         };
         let mut journal = Vec::new();
         if task.phase == ToolPhase::Offered {
@@ -316,11 +314,8 @@ impl AwaitingTools {
             invocation: task.invocation.clone(),
             status: InvocationStatus::Pending,
             started_at: call.started_at.or(was_offered.then_some(now)),
-            finished_at: None,
-            freshness: None,
-            result: None,
             is_deferral: true,
-            is_replacement: false,
+            ..ResultEntry::default()
         };
         let mut journal = Vec::new();
         if task.phase == ToolPhase::Offered {
@@ -556,10 +551,8 @@ fn closing_result(call: &ToolInvocation, status: InvocationStatus, text: &str, n
         status,
         started_at: call.started_at,
         finished_at: Some(now),
-        freshness: None,
         result: Some(ToolResult::failure(text)),
-        is_replacement: false,
-        is_deferral: false,
+        ..ResultEntry::default()
     }
 }
 

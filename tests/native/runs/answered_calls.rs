@@ -7,7 +7,9 @@ use super::async_tools::{MODES, async_setup, exports, says};
 use super::scripted_host::*;
 use rethread::error::ErrorCode;
 use rethread::run::{Persistence, RunSetup, RunStatus, ToolTiming};
-use rethread::store::MemoryStore;
+use rethread::store::{
+    AuditQuery, AuditRow, Change, JournalChange, JournalStep, LogStore, MemoryStore, RecordKind, commit, open_record,
+};
 use rethread::tool::InvocationStatus;
 use serde_json::{Value, json};
 
@@ -49,6 +51,41 @@ fn r75_a_tool_that_a_live_run_elsewhere_waits_for_is_answered_by_that_run_alone(
             assert_eq!(result.content.as_str(), "\"look gave {}\"");
         }
         assert!(is_started, "{mode:?}");
+    }
+}
+
+#[test]
+fn r75_an_owner_whose_renewed_lease_was_not_read_is_alive() {
+    for mode in MODES {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        host.start(setup_in(mode, "run"), "Go").unwrap();
+        let is_started = |host: &Host<'_>| {
+            host.run.as_ref().unwrap().live().invocations().iter().any(|call| call.started_at.is_some())
+        };
+        for writes in 0.. {
+            host.writes_left = Some(writes);
+            assert!(host.drive(looks).is_none());
+            if is_started(&host) {
+                break;
+            }
+        }
+        let mut stale = Host::open(&store, "s", "stale");
+        stale.clock.advance(60_000);
+        let entry = host.log.borrow().head.run("run").cloned().unwrap();
+        let journal = JournalChange {
+            run: entry.id,
+            epoch: entry.epoch,
+            lease_until: entry.lease_until + 60_000,
+            lease_ended_by: None,
+            step: JournalStep::Renew,
+        };
+        let renewal = Change { operation: "renew".into(), journal: Some(journal), ..Change::default() };
+        block_on(commit(&store, &host.log, &renewal)).unwrap();
+        assert_eq!(stale.late("call_a", &json!("outside")).unwrap_err().code, ErrorCode::Conflict, "{mode:?}");
+        assert_eq!(stale.late("call_a", &json!("outside")).unwrap_err().code, ErrorCode::WrongState, "{mode:?}");
+        stale.clock.advance(60_000);
+        stale.late("call_a", &json!("outside")).unwrap();
     }
 }
 
@@ -95,4 +132,78 @@ fn r63_r75_an_answer_to_a_call_of_history_reads_no_journal_and_others_read_what_
     assert_eq!(other.late("nobody", &json!(3)).unwrap_err().code, ErrorCode::NotFound);
     assert_eq!(reads(), 0, "what was read is known");
     host.drive(says("Done.")).unwrap();
+}
+
+#[test]
+fn r75_a_result_whose_run_is_discarded_is_set_aside_and_reported() {
+    for next_run in [false, true] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        host.pending_tools = vec!["later_export"];
+        host.start(setup_in(Persistence::Run, "run"), "Export").unwrap();
+        let two = calls(&[("call_a", "later_export", "{}"), ("call_b", "later_export", "{}")]);
+        assert!(
+            host.drive(|body| if rounds_in(body) == 0 { Answer::Say(two.clone()) } else { Answer::Hang }).is_none()
+        );
+        let live = host.run.as_ref().unwrap().live();
+        let [invocation, second] = [0, 1].map(|at: usize| live.invocations()[at].id.clone());
+        let (mut other, mut stale) = (Host::open(&store, "s", "other"), Host::open(&store, "s", "stale"));
+        assert_eq!(stale.late("nobody", &json!(1)).unwrap_err().code, ErrorCode::NotFound);
+        other.late(&invocation, &json!("seven thousand")).unwrap();
+        stale.refresh();
+        host.refresh();
+        if next_run {
+            host.cancel().unwrap();
+            host.ask(setup_in(Persistence::Run, "run2"), "Something else", says("Yes?"));
+        } else {
+            assert_eq!(host.discard("run").orphan_results, 1);
+        }
+        let reopened = Host::open(&store, "s", "reopened");
+        for log in [&host.log, &reopened.log] {
+            let log = log.borrow();
+            let [item] = log.history.set_aside() else { panic!("{:?}", log.history.set_aside()) };
+            assert_eq!((item.reason.as_str(), item.value.as_str()), ("orphan_result", "\"seven thousand\""));
+            assert!(log.history.early_results().next().is_none(), "it waits for no call");
+        }
+        other.refresh();
+        assert_eq!(other.late(&invocation, &json!("again")).unwrap_err().code, ErrorCode::NotFound);
+        // A process that has not seen the end of the run stores nothing.
+        assert_eq!(stale.late(&second, &json!("again")).unwrap_err().code, ErrorCode::Conflict);
+        assert_eq!(Host::open(&store, "s", "last").log.borrow().history.early_results().count(), 0);
+    }
+}
+
+#[test]
+fn r12_r75_a_late_result_that_persist_changed_marks_its_call_as_redacted() {
+    for mode in MODES {
+        for is_early in [false, true] {
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            host.pending_tools = vec!["later_export"];
+            host.redacts_late_results = true;
+            host.start(setup_in(mode, "run"), "Export").unwrap();
+            let model = |body: &Value| if rounds_in(body) == 0 { exports(body) } else { Answer::Hang };
+            assert!(host.drive(model).is_none());
+            let invocation = host.run.as_ref().unwrap().live().invocations()[0].id.clone();
+            if is_early {
+                host.late(&invocation, &json!("masked")).unwrap();
+            }
+            host.drive(says("Done.")).unwrap();
+            if !is_early {
+                host.late(&invocation, &json!("masked")).unwrap();
+            }
+            let later = Host::open(&store, "s", "later");
+            let log = later.log.borrow();
+            let calls: Vec<_> = log.history.invocations().iter().map(|call| call.is_redacted()).collect();
+            assert_eq!(calls, [true, false], "{mode:?} {is_early}");
+            // What the request has of the call is what was stored, so it has not changed.
+            assert!(log.history.invocations().iter().all(|call| !call.redacted));
+            let query = AuditQuery { limit: 9, ..AuditQuery::default() };
+            let mut rows = block_on(store.invocations(&query)).unwrap().items;
+            rows.sort_by_key(|(_, row)| row.key);
+            let redacted =
+                rows.iter().map(|(_, row)| open_record::<AuditRow>(RecordKind::Audit, &row.value).unwrap().redacted);
+            assert_eq!(redacted.collect::<Vec<_>>(), [true, false], "{mode:?} {is_early}");
+        }
+    }
 }
