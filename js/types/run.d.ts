@@ -227,6 +227,8 @@ export interface PendingRun {
   /** Of a "live" run whose owner only a lease shows (on servers): until when it counts as alive, in ms since the epoch, unless it renews the
    *  lease. After that `resume` and `discard` work. */
   leaseUntil?: number;
+  /** A call that `Session.answer` has answered is "answered" in `Session.pendingRuns()`; `Rethread.pendingRuns()` reads journals and no histories, so
+   *  there it is "awaiting_result" or "started" until its run takes the answer. */
   openCalls: { callId: string; invocationId: string; name: string; arguments: unknown; state: "not_started" | "started" | "answered" | "awaiting_approval" | "awaiting_result" }[];
 }
 
