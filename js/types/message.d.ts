@@ -18,7 +18,8 @@ export interface Message {
   model: string | null; usage: Usage | null; finishReason: string | null; durationMs: number | null;
   /** The agent that gave the answer. Absent if the run was not handed off before it. */
   agent?: string;
-  /** What is stored for the message's dialect and has no member here (members that only the dialect knows, who made the answer), as opaque text,
+  /** What is stored for the message's dialect and has no member here (members that only the dialect knows, who made the answer; of a call its
+   *  freshness, and whether its result may come later and is `persist`'s to decide), as opaque text,
    *  for `append`. Parts have it, too. It is sent to the provider, so do not take it from somebody whom you would not let write the request. */
   dialectData?: string;
 }

@@ -42,6 +42,11 @@ pub(super) struct CallData {
     pub stored_at: Option<u64>,
     pub stored_during_run: bool,
     pub is_deferred: bool,
+    pub has_persist: bool,
+    pub is_async: bool,
+    pub has_redacted_result: bool,
+    /// True if the call is redacted beside its result.
+    pub is_redacted: bool,
 }
 
 /// Writes the data of a message as the member `dialectData`, if it has any.
@@ -102,10 +107,16 @@ pub(super) fn write_call_data(out: &mut ObjectWriter<'_>, call: &ToolInvocation)
         if call.finished_at.or(call.started_at).is_none() {
             data.number("storedAt", call.stored_at);
         }
-        for (key, value) in [("storedDuringRun", call.stored_during_run), ("isDeferred", call.is_deferred)] {
-            if value {
-                data.bool(key, true);
-            }
+        let flags = [
+            ("storedDuringRun", call.stored_during_run),
+            ("isDeferred", call.is_deferred),
+            ("hasPersist", call.has_persist),
+            ("isAsync", call.is_async),
+            ("hasRedactedResult", call.has_redacted_result),
+            ("isRedacted", call.redacted && call.has_redacted_result),
+        ];
+        for (key, _) in flags.into_iter().filter(|(_, value)| *value) {
+            data.bool(key, true);
         }
     });
 }
@@ -291,6 +302,10 @@ impl<'a> DataText<'a> {
             stored_at: data.find("storedAt").and_then(JsonRef::as_u64),
             stored_during_run: flag("storedDuringRun"),
             is_deferred: flag("isDeferred"),
+            has_persist: flag("hasPersist"),
+            is_async: flag("isAsync"),
+            has_redacted_result: flag("hasRedactedResult"),
+            is_redacted: flag("isRedacted"),
         })
     }
 }

@@ -121,10 +121,13 @@ impl KeptCall {
     pub(super) fn apply(&self, call: &mut ToolInvocation, origin: &Origin) {
         let data = &self.data;
         call.started_at = self.started_at;
-        call.redacted = self.redacted;
+        // `redacted` says both; the data says which.
+        call.redacted = self.redacted && (data.is_redacted || !data.has_redacted_result);
         call.freshness = data.freshness;
         call.append_freshness = origin.freshness.or(data.append_freshness);
         call.stored_during_run = data.stored_during_run;
+        (call.has_persist, call.is_async) = (data.has_persist, data.is_async);
+        call.has_redacted_result = data.has_redacted_result;
         call.stored_at = data.stored_at.unwrap_or(call.stored_at);
         call.status = match self.status {
             // Without a result, and with none that is withheld, the call is open.

@@ -2,7 +2,7 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::*;
-use crate::history::{History, JoinBase, MessageFormat, MessageWriter, NewItem, Origin, join, join_new};
+use crate::history::{History, HistoryEntry, JoinBase, MessageFormat, MessageWriter, NewItem, Origin, join, join_new};
 use crate::id::{CountingIds, Seed};
 use crate::provider::decode_body;
 
@@ -49,6 +49,25 @@ fn r57_everything_of_a_message_comes_back_from_what_is_shown_of_it() {
         };
         assert_eq!(copy.messages(), history.messages(), "{format:?}");
         assert_eq!(unnumbered(&copy), unnumbered(&history), "{format:?}");
+    }
+}
+
+#[test]
+fn r12_r57_a_copied_call_keeps_what_decides_about_its_late_result() {
+    let mut history = History::new(Seed(1));
+    let stored = stored(Dialect::Anthropic, BODY);
+    stored.messages().iter().for_each(|message| history.apply(HistoryEntry::Message(message.clone())));
+    for flags in 0..16 {
+        let has = |bit: u32| flags & (1 << bit) != 0;
+        let mut call = stored.invocations()[0].clone();
+        (call.has_persist, call.is_async, call.redacted, call.has_redacted_result) = (has(0), has(1), has(2), has(3));
+        let mut history = history.clone();
+        history.apply(HistoryEntry::Invocation(call.clone()));
+        for format in [MessageFormat::WithCalls, MessageFormat::View { saved: true, streaming: false }] {
+            let copy = appended(&written(&history, format)).unwrap();
+            let copied = ToolInvocation { stored_at: call.stored_at, ..copy.invocations()[0].clone() };
+            assert_eq!(copied, call, "{format:?}");
+        }
     }
 }
 
