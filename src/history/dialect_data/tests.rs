@@ -4,7 +4,9 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 use super::*;
 use crate::history::{History, HistoryEntry, JoinBase, MessageFormat, MessageWriter, NewItem, Origin, join, join_new};
 use crate::id::{CountingIds, Seed};
+use crate::message::{AnswerMeta, MessageStatus, Phase, Role, Source, SourceKind, Usage};
 use crate::provider::decode_body;
+use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 
 fn stored(dialect: Dialect, body: &str) -> History {
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
@@ -192,4 +194,154 @@ fn r57_what_javascript_makes_of_a_value() {
     ] {
         assert_ne!(form(one).hash, form(other).hash, "{one} {other}");
     }
+}
+
+const RUN: &str = r#"{"messages":[{"role":"user","content":"Go"},
+  {"role":"assistant","content":[{"type":"thinking","thinking":"caf\u00e9","signature":"c2ln"},{"type":"text","text":"I look."},
+    {"type":"tool_use","id":"ok","name":"f","input":{}},{"type":"tool_use","id":"rejected","name":"f","input":{}},
+    {"type":"tool_use","id":"withheld","name":"f","input":{}},{"type":"tool_use","id":"open","name":"f","input":{}},
+    {"type":"tool_use","id":"late","name":"f","input":{}},{"type":"tool_use","id":"started","name":"f","input":{}}]},
+  {"role":"user","content":[{"type":"tool_result","tool_use_id":"ok","content":"r"},{"type":"tool_result","tool_use_id":"rejected","content":"no"}]},
+  {"role":"assistant","content":[{"type":"text","text":"Done."}]}]}"#;
+
+/// A history as a run leaves it, in which every field that a copy keeps has another value than a new message or call.
+fn of_a_run() -> History {
+    let items = decode_body(Dialect::Anthropic, JsonRef::parse(RUN).unwrap()).unwrap();
+    let mut history = History::new(Seed(1));
+    let origin = Origin { at: 7, ..Origin::default() };
+    let mut late = String::new();
+    for mut entry in join(JoinBase::history(&history), items, &origin, &CountingIds::default()).entries {
+        match &mut entry {
+            HistoryEntry::Message(message) => {
+                let is_answer = message.role == Role::Assistant;
+                let is_last = is_answer && message.parts.len() == 1;
+                message.run_id = Some("run".into());
+                message.source = Source { kind: SourceKind::Context, id: Some("rag".into()) };
+                message.metadata = Json::parse(r#"{"a":1.0}"#).ok();
+                message.late_results.extend(is_last.then(|| late.clone()));
+                if is_answer {
+                    message.status = if is_last { MessageStatus::Stopped } else { MessageStatus::Truncated };
+                    message.parts.last_mut().unwrap().phase = is_last.then_some(Phase::FinalAnswer);
+                    message.answer = Some(Box::new(answer_meta()));
+                }
+            }
+            HistoryEntry::Invocation(call) => {
+                change_call(call);
+                if call.call_id == "late" {
+                    late.clone_from(&call.id);
+                }
+            }
+            HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
+        }
+        history.apply(entry);
+    }
+    history
+}
+
+fn answer_meta() -> AnswerMeta {
+    AnswerMeta {
+        model: Some("m-1".into()),
+        usage: Some(Usage { input: 1, output: 2, cached_input: Some(3), cache_write: Some(4), reasoning: Some(5) }),
+        finish_reason: Some("end_turn".into()),
+        duration_ms: Some(9),
+        response_id: Some("resp".into()),
+        agent: Some("billing".into()),
+        maker: Some(AnswerMaker { host: Some("api.example.com".into()), model: Some("m".into()) }),
+        prefix: Some(PrefixMark { instructions: 1, tools: u64::MAX, items: 3, is_filtered: true, has_provided: true }),
+        ..AnswerMeta::default()
+    }
+}
+
+fn change_call(call: &mut ToolInvocation) {
+    call.freshness = Some(Window::Always);
+    call.append_freshness = Some(Window::Millis(11));
+    call.stored_during_run = true;
+    call.has_persist = true;
+    let times = |started: Option<u64>, finished: Option<u64>| (started, finished);
+    let (status, times) = match call.call_id.as_str() {
+        "ok" => (InvocationStatus::Ok, times(Some(2), Some(3))),
+        "rejected" => (InvocationStatus::Rejected, times(None, Some(3))),
+        "withheld" => (InvocationStatus::Ok, times(Some(2), Some(4))),
+        "late" => (InvocationStatus::Error, times(Some(2), Some(5))),
+        "started" => (InvocationStatus::Interrupted, times(Some(2), None)),
+        _ => (InvocationStatus::Pending, times(None, None)),
+    };
+    (call.status, (call.started_at, call.finished_at)) = (status, times);
+    call.redacted = call.call_id == "withheld";
+    call.is_deferred = matches!(call.call_id.as_str(), "late" | "open");
+    if call.call_id == "late" {
+        let content = Json::parse(r#"{"n":1.0}"#).unwrap();
+        call.result = Some(ToolResult { content, is_error: true, dialect: None, template: None });
+    }
+}
+
+#[test]
+fn r57_every_field_of_a_run_comes_back_from_what_is_shown_of_it() {
+    let history = of_a_run();
+    for format in [MessageFormat::WithCalls, MessageFormat::View { saved: true, streaming: false }] {
+        let copy = appended(&written(&history, format)).unwrap();
+        assert_eq!(copy.messages(), history.messages(), "{format:?}");
+        let calls = |history: &History| {
+            let mut calls = history.invocations().to_vec();
+            // It stands for the times of a call that has none.
+            let timed = calls.iter_mut().filter(|call| call.finished_at.or(call.started_at).is_some());
+            timed.for_each(|call| call.stored_at = 0);
+            calls
+        };
+        assert_eq!(calls(&copy), calls(&history), "{format:?}");
+        assert_eq!(copy.late_results().unplaced_ids(), history.late_results().unplaced_ids());
+    }
+}
+
+#[test]
+fn r57_what_an_append_names_takes_precedence_over_what_was_stored() {
+    let shown = written(&of_a_run(), MessageFormat::WithCalls);
+    let source = Source { kind: SourceKind::History, id: Some("archive".into()) };
+    let origin = Origin { source: source.clone(), freshness: Some(Window::Millis(0)), ..Origin::default() };
+    let items = NewItem::read_all(JsonRef::parse(&shown).unwrap()).unwrap();
+    let history = History::new(Seed(2));
+    let joined = join_new(&history, items, &origin, &CountingIds::default()).unwrap();
+    for entry in joined.entries {
+        match entry {
+            HistoryEntry::Message(message) => assert_eq!(message.source, source),
+            HistoryEntry::Invocation(call) => assert_eq!(call.append_freshness, Some(Window::Millis(0))),
+            HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
+        }
+    }
+}
+
+#[test]
+fn r57_arguments_and_values_that_the_application_changes_are_changed() {
+    let body = r#"{"messages":[{"role":"user","content":"Go"},{"role":"assistant","content":null,"tool_calls":
+      [{"id":"a","type":"function","function":{"name":"f","arguments":"{\"q\":\"caf\u00e9\"}"}}]}]}"#;
+    let history = stored(Dialect::OpenAiChat, body);
+    let shown = written(&history, MessageFormat::WithCalls);
+    let arguments = |shown: &str| appended(shown).unwrap().invocations()[0].arguments.clone();
+    assert_eq!(arguments(&shown), history.invocations()[0].arguments, "the escape comes back");
+    let changed = arguments(&shown.replace("café", "tea").replace("caf\\u00e9", "tea"));
+    assert_eq!(changed.text(), r#"{"q":"tea"}"#);
+
+    let body = r#"{"messages":[{"role":"user","content":[{"type":"new","n":1.0}]}]}"#;
+    let shown = written(&stored(Dialect::Anthropic, body), MessageFormat::WithCalls);
+    let value = |shown: &str| format!("{:?}", appended(shown).unwrap().messages()[0].parts[0].body);
+    assert!(value(&shown).contains("1.0"));
+    // Only what is shown: the data of the dialect is a text in a text.
+    assert!(value(&shown.replace("\"n\":1.0", "\"n\":7")).contains(":7"), "{shown}");
+}
+
+#[test]
+fn r57_a_message_has_the_dialect_of_its_opaque_parts() {
+    let message = |dialect: &str| {
+        format!(r#"[{{"role":"user","parts":[{{"type":"opaque","dialect":"gemini","value":{{}}}}],"dialectData":{}}}]"#, JsonStr::new(&format!(r#"{{"dialect":"{dialect}"}}"#)).token())
+    };
+    assert_eq!(appended(&message("gemini")).unwrap().messages()[0].dialect, Some(Dialect::Gemini));
+    assert!(appended(&message("anthropic")).unwrap_err().message.contains("two dialects"));
+}
+
+#[test]
+fn r57_a_data_part_of_the_application_belongs_to_the_answer_before_it() {
+    let history = appended(
+        r#"[{"id":"m","role":"assistant","parts":[{"type":"tool","name":"a","result":1},{"type":"data","name":"d","value":1}]}]"#,
+    );
+    assert_eq!(history.unwrap().messages().len(), 1);
 }
