@@ -4,9 +4,9 @@ use crate::finding::Report;
 use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
 use crate::message::Dialect;
-use crate::message::PartBody;
+use crate::message::{Message, PartBody, Role};
 use crate::provider::decode_body;
-use crate::tool::{InvocationStatus, ToolInvocation};
+use crate::tool::{InvocationStatus, ToolInvocation, ToolResult, Window};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -325,4 +325,90 @@ fn r30_r36_summaries_of_reducers_do_not_remove_a_compaction() {
     add(&mut history, None, 4);
     assert!((12..20).all(|reducer| history.summary_of(Some(reducer)).is_some()));
     assert_eq!(history.summary_of(Some(19)).map(|summary| summary.end), Some(4));
+}
+
+/// The entries of a body with one open call, and an answer to it that came before.
+fn early_answer(text: &str) -> (Vec<HistoryEntry>, ResultEntry) {
+    let items = decode_body(Dialect::OpenAiChat, JsonRef::parse(&list(&[USER, &calls(&["a"])])).unwrap()).unwrap();
+    let history = History::new(Seed(1));
+    let entries = join(JoinBase::history(&history), items, &Origin::default(), &CountingIds::default()).entries;
+    let call = entries.iter().find_map(|entry| match entry {
+        HistoryEntry::Invocation(call) => Some(call.id.clone()),
+        _ => None,
+    });
+    let content = crate::json::JsonStr::new(text).to_json();
+    let result = ToolResult { content, is_error: false, dialect: None, template: None };
+    let answer = ResultEntry {
+        status: InvocationStatus::Ok,
+        finished_at: Some(7),
+        freshness: Some(Window::Millis(3)),
+        result: Some(result),
+        ..ResultEntry::interrupted(call.unwrap())
+    };
+    (entries, answer)
+}
+
+fn applied(entries: impl IntoIterator<Item = HistoryEntry>) -> History {
+    let mut history = History::new(Seed(1));
+    entries.into_iter().for_each(|entry| history.apply(entry));
+    history
+}
+
+#[test]
+fn r75_a_result_that_is_stored_before_its_call_waits_for_it() {
+    let (entries, answer) = early_answer("first");
+    let (_, second) = early_answer("second");
+    // A run's notes about its own call are no answers.
+    let notes = [
+        ResultEntry::interrupted(answer.invocation.clone()),
+        ResultEntry { is_deferral: true, result: None, status: InvocationStatus::Pending, ..answer.clone() },
+    ];
+    let all = notes.into_iter().chain([answer.clone(), second]).map(HistoryEntry::Result).chain(entries.clone());
+    let history = applied(all);
+    let call = &history.invocations()[0];
+    assert_eq!(
+        (call.status, call.finished_at, call.append_freshness),
+        (answer.status, Some(7), Some(Window::Millis(3)))
+    );
+    assert_eq!(call.result, answer.result, "the first answer counts");
+    assert_eq!((history.open_calls().count(), history.early_result(&call.id)), (0, None));
+
+    // A call that comes with its own result keeps that; the other one is set aside.
+    let own = |text: &str| {
+        let (mut entries, other) = early_answer(text);
+        for entry in &mut entries {
+            if let HistoryEntry::Invocation(call) = entry {
+                call.complete_with(&other);
+                assert_eq!(call.append_freshness, other.freshness);
+            }
+        }
+        applied([HistoryEntry::Result(answer.clone())].into_iter().chain(entries))
+    };
+    assert_eq!(own("first").set_aside().len(), 0, "it is the same one");
+    let history = own("own");
+    assert_eq!(history.set_aside().len(), 1);
+    assert_eq!(history.set_aside()[0].value, answer.result.unwrap().content);
+    assert_eq!(history.invocations()[0].result.as_ref().unwrap().content.as_str(), "\"own\"");
+}
+
+#[test]
+fn r75_of_two_messages_that_list_a_late_result_the_first_one_is_its_place() {
+    let (mut entries, answer) = early_answer("late");
+    for entry in &mut entries {
+        if let HistoryEntry::Invocation(call) = entry {
+            call.is_deferred = true;
+        }
+    }
+    let message = |id: &str| {
+        let late_results = vec![answer.invocation.clone()];
+        HistoryEntry::Message(Message { id: id.into(), late_results, ..Message::from_text(Role::User, "And?") })
+    };
+    for result_first in [true, false] {
+        let result = [HistoryEntry::Result(answer.clone())];
+        let (before, after) = if result_first { (Some(result), None) } else { (None, Some(result)) };
+        let placed = before.into_iter().flatten().chain([message("one"), message("two")]);
+        let history = applied(entries.clone().into_iter().chain(placed).chain(after.into_iter().flatten()));
+        assert_eq!(history.late_results().place(&answer.invocation), Some("one"));
+        assert!(history.late_results().unplaced_ids().is_empty());
+    }
 }

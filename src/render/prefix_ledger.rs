@@ -134,12 +134,14 @@ pub struct WalkedChanges<'d, 'h> {
     draft: DraftChanges<'d, 'h>,
     /// The reason of the first omission.
     omitted: Option<PrefixChange>,
+    /// The reason of the first one since the newest answer that matched its mark.
+    omitted_since_match: Option<PrefixChange>,
 }
 
 impl<'d, 'h> WalkedChanges<'d, 'h> {
     /// Begins before the first message.
     pub fn new(draft: DraftChanges<'d, 'h>) -> Self {
-        Self { draft, omitted: None }
+        Self { draft, omitted: None, omitted_since_match: None }
     }
 
     /// Returns what changed before the answer at an index of the draft: since the newest one that matched if this one has a mark, else ever.
@@ -148,7 +150,7 @@ impl<'d, 'h> WalkedChanges<'d, 'h> {
             return Some(change);
         }
         if has_mark {
-            self.draft.since_match(index).or(self.omitted)
+            self.draft.since_match(index).or(self.omitted_since_match)
         } else {
             self.draft.before(index).or(self.omitted)
         }
@@ -162,10 +164,12 @@ impl<'d, 'h> WalkedChanges<'d, 'h> {
     /// Notes that an answer matched its mark.
     pub fn note_match(&mut self, index: usize) {
         self.draft.note_match(index);
+        self.omitted_since_match = None;
     }
 
     /// Notes an omission.
     pub fn note_omission(&mut self, change: PrefixChange) {
         self.omitted = self.omitted.or(Some(change));
+        self.omitted_since_match = self.omitted_since_match.or(Some(change));
     }
 }

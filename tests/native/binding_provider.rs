@@ -29,6 +29,7 @@ impl BindingProvider {
 
     /// Returns the signatures in a body, in order; an error for the first that was made for something else.
     pub fn check(&self, body: &Value) -> Result<Vec<String>, String> {
+        self.check_ids(body)?;
         let mut kept = Vec::new();
         for (signature, prefix) in self.reasoning_in(body) {
             let made = self.made.get(&signature).ok_or_else(|| format!("{signature} is nobody's"))?;
@@ -40,6 +41,20 @@ impl BindingProvider {
             kept.push(signature);
         }
         Ok(kept)
+    }
+
+    /// OpenAI refuses an item of an answer that comes with its id and without the reasoning before it.
+    fn check_ids(&self, body: &Value) -> Result<(), String> {
+        let mut has_reasoning = false;
+        for item in body["input"].as_array().into_iter().flatten() {
+            let kind = item["type"].as_str().unwrap_or("message");
+            let is_of_answer = kind == "function_call" || kind == "message" && item["role"] == "assistant";
+            has_reasoning = kind == "reasoning" || has_reasoning && is_of_answer;
+            if is_of_answer && !has_reasoning && item.get("id").is_some() {
+                return Err(format!("Item {item} was provided without its required 'reasoning' item"));
+            }
+        }
+        Ok(())
     }
 
     /// The signatures that were made so far, in order.

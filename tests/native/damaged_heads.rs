@@ -257,6 +257,58 @@ fn r07_numbering_continues_after_the_head_and_the_last_record_are_lost() {
     assert_eq!(log.borrow().head.source_high_water, 7);
 }
 
+/// Flips a byte in the marks of entries of a journal, as a disk that rots does.
+fn rot(store: &MemoryStore, records: &[Record]) {
+    let rotten = records.iter().map(|record| Record { value: flipped(&record.value, 12, 1), ..record.clone() });
+    let head = block_on(store.head("s")).unwrap().unwrap();
+    let batch = Batch { head: head.value, replace: rotten.collect(), ..Batch::default() };
+    block_on(store.append("s", head.revision, batch, "rot")).unwrap();
+}
+
+#[test]
+fn r07_an_unreadable_entry_of_a_journal_counts_after_the_head_is_lost() {
+    let store = MemoryStore::default();
+    filled(&store, Some(4));
+    let before = open(&store).borrow().head.runs[0].clone();
+    let (last, others) =
+        records(&store, Table::Runs).split_last().map(|(last, rest)| (last.clone(), rest.to_vec())).unwrap();
+    rot(&store, &[last]);
+    store.lose_head("s");
+    let log = open(&store);
+    assert_eq!(log.borrow().findings.len(), 2);
+    let run = log.borrow().head.runs[0].clone();
+    assert_eq!((run.id, run.entries), (before.id, before.entries), "a missing entry may mean that a tool ran");
+
+    // Of a journal that cannot be read at all the number stays in use.
+    rot(&store, &others);
+    let left = records(&store, Table::Runs);
+    store.lose_head("s");
+    let mut host = Host::open(&store, "s", "later");
+    assert!(host.log.borrow().head.next_run > before.number);
+    assert_eq!(host.ask(setup("three", CHAT, false), "More", two_rounds).status, RunStatus::Finished);
+    assert_eq!(records(&store, Table::Runs), left, "nothing is written over");
+}
+
+#[test]
+fn r07_a_run_that_is_in_the_log_does_not_return_with_its_journal() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.start(setup("cut", CHAT, false), "Go").unwrap();
+    host.writes_left = Some(3);
+    assert!(host.drive(two_rounds).is_none());
+    let journal = records(&store, Table::Runs);
+    let mut host = Host::open(&store, "s", "second");
+    host.resume(setup("cut", CHAT, false)).unwrap();
+    assert_eq!(host.drive(two_rounds).unwrap().status, RunStatus::Finished);
+    assert!(!journal.is_empty() && records(&store, Table::Runs).is_empty());
+    // A store that writes a batch in parts was interrupted before it removed the journal.
+    let head = block_on(store.head("s")).unwrap().unwrap();
+    let batch = Batch { head: head.value, put: journal, ..Batch::default() };
+    block_on(store.append("s", head.revision, batch, "half")).unwrap();
+    store.lose_head("s");
+    assert_eq!(open(&store).borrow().head.runs, []);
+}
+
 #[test]
 fn r07_a_session_with_an_unreadable_head_can_be_deleted() {
     for bytes in [Vec::new(), vec![0; 3], b"not a head of ours".to_vec()] {

@@ -23,6 +23,8 @@ mod async_tools;
 mod binding_provider;
 #[path = "runs/bound_reasoning.rs"]
 mod bound_reasoning;
+#[path = "runs/changed_bodies.rs"]
+mod changed_bodies;
 #[path = "runs/credentials.rs"]
 mod credentials;
 #[path = "runs/cut_chats.rs"]

@@ -332,7 +332,10 @@ fn r57_arguments_and_values_that_the_application_changes_are_changed() {
 #[test]
 fn r57_a_message_has_the_dialect_of_its_opaque_parts() {
     let message = |dialect: &str| {
-        format!(r#"[{{"role":"user","parts":[{{"type":"opaque","dialect":"gemini","value":{{}}}}],"dialectData":{}}}]"#, JsonStr::new(&format!(r#"{{"dialect":"{dialect}"}}"#)).token())
+        format!(
+            r#"[{{"role":"user","parts":[{{"type":"opaque","dialect":"gemini","value":{{}}}}],"dialectData":{}}}]"#,
+            JsonStr::new(&format!(r#"{{"dialect":"{dialect}"}}"#)).token()
+        )
     };
     assert_eq!(appended(&message("gemini")).unwrap().messages()[0].dialect, Some(Dialect::Gemini));
     assert!(appended(&message("anthropic")).unwrap_err().message.contains("two dialects"));

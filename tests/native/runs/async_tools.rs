@@ -3,12 +3,15 @@
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
+use super::prefixes::{callback, check_extends};
 use super::scripted_host::*;
 use super::snapshots::{resume, snapshot};
 use super::{calls_in, reopened};
+use rethread::clock::Clock;
 use rethread::error::ErrorCode;
 use rethread::message::Dialect;
 use rethread::provider::ToolDefinition;
+use rethread::replay::{QuestionKind, Reducer, ReducerReply};
 use rethread::run::{
     EffectReply, OpenCall, Persistence, RunEvent, RunOutcome, RunSetup, RunStatus, ToolSettings, ToolTiming,
 };
@@ -354,4 +357,86 @@ fn r75_an_id_that_is_used_again_names_the_newest_open_call_and_an_invocation_nam
     drop(log);
     assert_eq!(host.late("call_a", &json!(1)).unwrap_err().code, ErrorCode::WrongState);
     assert_eq!(host.late("call_z", &json!(1)).unwrap_err().code, ErrorCode::NotFound);
+}
+
+/// Calls a tool, then says so.
+fn a_round() -> impl FnMut(&Value) -> Answer {
+    let mut count = 0;
+    move |_| {
+        count += 1;
+        Answer::Say(if count == 1 { calls(&[("call_again", "look", "{}")]) } else { text("Done.") })
+    }
+}
+
+#[test]
+fn r75_a_late_result_that_was_never_sent_is_not_stale_whatever_the_mode_is() {
+    for (dialect, stream) in super::WAYS {
+        for mode in MODES {
+            for input in ["And now?", ""] {
+                let store = MemoryStore::default();
+                let mut host = Host::open(&store, "s", "h");
+                let with = |id: &str| async_setup(id, dialect, stream, mode, ToolTiming::Later);
+                let open = first_run(&mut host, with("run")).open_calls;
+                host.late(&open[0].invocation, &json!("seven thousand")).unwrap();
+                host.clock.advance(24 * 3_600_000);
+                host.asked.clear();
+                // It is in every request of the run, and the tool runs in between.
+                let outcome = host.ask(with("run2"), input, a_round());
+                assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+                let bodies: Vec<Vec<String>> = host.asked.iter().map(list).collect();
+                assert_eq!(bodies.len(), 2);
+                assert_eq!(bodies[1][..bodies[0].len()], bodies[0][..], "{dialect:?} {mode:?} {input:?}");
+                bodies.iter().for_each(|body| _ = position(body, "seven thousand"));
+            }
+        }
+    }
+}
+
+#[test]
+fn r71_r75_a_run_repeats_the_late_results_that_it_began_with_over_kills() {
+    for (dialect, stream) in super::WAYS {
+        for (mode, placeholder, input) in
+            [(Persistence::Run, false, ""), (Persistence::Call, false, ""), (Persistence::Run, true, "Well?")]
+        {
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            let with = |id: &str| {
+                let mut setup = async_setup(id, dialect, stream, mode, ToolTiming::Later);
+                setup.policy.call.on_stale = placeholder.then_some(rethread::replay::OnStale::Placeholder);
+                setup.policy.call.reducers = Some(vec![Reducer::Custom { reduce: callback(3) }]);
+                setup
+            };
+            let keep_all = || -> Box<dyn FnMut(&QuestionKind) -> ReducerReply> {
+                Box::new(|question| {
+                    let QuestionKind::Reduce(messages) = question else { panic!("{question:?}") };
+                    ReducerReply::Messages(messages.clone())
+                })
+            };
+            host.reducer = keep_all();
+            let open = first_run(&mut host, with("run")).open_calls;
+            host.late(&open[0].invocation, &json!("seven thousand")).unwrap();
+            if placeholder {
+                // It is sent, and is too old for the next run.
+                host.ask(with("seen"), "And?", says("Seven thousand."));
+                host.clock.advance(24 * 3_600_000);
+            }
+            host.asked.clear();
+            host.sent.clear();
+            host.start(with("run2"), input).unwrap();
+            // The choice is in the journal before the first request is sent.
+            assert!(host.drive(|_| Answer::Hang).is_none());
+            let mut sent = std::mem::take(&mut host.sent);
+            let mut other = Host::open(&store, "s", "other");
+            other.clock.advance(host.clock.now() - other.clock.now());
+            other.reducer = Box::new(|question| panic!("asked again: {question:?}"));
+            other.resume(with("run2")).unwrap();
+            let outcome = other.drive(a_round());
+            assert_eq!(outcome.map(|outcome| outcome.status), Some(RunStatus::Finished));
+            sent.append(&mut other.sent);
+            assert_eq!((sent.len(), &sent[0]), (3, &sent[1]), "{dialect:?} {mode:?}");
+            check_extends(&sent[1], &sent[2], dialect);
+            let text = if placeholder { EXPIRED } else { "seven thousand" };
+            assert!(String::from_utf8_lossy(&sent[0]).contains(text));
+        }
+    }
 }

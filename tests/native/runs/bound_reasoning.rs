@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-const BINDING: [Dialect; 2] = [CLAUDE, RESPONSES];
+pub const BINDING: [Dialect; 2] = [CLAUDE, RESPONSES];
 
-fn callback(id: u32) -> Callback {
+pub fn callback(id: u32) -> Callback {
     Callback { id, hook: Rc::new(()) }
 }
 
-fn setup_of(id: &str, dialect: Dialect) -> RunSetup {
+pub fn setup_of(id: &str, dialect: Dialect) -> RunSetup {
     let mut setup = setup(id, dialect, false);
     let model = if dialect == CLAUDE { "claude-opus-5-5" } else { "gpt-6.2-sol" };
     setup.provider.params = params(model);
@@ -56,22 +56,22 @@ fn same_ids(body: &Value) -> Say {
 }
 
 /// A chat with a provider that binds reasoning.
-struct Chat<'s> {
-    host: Host<'s>,
-    provider: RefCell<BindingProvider>,
+pub struct Chat<'s> {
+    pub host: Host<'s>,
+    pub provider: RefCell<BindingProvider>,
     turns: usize,
     /// The signatures in each request.
-    sent: RefCell<Vec<Vec<String>>>,
-    between: bool,
+    pub sent: RefCell<Vec<Vec<String>>>,
+    pub between: bool,
 }
 
 impl<'s> Chat<'s> {
-    fn new(store: &'s MemoryStore, dialect: Dialect) -> Self {
+    pub fn new(store: &'s MemoryStore, dialect: Dialect) -> Self {
         let provider = RefCell::new(BindingProvider::new(dialect));
         Self { host: Host::open(store, "s", "h"), provider, turns: 0, sent: RefCell::default(), between: false }
     }
 
-    fn drive(&mut self, say: impl Fn(&Value) -> Say) -> Vec<Finding> {
+    pub fn drive(&mut self, say: impl Fn(&Value) -> Say) -> Vec<Finding> {
         let Self { host, provider, sent, between, .. } = self;
         let outcome = host.drive(|body| answer(&mut provider.borrow_mut(), sent, *between, body, &say(body))).unwrap();
         assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
@@ -80,28 +80,28 @@ impl<'s> Chat<'s> {
     }
 
     /// A turn with a round of calls.
-    fn ask(&mut self, setup: RunSetup) -> Vec<Finding> {
+    pub fn ask(&mut self, setup: RunSetup) -> Vec<Finding> {
         self.host.start(setup, "Go").unwrap();
         self.drive(one_round)
     }
 
     /// A turn without calls.
-    fn tell(&mut self, setup: RunSetup) -> Vec<Finding> {
+    pub fn tell(&mut self, setup: RunSetup) -> Vec<Finding> {
         self.host.start(setup, "Well?").unwrap();
         self.drive(|_| text("Well."))
     }
 
-    fn last_sent(&self) -> Vec<String> {
+    pub fn last_sent(&self) -> Vec<String> {
         self.sent.borrow().last().cloned().unwrap()
     }
 
-    fn made(&self) -> Vec<String> {
+    pub fn made(&self) -> Vec<String> {
         self.provider.borrow().made()
     }
 }
 
 /// Answers as the provider does, and notes which reasoning it got.
-fn answer(
+pub fn answer(
     provider: &mut BindingProvider,
     sent: &RefCell<Vec<Vec<String>>>,
     between: bool,
@@ -114,7 +114,7 @@ fn answer(
 }
 
 /// The causes of what was left out, each once.
-fn causes(report: &[Finding]) -> Vec<PrefixChange> {
+pub fn causes(report: &[Finding]) -> Vec<PrefixChange> {
     let mut causes: Vec<PrefixChange> = report.iter().filter_map(|finding| finding.changed_by).collect();
     causes.dedup();
     causes

@@ -15,7 +15,7 @@ use rethread::message::Dialect;
 use rethread::provider::decode_body;
 use rethread::render::PrefixReuse;
 use rethread::replay::{Citations, Cut, PolicyLayer, Reducer, ReplayChanges};
-use rethread::run::{OnStop, RunEvent, RunSetup, RunStatus};
+use rethread::run::{Handoff, OnStop, RunEvent, RunSetup, RunStatus};
 use rethread::store::{Change, MemoryStore, commit};
 use rethread::tool::Window;
 use serde_json::{Value, json};
@@ -213,6 +213,139 @@ fn r72_a_budget_forces_a_cut_and_leaves_room_for_the_next_requests() {
     }
     let longest = host.sent.iter().map(Vec::len).max().unwrap();
     assert!(longest < 14_000, "the budget holds: {longest}");
+}
+
+#[test]
+fn r72_a_budget_that_the_first_request_of_a_run_outgrows_is_a_cut() {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    let question = "Why? ".repeat(100);
+    for turn in 0..24 {
+        let mut setup = at_cuts(&format!("run{turn}"), CHAT);
+        setup.policy.call.reducers = Some(vec![Reducer::TokenBudget { tokens: 1_500, count: None }]);
+        let outcome = host.ask(setup, &question, |_| Answer::Say(text("Because.")));
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    }
+    let cuts = cuts(&host.events);
+    assert!(cuts.iter().filter(|cut| **cut == Some(Cut::Budget)).count() >= 2, "{cuts:?}");
+    for (at, pair) in host.sent.windows(2).enumerate() {
+        if cuts[at + 1].is_none() {
+            check_extends(&pair[0], &pair[1], CHAT);
+        }
+    }
+}
+
+#[test]
+fn r72_what_a_run_dropped_of_its_own_turn_does_not_come_back() {
+    let mut extended = 0;
+    for rounds in 12..20 {
+        let store = MemoryStore::default();
+        let mut host = open_at(&store, "h", 1_000_000);
+        let setup = |id: &str| {
+            let mut setup = at_cuts(id, CHAT);
+            setup.max_turns = 25;
+            setup.policy.call.freshness = Some(Window::Always);
+            setup.policy.call.reducers = Some(vec![Reducer::TokenBudget { tokens: 300, count: None }]);
+            setup
+        };
+        let mut round = 0;
+        host.ask(setup("one"), "Go", |_| {
+            round += 1;
+            let id = format!("call_{round}");
+            Answer::Say(if round <= rounds { calls(&[(&id, "look", "{}")]) } else { text("Done.") })
+        });
+        assert!(cuts(&host.events).contains(&Some(Cut::Budget)), "{rounds} rounds outgrow the budget");
+        host.events.clear();
+        ask(&mut host, setup("two"), 0);
+        if cuts(&host.events)[0].is_none() {
+            let count = host.sent.len();
+            check_extends(&host.sent[count - 2], &host.sent[count - 1], CHAT);
+            extended += 1;
+        }
+    }
+    assert!(extended >= 4, "{extended} of 8: a cut leaves room for the next requests");
+}
+
+#[test]
+fn r72_each_process_repeats_the_newest_request_of_all() {
+    let store = MemoryStore::default();
+    let mut hosts = ["a", "b"].map(|name| open_at(&store, name, 1_000_000));
+    let mut last: Option<Vec<u8>> = None;
+    for turn in 0..6 {
+        let host = &mut hosts[turn % 2];
+        host.refresh();
+        ask(host, at_cuts(&format!("run{turn}"), CHAT), 1);
+        let [.., first, second] = host.sent.as_slice() else { panic!("no requests") };
+        if let Some(last) = &last {
+            check_extends(last, first, CHAT);
+        }
+        last = Some(second.clone());
+        hosts.iter_mut().for_each(|host| host.clock.advance(2 * MINUTE));
+    }
+    assert_eq!(results_in(&last.unwrap()), 12);
+}
+
+#[test]
+fn r72_uncited_sources_of_what_was_never_sent_are_left_out() {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    let cited = |id: &str| {
+        let mut setup = at_cuts(id, CHAT);
+        setup.policy.call.citations = Some(Citations::Replay);
+        setup
+    };
+    ask(&mut host, cited("one"), 0);
+    let mut turn = imported(1);
+    turn["messages"][2]["content"] =
+        json!(r#"[{"source_number":7,"content":"the seventh"},{"source_number":8,"content":"the eighth"}]"#);
+    turn["messages"][3]["content"] = json!("It is [source7].");
+    let now = host.clock.now();
+    append(&host, CHAT, &turn, now);
+    for id in ["two", "three"] {
+        ask(&mut host, cited(id), 0);
+        let body = String::from_utf8(host.sent.last().unwrap().clone()).unwrap();
+        assert!(body.contains("the seventh") && !body.contains("the eighth"), "{body}");
+    }
+    assert!(cuts(&host.events).iter().all(Option::is_none));
+}
+
+#[test]
+fn r72_what_an_agent_was_shown_in_a_handoff_is_not_repeated() {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    ask(&mut host, at_cuts("one", CHAT), 1);
+    host.handoff_of_tool = Box::new(|name| {
+        (name == "find").then(|| Handoff { name: "next".into(), nests_history: true, ..Handoff::default() })
+    });
+    let outcome = host.ask(at_cuts("two", CHAT), "Hand it over", |body| {
+        if body.to_string().contains("For context") { Answer::Say(text("Mine.")) } else { say(body, CHAT, 1) }
+    });
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    assert!(String::from_utf8_lossy(host.sent.last().unwrap()).contains("For context"));
+    host.handoff_of_tool = Box::new(|_| None);
+    ask(&mut host, at_cuts("three", CHAT), 0);
+    let body = String::from_utf8(host.sent.last().unwrap().clone()).unwrap();
+    assert!(!body.contains("For context") && body.contains("Hand it over"), "{body}");
+}
+
+#[test]
+fn r72_a_turn_that_was_stored_while_a_run_was_under_way_is_sent_in_its_place() {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    ask(&mut host, at_cuts("one", CHAT), 0);
+    host.start(at_cuts("two", CHAT), "Second").unwrap();
+    assert!(host.drive(|_| Answer::Hang).is_none());
+    let now = host.clock.now();
+    append(&open_at(&store, "other", now), CHAT, &imported(1), now);
+    host.refresh();
+    assert_eq!(host.drive(|body| say(body, CHAT, 0)).unwrap().status, RunStatus::Finished);
+    host.events.clear();
+    ask(&mut host, at_cuts("three", CHAT), 0);
+    let body = String::from_utf8(host.sent.last().unwrap().clone()).unwrap();
+    let place = |text: &str| body.find(text).unwrap_or_else(|| panic!("{text}: {body}"));
+    assert!(place("Imported.") < place("Second"), "as in history: {body}");
+    let first = prefixes(&host.events)[0];
+    assert_eq!((first.cut, first.changed_by), (None, Some(PrefixChange::Branch)));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! A request that the provider refused with a known error is repaired and sent once more (R74).
 
 use crate::scripted_host::*;
+use crate::snapshots::{resume, snapshot};
 use crate::{CLAUDE, RESPONSES};
 use rethread::error::ErrorCode;
 use rethread::json::Json;
 use rethread::owner::StateOwner;
 use rethread::run::{RunEvent, RunSetup, RunStatus};
+use rethread::session_head::SessionHead;
 use rethread::store::MemoryStore;
 use serde_json::{Value, json};
 
@@ -137,4 +139,86 @@ fn r27_r74_a_request_of_a_conversation_is_healed_since_a_400_shows_that_it_was_n
     assert_eq!(bodies[1]["input"][0]["call_id"], "call_9");
     assert_eq!(bodies[1]["input"].as_array().unwrap().len(), bodies[0]["input"].as_array().unwrap().len() + 1);
     assert_eq!(bodies[1]["conversation"], bodies[0]["conversation"]);
+}
+
+#[test]
+fn r74_a_call_is_healed_once_also_if_the_second_answer_names_something_else() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.ask(thinking("one"), "First?", |_| thought("AAA="));
+    host.ask(thinking("two"), "Second?", |_| thought("BBB="));
+    let mut bodies = Vec::new();
+    let outcome = host.ask(thinking("three"), "Third?", |body| {
+        bodies.push(signatures(body));
+        let place = if bodies.len() == 1 { "messages.3.content.0" } else { "messages.1.content.0" };
+        refused(&BOUND.replace("messages.1.content.0", place))
+    });
+    assert_eq!(outcome.status, RunStatus::Failed);
+    assert_eq!(bodies, [vec!["AAA=", "BBB="], vec!["AAA="]], "the second answer would be healed, too");
+}
+
+/// A call of a tool that was thought about.
+fn thoughtful_call(signature: &str) -> Answer {
+    let body = json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "m-1", "stop_reason": "tool_use", "stop_sequence": null,
+        "content": [{ "type": "thinking", "thinking": "", "signature": signature }, { "type": "tool_use", "id": signature, "name": "look", "input": {} }],
+        "usage": { "input_tokens": 1, "output_tokens": 1 } });
+    Answer::Status(200, vec![], body.to_string())
+}
+
+#[test]
+fn r74_later_calls_of_a_healed_run_leave_out_what_was_refused_and_do_not_report_it_again() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.ask(thinking("one"), "First?", |_| thought("AAA="));
+    let mut bodies = Vec::new();
+    let outcome = host.ask(thinking("two"), "Second?", |body| {
+        bodies.push(signatures(body));
+        match bodies.len() {
+            1 => refused(BOUND),
+            2 => thoughtful_call("BBB="),
+            _ => thought("CCC="),
+        }
+    });
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    assert_eq!(bodies, [vec!["AAA="], vec![], vec!["BBB="]]);
+    assert_eq!(healings(&host), 1);
+}
+
+#[test]
+fn r74_what_was_refused_goes_with_a_snapshot_to_another_store() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.ask(thinking("one"), "First?", |_| thought("AAA="));
+    host.start(thinking("two"), "Second?").unwrap();
+    let mut count = 0;
+    let ended = host.drive(|_| {
+        count += 1;
+        if count == 1 { refused(BOUND) } else { Answer::Hang }
+    });
+    assert!(ended.is_none() && count == 2);
+    let bytes = snapshot(&mut host).unwrap();
+    // Its head does not know what was refused.
+    let elsewhere = MemoryStore::default();
+    let mut other = Host::open(&elsewhere, "s", "other");
+    resume(&mut other, &bytes, thinking("two")).unwrap();
+    assert!(other.log.borrow().head.refused.is_empty());
+    let mut bodies = Vec::new();
+    let outcome = other.drive(|body| {
+        bodies.push(signatures(body));
+        thought("BBB=")
+    });
+    assert_eq!(outcome.map(|outcome| outcome.status), Some(RunStatus::Finished));
+    assert!(bodies.iter().flatten().all(|signature| signature != "AAA="), "{bodies:?}");
+}
+
+#[test]
+fn r74_a_session_remembers_the_newest_marks_of_what_was_refused() {
+    let mut head = SessionHead::new("s", 0);
+    for number in 0..1_000 {
+        head.remember_refused(&[format!("mark{number}"), "again".to_owned()]);
+    }
+    assert!(head.refused.len() < 1_000, "{} marks in each head that is written", head.refused.len());
+    assert_eq!(head.refused.last().map(String::as_str), Some("again"));
+    assert_eq!(head.refused.iter().filter(|mark| *mark == "again").count(), 1);
+    assert!(head.refused.contains(&"mark999".to_owned()) && !head.refused.contains(&"mark0".to_owned()));
 }

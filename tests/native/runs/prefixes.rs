@@ -471,3 +471,58 @@ fn r12_r71_a_transcript_of_redacted_calls_is_not_in_the_journal() {
     let snapshot = host.snapshot().seal();
     assert!(!String::from_utf8_lossy(&snapshot).contains("the secret"));
 }
+
+/// What a run of two rounds sends that is killed after its first request and after its second one.
+fn sent_over_kills(host: &mut Host<'_>, setup: &RunSetup, input: &str, asked: &Rc<Cell<u32>>) -> Vec<Vec<u8>> {
+    host.sent.clear();
+    host.start(setup.clone(), input).unwrap();
+    assert!(host.drive(|_| Answer::Hang).is_none());
+    let (store, mut sent) = (host.store, std::mem::take(&mut host.sent));
+    for kill in 1..3 {
+        let mut next = Host::open(store, "s", &format!("after{kill}"));
+        next.clock.advance(host.clock.now() - next.clock.now());
+        next.reducer = reducer(asked.clone());
+        next.resume(setup.clone()).unwrap();
+        let outcome = next.drive(|body| {
+            if kill == 1 && rounds_in(body) > 0 { Answer::Hang } else { say(body, setup.provider.dialect, 2) }
+        });
+        assert_eq!(outcome.is_some(), kill == 2);
+        sent.append(&mut next.sent);
+    }
+    check_all(&sent, setup.provider.dialect);
+    assert!(sent.len() >= 4);
+    sent
+}
+
+fn count_of(body: &[u8], text: &str) -> usize {
+    String::from_utf8_lossy(body).matches(text).count()
+}
+
+#[test]
+fn r71_what_is_left_out_in_the_middle_of_history_stays_out() {
+    let (store, asked) = (MemoryStore::default(), Rc::default());
+    let mut host = with_turns(&store, 3, &asked);
+    // One call of a round is stale and the other is not, and a message between others is dropped.
+    let mut setup = setup("run", CHAT, false);
+    setup.policy.call = PolicyLayer {
+        freshness: Some(Window::Always),
+        tool_freshness: [("find".to_owned(), Window::Millis(0))].into(),
+        stale_unit: Some(StaleUnit::Call),
+        reducers: Some(vec![Reducer::Custom { reduce: callback(3) }]),
+        ..PolicyLayer::default()
+    };
+    host.reducer = Box::new(|question| {
+        let QuestionKind::Reduce(messages) = question else { panic!("{question:?}") };
+        let mut messages: Vec<Value> = serde_json::from_str(messages.as_str()).unwrap();
+        let dropped = messages.iter().position(|message| message.to_string().contains("Question 1")).unwrap();
+        messages.remove(dropped);
+        ReducerReply::Messages(Json::parse(&json!(messages).to_string()).unwrap())
+    });
+    for body in sent_over_kills(&mut host, &setup, "Go", &asked) {
+        let found = ["Question 0", "Question 1", "Question 2"].map(|text| count_of(&body, text));
+        assert_eq!(found, [1, 0, 1]);
+        // One is the definition, and the run calls both tools itself.
+        let calls = |tool: &str| count_of(&body, &format!("\"name\":\"{tool}\""));
+        assert!(calls("find") <= 2 && calls("look") >= 5, "{}", String::from_utf8_lossy(&body));
+    }
+}

@@ -1,7 +1,7 @@
 //! Stores that fail to read a part of a log (R7).
 
 use super::*;
-use rethread::store::{merge_oldest, open_session_tail, read_older};
+use rethread::store::{delete_session, merge_oldest, open_session_tail, read_older};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -132,4 +132,44 @@ fn r07_a_deletion_while_a_part_cannot_be_read_is_a_deletion() {
     block_on(refresh(&spy, &log)).unwrap();
     assert!(log.borrow().is_deleted() && log.borrow().is_whole() && log.borrow().read_failure().is_none());
     assert!(texts(&log).is_empty());
+}
+
+#[test]
+fn r07_a_log_of_which_nothing_can_be_read_is_an_error_and_no_empty_history() {
+    let spy = turns(30, 10);
+    spy.unreadable.replace((0..30).collect());
+    // The head can be read.
+    assert_eq!(block_on(open_session(&spy, "s", SEED, 1)).err().unwrap().code, ErrorCode::StoreError);
+    assert_eq!(block_on(open_session_tail(&spy, "s", SEED, 1)).err().unwrap().code, ErrorCode::StoreError);
+    spy.unreadable.take();
+    assert_eq!(numbers(&open(&spy, "s")).len(), 30);
+}
+
+#[test]
+fn r07_r09_source_numbers_that_only_the_head_has_stay_taken_when_older_records_are_read() {
+    let spy = turns(300, 4000);
+    let log = open(&spy, "s");
+    let taken = Change { operation: "taken".into(), sources: Some(41), ..change(&log, "taken", &said("300 x")) };
+    block_on(commit(&spy, &log, &taken)).unwrap();
+    let tail = RefCell::new(block_on(open_session_tail(&spy, "s", SEED, 1)).unwrap());
+    assert_eq!((tail.borrow().is_whole(), tail.borrow().history.highest_source()), (false, Some(41)));
+    block_on(read_older(&spy, &tail)).unwrap();
+    assert_eq!((tail.borrow().is_whole(), tail.borrow().history.highest_source()), (true, Some(41)));
+}
+
+#[test]
+fn r07_a_session_of_which_nothing_can_be_read_is_deleted_for_all_who_knew_it() {
+    let spy = turns(3, 10);
+    let old = open(&spy, "s");
+    spy.data.lose_head("s");
+    spy.unreadable.replace(vec![0, 1, 2]);
+    block_on(delete_session(&spy, "s", SEED, "delete")).unwrap();
+    spy.unreadable.take();
+    let new = open(&spy, "s");
+    for at in 3..7 {
+        append(&spy, &new, &format!("new{at}"), &said(&format!("{at} new"))).unwrap();
+        assert!(new.borrow().revision > old.borrow().revision, "one revision never stands for two histories");
+    }
+    block_on(refresh(&spy, &old)).unwrap();
+    assert_eq!(numbers(&old), [3, 4, 5, 6]);
 }
