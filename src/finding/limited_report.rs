@@ -138,6 +138,18 @@ mod tests {
     }
 
     #[test]
+    fn r63_what_another_report_has_counted_is_added_up() {
+        let mut counting = LimitedReport::default();
+        counting.count(Severity::Error, FindingCode::OrphanResult, 7);
+        let mut all = LimitedReport::default();
+        report(1_001).into_iter().for_each(|finding| _ = all.push(finding));
+        all.append(counting);
+        let last = all.into_report().pop();
+        let last = last.as_ref().map(|last| (last.severity, &*last.message));
+        assert_eq!(last, Some((Severity::Error, "There are 8 more findings: 7 orphan_result, 1 malformed.")));
+    }
+
+    #[test]
     fn r63_a_short_report_is_unchanged() {
         let mut short = report(MAX_FINDINGS);
         limit_report(&mut short);

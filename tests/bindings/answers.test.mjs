@@ -179,6 +179,21 @@ for (const [name, [persist, expected]] of Object.entries(REPLIES)) {
   });
 }
 
+test('r12 r57 persist decides what is stored of a late result of a call that was copied, too', async () => {
+  const { provider, store, session } = await start([CALLS, { text: 'It runs.' }]);
+  const tools = exporting({ persist: REPLIES.withheld[0] });
+  await drive(await session.run({ input: 'Export', provider, tools })).result;
+  const other = await open({ store });
+  for (const [id, messages] of [['copy of messages', await session.messages()], ['copy of a view', session.view().getSnapshot().messages]]) {
+    const copy = await other.session(id);
+    await copy.append(messages);
+    const [{ id: call }] = (await copy.invocations({ tool: 'export_rows' })).items;
+    await assert.rejects(copy.answer(call, result('raw-result')), { code: 'config_invalid', message: /persist/ });
+    await copy.answer(call, result('raw-result'), { tools });
+    assert.doesNotMatch(JSON.stringify((await copy.invocations({ payload: true })).items), /raw-result/);
+  }
+});
+
 test('r12 r75 the session that ran the tool knows its persist, also while the run is under way', async () => {
   const { provider, store, session } = await start([CALLS, { text: 'Done.' }]);
   class Tool {

@@ -9,6 +9,7 @@ import OpenAI from 'openai';
 import OpenAI4 from 'openai-4';
 import { heal, repair } from '../../js/entry/formats-node.js';
 import { repairing } from '../../js/entry/fetch-node.js';
+import { RefusedMarks } from '../../js/fetch/healing.js';
 
 const ANTHROPIC = 'https://api.anthropic.com/v1/messages';
 const RESPONSES = 'https://api.openai.com/v1/responses';
@@ -185,6 +186,43 @@ describe('r74: repairing() repeats nothing else', () => {
     const { fetch, bodies } = answering(() => new Response(long, { status: 400 }));
     assert.equal(await (await repairing({ fetch })(ANTHROPIC, post(CHAT))).text(), long);
     assert.equal(bodies.length, 1);
+  });
+
+  test('r74 of an error that does not end, or that is long by its header, no more than the limit is read', async () => {
+    let pulled = 0;
+    const endless = (headers) => new Response(new ReadableStream({ pull: (controller) => {
+      pulled += 1;
+      controller.enqueue(new TextEncoder().encode(pulled === 1 ? JSON.stringify(bound()) : ' '.repeat(1_000)));
+    } }, { highWaterMark: 0 }), { status: 400, headers });
+    for (const [headers, most] of [[{}, 80], [{ 'content-length': '70000' }, 1]]) {
+      pulled = 0;
+      const { fetch, bodies } = answering(() => endless(headers));
+      const response = await repairing({ fetch })(ANTHROPIC, post(CHAT));
+      assert.deepEqual([response.status, bodies.length], [400, 1]);
+      assert.ok(pulled <= most, `${pulled} pieces were read`);
+      await response.body.cancel();
+    }
+  });
+
+  test('r74 an error that cannot be read passes, with a warning', async (context) => {
+    const warnings = context.mock.method(console, 'warn', () => {});
+    const broken = () => Object.assign(Response.json(bound(), { status: 400 }), { clone: () => { throw new TypeError('no copies'); } });
+    const { fetch, bodies, responses } = answering(broken);
+    const response = await repairing({ fetch })(ANTHROPIC, post(CHAT));
+    assert.deepEqual([response, bodies.length, warnings.mock.callCount()], [responses[0], 1, 1]);
+    assert.match(warnings.mock.calls[0].arguments[0], /no copies/);
+  });
+
+  test('r74 the newest thousand marks of what was refused are remembered', () => {
+    const marks = new RefusedMarks();
+    const url = new URL(ANTHROPIC);
+    marks.add(url, 'anthropic', ['first', 'again']);
+    for (let at = 0; at < 999; at += 1) {
+      marks.add(url, 'anthropic', [`mark${at}`]);
+      marks.add(url, 'anthropic', ['again']);
+    }
+    const remembered = marks.of(url, 'anthropic');
+    assert.deepEqual([remembered.length, remembered.includes('first'), remembered.at(-1)], [1_000, false, 'again']);
   });
 
   test('r74 a redirected answer passes: another address may have given it', async () => {

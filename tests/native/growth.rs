@@ -1,6 +1,6 @@
 //! R63: what a model, a server or an import controls costs memory in proportion to its size. Counted are the bytes that are
-//! allocated with N and with 2N, freed ones too: what is copied again at each step grows with the square. Time is the bench's
-//! (`npm run bench -- growth --node`).
+//! allocated with N and with 2N, freed ones too, and the allocations: what is copied again at each step grows with the square, and so does
+//! what is looked up again. Time is the bench's (`npm run bench -- growth --node`).
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unsafe_code)]
 
 use rethread::history::{
@@ -25,7 +25,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 thread_local! {
-    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+    /// Bytes, and the number of allocations.
+    static ALLOCATED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 /// Counts what a thread allocates.
@@ -34,7 +35,7 @@ struct Counting;
 impl Counting {
     fn note(bytes: usize) {
         // A thread that ends has no counter any more.
-        let _ = ALLOCATED.try_with(|sum| sum.set(sum.get() + bytes));
+        let _ = ALLOCATED.try_with(|sum| sum.set((sum.get().0 + bytes, sum.get().1 + 1)));
     }
 }
 
@@ -57,17 +58,19 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-fn allocated(work: impl FnOnce()) -> usize {
+fn allocated(work: impl FnOnce()) -> (usize, usize) {
     let before = ALLOCATED.get();
     work();
-    ALLOCATED.get() - before
+    let after = ALLOCATED.get();
+    (after.0 - before.0, after.1 - before.1)
 }
 
 /// Vectors and tables double, so twice the work may be a little more than twice the bytes.
 fn grows_in_proportion(name: &str, work: impl Fn(usize)) {
     let small = allocated(|| work(500));
     let large = allocated(|| work(1_000));
-    assert!(large * 2 < small * 5, "{name}: {small} bytes of 500, {large} of 1000");
+    assert!(large.0 * 2 < small.0 * 5, "{name}: {} bytes of 500, {} of 1000", small.0, large.0);
+    assert!(large.1 * 2 < small.1 * 5, "{name}: {} allocations of 500, {} of 1000", small.1, large.1);
 }
 
 const DIALECTS: [Dialect; 4] = [Dialect::OpenAiChat, Dialect::OpenAiResponses, Dialect::Anthropic, Dialect::Gemini];

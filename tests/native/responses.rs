@@ -713,6 +713,21 @@ fn r73_an_output_that_names_its_tool_alone_answers_its_newest_open_call() {
 }
 
 #[test]
+fn r73_an_output_that_names_its_tool_alone_answers_a_call_before_it_in_the_same_body() {
+    let given = json!([user("Hi"), call("a", "look"), named_output("look", "1"), said("msg_1", "Ok.")]);
+    let session = Session::of(OWN, &given);
+    let result = session.history.invocations()[0].result.as_ref().map(|result| result.content.as_str());
+    assert_eq!(result, Some("\"1\""));
+    let is_error = |list: Value| {
+        let body = json!({ "input": list }).to_string();
+        validate(body.as_bytes(), OWN).iter().any(|found| found.severity == Severity::Error)
+    };
+    assert!(!is_error(given));
+    // It is no answer to a call that comes after it.
+    assert!(is_error(json!([user("Hi"), named_output("look", "1"), call("a", "look"), said("msg_1", "Ok.")])));
+}
+
+#[test]
 fn r73_an_output_that_names_its_tool_alone_and_answers_no_call_goes_back_in_its_place() {
     let feed = json!({"type": "function_call_output", "call_id": null, "name": "news", "namespace": "feeds", "output": "None."});
     let given = json!([user("Hi"), call("a", "look"), output("a", "1"), said("msg_1", "Ok."), user("News?"), feed]);

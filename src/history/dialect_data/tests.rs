@@ -348,3 +348,14 @@ fn r57_a_data_part_of_the_application_belongs_to_the_answer_before_it() {
     );
     assert_eq!(history.unwrap().messages().len(), 1);
 }
+
+#[test]
+fn r57_a_call_without_its_result_is_open_whatever_its_status_says() {
+    let shown = written(&of_a_run(), MessageFormat::WithCalls);
+    let given = shown.replace(r#""content":"r""#, r#""was":"r""#).replace(r#""result":{"#, r#""gone":{"#);
+    let history = appended(&given).unwrap();
+    let call = |id: &str| history.invocations().iter().find(|call| call.call_id == id).unwrap();
+    assert_eq!((call("ok").status, call("ok").result.is_none()), (InvocationStatus::Pending, true));
+    assert_eq!(call("rejected").status, InvocationStatus::Rejected);
+    assert_eq!(call("withheld").status, InvocationStatus::Ok, "its result was never stored");
+}

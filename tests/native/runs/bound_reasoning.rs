@@ -380,6 +380,25 @@ fn r70_reasoning_between_calls_goes_with_a_call_that_is_left_out_before_it() {
 }
 
 #[test]
+fn r70_reasoning_between_calls_goes_with_a_call_whose_arguments_are_not_stored() {
+    for dialect in BINDING {
+        let store = MemoryStore::default();
+        let mut chat = Chat::new(&store, dialect);
+        chat.between = true;
+        chat.host.persist = Box::new(|_| PersistReply::Replaced {
+            arguments: Some(Json::parse(r#"{"n":"kept apart"}"#).unwrap()),
+            result: None,
+        });
+        let mut redacting = setup_of("one", dialect);
+        redacting.persist.insert("look".into(), callback(2));
+        chat.ask(redacting);
+        let report = chat.tell(setup_of("two", dialect));
+        assert_eq!(causes(&report), [PrefixChange::Redaction], "{report:#?}");
+        assert_eq!(chat.last_sent(), [] as [&str; 0], "the answer has its reasoning whole, or none");
+    }
+}
+
+#[test]
 fn r70_reasoning_between_calls_goes_with_a_call_that_is_renamed_before_it() {
     for dialect in BINDING {
         let store = MemoryStore::default();

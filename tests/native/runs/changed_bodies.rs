@@ -106,6 +106,10 @@ fn r70_a_filter_that_changes_nothing_before_reasoning_leaves_none_out() {
                 let made = chat.made();
                 assert_eq!(causes(&report), [], "{dialect:?} {at} {report:#?}");
                 assert_eq!(chat.last_sent(), made[..made.len() - 1], "{dialect:?} {at}");
+                if at < 2 {
+                    assert_eq!(causes(&chat.tell(filtered("four", dialect))), [], "{dialect:?} {at}");
+                    assert_eq!(chat.last_sent(), made, "{dialect:?} {at}");
+                }
             }
         }
     }
@@ -187,6 +191,29 @@ fn r70_reasoning_inside_an_answer_goes_when_a_filter_changes_the_answer_before_i
         assert_eq!(causes(&report), [PrefixChange::Filter], "{dialect:?}");
         let made = chat.made();
         // The reasoning between the calls was made after other arguments, so that answer has none, and neither have later ones.
+        assert_eq!(chat.last_sent(), made[..made.len() / 2], "{dialect:?}");
+    }
+}
+
+#[test]
+fn r70_later_reasoning_of_an_answer_goes_when_a_filter_drops_the_first() {
+    for dialect in BINDING {
+        let store = MemoryStore::default();
+        let mut chat = Chat::new(&store, dialect);
+        chat.between = true;
+        let report = after_two_turns(&mut chat, dialect, |items| {
+            let second = question(items, 1);
+            let is_reasoning = |value: &Value| matches!(value["type"].as_str(), Some("thinking" | "reasoning"));
+            if let Some(at) = (second..items.len()).find(|at| is_reasoning(&items[*at])) {
+                items.remove(at);
+                items[at].as_object_mut().unwrap().remove("id");
+            } else {
+                let blocks = items[second + 1]["content"].as_array_mut().unwrap();
+                assert!(is_reasoning(&blocks.remove(0)));
+            }
+        });
+        assert_eq!(causes(&report), [PrefixChange::Filter], "{dialect:?}");
+        let made = chat.made();
         assert_eq!(chat.last_sent(), made[..made.len() / 2], "{dialect:?}");
     }
 }

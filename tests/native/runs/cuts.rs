@@ -314,9 +314,11 @@ fn r72_what_an_agent_was_shown_in_a_handoff_is_not_repeated() {
     let store = MemoryStore::default();
     let mut host = open_at(&store, "h", 1_000_000);
     ask(&mut host, at_cuts("one", CHAT), 1);
-    host.handoff_of_tool = Box::new(|name| {
-        (name == "find").then(|| Handoff { name: "next".into(), nests_history: true, ..Handoff::default() })
-    });
+    // The provider's cache would not tell the agent's request from the run's.
+    let RunSetup { instructions, tools, tool_settings, .. } = at_cuts("two", CHAT);
+    let handoff =
+        Handoff { name: "next".into(), instructions, tools, tool_settings, nests_history: true, ..Handoff::default() };
+    host.handoff_of_tool = Box::new(move |name| (name == "find").then(|| handoff.clone()));
     let outcome = host.ask(at_cuts("two", CHAT), "Hand it over", |body| {
         if body.to_string().contains("For context") { Answer::Say(text("Mine.")) } else { say(body, CHAT, 1) }
     });

@@ -321,3 +321,34 @@ fn r73_reasoning_that_a_changed_body_of_the_running_loop_lacks_is_reported() {
         }
     }
 }
+
+#[test]
+fn r76_a_tool_loop_that_goes_on_at_another_provider_asks_for_no_thinking_that_it_would_have_to_begin_with() {
+    let store = MemoryStore::default();
+    let thinking = |url: &str| {
+        let mut setup = setup("run", CLAUDE, false);
+        let params =
+            r#"{"model":"claude-opus-4-5","max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":1024}}"#;
+        setup.provider.params = Json::parse(params).unwrap();
+        setup.provider.url = url.into();
+        setup
+    };
+    let call = json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use", "stop_sequence": null,
+        "content": [{ "type": "thinking", "thinking": "hm", "signature": "c2ln" }, { "type": "tool_use", "id": "toolu_1", "name": "look", "input": {} }],
+        "usage": { "input_tokens": 1, "output_tokens": 1 } });
+    let mut host = Host::open(&store, "s", "h");
+    host.start(thinking("https://api.anthropic.com/v1/messages"), "Go").unwrap();
+    let mut requests = 0;
+    let ended = host.drive(|_| {
+        requests += 1;
+        if requests == 1 { Answer::Status(200, Vec::new(), call.to_string()) } else { Answer::Hang }
+    });
+    assert!(ended.is_none());
+    let mut other = Host::open(&store, "s", "other");
+    other.resume(thinking("https://other.example/v1/messages")).unwrap();
+    assert_eq!(other.drive(|_| Answer::Say(text("Done."))).unwrap().status, RunStatus::Finished);
+    let body = &other.asked[0];
+    assert!(!body.to_string().contains("c2ln") && body.to_string().contains("toolu_1"), "{body}");
+    assert_ne!(body["thinking"]["type"], "enabled", "the loop does not begin with thinking: {body}");
+    valid(body, CLAUDE);
+}
