@@ -8,10 +8,10 @@ mod cut;
 mod freshness;
 mod handoff_view;
 mod input;
-mod kept_draft;
 mod pairing;
 mod policy;
 mod reduce;
+mod repeated_draft;
 mod request_draft;
 mod select;
 mod selection;
@@ -54,7 +54,7 @@ pub fn replay<'h>(
     }
     let mut cut = None;
     if let Some(sent) = input.sent {
-        match kept_draft::kept_draft(sent, input, report)? {
+        match repeated_draft::repeated_draft(sent, input, report)? {
             Ok(mut draft) => {
                 report_orphan_reasoning(&draft, report);
                 pairing::pair_results(&mut draft, input, report);

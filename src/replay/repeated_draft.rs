@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 ///
 /// # Errors
 /// The question that the application must answer first.
-pub(super) fn kept_draft<'h>(
+pub(super) fn repeated_draft<'h>(
     sent: &'h SentRequest,
     input: &ReplayInput<'h, '_>,
     report: &mut Report,
@@ -29,27 +29,27 @@ pub(super) fn kept_draft<'h>(
     if sent.stored.has_other_compaction(input.history.compaction_for(input.dialect)) {
         return Ok(Err(Cut::Compaction));
     }
-    let kept = KeptMessages { sent, input, late: LateSelection { history: input.history, live: input.live } };
-    let mut kept_report = kept.report();
-    let Some(mut draft) = kept.draft(&mut kept_report) else { return Ok(Err(Cut::History)) };
-    let before = kept_report.len();
-    fit_budgets(&mut draft, input, &mut kept_report)?;
+    let repeated = RepeatedMessages { sent, input, late: LateSelection { history: input.history, live: input.live } };
+    let mut repeated_report = repeated.report();
+    let Some(mut draft) = repeated.draft(&mut repeated_report) else { return Ok(Err(Cut::History)) };
+    let before = repeated_report.len();
+    fit_budgets(&mut draft, input, &mut repeated_report)?;
     let is_change = |finding: &Finding| finding.action != Some(Action::Kept);
-    if kept_report.iter().skip(before).any(is_change) {
+    if repeated_report.iter().skip(before).any(is_change) {
         return Ok(Err(Cut::Budget));
     }
-    report.append(&mut kept_report);
+    report.append(&mut repeated_report);
     Ok(Ok(draft))
 }
 
 /// What the last request contained, and the history that it is found in.
-struct KeptMessages<'h, 'i, 'p> {
+struct RepeatedMessages<'h, 'i, 'p> {
     sent: &'h SentRequest,
     input: &'i ReplayInput<'h, 'p>,
     late: LateSelection<'h>,
 }
 
-impl<'h> KeptMessages<'h, '_, '_> {
+impl<'h> RepeatedMessages<'h, '_, '_> {
     /// Returns the findings about what the last request did not contain.
     fn report(&self) -> Report {
         if self.sent.report.is_empty() && self.sent.stored.is_reduced {
