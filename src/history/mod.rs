@@ -6,13 +6,13 @@
 mod compactable;
 mod continuation;
 mod dialect_data;
+mod earlier_fields;
 mod early_results;
 mod entry;
 mod fold;
 mod ids;
 mod incoming;
 mod join;
-mod kept_fields;
 mod late_results;
 mod new_message;
 mod new_result;
@@ -28,12 +28,12 @@ mod unfinished_calls;
 
 pub use compactable::Compactable;
 pub use continuation::{Continuation, ConversationUnits, NoContinuation, continuation};
+pub use earlier_fields::{EarlierCall, EarlierFields};
 pub use entry::{HistoryEntry, LogRecord, ResultEntry, SetAsideItem};
 pub use fold::{History, TurnPosition};
 pub use ids::free_id;
 pub use incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 pub use join::{JoinBase, JoinedEntries, Origin, join};
-pub use kept_fields::{KeptCall, KeptFields};
 pub use late_results::{LateResult, LateResults};
 pub use new_message::{NewCall, NewItem, NewMessage, NewPart, join_new, read_part};
 pub use new_result::{NewResult, join_results};

@@ -1,11 +1,11 @@
 //! Messages in the neutral format: no dialect, with the application's ids and times (R57).
 
 use super::dialect_data::DataText;
+use super::earlier_fields::{EarlierCall, EarlierFields, LateResultIds};
 use super::entry::{HistoryEntry, ResultEntry};
 use super::fold::History;
 use super::incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart};
 use super::join::{JoinBase, JoinedEntries, Origin, join};
-use super::kept_fields::{KeptCall, KeptFields, LateResultIds};
 use super::new_result::{NewResult, join_results, read_result, read_time};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
@@ -34,7 +34,7 @@ pub struct NewMessage {
     pub metadata: Option<Json>,
     pub parts: Vec<NewPart>,
     /// What it had where it was stored before.
-    pub kept: KeptFields,
+    pub earlier: EarlierFields,
     /// True if it was one message where it was stored before: it is not split into answers.
     pub is_one_answer: bool,
 }
@@ -61,7 +61,7 @@ pub struct NewCall {
     pub result: Option<ToolResult>,
     pub finished_at: Option<Ms>,
     /// What it had where it was stored before.
-    pub kept: KeptCall,
+    pub earlier: EarlierCall,
 }
 
 /// Reads a part of type text, image, file, reasoning or data.
@@ -146,12 +146,12 @@ impl NewMessage {
         if id.as_deref() == Some("") {
             return Err(Error::invalid("`id` is empty; leave it out to be given one"));
         }
-        let mut kept = KeptFields::read(message)?;
+        let mut earlier = EarlierFields::read(message)?;
         if let Some(dialect) = dialect_of_opaque(parts)? {
-            if kept.data.dialect.is_some_and(|known| known != dialect) {
+            if earlier.data.dialect.is_some_and(|known| known != dialect) {
                 return Err(two_dialects());
             }
-            kept.data.dialect = Some(dialect);
+            earlier.data.dialect = Some(dialect);
         }
         Ok(Self {
             is_one_answer: is_one_answer(id.as_deref(), parts),
@@ -160,7 +160,7 @@ impl NewMessage {
             created_at: read_time(message, "createdAt")?,
             metadata: message.find("metadata").map(JsonRef::to_owned),
             parts: read_parts(parts, role)?,
-            kept,
+            earlier,
         })
     }
 }
@@ -243,7 +243,7 @@ fn read_phase(part: JsonRef<'_>) -> Result<Option<Phase>> {
 fn read_call(part: JsonRef<'_>) -> Result<NewCall> {
     if let Some(shown) = part.get("call") {
         let id = shown.text("id").map(Cow::into_owned);
-        return read_shown_call(shown, KeptCall::read(id, shown, part)?);
+        return read_shown_call(shown, EarlierCall::read(id, shown, part)?);
     }
     let name = part.text("name").filter(|name| !name.is_empty());
     Ok(NewCall {
@@ -258,7 +258,7 @@ fn read_call(part: JsonRef<'_>) -> Result<NewCall> {
         },
         result: read_result(part, "result"),
         finished_at: read_time(part, "finishedAt")?,
-        kept: KeptCall::default(),
+        earlier: EarlierCall::default(),
     })
 }
 
@@ -271,11 +271,11 @@ fn read_stored_call(part: JsonRef<'_>) -> Result<NewCall> {
         ));
     }
     let id = part.text("invocation").map(Cow::into_owned);
-    read_shown_call(part, KeptCall::read(id, part, part)?)
+    read_shown_call(part, EarlierCall::read(id, part, part)?)
 }
 
 /// Reads the call of a view's part, or a stored one.
-fn read_shown_call(call: JsonRef<'_>, kept: KeptCall) -> Result<NewCall> {
+fn read_shown_call(call: JsonRef<'_>, earlier: EarlierCall) -> Result<NewCall> {
     let name = call.text("name");
     let arguments = call.json_str("argumentsText").map(Arguments::Text);
     let parsed = || call.find("arguments").map(|value| Arguments::Value(value.to_owned()));
@@ -284,20 +284,20 @@ fn read_shown_call(call: JsonRef<'_>, kept: KeptCall) -> Result<NewCall> {
     Ok(NewCall {
         call_id: call.text("callId").unwrap_or_default().into_owned(),
         name: name.ok_or_else(|| Error::invalid("the `call` of a part of type \"tool\" has a `name`"))?.into_owned(),
-        arguments: kept.data.exact(arguments),
+        arguments: earlier.data.exact(arguments),
         result: result.map(|result| ToolResult {
-            content: kept.data.exact_result(result.content),
-            dialect: kept.data.result_dialect,
-            template: kept.data.result_template.clone(),
+            content: earlier.data.exact_result(result.content),
+            dialect: earlier.data.result_dialect,
+            template: earlier.data.result_template.clone(),
             ..result
         }),
         finished_at: read_time(call, "finishedAt")?,
-        kept,
+        earlier,
     })
 }
 
 /// A call's result, when the call finished, and what it had where it was stored before.
-type CallOutcome = (Option<ToolResult>, Option<Ms>, KeptCall);
+type CallOutcome = (Option<ToolResult>, Option<Ms>, EarlierCall);
 
 /// The input of a join, and the fields that the join does not set.
 #[derive(Default)]
@@ -305,7 +305,7 @@ struct JoinInput {
     incoming: Vec<Incoming>,
     message_ids: Vec<String>,
     /// `createdAt`, `metadata`, and what it had where it was stored before, of each message, in order.
-    message_fields: Vec<(Option<Ms>, Option<Json>, KeptFields)>,
+    message_fields: Vec<(Option<Ms>, Option<Json>, EarlierFields)>,
     /// The outcome of each call, in order.
     outcomes: Vec<CallOutcome>,
     /// Results of calls of other messages, each with the `createdAt` of its message.
@@ -319,9 +319,9 @@ impl JoinInput {
         let count = answers.len();
         for (at, parts) in answers.into_iter().enumerate() {
             self.message_ids.push(if at == 0 { id.to_owned() } else { format!("{id}.{}", at + 1) });
-            let kept = if count > 1 { message.kept.of_a_part(at + 1 == count) } else { message.kept.clone() };
-            let (dialect, template) = (kept.data.dialect, kept.data.template.clone());
-            self.message_fields.push((message.created_at, message.metadata.clone(), kept));
+            let earlier = if count > 1 { message.earlier.of_a_part(at + 1 == count) } else { message.earlier.clone() };
+            let (dialect, template) = (earlier.data.dialect, earlier.data.template.clone());
+            self.message_fields.push((message.created_at, message.metadata.clone(), earlier));
             self.incoming.push(Incoming::Message(IncomingMessage { role: message.role, parts, dialect, template }));
         }
     }
@@ -343,21 +343,21 @@ impl JoinInput {
         for mut entry in std::mem::take(&mut joined.entries) {
             match &mut entry {
                 HistoryEntry::Message(message) => {
-                    let (created_at, metadata, kept) = message_fields.next().unwrap_or_default();
+                    let (created_at, metadata, earlier) = message_fields.next().unwrap_or_default();
                     message.created_at = created_at.unwrap_or(message.created_at);
                     message.metadata = metadata;
-                    kept.apply(message, origin, &late_ids);
+                    earlier.apply(message, origin, &late_ids);
                     let placed = message.late_results.iter().filter_map(|id| late.get_mut(id)?.take());
                     joined.entries.extend(placed.map(HistoryEntry::Result));
                 }
                 HistoryEntry::Invocation(call) => {
-                    let (result, at, kept) = outcomes.next().unwrap_or_default();
-                    kept.apply(call, origin);
-                    if let Some(id) = &kept.id {
+                    let (result, at, earlier) = outcomes.next().unwrap_or_default();
+                    earlier.apply(call, origin);
+                    if let Some(id) = &earlier.id {
                         late_ids.appended.insert(id.clone(), call.id.clone());
                     }
                     if let Some(result) = result {
-                        let status = kept.status_with_result(result.is_error);
+                        let status = earlier.status_with_result(result.is_error);
                         let finished_at = Some(at.unwrap_or(origin.at));
                         if call.is_deferred {
                             let entry = ResultEntry {
@@ -370,7 +370,7 @@ impl JoinInput {
                         } else {
                             (call.status, call.finished_at, call.result) = (status, finished_at, Some(result));
                         }
-                    } else if kept.id.is_some() {
+                    } else if earlier.id.is_some() {
                         call.finished_at = at;
                     }
                 }
@@ -455,17 +455,17 @@ fn answers(parts: Vec<NewPart>, message: &NewMessage, outcomes: &mut Vec<CallOut
             }
             NewPart::Part(part) => IncomingPart::Part(part),
             NewPart::Call(call) => {
-                let is_stored = call.kept.id.is_some() && call.result.is_none();
+                let is_stored = call.earlier.id.is_some() && call.result.is_none();
                 let finished_at = call.finished_at.or(message.created_at.filter(|_| !is_stored));
                 let incoming = IncomingCall {
-                    id: call.kept.id.clone(),
-                    is_async: call.kept.data.is_deferred,
+                    id: call.earlier.id.clone(),
+                    is_async: call.earlier.data.is_deferred,
                     call_id: call.call_id,
                     name: call.name,
                     arguments: call.arguments,
-                    template: call.kept.data.template.clone(),
+                    template: call.earlier.data.template.clone(),
                 };
-                outcomes.push((call.result, finished_at, call.kept));
+                outcomes.push((call.result, finished_at, call.earlier));
                 IncomingPart::Call(incoming)
             }
         };

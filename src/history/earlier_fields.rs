@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 /// What a stored message has beside its content.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct KeptFields {
+pub struct EarlierFields {
     status: Option<MessageStatus>,
     source: Option<Source>,
     run_id: Option<String>,
@@ -23,7 +23,7 @@ pub struct KeptFields {
     pub(super) data: MessageData,
 }
 
-impl KeptFields {
+impl EarlierFields {
     /// Reads the members of a message.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl LateResultIds<'_> {
 
 /// What a stored call has beside its content.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct KeptCall {
+pub struct EarlierCall {
     /// The id of the invocation.
     pub(super) id: Option<String>,
     status: Option<InvocationStatus>,
@@ -97,7 +97,7 @@ pub struct KeptCall {
     pub(super) data: CallData,
 }
 
-impl KeptCall {
+impl EarlierCall {
     /// Reads the members of a call, whose invocation has the id `id`; `part` has the data of the dialect.
     ///
     /// # Errors
