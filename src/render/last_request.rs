@@ -74,14 +74,14 @@ impl OwnRequest {
 }
 
 /// Whether a request repeats the last one of its session.
-pub(super) struct Repetition {
+pub(super) struct RequestRepetition {
     /// What the provider's cache depends on; `None` if the next request does not repeat this one.
     identity: Option<RequestIdentity>,
     /// Why the last request is not repeated.
     cut: Option<Cut>,
 }
 
-impl Repetition {
+impl RequestRepetition {
     /// Decides whether a request repeats the last one, before its history is looked at.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Repetition {
         let cache_life = codec(request.provider.dialect).cache_life(request.provider.params.view());
         let is_chosen = matches!(input.scope, HistoryScope::Chosen { .. });
         let last = identity.zip(input.sent).filter(|_| !is_chosen);
-        let cut = last.and_then(|(identity, sent)| sent.stored.cut_before(input.now, cache_life, &identity));
+        let cut = last.and_then(|(identity, sent)| sent.record.cut_before(input.now, cache_life, &identity));
         Ok(Self { identity, cut })
     }
 
@@ -110,7 +110,7 @@ impl Repetition {
     pub fn sent(&self, of_draft: impl FnOnce() -> SentRequest) -> Option<Rc<SentRequest>> {
         self.identity.map(|identity| {
             let mut sent = of_draft();
-            sent.stored.identity = identity;
+            sent.record.identity = identity;
             Rc::new(sent)
         })
     }

@@ -6,7 +6,7 @@ use super::body_filter::ComposedItem;
 use super::encoded_text::EncodedText;
 use super::encoding_cache::EncodingCache;
 use super::joined_message::JoinedMessage;
-use super::last_request::{LastRequest, OwnRequest, Repetition};
+use super::last_request::{LastRequest, OwnRequest, RequestRepetition};
 use super::message_encoder::MessageEncoder;
 use super::prefix_reuse::PrefixReuse;
 use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
@@ -258,7 +258,7 @@ impl Renderer {
         let stored_count = history.messages().len();
         self.trimmed.update(history, request.policy);
         let caches = ReplayCaches { trimmed: &self.trimmed, cache: &self.reducer_cache, replies };
-        let repeat = Repetition::of(&input, request, delta.is_some())?;
+        let repeat = RequestRepetition::of(&input, request, delta.is_some())?;
         let replay_input = replay_input(&repeat.apply(input), request, delta.as_ref(), caches);
         let before = report.len();
         let draft = match replay(&replay_input, &mut report) {
@@ -301,7 +301,7 @@ impl Renderer {
     ) -> Result<Vec<ComposedItem>> {
         let delta = unacknowledged(&input, request)?;
         let caches = ReplayCaches { trimmed: &self.trimmed, cache: &self.reducer_cache, replies };
-        let repeat = Repetition::of(&input, request, delta.is_some())?;
+        let repeat = RequestRepetition::of(&input, request, delta.is_some())?;
         let draft = replay(&replay_input(&repeat.apply(input), request, delta.as_ref(), caches), &mut Report::new())
             .map_err(|_| Error::new(ErrorCode::Internal, "a composed body has an open question of a reducer"))?;
         let encoder = MessageEncoder::new(request.provider);

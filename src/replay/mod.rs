@@ -30,7 +30,7 @@ pub use reduce::{
 };
 pub use request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, ExtraContent, RequestDraft};
 pub use selection::{CallOutcome, ReplayChoice, ReplaySelection, SelectedCall, SelectedRange};
-pub use sent_request::{RequestIdentity, SentRequest, StoredRequest};
+pub use sent_request::{RequestIdentity, SentRequest, SentRequestRecord};
 
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Part, PartBody};

@@ -11,7 +11,7 @@ use super::policy::Citations;
 use super::reduce::{PendingQuestion, fit_budgets};
 use super::request_draft::{DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use super::select::LateSelection;
-use super::sent_request::{SentRequest, StoredRequest};
+use super::sent_request::{SentRequest, SentRequestRecord};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::LateResult;
 use crate::message::Message;
@@ -26,7 +26,7 @@ pub(super) fn repeated_draft<'h>(
     input: &ReplayInput<'h, '_>,
     report: &mut Report,
 ) -> Result<Result<RequestDraft<'h>, Cut>, Box<PendingQuestion<'h>>> {
-    if sent.stored.has_other_compaction(input.history.compaction_for(input.dialect)) {
+    if sent.record.has_other_compaction(input.history.compaction_for(input.dialect)) {
         return Ok(Err(Cut::Compaction));
     }
     let repeated = RepeatedMessages { sent, input, late: LateSelection { history: input.history, live: input.live } };
@@ -52,7 +52,7 @@ struct RepeatedMessages<'h, 'i, 'p> {
 impl<'h> RepeatedMessages<'h, '_, '_> {
     /// Returns the findings about what the last request did not contain.
     fn report(&self) -> Report {
-        if self.sent.report.is_empty() && self.sent.stored.is_reduced {
+        if self.sent.report.is_empty() && self.sent.record.is_reduced {
             let text = "what the last request left out of history is left out until what is sent may change";
             return vec![Finding::info(FindingCode::Reduced, text).with_action(Action::Dropped)];
         }
@@ -61,8 +61,8 @@ impl<'h> RepeatedMessages<'h, '_, '_> {
 
     fn draft(&self, report: &mut Report) -> Option<RequestDraft<'h>> {
         let mut messages = self.repeated()?;
-        let stored = &self.sent.stored;
-        if stored.hidden_open_calls(self.input.history, &messages) as u64 != stored.hidden_open_calls {
+        let record = &self.sent.record;
+        if record.hidden_open_calls(self.input.history, &messages) as u64 != record.hidden_open_calls {
             return None;
         }
         self.insert_new(&mut messages, report)?;
@@ -81,7 +81,7 @@ impl<'h> RepeatedMessages<'h, '_, '_> {
         let input = self.input;
         let compaction = input.history.compaction_for(input.dialect);
         let mut messages = Vec::new();
-        for range in &self.sent.stored.ranges {
+        for range in &self.sent.record.ranges {
             match &range.message {
                 Some(message) => messages.push(range.own_message(message, input)),
                 None if range.is_replacement => {
@@ -146,8 +146,8 @@ impl<'h> RepeatedMessages<'h, '_, '_> {
     }
 
     fn known(&self) -> Option<KnownMessages<'h>> {
-        let StoredRequest { run, live_end, .. } = &self.sent.stored;
-        let base_end = self.sent.stored.base_end(self.input.history)?;
+        let SentRequestRecord { run, live_end, .. } = &self.sent.record;
+        let base_end = self.sent.record.base_end(self.input.history)?;
         let run = match (run, live_end) {
             (Some(run), Some(last)) => Some((run.as_str(), self.input.history.message_index(last)?)),
             _ => None,
@@ -157,7 +157,7 @@ impl<'h> RepeatedMessages<'h, '_, '_> {
 
     /// Returns true if the last request has a late result, whose place it keeps.
     fn repeats(&self, item: &DraftMessage<'_>) -> bool {
-        self.sent.stored.ranges.iter().any(|range| range.message.is_none() && range.first == item.message.id)
+        self.sent.record.ranges.iter().any(|range| range.message.is_none() && range.first == item.message.id)
     }
 }
 

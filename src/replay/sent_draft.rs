@@ -3,7 +3,7 @@
 use super::chosen_draft::RangeBuilder;
 use super::input::{HistoryScope, ReplayInput};
 use super::request_draft::{DraftMessage, DraftOrigin, RequestDraft};
-use super::sent_request::{SentRequest, StoredRequest, hash_of};
+use super::sent_request::{SentRequest, SentRequestRecord, hash_of};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{ActiveSummary, History};
 use crate::tool::ToolInvocation;
@@ -34,7 +34,7 @@ impl SentRequest {
             is_change && finding.code != FindingCode::OrphanReasoning
         };
         let report: Report = report.iter().filter(is_kept).cloned().collect();
-        let mut stored = StoredRequest {
+        let mut record = SentRequestRecord {
             at: input.now,
             base: base.to_owned(),
             run: last_live.as_ref().and_then(|last| last.run_id.clone()),
@@ -42,14 +42,14 @@ impl SentRequest {
             compaction: compaction.map_or(0, hash_of),
             ranges: builder.into_ranges(),
             is_reduced: !report.is_empty(),
-            ..StoredRequest::default()
+            ..SentRequestRecord::default()
         };
-        stored.hidden_open_calls = stored.hidden_open_calls(input.history, &draft.messages) as u64;
-        Self { stored, report }
+        record.hidden_open_calls = record.hidden_open_calls(input.history, &draft.messages) as u64;
+        Self { record, report }
     }
 }
 
-impl StoredRequest {
+impl SentRequestRecord {
     /// Returns the number of calls without a result in decided messages that a draft does not contain.
     pub(super) fn hidden_open_calls(&self, history: &History, draft: &[DraftMessage<'_>]) -> usize {
         let end = self.base_end(history).unwrap_or_default();

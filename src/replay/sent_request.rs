@@ -44,14 +44,14 @@ impl RequestIdentity {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SentRequest {
     /// What is stored of it.
-    pub stored: StoredRequest,
+    pub record: SentRequestRecord,
     /// The findings about what it does not contain. They are not stored.
     pub report: Report,
 }
 
 /// What is stored of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct StoredRequest {
+pub struct SentRequestRecord {
     /// When it was sent.
     pub at: Ms,
     /// What else the provider's cache depends on.
@@ -74,7 +74,7 @@ pub struct StoredRequest {
     /// True if the ranges are not known: they are too many for a session's head, or must not be stored.
     pub has_no_ranges: bool,
 }
-encode_fields!(struct StoredRequest {
+encode_fields!(struct SentRequestRecord {
     0 => at,
     1 => identity,
     2 => base,
@@ -91,27 +91,27 @@ impl SentRequest {
     /// Returns the bytes that the session's head contains. If there are too many ranges, they are not among them, and only this process has them.
     #[must_use]
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
-        let bytes = self.stored.encoded()?;
-        if bytes.len() <= MAX_STORED_BYTES { Some(bytes) } else { self.without_ranges().stored.encoded() }
+        let bytes = self.record.encoded()?;
+        if bytes.len() <= MAX_STORED_BYTES { Some(bytes) } else { self.without_ranges().record.encoded() }
     }
 
     /// Returns what is known of the request if its ranges are not: that there was one, and why the next one may be decided anew otherwise.
     #[must_use]
     pub fn without_ranges(&self) -> Self {
-        let StoredRequest { at, identity, .. } = self.stored;
-        let stored = StoredRequest { at, identity, has_no_ranges: true, ..StoredRequest::default() };
-        Self { stored, report: Report::new() }
+        let SentRequestRecord { at, identity, .. } = self.record;
+        let record = SentRequestRecord { at, identity, has_no_ranges: true, ..SentRequestRecord::default() };
+        Self { record, report: Report::new() }
     }
 
     /// Reads the bytes of a session's head. What cannot be read is as if it was not there: the next request is decided anew.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let stored = minicbor::decode_with(bytes, &mut RecordSource::new(Bytes::copy_from_slice(bytes))).ok()?;
-        Some(Self { stored, report: Report::new() })
+        let record = minicbor::decode_with(bytes, &mut RecordSource::new(Bytes::copy_from_slice(bytes))).ok()?;
+        Some(Self { record, report: Report::new() })
     }
 }
 
-impl StoredRequest {
+impl SentRequestRecord {
     fn encoded(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         minicbor::encode_with(self, &mut out, &mut RecordSource::default()).ok().map(|()| out)

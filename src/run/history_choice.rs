@@ -59,7 +59,7 @@ impl HistoryChoice {
     pub fn keep_last_request(&mut self, at: Ms, sent: Option<Rc<SentRequest>>, was_known: bool) {
         let sent = sent.map(|sent| {
             let mut sent = Rc::unwrap_or_clone(sent);
-            sent.stored.at = at;
+            sent.record.at = at;
             Rc::new(sent)
         });
         self.last_request = (sent.is_some() || was_known).then_some(LastRequest { sent });

@@ -10,7 +10,7 @@ use rethread::message::{
     AnswerMaker, AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Phase, PrefixMark, Role,
     ServiceMark, Source, SourceKind, TemplateSlot, Usage, WireTemplate,
 };
-use rethread::replay::{ReplaySelection, RequestIdentity, SelectedCall, SelectedRange, SentRequest, StoredRequest};
+use rethread::replay::{ReplaySelection, RequestIdentity, SelectedCall, SelectedRange, SentRequest, SentRequestRecord};
 use rethread::run::{JournalEntry, Persistence, RunSnapshot, RunStart, SnapshotOrigin, StoredProvider};
 use rethread::session_head::{HeadMark, RunEntry, SessionHead, StoredOwner};
 use rethread::store::{AuditRow, JournalMark, RecordKind, StoredValue, open_record, seal_payload, seal_record};
@@ -687,7 +687,7 @@ fn r28_r67_records_of_snapshots() {
     let head = SessionHead { refused: vec!["m".into()], ..SessionHead::new("s", 5) };
     fixed("head_with_refused", RecordKind::Head, &head);
     let range = SelectedRange { first: "m1".into(), last: "m3".into(), outcome: 1, ..SelectedRange::default() };
-    let stored = StoredRequest {
+    let record = SentRequestRecord {
         at: 6,
         identity: RequestIdentity { dialect: 1, host: 2, model: 3, instructions: 4, tools: 5 },
         base: "m3".into(),
@@ -699,7 +699,7 @@ fn r28_r67_records_of_snapshots() {
         is_reduced: true,
         has_no_ranges: false,
     };
-    let sent = SentRequest { stored, report: Vec::new() };
+    let sent = SentRequest { record, report: Vec::new() };
     let bytes = sent.to_bytes().unwrap();
     assert_eq!(SentRequest::from_bytes(&bytes), Some(sent));
     let head = SessionHead { last_request: Some(bytes.into()), ..SessionHead::new("s", 5) };

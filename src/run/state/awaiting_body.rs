@@ -100,7 +100,7 @@ fn keep_choice(
 ) {
     let has_redactable_calls = turn.has_redactable_calls();
     let sent = sent.map(|sent| {
-        let is_storable = !(has_redactable_calls && sent.stored.has_own_messages());
+        let is_storable = !(has_redactable_calls && sent.record.has_own_messages());
         if is_storable { sent } else { Rc::new(sent.without_ranges()) }
     });
     turn.history_choice_mut().keep_last_request(at, sent, was_known);
