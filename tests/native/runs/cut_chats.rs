@@ -3,14 +3,15 @@
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
-use super::cuts::{MINUTE, append, ask, imported, length_of, open_at, prefixes};
+use super::cuts::{MINUTE, append_of, ask, imported, length_of, open_at, prefixes};
 use super::prefixes::{a_reducer, check_extends, say};
 use super::scripted_host::*;
 use super::snapshots::MODES;
 use proptest::prelude::*;
 use rethread::clock::Clock;
+use rethread::history::Origin;
 use rethread::json::Json;
-use rethread::message::Dialect;
+use rethread::message::{Dialect, Source, SourceKind};
 use rethread::replay::{
     Citations, Cut, OnStale, PolicyLayer, QuestionKind, Reducer, ReducerReply, ReplayChanges, StaleUnit,
 };
@@ -175,7 +176,9 @@ impl<'s> Play<'s> {
             Step::OtherInstructions => self.instructions = "Be long.",
             Step::Append(age) => {
                 self.turns += 1;
-                append(&self.host, CHAT, &imported(self.turns), self.host.clock.now() - age);
+                let kind = if self.turns.is_multiple_of(2) { SourceKind::External } else { SourceKind::Context };
+                let (at, source) = (self.host.clock.now() - age, Source { kind, id: None });
+                append_of(&self.host, CHAT, &imported(self.turns), Origin { at, source, ..Origin::default() });
             }
             Step::Turn(rounds) => {
                 self.turns += 1;
