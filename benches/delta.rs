@@ -59,6 +59,8 @@ fn call(turn: u32, seq: u64) -> ToolInvocation {
         stored_during_run: false,
         is_deferred: false,
         has_persist: false,
+        has_redacted_result: false,
+        is_async: false,
     }
 }
 

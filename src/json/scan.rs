@@ -24,7 +24,7 @@ pub fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at).is_some_and(is_space) {
         at += 1;
         // Elsewhere than in a hostile text there are few in a row.
-        if at % 8 == 0 {
+        if at.is_multiple_of(8) {
             let groups = bytes.get(at..).unwrap_or_default().as_chunks().0.iter();
             at += groups.take_while(|group| is_all_space(**group)).count() * 8;
         }

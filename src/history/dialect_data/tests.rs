@@ -168,6 +168,11 @@ fn r57_what_javascript_makes_of_a_value() {
     ] {
         assert!(!form(text).is_kept, "{text}");
     }
+}
+
+#[test]
+fn r57_what_javascript_writes_alike_has_one_hash() {
+    let form = |text: &str| JsonRef::parse(text).unwrap().javascript_form();
     for (one, other) in [
         ("1.0", "1"),
         ("1e2", "100"),

@@ -406,13 +406,10 @@ fn r71_r75_a_run_repeats_the_late_results_that_it_began_with_over_kills() {
                 setup.policy.call.reducers = Some(vec![Reducer::Custom { reduce: callback(3) }]);
                 setup
             };
-            let keep_all = || -> Box<dyn FnMut(&QuestionKind) -> ReducerReply> {
-                Box::new(|question| {
-                    let QuestionKind::Reduce(messages) = question else { panic!("{question:?}") };
-                    ReducerReply::Messages(messages.clone())
-                })
-            };
-            host.reducer = keep_all();
+            host.reducer = Box::new(|question| {
+                let QuestionKind::Reduce(messages) = question else { panic!("{question:?}") };
+                ReducerReply::Messages(messages.clone())
+            });
             let open = first_run(&mut host, with("run")).open_calls;
             host.late(&open[0].invocation, &json!("seven thousand")).unwrap();
             if placeholder {
