@@ -182,6 +182,7 @@ export interface ExternalLoop {
 export interface AnswerOptions extends AppendOptions { tools?: Tools }
 export interface AppendOptions {
   expectedRevision?: number;
+  /** Stamped on the messages. Whatever it is, they are messages of history as all others, and in all requests. */
   source?: MessageSource;
   at?: number;
   /** Milliseconds that the appended results, and later results of the appended open calls, stay replayable. Stored with them. Takes
