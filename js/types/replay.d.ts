@@ -13,6 +13,8 @@ export interface ReplayPolicy {
   /** By tool name. Takes precedence over `freshness` of the same level. */
   toolFreshness?: Record<string, number | null>;
   errorFreshness?: number | null;
+  /** What becomes of a stale result. "omit" (default): its call is left out, too. "placeholder": a note says that it expired. A late result of
+   *  an asynchronous tool has the note always, since the model was told to wait for it. */
   onStale?: "omit" | "placeholder";
   /** What is omitted if one call is stale: that call, its round, or all rounds of the turn. */
   staleUnit?: "call" | "round" | "turn";

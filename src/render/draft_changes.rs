@@ -1,7 +1,7 @@
 //! What the passes of a replay changed in a draft, to name it when reasoning is left out or a cached prefix is lost.
 
 use crate::finding::{Finding, FindingCode, PrefixChange};
-use crate::history::History;
+use crate::history::{History, LateResult};
 use crate::message::{Part, PartBody};
 use crate::replay::{DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use std::collections::BTreeMap;
@@ -128,8 +128,7 @@ impl<'d, 'h> DraftChanges<'d, 'h> {
         match item.origin {
             DraftOrigin::Replacement => return Some(self.replacement()),
             DraftOrigin::Created => return Some(PrefixChange::Reducer),
-            // It was not in an earlier request, and stays at its place.
-            DraftOrigin::LateResult => return None,
+            DraftOrigin::LateResult => return self.expired_result(item),
             DraftOrigin::Stored(_) | DraftOrigin::Live(_) => {}
         }
         if item.is_provided() {
@@ -150,6 +149,13 @@ impl<'d, 'h> DraftChanges<'d, 'h> {
             }
             Some(DraftResult::Closing(_)) | None => Some(PrefixChange::Branch),
         })
+    }
+
+    /// A late result was not in an earlier request and stays at its place, until a note replaces it.
+    fn expired_result(&self, item: &DraftMessage<'_>) -> Option<PrefixChange> {
+        let id = LateResult::invocation_of(item.message)?;
+        let late = self.history?.late_results().get(id)?;
+        std::ptr::eq(item.message, &late.expired).then_some(PrefixChange::Freshness)
     }
 
     /// Returns what a message that replaces others is.

@@ -96,35 +96,29 @@ impl FreshnessPass<'_> {
         stale
     }
 
-    /// Drops late results that are too old, or replaces them by a note; their calls stay. The age counts from the answer. A result that no
-    /// request has contained yet, or that the live turn began with, is not stale.
+    /// Replaces late results that are too old by a note, whatever the policy does with other results: their calls stay, and where they stand
+    /// the model was told to wait. The age counts from the answer. A result that no request has contained yet, or that the live turn began
+    /// with, is not stale.
     fn replace_late_results<'h>(&self, draft: &mut RequestDraft<'h>, input: &ReplayInput<'h, '_>, report: &mut Report) {
         let history = input.history;
         let is_placed_in_live =
             |invocation: &str| input.live.is_some_and(|live| live.late_results().place(invocation).is_some());
-        draft.messages.retain_mut(|item| {
+        for item in &mut draft.messages {
             let late = LateResult::invocation_of(item.message).filter(|_| item.origin == DraftOrigin::LateResult);
             let placed = late.filter(|late| history.late_results().place(late).is_some() && !is_placed_in_live(late));
-            let call = placed.and_then(|invocation| history.invocation(invocation));
-            let Some((invocation, result)) = call.and_then(|call| Some((call, call.result.as_ref()?))) else {
-                return true;
+            let invocation = placed.and_then(|invocation| history.invocation(invocation));
+            let Some((invocation, result)) = invocation.and_then(|call| Some((call, call.result.as_ref()?))) else {
+                continue;
             };
             let call = DraftCall { invocation, result: Some(DraftResult::Stored(result)) };
-            let Some(((code, text), _)) = staleness(&call, self.policy, self.now) else { return true };
-            let finding = Finding::info(code, text).of_message(&invocation.message_id).of_call(&invocation.call_id);
+            let stale = staleness(&call, self.policy, self.now);
             let note = history.late_results().get(&invocation.id).map(|late| &late.expired);
-            match note.filter(|_| self.policy.on_stale() == OnStale::Placeholder) {
-                Some(note) => {
-                    item.message = note;
-                    report.push(finding.with_action(Action::Rewritten));
-                    true
-                }
-                None => {
-                    report.push(finding.with_action(Action::Dropped));
-                    false
-                }
+            if let Some((((code, text), _), note)) = stale.zip(note) {
+                item.message = note;
+                let finding = Finding::info(code, text).of_message(&invocation.message_id).of_call(&invocation.call_id);
+                report.push(finding.with_action(Action::Rewritten));
             }
-        });
+        }
     }
 
     /// Returns false for a call that is dropped: it is stale, or another call of its unit is. Replaces its result if the policy

@@ -9,6 +9,7 @@ use super::snapshots::{resume, snapshot};
 use super::{calls_in, reopened};
 use rethread::clock::Clock;
 use rethread::error::ErrorCode;
+use rethread::finding::PrefixChange;
 use rethread::message::Dialect;
 use rethread::provider::ToolDefinition;
 use rethread::replay::{QuestionKind, Reducer, ReducerReply};
@@ -327,14 +328,43 @@ fn r75_freshness_counts_from_the_answer_and_the_call_keeps_its_place() {
             host.ask(setup, "Thanks", says("Welcome."));
             let body = host.asked.last().unwrap().to_string();
             assert!(!body.contains("seven thousand") && body.contains("later_export"), "{body}");
+            // The model waits for this result, so a note follows also where others are left out.
             assert_eq!(
                 body.matches(EXPIRED).count(),
-                if placeholder { 2 } else { 0 },
+                if placeholder { 2 } else { 1 },
                 "with that of the other tool: {body}"
             );
             assert_eq!(body.contains(PENDING), dialect != RESPONSES);
             assert!(!is_false(&body));
         }
+    }
+}
+
+#[test]
+fn r72_r75_a_late_result_that_is_too_old_is_a_note_and_freshness_is_what_changed() {
+    for (dialect, stream) in super::WAYS {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let with = |id: &str| async_setup(id, dialect, stream, Persistence::Run, ToolTiming::Later);
+        let mut rounds = 0;
+        host.ask(with("run"), "Export", |_| {
+            rounds += 1;
+            Answer::Say(match rounds {
+                1 => Say { text: "Starting.".into(), ..calls(&[("call_a", "later_export", "{}")]) },
+                _ => text("It is under way."),
+            })
+        });
+        host.late("call_a", &json!("seven thousand")).unwrap();
+        host.ask(with("run2"), "And now?", says("Seven thousand."));
+        host.clock.advance(301_000);
+        host.ask(with("run3"), "Thanks", says("Welcome."));
+        let body = host.asked.last().unwrap().to_string();
+        assert!(body.contains(EXPIRED) && !body.contains("seven thousand"), "{body}");
+        let prefix = host.events.iter().rev().find_map(|event| match event {
+            RunEvent::ModelCalled { prefix, .. } => Some(*prefix),
+            _ => None,
+        });
+        assert_eq!(prefix.unwrap().changed_by, Some(PrefixChange::Freshness), "{dialect:?}");
     }
 }
 
