@@ -105,7 +105,7 @@ export interface PrefixReuse {
   cut: PrefixCut | null;
 }
 /** Why what was sent before was decided anew: the last request is longer ago than the provider keeps its cache (five minutes; an hour or a
- *  day if `params` ask for that by `cache_control.ttl` or `prompt_cache_retention`), another provider (dialect or host), other model,
+ *  day if the `params` of the last request had `cache_control.ttl` or `prompt_cache_retention` for that), another provider (dialect or host), other model,
  *  instructions or tools, a compaction, a `token_budget` that would be exceeded, or messages of the last request that are gone. "not_stored": what
  *  the last request contained is not known: another process has sent it and it takes over 32 KB (many results that are kept and omitted by turns), or
  *  a reducer's messages may have what `persist` keeps from the store. Idle time is measured between the clocks of the processes; which request was

@@ -1,6 +1,7 @@
 //! The last request of a session, as far as the next one repeats it (R72).
 
 use super::request::{RenderInput, RenderRequest};
+use crate::clock::Ms;
 use crate::error::Result;
 use crate::finding::Report;
 use crate::id::hash_words;
@@ -77,6 +78,8 @@ impl OwnRequest {
 pub(super) struct RequestRepetition {
     /// What the provider's cache depends on; `None` if the next request does not repeat this one.
     identity: Option<RequestIdentity>,
+    /// How long the provider keeps this request in its cache, in milliseconds.
+    cache_life: Ms,
     /// Why the last request is not repeated.
     cut: Option<Cut>,
 }
@@ -96,8 +99,8 @@ impl RequestRepetition {
         let cache_life = codec(request.provider.dialect).cache_life(request.provider.params.view());
         let is_chosen = matches!(input.scope, HistoryScope::Chosen { .. });
         let last = identity.zip(input.sent).filter(|_| !is_chosen);
-        let cut = last.and_then(|(identity, sent)| sent.record.cut_before(input.now, cache_life, &identity));
-        Ok(Self { identity, cut })
+        let cut = last.and_then(|(identity, sent)| sent.record.cut_before(input.now, &identity));
+        Ok(Self { identity, cache_life, cut })
     }
 
     /// Returns the input of the replay: with the last request, if it is repeated.
@@ -110,7 +113,7 @@ impl RequestRepetition {
     pub fn sent(&self, of_draft: impl FnOnce() -> SentRequest) -> Option<Rc<SentRequest>> {
         self.identity.map(|identity| {
             let mut sent = of_draft();
-            sent.record.identity = identity;
+            (sent.record.identity, sent.record.cache_life) = (identity, self.cache_life);
             Rc::new(sent)
         })
     }

@@ -73,6 +73,8 @@ pub struct SentRequestRecord {
     pub is_reduced: bool,
     /// True if the ranges are not known: they are too many for a session's head, or must not be stored.
     pub has_no_ranges: bool,
+    /// How long the provider keeps it in its cache, in milliseconds.
+    pub cache_life: Ms,
 }
 encode_fields!(struct SentRequestRecord {
     0 => at,
@@ -85,6 +87,7 @@ encode_fields!(struct SentRequestRecord {
     7 => ranges: list,
     8 => is_reduced,
     9 => has_no_ranges,
+    10 => cache_life,
 });
 
 impl SentRequest {
@@ -98,8 +101,9 @@ impl SentRequest {
     /// Returns what is known of the request if its ranges are not: that there was one, and why the next one may be decided anew otherwise.
     #[must_use]
     pub fn without_ranges(&self) -> Self {
-        let SentRequestRecord { at, identity, .. } = self.record;
-        let record = SentRequestRecord { at, identity, has_no_ranges: true, ..SentRequestRecord::default() };
+        let SentRequestRecord { at, identity, cache_life, .. } = self.record;
+        let record =
+            SentRequestRecord { at, identity, cache_life, has_no_ranges: true, ..SentRequestRecord::default() };
         Self { record, report: Report::new() }
     }
 
@@ -117,16 +121,16 @@ impl SentRequestRecord {
         minicbor::encode_with(self, &mut out, &mut RecordSource::default()).ok().map(|()| out)
     }
 
-    /// Returns why the next request is decided anew; `None` if it repeats this one. `cache_life` in milliseconds.
+    /// Returns why the next request is decided anew; `None` if it repeats this one.
     #[must_use]
-    pub fn cut_before(&self, now: Ms, cache_life: Ms, identity: &RequestIdentity) -> Option<Cut> {
+    pub fn cut_before(&self, now: Ms, identity: &RequestIdentity) -> Option<Cut> {
         let own = &self.identity;
         match identity {
             _ if identity.has_other_provider(own) => Some(Cut::Provider),
             _ if identity.model != own.model => Some(Cut::Model),
             _ if identity.tools != own.tools => Some(Cut::Tools),
             _ if identity.instructions != own.instructions => Some(Cut::Instructions),
-            _ if now.saturating_sub(self.at) > cache_life => Some(Cut::Idle),
+            _ if now.saturating_sub(self.at) > self.cache_life => Some(Cut::Idle),
             _ if self.has_no_ranges => Some(Cut::NotStored),
             _ => None,
         }

@@ -698,7 +698,10 @@ fn r28_r67_records_of_snapshots() {
         ranges: vec![range],
         is_reduced: true,
         has_no_ranges: false,
+        cache_life: 0,
     };
+    let cached = SentRequest { record: SentRequestRecord { cache_life: 9, ..record.clone() }, report: Vec::new() };
+    assert_eq!(SentRequest::from_bytes(&cached.to_bytes().unwrap()), Some(cached));
     let sent = SentRequest { record, report: Vec::new() };
     let bytes = sent.to_bytes().unwrap();
     assert_eq!(SentRequest::from_bytes(&bytes), Some(sent));

@@ -414,6 +414,14 @@ fn r72_a_provider_that_caches_for_longer_is_asked_for_it_by_parameters() {
         }
         assert!(cuts(&host.events).iter().all(Option::is_none), "{dialect:?}");
         host.sent.windows(2).for_each(|pair| check_extends(&pair[0], &pair[1], dialect));
+        // What counts is what the last request asked for, not the next one, also to another process.
+        ask(&mut host, at_cuts("short", dialect), 1);
+        assert_eq!(cuts(&host.events).last().unwrap(), &None);
+        let mut other = open_at(&store, "other", 1_000_000 + 120 * MINUTE);
+        let mut setup = at_cuts("long", dialect);
+        setup.provider.params = Json::parse(params).unwrap();
+        ask(&mut other, setup, 1);
+        assert!(cuts(&other.events).contains(&Some(Cut::Idle)), "{:?}", cuts(&other.events));
     }
 }
 
