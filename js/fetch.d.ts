@@ -18,8 +18,9 @@ export interface RepairingOptions extends RepairOptions {
   /** The wire format, if the URL does not show it (a gateway), or a function that returns it: null sends the request as it is, undefined
    *  uses the dialect of the URL. URLs of other services (token counts, embeddings, batches, files) are never inspected. */
   dialect?: Dialect | ((request: { url: string; body: WireBody }) => Dialect | null | undefined);
-  /** Called for each request that is repaired (in mode "report": would be), before it is sent; again at each retry of the SDK. Also for one that lacks
-   *  reasoning that its model demands (`missing_reasoning`), which no repair can add: it is sent as it is, in every mode. */
+  /** Called for each request that is repaired (in mode "report": would be), before it is sent; again at each retry of the SDK. Also for one
+   *  that cannot be repaired: it is in the format of another library or dialect (each finding has the action "kept"), nothing would remain of it, or it lacks
+   *  reasoning that its model demands (`missing_reasoning`), which no repair can add. It is sent as it is, except in mode "reject". */
   onRepair?: (info: RepairInfo) => void;
   /** "repair" (default) sends the repaired body. "report" sends the body as it is and calls `onRepair` with what a repair would do.
    *  "reject" sends nothing and rejects with `invalid_input`; `details` is the `RepairInfo`. */

@@ -42,8 +42,7 @@ export function repairing(userOptions = {}) {
       const isRepaired = found?.info && options.mode === 'repair' && found.body !== text;
       if (found && isRepaired) next = withText(args, request, found.body);
       if (found) sent = { text: isRepaired ? found.body : text, url: request.url, dialect: found.dialect, model: found.model };
-      // Nothing is wrong, or nothing could be repaired.
-      if (!found?.info || options.mode === 'repair' && !isRepaired && !isUnrepairable(found)) found = null;
+      if (!found?.info) found = null;
     } catch (error) {
       warn('a request could not be inspected and was sent unchanged', error);
     }
@@ -81,9 +80,6 @@ export function repairing(userOptions = {}) {
   }
 }
 
-/** What a body that was not repaired has: too many errors, or reasoning that is missing, which cannot be invented. */
-const UNREPAIRABLE = ['too_many_edits', 'missing_reasoning'];
-const isUnrepairable = ({ info }) => info.report.some(({ code }) => UNREPAIRABLE.includes(code));
 const hasErrors = ({ info }) => info.report.some(({ severity }) => severity === 'error');
 
 /** The request if it may contain a conversation, else null: {url, address, headers, signal, and body or request}. */

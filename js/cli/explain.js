@@ -4,18 +4,30 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DIALECTS } from '../dialects.js';
+import { refusedRule } from './json.js';
 import { Misuse } from './misuse.js';
 
 const HEADING = '## ';
+/** The page of the findings that are about no rule of a provider. */
+const FINDINGS = 'findings';
 /** The shortest part of a provider's sentence that is looked for. */
 const MIN_PART = 8;
+/** A shorter text is a word of many sentences, not a part of one. */
+const MIN_WORDS = 3;
 /** The shortest sentence that is looked for by itself. */
 const MIN_SENTENCE = 24;
 
 const pageOf = (dialect) => new URL(`../../docs/rules/${dialect}.md`, import.meta.url);
 
-/** The sections of a dialect's page in docs/rules, by code. */
-function sectionsOf(dialect) {
+const pages = new Map();
+
+/** The sections of a page in docs/rules, by code. */
+function sectionsOf(name) {
+  if (!pages.has(name)) pages.set(name, readSections(name));
+  return pages.get(name);
+}
+
+function readSections(dialect) {
   const page = readFileSync(pageOf(dialect), 'utf8');
   const sections = page.split(`\n${HEADING}`).slice(1);
   return new Map(sections.map((section) => [section.slice(0, section.indexOf('\n')), `${HEADING}${section.trimEnd()}\n`]));
@@ -52,7 +64,7 @@ function sentencesOf(section) {
   const sources = prose.split('\n').filter((line) => /^(?:Source|Also)\b/.test(line)).join('\n');
   const all = [...quotations, ...[...sources.matchAll(/"((?:[^"\n]|\\")+)"/g)].map(([, sentence]) => sentence)];
   // Clients shorten errors: one sentence of several is enough.
-  return [...all, ...all.flatMap((text) => text.split(/(?<=\.) /).filter((sentence) => sentence.length >= MIN_SENTENCE))];
+  return [...all, ...all.flatMap((text) => text.split(/\.(?: |$)/).filter((sentence) => sentence.length >= MIN_SENTENCE))];
 }
 
 /** How well a text contains a sentence, or is a part of it: the number of equal characters, or 0. */
@@ -64,14 +76,26 @@ function similarity(sentence, text) {
     at = found + part.length;
     return found >= 0;
   });
-  if (isContained) return parts.join('').length;
+  // A whole sentence says more than a part of one.
+  if (isContained) return parts.join('').length + 0.5;
   const shorter = withoutIds(text);
-  return shorter.length >= MIN_PART && withoutIds(plain(sentence)).includes(shorter) ? shorter.length : 0;
+  return shorter.split(' ').length >= MIN_WORDS && withoutIds(plain(sentence)).includes(shorter) ? shorter.length : 0;
+}
+
+/** The rules by which `heal` repairs what a provider said, as `rulesIn` returns them. */
+function healedRules(text, dialect) {
+  return (dialect ? [dialect] : DIALECTS).flatMap((name) => {
+    const code = refusedRule(text, name);
+    const section = code && sectionsOf(name).get(code);
+    return section ? [{ dialect: name, code, section }] : [];
+  });
 }
 
 /** The rules that a provider's sentence, error or log line is about: [{dialect, code, section}], the best ones only. */
 export function rulesIn(text, dialect) {
-  const given = plain(text);
+  const healed = healedRules(text, dialect);
+  if (healed.length) return healed;
+  const given = plain(text).replace(/\.$/, '');
   let best = 0;
   let found = [];
   for (const name of dialect ? [dialect] : DIALECTS) {
@@ -91,15 +115,21 @@ export function rulesIn(text, dialect) {
 /** The line of a section that says what cures the error, or null. */
 export const cureOf = (section) => /^Cure: (.*)$/m.exec(section)?.[1] ?? null;
 
-/** Returns the text of a rule from the page of each dialect that has it, or of `dialect` alone: by its code, or by what a provider said. */
+const shortened = (asked) => (asked.length > 60 ? `${asked.slice(0, 60)}…` : asked).replace(/\s+/g, ' ');
+
+/** Returns the text of a rule from the page of each dialect that has it, or of `dialect` alone: by its code, or by what a provider
+ *  said; or of a finding that is about no rule. */
 export function explanation(asked, dialect) {
-  const pages = (dialect ? [dialect] : DIALECTS).map((name) => [name, sectionsOf(name)]);
-  const named = pages.filter(([, sections]) => sections.has(asked)).map(([name, sections]) => ({ dialect: name, section: sections.get(asked) }));
+  const sections = (dialect ? [dialect] : DIALECTS).map((name) => [name, sectionsOf(name)]);
+  const finding = sectionsOf(FINDINGS).get(asked);
+  if (finding) return `# ${FINDINGS}\n\n${finding}`;
+  const named = sections.filter(([, rules]) => rules.has(asked)).map(([name, rules]) => ({ dialect: name, section: rules.get(asked) }));
   const found = named.length ? named : rulesIn(asked, dialect);
   if (!found.length) {
-    const known = [...new Set(pages.flatMap(([, sections]) => [...sections.keys()]))].sort();
-    const what = asked.length > 60 ? `${asked.slice(0, 60)}…` : asked;
-    throw new Misuse(`there is no rule "${what.replace(/\s+/g, ' ')}"${dialect ? ` of ${dialect}` : ''}; the rules are ${known.join(', ')}; or pass the provider's sentence`);
+    const isCode = /^[a-z_]+$/.test(asked);
+    if (!isCode) throw new Misuse(`this sentence is not known: "${shortened(asked)}"${dialect ? ` of ${dialect}` : ''}; docs/rules in the package has what is`);
+    const known = [...new Set(sections.flatMap(([, rules]) => [...rules.keys()]))].sort();
+    throw new Misuse(`there is no rule "${shortened(asked)}"${dialect ? ` of ${dialect}` : ''}; the rules are ${known.join(', ')}; or pass the provider's sentence`);
   }
   return found.map((rule) => `# ${rule.dialect}\n\n${rule.section}`).join('\n');
 }

@@ -1,4 +1,4 @@
-// Parts of JSON texts as written: parsing and serializing would change digits, duplicate keys and escapes.
+// Parts of JSON texts as written: parsing and serializing would change digits, duplicate keys and escapes. And the table of known errors.
 
 import { Instance } from '../instance.js';
 import '../entry/formats-node.js'; // loads the wasm
@@ -11,3 +11,6 @@ export const itemTexts = (array) => instance.call(() => instance.exports.itemTex
 
 /** The text of a member of an object, or undefined. */
 export const memberText = (object, name) => instance.call(() => instance.exports.memberText(object, name));
+
+/** The rule that an error of a provider is about, as `heal` reads it; undefined for another text. */
+export const refusedRule = (answer, dialect) => instance.call(() => instance.exports.refusedRule(answer, dialect));

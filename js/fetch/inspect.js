@@ -6,7 +6,7 @@ import { repair, validate } from '../formats-api.js';
 import { publicUrl } from './address.js';
 import { knownDialect } from './options.js';
 
-/** {dialect, model, info, body} of a conversation; `model` is the URL's, and `info` null if nothing is reported. Null
+/** {dialect, model, info, body, isRepairable} of a conversation; `model` is the URL's, and `info` null if nothing is reported. Null
  *  for any other body. */
 export function inspect(text, { url, address }, options, refusedBy) {
   const value = parsed(text);
@@ -15,12 +15,12 @@ export function inspect(text, { url, address }, options, refusedBy) {
   if (!dialect || !Array.isArray(value[CONVERSATION_MEMBERS[dialect]])) return null;
   // Some rules depend on the model, which Google's addresses name instead of the body.
   const model = Object.hasOwn(value, 'model') ? undefined : address?.model;
-  const { body, report } = repaired(text, dialect, model, { ...options, refused: refusedBy(dialect) });
+  const { body, report, isRepairable = true } = repaired(text, dialect, model, { ...options, refused: refusedBy(dialect) });
   const isReported = ({ severity, code }) => severity === 'error' || code === 'healed' || code === 'missing_reasoning';
   if (!report.some(isReported)) return { dialect, model, info: null, body: text };
   // A repair that removes every message is not applied: the provider's error describes the original conversation better.
   const isEmptied = body !== text && !parsed(body)?.[CONVERSATION_MEMBERS[dialect]]?.length;
-  return { dialect, model, info: { url: publicUrl(url), dialect, report }, body: isEmptied ? text : body };
+  return { dialect, model, info: { url: publicUrl(url), dialect, report }, body: isEmptied ? text : body, isRepairable };
 }
 
 function parsed(text) {
@@ -47,7 +47,8 @@ function repaired(text, dialect, model, { danglingCalls, danglingText, refused }
     return withModel(text, model, (body) => repair(body, dialect, options));
   } catch (error) {
     if (error?.code !== 'invalid_input') throw error;
-    return { body: text, report: validate(text, dialect) };
+    const report = validate(text, dialect).map((finding) => ({ ...finding, action: 'kept' }));
+    return { body: text, report, isRepairable: false };
   }
 }
 
@@ -62,9 +63,12 @@ export function withModel(text, model, work) {
 }
 
 /** The error that mode "reject" throws. */
-export function rejection({ info }) {
+export function rejection({ info, isRepairable }) {
   const [first, ...others] = info.report.filter(({ severity }) => severity === 'error');
   const more = others.length ? ` (and ${others.length} more)` : '';
-  const message = `the request was not sent, because ${info.dialect} would reject it: ${first.code}: ${first.message}${more}; send the body that \`repair\` returns`;
+  const what = `${first.code}: ${first.message.replace(/\.$/, '')}${more}`;
+  // Of a body in another format the finding says what to do.
+  const advice = isRepairable ? '; send the body that `repair` returns' : '';
+  const message = `the request was not sent, because ${info.dialect} would reject it: ${what}${advice}`;
   return new RethreadError('invalid_input', message, info);
 }

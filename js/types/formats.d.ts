@@ -22,8 +22,8 @@ export type Repaired<B extends WireInput> = B extends string ? string : B extend
 /** The type of a converted body: a string for a string, bytes for bytes, `WireBody` for any object. */
 export type Converted<B extends WireInput> = B extends string ? string : B extends Uint8Array ? Bytes : WireBody;
 
-/** The stable codes of findings. `npx rethread explain CODE` prints the rule from docs/rules: the provider's sentence, a broken body
- *  and the repaired one. */
+/** The stable codes of findings. `npx rethread explain CODE` prints its entry of docs/rules: of a rule the provider's sentence, a broken
+ *  body and the repaired one; of any other finding (docs/rules/findings.md) what it means and what to do. */
 export type FindingCode =
   | "dangling_call" | "missing_parallel_result" | "orphan_result" | "duplicate_result" | "result_before_call"
   | "interposed_message" | "duplicate_call_id" | "invalid_call_id" | "invalid_arguments" | "empty_tool_calls"
@@ -77,13 +77,13 @@ export interface RepairOptions {
 export function repair<B extends WireInput>(body: B, dialect: Dialect, options?: HealOptions): { body: Repaired<B>; report: Finding[] };
 
 export interface HealOptions extends RepairOptions {
-  /** What the provider refused before, as `heal` returned it: it is left out, with a finding `healed`. */
+  /** What the provider refused before, as `heal` returned it: it is left out, with an "info" `healed`. */
   refused?: readonly string[];
 }
 /** A body that its provider refused, repaired. */
 export interface Healed<B extends WireInput> {
   body: Repaired<B>;
-  /** First a warning `healed`, which says what was refused and what was done; then what the rules repaired besides. */
+  /** First a warning `healed`, with the provider's sentence (at most 240 characters) and what was done; then what the rules repaired besides. */
   report: Finding[];
   /** Marks of what was refused, for `repair`: hashes of signatures, and names of models with what they do not take. */
   refused: string[];

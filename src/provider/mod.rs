@@ -23,7 +23,7 @@ mod wire_template;
 pub use decode::{api_request, blocks_of, decode_answer, decode_body, extra_content};
 pub(crate) use dialect::{Codec, EncodeContext, Pause, call_id, call_ids};
 pub use dialect::{Wire, tool_name};
-pub use healing::{Healed, heal, leave_out_refused};
+pub use healing::{Healed, heal, leave_out_refused, refused_rule};
 pub use models::{ModelFacts, PrefixBinding, ThinkingKind};
 pub(crate) use registry::codec;
 pub use registry::model_facts;

@@ -88,6 +88,12 @@ pub fn item_texts(array: &str) -> Vec<String> {
         .map_or_else(|_| Vec::new(), |list| list.items().map(|item| item.as_raw().to_owned()).collect())
 }
 
+/// Returns the rule that an error of a provider is about, if it is one that `heal` knows. For the command line.
+#[wasm_bindgen(js_name = refusedRule, skip_typescript)]
+pub fn refused_rule(answer: &str, name: &str) -> std::result::Result<Option<String>, JsValue> {
+    Ok(crate::provider::refused_rule(answer.as_bytes(), dialect(name)?).map(str::to_owned))
+}
+
 /// The options of `repair` and `convert`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { heal } from '../../js/entry/formats-node.js';
 import { rethread } from './run.mjs';
 
 test('r66 explain prints the rule of every dialect that has it', async () => {
@@ -25,8 +27,52 @@ test('r66 explain of an unknown code lists the codes', async () => {
   assert.match((await rethread(['explain'])).err, /explain needs the code of a finding/);
 });
 
+test('r66 a sentence that is in no table is not known, and a word is no part of a sentence', async () => {
+  const { code, out, err } = await rethread(['explain', 'You exceeded your current quota.']);
+  assert.deepEqual([code, out], [2, '']);
+  assert.match(err, /this sentence is not known: "You exceeded your current quota\."/);
+  assert.ok(!err.includes('dangling_call'));
+  assert.deepEqual(await rethread(['explain', 'thinking']).then(({ code, out }) => [code, out]), [2, '']);
+});
+
+test('r66 explain has an entry for every code of a finding', async () => {
+  const types = readFileSync(new URL('../../js/types/formats.d.ts', import.meta.url), 'utf8');
+  const codes = [.../export type FindingCode =([^;]*);/.exec(types)[1].matchAll(/"(\w+)"/g)].map(([, code]) => code);
+  assert.ok(codes.length > 40);
+  for (const asked of codes) {
+    const { code, out } = await rethread(['explain', asked]);
+    assert.equal(code, 0, asked);
+    assert.match(out, new RegExp(`^## ${asked}\n\n.{40}`, 'm'), asked);
+  }
+});
+
+test('r66 r74 explain and check name the rule by which heal repairs', async () => {
+  const claude = { model: 'claude-opus-5-5', max_tokens: 9, messages: [{ role: 'user', content: 'a' }, { role: 'assistant', content: [{ type: 'thinking', thinking: '', signature: 'AAAA' }, { type: 'text', text: 'b' }] }, { role: 'user', content: 'c' }] };
+  const gpt = { model: 'gpt-6', store: false, input: [{ role: 'user', content: 'a' }, { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAA' }, { type: 'mcp_list_tools', id: 'list-1', server_label: 's', tools: [] }, { role: 'user', content: 'b' }] };
+  const answer = (message, more) => ({ error: { message, type: 'invalid_request_error', ...more } });
+  for (const [dialect, body, said] of [
+    ['anthropic', claude, answer('messages.1.content.0: Invalid `signature` in `thinking` block')],
+    ['anthropic', claude, answer('The `thinking` block that preceded this one when it was created is missing from this request')],
+    ['openai-responses', gpt, answer("Invalid 'input[2].id': 'list-1'. Expected an ID that begins with 'fc'.", { param: 'input[2].id' })],
+    ['openai-responses', gpt, answer('The encrypted content gAAA could not be verified')],
+  ]) {
+    const healed = heal(body, dialect, said);
+    const [, rule] = /see the rule `(\w+)`/.exec(healed.report[0].message);
+    assert.ok(healed.report[0].message.includes(said.error.message), healed.report[0].message);
+    for (const text of [said.error.message, JSON.stringify(said)]) {
+      assert.match((await rethread(['explain', text])).out, new RegExp(`^# ${dialect}\n\n## ${rule}\n`));
+      assert.match((await rethread(['check', '-'], { input: JSON.stringify(said) })).out, new RegExp(`explain ${rule} --dialect ${dialect}`));
+    }
+  }
+});
+
 /** What people paste, and the rule that it is about. */
 const PASTED = [
+  ["Expected an ID that begins with 'fc'", 'openai-responses', 'invalid_item_id'],
+  ["Invalid 'input[1].id': 'call_1'. Expected an ID that begins with 'fc'.", 'openai-responses', 'invalid_item_id'],
+  ['messages.1.content.0: Invalid `signature` in `thinking` block', 'anthropic', 'thinking_bound'],
+  ['Invalid `signature` in `thinking` block', 'anthropic', 'thinking_bound'],
+  ['The encrypted content gAAA could not be verified', 'openai-responses', 'invalid_encrypted_content'],
   ['bound to a different conversation', 'anthropic', 'thinking_bound'],
   ['messages.17.content.2: Invalid `signature` in `thinking` block. The block is bound to a different conversation.', 'anthropic', 'thinking_bound'],
   ['tool_use ids were found without tool_result', 'anthropic', 'dangling_call'],

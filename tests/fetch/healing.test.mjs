@@ -56,9 +56,18 @@ describe('r74: repairing() heals', () => {
     await send(ANTHROPIC, post(next));
     assert.deepEqual(signatures(bodies[2]), ['AAA=', 'DDD=']);
     assert.deepEqual([bodies.length, reports[1][0].code], [3, 'healed']);
+    assert.deepEqual(reports.map(([first]) => first.severity), ['warning', 'info'], 'news once');
+    assert.match(reports[0][0].message, /\("messages\.3\.content\.0: Invalid `signature` in `thinking` block\.?/);
     // Another origin did not refuse them.
     await send('https://gateway.example/v1/messages', post(CHAT));
     assert.deepEqual(signatures(bodies[3]), ['AAA=', 'BBB=', 'CCC=']);
+  });
+
+  test('r74 an error about bound thinking that names no place heals by all thinking', async () => {
+    const missing = refusal('The `thinking` block that preceded this one when it was created is missing from this request');
+    const { fetch, bodies } = answering(missing, OK);
+    assert.equal((await repairing({ fetch })(ANTHROPIC, post(CHAT))).status, 200);
+    assert.deepEqual(bodies.map(signatures), [['AAA=', 'BBB=', 'CCC='], []]);
   });
 
   test('r74 a kind of thinking that the model does not take becomes adaptive, and is not sent again', async () => {

@@ -107,13 +107,32 @@ describe('r61 r64: messages of another format', () => {
   const kwargs = { content: 'hello', additional_kwargs: {} };
   const langChain = JSON.stringify({ model: 'gpt-4.1', messages: [{ lc: 1, type: 'constructor', id: ['langchain_core', 'messages', 'HumanMessage'], kwargs }] });
 
-  test('are sent unchanged, never emptied', async () => {
+  test('are sent unchanged, never emptied, and reported', async () => {
     const { fetch, calls } = spy();
     const reports = [];
     const init = post(langChain);
     await repairing({ fetch, onRepair: (info) => reports.push(info) })(OPENAI, init);
     assert.equal(calls[0][1], init);
-    assert.deepEqual(reports, []);
+    assert.deepEqual(reports.map(({ report }) => report.map(({ code, action }) => [code, action])), [[['unknown_shape', 'kept']]]);
+  });
+
+  test('r64 blocks of another dialect are reported in the modes repair and report, sent as they are, and rejected with one advice', async () => {
+    const blocks = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }, { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'look', input: {} }] }, { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'x' }] }] });
+    for (const mode of ['repair', 'report']) {
+      const reports = [];
+      const { fetch, calls } = spy();
+      await repairing({ fetch, mode, onRepair: (info) => reports.push(info) })(OPENAI, post(blocks));
+      assert.equal(calls[0][1].body, blocks);
+      assert.equal(reports.length, 1, mode);
+      assert.ok(reports[0].report.every(({ action }) => action === 'kept'), mode);
+      assert.match(reports[0].report[0].message, /convert\(body, "anthropic", "openai-chat"\)/);
+    }
+    await assert.rejects(repairing({ fetch: spy().fetch, mode: 'reject' })(OPENAI, post(blocks)), ({ code, message }) => {
+      assert.equal(code, 'invalid_input');
+      assert.match(message, /convert\(body, "anthropic", "openai-chat"\)/);
+      assert.doesNotMatch(message, /\.;|`repair` returns/);
+      return true;
+    });
   });
 
   test('are reported, and rejected in the mode reject', async () => {

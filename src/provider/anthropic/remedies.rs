@@ -7,10 +7,11 @@ use crate::provider::healing::{Cure, ErrorAnswer, Remedy, by_rules, signature_ma
 pub(super) const REMEDIES: &[Remedy] = &[
     Remedy {
         sentences: &[
-            &["messages.", "invalid signature in thinking block"],
-            &["messages.", "invalid signature in redacted_thinking block"],
-            &["messages.", "the block is bound to a different conversation"],
-            &["messages.", "thinking or redacted_thinking blocks in the latest assistant message cannot be modified"],
+            &["invalid signature in thinking block"],
+            &["invalid signature in redacted_thinking block"],
+            &["the block is bound to a different conversation"],
+            &["thinking block that preceded this one when it was created is missing from this request"],
+            &["thinking or redacted_thinking blocks in the latest assistant message cannot be modified"],
         ],
         codes: &[],
         rule: "thinking_bound",
@@ -114,13 +115,12 @@ fn signature(block: JsonRef<'_>) -> Option<String> {
     Some(signature_mark(member.unwrap_or_default().as_raw()))
 }
 
-/// Removes the thinking blocks from the named place on. A block is valid only after the blocks that preceded it, so the later ones would
-/// be refused next.
+/// Removes the thinking blocks from the named place on, and all if the error names none. A block is valid only after the blocks that
+/// preceded it, so the later ones would be refused next.
 fn leave_out_thinking(cure: &mut Cure<'_>, answer: &ErrorAnswer) {
     let path = answer.path("messages");
     let number = |at: usize| path.get(at).and_then(|segment| segment.parse::<usize>().ok());
-    let Some(message) = number(1) else { return };
-    let first = (message, number(3).unwrap_or_default());
+    let first = (number(1).unwrap_or_default(), number(3).unwrap_or_default());
     let mut marks = Vec::new();
     remove_blocks(cure, &mut |at, block| {
         let mark = signature(block).filter(|_| at >= first);

@@ -1,11 +1,16 @@
 //! The body of an answer with status 400.
 
+use super::plain_text::PlainText;
+use super::quotation::quotation;
+
 /// The longest error answer that is read, in bytes. Errors of providers are shorter than this.
 pub const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// The text of an error, in a form that can be compared: gateways wrap a provider's error in strings of their own JSON, so backslashes,
 /// quotation marks and backticks are left out, and white space is one space.
 pub(crate) struct ErrorAnswer {
+    /// As it was sent.
+    source: String,
     text: String,
     /// The text in lower case. ASCII letters alone are changed, so offsets are the same.
     lower: String,
@@ -17,9 +22,15 @@ impl ErrorAnswer {
         if body.len() > MAX_ERROR_BYTES {
             return None;
         }
-        let text = plain(&String::from_utf8_lossy(body));
+        let source = String::from_utf8_lossy(body).into_owned();
+        let text = PlainText::of(&source).text;
         let lower = text.to_ascii_lowercase();
-        Some(Self { text, lower })
+        Some(Self { source, text, lower })
+    }
+
+    /// Returns the provider's sentence that contains these parts, as it wrote it.
+    pub fn quotation(&self, parts: &[&str]) -> Option<String> {
+        quotation(&self.source, parts)
     }
 
     /// Returns the offset after the last of these parts, which must occur in this order.
@@ -59,28 +70,6 @@ impl ErrorAnswer {
 
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
-}
-
-/// Returns a text without backslashes, quotation marks and backticks, and with one space for white space.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let is_space = match c {
-            // An escaped line break, of any number of nested strings.
-            '\\' => chars.next_if(|next| matches!(next, 'n' | 'r' | 't')).is_some(),
-            '"' | '\'' | '`' => false,
-            c if c.is_whitespace() => true,
-            c => {
-                out.push(c);
-                continue;
-            }
-        };
-        if is_space && !out.ends_with(' ') {
-            out.push(' ');
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -37,6 +37,13 @@ pub fn heal(body: &[u8], dialect: Dialect, answer: &[u8], options: &RepairOption
     None
 }
 
+/// Returns the rule that an answer with an error is about, by the table of the dialect: the heading of its entry in the page of rules.
+#[must_use]
+pub fn refused_rule(answer: &[u8], dialect: Dialect) -> Option<&'static str> {
+    let answer = ErrorAnswer::read(answer)?;
+    codec(dialect).remedies().iter().find(|remedy| remedy.cures(&answer)).map(|remedy| remedy.rule)
+}
+
 /// Applies a remedy of `codec` to a body of `dialect`, which is of the same family.
 fn apply(
     text: &str,
@@ -58,7 +65,7 @@ fn apply(
     }
     let message = format!(
         "the provider refused the request (\"{}\"); {}; see the rule `{}`",
-        remedy.sentence(),
+        remedy.quotation(answer),
         remedy.done,
         remedy.rule
     );
@@ -101,7 +108,7 @@ pub fn leave_out_refused(
         return None;
     }
     let message = "what the provider refused in an earlier request is not sent again";
-    let mut finding = Finding::warning(FindingCode::Healed, message).with_action(Action::Rewritten);
+    let mut finding = Finding::info(FindingCode::Healed, message).with_action(Action::Rewritten);
     finding.path = place;
     let mut report = vec![finding];
     report.extend(found.into_iter().map(Finding::without_path));
@@ -114,6 +121,7 @@ mod tests {
     use wasm_bindgen_test::wasm_bindgen_test as test;
 
     use super::*;
+    use crate::finding::Severity;
 
     const PAGES: [(Dialect, &str); 5] = [
         (Dialect::OpenAiChat, include_str!("../../../docs/rules/openai-chat.md")),
@@ -139,5 +147,40 @@ mod tests {
                 assert!(remedy.codes.iter().all(|code| text.has_word(code)), "{dialect:?} {}", remedy.rule);
             }
         }
+    }
+
+    const BODY: &str = r#"{"model":"claude-opus-5-5","max_tokens":9,"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"a"},
+        {"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"AAAA"},{"type":"text","text":"b"}]},{"role":"user","content":"c"}]}"#;
+
+    #[test]
+    fn r74_each_sentence_about_bound_thinking_heals_with_and_without_a_place() {
+        for sentence in [
+            "Invalid `signature` in `thinking` block",
+            "Invalid `signature` in `redacted_thinking` block",
+            "The block is bound to a different conversation.",
+            "The `thinking` block that preceded this one when it was created is missing from this request",
+            "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+        ] {
+            for place in ["", "messages.1.content.0: "] {
+                let answer = format!(r#"{{"type":"error","error":{{"message":"{place}{sentence}"}}}}"#);
+                let options = RepairOptions::default();
+                let healed = heal(BODY.as_bytes(), Dialect::Anthropic, answer.as_bytes(), &options).expect(&answer);
+                let body = String::from_utf8(healed.body).unwrap();
+                assert!(!body.contains("AAAA") && body.contains(r#""text":"b""#), "{answer}: {body}");
+                let message = &healed.report[0].message;
+                assert!(message.contains(&format!("(\"{place}{sentence}\")")), "{message}");
+                assert_eq!(refused_rule(answer.as_bytes(), Dialect::Anthropic), Some("thinking_bound"));
+            }
+        }
+    }
+
+    #[test]
+    fn r74_the_first_healing_is_a_warning_and_what_is_left_out_later_a_note() {
+        let answer = br#"{"error":{"message":"messages.1.content.0: Invalid `signature` in `thinking` block"}}"#;
+        let options = RepairOptions::default();
+        let healed = heal(BODY.as_bytes(), Dialect::Anthropic, answer, &options).unwrap();
+        assert_eq!(healed.report[0].severity, Severity::Warning);
+        let (_, report) = leave_out_refused(BODY.as_bytes(), Dialect::Anthropic, &healed.refused, &options).unwrap();
+        assert_eq!((report[0].code, report[0].severity), (FindingCode::Healed, Severity::Info));
     }
 }

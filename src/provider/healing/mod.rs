@@ -4,9 +4,11 @@
 mod cure;
 mod error_answer;
 mod heal;
+mod plain_text;
+mod quotation;
 mod remedy;
 
 pub(crate) use cure::{Cure, signature_mark};
 pub(crate) use error_answer::ErrorAnswer;
-pub use heal::{Healed, heal, leave_out_refused};
+pub use heal::{Healed, heal, leave_out_refused, refused_rule};
 pub(crate) use remedy::{Remedy, by_rules};

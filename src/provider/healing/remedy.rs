@@ -25,10 +25,11 @@ impl Remedy {
             || self.codes.iter().any(|code| answer.has_word(code))
     }
 
-    /// Returns the first sentence, or the first code.
-    pub fn sentence(&self) -> String {
-        let parts = self.sentences.first().map(|parts| parts.join(" … "));
-        parts.or_else(|| self.codes.first().map(|code| (*code).to_owned())).unwrap_or_default()
+    /// Returns what the provider said: its own sentence, or its code.
+    pub fn quotation(&self, answer: &ErrorAnswer) -> String {
+        let sentence = self.sentences.iter().find_map(|parts| answer.quotation(parts));
+        let code = || self.codes.iter().find(|code| answer.has_word(code)).map(|code| (*code).to_owned());
+        sentence.or_else(code).unwrap_or_default()
     }
 }
 

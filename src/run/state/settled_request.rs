@@ -28,7 +28,8 @@ pub(super) fn settle(
     let mut body = filtered.unwrap_or_else(|| composed.body.to_vec());
     let dialect = turn.setup().provider.dialect;
     if let Some((without, report)) = turn.healing_mut().leave_out(&body, dialect, of_session) {
-        report_healing(turn, report);
+        // The event `warning` was that of the first time.
+        turn.add_to_report(&report);
         body = without;
     }
     let ComposedRequest { mut report, attempt, prefix, .. } = composed;

@@ -4,6 +4,7 @@ use crate::scripted_host::*;
 use crate::snapshots::{resume, snapshot};
 use crate::{CLAUDE, RESPONSES};
 use rethread::error::ErrorCode;
+use rethread::finding::Severity;
 use rethread::json::Json;
 use rethread::owner::StateOwner;
 use rethread::run::{RunEvent, RunSetup, RunStatus};
@@ -62,13 +63,17 @@ fn r74_a_run_heals_a_known_refusal_once_and_the_session_does_not_send_it_again()
         let mut other = name.map(|name| Host::open(&store, "s", name));
         let host = other.as_mut().unwrap_or(&mut host);
         let mut sent = Vec::new();
-        host.ask(thinking(id), "And?", |body| {
+        let outcome = host.ask(thinking(id), "And?", |body| {
             sent.push(signatures(body));
             thought("CCC=")
         });
         assert_eq!(sent.len(), 1, "{id}: nothing is refused again");
         assert!(sent[0].starts_with(&["BBB=".to_owned()]), "{id}: {sent:?}");
         assert_eq!(host.log.borrow().head.refused.len(), 1);
+        // The first healing was a warning; what is left out later is a note of the report.
+        assert_eq!(healings(host), usize::from(name.is_none()));
+        let note = outcome.report.iter().find(|finding| finding.code.as_str() == "healed");
+        assert_eq!(note.map(|finding| finding.severity), Some(Severity::Info));
     }
 }
 
