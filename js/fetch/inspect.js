@@ -17,7 +17,7 @@ export function inspect(text, { url, address }, options, refusedBy) {
   const model = Object.hasOwn(value, 'model') ? undefined : address?.model;
   const { body, report, isRepairable = true } = repaired(text, dialect, model, { ...options, refused: refusedBy(dialect) });
   const isReported = ({ severity, code }) => severity === 'error' || code === 'healed' || code === 'missing_reasoning';
-  if (!report.some(isReported)) return { dialect, model, info: null, body: text };
+  if (!report.some(isReported)) return { dialect, model, info: null, body: text, isRepairable };
   // A repair that removes every message is not applied: the provider's error describes the original conversation better.
   const isEmptied = body !== text && !parsed(body)?.[CONVERSATION_MEMBERS[dialect]]?.length;
   return { dialect, model, info: { url: publicUrl(url), dialect, report }, body: isEmptied ? text : body, isRepairable };
