@@ -199,8 +199,9 @@ impl AnthropicAssembler {
                 "thinking_mismatch_allowed" => TransformationEffect::Kept,
                 _ => return None,
             };
-            let place = TransformedPlace::Path(format!("/{}", entry.text("path")?.replace('.', "/")));
-            Some(InputTransformation { place, reason: entry.string("reason"), effect })
+            let place = InputTransformation::pointer(&entry.text("path")?).map(TransformedPlace::Path);
+            let reason = InputTransformation::word(&entry.string("reason"));
+            Some(InputTransformation { place: place.unwrap_or_default(), reason, effect })
         };
         self.meta.transformations = list.items().filter_map(read).collect();
     }

@@ -447,7 +447,7 @@ fn read_transformation(entry: JsonRef<'_>) -> Option<InputTransformation> {
     if !entry.has_text("action", "removed") {
         return None;
     }
-    let reason = entry.string("reason");
+    let reason = InputTransformation::word(&entry.string("reason"));
     // Reasoning of a turn that is over is not needed any more.
     let is_usual = reason == "turn_boundary";
     let effect = if is_usual { TransformationEffect::DroppedByDesign } else { TransformationEffect::Dropped };

@@ -100,15 +100,36 @@ pub struct AssembledCall {
 pub struct InputTransformation {
     /// Where the reasoning is in the request.
     pub place: TransformedPlace,
-    /// The provider's word for why.
+    /// The provider's word for why, such as `prefix_mismatch`.
     pub reason: String,
     /// What it did.
     pub effect: TransformationEffect,
 }
 
+impl InputTransformation {
+    /// Returns a provider's word for why; "other" for what is none. Findings show it, and a server's text may repeat a key (R68).
+    pub(crate) fn word(reason: &str) -> String {
+        let is_of_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let is_word = !reason.is_empty() && reason.len() <= MAX_WORD && reason.bytes().all(is_of_word);
+        if is_word { reason.to_owned() } else { "other".to_owned() }
+    }
+
+    /// Returns the JSON pointer of a path with dots, `messages.1.content.0`; `None` for what is none.
+    pub(crate) fn pointer(path: &str) -> Option<String> {
+        let is_step = |step: &str| Self::word(step) == step;
+        path.split('.').all(is_step).then(|| format!("/{}", path.replace('.', "/")))
+    }
+}
+
+/// The length of a provider's longest word, in bytes.
+const MAX_WORD: usize = 64;
+
 /// Where something is in a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TransformedPlace {
+    /// Nowhere that is known.
+    #[default]
+    Unknown,
     /// The JSON pointer.
     Path(String),
     /// The id of the item in the list.

@@ -564,3 +564,26 @@ fn r63_r70_of_many_reports_of_dropped_reasoning_the_first_have_their_place_and_t
     let counted = outcome.report.last().unwrap();
     assert_eq!(counted.message, "There are 9003 more findings: 9003 reasoning_dropped.");
 }
+
+#[test]
+fn r68_r70_of_what_became_of_reasoning_words_alone_are_shown() {
+    const KEY: &str = "sk-ant-SECRET";
+    let entries = [
+        (CLAUDE, json!({ "type": "thinking_dropped", "path": KEY, "reason": KEY })),
+        (RESPONSES, json!({ "type": "reasoning", "action": "removed", "id": KEY, "reason": KEY })),
+    ];
+    for (dialect, entry) in entries {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut provider = BindingProvider::new(dialect);
+        let outcome = host.ask(setup_of("one", dialect), "Go", |body| {
+            let mut answer: Value = serde_json::from_str(&provider.answer(body, &text("x"), false)).unwrap();
+            answer["input_transformations"] = json!([entry]);
+            Answer::Status(200, vec![], answer.to_string())
+        });
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+        let found = outcome.report.iter().find(|found| found.code.as_str() == "reasoning_dropped").unwrap();
+        assert_eq!((found.reason.as_deref(), found.path.as_deref()), (Some("other"), None));
+        assert!(!format!("{:?} {:?}", outcome.report, host.events).contains(KEY));
+    }
+}
