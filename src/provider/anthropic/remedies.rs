@@ -169,8 +169,11 @@ fn think_adaptively(cure: &mut Cure<'_>) {
     cure.changed(|| "/thinking".into());
 }
 
+/// Members whose values are content as a whole. Nothing is left out of them.
+const WHOLE: [&str; 2] = ["input", "source"];
+
 /// Members without which a message or a block is another one. They are never left out.
-const ESSENTIAL: [&str; 14] = [
+const ESSENTIAL: [&str; 16] = [
     "role",
     "content",
     "type",
@@ -185,6 +188,8 @@ const ESSENTIAL: [&str; 14] = [
     "tool_use_id",
     "is_error",
     "messages",
+    "title",
+    "context",
 ];
 
 /// Removes the member that the error names: `messages.1.content.0.tool_use.note: Extra inputs are not permitted`. A segment that is no
@@ -199,6 +204,9 @@ fn leave_out_member(cure: &mut Cure<'_>, answer: &ErrorAnswer) {
             Err(_) => value.get(segment).filter(|value| matches!(value.kind(), JsonKind::Object | JsonKind::Array)),
         };
         if let Some(next) = next {
+            if WHOLE.contains(segment) {
+                return;
+            }
             value = next;
             place = format!("{place}/{segment}");
         } else if segment.parse::<usize>().is_ok() {

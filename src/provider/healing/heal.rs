@@ -183,4 +183,30 @@ mod tests {
         let (_, report) = leave_out_refused(BODY.as_bytes(), Dialect::Anthropic, &healed.refused, &options).unwrap();
         assert_eq!((report[0].code, report[0].severity), (FindingCode::Healed, Severity::Info));
     }
+
+    #[test]
+    fn r74_what_a_message_says_is_no_member_to_leave_out() {
+        const CONTENT: &str = r#"{"model":"claude-opus-5-5","max_tokens":9,"messages":[{"role":"user","content":[
+            {"type":"document","source":{"type":"url","url":"https://d.example/1","note":1},"title":"T","context":"C","added":1}]},
+            {"role":"assistant","content":[{"type":"tool_use","id":"t","name":"pay","input":{"amount":5,"to":{"x":1}},"added":1}]},
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}]}"#;
+        let heal_at = |place: &str| {
+            let answer = format!(r#"{{"error":{{"message":"messages.{place}: Extra inputs are not permitted"}}}}"#);
+            heal(CONTENT.as_bytes(), Dialect::Anthropic, answer.as_bytes(), &RepairOptions::default())
+        };
+        for place in [
+            "1.content.0.tool_use.input.amount",
+            "1.content.0.input.to.x",
+            "0.content.0.document.source.url",
+            "0.content.0.document.source.note",
+            "0.content.0.document.title",
+            "0.content.0.document.context",
+        ] {
+            assert!(heal_at(place).is_none(), "{place}");
+        }
+        for place in ["1.content.0.tool_use.added", "0.content.0.document.added"] {
+            let healed = String::from_utf8(heal_at(place).expect(place).body).unwrap();
+            assert_eq!(healed.matches("added").count(), 1, "{place} {healed}");
+        }
+    }
 }
