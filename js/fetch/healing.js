@@ -6,6 +6,8 @@ import { withModel } from './inspect.js';
 
 /** As the core's limit: errors of providers are shorter. */
 const MAX_ERROR_BYTES = 64 * 1024;
+/** How long an error's body may take to arrive, in milliseconds. A slower one is the caller's to read. */
+const MAX_ERROR_MS = 5_000;
 /** Some clones of responses stop if the original is not read meanwhile, from this length on. */
 const MAX_BUFFERED_BYTES = 16 * 1024;
 const MAX_REMEMBERED = 1_000;
@@ -48,7 +50,7 @@ export async function healedRequest(response, { text, url, dialect, model }, { d
   return healed && { text: healed.body, refused: healed.refused, info: { url: publicUrl(url), dialect, report: healed.report } };
 }
 
-/** The bytes of an answer, read from a clone; null if there are too many. */
+/** The bytes of an answer, read from a clone; null if there are too many, or if they take too long. */
 async function readAnswer(response) {
   const length = Number(response.headers?.get?.('content-length') ?? NaN);
   const limit = response instanceof Response ? MAX_ERROR_BYTES : MAX_BUFFERED_BYTES;
@@ -56,15 +58,26 @@ async function readAnswer(response) {
   const copy = response.clone();
   if (typeof copy.body?.getReader !== 'function') return new Uint8Array(await copy.arrayBuffer());
   const reader = copy.body.getReader();
+  let timer;
+  const late = new Promise((resolve) => { timer = setTimeout(resolve, MAX_ERROR_MS, null); });
+  try {
+    const chunks = await Promise.race([readChunks(reader, limit), late]);
+    if (chunks) return new Uint8Array(await new Blob(chunks).arrayBuffer());
+    reader.cancel().catch(() => {});
+    return null;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** All chunks; null if they have more bytes than `limit`. */
+async function readChunks(reader, limit) {
   const chunks = [];
   let size = 0;
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
     size += next.value.byteLength;
-    if (size > limit) {
-      reader.cancel().catch(() => {});
-      return null;
-    }
+    if (size > limit) return null;
     chunks.push(next.value);
   }
-  return new Uint8Array(await new Blob(chunks).arrayBuffer());
+  return chunks;
 }

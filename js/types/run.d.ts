@@ -54,7 +54,7 @@ export interface RunRequest {
    *  cannot be sent. */
   inputFilter?: (body: WireBody) => WireBody | Promise<WireBody>;
   /** `attempts`: highest number of attempts of a model call, including the first (default 3). `backoffMs`: pause before the second attempt
-   *  (default 500); it doubles, and a `Retry-After` replaces it. A conversation that the service reports as locked by another request gets at
+   *  (default 500); it doubles, and a `Retry-After` of up to a day replaces it (the run fails instead of a longer one). A conversation that the service reports as locked by another request gets at
    *  least 4 attempts, after pauses of 1, 2 and 4 seconds, unless `attempts` is 1. A call is not repeated after it was aborted, or after the
    *  stream of its answer has begun. A request that changes a conversation which the service keeps is repeated if the service did not process
    *  it; where that is not known, `approveUnsafeReplay` decides. It returns true or false synchronously: if it throws or returns anything

@@ -35,11 +35,15 @@ impl Default for RetryPolicy {
 /// The longest pause in milliseconds, unless the provider's `Retry-After` asks for a longer one.
 const LONGEST_BACKOFF: Ms = 60_000;
 
+/// The longest pause that a provider may ask for, in milliseconds: a day, after which the longest of known limits begin anew. Instead of a longer
+/// one the run fails, so that its session is not busy for ever.
+const LONGEST_REQUESTED: Ms = 86_400_000;
+
 impl RetryPolicy {
     /// Returns the pause after attempt number `attempt` (from 1), or `None` after the last one. `requested` is the provider's wish.
     #[must_use]
     pub fn wait_after(&self, attempt: u32, requested: Option<Ms>) -> Option<Ms> {
-        if attempt >= self.attempts {
+        if attempt >= self.attempts || requested.is_some_and(|wait| wait > LONGEST_REQUESTED) {
             return None;
         }
         let doubled = self.backoff_ms.saturating_mul(1 << attempt.saturating_sub(1).min(16));
@@ -145,5 +149,7 @@ mod tests {
             [Some(100), Some(200), Some(400), None]
         );
         assert_eq!(policy.wait_after(1, Some(7)), Some(7));
+        assert_eq!(policy.wait_after(1, Some(86_400_000)), Some(86_400_000));
+        assert_eq!(policy.wait_after(1, Some(86_400_001)), None);
     }
 }

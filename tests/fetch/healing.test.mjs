@@ -249,6 +249,19 @@ describe('r74: repairing() repeats nothing else', () => {
     assert.equal(bodies.length, 1);
   });
 
+  test('r74 an error that arrives too slowly passes', { timeout: 20_000 }, async () => {
+    let controller;
+    const { fetch, bodies } = answering(() => new Response(new ReadableStream({ start(own) {
+      controller = own;
+      own.enqueue(new TextEncoder().encode('{"error":{'));
+    } }), { status: 400 }));
+    const response = await repairing({ fetch })(ANTHROPIC, post(CHAT));
+    assert.deepEqual([response.status, bodies.length], [400, 1]);
+    controller.enqueue(new TextEncoder().encode('}}'));
+    controller.close();
+    assert.equal(await response.text(), '{"error":{}}');
+  });
+
   test('r74 every form of a body is sent again: a stream, a Request, a Blob', async () => {
     const json = JSON.stringify(CHAT);
     const forms = [
