@@ -61,7 +61,9 @@ impl Refusal {
                 format!("the call \"{name}\" has its result already, or its content is withheld from the store")
             }
             Self::NotStarted => {
-                "the tool of this call was not started yet; answer the call when its run has started it".into()
+                "the tool of this call was not started, so its run takes the result; answer the run's effect, which names the call, with \
+                 `Run.answer(effect.id, …)` (of an interrupted run, after `resume`)"
+                    .into()
             }
             Self::TakenHere => {
                 "the run waits for this tool and takes its result; answer its effect with `Run.answer`".into()

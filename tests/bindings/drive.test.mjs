@@ -96,6 +96,8 @@ test('a tool without execute waits for the application; endsRun ends the run wit
   const driven = drive(run);
   await until(() => run.effects()[0]?.type === 'run_tool');
   assert.equal(run.effects()[0].name, 'form');
+  const answer = { type: 'tool_result', content: { name: 'Ada' } };
+  await assert.rejects(session.answer(run.effects()[0].invocationId, answer), { code: 'wrong_state', message: /Run\.answer\(effect\.id/ });
   await run.answer(run.effects()[0].id, { type: 'tool_result', content: { name: 'Ada' } });
   const { status, turns } = await driven.result;
   assert.deepEqual([status, turns, (await lane.requests()).length], ['finished', 1, 1]);

@@ -237,7 +237,7 @@ impl Codec for Anthropic {
             object.number("max_tokens", DEFAULT_MAX_TOKENS);
             report.push(Finding::info(
                 FindingCode::UnsupportedKey,
-                "Anthropic requires `max_tokens`; `params` has none, so it is set to 4096",
+                "Anthropic requires `max_tokens`; the request has none, so it is set to 4096",
             ));
         }
     }
