@@ -44,10 +44,18 @@ async function assertChat(answer, lane) {
 
 describe('the tarball', () => {
   test('contains the package and nothing else', () => {
-    const stray = packed.files.filter((file) => !/^(dist|js|docs\/rules)\/|^(package\.json|README\.md|LICENSE-(MIT|APACHE))$/.test(file));
+    const stray = packed.files.filter((file) => !/^(dist|js|docs\/rules)\/|^docs\/[a-z]+\.md$|^(package\.json|README\.md|LICENSE-(MIT|APACHE))$/.test(file));
     assert.deepEqual(stray, []);
     assert.deepEqual(packed.files.filter((file) => file.endsWith('.wasm')), ['dist/formats_bg.wasm', 'dist/rethread_bg.wasm', 'dist/testing_bg.wasm']);
     for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) assert.ok(packed.files.includes(licence));
+  });
+
+  test('contains every page of docs/ that the README and the types name', () => {
+    const texts = ['README.md', ...packed.files.filter((file) => file.endsWith('.d.ts'))].map((file) => readFileSync(path.join(repository, file), 'utf8'));
+    const named = new Set(texts.join('\n').match(/\bdocs\/[\w/]+\.md\b/g));
+    assert.ok(named.has('docs/sessions.md') && named.size >= 6);
+    assert.deepEqual([...named].filter((file) => !packed.files.includes(file)), []);
+    assert.ok(!packed.files.includes('docs/requirements.md'), 'the table of the project\'s own tests');
   });
 
   test('contains every file that its exports name', () => {
