@@ -23,7 +23,8 @@ export interface RepairingOptions extends RepairOptions {
    *  reasoning that its model demands (`missing_reasoning`), which no repair can add. It is sent as it is, except in mode "reject". */
   onRepair?: (info: RepairInfo) => void;
   /** "repair" (default) sends the repaired body. "report" sends the body as it is and calls `onRepair` with what a repair would do.
-   *  "reject" sends nothing and rejects with `invalid_input`; `details` is the `RepairInfo`. */
+   *  "reject" sends nothing and rejects with `invalid_input`; `details` is the `RepairInfo`. The SDKs of OpenAI and Anthropic take a rejection for a failed
+   *  connection, repeat it, and throw an `APIConnectionError` with it as `cause`: pass them `maxRetries: 0`. */
   mode?: "repair" | "report" | "reject";
   /** True (default): if the provider answers 400 with an error that is known, exactly that is repaired and the request is sent once more;
    *  `onRepair` gets a report that begins with the finding `healed`. What was refused, such as a signature, is remembered in memory (the

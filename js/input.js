@@ -47,8 +47,15 @@ export async function plainRequest(request) {
   }
 }
 
-/** The messages of a page, which may be given in their place. */
+/** The messages of a page or of a view's snapshot, which may be given in their place. */
 function messagesOf(content) {
+  const shown = memberOf(content, 'messages');
+  if (isList(shown) && typeof memberOf(content, 'hasOlder') === 'boolean') {
+    if (!memberOf(content, 'hasOlder') && !memberOf(content, 'loading')) return shown;
+    const message = 'this snapshot does not have all messages of its session: older ones precede it; '
+      + 'call `older()` of the view until `hasOlder` is false, or append the pages that `messages()` returns, the oldest page first';
+    throw new RethreadError('invalid_input', message);
+  }
   const items = Array.isArray(content) ? undefined : memberOf(content, 'items');
   if (!isList(items)) return content;
   if ((memberOf(content, 'cursor') ?? null) === null) return items;

@@ -23,7 +23,10 @@ export type Repaired<B extends WireInput> = B extends string ? string : B extend
 export type Converted<B extends WireInput> = B extends string ? string : B extends Uint8Array ? Bytes : WireBody;
 
 /** The stable codes of findings. `npx rethread explain CODE` prints its entry of docs/rules: of a rule the provider's sentence, a broken
- *  body and the repaired one; of any other finding (docs/rules/findings.md) what it means and what to do. */
+ *  body and the repaired one; of any other finding (docs/rules/findings.md) what it means and what to do. Reasoning that is left out
+ *  of a request is `reasoning_foreign` if another host of the same dialect has made it, or another model and the request's model does not bind
+ *  reasoning; `reasoning_unbound` (`changedBy: "model"`) if another model has and the request's binds it; and `unsupported_part` if the
+ *  answer is of another dialect. */
 export type FindingCode =
   | "dangling_call" | "missing_parallel_result" | "orphan_result" | "duplicate_result" | "result_before_call"
   | "interposed_message" | "duplicate_call_id" | "invalid_call_id" | "invalid_arguments" | "empty_tool_calls"
@@ -111,6 +114,8 @@ export type StreamEvent =
   | { type: "reasoning_delta"; text: string }
   | { type: "tool_call_started"; index: number; callId: string; name: string }
   | { type: "tool_arguments_delta"; index: number; callId: string; json: string }
+  /** The call is complete. Its `executable` is always false here, since the response may still fail: `AssembledResponse.toolCalls` says it at the
+   *  end, and a run executes the call then. */
   | { type: "tool_call_ready"; index: number; call: ToolCall }
   | { type: "usage"; usage: Usage }
   | { type: "error"; error: { code?: string; message: string } };
@@ -134,7 +139,8 @@ export interface ToolCall {
   name: string;
   /** Raw JSON text as the model wrote it; for a custom tool its free text. */
   arguments: string;
-  /** False if the response or the call is incomplete or invalid: the call must not run. */
+  /** False if the response or the call is incomplete or invalid: the call must not run. Decided at the end of the response, so false in
+   *  `tool_call_ready`. */
   executable: boolean;
 }
 /** Token counts. `inputTokens` includes cached tokens for every provider. The usage of a run is the sum of its model calls. */

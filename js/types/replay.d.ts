@@ -28,10 +28,10 @@ export interface ReplayPolicy {
    *  which no level says otherwise: stored with the history of a run, and with the next append after a `render`. Where that is not possible, as
    *  "omit": other dialects and models, thinking that is turned off. */
   unboundReasoning?: "omit" | "drop_block" | "send";
-  /** Groups of hosts that serve the same models, such as `[["api.anthropic.com", "gateway.example.com"]]`. Reasoning, signatures and
-   *  encrypted content that one of them made go back to each of them; to any other host they are left out, with the finding `reasoning_foreign`.
-   *  OpenAI with Azure's OpenAI, and Anthropic with Bedrock, Vertex and Azure's Foundry, are groups of their own accord; a group that has one of
-   *  them has all. A host is named as in the URL, with its port if that is not the scheme's own; without a port, each port of it counts. Anything
+  /** Groups of hosts that serve the same models, such as `[["api.anthropic.com", "gateway.example.com"]]`. Reasoning, signatures and encrypted content that
+   *  one of them made go back to each of them; to any other host they are left out, with the finding `reasoning_foreign` (in another dialect
+   *  `unsupported_part`). OpenAI with Azure's OpenAI, and Anthropic with Bedrock, Vertex and Azure's Foundry, are groups of their own accord; a group that
+   *  has one of them has all. A host is named as in the URL, with its port if that is not the scheme's own; without a port, each port of it counts. Anything
    *  else is `config_invalid`. */
   sameMakers?: string[][];
   /** When freshness, citations and reducers change what earlier requests of the session contained. "always" (default): with each run and each
@@ -85,13 +85,14 @@ export interface Rendered {
   maxSourceNumber: number;
   /** The sources by number: each stored source with a string `content`. If a number occurs twice, the later source. */
   sources: Record<number, unknown>;
-  /** The number of leading messages that are byte-identical to the last body rendered for this session and dialect. */
+  /** The number of leading messages that are byte-identical to the last body of this dialect that this session object has rendered. */
   stablePrefix: number;
   prefix: PrefixReuse;
   /** With "drop_block": headers that the request needs, with your own values of the same list (`anthropic-beta`). */
   headers?: Record<string, string>;
 }
-/** How much of the last body of this session and dialect a request repeats, so that the provider may have it in its cache. In runs with
+/** How much of the last body of this session object and dialect a request repeats, so that the provider may have it in its cache. What other tabs
+ *  and processes sent does not count: the first body after opening repeats nothing (`reusedBytes` 0, `changedBy` null). In runs with
  *  `inputFilter`, and in runs of a session in which a provider refused something that is not sent again, both bodies are as they were
  *  composed: before the filter, with what is left out then. */
 export interface PrefixReuse {

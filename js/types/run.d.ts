@@ -219,13 +219,14 @@ export interface PendingRun {
   input: Message[];
   /** The agents that the run was handed off to, in order. `resume` needs them in `handoffs`. */
   handoffs: string[];
-  /** The answer so far. */
+  /** The texts of the stored answers, separated by an empty line: those that are complete, and the one that a failure cut. Of an answer that is
+   *  streaming, or was when its tab or process ended, nothing is stored: "" if it is the first one. */
   text: string;
   error?: { code: ErrorCode; message: string };
   /** The end of the pause between two attempts of its model call, in ms since the epoch: a run that is resumed earlier waits for it. */
   notBefore?: number;
   /** Of a "live" run whose owner only a lease shows (on servers): until when it counts as alive, in ms since the epoch, unless it renews the
-   *  lease. After that `resume` and `discard` work. */
+   *  lease. After that `resume` and `discard` work. So it is with the runs of a process that was killed: wait until then, and resume them. */
   leaseUntil?: number;
   /** A call that `Session.answer` has answered is "answered" in `Session.pendingRuns()`; `Rethread.pendingRuns()` reads journals and no histories, so
    *  there it is "awaiting_result" or "started" until its run takes the answer. */

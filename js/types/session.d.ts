@@ -73,19 +73,21 @@ export interface Session {
   /** Appends messages in a dialect's format. An item of another format is `invalid_input`, and nothing is stored. `expectedRevision` makes
    *  the append conditional (`conflict`). Results get the time `at`, else now; a result of a stored open call answers that call. */
   append(body: WireInput, dialect: Dialect, options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
-  /** Appends neutral messages, with their own ids and times: for migration, images, and parts of the application. What `messages` or a view of
-   *  another session returned is appended without loss: an empty session then renders the same bodies. Of pages, append the oldest first; a page
-   *  that others precede is `invalid_input` as a whole, so pass its `items`. An id that the session already has is `invalid_input`. Text after a
-   *  result is another answer of the model, unless the message was one before: the message `m` becomes `m`, `m.2`, and so on. */
-  append(messages: readonly (NewMessage | NewToolMessage)[] | Page<MessageWithCalls>, options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
-  /** Stores the result of a call that has none, or that has the status "interrupted": of an asynchronous tool (`Tool.async`), or an imported call
-   *  that waits for a form on the page. `call` is the invocation's `id`, or a `callId`, which selects the newest call with that id that takes a
-   *  result.
-   *  Works from any tab or process, at any time, also while the run that made the call is under way, interrupted or failed: the result is stored
-   *  once, views show it, and the next request contains it. `persist` of the tool is asked what is stored: that of the last run of this session
-   *  object that had the tool, or of `tools`; if neither has it, `config_invalid`. Rejects with `not_found` if no call has the id,
-   *  `wrong_state` if it has a result, was not started yet, or belongs to a tool without `async` whose run is under way, here (`Run.answer`) or in
-   *  another tab or process: that run takes the tool's own result. Once its owner is dead (`PendingRun.state`), the call is answered here. */
+  /** Appends neutral messages, with their own ids and times: for migration, images, and parts of the application. What `messages` or a view of another
+   *  session returned is appended without loss: an empty session then renders the same bodies. Of pages, append the oldest first; a page that others precede
+   *  is `invalid_input` as a whole, so pass its `items`. A snapshot of a view has only the messages that are loaded, 100 at first: it is `invalid_input`
+   *  while `hasOlder` or `loading` is true, but its `messages` alone are appended, without those that precede them. An id that the session already has is
+   *  `invalid_input`. Text after a result is another answer of the model, unless the message was one before: the message `m` becomes `m`, `m.2`, and so on. */
+  append(messages: readonly (NewMessage | NewToolMessage)[] | Page<MessageWithCalls> | SessionSnapshot, options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
+  /** Stores the result of a call that has none, or that has the status "interrupted": of an asynchronous tool (`Tool.async`), or an imported call that waits
+   *  for a form on the page. The result of an "interrupted" call replaces the text that said so, in its place, although the model may have answered that, and
+   *  a run without `input` is `invalid_input`; such a run answers only results of calls that the run went on without. `call` is the invocation's `id`, or a
+   *  `callId`, which selects the newest call with that id that takes a result. Works from any tab or process, at any time, also while the run that made the
+   *  call is under way, interrupted or failed: the result is stored once, views show it, and the next request contains it. `persist` of the tool is asked
+   *  what is stored: that of the last run of this session object that had the tool, or of `tools`; if neither has it, `config_invalid`. Rejects with
+   *  `not_found` if no call has the id, `wrong_state` if it has a result, was not started (a tool without `execute` never is: `Run.answer` its effect), or
+   *  belongs to a tool without `async` whose run is under way, here (`Run.answer`) or in another tab or process: that run takes the tool's own result. Once
+   *  its owner is dead (`PendingRun.state`), the call is answered here. */
   answer(call: string, answer: Extract<EffectAnswer, { type: "tool_result" }> & { finishedAt?: number }, options?: AnswerOptions): Promise<{ revision: number }>;
   /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. `branch` is one of `branches()`;
    *  default "main". A conflict that has grown has another name: `not_found`. */
@@ -100,19 +102,22 @@ export interface Session {
   external(options?: { persistence?: Persistence }): ExternalLoop;
   /** Runs that a crash or a reload interrupted, that failed, that wait for an approval, or that another tab drives ("live"). */
   pendingRuns(): Promise<PendingRun[]>;
-  /** Resumes a run by its id, or by a snapshot of it. Rejects with `busy` while another tab or process owns it. Callbacks are not stored, so
-   *  pass them again. With a snapshot the store need not have the run: its journal is written again, and an empty session first gets the messages
-   *  that the run's requests need. A journal that is newer than the snapshot is continued instead. Rejects with `conflict` if the run
-   *  has ended in this session or was cancelled, if the session was cleared or deleted since (it cannot know then), or if it has messages but
-   *  not the one before the run. Stores do not coordinate: a snapshot resumed in two stores runs
-   *  in both. */
+  /** Resumes a run by its id, or by a snapshot of it. Rejects with `busy` while another tab or process owns it. Of the request only the input and
+   *  `persistence` are taken from the store: pass `instructions`, `tools`, `replay` and all callbacks again, as in `run`. What is left out is missing, and no
+   *  error says so: without `instructions` the next request has no system prompt, and a call whose tool is missing gets an error result. With a snapshot the
+   *  store need not have the run: its journal is written again, and an empty session first gets the messages that the run's requests need. A journal that is
+   *  newer than the snapshot is continued instead. Rejects with `conflict` if the run has ended in this session or was cancelled, if the session was cleared
+   *  or deleted since (it cannot know then), or if it has messages but not the one before the run. Stores do not coordinate: a snapshot resumed in two stores
+   *  runs in both. */
   resume(run: string | Uint8Array, request: Omit<RunRequest, "input"> & {
     /** The handoffs of the run (`PendingRun.handoffs` names them), in their order; other ones are `config_invalid`. The `tools` and
      *  `instructions` of the request are those that the run began with. Filters are called again. */
     handoffs?: Handoff[];
   }): Promise<Run>;
-  /** Removes an unfinished run. `keep` stores the question and the partial answer with their status. Without it, results that `answer` has stored
-   *  for its calls are set aside, and reported to `onWarning` as `orphan_result`. */
+  /** Removes an unfinished run. `keep` stores what the journal has: the question, the complete answers with their calls, and the answer that a cancellation
+   *  or a failure cut. The last message has the status "stopped", of a failed run "failed". Of an answer that was streaming when the tab or process ended,
+   *  nothing is stored (`PendingRun.text`). Without it, results that `answer` has stored for its calls are set aside, and reported to `onWarning` as
+   *  `orphan_result`. */
   discard(runId: string, options?: { keep?: boolean }): Promise<void>;
   /** Reads what other tabs and processes have appended. */
   refresh(): Promise<{ revision: number }>;
@@ -217,8 +222,9 @@ export interface SessionSnapshot {
     cancel?: () => Promise<void>;
   } | null;
 }
-/** An incomplete answer has the status "stopped", "failed" or "truncated" (its tab closed or crashed). Calls of such a turn that started
- *  without a result are "aborted" or "interrupted". */
+/** An incomplete answer has the status "stopped" (cancelled), "failed" (the run failed) or "truncated": the provider cut it at its length limit, or its tab
+ *  closed or crashed, or its run was disposed, while this page showed it. The latter is stored nowhere, and gone after a reload. Calls of such a turn that
+ *  started without a result are "aborted" or "interrupted". */
 export type ViewMessage = Omit<Message, "parts"> & {
   /** True if the message is stored in history. */
   saved: boolean;

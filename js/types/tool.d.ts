@@ -39,7 +39,8 @@ export interface Tool<Args = unknown> {
   parameters?: JsonObject | StandardSchema<unknown, Args>;
   /** Sent to the model instead of the JSON Schema of `parameters`, for schemas that have no JSON Schema representation. */
   jsonSchema?: JsonObject;
-  /** Absent for a tool that the application answers itself with `Run.answer`, such as a form on the page. A tool that is `async` may return
+  /** Absent for a tool that the application answers itself, such as by a form on the page: its `run_tool` effect (`Run.effects`) stays open until
+   *  `Run.answer(effect.id, { type: "tool_result", content })`. A tool that is `async` may return
    *  `pending`: its result comes later, by `Session.answer`. */
   execute?(args: Args, context: ToolContext): unknown | Promise<unknown>;
   /** True if the conversation may go on before the result: the run can finish with the call open (`RunResult.openCalls`), and `Session.answer`

@@ -98,6 +98,24 @@ test('r75 a call that the run itself waits for is answered by its effect', async
   await assert.rejects(session.answer(tool.invocationId, result(1)), { code: 'wrong_state', message: /Run\.answer/ });
 });
 
+test('r75 the result of a call that was reported as interrupted takes its place, and a run without input has nothing to answer', async () => {
+  const { lane, provider, store, client, session } = await start([CALLS, { text: 'It was interrupted.' }, { text: 'Seven.' }]);
+  const tools = { export_rows: { parameters } };
+  const run = await session.run({ input: 'Export', provider, tools });
+  await callModel(run);
+  const tool = run.effects().find(({ type }) => type === 'run_tool');
+  await run.answer(tool.id, { type: 'started' });
+  await client.close();
+  const second = await elsewhere(store);
+  assert.equal((await drive(await second.resume(run.id, { provider, tools })).result).text, 'It was interrupted.');
+  await second.answer(tool.invocationId, result('row-7001'));
+  await assert.rejects(second.run({ provider, tools }), { code: 'invalid_input', message: /no message to answer/ });
+  await drive(await second.run({ input: 'The result is here.', provider, tools })).result;
+  const { messages } = (await lane.requests()).at(-1).body;
+  assert.deepEqual(messages.map(({ role }) => role), ['user', 'assistant', 'tool', 'assistant', 'user']);
+  assert.equal(messages[2].content, 'row-7001');
+});
+
 for (const persistence of ['run', 'call', 'result']) {
   test(`r75 a tool that a run in another process waits for is answered when that is dead, mode ${persistence}`, async () => {
     const { provider, store, client, session } = await start([CALLS, { text: 'Done.' }]);

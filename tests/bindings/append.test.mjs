@@ -69,6 +69,23 @@ test('r57 values that change after `append` was called are stored as they were, 
   await store.close();
 });
 
+test('r57 a snapshot of a view is appended if it has all messages of its session', async () => {
+  const store = await open({ store: 'memory' });
+  const from = await store.session('from');
+  await from.append(Array.from({ length: 160 }, (_, n) => ({ id: `m${n}`, role: n % 2 ? 'assistant' : 'user', parts: [{ type: 'text', text: `${n}` }] })));
+  const to = await store.session('to');
+  const view = from.view();
+  assert.deepEqual([view.getSnapshot().messages.length, view.getSnapshot().hasOlder], [100, true]);
+  await assert.rejects(to.append(view.getSnapshot()), { code: 'invalid_input', message: /older\(\)/ });
+  await assert.rejects(to.append({ ...view.getSnapshot(), hasOlder: false, loading: true }), { code: 'invalid_input' });
+  assert.equal(to.revision, 0);
+  while (await view.older());
+  const { messageIds } = await to.append(view.getSnapshot());
+  assert.deepEqual(messageIds, Array.from({ length: 160 }, (_, n) => `m${n}`));
+  await assert.rejects(to.append({ messages: [{ role: 'user', content: 'no dialect' }] }), { code: 'invalid_input' });
+  await store.close();
+});
+
 /** Chats of each dialect, with what only that dialect knows: signatures, opaque blocks, numbers and escapes that JavaScript writes otherwise. */
 const CHATS = {
   'openai-chat': '{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"caf\\u00e9","name":"ann"},{"role":"assistant","content":"I look.","reasoning_content":"hm","tool_calls":[{"id":"c","type":"function","function":{"name":"look","arguments":"{ \\"n\\": 1.0 }"}}]},{"role":"tool","tool_call_id":"c","content":"[{\\"source_number\\":3,\\"content\\":\\"a\\"}]"},{"role":"assistant","content":"See [source3].","annotations":[{"type":"url_citation"}]}]}',

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { open } from 'rethread';
 import { drive } from 'rethread/host';
+import { keyValueService } from './key-value-service.mjs';
 import { sleep, until } from './scenarios/kit.mjs';
 
 const dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose');
@@ -30,6 +31,28 @@ async function start() {
   const client = await open({ store: 'memory' });
   const session = await client.session('s');
   return { client, session };
+}
+
+for (const persistence of ['run', 'call', 'result']) {
+  test(`r18 of an answer that was streaming when its process ended nothing is stored, mode ${persistence}`, async () => {
+    const store = keyValueService();
+    const client = await open({ store });
+    const { state, fetch } = silent();
+    const driven = drive(await (await client.session('s')).run({ input: 'first', provider, persistence }), { fetch });
+    for await (const { type } of driven) if (type === 'text_delta') break;
+    // What the store has if the process is killed now, read when the lease has expired.
+    const left = store.entries();
+    await client.close();
+    await assert.rejects(driven.result, { code: 'closed' });
+    const has = (words) => left.some(([, { value }]) => Buffer.from(value).includes(words));
+    assert.deepEqual([state.asked, has('first'), has('One ')], [1, true, false]);
+    const session = await (await open({ store: keyValueService(left), now: () => Date.now() + 60_000 })).session('s');
+    const [run] = await session.pendingRuns();
+    assert.deepEqual([run.state, run.text], ['interrupted', '']);
+    await session.discard(run.id, { keep: true });
+    const { items } = await session.messages();
+    assert.deepEqual(items.map(({ role, status }) => [role, status]), [['user', 'stopped']]);
+  });
 }
 
 describe('r62 a disposed run ends and can be resumed', { timeout: 30_000 }, () => {

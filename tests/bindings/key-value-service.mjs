@@ -1,8 +1,9 @@
-/** A key-value service with atomic commits, shared by those who open it. */
-export function keyValueService() {
-  const entries = new Map();
-  let versions = 0;
+/** A key-value service with atomic commits, shared by those who open it. `given`: the entries of another one, as a killed process left them. */
+export function keyValueService(given = []) {
+  const entries = new Map(given);
+  let versions = Math.max(0, ...given.map(([, { version }]) => Number(version)));
   return {
+    entries: () => [...entries],
     get: async (key) => entries.get(key) ?? null,
     list: async (prefix, cursor, limit) => {
       const keys = [...entries.keys()].filter((key) => key.startsWith(prefix) && (cursor === null || key > cursor)).sort().slice(0, limit);
