@@ -6,9 +6,10 @@ import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
-import { open } from '../../js/entry/node.js';
+import { RethreadError, open } from '../../js/entry/node.js';
 import { drive } from '../../js/host.js';
 import { conformance } from '../../js/entry/testing-node.js';
+import { keyValueService } from '../bindings/key-value-service.mjs';
 import { laneOf } from '../browser/page.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
 import { blocksOf, scoped } from '../types/documents/blocks.mjs';
@@ -150,6 +151,14 @@ describe('docs/sessions.md', () => {
     assert.deepEqual([result.status, ran, questions], ['finished', [1], ['pay {"n":1}?', 'pay {"n":2}?']]);
   });
 
+  test('forms', async () => {
+    const { session, lane, provider } = await chat('forms', [call('ask_name', { why: 'To greet.' }), { text: 'Hello, Ada.' }]);
+    const showForm = async ({ why }) => ({ why, name: 'Ada' });
+    const { text } = await runBlock('sessions', 'showForm', { session, provider, input: 'Greet me.', showForm }, ['text']);
+    assert.equal(text, 'Hello, Ada.');
+    assert.match(JSON.stringify((await bodies(lane))[1].messages.at(-1)), /To greet.*Ada/);
+  });
+
   test('handoffs', async () => {
     const { session, lane, provider } = await chat('handoffs', [call('transfer'), { text: 'Billing here.' }]);
     const { run } = await runBlock('sessions', 'run.handoff', { session, provider, input: 'My invoice?', invoice: { parameters, execute: () => '' } }, ['run']);
@@ -192,6 +201,22 @@ function denoKvInMemory() {
     },
   };
 }
+
+test('docs/servers.md: the runs of a killed process are resumed when its lease has expired', async () => {
+  const { resumeRuns } = await runBlock('servers', 'resumeRuns', { RethreadError }, ['resumeRuns']);
+  const lane = laneOf(standIn.url, 'documents-lease');
+  await lane.script([{ text: 'Done.' }]);
+  const request = { provider: { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' } } };
+  const store = keyValueService();
+  const owner = await open({ store, leaseMs: 1000 });
+  await (await owner.session('s')).run({ input: 'Hello', ...request });
+  const left = keyValueService(store.entries()); // as the process leaves it when it is killed
+  await owner.close();
+  const session = await (await open({ store: left, leaseMs: 1000 })).session('s');
+  assert.equal((await session.pendingRuns())[0].state, 'live');
+  await resumeRuns(session, request);
+  assert.deepEqual(await textsOf(session), ['user: Hello', 'assistant: Done.']);
+});
 
 describe('docs/servers.md: the driver for Deno KV', async () => {
   const fromAsync = async (list) => { const all = []; for await (const one of list) all.push(one); return all; };

@@ -33,6 +33,7 @@ export const base: string;
 export const outputText: (response: unknown) => string;
 
 export const search: (input: MessageWithCalls[]) => Promise<string>;
+export const showForm: (question: unknown) => Promise<unknown>;
 export const auditLog: { insert(session: string, messages: MessageWithCalls[]): Promise<void> };
 export const chats: { messages(session: string): Promise<MessageWithCalls[]>; upsert(session: string, messages: MessageWithCalls[]): Promise<void> };
 export const withoutPhoneNumbers: (items: unknown) => unknown;
