@@ -22,11 +22,12 @@ export interface ReplayPolicy {
    *  omitted from replay ("replay"), or from storage too ("store", when a run or an `append` is stored). Default "off". */
   citations?: "off" | "replay" | "store";
   danglingCalls?: "synthesize" | "omit";
-  /** Reasoning that a provider binds to what preceded it (Claude 5.5, GPT-6.2), where that is not the same any more: "omit" (default) leaves
+  /** Reasoning that a provider binds to what preceded it (Claude Opus 5.5, GPT-6.2), where that is not the same any more: "omit" (default) leaves
    *  it out, with the finding `reasoning_unbound`; "send" sends it. "drop_block" sends it and lets the service drop it, which Anthropic can
    *  for the models that bind it: the request has `thinking.block_binding` and the beta header, as all later requests of the session for
    *  which no level says otherwise: stored with the history of a run, and with the next append after a `render`. Where that is not possible, as
-   *  "omit": other dialects and models, thinking that is turned off. */
+   *  "omit": other dialects and models, thinking that is turned off, and `params` with a `thinking.block_binding.prefix_mismatch_behavior` of
+   *  their own, which stays. */
   unboundReasoning?: "omit" | "drop_block" | "send";
   /** Groups of hosts that serve the same models, such as `[["api.anthropic.com", "gateway.example.com"]]`. Reasoning, signatures and encrypted content that
    *  one of them made go back to each of them; to any other host they are left out, with the finding `reasoning_foreign` (in another dialect

@@ -14,6 +14,11 @@ impl<'o> ObjectWriter<'o> {
         Self { out }
     }
 
+    /// Continues an object whose text is not closed.
+    pub fn resume(out: &'o mut String) -> Self {
+        Self { out }
+    }
+
     /// Builds an object as a value.
     pub fn build(fill: impl FnOnce(&mut ObjectWriter<'_>)) -> Json {
         let mut text = String::new();

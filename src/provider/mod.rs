@@ -34,8 +34,8 @@ pub use request::{
     drop_unavailable_tool_choice, has_tools, is_group, is_plain_header, names_tool_choice, translate_parameter,
     translate_value,
 };
-pub(crate) use rules::repair_rendered;
 pub use rules::{Dangling, RepairOptions, repair, validate};
+pub(crate) use rules::{repair_head, repair_rendered};
 pub(crate) use stream::read_whole;
 pub use stream::{
     AnswerBlock, AnswerStatus, Assembled, AssembledCall, BlockBody, InputTransformation, StreamAssembler, StreamEvent,

@@ -2,6 +2,7 @@
 
 use super::body_buffer::BodyBuffer;
 use super::body_builder::BodyBuilder;
+use super::checked_head::{check_head, sent_member};
 use super::encoding_cache::EncodingCache;
 use super::joined_message::JoinedMessage;
 use super::message_encoder::MessageEncoder;
@@ -14,7 +15,7 @@ use super::settled_body::BodyLedger;
 use super::system_placement::SystemPlacement;
 use crate::error::Result;
 use crate::finding::Report;
-use crate::json::ObjectWriter;
+use crate::json::{Json, ObjectWriter};
 use crate::message::PrefixMark;
 use crate::replay::{DraftMessage, DraftOrigin, RequestDraft};
 
@@ -64,18 +65,21 @@ impl BodyComposer<'_> {
         if let Some((name, value)) = &system.member {
             object.json(name, value.view());
         }
+        let repaired = check_head(&mut head, request.provider, cache, report);
+        let repaired = repaired.as_deref().map(Json::view);
+        let mut object = ObjectWriter::resume(&mut head);
         if let Some((name, id)) = reference {
             object.text(name, id);
         }
         object.key(encoder.codec.list()).push('[');
 
         cache.prepare(encoder.settings_signature(), stored_count);
-        let instructions = system.member.as_ref().map(|(_, value)| value.view());
         let head_members = HeadMembers {
-            instructions,
+            instructions: system.member.as_ref().and_then(|(name, value)| sent_member(name, value, repaired)),
             listed: request.instructions,
-            tools: tools.as_ref(),
+            tools: tools.as_ref().and_then(|tools| sent_member(encoder.codec.tools_member(), tools, repaired)),
             agent: reasoning.context().agent,
+            repaired,
         };
         let mut body = BodyBuilder::new(head, encoder, cache);
         push_messages(&mut body, draft, &system, report);

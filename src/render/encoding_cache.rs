@@ -2,8 +2,10 @@
 
 use super::encoded_text::{EncodedText, extend_prefix};
 use crate::finding::Report;
+use crate::json::Json;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// What an encoder returns besides the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +76,10 @@ pub struct EncodingCache {
     last_head: Option<HeadTexts>,
     /// The hashes of the last instructions and tools, by the hashes of their texts.
     member_hashes: [Option<(u64, u64)>; 2],
+    /// The hash of the last head that was checked, and the members of the repaired one, if it was repaired.
+    last_check: Option<(u64, Option<Rc<Json>>)>,
+    /// The findings of the last head that was repaired.
+    of_head: Report,
 }
 
 /// Hashes of the texts that precede the messages of a body.
@@ -243,6 +249,27 @@ impl EncodingCache {
     /// Returns what precedes the messages of the last body, and keeps this one's for the next call.
     pub fn replace_head(&mut self, head: HeadTexts) -> Option<HeadTexts> {
         self.last_head.replace(head)
+    }
+
+    /// Returns the members of the repaired head, if the head with this hash needs a repair. It is checked if it is not the last one.
+    /// Findings are added to the report if the last repair did not have them.
+    pub fn checked_head(
+        &mut self,
+        hash: u64,
+        report: &mut Report,
+        check: &mut dyn FnMut() -> Option<(Rc<Json>, Report)>,
+    ) -> Option<Rc<Json>> {
+        if let Some((last, repaired)) = &self.last_check
+            && *last == hash
+        {
+            return repaired.clone();
+        }
+        let repaired = check().map(|(repaired, findings)| {
+            report.extend(findings.iter().filter(|finding| !self.of_head.contains(finding)).cloned());
+            self.of_head = findings;
+            repaired
+        });
+        self.last_check.insert((hash, repaired)).1.clone()
     }
 
     /// Returns the hash of a member with this text. It is computed if the text is not the last one.

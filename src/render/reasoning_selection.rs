@@ -25,8 +25,10 @@ pub struct HeadMembers<'b> {
     pub instructions: Option<JsonRef<'b>>,
     /// The instructions, where they are a message of the list.
     pub listed: Option<&'b str>,
-    pub tools: Option<&'b Json>,
+    pub tools: Option<JsonRef<'b>>,
     pub agent: Option<&'b str>,
+    /// All of them, if the rules repaired them.
+    pub repaired: Option<JsonRef<'b>>,
 }
 
 impl HeadMembers<'_> {
@@ -35,7 +37,7 @@ impl HeadMembers<'_> {
         let hash = |text: &str| hash_words(3, text.as_bytes());
         HeadTexts {
             instructions: hash(self.instructions.map(JsonRef::as_raw).or(self.listed).unwrap_or_default()),
-            tools: hash(self.tools.map(Json::as_str).unwrap_or_default()),
+            tools: hash(self.tools.map(JsonRef::as_raw).unwrap_or_default()),
             model: hash(provider.maker().model.as_deref().unwrap_or_default()),
             agent: hash(self.agent.unwrap_or_default()),
         }
@@ -69,15 +71,18 @@ impl<'c> ReasoningSelection<'c> {
         let context = choice.context();
         let sees_prefix = !context.is_kept_by_service;
         let ledger = PrefixLedger::new(request.provider, request.policy, sees_prefix, context.agent);
+        let ledger = match members.repaired {
+            Some(repaired) => ledger.for_body(codec, repaired),
+            None => ledger,
+        };
         let is_compared = codec.bound_instructions().is_some() && sees_prefix;
         let head = is_compared.then(|| {
             let texts = members.texts(request.provider);
-            let tools = members.tools.map(Json::view);
             HeadHashes {
                 instructions: body
                     .cache
                     .member_hash(0, texts.instructions, &mut || member_hash(codec, members.instructions)),
-                tools: body.cache.member_hash(1, texts.tools, &mut || member_hash(codec, tools)),
+                tools: body.cache.member_hash(1, texts.tools, &mut || member_hash(codec, members.tools)),
             }
         });
         Self {

@@ -17,6 +17,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 mod anthropic;
 mod chat;
 mod mistral;
+mod params;
 mod properties;
 mod reducers;
 

@@ -63,6 +63,8 @@ mod providers;
 mod redaction;
 #[path = "runs/reducers.rs"]
 mod reducers;
+#[path = "runs/rejected_params.rs"]
+mod rejected_params;
 #[path = "runs/response_limit.rs"]
 mod response_limit;
 #[path = "runs/resumed_saves.rs"]

@@ -2,8 +2,9 @@
 
 use super::Anthropic;
 use super::models::{is_same_model, model_facts};
+use super::rules::accepted_kind;
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
-use crate::provider::models::{ModelFacts, PrefixBinding};
+use crate::provider::models::{ModelFacts, PrefixBinding, ThinkingKind};
 use crate::provider::reasoning_format::{ReasoningFormat, is_within};
 use crate::provider::request::Settings;
 
@@ -16,7 +17,7 @@ const MISMATCH_BEHAVIOR: &str = "prefix_mismatch_behavior";
 const DROP_BLOCK: &str = "drop_block";
 
 /// The kinds of thinking that have `block_binding` (`@anthropic-ai/sdk` 1.12).
-const BINDING_KINDS: [&str; 2] = ["adaptive", "enabled"];
+const BINDING_KINDS: [ThinkingKind; 2] = [ThinkingKind::Adaptive, ThinkingKind::Budget];
 
 /// Hosts that serve Anthropic's models: "`signature` values are compatible across platforms" (documentation of extended thinking, 2026-11-25).
 const HOSTS: [&str; 5] =
@@ -72,17 +73,21 @@ impl ReasoningFormat for Anthropic {
             return None;
         }
         let thinking = params.get(THINKING).filter(|thinking| !thinking.is_null());
-        let kind = thinking.map_or(Some("adaptive".into()), |thinking| thinking.text("type"))?;
-        if !BINDING_KINDS.contains(&&*kind) {
+        let kind = thinking.map_or(Some(ThinkingKind::Adaptive), |thinking| accepted_kind(thinking, facts))?;
+        if !BINDING_KINDS.contains(&kind) {
             return None;
         }
         let binding = thinking.and_then(|thinking| thinking.find(BLOCK_BINDING)).unwrap_or_default();
+        // What the application says itself is what is sent.
+        if binding.find(MISMATCH_BEHAVIOR).is_some_and(|own| !own.is_text(DROP_BLOCK)) {
+            return None;
+        }
         Some(ObjectWriter::build(|out| {
             out.copy_all(params, THINKING);
             out.object(THINKING, |out| {
                 match thinking {
                     Some(thinking) => out.copy_all(thinking, BLOCK_BINDING),
-                    None => _ = out.text("type", &kind),
+                    None => _ = out.text("type", "adaptive"),
                 };
                 out.object(BLOCK_BINDING, |out| {
                     out.copy_all(binding, MISMATCH_BEHAVIOR);

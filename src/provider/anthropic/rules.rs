@@ -14,6 +14,7 @@ mod server_tools;
 
 pub(crate) use cache_marks::MAX_CACHE_MARKS;
 pub(crate) use content::EMPTY_ERROR_TEXT;
+pub(super) use model_limits::accepted_kind;
 
 use crate::finding::FindingCode;
 use crate::id::short_name;

@@ -50,20 +50,23 @@ mod tests {
     #[test]
     fn r70_a_request_that_thinks_lets_the_service_drop_unbound_reasoning() {
         let drop = r#""block_binding":{"prefix_mismatch_behavior":"drop_block"}"#;
+        let adaptive = || Some(format!(r#","thinking":{{"type":"adaptive",{drop}}}"#));
         for (thinking, expected) in [
-            ("", Some(format!(r#","thinking":{{"type":"adaptive",{drop}}}"#))),
-            (r#","thinking":null"#, Some(format!(r#","thinking":{{"type":"adaptive",{drop}}}"#))),
+            ("", adaptive()),
+            (r#","thinking":null"#, adaptive()),
             (
                 r#","thinking":{"type":"adaptive","display":"omitted"}"#,
                 Some(format!(r#","thinking":{{"type":"adaptive","display":"omitted",{drop}}}"#)),
             ),
+            (r#","thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}}"#, None),
             (
-                r#","thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}}"#,
-                Some(format!(r#","thinking":{{"type":"adaptive",{drop}}}"#)),
+                r#","thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}"#,
+                adaptive(),
             ),
             (r#","thinking":{"type":"disabled"}"#, None),
             (r#","thinking":{"type":"between_tools"}"#, None),
-            (r#","thinking":{"display":"omitted"}"#, None),
+            // The rules add `type`.
+            (r#","thinking":{"display":"omitted"}"#, Some(format!(r#","thinking":{{"display":"omitted",{drop}}}"#))),
         ] {
             let dropping = request(Dialect::Anthropic, &format!(r#"{{"model":"claude-haiku-5-5"{thinking}}}"#));
             let params = dropping.dropping_unbound().map(|request| request.params.as_str().to_owned());

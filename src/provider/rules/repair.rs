@@ -8,7 +8,7 @@ use super::recognition::{emptied, refusal};
 use super::splice::Edits;
 use crate::error::Result;
 use crate::finding::{Action, Finding, FindingCode, LimitedReport, Report, Severity};
-use crate::json::{JsonKind, JsonRef};
+use crate::json::{Json, JsonKind, JsonRef, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::foreign_format::ForeignFormat;
 use crate::provider::registry::{codec, item_formats};
@@ -58,6 +58,35 @@ pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<
 #[must_use]
 pub(crate) fn repair_rendered(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Vec<u8>, Report) {
     repeat_passes(body, run_pass(body, dialect, options), dialect, options)
+}
+
+/// Repairs the members of a body beside its list, which the rules of some models limit. `model` is the one that the request names elsewhere.
+/// Returns `None` if the rules accept them.
+pub(crate) fn repair_head(head: JsonRef<'_>, dialect: Dialect, model: Option<&str>) -> Option<(Json, Report)> {
+    const MODEL: &str = "model";
+    let list = codec(dialect).list();
+    let model = model.filter(|_| head.get(MODEL).is_none());
+    let body = ObjectWriter::build(|out| {
+        out.copy_all(head, list);
+        if let Some(model) = model {
+            out.text(MODEL, model);
+        }
+        out.raw(list, "[]");
+    });
+    let options = RepairOptions::default();
+    let first = run_pass(body.as_str().as_bytes(), dialect, &options);
+    if first.text.is_none() || first.refused.is_some() {
+        return None;
+    }
+    let (text, mut report) = repeat_passes(body.as_str().as_bytes(), first, dialect, &options);
+    let repaired = String::from_utf8(text).ok().and_then(|text| Json::parse(&text).ok())?;
+    let head = ObjectWriter::build(|out| {
+        let added = |key: JsonRef<'_>| key.is_text(list) || model.is_some() && key.is_text(MODEL);
+        repaired.view().entries().filter(|(key, _)| !added(*key)).for_each(|(key, value)| out.copy(key, value));
+    });
+    // The empty list is not that of the request.
+    report.retain(|finding| finding.severity == Severity::Error);
+    Some((head, report))
 }
 
 /// Repeats passes until one makes no edit. One pass is enough by design; the others are a safeguard against an edit that violates

@@ -25,15 +25,13 @@ const FORCED_TOOL_REJECTED: &str = "tool_choice: type \"tool\" and \"any\" are n
 pub(super) fn repair(plan: &mut Plan<'_, '_>, facts: &ModelFacts) -> Option<ThinkingKind> {
     repair_tool_choice(plan, facts);
     let thinking = plan.body.find("thinking").filter(|thinking| thinking.is_object())?;
-    let Some(named) = thinking.text("type") else {
-        if facts.requires_thinking_kind && thinking.find("type").is_none() {
-            let violation = Violation::error(FindingCode::Malformed, KIND_MISSING).at_member(thinking, "type");
-            plan.rewrite(violation, "\"adaptive\"".into());
-        }
+    let accepted = accepted_kind(thinking, facts)?;
+    let Some(kind) = named_kind(thinking) else {
+        let violation = Violation::error(FindingCode::Malformed, KIND_MISSING).at_member(thinking, "type");
+        plan.rewrite(violation, "\"adaptive\"".into());
         return None;
     };
-    let (_, kind) = KINDS.into_iter().find(|(name, _)| *name == named)?;
-    if facts.allows_thinking(kind) {
+    if kind == accepted {
         return Some(kind);
     }
     let sentence = match kind {
@@ -45,9 +43,22 @@ pub(super) fn repair(plan: &mut Plan<'_, '_>, facts: &ModelFacts) -> Option<Thin
     };
     let violation = Violation::error(FindingCode::UnsupportedKey, sentence).at_member(thinking, "type");
     plan.report(violation.rewritten());
-    let accepted = nearest(kind, facts);
     write_kind(plan, thinking, accepted);
     Some(accepted)
+}
+
+/// Returns the kind of thinking that a body asks for when it is repaired; `None` if it names none and need not, or one that is not known here.
+pub(in crate::provider::anthropic) fn accepted_kind(thinking: JsonRef<'_>, facts: &ModelFacts) -> Option<ThinkingKind> {
+    if facts.requires_thinking_kind && thinking.find("type").is_none() {
+        return Some(ThinkingKind::Adaptive);
+    }
+    let kind = named_kind(thinking)?;
+    Some(if facts.allows_thinking(kind) { kind } else { nearest(kind, facts) })
+}
+
+fn named_kind(thinking: JsonRef<'_>) -> Option<ThinkingKind> {
+    let named = thinking.text("type")?;
+    KINDS.into_iter().find(|(name, _)| *name == named).map(|(_, kind)| kind)
 }
 
 /// Writes a kind of thinking. How thinking is displayed and bound stays where the kind has that.
