@@ -15,7 +15,13 @@ const hasConversation = (value) => LISTS.some((member) => isList(value[member]))
 
 /** True for a message or an item, not for a body. */
 export const isMessage = (value) => isObject(value) && !LISTS.some((member) => Object.hasOwn(value, member))
-  && !isError(value) && (typeof value.role === 'string' || typeof value.type === 'string');
+  && !isError(value) && !isLogEntry(value) && (typeof value.role === 'string' || typeof value.type === 'string');
+
+/** True for an entry of a log that has a body: its `type` is that of the entry. */
+function isLogEntry(value) {
+  const inner = [value.body, value.request, value.payload, value.params].filter(isObject);
+  return inner.some((one) => hasConversation(one) || isObject(one.body) && hasConversation(one.body));
+}
 
 /** True for the body of an answer with an error. */
 const isError = (value) => isObject(value) && (value.type === 'error' || isObject(value.error) || typeof value.error === 'string' && value.error !== '');

@@ -67,9 +67,27 @@ function sentencesOf(section) {
   return [...all, ...all.flatMap((text) => text.split(/\.(?: |$)/).filter((sentence) => sentence.length >= MIN_SENTENCE))];
 }
 
-/** How well a text contains a sentence, or is a part of it: the number of equal characters, or 0. */
-function similarity(sentence, text) {
-  const parts = plain(sentence).split(/\S*(?:\d|…|\.\.\.)\S*/).map((part) => part.trim()).filter((part) => part.length >= MIN_PART);
+/** What is compared of a provider's sentence: its parts between ids, and the whole without ids. */
+function comparable(sentence) {
+  const text = plain(sentence);
+  const parts = text.split(/\S*(?:\d|…|\.\.\.)\S*/).map((part) => part.trim()).filter((part) => part.length >= MIN_PART);
+  return { parts, length: parts.join('').length, whole: withoutIds(text) };
+}
+
+const readRules = new Map();
+
+/** The rules of a dialect: [{dialect, code, section, name, sentences}], with `name` to find the code in a text. */
+function rulesOf(dialect) {
+  if (!readRules.has(dialect)) {
+    readRules.set(dialect, [...sectionsOf(dialect)].map(([code, section]) => ({
+      dialect, code, section, name: code.includes('_') ? new RegExp(`(?<![a-z_])${code}(?![a-z_])`) : null, sentences: sentencesOf(section).map(comparable),
+    })));
+  }
+  return readRules.get(dialect);
+}
+
+/** How well a text contains a sentence, or is a part of it: the number of equal characters, or 0. `shorter`: the text without ids, if it may be a part. */
+function similarity({ parts, length, whole }, text, shorter) {
   let at = 0;
   const isContained = parts.length > 0 && parts.every((part) => {
     const found = text.indexOf(part, at);
@@ -77,9 +95,8 @@ function similarity(sentence, text) {
     return found >= 0;
   });
   // A whole sentence says more than a part of one.
-  if (isContained) return parts.join('').length + 0.5;
-  const shorter = withoutIds(text);
-  return shorter.split(' ').length >= MIN_WORDS && withoutIds(plain(sentence)).includes(shorter) ? shorter.length : 0;
+  if (isContained) return length + 0.5;
+  return shorter && whole.includes(shorter) ? shorter.length : 0;
 }
 
 /** The rules by which `heal` repairs what a provider said, as `rulesIn` returns them. */
@@ -96,16 +113,15 @@ export function rulesIn(text, dialect) {
   const healed = healedRules(text, dialect);
   if (healed.length) return healed;
   const given = plain(text).replace(/\.$/, '');
+  const bare = withoutIds(given);
+  const shorter = bare.split(' ').length >= MIN_WORDS && bare.length >= MIN_PART ? bare : null;
   let best = 0;
   let found = [];
-  for (const name of dialect ? [dialect] : DIALECTS) {
-    for (const [code, section] of sectionsOf(name)) {
-      const isNamed = code.includes('_') && new RegExp(`(?<![a-z_])${code}(?![a-z_])`).test(given);
-      const score = Math.max(isNamed ? code.length : 0, ...sentencesOf(section).map((sentence) => similarity(sentence, given)));
-      if (score > best) found = [];
-      if (score >= Math.max(best, 1)) found.push({ dialect: name, code, section });
-      best = Math.max(best, score);
-    }
+  for (const { name, sentences, ...rule } of (dialect ? [dialect] : DIALECTS).flatMap(rulesOf)) {
+    const score = Math.max(name?.test(given) ? rule.code.length : 0, ...sentences.map((sentence) => similarity(sentence, given, shorter)));
+    if (score > best) found = [];
+    if (score >= Math.max(best, 1)) found.push(rule);
+    best = Math.max(best, score);
   }
   // Several rules may quote one sentence: those that begin with its cure are about the error as such.
   const cured = found.filter(({ section }) => cureOf(section));

@@ -58,27 +58,64 @@ function syntaxErrorPosition(text) {
   return `line ${line}, column ${before.length - before.lastIndexOf('\n')}`;
 }
 
-const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+/** The begin of JSON, or of a conversation in it: such a line is not skipped. */
+const CUT_JSON = /^[{[]\s*["{[]|"(?:messages|contents|input)"\s*:\s*\[/;
+const NOT_JSON = 'this line is not JSON: it was cut or escaped';
+/** So many brackets of a line of a log are tried as the begin of its JSON. */
+const MAX_BRACKETS = 16;
 
-/** The lines of JSON Lines as {text, number, value}; null if the text is not JSON Lines. */
-function linesOf(text, name) {
+/** The lines with something in them as {text, number, value}; `value` is undefined for a line that is not JSON. */
+function linesOf(text) {
   const lines = text.replace(/^\ufeff/, '').split('\n').map((line, i) => ({ text: line.trim(), number: i + 1 })).filter((line) => line.text);
-  const read = lines.map((line) => ({ ...line, ...parsed(line.text) }));
-  // If the first line alone is not JSON, the text is a broken body of several lines.
-  if (read.length < 2 || !isObject(read[0].value)) return null;
-  const bad = read.find((line) => !('value' in line));
-  if (bad) throw new Misuse(`${name} is neither JSON nor JSON Lines: line ${bad.number} is not JSON`);
-  return read;
+  return lines.map((line) => ({ ...line, value: parsed(line.text)?.value }));
 }
 
-/** The conversations of JSON Lines: one of all lines if each is a message, otherwise those of each line. */
-function conversationsOfLines(lines, name, original) {
-  if (lines.every(({ value }) => isMessage(value))) return [messageLines(lines, name, original)];
-  return lines.flatMap(({ text, value, number }) => {
-    const place = `${name}:${number}`;
-    const found = isMessage(value) ? [] : conversationsIn(text, value);
-    return found.length ? named(found, place) : [{ form: 'foreign', name: place, what: NO_CONVERSATION }];
-  });
+/** The JSON that a line of a log ends with, after its level, time and name: {text, value}; null if there is none. */
+function jsonAtEnd(line) {
+  const last = Math.max(line.lastIndexOf('}'), line.lastIndexOf(']')) + 1;
+  let at = -1;
+  // A tag such as `[app]` may precede it.
+  for (let tries = 0; tries < MAX_BRACKETS; tries += 1) {
+    const next = line.slice(at + 1, last).search(/[{[]/);
+    if (next < 0) return null;
+    at += 1 + next;
+    const text = line.slice(at, last);
+    const found = parsed(text);
+    if (found) return { text, ...found };
+  }
+  return null;
+}
+
+/** What a line of a log has, or an empty list. `isKnown`: some line of the log has what a provider said. */
+function conversationsOfLine({ text, value }, isKnown) {
+  const json = value === undefined ? jsonAtEnd(text) : { text, value };
+  const found = json && !isMessage(json.value) ? conversationsIn(json.text, json.value) : [];
+  // A bare list of anything is no conversation of a log.
+  const own = found.filter(({ form, items }) => form !== 'list' || items.length > 0 && items.every(isMessage));
+  if (own.length) return own;
+  if (isKnown && rulesIn(text).length) return [{ form: 'error', text }];
+  return !json && CUT_JSON.test(text) ? [{ form: 'foreign', what: NOT_JSON }] : [];
+}
+
+/** The conversations of a text that is no JSON as a whole: those of JSON Lines of messages, or of the lines of a log; null if there are none. */
+function conversationsOfLines(original, name) {
+  const lines = linesOf(original);
+  const [first] = lines;
+  const values = lines.filter(({ value }) => value !== undefined);
+  // If the first line alone is not JSON, the text is a broken body of several lines.
+  const isBroken = first.value === undefined && /^(?:\{|\[\s*(?:[{["]|$))/.test(first.text);
+  if (isBroken) return null;
+  if (values.length && values.every(({ value }) => isMessage(value))) {
+    const bad = lines.find(({ value }) => value === undefined);
+    if (!bad) return [messageLines(lines, name, original)];
+    if (first !== bad) throw new Misuse(`${name} is neither JSON nor JSON Lines: line ${bad.number} is not JSON`);
+  }
+  const isKnown = rulesIn(original).length > 0;
+  const found = lines.flatMap((line) => named(conversationsOfLine(line, isKnown), `${name}:${line.number}`));
+  if (found.length) return found;
+  const bad = lines.find(({ value }) => value === undefined);
+  if (bad && first.value !== undefined && !isKnown) throw new Misuse(`${name} is neither JSON nor JSON Lines: line ${bad.number} is not JSON`);
+  return bad ? null : lines.map(({ number }) => ({ form: 'foreign', name: `${name}:${number}`, what: NO_CONVERSATION }));
 }
 
 function messageLines(lines, name, original) {
@@ -104,15 +141,15 @@ export async function readConversations(file, stdin) {
   if (whole && isMessage(whole.value)) return [messageLines([{ text, value: whole.value, number: 1 }], name, original)];
   if (whole) {
     const found = conversationsIn(text, whole.value);
+    if (!found.length && rulesIn(text).length) return [{ name, form: 'error', original, text }];
     if (!found.length) return [{ name, form: 'body', original, text: original, value: whole.value }];
     // What is no envelope keeps the bytes of the file.
     if (found.length === 1 && found[0].text === text) return [{ ...found[0], name, original, text: found[0].form === 'body' ? original : text }];
     return named(found, name);
   }
-  const isLog = rulesIn(original).length > 0;
-  const lines = isLog && !isObject(parsed(original.trim().split('\n')[0])?.value) ? null : linesOf(original, name);
-  if (lines) return conversationsOfLines(lines, name, original);
-  if (isLog) return [{ name, form: 'error', original, text: original }];
+  const found = conversationsOfLines(original, name);
+  if (found) return found;
+  if (rulesIn(original).length) return [{ name, form: 'error', original, text: original }];
   throw new Misuse(`${name} is not JSON: syntax error at ${syntaxErrorPosition(original)}`);
 }
 

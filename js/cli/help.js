@@ -17,8 +17,9 @@ explain  prints the rule behind a finding, or behind what a provider said: a sen
 
 FILE is the body of a request, an array of messages, or JSON Lines with one message per line; "-"
 is standard input. check also takes JSON Lines with a body per line, files of batches (OpenAI,
-Anthropic), logs and traces that contain a body (LangSmith, for one), and several files. Text that
-needs no repair is written unchanged.
+Anthropic), logs and traces that contain a body (LangSmith, for one), and several files. Lines of a
+log without a body or an error that is known are skipped. Text that needs no repair is written
+unchanged.
 
   -d, --dialect D        ${DIALECTS.slice(0, 3).join(', ')},
       --from D, --to D   ${DIALECTS.slice(3).join(' or ')}; only --to is required if the dialect of
@@ -31,6 +32,7 @@ needs no repair is written unchanged.
   -h, --help             prints this text
   -v, --version          prints the version
 
-Exit code: 0 accepted, repaired or converted (warnings do not count), 1 rejected, 2 invalid usage.
+Exit code: 0 accepted, repaired or converted (warnings do not count), 1 rejected, 2 invalid usage or
+an unreadable file.
 Colors are used in terminals; NO_COLOR disables them.
 `;

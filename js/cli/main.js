@@ -111,11 +111,21 @@ function reportOf({ name, form }, { dialect, why }, findings, more) {
   return { file: name, form, dialect, guessed: why, ...more, errors, warnings, findings };
 }
 
-/** Checks the conversations of files. The exit code is 1 if the provider rejects one of them. */
+/** Checks the conversations of files. The exit code is 1 if the provider rejects one of them, 2 if one of the files cannot be read. */
 async function check(files, values, io) {
   const results = [];
+  let isUnreadable = false;
   for (const file of files) {
-    for (const conversation of await readConversations(file, io.stdin)) results.push(checked(conversation, values, io, results.length > 0 || files.length > 1));
+    try {
+      const conversations = await readConversations(file, io.stdin);
+      const isOneOfMany = conversations.length > 1 || files.length > 1;
+      for (const conversation of conversations) results.push(checked(conversation, values, io, isOneOfMany));
+    } catch (error) {
+      // What the other files have is printed.
+      if (files.length === 1 || !(error instanceof Misuse)) throw error;
+      isUnreadable = true;
+      results.push({ ok: false, text: escaped(error.message), json: { file, form: 'unreadable', ok: false, what: error.message } });
+    }
   }
   const failed = results.filter(({ ok }) => !ok).length;
   if (values.json) {
@@ -125,6 +135,7 @@ async function check(files, values, io) {
     for (const { text } of results) io.stdout.write(`${text}\n`);
     if (results.length > 1) io.stdout.write(`${plural(results.length, 'conversation')}, ${failed} not accepted\n`);
   }
+  if (isUnreadable) return 2;
   return failed ? 1 : 0;
 }
 

@@ -28,7 +28,16 @@ const FILES = {
   'app.log': ['2026-11-25 10:00:01 INFO start\n2026-11-25 10:00:02 ERROR 400 An assistant message with \'tool_calls\' must be followed by tool messages responding to each \'tool_call_id\'.\n', 1, [/rethread explain dangling_call --dialect openai-chat/]],
   'unknown-error.json': [json({ error: { message: 'Rate limit reached' } }), 1, [/there is no rule for it/]],
   'ai-sdk-4.json': [json([{ id: 'm1', createdAt: '2025-01-01T00:00:00Z', role: 'user', content: 'hi', parts: [{ type: 'text', text: 'hi' }] }, { id: 'm2', role: 'assistant', content: 'hello', parts: [{ type: 'step-start' }, { type: 'text', text: 'hello' }] }]), 1, [/a UIMessage of the AI SDK/, /convertToModelMessages\(\)/]],
-  'mixed.jsonl': [`${good}\n{"note":"no conversation"}\n`, 1, [/:1: openai-chat, .*nothing wrong/, /:2: no body, batch line, log entry or message/]],
+  'mixed.jsonl': [`${good}\n{"note":"no conversation"}\n`, 0, [/:1: openai-chat, .*nothing wrong/]],
+  'notes.jsonl': ['{"note":"no conversation"}\n{"note":"nor this"}\n', 1, [/:1: no body, batch line, log entry or message/]],
+  'text.log': [`INFO [app] start {"port":1}\n2026-01-01T10:00:00 [app] request ${bad}\n2026-01-01T10:00:01 request {"body":${good}} in 3 ms\nWARN done\n`, 1, [/^text\.log:2: openai-chat, 3 messages, 1 error$/m, /^text\.log:3: openai-chat, 4 messages, nothing wrong$/m, /^2 conversations, 1 not accepted$/m]],
+  'info.log': [`INFO starting\n{"request":${bad}}\n`, 1, [/^info\.log:2: openai-chat, 3 messages, 1 error$/m]],
+  'pino.jsonl': [`{"level":30,"msg":"start"}\n{"level":50,"err":{"message":"No tool output found for function call call_1."}}\n{"level":30,"req":1,"body":${good}}\n`, 1, [/^pino\.jsonl:2: an error of a provider.*known$/m, /explain dangling_call --dialect openai-responses/, /^pino\.jsonl:3: openai-chat, .*nothing wrong$/m, /^2 conversations, 1 not accepted$/m]],
+  'one.log': [`2026-01-01 request ${bad}\n`, 1, [/^one\.log:1: openai-chat, 3 messages, 1 error$/m]],
+  'typed.jsonl': [`{"type":"http","body":${good}}\n{"type":"http","request":{"body":${bad}}}\n`, 1, [/^typed\.jsonl:1: openai-chat, .*nothing wrong$/m, /^typed\.jsonl:2: openai-chat, .*1 error$/m]],
+  'cut.jsonl': [`${good}\n${bad.slice(0, 80)}\n`, 1, [/^cut\.jsonl:1: openai-chat, .*nothing wrong$/m, /^cut\.jsonl:2: this line is not JSON/m]],
+  'one-line.jsonl': [json({ level: 'error', msg: '400 No tool output found for function call call_1.' }), 1, [/^one-line\.jsonl: an error of a provider, .*known$/m, /explain dangling_call --dialect openai-responses/]],
+  'err.json': [json({ err: { message: 'No tool output found for function call call_1.' } }), 1, [/explain dangling_call --dialect openai-responses/]],
 };
 
 let folder;
@@ -61,6 +70,17 @@ describe('r54: rethread check', () => {
     const reports = JSON.parse(out);
     assert.deepEqual([code, reports.map(({ file, ok }) => [file, ok])], [1, [['bodies.jsonl:1', true], ['bodies.jsonl:2', false], ['error.json', false]]]);
     assert.deepEqual(reports[2].rules.map(({ code }) => code), ['thinking_bound']);
+  });
+
+  test('r54 a file that cannot be read does not hide what the others have', async () => {
+    for (const files of [['nowhere.log', 'bodies.jsonl'], ['bodies.jsonl', 'nowhere.log']]) {
+      const { code, out } = await check(...files);
+      assert.equal(code, 2);
+      assert.match(out, /^bodies\.jsonl:2: openai-chat, 3 messages, 1 error$/m);
+      assert.match(out, /^nowhere\.log cannot be read: no such file$/m);
+    }
+    const reports = JSON.parse((await check('nowhere.log', 'error.json', '--json')).out);
+    assert.deepEqual(reports.map(({ form, ok }) => [form, ok]), [['unreadable', false], ['error', false]]);
   });
 
   test('r54 items of the OpenAI Agents SDK: another dialect that was named is corrected', async () => {
