@@ -24,6 +24,9 @@ pub struct NewResult {
     pub finished_at: Option<Ms>,
 }
 
+/// The members of an answer to a call.
+const MEMBERS: [&str; 4] = ["type", "content", "isError", "finishedAt"];
+
 impl NewResult {
     /// Reads a part `{"type":"tool_result","callId":"c1","result":…}`.
     ///
@@ -47,11 +50,16 @@ impl NewResult {
     /// # Errors
     /// `invalid_input` for any other answer.
     pub fn read_answer(call: &str, answer: JsonRef<'_>) -> Result<Self> {
-        let result = answer.get("type").filter(|kind| kind.is_text("tool_result")).and(read_result(answer, "content"));
+        let is_known = |key: JsonRef<'_>| MEMBERS.iter().any(|member| key.is_text(member));
+        let is_flag = answer.find("isError").is_none_or(|flag| flag.as_bool().is_some());
+        let is_answer = is_flag && answer.entries().all(|(key, _)| is_known(key));
+        let kind = answer.get("type").filter(|kind| is_answer && kind.is_text("tool_result"));
         Ok(Self {
             call: call.to_owned(),
-            result: result.ok_or_else(|| {
-                Error::invalid("the answer must be `{ type: \"tool_result\", content, isError?, finishedAt? }`")
+            result: kind.and(read_result(answer, "content")).ok_or_else(|| {
+                Error::invalid(
+                    "the answer must be `{ type: \"tool_result\", content, isError?, finishedAt? }`, with true or false as `isError`",
+                )
             })?,
             finished_at: read_time(answer, "finishedAt")?,
         })
@@ -204,4 +212,35 @@ fn unknown_call(name: &str) -> Error {
         ErrorCode::NotFound,
         format!("no stored call has the id \"{name}\"; answer a call of a run in progress with `Run.answer`"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn r75_an_answer_with_another_member_or_another_kind_of_value_is_invalid() {
+        let read = |text: &str| NewResult::read_answer("c", JsonRef::parse(text).unwrap());
+        for good in [
+            r#"{"type":"tool_result","content":null}"#,
+            r#"{"type":"tool_result","content":1,"isError":true,"finishedAt":5}"#,
+            r#"{"type":"tool_result","content":1,"isError":null,"finishedAt":null}"#,
+        ] {
+            assert!(read(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "null",
+            r#"{"content":1}"#,
+            r#"{"type":"tool_result"}"#,
+            r#"{"type":"tool_result","content":1,"iserror":true}"#,
+            r#"{"type":"tool_result","content":1,"isError":"false"}"#,
+            r#"{"type":"tool_result","content":1,"isError":0}"#,
+            r#"{"type":"tool_result","content":1,"finishedAt":"now"}"#,
+        ] {
+            assert_eq!(read(bad).unwrap_err().code, ErrorCode::InvalidInput, "{bad}");
+        }
+    }
 }

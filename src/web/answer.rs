@@ -2,7 +2,7 @@
 
 use super::append::{AppendOptions, MAX_JOIN_ATTEMPTS, SourceOptions};
 use super::callbacks::call_persist;
-use super::convert::to_json;
+use super::convert::{settled_content, to_json};
 use super::option_reader::{BoundFunction, OptionEntries, read_optional};
 use super::options::WindowOption;
 use super::promise::promise;
@@ -85,7 +85,9 @@ impl JsSession {
         let ProviderHooks { store, .. } = ProviderHooks::read(hooks);
         // Read at the call: the caller may change them while this waits.
         let options = read_optional("the last argument, the options,", &options);
-        let result = to_json(&answer).and_then(|answer| NewResult::read_answer(&call, answer.view()));
+        let result = settled_content(&answer)
+            .and_then(|()| to_json(&answer))
+            .and_then(|answer| NewResult::read_answer(&call, answer.view()));
         let turn = inner.writes.enter();
         promise(async move {
             let turn = turn.start().await;

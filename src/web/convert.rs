@@ -1,6 +1,6 @@
 //! Conversion between JavaScript values and JSON text. Bodies cross the boundary as bytes.
 
-use super::foreign::{self, error_from_thrown};
+use super::foreign::{self, error_from_thrown, get};
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
 use js_sys::Reflect;
@@ -46,6 +46,18 @@ pub fn to_json(value: &JsValue) -> Result<Json> {
     let text = foreign::string("a value, written as JSON,", &text)?.unwrap_or_else(|| "null".into());
     foreign::check_memory("a value, written as JSON,", text.as_bytes())?;
     Json::parse(&text).map_err(|error| Error::invalid(format!("a value is not JSON at byte {}", error.at)))
+}
+
+/// Checks that the content of a tool's result is there: JSON has `{}` for a promise.
+///
+/// # Errors
+/// `invalid_input` if it is a promise.
+pub fn settled_content(answer: &JsValue) -> Result<()> {
+    let content = if answer.is_object() { get(answer, "content")? } else { JsValue::UNDEFINED };
+    if content.is_object() && get(&content, "then")?.is_function() {
+        return Err(Error::invalid("`content` is a promise; await it first"));
+    }
+    Ok(())
 }
 
 /// Reads a body: an object, a string or bytes. Text is not parsed by JavaScript, so no digit is lost.

@@ -1,6 +1,6 @@
 //! The class `Run`.
 
-use super::convert::{list_to_js, object_to_js, to_json};
+use super::convert::{list_to_js, object_to_js, settled_content, to_json};
 use super::foreign::{self, callback_failed, get, member};
 use super::handoff_options::HandoffOptions;
 use super::option_reader::read_options;
@@ -240,10 +240,13 @@ fn reply_of(answer: &JsValue) -> Result<EffectReply> {
             EffectReply::Response { status: status(answer)?, headers: headers(answer)?, body: response_body(answer)? }
         }
         Some("started") => EffectReply::Started,
-        Some("tool_result") => EffectReply::ToolResult {
-            content: to_json(&member(answer, "content"))?,
-            is_error: member(answer, "isError").is_truthy(),
-        },
+        Some("tool_result") => {
+            settled_content(answer)?;
+            EffectReply::ToolResult {
+                content: to_json(&member(answer, "content"))?,
+                is_error: member(answer, "isError").is_truthy(),
+            }
+        }
         Some("pending") => EffectReply::Pending,
         Some("waited") => EffectReply::Waited,
         Some("failed") => failed_reply(answer),

@@ -88,6 +88,20 @@ test('r75 a call of an interrupted run is answered, shown, and sent when the run
   assert.equal(JSON.stringify((await lane.requests()).at(-1).body).split('row-7001').length, 2);
 });
 
+test('r75 a promise is no content of a result: neither of a later answer nor of an effect', async () => {
+  const { provider, session } = await start([CALLS, { text: 'Done.' }]);
+  const run = await session.run({ input: 'Export', provider, tools: exporting() });
+  await callModel(run);
+  while (!run.effects().some(({ type }) => type === 'run_tool')) await run.changed();
+  const tool = run.effects().find(({ type }) => type === 'run_tool');
+  await run.answer(tool.id, { type: 'started' });
+  const refused = { code: 'invalid_input', message: /await/ };
+  await assert.rejects(async () => run.answer(tool.id, result(Promise.resolve(1))), refused);
+  await run.answer(tool.id, { type: 'pending' });
+  await assert.rejects(session.answer(tool.invocationId, result(Promise.resolve(1))), refused);
+  await session.answer(tool.invocationId, result(1));
+});
+
 test('r75 a call that the run itself waits for is answered by its effect', async () => {
   const { provider, session } = await start([CALLS, { text: 'Done.' }]);
   const run = await session.run({ input: 'Export', provider, tools: { export_rows: { parameters } } });
