@@ -83,6 +83,9 @@ impl UnfinishedTurn<'_> {
     fn refusal(&self, invocation: &str) -> Option<Refusal> {
         let call = self.turn.invocation(invocation)?;
         match self.driver {
+            _ if !call.takes_result() => Some(Refusal::Answered),
+            // Its tool runs when it is approved, or when the run goes on.
+            _ if !has_begun(call) => Some(Refusal::NotStarted),
             RunDriver::Here(run) if run.awaits_tool(call) => Some(Refusal::TakenHere),
             RunDriver::Elsewhere if call.is_answered_by_its_run() => Some(Refusal::TakenElsewhere),
             RunDriver::Nobody | RunDriver::Elsewhere | RunDriver::Here(_) => None,
@@ -91,17 +94,18 @@ impl UnfinishedTurn<'_> {
 
     /// Judges a call of this turn that history does not have.
     fn judge(&self, call: &ToolInvocation, history: &History) -> Answerable<Refusal> {
-        let has_begun = call.awaits_result() || call.started_at.is_some();
         if history.invocation(&call.id).is_some() {
             Answerable::Unseen
-        } else if !call.takes_result() || history.early_result(&call.id).is_some() {
+        } else if history.early_result(&call.id).is_some() {
             Answerable::No(Refusal::Answered)
-        } else if !has_begun {
-            Answerable::No(Refusal::NotStarted)
         } else {
             self.refusal(&call.id).map_or(Answerable::Yes, Answerable::No)
         }
     }
+}
+
+fn has_begun(call: &ToolInvocation) -> bool {
+    call.awaits_result() || call.started_at.is_some()
 }
 
 /// Returns true if history alone says whether the call of this name takes an answer: no turn of an unfinished run has to be read.

@@ -88,6 +88,23 @@ test('r75 a call of an interrupted run is answered, shown, and sent when the run
   assert.equal(JSON.stringify((await lane.requests()).at(-1).body).split('row-7001').length, 2);
 });
 
+for (const persistence of ['run', 'call', 'result']) {
+  test(`r75 a call that waits for an approval, or has its result, takes no other, mode ${persistence}`, async () => {
+    const round = { calls: [{ name: 'look', arguments: {} }, { name: 'pay', arguments: {} }] };
+    const { provider, session, lane } = await start([round, { text: 'Paid.' }]);
+    const tools = { look: { parameters, execute: () => 'looked-up' }, pay: { parameters, needsApproval: true, execute: () => 'receipt-42' } };
+    const run = await session.run({ input: 'Pay', provider, tools, persistence });
+    await drive(run).result;
+    const [{ openCalls }] = await session.pendingRuns();
+    for (const call of openCalls) await assert.rejects(session.answer(call.invocationId, result('other')), { code: 'wrong_state' }, call.name);
+    await run.approve(run.approvals()[0].invocationId);
+    assert.equal((await drive(run).result).status, 'finished');
+    const sent = JSON.stringify((await lane.requests()).at(-1).body);
+    assert.ok(sent.includes('receipt-42') && !sent.includes('other'), sent);
+    assert.deepEqual(parts(session).map(({ call }) => call.result.content), ['looked-up', 'receipt-42']);
+  });
+}
+
 test('r75 a promise is no content of a result: neither of a later answer nor of an effect', async () => {
   const { provider, session } = await start([CALLS, { text: 'Done.' }]);
   const run = await session.run({ input: 'Export', provider, tools: exporting() });
