@@ -4,6 +4,8 @@ use super::*;
 use crate::finding::{FindingCode, Severity};
 use crate::json::ObjectWriter;
 use crate::replay::UnboundReasoning;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const DIALECTS: [Dialect; 5] = [CHAT, CLAUDE, Dialect::OpenAiResponses, Dialect::Gemini, Dialect::Mistral];
 
