@@ -749,3 +749,16 @@ fn r41_an_invented_output_does_not_pass_an_output_that_names_its_tool_alone() {
     assert_eq!(repaired["input"], json!([user("Both."), request, feed, response, request, response]));
     assert!(validate(repaired.to_string().as_bytes(), OWN).iter().all(|found| found.severity != Severity::Error));
 }
+
+#[test]
+fn r04_r05_an_opaque_output_at_the_beginning_is_not_counted_to_a_later_call_of_the_same_id() {
+    let list = json!([
+        {"type": "tool_search_call", "call_id": "c", "action": {"type": "x"}},
+        output("c", "one"),
+        {"type": "function_call_output", "call_id": "", "output": "one"},
+        call("c", "f"),
+    ]);
+    for dialect in Dialect::ALL {
+        Session::new().append(OWN, &list).render(dialect, None, always());
+    }
+}

@@ -115,14 +115,12 @@ impl Codec for Responses {
     }
 
     /// A reference stands for an item that the server stores, which an output may answer: what may follow is left to the rules.
+    fn may_begin(&self, item: &DraftMessage<'_>) -> bool {
+        has_no_part_of_others(item)
+    }
+
     fn may_follow(&self, _before: &DraftMessage<'_>, item: &DraftMessage<'_>) -> bool {
-        item.message.parts.iter().all(|part| match &part.body {
-            PartBody::Opaque(value) => {
-                let kind = kind_of(value.view());
-                kind != "item_reference" && !kind.ends_with("_output")
-            }
-            _ => true,
-        })
+        has_no_part_of_others(item)
     }
 
     /// Messages that were decoded from `instructions`, and those that a render receives under that name, are sent as
@@ -294,4 +292,15 @@ impl Codec for Responses {
     fn assembler(&self) -> Box<dyn AnswerReader> {
         Box::new(stream::ResponsesAssembler::default())
     }
+}
+
+/// Returns true if a message has no item that the rules may count to an item of another message: calls may share an id.
+fn has_no_part_of_others(item: &DraftMessage<'_>) -> bool {
+    item.message.parts.iter().all(|part| match &part.body {
+        PartBody::Opaque(value) => {
+            let kind = kind_of(value.view());
+            kind != "item_reference" && !kind.ends_with("_output")
+        }
+        _ => true,
+    })
 }
