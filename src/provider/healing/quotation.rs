@@ -7,9 +7,9 @@ use crate::json::{JsonKind, JsonRef};
 const MAX_QUOTATION: usize = 240;
 /// What precedes the known words in their sentence is quoted up to this length, in bytes: a place such as `messages.1.content.0: `.
 const MAX_BEFORE: usize = 48;
-/// Longer words are signatures, keys or encrypted content: their begin is quoted.
-const MAX_WORD: usize = 64;
-const SHORT_WORD: usize = 8;
+/// Words are cut after a piece that is longer: signatures, keys and encrypted content are. Names and the steps of paths are not.
+const MAX_PIECE: usize = 24;
+const SHORT_PIECE: usize = 8;
 /// Gateways nest errors in strings of their own JSON, not deeper than this.
 const MAX_DEPTH: usize = 5;
 
@@ -102,11 +102,12 @@ fn shown(sentence: &str) -> String {
 }
 
 fn shown_word(word: &str) -> String {
-    if word.chars().count() <= MAX_WORD {
-        word.to_owned()
-    } else {
-        word.chars().take(SHORT_WORD).chain(['…']).collect()
-    }
+    let is_between = |c: char| matches!(c, '.' | ':' | '[' | ']' | '/' | '\'' | '"' | '`');
+    let long = word.split(is_between).find(|piece| piece.chars().count() > MAX_PIECE);
+    let Some((before, long)) = long.and_then(|piece| Some((word.split_once(piece)?.0, piece))) else {
+        return word.to_owned();
+    };
+    before.chars().chain(long.chars().take(SHORT_PIECE)).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -146,5 +147,22 @@ mod tests {
         let found = quotation(&long, &["the encrypted content ", " could not be verified"]).unwrap();
         assert!(found.starts_with("The encrypted content gAAAgAAA… could not be verified and"), "{found}");
         assert_eq!(found.chars().count(), MAX_QUOTATION + 1);
+    }
+
+    #[test]
+    fn r68_a_key_that_a_server_repeats_is_not_quoted() {
+        for key in [
+            "sk-ant-api03-0123456789abcdefghij",
+            "0123456789abcdef0123456789abcdef",
+            "AIzaSyA0123456789abcdefghijklmnopqrstuv",
+        ] {
+            for word in [key.to_owned(), format!("'{key}'"), format!("key:{key},")] {
+                let sentence =
+                    format!("No tool output found for function call {word} of messages.10.content.0.tool_use.input");
+                let found = quotation(&sentence, &["no tool output found for function call "]).unwrap();
+                assert!(!found.contains(key) && found.contains(&key[..SHORT_PIECE]), "{found}");
+                assert!(found.ends_with("messages.10.content.0.tool_use.input"), "{found}");
+            }
+        }
     }
 }

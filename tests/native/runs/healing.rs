@@ -98,10 +98,8 @@ fn r74_a_run_that_is_refused_again_fails_and_no_other_error_is_repeated() {
     }
 }
 
-#[test]
-fn r74_a_healed_run_that_is_killed_does_not_send_again_what_was_refused() {
-    let store = MemoryStore::default();
-    let mut host = Host::open(&store, "s", "h");
+/// Runs a turn, and another one whose request is refused, healed and never answered.
+fn heal_and_hang(host: &mut Host) {
     host.ask(thinking("one"), "First?", |_| thought("AAA="));
     host.start(thinking("two"), "Second?").unwrap();
     let mut count = 0;
@@ -110,6 +108,13 @@ fn r74_a_healed_run_that_is_killed_does_not_send_again_what_was_refused() {
         if count == 1 { refused(BOUND) } else { Answer::Hang }
     });
     assert!(ended.is_none() && count == 2);
+}
+
+#[test]
+fn r74_a_healed_run_that_is_killed_does_not_send_again_what_was_refused() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    heal_and_hang(&mut host);
     host.clock.advance(1_000_000);
     let mut other = Host::open(&store, "s", "other");
     other.clock.advance(2_000_000);
@@ -193,14 +198,7 @@ fn r74_later_calls_of_a_healed_run_leave_out_what_was_refused_and_do_not_report_
 fn r74_what_was_refused_goes_with_a_snapshot_to_another_store() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
-    host.ask(thinking("one"), "First?", |_| thought("AAA="));
-    host.start(thinking("two"), "Second?").unwrap();
-    let mut count = 0;
-    let ended = host.drive(|_| {
-        count += 1;
-        if count == 1 { refused(BOUND) } else { Answer::Hang }
-    });
-    assert!(ended.is_none() && count == 2);
+    heal_and_hang(&mut host);
     let bytes = snapshot(&mut host).unwrap();
     // Its head does not know what was refused.
     let elsewhere = MemoryStore::default();
