@@ -3,6 +3,7 @@
 //! A [`History`] is folded from the [`HistoryEntry`]s of the log. Entries are never rewritten: a result that comes later is an
 //! entry of its own, and a message refers to its calls by id.
 
+mod call_search;
 mod compactable;
 mod continuation;
 mod dialect_data;
@@ -24,8 +25,8 @@ mod stored_summary;
 mod summaries;
 mod summary_index;
 mod to_json;
-mod unfinished_calls;
 
+pub use call_search::{Answerable, CallSearch, find_call, stored_result, stored_results};
 pub use compactable::Compactable;
 pub use continuation::{Continuation, ConversationUnits, NoContinuation, continuation};
 pub use earlier_fields::{EarlierCall, EarlierFields};
@@ -42,7 +43,6 @@ pub use sources::{change_sources, highest_source, source_number};
 pub use stored_summary::{Coverage, StoredSummary, summary_message};
 pub use summary_index::ActiveSummary;
 pub use to_json::{MessageFormat, MessageWriter, write_invocation, write_payload, write_result_entry, write_usage};
-pub use unfinished_calls::{Answerable, FoundCall, find_call, stored_result, stored_results};
 
 #[cfg(test)]
 mod tests;

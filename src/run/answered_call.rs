@@ -2,21 +2,21 @@
 
 use super::machine::Run;
 use crate::error::{Error, ErrorCode, Result};
-use crate::history::{Answerable, FoundCall, History, find_call};
+use crate::history::{Answerable, CallSearch, History, find_call};
 use crate::tool::ToolInvocation;
 
 /// The turn of an unfinished run.
-pub struct UnfinishedTurn<'t> {
+pub struct PendingTurn<'t> {
     /// The run's id.
     pub run: &'t str,
     /// Its input, its answers, and their calls.
     pub turn: &'t History,
-    /// Who drives it.
-    pub driver: RunDriver<'t>,
+    /// Who has it.
+    pub holder: RunHolder<'t>,
 }
 
-/// Who drives an unfinished run.
-pub enum RunDriver<'t> {
+/// Who has an unfinished run.
+pub enum RunHolder<'t> {
     /// Nobody, until it is resumed.
     Nobody,
     /// Another tab or process.
@@ -37,9 +37,9 @@ pub struct AnsweredCall {
 }
 
 impl AnsweredCall {
-    fn new(call: &ToolInvocation, run: Option<&UnfinishedTurn<'_>>) -> Self {
+    fn new(call: &ToolInvocation, run: Option<&PendingTurn<'_>>) -> Self {
         let own = run.and_then(|run| run.turn.invocation(&call.id));
-        let is_dead = run.is_some_and(|run| matches!(run.driver, RunDriver::Nobody));
+        let is_dead = run.is_some_and(|run| matches!(run.holder, RunHolder::Nobody));
         let needs_dead_owner = is_dead && own.is_some_and(ToolInvocation::is_answered_by_its_run);
         Self { call: call.clone(), run: run.map(|run| run.run.to_owned()), needs_dead_owner }
     }
@@ -47,14 +47,14 @@ impl AnsweredCall {
 
 /// Why a call takes no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusal {
+enum Rejection {
     Answered,
     NotStarted,
     TakenHere,
     TakenElsewhere,
 }
 
-impl Refusal {
+impl Rejection {
     fn into_error(self, name: &str) -> Error {
         let sentence = match self {
             Self::Answered => {
@@ -78,26 +78,26 @@ impl Refusal {
     }
 }
 
-impl UnfinishedTurn<'_> {
+impl PendingTurn<'_> {
     /// Returns why an answer may not take the place of the result for which the run waits: it would not read the answer, so there would be two.
-    fn refusal(&self, invocation: &str) -> Option<Refusal> {
+    fn refusal(&self, invocation: &str) -> Option<Rejection> {
         let call = self.turn.invocation(invocation)?;
-        match self.driver {
-            _ if !call.takes_result() => Some(Refusal::Answered),
+        match self.holder {
+            _ if !call.takes_result() => Some(Rejection::Answered),
             // Its tool runs when it is approved, or when the run goes on.
-            _ if !has_begun(call) => Some(Refusal::NotStarted),
-            RunDriver::Here(run) if run.awaits_tool(call) => Some(Refusal::TakenHere),
-            RunDriver::Elsewhere if call.is_answered_by_its_run() => Some(Refusal::TakenElsewhere),
-            RunDriver::Nobody | RunDriver::Elsewhere | RunDriver::Here(_) => None,
+            _ if !has_begun(call) => Some(Rejection::NotStarted),
+            RunHolder::Here(run) if run.awaits_tool(call) => Some(Rejection::TakenHere),
+            RunHolder::Elsewhere if call.is_answered_by_its_run() => Some(Rejection::TakenElsewhere),
+            RunHolder::Nobody | RunHolder::Elsewhere | RunHolder::Here(_) => None,
         }
     }
 
     /// Judges a call of this turn that history does not have.
-    fn judge(&self, call: &ToolInvocation, history: &History) -> Answerable<Refusal> {
+    fn judge(&self, call: &ToolInvocation, history: &History) -> Answerable<Rejection> {
         if history.invocation(&call.id).is_some() {
             Answerable::Unseen
         } else if history.early_result(&call.id).is_some() {
-            Answerable::No(Refusal::Answered)
+            Answerable::No(Rejection::Answered)
         } else {
             self.refusal(&call.id).map_or(Answerable::Yes, Answerable::No)
         }
@@ -122,31 +122,31 @@ pub fn is_known_to_history(history: &History, name: &str) -> bool {
 /// # Errors
 /// `wrong_state` if every call of this name is answered, was not started, or is of a tool whose result its run takes; `not_found` if there
 /// is none.
-pub fn find_answered_call(history: &History, turns: &[UnfinishedTurn<'_>], name: &str) -> Result<AnsweredCall> {
+pub fn find_answered_call(history: &History, turns: &[PendingTurn<'_>], name: &str) -> Result<AnsweredCall> {
     if history.early_result(name).is_some() {
-        return Err(Refusal::Answered.into_error(name));
+        return Err(Rejection::Answered.into_error(name));
     }
     let mut refusal = None;
     for unfinished in turns {
         match find_call(unfinished.turn, name, &|call| unfinished.judge(call, history)) {
-            FoundCall::Open(call) => {
+            CallSearch::Open(call) => {
                 return Ok(AnsweredCall::new(call, Some(unfinished)));
             }
-            FoundCall::Closed(reason) => _ = refusal.get_or_insert(reason),
-            FoundCall::None => {}
+            CallSearch::Closed(reason) => _ = refusal.get_or_insert(reason),
+            CallSearch::None => {}
         }
     }
     let judge = |call: &ToolInvocation| match turns.iter().find_map(|unfinished| unfinished.refusal(&call.id)) {
-        _ if !call.takes_result() => Answerable::No(Refusal::Answered),
+        _ if !call.takes_result() => Answerable::No(Rejection::Answered),
         Some(reason) => Answerable::No(reason),
         None => Answerable::Yes,
     };
     match find_call(history, name, &judge) {
-        FoundCall::Open(call) => {
+        CallSearch::Open(call) => {
             Ok(AnsweredCall::new(call, turns.iter().find(|unfinished| unfinished.turn.invocation(&call.id).is_some())))
         }
-        FoundCall::Closed(reason) => Err(refusal.unwrap_or(reason).into_error(name)),
-        FoundCall::None => Err(refusal.map_or_else(|| unknown_call(name), |reason| reason.into_error(name))),
+        CallSearch::Closed(reason) => Err(refusal.unwrap_or(reason).into_error(name)),
+        CallSearch::None => Err(refusal.map_or_else(|| unknown_call(name), |reason| reason.into_error(name))),
     }
 }
 

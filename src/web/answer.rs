@@ -17,7 +17,7 @@ use crate::finding::{Action, Finding, FindingCode};
 use crate::history::{HistoryEntry, JoinedEntries, NewResult, Origin, join_results};
 use crate::json::{JsonRef, JsonStr};
 use crate::replay::Callback;
-use crate::run::{PersistQuestion, PersistReply, RunDriver, UnfinishedTurn, find_answered_call, is_known_to_history};
+use crate::run::{PendingTurn, PersistQuestion, PersistReply, RunHolder, find_answered_call, is_known_to_history};
 use crate::session_head::RunEntry;
 use crate::store::{ExpectedRun, read_journal_from};
 use crate::tool::ToolInvocation;
@@ -145,17 +145,17 @@ impl SessionInner {
             let log = self.log.borrow();
             let journals = self.journals.borrow();
             let machine = live.as_ref().filter(|_| !is_known).map(|run| run.machine());
-            let here = machine.as_ref().map(|machine| UnfinishedTurn {
+            let here = machine.as_ref().map(|machine| PendingTurn {
                 run: machine.id(),
                 turn: machine.live(),
-                driver: RunDriver::Here(machine),
+                holder: RunHolder::Here(machine),
             });
             let elsewhere = runs.iter().filter_map(|entry| {
                 let name = lock_name(&self.context, &self.id, &entry.id);
                 let is_owned = owners.as_ref().is_some_and(|owners| owners.owns(&name, entry));
                 let is_live = self.context.live.borrow().contains(&name) || is_owned;
-                let driver = if is_live { RunDriver::Elsewhere } else { RunDriver::Nobody };
-                Some(UnfinishedTurn { run: &entry.id, turn: journals.turn(entry)?, driver })
+                let holder = if is_live { RunHolder::Elsewhere } else { RunHolder::Nobody };
+                Some(PendingTurn { run: &entry.id, turn: journals.turn(entry)?, holder })
             });
             let turns: Vec<_> = here.into_iter().chain(elsewhere).collect();
             find_answered_call(&log.history, &turns, name)?

@@ -21,7 +21,7 @@ use crate::owner::{OnConflict, StateOwner};
 use crate::provider::ProviderRequest;
 use crate::render::Renderer;
 use crate::replay::{Callback, Policy, PolicyLayer};
-use crate::run::{OnStop, Persistence, ReadJournals};
+use crate::run::{JournalCache, OnStop, Persistence};
 use crate::session_head::{RunEntry, SessionHead, StoredOwner};
 use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, commit, refresh};
 use js_sys::Function;
@@ -93,7 +93,7 @@ pub struct SessionInner {
     /// `persist` of the tools of its runs, by tool: a result that comes later is asked about, too.
     pub persist_callbacks: RefCell<BTreeMap<String, Callback>>,
     /// What `answer` read of the journals of unfinished runs.
-    pub journals: RefCell<ReadJournals>,
+    pub journals: RefCell<JournalCache>,
 }
 
 /// Fields of the head that were given when the session was opened. They are written with the next append.

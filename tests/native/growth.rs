@@ -12,7 +12,7 @@ use rethread::message::Dialect;
 use rethread::provider::{RepairOptions, StreamAssembler, decode_body, repair};
 use rethread::render::convert;
 use rethread::run::{
-    JournalEntry, Persistence, ReadJournals, RunDriver, RunStart, StoredProvider, UnfinishedTurn, find_answered_call,
+    JournalCache, JournalEntry, PendingTurn, Persistence, RunHolder, RunStart, StoredProvider, find_answered_call,
 };
 use rethread::store::{
     Change, JournalChange, JournalStep, MemoryStore, SessionLog, commit, open_session, read_journal_from,
@@ -275,7 +275,7 @@ fn r63_r75_answers_to_an_unfinished_run_cost_in_proportion_to_the_new() {
     grows_in_proportion("answers to a run", |count| {
         let store = MemoryStore::default();
         let (log, ids) = run_with_open_calls(&store, count);
-        let mut journals = ReadJournals::default();
+        let mut journals = JournalCache::default();
         for (at, id) in ids.iter().enumerate() {
             // As `Session.answer` does.
             let entry = log.borrow().head.runs[0].clone();
@@ -285,7 +285,7 @@ fn r63_r75_answers_to_an_unfinished_run_cost_in_proportion_to_the_new() {
                 journals.add(&entry, &records, Seed(7)).unwrap();
             }
             let turn = journals.turn(&entry).unwrap();
-            let turns = [UnfinishedTurn { run: "run", turn, driver: RunDriver::Elsewhere }];
+            let turns = [PendingTurn { run: "run", turn, holder: RunHolder::Elsewhere }];
             let found = find_answered_call(&log.borrow().history, &turns, id).unwrap();
             let content = Json::parse("\"r\"").unwrap();
             let result = ToolResult { content, is_error: false, dialect: None, template: None };

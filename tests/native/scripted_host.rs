@@ -19,10 +19,10 @@ use rethread::provider::{ProviderRequest, Settings, ToolDefinition, decode_body,
 use rethread::render::{BodyFilterReply, RenderRequest, Rendered, Renderer};
 use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
-    AnsweredCall, ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, Handoff, OnStop,
-    PersistQuestion, PersistReply, Persistence, ReadJournals, RetryPolicy, Run, RunContext, RunDriver, RunEvent,
-    RunInput, RunOutcome, RunSetup, RunSnapshot, RunStatus, RunWriter, ToolSettings, TurnInput, UnfinishedTurn,
-    change_for, find_answered_call, is_known_to_history, recover,
+    AnsweredCall, ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, Handoff, JournalCache,
+    OnStop, PendingTurn, PersistQuestion, PersistReply, Persistence, RetryPolicy, Run, RunContext, RunEvent, RunHolder,
+    RunInput, RunOutcome, RunSetup, RunSnapshot, RunStatus, RunWriter, ToolSettings, TurnInput, change_for,
+    find_answered_call, is_known_to_history, recover,
 };
 use rethread::session_head::RunEntry;
 use rethread::store::{
@@ -275,7 +275,7 @@ pub struct Host<'s> {
     /// The handoffs that a resume passes again.
     pub resume_handoffs: Vec<Handoff>,
     /// What was read of the journals of unfinished runs.
-    pub journals: ReadJournals,
+    pub journals: JournalCache,
     /// `persist` replaces results that come later.
     pub redacts_late_results: bool,
     /// The bodies of the requests that were answered.
@@ -392,7 +392,7 @@ impl<'s> Host<'s> {
             handoff_of_tool: Box::new(|_| None),
             handoff_results: Vec::new(),
             resume_handoffs: Vec::new(),
-            journals: ReadJournals::default(),
+            journals: JournalCache::default(),
             redacts_late_results: false,
             asked: Vec::new(),
             sent: Vec::new(),
@@ -722,13 +722,13 @@ impl<'s> Host<'s> {
         }
         let turns: Vec<_> = runs
             .iter()
-            .map(|entry| UnfinishedTurn {
+            .map(|entry| PendingTurn {
                 run: &entry.id,
                 turn: self.journals.turn(entry).unwrap(),
-                driver: match &self.run {
-                    Some(run) if run.id() == entry.id => RunDriver::Here(run),
-                    _ if entry.lease_until > self.clock.now() => RunDriver::Elsewhere,
-                    _ => RunDriver::Nobody,
+                holder: match &self.run {
+                    Some(run) if run.id() == entry.id => RunHolder::Here(run),
+                    _ if entry.lease_until > self.clock.now() => RunHolder::Elsewhere,
+                    _ => RunHolder::Nobody,
                 },
             })
             .collect();

@@ -19,7 +19,7 @@ pub enum Answerable<R> {
 
 /// The outcome of a search for the call of an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FoundCall<'h, R> {
+pub enum CallSearch<'h, R> {
     /// The call that is answered.
     Open(&'h ToolInvocation),
     /// There are calls of this name, and none is answered: why the newest one is not.
@@ -33,13 +33,13 @@ pub fn find_call<'h, R>(
     history: &'h History,
     name: &str,
     judge: &dyn Fn(&ToolInvocation) -> Answerable<R>,
-) -> FoundCall<'h, R> {
+) -> CallSearch<'h, R> {
     let is_open = |call: &ToolInvocation| matches!(judge(call), Answerable::Yes);
     let select = |call: &ToolInvocation| if is_open(call) { Selection::Take } else { Selection::Discard };
     let by_id = history.invocation(name);
     let open = by_id.filter(|call| is_open(call));
     if let Some(call) = open.or_else(|| StoredCalls::default().take_newest(history.open_call_index(), name, &select)) {
-        return FoundCall::Open(call);
+        return CallSearch::Open(call);
     }
     let has_uses = history.call_id_uses(name) > 0;
     let by_call_id = history.invocations().iter().rev().filter(|call| has_uses && call.call_id == name);
@@ -47,7 +47,7 @@ pub fn find_call<'h, R>(
         Answerable::No(reason) => Some(reason),
         Answerable::Yes | Answerable::Unseen => None,
     });
-    refusals.next().map_or(FoundCall::None, FoundCall::Closed)
+    refusals.next().map_or(CallSearch::None, CallSearch::Closed)
 }
 
 /// Returns the result that history has of a call, also if it has only the result.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 /// The journals of a session's unfinished runs that were read.
 #[derive(Debug, Default)]
-pub struct ReadJournals(Vec<ReadJournal>);
+pub struct JournalCache(Vec<ReadJournal>);
 
 #[derive(Debug)]
 struct ReadJournal {
@@ -20,7 +20,7 @@ struct ReadJournal {
     recovered: RecoveredRun,
 }
 
-impl ReadJournals {
+impl JournalCache {
     /// Returns the number of the first record that was not read of a run's journal.
     #[must_use]
     pub fn next_record(&self, entry: &RunEntry) -> u64 {
