@@ -4,13 +4,14 @@ import { errorWords, plainWords } from '../credentials.js';
 import { memberOf } from '../foreign.js';
 import { headerPairs } from '../header-pairs.js';
 
-/** The application's headers for a model call, with names in lower case, registered as credentials. */
-export async function requestHeaders({ request, dialect }, { headers, credentials }) {
+/** The application's headers for a model call, with names in lower case, registered as credentials. A function has the time of `timeout`. */
+export async function requestHeaders({ request, dialect }, { headers, credentials }, timeout) {
   let provided = headers;
   if (typeof headers === 'function') {
     try {
-      provided = await headers({ url: request.url, dialect, model: modelOf(request.body) });
+      provided = await timeout.limit(headers({ url: request.url, dialect, model: modelOf(request.body) }));
     } catch (error) {
+      if (timeout.hasExpired) throw headersError(`\`headers\` of \`drive\`: ${timeout.signal.reason.message}`, timeout.signal.reason.name);
       // The error may quote a credential that is not registered yet: repeat only plain words.
       const { code, message } = errorWords(error);
       throw headersError(`\`headers\` of \`drive\` threw: ${plainWords(credentials.redact(message))}`, code);

@@ -12,17 +12,17 @@ import { fetchError, redirectMode, rejectRedirect } from './redirect.js';
 /** Executes a `call_model` effect. Returns without an answer if `signal` aborts: the run has closed the effect. */
 export async function callModel(run, effect, options, signal) {
   if (signal.aborted) return;
+  const timeout = new IdleTimeout(options.idleTimeoutMs, signal);
   let headers;
   try {
     await waitUntil(effect.notBefore, options, signal);
     if (signal.aborted) return;
-    headers = await requestHeaders(effect, options);
+    headers = await requestHeaders(effect, options, timeout);
   } catch (error) {
-    await run.answer(effect.id, { type: 'failed', error: redactedError(error, options), sent: false });
+    if (!signal.aborted) await run.answer(effect.id, { type: 'failed', error: redactedError(error, options), sent: false });
     return;
   }
   if (signal.aborted) return;
-  const timeout = new IdleTimeout(options.idleTimeoutMs, signal);
   const fetch = options.fetch ?? globalThis.fetch;
   let response;
   try {

@@ -244,7 +244,7 @@ export interface DriveOptions {
   headers?: Record<string, string> | ((request: { url: string; dialect: Dialect; model: string | null }) => Record<string, string> | Promise<Record<string, string>>);
   /** Cancels the run. */
   signal?: PlatformAbortSignal;
-  /** The call fails if the model sends no byte for this many milliseconds. */
+  /** The call fails if the model sends no byte for this many milliseconds, or if `headers` does not answer in that time: then nothing was sent. */
   idleTimeoutMs?: number;
   /** For a host that sleeps, such as a Durable Object: if a pause before a repeated model call is longer than this duration in milliseconds, the
    *  run is disposed and `result` rejects with `closed`. `PendingRun.notBefore` says when to resume it. Default: no limit. */

@@ -117,6 +117,41 @@ test('an abort while tools wait for their turn: none of them starts, and the run
   assert.deepEqual([status, started, aborted], ['cancelled', ['call_0'], ['call_0']]);
 });
 
+test('r62 headers that never settle are as a silent provider, and nothing counts as sent', { timeout: 10_000 }, async () => {
+  const silent = () => new Promise(() => {});
+  const answers = [];
+  const outcomeOf = async (options) => {
+    const run = await runOf();
+    const answer = run.answer.bind(run);
+    run.answer = (effect, given) => {
+      answers.push(given);
+      return answer(effect, given);
+    };
+    const { status, error } = await drive(run, { idleTimeoutMs: 50, ...options }).result;
+    return { status, code: error.code, details: error.details };
+  };
+  let sent = 0;
+  const withoutHeaders = await outcomeOf({ headers: silent, fetch: () => { sent += 1; } });
+  assert.deepEqual(withoutHeaders, await outcomeOf({ fetch: silent }));
+  assert.deepEqual([withoutHeaders.status, withoutHeaders.code, withoutHeaders.details.hostCode], ['failed', 'model_error', 'TimeoutError']);
+  assert.equal(sent, 0);
+  assert.match(answers[0].error.message, /`headers` of `drive`.*50 ms/);
+  assert.deepEqual(answers.map((given) => given.sent), [false, undefined]);
+});
+
+test('r62 headers that settle too late change nothing, and the next attempt asks again', { timeout: 10_000 }, async () => {
+  let asked = 0;
+  const headers = async () => {
+    asked += 1;
+    if (asked === 1) await new Promise((resolve) => { setTimeout(resolve, 120); });
+    if (asked === 1) throw new Error('too late');
+    return {};
+  };
+  const { fetch, bodies } = fetchOf(TEXT);
+  const { status } = await drive(await runOf({ retry: { attempts: 2 } }), { headers, fetch, idleTimeoutMs: 50 }).result;
+  assert.deepEqual([status, asked, bodies.length], ['finished', 2, 1]);
+});
+
 test('`idleTimeoutMs` counts from the last bytes, not from the beginning', { timeout: 10_000 }, async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   for (const [pauses, expected] of [[[900, 900, 900], 'finished'], [[900, 1001], 'failed']]) {
