@@ -80,6 +80,12 @@ export const stateKey = readable(text('the key'));
 export const listener = readable(callback('the listener'));
 export const handoff = readable(object('the handoff'));
 export const request = readable(object('the request'));
+/** A check of a member that is a time, if it is there. The wasm checks it, too, but JSON has no numbers such as `NaN`. */
+export const time = (name) => (value, member) => {
+  const found = memberOf(value, member);
+  if (found === undefined || found === null || (typeof found === 'number' && Number.isFinite(found))) return;
+  invalid(`${name}: \`${member}\` must be whole milliseconds since the Unix epoch`);
+};
 export const effectAnswer = readable(object('the answer'));
 /** Checks the answer to an effect. Returns it with its headers as an object: those of `Headers` and lists of pairs are no members. */
 export function plainAnswer(answer) {

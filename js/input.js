@@ -2,6 +2,7 @@
 
 import { RethreadError } from './error.js';
 import { isBytes, isList, memberOf, reasonOf } from './foreign.js';
+import { time } from './arguments.js';
 import { withJsonSchemas } from './tool.js';
 
 const CHUNK = 0x8000;
@@ -64,6 +65,16 @@ function messagesOf(content) {
   throw new RethreadError('invalid_input', message);
 }
 
+/** Throws for a time of a message that JSON would write as `null`, which is no time. */
+function checkTimes(message, at) {
+  const check = time(`message ${at}`);
+  check(message, 'createdAt');
+  for (const part of Array.isArray(message?.parts) ? message.parts : []) {
+    check(part, 'finishedAt');
+    check(part?.call, 'finishedAt');
+  }
+}
+
 /** A copy of the messages of an append. */
 export async function appendedMessages(content) {
   return plainMessages(messagesOf(content));
@@ -78,6 +89,7 @@ export async function plainMessages(messages) {
     throw new RethreadError('invalid_input', 'a message contains a value that cannot be stored, such as a function; pass plain data, Blobs or bytes', {}, { cause });
   }
   if (!Array.isArray(copy)) return copy;
+  copy.forEach(checkTimes);
   return Promise.all(copy.map(async (message) =>
     Array.isArray(message?.parts) ? { ...message, parts: await Promise.all(message.parts.map(plainPart)) } : message));
 }

@@ -87,6 +87,7 @@ export class Session {
     const checks = () => {
       check.callId(call);
       check.effectAnswer(answer);
+      check.time('the answer')(answer, 'finishedAt');
     };
     const hooks = this.#providers.storeHook(this);
     return this.#handle.promise((session) => session.answer(call, answer, answerOptions(options), hooks), checks);

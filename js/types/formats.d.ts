@@ -80,7 +80,8 @@ export interface RepairOptions {
 export function repair<B extends WireInput>(body: B, dialect: Dialect, options?: HealOptions): { body: Repaired<B>; report: Finding[] };
 
 export interface HealOptions extends RepairOptions {
-  /** What the provider refused before, as `heal` returned it: it is left out, with an "info" `healed`. */
+  /** What the provider refused before, as `heal` returned it: it is left out, with an "info" `healed`. Append new marks: of more than 1,000, the
+   *  last 1,000 are used. */
   refused?: readonly string[];
 }
 /** A body that its provider refused, repaired. */

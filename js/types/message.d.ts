@@ -64,7 +64,7 @@ export interface NewMessage extends Partial<Pick<Message, "source" | "runId" | "
     /** A block of one dialect, which only that dialect is sent. Those of a message have one dialect. */
     | { type: "opaque"; dialect: Dialect; value: unknown }
     /** Assistant messages only. Without `result` the call is open; a string in `arguments` is JSON text. Freshness starts at `finishedAt`,
-     *  else at the message's `createdAt`, else at `at`, else now. */
+     *  else at the message's `createdAt`, else at `at`, else now. A time that is given is whole milliseconds since the epoch: `NaN` is `invalid_input`. */
     | { type: "tool"; callId?: string; name: string; arguments: unknown; result?: unknown; isError?: boolean; finishedAt?: number }
     /** Assistant messages only. Starts another model call: calls before and after it form two rounds and two messages (`m`, `m.2`), of which the
      *  last has `usage`, `durationMs`, `finishReason` and `status`. */

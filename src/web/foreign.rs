@@ -113,6 +113,23 @@ pub fn items(what: &str, value: &JsValue, most: u32) -> Result<Option<Vec<JsValu
     (0..length).map(|at| Reflect::get_u32(value, at).map_err(unreadable)).collect::<Result<_>>().map(Some)
 }
 
+/// Returns the last items of an array, at most `most`, and none for any other value. The items before them are not read.
+///
+/// # Errors
+/// `invalid_input` when it cannot be read.
+#[cfg(feature = "formats")]
+pub fn last_items(what: &str, value: &JsValue, most: u32) -> Result<Option<Vec<JsValue>>> {
+    let unreadable = |error: JsValue| read_error(what, &error);
+    if !is_array_or_throws(value).map_err(unreadable)? {
+        return Ok(None);
+    }
+    let length = Reflect::get(value, &JsValue::from_str("length")).map_err(unreadable)?.as_f64().unwrap_or(0.0);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let length = length as u32;
+    let last = length.saturating_sub(most)..length;
+    last.map(|at| Reflect::get_u32(value, at).map_err(unreadable)).collect::<Result<_>>().map(Some)
+}
+
 /// Returns the own enumerable members of an object, in order, and none for any other value.
 ///
 /// # Errors

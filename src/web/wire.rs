@@ -2,14 +2,15 @@
 
 use super::assembler::dialect;
 use super::convert::{list_to_js, set};
-use super::foreign;
-use super::option_reader::{read_optional, words};
-use crate::error::Result;
+use super::foreign::{self, last_items, string};
+use super::option_reader::{UnreadValue, read_optional, words};
+use crate::error::{Error, Result};
 use crate::finding::{Finding, Report};
 use crate::json::JsonRef;
 use crate::provider::{Dangling, RepairOptions, leave_out_refused};
 use js_sys::{Object, Uint8Array};
-use serde::Deserialize;
+use serde::de::{Error as _, Unexpected};
+use serde::{Deserialize, Deserializer};
 use wasm_bindgen::prelude::*;
 
 /// Converts findings to a JavaScript array.
@@ -100,7 +101,7 @@ pub fn refused_rule(answer: &str, name: &str) -> std::result::Result<Option<Stri
 struct WireOptions {
     dangling_calls: Option<DanglingOption>,
     dangling_text: Option<String>,
-    refused: Vec<String>,
+    refused: NewestMarks,
 }
 
 words!(
@@ -108,11 +109,35 @@ words!(
     DanglingOption: Dangling { "synthesize" => Dangling::Synthesize, "omit" => Dangling::Omit }
 );
 
+/// The newest marks of what a provider refused: each item of a body is compared with all of them.
+#[derive(Default)]
+struct NewestMarks(Vec<String>);
+
+/// As many as a session and `repairing` remember.
+const MAX_MARKS: u32 = 1000;
+
+impl<'de> Deserialize<'de> for NewestMarks {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let UnreadValue(value) = UnreadValue::deserialize(deserializer)?;
+        let refused = |error: Error| D::Error::custom(error.into_message());
+        if value.is_undefined() || value.is_null() {
+            return Ok(Self::default());
+        }
+        let marks = last_items("it", &value, MAX_MARKS).map_err(refused)?;
+        let marks = marks.ok_or_else(|| D::Error::invalid_type(Unexpected::Other("a value"), &"a list"))?;
+        let read = |mark: &JsValue| {
+            let mark = string("it", mark).map_err(refused)?;
+            mark.ok_or_else(|| D::Error::invalid_type(Unexpected::Other("an item"), &"a list of strings"))
+        };
+        marks.iter().map(read).collect::<std::result::Result<_, _>>().map(Self)
+    }
+}
+
 /// Reads the options, and the marks of what the provider refused.
 fn repair_options(options: &JsValue) -> Result<(RepairOptions, Vec<String>)> {
     let options: WireOptions = read_optional("the last argument, the options,", options)?;
     let dangling = options.dangling_calls.map(|option| option.0).unwrap_or_default();
-    Ok((RepairOptions { dangling, dangling_text: options.dangling_text }, options.refused))
+    Ok((RepairOptions { dangling, dangling_text: options.dangling_text }, options.refused.0))
 }
 
 /// Makes `{ body, report }`, with the body in the form of the one that was given: an object, a string or bytes.

@@ -182,3 +182,30 @@ test('r57 what a view shows can be appended elsewhere, refusals and calls includ
   assert.equal((await store.session('third')).revision, 0);
   await store.close();
 });
+
+test('r61 a time that is no number of milliseconds is rejected wherever it is given, and nothing is stored', async () => {
+  const session = await (await open({ store: 'memory' })).session('s');
+  const call = { callId: 'c', name: 'f', arguments: {}, result: 1 };
+  await session.append([{ role: 'assistant', parts: [{ type: 'tool', callId: 'open', name: 'f', arguments: {} }] }]);
+  for (const time of [NaN, Infinity, -Infinity, -1, 1.5, '5', new Date(5), new Date(NaN), {}]) {
+    const message = (more, part) => session.append([{ role: 'assistant', ...more, parts: [part] }]);
+    const given = {
+      tool: () => message({}, { type: 'tool', ...call, finishedAt: time }),
+      shown: () => message({}, { type: 'tool', call: { ...call, result: { content: 1 }, finishedAt: time } }),
+      stored: () => message({}, { type: 'tool_call', ...call, result: { content: 1 }, finishedAt: time }),
+      createdAt: () => message({ createdAt: time }, { type: 'text', text: 'x' }),
+      result: () => session.append([{ role: 'tool', parts: [{ type: 'tool_result', callId: 'open', result: 1, finishedAt: time }] }]),
+      results: () => session.append([{ role: 'tool', createdAt: time, parts: [{ type: 'tool_result', callId: 'open', result: 1 }] }]),
+      answer: () => session.answer('open', { type: 'tool_result', content: 1, finishedAt: time }),
+    };
+    for (const [what, append] of Object.entries(given)) {
+      await assert.rejects(append(), (error) => {
+        assert.deepEqual([error.code, /`(createdAt|finishedAt)` must be whole milliseconds/.test(error.message)], ['invalid_input', true], `${what} ${String(time)}: ${error.message}`);
+        return true;
+      });
+    }
+  }
+  assert.equal((await session.messages()).items.length, 1);
+  await session.answer('open', { type: 'tool_result', content: { finishedAt: NaN }, finishedAt: null });
+  await session.append([{ role: 'assistant', createdAt: undefined, parts: [{ type: 'tool', ...call, result: { createdAt: NaN }, finishedAt: 5 }] }]);
+});
