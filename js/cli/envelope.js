@@ -1,7 +1,7 @@
 // Finds the conversations in what people save: bodies, lists of messages, batches, logs, traces and exports.
 
 import { CONVERSATION_MEMBERS } from '../dialects.js';
-import { itemTexts, memberText } from './json.js';
+import { itemTexts, memberText } from './formats.js';
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 const isList = Array.isArray;

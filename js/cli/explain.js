@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DIALECTS } from '../dialects.js';
-import { refusedRule } from './json.js';
+import { refusedRule } from './formats.js';
 import { Misuse } from './misuse.js';
 
 const HEADING = '## ';

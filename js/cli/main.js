@@ -8,7 +8,7 @@ import { SYSTEM_MEMBERS, guessDialect } from './dialect.js';
 import { cureOf, explanation, rulesIn, seeAlso } from './explain.js';
 import { bytesOf, readConversation, readConversations, write } from './file.js';
 import { HELP } from './help.js';
-import { itemTexts, memberText } from './json.js';
+import { itemTexts, memberText } from './formats.js';
 import { Misuse } from './misuse.js';
 import { count, escaped, lines, paintFor, plural, summary } from './report.js';
 
