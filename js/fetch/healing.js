@@ -56,15 +56,23 @@ async function readAnswer(response) {
   const limit = response instanceof Response ? MAX_ERROR_BYTES : MAX_BUFFERED_BYTES;
   if (length > limit || !(response instanceof Response) && !(length > 0)) return null;
   const copy = response.clone();
-  if (typeof copy.body?.getReader !== 'function') return new Uint8Array(await copy.arrayBuffer());
+  if (typeof copy.body?.getReader !== 'function') {
+    const buffer = await inTime(copy.arrayBuffer());
+    return buffer && new Uint8Array(buffer);
+  }
   const reader = copy.body.getReader();
+  const chunks = await inTime(readChunks(reader, limit));
+  if (chunks) return new Uint8Array(await new Blob(chunks).arrayBuffer());
+  reader.cancel().catch(() => {});
+  return null;
+}
+
+/** What a promise resolves to; null if an error's body may not take that long. */
+async function inTime(promise) {
   let timer;
   const late = new Promise((resolve) => { timer = setTimeout(resolve, MAX_ERROR_MS, null); });
   try {
-    const chunks = await Promise.race([readChunks(reader, limit), late]);
-    if (chunks) return new Uint8Array(await new Blob(chunks).arrayBuffer());
-    reader.cancel().catch(() => {});
-    return null;
+    return await Promise.race([promise, late]);
   } finally {
     clearTimeout(timer);
   }

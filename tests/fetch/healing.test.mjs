@@ -262,6 +262,14 @@ describe('r74: repairing() repeats nothing else', () => {
     assert.equal(await response.text(), '{"error":{}}');
   });
 
+  test('r74 an error of another fetch whose body never ends passes', { timeout: 20_000 }, async () => {
+    const read = () => new Promise(() => {});
+    const foreign = { status: 400, headers: new Headers({ 'content-length': '20' }), body: {}, bodyUsed: false, clone: () => ({ body: {}, arrayBuffer: read }) };
+    const { fetch, bodies } = answering(() => foreign);
+    const response = await repairing({ fetch })(ANTHROPIC, post(CHAT));
+    assert.deepEqual([response, bodies.length], [foreign, 1]);
+  });
+
   test('r74 every form of a body is sent again: a stream, a Request, a Blob', async () => {
     const json = JSON.stringify(CHAT);
     const forms = [
