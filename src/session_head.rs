@@ -210,6 +210,14 @@ impl SessionHead {
         self.last_request.as_ref().map(|bytes| bytes.as_slice())
     }
 
+    /// Replaces the last request, if it still is the one that `next` followed. Of another process's request, which was stored meanwhile, this
+    /// one knew nothing.
+    pub fn follow_last_request(&mut self, before: Option<&[u8]>, next: Option<&[u8]>) {
+        if self.last_request() == before {
+            self.last_request = next.map(|bytes| bytes.to_vec().into());
+        }
+    }
+
     /// Returns true if a run of this id began here from a snapshot.
     #[must_use]
     pub fn was_resumed_here(&self, run: &str) -> bool {

@@ -65,12 +65,10 @@ impl OwnRequest {
         self.newest(head).filter(|_| !self.is_stored)
     }
 
-    /// Notes that the head has a request.
+    /// Notes that the head has a request: this one, or an earlier one of this process, than which this one stays newer.
     pub fn on_stored(&mut self, stored: &LastRequest) {
-        if self.request == *stored {
-            self.head = stored.to_bytes();
-            self.is_stored = true;
-        }
+        self.head = stored.to_bytes();
+        self.is_stored = self.request == *stored;
     }
 }
 

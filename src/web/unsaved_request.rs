@@ -23,9 +23,10 @@ impl UnsavedRequest {
         let drops = renderer.has_unsaved_drop();
         if last.is_some() || drops {
             let bytes = last.as_ref().map(LastRequest::to_bytes);
+            let before = head.last_request().map(<[u8]>::to_vec);
             change.edit = Some(edit_after(change.edit.take(), move |head| {
                 if let Some(bytes) = &bytes {
-                    head.last_request = bytes.clone().map(Into::into);
+                    head.follow_last_request(before.as_deref(), bytes.as_deref());
                 }
                 head.has_dropped |= drops;
             }));

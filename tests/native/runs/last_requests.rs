@@ -11,6 +11,7 @@ use rethread::clock::Clock;
 use rethread::json::Json;
 use rethread::replay::{Cut, Reducer};
 use rethread::run::PersistReply;
+use rethread::session_head::SessionHead;
 use rethread::store::MemoryStore;
 use rethread::tool::Window;
 use serde_json::json;
@@ -137,6 +138,35 @@ fn r72_the_newest_request_is_the_one_that_was_stored_last_whatever_the_clocks_sa
     let stored = ahead.log.borrow().head.last_request().map(<[u8]>::to_vec);
     let last = ahead.renderer.last_request(stored.as_deref()).unwrap();
     assert_eq!(last.to_bytes(), stored);
+}
+
+#[test]
+fn r72_a_newer_request_stays_the_last_one_while_an_earlier_one_is_being_stored() {
+    let store = MemoryStore::default();
+    let mut host = open_at(&store, "h", 1_000_000);
+    ask(&mut host, at_cuts("one", CHAT), 1);
+    let head = host.log.borrow().head.last_request().map(<[u8]>::to_vec);
+    render(&mut host, &at_cuts("rendered", CHAT), &json!([]));
+    let earlier = host.renderer.unsaved_last_request(head.as_deref()).unwrap();
+    let mut two = at_cuts("rendered", CHAT);
+    two.instructions = Some("Say more.".into());
+    render(&mut host, &two, &json!([]));
+    let newer = host.renderer.unsaved_last_request(head.as_deref()).unwrap();
+    assert_ne!(newer.to_bytes(), earlier.to_bytes());
+    host.renderer.on_last_request_saved(&earlier);
+    let stored = earlier.to_bytes();
+    assert_eq!(host.renderer.unsaved_last_request(stored.as_deref()), Some(newer.clone()));
+    assert_eq!(host.renderer.last_request(stored.as_deref()), Some(newer));
+}
+
+#[test]
+fn r72_a_request_is_not_stored_over_one_of_another_process_that_it_did_not_follow() {
+    let mut head = SessionHead::new("s", 1);
+    head.follow_last_request(None, Some(b"one"));
+    head.follow_last_request(None, Some(b"elsewhere"));
+    assert_eq!(head.last_request(), Some(&b"one"[..]));
+    head.follow_last_request(Some(b"one"), None);
+    assert_eq!(head.last_request(), None);
 }
 
 #[test]
