@@ -115,7 +115,7 @@ impl SessionInner {
             result.call.clone_from(&call.id);
             let has_moved = Cell::new(false);
             let join = || {
-                if run.as_ref().is_some_and(|run| run.has_moved(&self.log.borrow().head)) {
+                if self.has_moved(run.as_ref()) {
                     has_moved.set(true);
                     return Err(Error::new(ErrorCode::Conflict, "the run of the call went on elsewhere; answer again"));
                 }
@@ -130,10 +130,17 @@ impl SessionInner {
             };
             match self.append_joined(&join, answer.expected, run.as_ref()).await {
                 Err(_) if has_moved.get() => {}
+                // The store refused the change for this run: `expectedRevision` allows no second try of the same one.
+                Err(error) if error.code == ErrorCode::Conflict && self.has_moved(run.as_ref()) => {}
                 outcome => return outcome,
             }
         }
         Err(Error::new(ErrorCode::Busy, "the run of the call changed its owner too often; try again in a moment"))
+    }
+
+    /// Returns true if the head shows that a run on which an answer depended went on elsewhere.
+    fn has_moved(&self, run: Option<&ExpectedRun>) -> bool {
+        run.is_some_and(|run| run.has_moved(&self.log.borrow().head))
     }
 
     /// Returns the call that an answer is of.
@@ -179,7 +186,8 @@ impl SessionInner {
     /// first, and their owners.
     async fn read_unfinished_runs(&self) -> Result<(Vec<RunEntry>, Option<LiveOwners>)> {
         let live = self.live_run();
-        let all = self.log.borrow().head.runs.clone();
+        // A cancelled run has ended, whatever its journal says.
+        let all: Vec<RunEntry> = self.log.borrow().head.pending_runs().cloned().collect();
         self.journals.borrow_mut().retain(&all);
         let mut runs = Vec::new();
         for entry in all.into_iter().rev().filter(|entry| live.as_ref().is_none_or(|run| run.id() != entry.id)) {

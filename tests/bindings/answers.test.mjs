@@ -168,6 +168,18 @@ for (const persistence of ['run', 'call', 'result']) {
   });
 }
 
+test('r75 a call of a run that was cancelled takes no answer: the run has ended', async () => {
+  const { provider, store, session } = await start([CALLS, { text: 'Seven.' }]);
+  const run = await session.run({ input: 'Export', provider, tools: exporting(), onStop: 'discard' });
+  await callModel(run);
+  const { invocationId } = await deferCall(run);
+  await run.cancel();
+  for (const answerer of [session, await elsewhere(store)]) {
+    await assert.rejects(answerer.answer(invocationId, result('row-7001')), { code: 'not_found' });
+  }
+  assert.deepEqual((await session.messages()).items, []);
+});
+
 test('r75 a result whose run is discarded is set aside with a warning, and its call takes no other', async () => {
   const { provider, store, client, session } = await start([CALLS, { text: 'Seven.' }]);
   const run = await session.run({ input: 'Export', provider, tools: exporting() });
