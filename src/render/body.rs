@@ -106,7 +106,7 @@ impl BodyComposer<'_> {
         let stable = body.stable_prefix(changed);
         let texts = head_members.texts(request.provider);
         let prefix = selection.reuse((stable, changed), texts, &mut body, (draft, report));
-        let mark = settled.unwrap_or_else(|| selection.mark(draft, &body));
+        let mark = settled.unwrap_or_else(|| selection.mark(draft, stable.list));
         let ledger = selection.is_deferred().then(|| Box::new(selection.body_ledger(&body, draft, report)));
         Ok(ComposedBody { stable_prefix: stable.messages, prefix, mark, ledger })
     }

@@ -139,8 +139,8 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
 
     /// Returns how much of the last body this one repeats. `changed` is the index of the first byte that a repair changed.
     pub fn stable_prefix(&mut self, changed: usize) -> StablePrefix {
-        let spans = self.spans.iter().map(|body_span| body_span.span);
-        self.cache.stable_prefix(spans, self.head.len()..changed)
+        let spans = self.spans.iter().map(|body_span| (body_span.span, body_span.is_fresh));
+        self.cache.stable_prefix(spans, &self.fresh, self.head.len()..changed)
     }
 
     /// Writes the bytes of the body.

@@ -49,6 +49,16 @@ impl EncodedSpan {
         let end = encoded.text.len();
         Self { start, end, count, first_hash, hash, is_valid, cache_breakpoints, has_reasoning }
     }
+
+    /// Returns the hashes of its wire messages in `encoded`, which it refers to.
+    pub fn hashes<'e>(&self, encoded: &'e EncodedText) -> &'e [u64] {
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+        encoded.hashes.get(self.first_hash..self.first_hash.saturating_add(count)).unwrap_or_default()
+    }
+
+    fn bytes_with_comma(&self) -> usize {
+        self.end - self.start + 1
+    }
 }
 
 /// Minimum number of encoded messages whose average length predicts the rest.
@@ -93,13 +103,21 @@ pub struct HeadTexts {
 }
 
 /// The encoding of a message in the last body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct SentSpan {
     hash: u64,
     /// The number of wire messages.
     count: u32,
     /// The number of bytes, with the comma after it.
     bytes: usize,
+    /// The hash of the list up to its end.
+    list: u64,
+}
+
+impl SentSpan {
+    fn is_of(&self, span: &EncodedSpan) -> bool {
+        self.hash == span.hash && self.count == span.count && self.bytes == span.bytes_with_comma()
+    }
 }
 
 /// How much of a body repeats the last one.
@@ -114,6 +132,8 @@ pub struct StablePrefix {
     pub first_changed: Option<usize>,
     /// True if the body repeats all of the last one.
     pub is_whole: bool,
+    /// The hash of all wire messages of this body, if no repair changed it.
+    pub list: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -217,32 +237,40 @@ impl EncodingCache {
 
     /// Returns how much of the last body this one repeats, and keeps this body for the next call.
     ///
-    /// `intact` are the bytes of the body from the first message to the first byte that a repair changed. Messages after it count as
-    /// changed, in this call and in the next one.
-    pub fn stable_prefix(&mut self, spans: impl Iterator<Item = EncodedSpan>, intact: Range<usize>) -> StablePrefix {
+    /// `spans` say whether they refer to `fresh` or to this cache. `intact` are the bytes of the body from the first message to the first byte
+    /// that a repair changed. Messages after it count as changed, in this call and in the next one.
+    pub fn stable_prefix(
+        &mut self,
+        spans: impl Iterator<Item = (EncodedSpan, bool)>,
+        fresh: &EncodedText,
+        intact: Range<usize>,
+    ) -> StablePrefix {
+        let Self { last, encoded, .. } = self;
         let mut end = intact.start;
-        let mut now = spans
-            .filter(|span| span.count > 0)
-            .map(|span| SentSpan { hash: span.hash, count: span.count, bytes: span.end - span.start + 1 })
-            .take_while(|span| {
-                end = end.saturating_add(span.bytes);
-                end <= intact.end
-            });
+        let mut now = spans.filter(|(span, _)| span.count > 0).take_while(|(span, _)| {
+            end = end.saturating_add(span.bytes_with_comma());
+            end <= intact.end
+        });
         let mut stable = StablePrefix::default();
         let (mut repeated, mut changed) = (0, None);
-        for span in now.by_ref() {
-            if self.last.get(repeated) != Some(&span) {
-                changed = Some(span);
+        for next in now.by_ref() {
+            let Some(known) = last.get(repeated).filter(|known| known.is_of(&next.0)) else {
+                changed = Some(next);
                 break;
-            }
+            };
             repeated += 1;
-            stable.messages += span.count;
-            stable.bytes += span.bytes;
+            stable.messages += known.count;
+            stable.bytes += known.bytes;
+            stable.list = known.list;
         }
-        stable.is_whole = repeated == self.last.len();
+        stable.is_whole = repeated == last.len();
         stable.first_changed = (!stable.is_whole && changed.is_some()).then_some(repeated);
-        self.last.truncate(repeated);
-        self.last.extend(changed.into_iter().chain(now));
+        last.truncate(repeated);
+        last.extend(changed.into_iter().chain(now).map(|(span, is_fresh)| {
+            let hashes = span.hashes(if is_fresh { fresh } else { encoded });
+            stable.list = hashes.iter().fold(stable.list, |list, item| extend_prefix(list, *item));
+            SentSpan { hash: span.hash, count: span.count, bytes: span.bytes_with_comma(), list: stable.list }
+        }));
         stable
     }
 

@@ -55,8 +55,6 @@ pub struct ReasoningSelection<'c> {
     head: Option<HeadHashes>,
     /// The omissions, by index in the draft.
     omissions: BTreeMap<usize, PrefixChange>,
-    /// The hash of the items, if it was needed for the selection.
-    items: Option<u64>,
 }
 
 impl<'c> ReasoningSelection<'c> {
@@ -85,16 +83,7 @@ impl<'c> ReasoningSelection<'c> {
                 tools: body.cache.member_hash(1, texts.tools, &mut || member_hash(codec, members.tools)),
             }
         });
-        Self {
-            codec,
-            context,
-            choice,
-            ledger,
-            provider: request.provider,
-            head,
-            omissions: BTreeMap::new(),
-            items: None,
-        }
+        Self { codec, context, choice, ledger, provider: request.provider, head, omissions: BTreeMap::new() }
     }
 
     /// Returns true if the body is changed before its reasoning is selected.
@@ -142,7 +131,6 @@ impl<'c> ReasoningSelection<'c> {
             }
         }
         drop(changes);
-        self.items = compares.then_some(prefix);
         report.append(&mut findings);
         if self.is_in_open_turn(draft) {
             body.require_check();
@@ -226,7 +214,8 @@ impl<'c> ReasoningSelection<'c> {
             }
             prefix = extended(body, body_span, prefix);
         }
-        let composed = body.spans.iter().flat_map(|body_span| hashes_of(body, body_span)).copied().collect();
+        let hashes = |body_span: &BodySpan| body_span.span.hashes(body.encoded(body_span));
+        let composed = body.spans.iter().flat_map(hashes).copied().collect();
         BodyLedger {
             dialect: self.codec.dialect(),
             settings: self.codec.settings(self.provider),
@@ -245,11 +234,9 @@ impl<'c> ReasoningSelection<'c> {
         keys.collect()
     }
 
-    /// Returns what the composed request contains, for its answer.
-    pub fn mark(&self, draft: &RequestDraft<'_>, body: &BodyBuilder<'_, '_, '_>) -> Option<PrefixMark> {
+    /// Returns what the composed request contains, for its answer. `items` is the hash of its list.
+    pub fn mark(&self, draft: &RequestDraft<'_>, items: u64) -> Option<PrefixMark> {
         let HeadHashes { instructions, tools } = self.head?;
-        let hash = || body.spans.iter().fold(0, |prefix, span| extended(body, span, prefix));
-        let items = self.items.unwrap_or_else(hash);
         Some(PrefixMark { instructions, tools, items, is_filtered: false, has_provided: has_provided(draft) })
     }
 
@@ -289,13 +276,7 @@ impl<'c> ReasoningSelection<'c> {
 
 /// Returns the hash of a list that is extended by the items of a span.
 fn extended(body: &BodyBuilder<'_, '_, '_>, body_span: &BodySpan, prefix: u64) -> u64 {
-    hashes_of(body, body_span).iter().fold(prefix, |prefix, item| extend_prefix(prefix, *item))
-}
-
-fn hashes_of<'b>(body: &'b BodyBuilder<'_, '_, '_>, body_span: &BodySpan) -> &'b [u64] {
-    let first = body_span.span.first_hash;
-    let count = usize::try_from(body_span.span.count).unwrap_or(usize::MAX);
-    body.encoded(body_span).hashes.get(first..first.saturating_add(count)).unwrap_or_default()
+    body_span.span.hashes(body.encoded(body_span)).iter().fold(prefix, |prefix, item| extend_prefix(prefix, *item))
 }
 
 fn has_provided(draft: &RequestDraft<'_>) -> bool {
