@@ -133,11 +133,18 @@ impl Error {
         })
     }
 
-    /// Returns true for an `unavailable` store that may have written what it was asked to.
+    /// Creates the `store_error` of a store that did not answer in time. It may have written what it was asked to, or may do so later.
+    pub fn unanswered(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::StoreError, message).with(|details| {
+            details.text("outcome", "unknown");
+        })
+    }
+
+    /// Returns true if the store may have written what it was asked to: its reply was lost or did not come in time.
     #[must_use]
     pub fn may_have_written(&self) -> bool {
         let outcome = self.details.as_ref().and_then(|details| details.view().text("outcome"));
-        self.code == ErrorCode::Unavailable && outcome.as_deref() == Some("unknown")
+        matches!(self.code, ErrorCode::Unavailable | ErrorCode::StoreError) && outcome.as_deref() == Some("unknown")
     }
 
     /// Returns the message without the code.

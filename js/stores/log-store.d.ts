@@ -7,7 +7,8 @@ export interface LogStore {
   head(session: string): Promise<{ revision: number; value: Uint8Array } | null> | { revision: number; value: Uint8Array } | null;
   /** Writes the batch if the session has the expected revision: 0 if it is absent, that of its tombstone if it was deleted. The new
    *  revision is `expectedRevision + 1`, or `batch.atLeast` if that is higher. Otherwise it changes nothing and returns the conflict.
-   *  Repeating an `operation` returns its revision again, as long as fewer than 16 others followed. */
+   *  Repeating an `operation` returns its revision again, as long as fewer than 16 others followed. A call that takes longer than
+   *  `storeTimeoutMs` of `open` is repeated while it is still executed. */
   append(session: string, expectedRevision: number, batch: LogBatch, operation: string): Promise<LogAppendOutcome> | LogAppendOutcome;
   /** Every record whose [key, lastKey] overlaps the inclusive range, in key order. Stops after the record with which the values reach
    *  `limitBytes`; returns at least one record if any matches. */

@@ -33,6 +33,8 @@ interface KnownDetails {
   busy: { leaseUntil?: number };
   /** "none": nothing was written. "unknown": the append may have been written; read the session again before repeating it. */
   unavailable: { outcome?: "none" | "unknown" };
+  /** "unknown": the store did not answer within `storeTimeoutMs`; what it was asked to write may be stored, also later. */
+  store_error: { outcome?: "unknown" };
   /** How long the service asked to wait, in milliseconds, if it said so. */
   rate_limited: { retryAfterMs?: number };
   /** The conversation that the answer named. */

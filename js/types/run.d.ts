@@ -128,7 +128,9 @@ export interface Run {
    *  redacted call what `persist` left. Throws `wrong_state` if the turn is in history already or the run was cancelled. Treat it as the store's own data: whoever
    *  can change it decides what the run continues with. */
   snapshot(): Bytes;
-  /** Ends the run. It cannot be resumed, and approvals that were not used are withdrawn. */
+  /** Ends the run. It cannot be resumed, and approvals that were not used are withdrawn. If the store does not answer within `storeTimeoutMs`, the
+   *  run ends here without its answer, with `saved: false`: what the store was asked to write may be stored, or the run is in `pendingRuns()`.
+   *  A turn that is complete is stored first; the run is cancelled if that fails. */
   cancel(): Promise<void>;
   /** Hands the run off: the next model call, after the results of this round, is made for another agent. Typically called in `execute` of a
    *  tool. History is stored as before, and `Message.agent` names who answered. Resolves when the write was attempted: the event

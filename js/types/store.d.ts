@@ -27,6 +27,10 @@ export interface OpenOptions {
    *  the lease during the run. An owner that was frozen while another process took over writes nothing, and its run
    *  ends "failed" with `conflict`. */
   leaseMs?: number;
+  /** How long a call of a driver or of a store of your own may take, in milliseconds (10 to 86400000, default 60000).
+   *  Then it fails with `store_error` and `details.outcome` "unknown": what it writes may be stored, also later. An
+   *  append is repeated once, under the name of its operation, so that it is stored once. */
+  storeTimeoutMs?: number;
   /** Replay settings of every session, and by channel (`SessionOptions.channel`). */
   replay?: ReplayPolicy;
   channels?: Record<string, ReplayPolicy>;
@@ -71,7 +75,9 @@ export interface Rethread {
   persist(): Promise<boolean>;
   status(): Promise<StoreStatus>;
   /** Rejects what is under way with `closed`, also what waits for a function of the application, such as `provide`
-   *  or a reducer. */
+   *  or a reducer. What waits for the store is rejected when the store answers, or after `storeTimeoutMs`. A store
+   *  that does not answer is waited for that long for the last writes of its runs, and as long again for its own
+   *  `close`, which then rejects with `store_error`. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -254,7 +254,7 @@ impl Run {
             | RunState::AwaitingRetry(_)
             | RunState::AwaitingAnswerSave(_)
             | RunState::AwaitingTools(_) => Some(EarlyStop::cancelled().into()),
-            RunState::AwaitingEndSave(_) => AwaitingEndSave::cancel(&self.turn),
+            RunState::AwaitingEndSave(state) => state.cancel(&self.turn),
             RunState::Done(_) | RunState::Released => None,
         }
     }

@@ -23,6 +23,9 @@ mod promise;
 #[cfg(any(feature = "web", feature = "testing"))]
 pub mod store;
 #[cfg(any(feature = "web", feature = "testing"))]
+#[cfg_attr(not(feature = "web"), allow(dead_code))]
+mod time_limit;
+#[cfg(any(feature = "web", feature = "testing"))]
 mod trap_cleanup;
 #[cfg(feature = "formats")]
 mod wire;
@@ -33,7 +36,7 @@ mod wire;
 #[cfg(feature = "web")]
 #[path = ""]
 mod sessions {
-    use super::{assembler, convert, foreign, option_reader, promise, store, trap_cleanup, wire};
+    use super::{assembler, convert, foreign, option_reader, promise, store, time_limit, trap_cleanup, wire};
 
     mod answer;
     mod answer_broadcast;

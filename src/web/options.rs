@@ -2,6 +2,7 @@
 
 use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadValue, read_options, words};
 use super::reducer_options::ReducerOptions;
+use super::store::AnswerLimit;
 use crate::error::{Error, ErrorCode, Result};
 use crate::message::HostGroup;
 use crate::owner::{OnConflict, StateOwner};
@@ -142,11 +143,19 @@ pub struct OpenOptions {
     pub name: Option<String>,
     pub durability: Option<DurabilityOption>,
     pub lease_ms: Option<MillisOption<100, 86_400_000>>,
+    pub store_timeout_ms: Option<MillisOption<10, 86_400_000>>,
     pub replay: Option<ReplayOptions>,
     pub channels: Option<OptionEntries<Option<ReplayOptions>>>,
     pub now: Option<BoundFunction>,
     pub new_id: Option<BoundFunction>,
     pub on_warning: Option<BoundFunction>,
+}
+
+impl OpenOptions {
+    /// How long an operation of the store may take.
+    pub fn answer_limit(&self) -> AnswerLimit {
+        self.store_timeout_ms.as_ref().map(|limit| AnswerLimit(limit.0)).unwrap_or_default()
+    }
 }
 
 /// The options of `Rethread.session`.

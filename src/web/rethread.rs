@@ -16,6 +16,7 @@ use super::rethread_inner::RethreadInner;
 use super::session::JsSession;
 use super::store::{Durability, IndexedDbStore, StorageStatus, open_js_store, persist, storage_status};
 use super::store_context::{DEFAULT_NAME, OpenedStore};
+use super::time_limit::outcome_within;
 use super::wire::report_to_js;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode, Report};
@@ -50,13 +51,13 @@ async fn open_store(options: &OpenOptions, local_storage: &Function) -> Result<O
     let kind = match &options.store {
         Some(StoreOption::Object(object)) => {
             let (owned_runs, changes) = (OwnedRuns::of_driver(object)?, DriverFeedMembers::of_driver(object)?);
-            let (store, kind) = open_js_store(object, is_strict).await?;
+            let (store, kind) = open_js_store(object, is_strict, options.answer_limit()).await?;
             return Ok(OpenedStore { store, kind, owned_runs, changes });
         }
         Some(StoreOption::BuiltIn("localstorage")) => {
             let driver = local_storage.call1(&JsValue::NULL, &JsValue::from_str(name));
             let driver = driver.map_err(|thrown| Error::config(reason_of(&thrown)))?;
-            let (store, kind) = open_js_store(&driver, is_strict).await?;
+            let (store, kind) = open_js_store(&driver, is_strict, options.answer_limit()).await?;
             return Ok(OpenedStore { store, kind, owned_runs: None, changes: None });
         }
         Some(StoreOption::BuiltIn(kind)) => *kind,
@@ -225,7 +226,13 @@ impl JsRethread {
     pub fn close(&self) -> Promise {
         let inner = self.inner.clone();
         promise(async move {
-            inner.end_ownership().await;
+            // A store that does not answer is not waited for: its runs are as after a kill.
+            let (closing, limit) = (inner.clone(), inner.context.answer_limit);
+            let ended = async move {
+                closing.end_ownership().await;
+                Ok(())
+            };
+            let _ = outcome_within(Box::pin(ended), limit.0).await;
             inner.close().await?;
             Ok(JsValue::UNDEFINED)
         })

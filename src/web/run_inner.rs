@@ -13,6 +13,7 @@ use super::run_lock::{RunLock, RunOwnership, acquire_run_lock, lock_name};
 use super::run_request::{RunOptions, input_items};
 use super::session_inner::SessionInner;
 use super::store_context::concerns_settings;
+use super::time_limit::outcome_within;
 use super::write_queue::WriteQueue;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
@@ -167,11 +168,21 @@ impl RunInner {
                 // It waits for `store` of its providers at most.
                 run.callbacks.end_of_run();
             }
+            let limit = run.session.context.answer_limit.0;
             if run.check_held().is_ok() {
                 run.own_if_waiting().await?;
             }
+            let cancelled = run.clone();
             // An event reports what cannot be written.
-            let _ = run.handle(RunInput::Cancel).await;
+            let cancelled = async move { cancelled.handle(RunInput::Cancel).await };
+            if outcome_within(Box::pin(cancelled), limit).await.is_none() {
+                // The store does not answer: what it was asked to write may be written all the same.
+                let abandoned = async move {
+                    run.abandon_saves().await;
+                    Ok(())
+                };
+                let _ = outcome_within(Box::pin(abandoned), limit).await;
+            }
             Ok(JsValue::UNDEFINED)
         })
     }

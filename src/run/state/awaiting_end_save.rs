@@ -24,6 +24,8 @@ pub struct AwaitingEndSave {
     appends: bool,
     /// True if the turn ends with the model's answer.
     has_answer: bool,
+    /// The user cancelled the run while its turn was being saved: if that fails, nobody repeats it.
+    is_cancelled: bool,
 }
 
 impl AwaitingEndSave {
@@ -47,7 +49,14 @@ impl AwaitingEndSave {
         completed.drop_uncited_sources(&mut entries, &setup.policy, &mut report);
         turn.add_to_report(&report);
         let save = turn.save(SaveKind::Append(entries));
-        Self { save, status: RunStatus::Finished, error: None, appends: true, has_answer: end == TurnEnd::Answer }
+        Self {
+            save,
+            status: RunStatus::Finished,
+            error: None,
+            appends: true,
+            has_answer: end == TurnEnd::Answer,
+            is_cancelled: false,
+        }
     }
 
     /// Ends the run before its turn is complete.
@@ -80,7 +89,7 @@ impl AwaitingEndSave {
         };
         // Cancelling is not an error.
         let error = Some(error).filter(|_| status == RunStatus::Failed);
-        Self { save, status, error, appends, has_answer: false }
+        Self { save, status, error, appends, has_answer: false, is_cancelled: false }
     }
 
     /// Returns true if the state waits for the save.
@@ -103,8 +112,9 @@ impl AwaitingEndSave {
     }
 
     /// Ends a run that the user gives up because its answer could not be saved. The journal stays, so the run can be resumed.
-    pub fn cancel(turn: &RunData) -> Option<NextState> {
+    pub fn cancel(&mut self, turn: &RunData) -> Option<NextState> {
         // Otherwise the turn is complete and being saved.
+        self.is_cancelled = true;
         turn.has_failed_save().then(|| NextState::Done(FinalResult::unsaved(RunStatus::Cancelled, None)))
     }
 
@@ -144,7 +154,7 @@ impl AwaitingEndSave {
             return Some(NextState::Done(FinalResult::failed(failure)));
         }
         turn.emit(RunEvent::SaveFailed { error: failure });
-        None
+        self.is_cancelled.then(|| NextState::Done(FinalResult::unsaved(RunStatus::Cancelled, None)))
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `KvStore` in the types.
 
+use super::answer_limit::AnswerLimit;
 use super::js_sql::limit;
 use super::js_timer::JsTimer;
 use crate::error::{Error, ErrorCode, Result};
@@ -10,7 +11,6 @@ use crate::store::StoreFuture;
 use crate::store::kv::{HostTimer, KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvStore, KvWrite, WriteOnceStore};
 use crate::web::convert::set;
 use crate::web::foreign::{bytes, get, items, member, reason_of, string};
-use crate::web::promise::await_settled;
 use crate::web::trap_cleanup::TrapCleanup;
 use bytes::Bytes;
 use js_sys::{Array, Function, Object, Uint8Array};
@@ -33,6 +33,7 @@ pub struct JsKvDriver {
     commit: Option<Function>,
     close: Option<Function>,
     has_change_feed: bool,
+    answer_limit: AnswerLimit,
     _cleanup: Option<TrapCleanup>,
 }
 
@@ -58,7 +59,7 @@ impl JsKvDriver {
     ///
     /// # Errors
     /// `config_invalid` when one is missing or of another type.
-    pub fn new(driver: &JsValue) -> Result<Self> {
+    pub fn new(driver: &JsValue, answer_limit: AnswerLimit) -> Result<Self> {
         let member = |key: &str| get(driver, key).map_err(|error| Error::config(error.into_message()));
         if member("getWithMetadata")?.is_function() {
             return Err(Error::config(
@@ -87,6 +88,7 @@ impl JsKvDriver {
             close: method("close")?,
             has_change_feed: member("changes")?.is_object(),
             driver: driver.clone(),
+            answer_limit,
             _cleanup: TrapCleanup::closing(driver),
         })
     }
@@ -98,10 +100,7 @@ impl JsKvDriver {
 
     /// Awaits what a method returned.
     async fn settle(&self, started: std::result::Result<JsValue, JsValue>) -> Result<JsValue> {
-        let settled = match started {
-            Ok(returned) => await_settled(returned).await,
-            Err(thrown) => Err(thrown),
-        };
+        let settled = self.answer_limit.settled(&format!("the {} store", self.name), started).await?;
         settled.map_err(|thrown| self.failure(&thrown))
     }
 
@@ -157,8 +156,12 @@ impl JsKvDriver {
 /// # Errors
 /// `config_invalid` for an object that is no driver, or if `strict` demands that what is acknowledged is on the disk, which no
 /// key-value service promises; and the store's own.
-pub async fn open_kv_store(driver: &JsValue, strict: bool) -> Result<(Rc<dyn LogStore>, &'static str)> {
-    let driver = Rc::new(JsKvDriver::new(driver)?);
+pub async fn open_kv_store(
+    driver: &JsValue,
+    strict: bool,
+    limit: AnswerLimit,
+) -> Result<(Rc<dyn LogStore>, &'static str)> {
+    let driver = Rc::new(JsKvDriver::new(driver, limit)?);
     let name = driver.name;
     if strict {
         return Err(Error::config(format!(

@@ -3,6 +3,7 @@
 //! The object is the application's: whatever it throws or returns becomes a typed error that names the method. Its shape is `LogStore`
 //! in the types.
 
+use super::answer_limit::AnswerLimit;
 use super::js_record::{number_to_js, query_to_js, record_from_js, record_to_js, whole_number};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{
@@ -11,7 +12,6 @@ use crate::store::{
 };
 use crate::web::convert::set;
 use crate::web::foreign::{bytes, get, items, member, reason_of, string};
-use crate::web::promise::await_settled;
 use crate::web::trap_cleanup::TrapCleanup;
 use bytes::Bytes;
 use js_sys::{Array, Function, Object};
@@ -43,6 +43,7 @@ pub struct JsLogStore {
     close: Option<Function>,
     capabilities: Capabilities,
     closed: Cell<bool>,
+    answer_limit: AnswerLimit,
     _cleanup: Option<TrapCleanup>,
 }
 
@@ -56,7 +57,7 @@ impl JsLogStore {
     ///
     /// # Errors
     /// `config_invalid` when a method is missing or a capability is not enough.
-    pub fn new(store: &JsValue) -> Result<Self> {
+    pub fn new(store: &JsValue, answer_limit: AnswerLimit) -> Result<Self> {
         for name in METHODS {
             if !config_member(store, name)?.is_function() {
                 return Err(Error::config(format!("`store`: the custom store has no method `{name}`")));
@@ -74,7 +75,14 @@ impl JsLogStore {
         })?;
         let capabilities = read_capabilities(&capabilities)?;
         let cleanup = TrapCleanup::closing(store);
-        Ok(Self { store: store.clone(), close, capabilities, closed: Cell::new(false), _cleanup: cleanup })
+        Ok(Self {
+            store: store.clone(),
+            close,
+            capabilities,
+            closed: Cell::new(false),
+            answer_limit,
+            _cleanup: cleanup,
+        })
     }
 
     /// Checks that the store keeps what `durability: "strict"` promises.
@@ -100,12 +108,14 @@ impl JsLogStore {
         let arguments: Array = arguments.iter().collect();
         let returned =
             member(&self.store, name).dyn_into::<Function>().and_then(|method| method.apply(&self.store, &arguments));
-        let settled = match returned {
-            Ok(returned) => await_settled(returned).await,
-            Err(thrown) => Err(thrown),
-        };
+        let settled = self.answer_limit.settled(&named(name), returned).await?;
         settled.map(|value| StoreReply { method: name, value }).map_err(|thrown| failure(name, &thrown))
     }
+}
+
+/// Names a method, for messages.
+fn named(method: &str) -> String {
+    format!("the custom store: `{method}`")
 }
 
 fn config_member(object: &JsValue, name: &str) -> Result<JsValue> {
@@ -151,7 +161,7 @@ fn read_capabilities(value: &JsValue) -> Result<Capabilities> {
 fn failure(method: &str, thrown: &JsValue) -> Error {
     let code = member(thrown, "code").as_string().unwrap_or_default();
     let code = KEPT_CODES.iter().copied().find(|kept| kept.as_str() == code).unwrap_or(ErrorCode::StoreError);
-    let message = format!("the custom store: `{method}` failed: {}", reason_of(thrown));
+    let message = format!("{} failed: {}", named(method), reason_of(thrown));
     if code == ErrorCode::Unavailable {
         let outcome = member(&member(thrown, "details"), "outcome");
         return Error::unavailable(message, outcome != "none");
@@ -325,10 +335,7 @@ impl LogStore for JsLogStore {
                 self.closed.set(true);
                 return Ok(());
             };
-            let closed = match close.call0(&self.store) {
-                Ok(returned) => await_settled(returned).await,
-                Err(thrown) => Err(thrown),
-            };
+            let closed = self.answer_limit.settled(&named("close"), close.call0(&self.store)).await?;
             closed.map(drop).map_err(|thrown| failure("close", &thrown))
         })
     }

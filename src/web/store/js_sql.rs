@@ -2,12 +2,12 @@
 //!
 //! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `SqlDriver` in the types.
 
+use super::answer_limit::AnswerLimit;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::StoreFuture;
 use crate::store::sql::{SqlDialect, SqlDriver, SqlLimits, SqlRow, SqlStatement, SqlValue};
 use crate::web::convert::set;
 use crate::web::foreign::{bytes, get, items, member, reason_of, string};
-use crate::web::promise::await_settled;
 use crate::web::trap_cleanup::TrapCleanup;
 use js_sys::{Array, ArrayBuffer, Function, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -20,6 +20,7 @@ pub struct JsSqlDriver {
     dialect: SqlDialect,
     limits: SqlLimits,
     has_change_feed: bool,
+    answer_limit: AnswerLimit,
     _cleanup: Option<TrapCleanup>,
 }
 
@@ -33,7 +34,7 @@ impl JsSqlDriver {
     ///
     /// # Errors
     /// `config_invalid` when one is missing, of another type or unknown.
-    pub fn new(driver: &JsValue) -> Result<Self> {
+    pub fn new(driver: &JsValue, answer_limit: AnswerLimit) -> Result<Self> {
         let member = |key: &str| get(driver, key).map_err(|error| Error::config(error.into_message()));
         let wrong = |what: &str| Error::config(format!("`store`: a SQL driver's {what}"));
         let dialect = string("the driver's `dialect`", &member("dialect")?)?;
@@ -55,7 +56,8 @@ impl JsSqlDriver {
         };
         let cleanup = TrapCleanup::closing(driver);
         let has_change_feed = member("changes")?.is_object();
-        Ok(Self { driver: driver.clone(), transaction, close, dialect, limits, has_change_feed, _cleanup: cleanup })
+        let driver = driver.clone();
+        Ok(Self { driver, transaction, close, dialect, limits, has_change_feed, answer_limit, _cleanup: cleanup })
     }
 
     /// Tells the driver whether a commit waits for the disk.
@@ -75,18 +77,19 @@ impl JsSqlDriver {
             };
         };
         let level = JsValue::from_str(if strict { "strict" } else { "relaxed" });
-        let returned = match set_durability.call1(&self.driver, &level) {
-            Ok(returned) => await_settled(returned).await,
-            Err(thrown) => Err(thrown),
-        };
-        returned.map(drop).map_err(|thrown| self.failure(&thrown))
+        self.settle(set_durability.call1(&self.driver, &level)).await.map(drop)
     }
 
     /// Calls the driver, and waits for what it returns.
-    async fn call(&self, statements: &[SqlStatement]) -> std::result::Result<JsValue, JsValue> {
+    async fn call(&self, statements: &[SqlStatement]) -> Result<JsValue> {
         let list: Array = statements.iter().map(statement_to_js).collect();
-        let returned = self.transaction.call1(&self.driver, &list)?;
-        await_settled(returned).await
+        self.settle(self.transaction.call1(&self.driver, &list)).await
+    }
+
+    /// Awaits what a method returned.
+    async fn settle(&self, called: std::result::Result<JsValue, JsValue>) -> Result<JsValue> {
+        let settled = self.answer_limit.settled(&format!("the {} store", self.dialect.as_str()), called).await?;
+        settled.map_err(|thrown| self.failure(&thrown))
     }
 
     fn odd(&self, what: &str) -> Error {
@@ -316,7 +319,7 @@ impl SqlDriver for JsSqlDriver {
 
     fn transaction<'a>(&'a self, statements: Vec<SqlStatement>) -> StoreFuture<'a, Vec<Vec<SqlRow>>> {
         Box::pin(async move {
-            let results = self.call(&statements).await.map_err(|thrown| self.failure(&thrown))?;
+            let results = self.call(&statements).await?;
             self.read_results(&results, &statements)
         })
     }
@@ -324,11 +327,7 @@ impl SqlDriver for JsSqlDriver {
     fn close(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let Some(close) = &self.close else { return Ok(()) };
-            let closed = match close.call0(&self.driver) {
-                Ok(returned) => await_settled(returned).await,
-                Err(thrown) => Err(thrown),
-            };
-            closed.map(drop).map_err(|thrown| self.failure(&thrown))
+            self.settle(close.call0(&self.driver)).await.map(drop)
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Stores that only a JavaScript host has.
 
+mod answer_limit;
 #[cfg(feature = "web")]
 mod indexed_db;
 mod js_kv;
@@ -11,6 +12,7 @@ mod js_timer;
 #[cfg(feature = "web")]
 mod status;
 
+pub use answer_limit::AnswerLimit;
 #[cfg(feature = "web")]
 pub use indexed_db::{Durability, IndexedDbOptions, IndexedDbStore, delete_database};
 pub use js_log::JsLogStore;

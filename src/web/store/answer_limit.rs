@@ -1,0 +1,52 @@
+//! The longest time that an operation of a store of the application may take.
+//!
+//! A driver may never answer: its connection is half open, or its code forgets a callback. Nothing that waits for the store would settle then.
+//! What timed out may be written nevertheless, also later. So its error has the outcome "unknown", as that of a lost reply, and is handled
+//! like one: an append is repeated under the name of its operation, which a store writes once.
+
+use crate::clock::Ms;
+use crate::error::{Error, Result};
+use crate::web::foreign::member;
+use crate::web::promise::{adopted, await_settled};
+use crate::web::time_limit::settled_within;
+use wasm_bindgen::JsValue;
+
+/// The value of `storeTimeoutMs` unless it is set.
+pub const DEFAULT_STORE_TIMEOUT: Ms = 60_000;
+
+/// What a method of the application returned or threw.
+type CallResult = std::result::Result<JsValue, JsValue>;
+
+/// How long an operation of a store may take, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerLimit(pub Ms);
+
+impl Default for AnswerLimit {
+    fn default() -> Self {
+        Self(DEFAULT_STORE_TIMEOUT)
+    }
+}
+
+impl AnswerLimit {
+    /// Awaits what a method returned, unless it threw. `what` names the operation, for the error.
+    ///
+    /// # Errors
+    /// `store_error` with the outcome "unknown" if it does not settle in time.
+    pub async fn settled(self, what: &str, called: CallResult) -> Result<CallResult> {
+        let returned = match called {
+            Ok(returned) => returned,
+            Err(thrown) => return Ok(Err(thrown)),
+        };
+        // A value that is there needs no timer.
+        if !member(&returned, "then").is_function() {
+            return Ok(await_settled(returned).await);
+        }
+        let settled = settled_within(&adopted(&returned), self.0).await;
+        settled.ok_or_else(|| {
+            Error::unanswered(format!(
+                "{what} did not answer within {} ms (`storeTimeoutMs`); what it was to write may be written all the same",
+                self.0
+            ))
+        })
+    }
+}
