@@ -239,8 +239,18 @@ impl SessionHead {
     #[must_use]
     pub fn without_leases(&self) -> Self {
         let mut head = self.clone();
-        head.runs.iter_mut().for_each(|run| run.lease_until = 0);
+        for run in &mut head.runs {
+            run.lease_until = 0;
+            run.holder = None;
+        }
         head
+    }
+
+    /// Names who wrote the present lease of a run, if it has one.
+    pub fn set_holder(&mut self, run: &str, name: Option<&str>) {
+        if let Some(run) = self.runs.iter_mut().find(|entry| entry.id == run) {
+            run.holder = name.filter(|_| run.lease_until > 0).map(|name| format!("{}:{name}", run.epoch));
+        }
     }
 
     /// Returns the entry of an unfinished run.
@@ -318,6 +328,9 @@ pub struct RunEntry {
     pub started_at: Ms,
     /// Code and message of the error of a failed run, which waits to be resumed or discarded. The code is `aborted` if the user stopped it.
     pub failed: Option<(String, String)>,
+    /// The epoch and the name of the open store that wrote the lease, such as `2:k3v9`. A rebuilt head lacks it. The epoch is part of it, since a
+    /// build that does not know the field leaves it as it was.
+    pub holder: Option<String>,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -329,9 +342,17 @@ encode_with_unknown_fields!(struct RunEntry {
     4 => lease_until,
     5 => started_at,
     6 => failed,
+    7 => holder,
 });
 
 impl RunEntry {
+    /// Returns true if the open store of that name wrote the present lease.
+    #[must_use]
+    pub fn is_held_by(&self, name: &str) -> bool {
+        let holder = self.holder.as_deref().and_then(|holder| holder.split_once(':'));
+        self.lease_until > 0 && holder.is_some_and(|(epoch, holder)| holder == name && epoch.parse() == Ok(self.epoch))
+    }
+
     /// Returns true if the user stopped the run. It is not pending, and is kept only until the next run begins.
     #[must_use]
     pub fn is_stopped(&self) -> bool {

@@ -25,7 +25,8 @@ export interface OpenOptions {
   /** On platforms without locks that show who is alive: milliseconds for which the owner of a run counts as alive
    *  after its last write (100 to 86400000, default 30000). Use the same value in every process. The owner renews
    *  the lease during the run. An owner that was frozen while another process took over writes nothing, and its run
-   *  ends "failed" with `conflict`. */
+   *  ends "failed" with `conflict`. A lease that this `open` wrote, and of which the reply was lost, does not hold up
+   *  its own calls. */
   leaseMs?: number;
   /** How long a call of a driver or of a store of your own may take, in milliseconds (10 to 86400000, default 60000).
    *  Then it fails with `store_error` and `details.outcome` "unknown": what it writes may be stored, also later. An

@@ -224,6 +224,7 @@ fn begin(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now:
         lease_until: change.lease_until,
         started_at: now,
         failed: None,
+        holder: None,
         unknown: UnknownFields::default(),
     });
     Ok(())

@@ -80,6 +80,8 @@ pub struct Change {
     pub entries: Vec<HistoryEntry>,
     /// The change of an unfinished run's journal.
     pub journal: Option<JournalChange>,
+    /// The name of the open store that holds the run's lease, if the journal's change gives it one.
+    pub holder: Option<String>,
     /// The highest source number assigned by the run. It is above those in `entries` if sources were dropped (R9).
     pub sources: Option<u64>,
     /// Ids that must not be replaced: those of messages that the caller chose, and those to which a run's later appends refer. If history has
@@ -269,6 +271,7 @@ impl SessionLog {
         }
         if let Some(journal) = &change.journal {
             write_journal(&mut head, &mut batch, journal, (change.at, revision))?;
+            head.set_holder(&journal.run, change.holder.as_deref());
         }
         batch.head = seal_record(RecordKind::Head, &head);
         batch.channel = head.channel.clone();

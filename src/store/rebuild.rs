@@ -128,6 +128,7 @@ impl JournalSurvey {
             lease_until: mark.lease_until,
             started_at: mark.started_at,
             failed: mark.failed,
+            holder: None,
             unknown: UnknownFields::default(),
         };
         match self.runs.last_mut().filter(|last| last.number == number) {

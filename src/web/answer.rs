@@ -174,10 +174,13 @@ impl SessionInner {
         let log = self.log.borrow();
         // Another process may have renewed a lease since the head was read. Where locks show who is alive, leases do not matter.
         let is_leased = found.needs_dead_owner && owners.is_some_and(|owners| owners.are_known_by_leases());
-        let expected = |id: String| ExpectedRun {
-            epoch: log.head.run(&id).map(|entry| entry.epoch),
-            id,
-            lease_ended_by: is_leased.then(|| self.context.now()),
+        let expected = |id: String| {
+            let entry = log.head.run(&id);
+            // A lease that this tab has left behind is nobody's.
+            let own =
+                entry.filter(|entry| entry.is_held_by(&self.context.origin())).map_or(0, |entry| entry.lease_until);
+            let (epoch, now) = (entry.map(|entry| entry.epoch), self.context.now());
+            ExpectedRun { epoch, id, lease_ended_by: is_leased.then(|| now.max(own)) }
         };
         Ok(FoundCall { call: found.call, run: found.run.map(expected) })
     }

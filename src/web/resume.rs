@@ -5,7 +5,7 @@ use super::lease::{is_leased, lease_end};
 use super::platform::random_id;
 use super::provider_store::AppendedContent;
 use super::run_inner::{FIRST_EPOCH, RunInner};
-use super::run_lock::{RunLock, RunOwnership, acquire_run_lock};
+use super::run_lock::{RunClaim, RunLock, RunOwnership, acquire_run_lock};
 use super::run_request::RunOptions;
 use super::session_inner::SessionInner;
 use crate::clock::Ms;
@@ -29,18 +29,27 @@ struct LockedRun {
     lock: Option<RunLock>,
     /// A lease that ends later is another owner's, who is alive. A lock shows that there is none.
     lease_ended_by: Ms,
+    /// Kept until the run is taken over. None if another call here has the run.
+    _claim: Option<RunClaim>,
 }
 
 async fn lock_run(session: &SessionInner, id: &str) -> Result<LockedRun> {
     session.refresh().await?;
     entry_of(session, id)?;
     let lock = acquire_run_lock(session, id).await?;
+    let claim = RunClaim::new(session, id);
     // Read again: the last owner may have ended the run.
     session.refresh().await?;
     let entry = entry_of(session, id)?;
-    let lease_ended_by = if lock.is_some() { Ms::MAX } else { session.context.now() };
+    // This tab may have left its own lease behind: the reply to the write was lost. Later writes of that owner end later.
+    let is_left_behind = claim.is_some() && entry.is_held_by(&session.context.origin());
+    let lease_ended_by = match (&lock, session.context.now()) {
+        (Some(_), _) => Ms::MAX,
+        (None, now) if is_left_behind => entry.lease_until.max(now),
+        (None, now) => now,
+    };
     check_lease(&entry, lease_ended_by)?;
-    Ok(LockedRun { entry, lock, lease_ended_by })
+    Ok(LockedRun { entry, lock, lease_ended_by, _claim: claim })
 }
 
 /// Resumes the run of a snapshot: from its journal if the store has that, else from the snapshot.
@@ -98,7 +107,7 @@ pub async fn resume_run(
     let mut setup = options.into_setup(session, id.to_owned())?;
     // The whole setup can be checked only when the run's mode is known, which the journal has.
     setup.provider.check()?;
-    let LockedRun { entry, lock, lease_ended_by } = lock_run(session, id).await?;
+    let LockedRun { entry, lock, lease_ended_by, _claim } = lock_run(session, id).await?;
     if entry.is_stopped() {
         return Err(RunEntry::cancelled_error());
     }
@@ -115,6 +124,10 @@ pub async fn resume_run(
         journal.lease_until = lease_until;
     }
     let mut revision = commit_as_new_owner(session, id, change).await?;
+    if entry_of(session, id)?.entries != entry.entries + 1 {
+        // A write of the former owner arrived after its journal was read. From now on none does.
+        return Err(Error::new(ErrorCode::Busy, "the run went on while it was resumed; resume it again"));
+    }
     if !missing.is_empty() {
         let entry = RunEntry { epoch: entry.epoch + 1, ..entry.clone() };
         let mut change = journal_change(session, &entry, JournalStep::Write(missing), Ms::MAX);
@@ -134,7 +147,7 @@ pub async fn resume_run(
 /// # Errors
 /// `busy` if another tab or process has the run at this moment, `conflict` if one had taken it over, `not_found` if the run has ended.
 pub async fn lock_waiting_run(session: &SessionInner, id: &str, epoch: u32) -> Result<Option<RunLock>> {
-    let LockedRun { entry, lock, lease_ended_by } = lock_run(session, id).await?;
+    let LockedRun { entry, lock, lease_ended_by, _claim } = lock_run(session, id).await?;
     if entry.epoch != epoch {
         let message =
             "another tab or process took the run over while it waited for an approval; resume it to continue here";
@@ -155,7 +168,7 @@ pub async fn discard_run(session: &Rc<SessionInner>, id: &str, keep: bool) -> Re
     if !keep && session.remove_unwritten_run(id) {
         return Ok(AppendedContent::default());
     }
-    let LockedRun { entry, lock: _lock, lease_ended_by } = lock_run(session, id).await?;
+    let LockedRun { entry, lock: _lock, lease_ended_by, _claim } = lock_run(session, id).await?;
     let mut change = journal_change(session, &entry, JournalStep::End, lease_ended_by);
     if keep {
         let recovered = journal_of(&session.context, &session.id, &entry).await?;

@@ -9,7 +9,7 @@ use super::pending_callbacks::PendingCallbacks;
 use super::platform::random_id;
 use super::promise::{in_background, promise};
 use super::provider_hooks::ProviderHooks;
-use super::run_lock::{RunLock, RunOwnership, acquire_run_lock, lock_name};
+use super::run_lock::{RunClaim, RunLock, RunOwnership, acquire_run_lock, lock_name};
 use super::run_request::{RunOptions, input_items};
 use super::session_inner::SessionInner;
 use super::store_context::concerns_settings;
@@ -396,7 +396,12 @@ impl RunInner {
         self.release_ownership();
         self.resolve_waiting();
         let run = self.clone();
-        in_background(async move { run.announce_given_up().await });
+        // Whoever resumes it here reads what it still writes.
+        let claim = RunClaim::new(&self.session, &self.id);
+        in_background(async move {
+            run.announce_given_up().await;
+            drop(claim);
+        });
     }
 
     /// Ends the lease, if there is one, and notifies listeners and other tabs.

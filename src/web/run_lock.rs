@@ -7,6 +7,8 @@ use super::store_context::StoreContext;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::RunEntry;
+use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// Returns the name of a run's lock, unique in all tabs of an origin. It contains the session, since an application's id source may
 /// give runs of two sessions one id; the lengths keep the parts apart.
@@ -32,6 +34,29 @@ pub enum RunLock {
 pub struct RunOwnership {
     pub epoch: u32,
     pub lock: Option<RunLock>,
+}
+
+/// Marks a run that this tab takes over, or of which it writes what is left, until it is dropped. Meanwhile no other call takes its lease for
+/// one that was left behind.
+pub struct RunClaim {
+    context: Rc<StoreContext>,
+    name: String,
+}
+
+impl RunClaim {
+    /// Claims a run; none if it is claimed already.
+    pub fn new(session: &SessionInner, run: &str) -> Option<Self> {
+        let context = session.context.clone();
+        let name = lock_name(&context, &session.id, run);
+        let is_new = context.claimed.borrow_mut().insert(name.clone());
+        is_new.then_some(Self { context, name })
+    }
+}
+
+impl Drop for RunClaim {
+    fn drop(&mut self) {
+        self.context.claimed.borrow_mut().remove(&self.name);
+    }
 }
 
 /// Acquires the lock of a run, or returns none if nothing but a lease can show that its owner is alive.
@@ -69,13 +94,17 @@ pub struct LiveOwners {
     held: Option<Vec<String>>,
     owned_runs: Option<super::owned_runs::OwnedRuns>,
     now: Ms,
+    /// The name of this open store, and the lock names of the runs that it is busy with.
+    origin: String,
+    busy_here: BTreeSet<String>,
 }
 
 impl LiveOwners {
     /// Asks the platform which locks are held.
     pub async fn query(context: &StoreContext) -> Self {
         let held = if context.has_tabs() { held_locks().await } else { None };
-        Self { held, owned_runs: context.owned_runs.clone(), now: context.now() }
+        let busy_here = context.live.borrow().union(&context.claimed.borrow()).cloned().collect();
+        Self { held, owned_runs: context.owned_runs.clone(), now: context.now(), origin: context.origin(), busy_here }
     }
 
     /// Returns true if nothing but leases tells.
@@ -83,12 +112,16 @@ impl LiveOwners {
         self.owned_runs.is_none() && self.held.is_none()
     }
 
-    /// Returns true if the run's lock is held, or, where nothing but a lease tells, its lease has not run out.
+    /// Returns true if the run's lock is held, or, where nothing but a lease tells, its lease has not run out. A lease of this open store that
+    /// no run of it has was left behind: the reply to its write was lost, or it could not be ended.
     pub fn owns(&self, lock_name: &String, run: &RunEntry) -> bool {
         match (&self.owned_runs, &self.held) {
             (Some(owned), _) => owned.has(lock_name),
             (None, Some(held)) => held.contains(lock_name),
-            (None, None) => run.lease_until > self.now,
+            (None, None) => {
+                let is_left_behind = run.is_held_by(&self.origin) && !self.busy_here.contains(lock_name);
+                run.lease_until > self.now && !is_left_behind
+            }
         }
     }
 }

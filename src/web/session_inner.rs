@@ -347,6 +347,7 @@ impl SessionInner {
             change.edit = Some(with_state(change.edit.take(), state.clone()));
         }
         change.notice = self.context.notice_of(&self.id);
+        change.holder = Some(self.context.origin());
         let saved = self.add_unsaved_summaries(&mut change);
         let of_render = UnsavedRequest::add_to(&mut change, &self.renderer.borrow(), &self.log.borrow().head);
         let adds_messages = !change.entries.is_empty();
@@ -402,7 +403,8 @@ impl SessionInner {
     }
 
     /// Writes a change of a run's lease, also while the store is being closed. Nothing else is written with it.
-    pub async fn commit_lease(&self, change: Change) -> Result<()> {
+    pub async fn commit_lease(&self, mut change: Change) -> Result<()> {
+        change.holder = Some(self.context.origin());
         let turn = self.commits.enter().start().await;
         commit(&*self.context.store, &self.log, &change).await?;
         drop(turn);

@@ -40,6 +40,8 @@ pub struct StoreContext {
     pub channels: Vec<(String, PolicyLayer)>,
     /// The lock names of the runs that are live in this tab.
     pub live: RefCell<BTreeSet<String>>,
+    /// The lock names of the runs that this tab takes over, or of which it writes what is left.
+    pub claimed: RefCell<BTreeSet<String>>,
     /// The runs of this process, if only this process can have the database open.
     pub owned_runs: Option<OwnedRuns>,
     /// Where no lock shows who is alive: how long the owner of a run counts as alive after its last write, in milliseconds.
@@ -60,7 +62,7 @@ pub struct StoreContext {
     listeners: Listeners,
     /// Tells other tabs and processes of changes, and hears of theirs.
     changes: RefCell<Option<Rc<dyn ChangeFeed>>>,
-    /// Names this open store in its notices.
+    /// Names this open store in its notices, and as the holder of its runs' leases.
     origin: String,
     /// Carries the answers of runs to tabs that show them.
     answers: RefCell<Option<TabChannel>>,
@@ -107,6 +109,7 @@ impl StoreContext {
             global: options.replay.map(Into::into).unwrap_or_default(),
             channels: channel_layers(options.channels),
             live: RefCell::default(),
+            claimed: RefCell::default(),
             damage: RefCell::default(),
             was_emptied: Cell::default(),
             payloads: RefCell::default(),
@@ -129,7 +132,7 @@ impl StoreContext {
         self.answers.replace(answers);
     }
 
-    /// The name of this open store in its notices.
+    /// The name of this open store in its notices, and as the holder of its runs' leases.
     pub fn origin(&self) -> String {
         self.origin.clone()
     }

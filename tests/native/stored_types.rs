@@ -198,6 +198,7 @@ fn heads() {
         lease_until: 4,
         started_at: 5,
         failed: Some(("model_error".into(), "the provider answered 500".into())),
+        holder: Some("3:k3v9".into()),
         ..RunEntry::default()
     }];
     fixed("head_full", RecordKind::Head, &session);

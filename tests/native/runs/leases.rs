@@ -106,3 +106,27 @@ fn r18_a_failed_run_has_no_lease() {
     let failed = host.log.borrow().head.run("run").unwrap().clone();
     assert_eq!((failed.is_stopped(), failed.lease_until), (true, 0));
 }
+
+#[test]
+fn r18_a_lease_names_who_wrote_it_until_it_ends_or_another_owner_takes_the_run() {
+    let store = MemoryStore::default();
+    let owner = begun(&store);
+    let lease = |name: &str, holder: Option<&str>, epoch, lease_until, step| {
+        let journal = JournalChange { run: "run".into(), epoch, lease_until, lease_ended_by: None, step };
+        let holder = holder.map(str::to_owned);
+        let change = Change { operation: name.into(), at: LATER, journal: Some(journal), holder, ..Change::default() };
+        block_on(commit(owner.store, &owner.log, &change)).unwrap();
+        entry(&owner)
+    };
+    let held = lease("one", Some("here"), 0, LATER + 1, JournalStep::Renew);
+    assert!(held.is_held_by("here"));
+    assert!(!held.is_held_by("her") && !held.is_held_by("") && !held.is_held_by("0:here"));
+    assert!(!owner.log.borrow().head.without_leases().run("run").unwrap().is_held_by("here"));
+    // A build that does not know the field leaves it as it was.
+    let taken = RunEntry { epoch: held.epoch + 1, ..held.clone() };
+    assert!(!taken.is_held_by("here"));
+    let taken = lease("two", Some("there"), 0, LATER + 1, JournalStep::Take);
+    assert!(taken.is_held_by("there") && !taken.is_held_by("here"));
+    assert_eq!(lease("three", Some("there"), 1, 0, JournalStep::Renew).holder, None);
+    assert_eq!(lease("four", None, 1, LATER + 1, JournalStep::Renew).holder, None);
+}
