@@ -67,7 +67,7 @@ pub(super) async fn read_readable(store: &dyn LogStore, id: &str, range: (u64, u
             let (mut records, error) = read_pages(store, id, (from, past)).await;
             let next = records.last().map_or(from, |last| last.last_key.unwrap_or(last.key) + 1);
             read.records.append(&mut records);
-            let Some(error) = error.filter(|_| next < past) else { continue };
+            let Some(error) = error else { continue };
             failed_reads += 1;
             let is_fruitless = read.records.is_empty() && depth >= MAX_FRUITLESS_DIVISIONS;
             if past - next == 1 || failed_reads >= MAX_FAILED_READS || is_fruitless || !may_read_around(&error) {

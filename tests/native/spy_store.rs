@@ -31,6 +31,8 @@ pub struct Spy {
     pub reading_fails: Cell<bool>,
     /// A read of log records fails if it would reach one of these keys.
     pub unreadable: RefCell<Vec<u64>>,
+    /// The code of that error, `store_error` if it is not set.
+    pub unreadable_code: Cell<Option<ErrorCode>>,
     pub limit: Cell<Option<u64>>,
     /// Every append lets another future go first.
     pub slow: Cell<bool>,
@@ -122,7 +124,8 @@ impl LogStore for Spy {
             let records = self.data.read(session, query).await;
             let reaches = |key: &u64| records.iter().flatten().any(|record| record.spans(*key));
             if query.table == Table::Log && self.unreadable.borrow().iter().any(reaches) {
-                return Err(Error::new(ErrorCode::StoreError, "a sector is gone"));
+                let code = self.unreadable_code.get().unwrap_or(ErrorCode::StoreError);
+                return Err(Error::new(code, "a sector is gone"));
             }
             self.wait().await;
             records

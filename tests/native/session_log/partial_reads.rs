@@ -26,6 +26,7 @@ fn expect_rest(spy: &Spy, log: &RefCell<SessionLog>, count: usize, gone: &[u64])
     assert!(!log.borrow().is_whole());
     let head = log.borrow().head.clone();
     assert_eq!((head.next_record, head.turns), (count as u64, count as u32), "numbering is that of the whole log");
+    assert!(log.borrow().findings.is_empty(), "what cannot be read is not gone: {:?}", log.borrow().findings);
     let finding = log.borrow().read_failure().unwrap().finding("s");
     assert_eq!(finding.code.as_str(), "read_failed");
     assert!(finding.message.contains("a sector is gone"), "{}", finding.message);
@@ -49,7 +50,7 @@ fn expect_rest(spy: &Spy, log: &RefCell<SessionLog>, count: usize, gone: &[u64])
 
 #[test]
 fn r07_a_record_that_cannot_be_read_costs_that_record_alone_and_a_retry_heals_it() {
-    for gone in [&[0_u64][..], &[29], &[7, 8, 20], &[0, 15, 29]] {
+    for gone in [&[0_u64][..], &[29], &[7, 8, 20], &[0, 15, 29], &[2, 15]] {
         let spy = turns(30, 10);
         spy.unreadable.replace(gone.to_vec());
         let log = open(&spy, "s");
@@ -88,7 +89,9 @@ fn r07_the_newest_messages_stay_readable_while_older_ones_are_not() {
         let log = RefCell::new(block_on(open_session_tail(&spy, "s", SEED, 1)).unwrap());
         assert!(log.borrow().read_failure().is_none());
         spy.unreadable.replace(gone.to_vec());
+        let generation = log.borrow().generation;
         assert_eq!(block_on(read_older(&spy, &log)).unwrap_err().code, ErrorCode::StoreError);
+        assert!(log.borrow().generation > generation, "messages appear before those that were shown");
         expect_rest(&spy, &log, 300, gone);
         // A record of the end that is read first.
         spy.unreadable.replace(vec![299]);
@@ -172,4 +175,80 @@ fn r07_a_session_of_which_nothing_can_be_read_is_deleted_for_all_who_knew_it() {
     }
     block_on(refresh(&spy, &old)).unwrap();
     assert_eq!(numbers(&old), [3, 4, 5, 6]);
+}
+
+#[test]
+fn r07_an_error_that_another_read_would_meet_too_is_met_once_and_what_was_read_before_it_is_shown() {
+    let (count, gone) = (60, 55);
+    for (code, is_read_around) in [
+        (ErrorCode::StoreError, true),
+        (ErrorCode::CorruptRecord, true),
+        (ErrorCode::TooLarge, true),
+        (ErrorCode::Unavailable, false),
+    ] {
+        // More than a page, so that the first read succeeds.
+        let spy = turns(count, 100_000);
+        spy.unreadable.replace(vec![gone as u64]);
+        spy.unreadable_code.set(Some(code));
+        spy.reads.set(0);
+        let log = open(&spy, "s");
+        let read = numbers(&log);
+        let end = if is_read_around { gone } else { read.len() };
+        assert!(end > 20 && end <= gone, "{code:?} {read:?}");
+        let after = if is_read_around { gone + 1..count } else { 0..0 };
+        assert_eq!(read, (0..end).chain(after).collect::<Vec<_>>(), "{code:?}");
+        let finding = log.borrow().read_failure().unwrap().finding("s");
+        let missing = if is_read_around { 1 } else { count - end };
+        let text = format!("failed to read {missing} log records");
+        assert!(finding.message.contains(&text) && finding.message.contains("a sector is gone"), "{finding:?}");
+        assert!(is_read_around || spy.reads.get() <= 5, "{} reads of a store that is away", spy.reads.get());
+        assert_eq!(block_on(read_older(&spy, &log)).unwrap_err().code, code);
+        spy.unreadable.take();
+        block_on(read_older(&spy, &log)).unwrap();
+        assert_eq!(numbers(&log), (0..count).collect::<Vec<_>>(), "{code:?}");
+        assert!(log.borrow().read_failure().is_none() && log.borrow().findings.is_empty());
+    }
+}
+
+#[test]
+fn r07_a_record_that_is_gone_beside_one_that_cannot_be_read_is_reported_as_gone() {
+    let spy = turns(30, 10);
+    tamper(&spy.data, "s", Vec::new(), vec![(Table::Log, 14)], |head| head);
+    spy.unreadable.replace(vec![15]);
+    let log = open(&spy, "s");
+    assert_eq!(numbers(&log), (0..14).chain(16..30).collect::<Vec<_>>());
+    let log = log.borrow();
+    assert_eq!(log.findings.len(), 1, "{:?}", log.findings);
+    assert!(log.findings[0].message.starts_with("1 log records"), "{:?}", log.findings);
+    assert!(log.read_failure().unwrap().finding("s").message.contains("failed to read 1 log records"));
+}
+
+#[test]
+fn r07_a_damaged_segment_that_is_found_by_several_reads_is_reported_once() {
+    let spy = turns(400, 2000);
+    let log = open(&spy, "s");
+    while log.borrow().has_unmerged() {
+        let operation = format!("merge {}", log.borrow().revision);
+        block_on(merge_oldest(&spy, &log, &operation)).unwrap();
+    }
+    let segments = block_on(spy.data.read("s", Query::all(Table::Log))).unwrap();
+    // The one that both halves of the log reach.
+    let mut segment = segments.into_iter().find(|record| record.spans(199) && record.spans(200)).unwrap();
+    let (first, last) = (segment.key as usize, segment.last_key.unwrap() as usize);
+    segment.value = flipped(&segment.value, 0, 0x40);
+    tamper(&spy.data, "s", vec![segment], Vec::new(), |head| head);
+    spy.unreadable.replace(vec![399]);
+    let log = open(&spy, "s");
+    assert_eq!(numbers(&log), (0..first).chain(last + 1..399).collect::<Vec<_>>());
+    assert_eq!(log.borrow().findings.len(), 1, "{:?}", log.borrow().findings);
+}
+
+#[test]
+fn r07_a_log_with_many_records_that_cannot_be_read_is_read_a_limited_number_of_times() {
+    let spy = turns(1_000, 10);
+    spy.unreadable.replace((200..1_000).filter(|key| key % 2 == 1).collect());
+    spy.reads.set(0);
+    let log = open(&spy, "s");
+    assert!(numbers(&log).len() >= 100 && log.borrow().read_failure().is_some());
+    assert!(spy.reads.get() <= 200, "{} reads", spy.reads.get());
 }
