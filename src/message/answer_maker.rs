@@ -98,6 +98,9 @@ mod tests {
             ":80",
             "::1",
             "a:99999",
+            "[abc]",
+            "[::z]",
+            "a\u{7}b",
         ] {
             assert_eq!(group(text).unwrap_err().code, crate::error::ErrorCode::ConfigInvalid, "{text}");
         }

@@ -3,6 +3,8 @@
 
 #[path = "owners/async_tools.rs"]
 mod async_tools;
+#[path = "owners/bound_reasoning.rs"]
+mod bound_reasoning;
 #[path = "owners/caller.rs"]
 mod caller;
 #[path = "owners/conflicts.rs"]

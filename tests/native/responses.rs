@@ -3,6 +3,8 @@
 
 #[path = "responses/properties.rs"]
 mod properties;
+#[path = "responses/remedies.rs"]
+mod remedies;
 
 use rethread::finding::{Report, Severity};
 use rethread::history::{History, Incoming, JoinBase, MessageFormat, MessageWriter, NewItem, Origin, join, join_new};

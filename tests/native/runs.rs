@@ -43,10 +43,14 @@ mod gemini;
 mod handoffs;
 #[path = "runs/healing.rs"]
 mod healing;
+#[path = "runs/kept_choices.rs"]
+mod kept_choices;
 #[path = "runs/kills.rs"]
 mod kills;
 #[path = "runs/last_requests.rs"]
 mod last_requests;
+#[path = "runs/late_results.rs"]
+mod late_results;
 #[path = "runs/leases.rs"]
 mod leases;
 #[path = "runs/makers.rs"]
@@ -81,6 +85,8 @@ mod scripts;
 mod snapshots;
 #[path = "spy_store.rs"]
 mod spy_store;
+#[path = "runs/unread_reasoning.rs"]
+mod unread_reasoning;
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;

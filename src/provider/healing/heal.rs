@@ -149,6 +149,33 @@ mod tests {
         }
     }
 
+    /// A body of OpenAI Chat that a gateway gives to Mistral, and what Mistral says.
+    const GATEWAY_BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_1","content":"r"},{"role":"user","content":"c"}]}"#;
+    const GATEWAY_ERROR: &[u8] =
+        br#"{"message":"Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."}"#;
+
+    #[test]
+    fn r74_a_model_behind_a_gateway_gets_the_rules_of_its_own_dialect_from_the_first_refusal_on() {
+        let options = RepairOptions::default();
+        let healed = heal(GATEWAY_BODY.as_bytes(), Dialect::OpenAiChat, GATEWAY_ERROR, &options).unwrap();
+        assert!(!String::from_utf8_lossy(&healed.body).contains("call_1"));
+        assert_eq!(healed.refused, ["rules:mistral:m"]);
+        let places: Vec<_> = healed.report.iter().map(|finding| finding.path.is_some()).collect();
+        assert!(places.len() > 1 && !places[0] && places[1..].iter().all(|place| *place), "{:?}", healed.report);
+        let again = |body: &[u8], dialect| leave_out_refused(body, dialect, &healed.refused, &options);
+        let (body, report) = again(GATEWAY_BODY.as_bytes(), Dialect::OpenAiChat).unwrap();
+        assert_eq!(body, healed.body);
+        assert!(report.len() > 1 && report.iter().all(|finding| finding.path.is_none()), "{report:?}");
+        // Neither for another model, nor where the rules apply anyway, nor twice.
+        let other = GATEWAY_BODY.replace(r#""model":"m""#, r#""model":"n""#);
+        assert_eq!(again(other.as_bytes(), Dialect::OpenAiChat), None);
+        assert_eq!(again(GATEWAY_BODY.as_bytes(), Dialect::Mistral), None);
+        assert_eq!(again(&healed.body, Dialect::OpenAiChat), None);
+        // A body of the dialect itself needs no mark.
+        let own = heal(GATEWAY_BODY.as_bytes(), Dialect::Mistral, GATEWAY_ERROR, &options).unwrap();
+        assert_eq!(own.refused, [] as [&str; 0]);
+    }
+
     const BODY: &str = r#"{"model":"claude-opus-5-5","max_tokens":9,"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"a"},
         {"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"AAAA"},{"type":"text","text":"b"}]},{"role":"user","content":"c"}]}"#;
 

@@ -127,7 +127,7 @@ fn leave_out_unreadable(cure: &mut Cure<'_>, answer: &ErrorAnswer) {
     let start = answer.word_after(&["the encrypted content "]).map(str::to_owned);
     let is_named = |item: JsonRef<'_>| {
         let content = item.string("encrypted_content");
-        !content.is_empty() && start.as_ref().is_some_and(|start| content.starts_with(start.as_str()))
+        start.as_ref().is_some_and(|start| content.starts_with(start.as_str()))
     };
     // All contents begin alike, so the one that is named may be several: the begin that is shown has four characters.
     let is_any_named = cure.list.items().any(|item| is_reasoning(item) && is_named(item));

@@ -96,7 +96,7 @@ impl ReasoningReader {
         let (Some(own), Some(asked)) = (&self.maker.model, &made_by.model) else { return Readability::Readable };
         // A deployment or an alias was asked for; the answer names the model.
         let made_by = [Some(asked), answer.model.as_ref()];
-        let reads = |made_by: &String| made_by == own || format.reads_reasoning(made_by, own);
+        let reads = |made_by: &String| format.reads_reasoning(made_by, own);
         if made_by.into_iter().flatten().any(reads) { Readability::Readable } else { Readability::OtherModel }
     }
 
