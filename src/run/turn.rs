@@ -342,11 +342,15 @@ impl RunData {
         self.save(kind)
     }
 
-    /// Queues a save of journal entries and, in mode `result`, of these results in history.
+    /// Queues a save of journal entries and, in mode `result`, of these results in history. In mode `call` history gets those that come later.
     pub fn save_results(&mut self, journal: Vec<JournalEntry>, results: Vec<ResultEntry>) -> u64 {
         let kind = match self.setup.persistence {
-            Persistence::Run | Persistence::Call => SaveKind::Write(journal),
-            Persistence::Result => SaveKind::Store { journal, history: self.stored.take_results(&self.live, results) },
+            Persistence::Run => SaveKind::Write(journal),
+            // The requests of other runs contain the calls, and must not close them.
+            Persistence::Call if !results.iter().all(|result| result.is_deferral) => SaveKind::Write(journal),
+            Persistence::Call | Persistence::Result => {
+                SaveKind::Store { journal, history: self.stored.take_results(&self.live, results) }
+            }
         };
         self.save(kind)
     }

@@ -120,3 +120,59 @@ fn r24_r75_a_filter_that_holds_a_late_output_back_from_a_service_fails_before_an
         assert_eq!(service.sent(3), ["user: Thanks"]);
     }
 }
+
+/// Calls the asynchronous tool beside `look`, which needs an approval; then text.
+fn export_and_approval(body: &Value) -> Answer {
+    let calls = calls(&[("call_a", "later_export", "{}"), ("call_b", "look", "{}")]);
+    Answer::Say(if body.to_string().contains("call_a") { text("It runs.") } else { calls })
+}
+
+#[test]
+fn r75_an_open_call_of_a_turn_that_waits_for_an_approval_stays_open_at_the_service() {
+    for owner in owners() {
+        // Without a conversation, history has nothing of an unfinished turn in mode `run`.
+        let modes = [Persistence::Run, Persistence::Call, Persistence::Result];
+        for persistence in modes.into_iter().skip(usize::from(!owner.is_conversation())) {
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            let mut service = Service::new(once()).with_conversation("conv_1");
+            let setup_of = |id: &str| RunSetup { persistence, ..exporting(id, owner.clone()) };
+            let waiting = ask(&mut host, &mut service, needs_approval(setup_of("r1")), "Export");
+            assert_eq!(waiting.status, RunStatus::WaitingApproval, "{:?}", waiting.error);
+            let outcome = ask(&mut Host::open(&store, "s", "h2"), &mut service, setup_of("r2"), "How far?");
+            assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+            let sent = service.sent(1);
+            // The service refuses a request that leaves the other call open.
+            assert!(!sent.iter().any(|item| item.starts_with("output call_a")), "{persistence:?} {sent:?}");
+            // The tool's result goes out when it is there, with the next run.
+            let mut other = Host::open(&store, "s", "h3");
+            other.late("call_a", &json!("seven thousand")).unwrap();
+            let outcome = ask(&mut other, &mut service, setup_of("r3"), "And now?");
+            assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+            assert_eq!(service.sent(2), ["output call_a: seven thousand", "user: And now?"], "{persistence:?}");
+        }
+    }
+}
+
+#[test]
+fn r75_an_open_call_of_a_turn_that_waits_for_an_approval_is_never_reported_as_interrupted() {
+    for dialect in [CHAT, CLAUDE, RESPONSES] {
+        for persistence in [Persistence::Run, Persistence::Call, Persistence::Result] {
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            let setup_of = |id: &str| {
+                let provider = provider(dialect, false);
+                RunSetup { provider, persistence, ..exporting(id, StateOwner::Session) }
+            };
+            let waiting = host.ask(needs_approval(setup_of("r1")), "Export", export_and_approval);
+            assert_eq!(waiting.status, RunStatus::WaitingApproval, "{:?}", waiting.error);
+            let mut other = Host::open(&store, "s", "h2");
+            other.ask(setup_of("r2"), "How far?", |_| Answer::Say(text("Not yet.")));
+            let body = &other.asked[0];
+            // The one that waits for the approval.
+            let interrupted = usize::from(persistence != Persistence::Run);
+            let told = body.to_string().matches("Interrupted: ").count();
+            assert_eq!(told, interrupted, "{dialect:?} {persistence:?} {body:#}");
+        }
+    }
+}
