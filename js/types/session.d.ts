@@ -30,7 +30,8 @@ export interface SessionOptions {
    *  call in history, which the service has too. */
   onStop?: "discard" | "keep";
   /** Minimum milliseconds between two writes of a run's journal, for stores that charge per write. At most 60000. A kill loses at most the
-   *  work of that time. Appends, updates, decisions about calls and the end of a run are written at once. Default 0: nothing is lost. */
+   *  work of that time. Appends, updates, decisions about calls, results of asynchronous tools and the end of a run are written at once. Default
+   *  0: nothing is lost. */
   flushMs?: number;
   replay?: ReplayPolicy;
   /** History providers of the runs and renders of the session object that this call resolves to. */
@@ -87,7 +88,8 @@ export interface Session {
    *  what is stored: that of the last run of this session object that had the tool, or of `tools`; if neither has it, `config_invalid`. Rejects with
    *  `not_found` if no call has the id, `wrong_state` if it has a result, was not started (a tool without `execute` never is: `Run.answer` its effect), or
    *  belongs to a tool without `async` whose run is under way, here (`Run.answer`) or in another tab or process: that run takes the tool's own result. Once
-   *  its owner is dead (`PendingRun.state`), the call is answered here. */
+   *  its owner is dead (`PendingRun.state`), the call is answered here. Of an answer and the result that the tool itself returns, the one that is stored first
+   *  counts: a later answer is `wrong_state`, a later result of the tool is set aside, and the run reports it as `duplicate_result`. */
   answer(call: string, answer: Extract<EffectAnswer, { type: "tool_result" }> & { finishedAt?: number }, options?: AnswerOptions): Promise<{ revision: number }>;
   /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. `branch` is one of `branches()`;
    *  default "main". A conflict that has grown has another name: `not_found`. */

@@ -135,7 +135,7 @@ pub struct SetAsideItem {
     pub value: Json,
     /// The time of the append.
     pub at: Ms,
-    /// The call whose early result the item is: it waits no more.
+    /// The call whose result the item is.
     pub invocation: Option<String>,
 }
 encode_fields!(struct SetAsideItem {
@@ -152,5 +152,11 @@ impl SetAsideItem {
     pub fn result(reason: FindingCode, result: ToolResult, at: Ms) -> Self {
         let reason = reason.as_str().to_owned();
         Self { reason, dialect: result.dialect, value: result.content, at, invocation: None }
+    }
+
+    /// Returns true for the result of a call that never came into history: it waits no more. A second result of a call leaves the first one.
+    #[must_use]
+    pub fn is_early_result(&self) -> bool {
+        self.reason == FindingCode::OrphanResult.as_str()
     }
 }

@@ -291,7 +291,9 @@ impl History {
             HistoryEntry::Invocation(invocation) => self.apply_invocation(invocation),
             HistoryEntry::Result(result) => self.apply_result(result),
             HistoryEntry::SetAside(item) => {
-                item.invocation.as_ref().and_then(|call| self.early_results.take(call));
+                if item.is_early_result() {
+                    item.invocation.as_ref().and_then(|call| self.early_results.take(call));
+                }
                 self.set_aside.push(item);
             }
         }
@@ -336,7 +338,8 @@ impl History {
         let own = call.result.as_ref().map(|result| &result.content);
         if let Some(result) = early.result.filter(|result| own != Some(&result.content)) {
             let at = early.finished_at.unwrap_or_default();
-            self.set_aside.push(SetAsideItem::result(FindingCode::DuplicateResult, result, at));
+            let item = SetAsideItem::result(FindingCode::DuplicateResult, result, at);
+            self.set_aside.push(SetAsideItem { invocation: Some(early.invocation), ..item });
         }
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::ErrorCode;
-use crate::finding::Report;
+use crate::finding::{FindingCode, Report};
 use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
 use crate::message::Dialect;
@@ -372,6 +372,14 @@ fn r75_a_result_that_is_stored_before_its_call_waits_for_it() {
     );
     assert_eq!(call.result, answer.result, "the first answer counts");
     assert_eq!((history.open_calls().count(), history.early_result(&call.id)), (0, None));
+
+    // Another result that is set aside leaves it, and that of a call that never comes ends its wait.
+    for (reason, waits) in [(FindingCode::DuplicateResult, true), (FindingCode::OrphanResult, false)] {
+        let item = SetAsideItem::result(reason, answer.result.clone().unwrap(), 8);
+        let item = SetAsideItem { invocation: Some(answer.invocation.clone()), ..item };
+        let history = applied([HistoryEntry::Result(answer.clone()), HistoryEntry::SetAside(item)]);
+        assert_eq!(history.early_result(&answer.invocation).is_some(), waits, "{reason:?}");
+    }
 
     // A call that comes with its own result keeps that; the other one is set aside.
     let own = |text: &str| {

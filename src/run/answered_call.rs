@@ -11,6 +11,8 @@ pub struct PendingTurn<'t> {
     pub run: &'t str,
     /// Its input, its answers, and their calls.
     pub turn: &'t History,
+    /// The number of records of its journal that the turn has.
+    pub records: u64,
     /// Who has it.
     pub holder: RunHolder<'t>,
 }
@@ -32,6 +34,8 @@ pub struct AnsweredCall {
     pub call: ToolInvocation,
     /// The unfinished run that has it.
     pub run: Option<String>,
+    /// The number of records of that run's journal, none of which is the result. `None` if the run goes on without the result.
+    pub records: Option<u64>,
     /// True if it takes an answer only because nobody drives that run.
     pub needs_dead_owner: bool,
 }
@@ -41,7 +45,9 @@ impl AnsweredCall {
         let own = run.and_then(|run| run.turn.invocation(&call.id));
         let is_dead = run.is_some_and(|run| matches!(run.holder, RunHolder::Nobody));
         let needs_dead_owner = is_dead && own.is_some_and(ToolInvocation::is_answered_by_its_run);
-        Self { call: call.clone(), run: run.map(|run| run.run.to_owned()), needs_dead_owner }
+        let is_awaited = own.is_some_and(|own| !own.is_deferred);
+        let records = run.filter(|_| is_awaited).map(|run| run.records);
+        Self { call: call.clone(), run: run.map(|run| run.run.to_owned()), records, needs_dead_owner }
     }
 }
 
@@ -108,11 +114,11 @@ fn has_begun(call: &ToolInvocation) -> bool {
     call.awaits_result() || call.started_at.is_some()
 }
 
-/// Returns true if history alone says whether the call of this name takes an answer: no turn of an unfinished run has to be read.
+/// Returns true if history alone says whether the call of this name takes an answer: no turn of an unfinished run has to be read. The journal
+/// of a run that waits for the call may have its result first.
 #[must_use]
 pub fn is_known_to_history(history: &History, name: &str) -> bool {
-    let is_settled =
-        |call: &ToolInvocation| !call.takes_result() || !call.stored_during_run || !call.is_answered_by_its_run();
+    let is_settled = |call: &ToolInvocation| !call.takes_result() || !call.stored_during_run || call.is_deferred;
     history.early_result(name).is_some() || history.invocation(name).is_some_and(is_settled)
 }
 

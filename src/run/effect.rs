@@ -165,13 +165,21 @@ pub struct Save {
     pub last_request: Option<LastRequest>,
     /// True if this save tells the session that the run's requests let the service drop reasoning.
     pub has_dropped: bool,
+    /// True if this save has the result of an asynchronous tool.
+    pub has_async_result: bool,
 }
 
 impl Save {
+    /// Returns true if the run must not go on before the save is in the store: it has a decision, or the result of a call that other writers
+    /// may answer, of which the first stored result counts.
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        self.has_decision() || self.has_async_result
+    }
+
     /// Returns true if the save has a person's decision: an approval, which must be in the store before its tool runs, or a rejection, after
     /// which nobody is asked again.
-    #[must_use]
-    pub fn has_decision(&self) -> bool {
+    fn has_decision(&self) -> bool {
         let is_decision = |entry: &JournalEntry| match entry {
             JournalEntry::Approved { .. } => true,
             // A rejected call that may have run is interrupted.

@@ -150,7 +150,7 @@ impl Run {
                 None
             }
             RunInput::Saved { save, outcome } if self.awaits(save) => match outcome {
-                Ok(revision) => self.save_succeeded(save, revision, context.now),
+                Ok(revision) => self.save_succeeded(save, revision, context),
                 Err(error) => self.save_failed(save, error),
             },
             // The run does not wait for every save, but each one can show that another owner has the run.
@@ -271,12 +271,12 @@ impl Run {
         }
     }
 
-    fn save_succeeded(&mut self, save: u64, revision: u64, now: Ms) -> Option<NextState> {
+    fn save_succeeded(&mut self, save: u64, revision: u64, context: &RunContext<'_>) -> Option<NextState> {
         match &mut self.state {
             RunState::AwaitingJournal(state) => Some(state.saved()),
             RunState::AwaitingAnswerSave(state) => state.saved(&mut self.turn, revision),
-            RunState::AwaitingRetry(state) => state.saved(now),
-            RunState::AwaitingTools(state) => state.saved(save, &mut self.turn, revision, now),
+            RunState::AwaitingRetry(state) => state.saved(context.now),
+            RunState::AwaitingTools(state) => state.saved(save, &mut self.turn, revision, context),
             RunState::AwaitingEndSave(state) => Some(state.saved(&mut self.turn, revision)),
             RunState::AwaitingBody(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => None,
         }

@@ -77,6 +77,7 @@ impl Run {
         *turn.healing_mut() = RunHealing::of(refused);
         *turn.history_choice_mut() = HistoryChoice::new(&began, selection);
         turn.restore_handoffs(handoffs, context.history)?;
+        turn.prefer_first_results(context.history);
         let state = enter(&mut turn, next, context);
         Ok(Self { turn, state })
     }

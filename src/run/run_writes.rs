@@ -2,7 +2,7 @@
 
 use super::effect::{Save, SaveKind};
 use super::journal::JournalEntry;
-use super::stored_turn::StoredTurn;
+use super::stored_turn::{StoredTurn, result_of};
 use crate::clock::Ms;
 use crate::error::Result;
 use crate::history::{History, HistoryEntry};
@@ -18,7 +18,14 @@ pub fn stopped_entries(
     partial: Option<Message>,
     status: MessageStatus,
 ) -> Vec<HistoryEntry> {
-    unstored_of_stopped_turn(&mut StoredTurn::from_history(live, history), live, partial, status)
+    let mut entries = unstored_of_stopped_turn(&mut StoredTurn::from_history(live, history), live, partial, status);
+    // The store sets aside what another writer's result came before.
+    let is_stored = |call: &&ToolInvocation| {
+        let has_own = call.result.is_some() && !call.is_deferred && call.status != InvocationStatus::Interrupted;
+        has_own && history.invocation(&call.id).is_some_and(|stored| stored.result.is_some())
+    };
+    entries.extend(live.invocations().iter().filter(is_stored).map(result_of).map(HistoryEntry::Result));
+    entries
 }
 
 /// Returns what history lacks of a discarded turn of which it has a part: the note that calls were interrupted.

@@ -18,7 +18,9 @@ impl SaveQueue {
     /// Queues a save, and returns its id.
     pub fn push(&mut self, kind: SaveKind, sources: Option<u64>) -> u64 {
         self.count += 1;
-        let save = Save { id: self.count, kind, sources, owner: None, last_request: None, has_dropped: false };
+        let (owner, last_request) = (None, None);
+        let save =
+            Save { id: self.count, kind, sources, owner, last_request, has_dropped: false, has_async_result: false };
         self.waiting.push_back(save);
         self.count
     }

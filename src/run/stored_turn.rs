@@ -14,8 +14,10 @@ pub(super) struct StoredTurn {
     open_calls: Vec<String>,
     /// Those of `open_calls` whose results were stored since.
     answered: BTreeSet<String>,
-    /// The ids of open calls whose results another writer has stored. The turn is stored without them.
+    /// The ids of calls whose results another writer has stored. The turn is stored without them.
     elsewhere: BTreeSet<String>,
+    /// The run's own results of calls that another writer answered first. The store sets them aside.
+    second: Vec<ResultEntry>,
 }
 
 impl StoredTurn {
@@ -46,12 +48,14 @@ impl StoredTurn {
     /// Takes the entries of the turn that were not stored: results of stored calls, then messages with their calls. `run_continues`: the tools
     /// of calls without a result may run after they are stored.
     pub fn take_unstored(&mut self, live: &History, run_continues: bool) -> Vec<HistoryEntry> {
-        let mut entries = Vec::new();
+        let mut entries: Vec<HistoryEntry> = self.second.drain(..).map(HistoryEntry::Result).collect();
         let mut open_calls = Vec::new();
         for id in std::mem::take(&mut self.open_calls) {
             match live.invocation(&id) {
                 Some(call) if has_outcome(call) => {
-                    if !self.answered.contains(&id) {
+                    // History has the result of a call that was answered before its tool returned.
+                    let is_answered = self.answered.contains(&id) || self.elsewhere.contains(&id) && !call.is_deferred;
+                    if !is_answered {
                         entries.push(HistoryEntry::Result(self.outcome_of(call)));
                     }
                 }
@@ -108,9 +112,16 @@ impl StoredTurn {
         self.elsewhere.insert(invocation);
     }
 
-    /// Returns the results that other writers stored before their calls.
+    /// Notes that history has another result of a call than this one, which the run got from its tool.
+    pub fn note_second_result(&mut self, own: ResultEntry) {
+        self.elsewhere.insert(own.invocation.clone());
+        self.second.push(own);
+    }
+
+    /// Returns the results that other writers stored. The journal has the tool's own result of a call that is not deferred.
     pub fn results_elsewhere(&self, live: &History) -> Vec<ResultEntry> {
-        self.elsewhere.iter().filter_map(|id| live.invocation(id)).map(result_of).collect()
+        let result = |call: &ToolInvocation| ResultEntry { is_replacement: !call.is_deferred, ..result_of(call) };
+        self.elsewhere.iter().filter_map(|id| live.invocation(id)).map(result).collect()
     }
 
     /// Forgets calls whose save was dropped.
@@ -137,7 +148,8 @@ pub(super) fn has_unanswered_call(live: &History, answer: &Message) -> bool {
     live.calls_of(answer).any(|call| !has_outcome(call))
 }
 
-fn result_of(call: &ToolInvocation) -> ResultEntry {
+/// Returns the entry of what became of a call.
+pub(super) fn result_of(call: &ToolInvocation) -> ResultEntry {
     ResultEntry {
         invocation: call.id.clone(),
         status: call.status,

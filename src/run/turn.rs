@@ -31,6 +31,7 @@ use std::collections::BTreeMap;
 
 mod drop_mark;
 mod outcome;
+mod second_results;
 
 /// The data of a run, with its turn. The run's states change it, and own what only they need.
 pub(super) struct RunData {
@@ -361,7 +362,8 @@ impl RunData {
         save.owner = self.new_owner.then(|| self.setup.owner.to_stored());
         save.last_request = self.history_choice.last_request_in(&save);
         save.has_dropped = self.marks_drop(&save);
-        self.redactions.redact(&mut save.kind, &self.setup.persist, &self.live);
+        save.has_async_result = self.has_async_result(&save);
+        self.redact(&mut save.kind);
         let entries = save.kind.journal();
         if !entries.is_empty() {
             self.journal.insert(save.id, entries.iter().map(JournalEntry::seal).collect());
@@ -384,7 +386,7 @@ impl RunData {
             records.map(|record| open_whole_record(RecordKind::Journal, record)).collect::<Result<_>>()?;
         for save in self.saves.waiting() {
             let mut kind = save.kind.clone();
-            self.redactions.redact(&mut kind, &self.setup.persist, &self.live);
+            self.redact(&mut kind);
             // A save that is repeated was taken before.
             if !self.journal.contains_key(&save.id) {
                 entries.extend_from_slice(kind.journal());

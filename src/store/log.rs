@@ -110,17 +110,20 @@ pub struct ExpectedRun {
     pub id: String,
     /// The epoch of its owner; `None` if the run has ended.
     pub epoch: Option<u32>,
+    /// The number of records that its journal must have. `None` if later ones do not matter.
+    pub records: Option<u64>,
     /// Set if the change needs the owner to be dead: the lease must have ended by then.
     pub lease_ended_by: Option<Ms>,
 }
 
 impl ExpectedRun {
-    /// Returns true if the run ended or was taken over, or if its owner is alive after all.
+    /// Returns true if the run ended, was taken over or has written to its journal, or if its owner is alive after all.
     #[must_use]
     pub fn has_moved(&self, head: &SessionHead) -> bool {
         let run = head.run(&self.id);
         let is_owned = run.zip(self.lease_ended_by).is_some_and(|(run, by)| run.lease_until > by);
-        run.map(|run| run.epoch) != self.epoch || is_owned
+        let has_written = run.zip(self.records).is_some_and(|(run, records)| run.entries != records);
+        run.map(|run| run.epoch) != self.epoch || has_written || is_owned
     }
 }
 
@@ -252,7 +255,7 @@ impl SessionLog {
         }
         let mut entries = change.entries.clone();
         set_aside_second_results(&self.history, &mut entries, change.at);
-        complete_answered_calls(&self.history, &mut entries);
+        complete_answered_calls(&self.history, &mut entries, change.at);
         let ended = ended_runs(&self.head, change.journal.as_ref());
         let orphans = set_aside_results_without_calls(&self.history, &ended, &mut entries, change.at);
         replace_ids_in_use(&self.history, &mut entries, &change.caller_ids)?;

@@ -25,9 +25,19 @@ pub(super) fn set_aside_second_results(history: &History, entries: &mut Vec<Hist
         if is_stored(history, &second.invocation, &result) {
             return false;
         }
-        *entry = HistoryEntry::SetAside(SetAsideItem::result(FindingCode::DuplicateResult, result, at));
+        let item = second_result(&second.invocation, result, at);
+        if history.set_aside().iter().any(|known| SetAsideItem { at: known.at, ..item.clone() } == *known) {
+            // An earlier owner of the run has set it aside.
+            return false;
+        }
+        *entry = HistoryEntry::SetAside(item);
         true
     });
+}
+
+fn second_result(invocation: &str, result: ToolResult, at: Ms) -> SetAsideItem {
+    let item = SetAsideItem::result(FindingCode::DuplicateResult, result, at);
+    SetAsideItem { invocation: Some(invocation.to_owned()), ..item }
 }
 
 fn is_stored(history: &History, invocation: &str, result: &ToolResult) -> bool {
@@ -36,16 +46,20 @@ fn is_stored(history: &History, invocation: &str, result: &ToolResult) -> bool {
     stored.is_some_and(|stored| stored.content == result.content && stored.is_error == result.is_error)
 }
 
-/// Gives new calls the results that were stored before them (R75).
-pub(super) fn complete_answered_calls(history: &History, entries: &mut [HistoryEntry]) {
-    for entry in entries {
-        if let HistoryEntry::Invocation(call) = entry
-            && call.takes_result()
-            && let Some(early) = history.early_result(&call.id)
+/// Gives new calls the results that were stored before them (R75). Another result of such a call is set aside.
+pub(super) fn complete_answered_calls(history: &History, entries: &mut Vec<HistoryEntry>, at: Ms) {
+    let mut second = Vec::new();
+    for entry in entries.iter_mut() {
+        let HistoryEntry::Invocation(call) = entry else { continue };
+        let Some(early) = history.early_result(&call.id).filter(|_| !call.is_withheld()) else { continue };
+        if !call.takes_result()
+            && let Some(result) = call.result.take().filter(|result| !is_stored(history, &call.id, result))
         {
-            call.complete_with(early);
+            second.push(HistoryEntry::SetAside(second_result(&call.id, result, at)));
         }
+        call.complete_with(early);
     }
+    entries.append(&mut second);
 }
 
 /// Sets aside the results that were stored before their calls, if the runs of these calls end and none of the new entries is the call (R75).

@@ -155,6 +155,7 @@ impl SessionInner {
             let here = machine.as_ref().map(|machine| PendingTurn {
                 run: machine.id(),
                 turn: machine.live(),
+                records: log.head.run(machine.id()).map_or(0, |entry| entry.entries),
                 holder: RunHolder::Here(machine),
             });
             let elsewhere = runs.iter().filter_map(|entry| {
@@ -162,7 +163,7 @@ impl SessionInner {
                 let is_owned = owners.as_ref().is_some_and(|owners| owners.owns(&name, entry));
                 let is_live = self.context.live.borrow().contains(&name) || is_owned;
                 let holder = if is_live { RunHolder::Elsewhere } else { RunHolder::Nobody };
-                Some(PendingTurn { run: &entry.id, turn: journals.turn(entry)?, holder })
+                Some(PendingTurn { run: &entry.id, turn: journals.turn(entry)?, records: entry.entries, holder })
             });
             let turns: Vec<_> = here.into_iter().chain(elsewhere).collect();
             find_answered_call(&log.history, &turns, name)?
@@ -180,7 +181,7 @@ impl SessionInner {
             let own =
                 entry.filter(|entry| entry.is_held_by(&self.context.origin())).map_or(0, |entry| entry.lease_until);
             let (epoch, now) = (entry.map(|entry| entry.epoch), self.context.now());
-            ExpectedRun { epoch, id, lease_ended_by: is_leased.then(|| now.max(own)) }
+            ExpectedRun { epoch, id, records: found.records, lease_ended_by: is_leased.then(|| now.max(own)) }
         };
         Ok(FoundCall { call: found.call, run: found.run.map(expected) })
     }

@@ -247,7 +247,7 @@ impl RunInner {
             let (now, lease_until) = (self.session.context.now(), self.lease_end());
             let writer = RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until };
             let outcome = match change_for(&save, &writer) {
-                Ok(change) => self.commit_save(change, save.has_decision()).await,
+                Ok(change) => self.commit_save(change, save.is_urgent()).await,
                 Err(error) => Err(error),
             };
             let id = save.id;

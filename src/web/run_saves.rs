@@ -1,7 +1,8 @@
 //! Commits the saves of a run: at once, or coalesced where a store charges for each write (R21).
 //!
 //! With `flushMs` the entries of a run's journal are gathered for that long and written as one batch; a kill loses what was gathered and no
-//! more. The end of a run is never deferred: what `saved` reports is stored. Nor is a decision about a call: a person is not asked twice.
+//! more. The end of a run is never deferred: what `saved` reports is stored. Nor is a decision about a call: a person is not asked twice. Nor is
+//! the result of an asynchronous tool: another process may have answered the call first.
 //! Without `flushMs`, the default, nothing is deferred.
 
 use super::deferred_saves::{is_deferrable, step_of};
@@ -14,10 +15,9 @@ use crate::store::{Change, JournalStep};
 use std::rc::Rc;
 
 impl RunInner {
-    /// Writes the change of a save, after those that were deferred, or defers it, which a decision never is. Returns the revision of the
-    /// history.
-    pub async fn commit_save(&self, change: Change, has_decision: bool) -> Result<u64> {
-        if !has_decision && self.session.flush_ms.get() > 0 && is_deferrable(&change) {
+    /// Writes the change of a save, after those that were deferred, or defers it, unless it is urgent. Returns the revision of the history.
+    pub async fn commit_save(&self, change: Change, is_urgent: bool) -> Result<u64> {
+        if !is_urgent && self.session.flush_ms.get() > 0 && is_deferrable(&change) {
             self.deferred.push(change);
             self.flush_later();
             return Ok(self.session.revision());

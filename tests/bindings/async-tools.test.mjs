@@ -85,3 +85,50 @@ for (const dialect of ['openai-chat', 'openai-responses', 'anthropic', 'gemini',
     for (const { client } of [first, second]) await client.close();
   });
 }
+
+/** A tool that runs until the test lets it return. */
+function heldTool() {
+  const held = {};
+  const released = new Promise((resolve) => { held.release = resolve; });
+  held.started = new Promise((resolve) => {
+    const execute = async () => {
+      resolve();
+      await released;
+      return 'own result';
+    };
+    held.tools = { export_rows: { ...exporting.export_rows, execute } };
+  });
+  return held;
+}
+
+for (const persistence of ['run', 'call', 'result']) {
+  for (const [where, flushMs] of [['here', 0], ['elsewhere', 0], ['elsewhere', 50]]) {
+    const name = `persistence "${persistence}", ${where}, flushMs ${flushMs}`;
+    test(`r75 a call that is answered while its tool runs has the first of the two results: ${name}`, { timeout: 20_000 }, async () => {
+      const lane = await laneFor([{ calls: [{ name: 'export_rows', arguments: {} }] }, { text: 'Done.' }, { text: 'Welcome.' }]);
+      const provider = providerOf(lane, 'openai-chat');
+      const store = keyValueService();
+      const [first, second] = [await process(store), await process(store)];
+      const session = await first.client.session('s', { persistence, flushMs });
+      const { tools, started, release } = heldTool();
+      const run = await session.run({ input: 'Export, please', provider, tools });
+      const driven = drive(run);
+      await started;
+      const [call] = run.effects().filter(({ type }) => type === 'run_tool');
+      // What flushMs deferred is stored after that time.
+      await new Promise((resolve) => setTimeout(resolve, flushMs * 4));
+      const answers = where === 'here' ? session : second.session;
+      await answers.answer(call.invocationId, { type: 'tool_result', content: 'from outside' });
+      await assert.rejects(answers.answer(call.invocationId, { type: 'tool_result', content: 'again' }), { code: 'wrong_state' });
+      release();
+      const result = await driven.result;
+      assert.equal(result.status, 'finished');
+      assert.deepEqual(result.report.filter(({ code }) => code === 'duplicate_result').map(({ severity, callId }) => [severity, callId]), [['warning', call.callId]]);
+      await ask(session, provider, 'Thanks');
+      const bodies = (await lane.requests()).map(({ body }) => JSON.stringify(body));
+      assert.deepEqual(bodies.map((body) => [body.split('from outside').length - 1, body.includes('own result')]), [[0, false], [1, false], [1, false]]);
+      assert.deepEqual((await second.client.invocations({ payload: true })).items.map(({ status, result: stored }) => [status, stored.content]), [['ok', 'from outside']]);
+      for (const { client } of [first, second]) await client.close();
+    });
+  }
+}

@@ -285,7 +285,7 @@ fn r63_r75_answers_to_an_unfinished_run_cost_in_proportion_to_the_new() {
                 journals.add(&entry, &records, Seed(7)).unwrap();
             }
             let turn = journals.turn(&entry).unwrap();
-            let turns = [PendingTurn { run: "run", turn, holder: RunHolder::Elsewhere }];
+            let turns = [PendingTurn { run: "run", turn, records: entry.entries, holder: RunHolder::Elsewhere }];
             let found = find_answered_call(&log.borrow().history, &turns, id).unwrap();
             let content = Json::parse("\"r\"").unwrap();
             let result = ToolResult { content, is_error: false, dialect: None, template: None };

@@ -494,7 +494,7 @@ impl<'s> Host<'s> {
         };
         let origin = Origin { at: self.clock.now(), ..Origin::default() };
         let mut joined = JoinedEntries::default();
-        let AnsweredCall { call, run, needs_dead_owner } = self.answered_call(call)?;
+        let AnsweredCall { call, run, records, needs_dead_owner } = self.answered_call(call)?;
         if self.log.borrow().history.invocation(&call.id).is_some() {
             let result = NewResult { call: call.id, ..result };
             join_results(&self.log.borrow().history, &mut joined, vec![(result, None)], &origin)?;
@@ -509,7 +509,7 @@ impl<'s> Host<'s> {
         }
         let epoch = |id: &str| self.log.borrow().head.run(id).map(|entry| entry.epoch);
         let lease_ended_by = needs_dead_owner.then(|| self.clock.now());
-        let expected_run = run.map(|id| ExpectedRun { epoch: epoch(&id), id, lease_ended_by });
+        let expected_run = run.map(|id| ExpectedRun { epoch: epoch(&id), id, records, lease_ended_by });
         let change = Change {
             operation: format!("late.{}", self.ids.new_id()),
             at: self.clock.now(),
@@ -547,6 +547,7 @@ impl<'s> Host<'s> {
             .map(|entry| PendingTurn {
                 run: &entry.id,
                 turn: self.journals.turn(entry).unwrap(),
+                records: entry.entries,
                 holder: match &self.run {
                     Some(run) if run.id() == entry.id => RunHolder::Here(run),
                     _ if entry.lease_until > self.clock.now() => RunHolder::Elsewhere,

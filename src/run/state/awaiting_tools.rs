@@ -55,7 +55,7 @@ enum ToolPhase {
 }
 
 /// What a save of the round records.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum ToolSave {
     /// The start of a tool.
     Start,
@@ -63,8 +63,8 @@ enum ToolSave {
     ApprovalNeeded,
     /// The approval of the task of this index.
     Approval(usize),
-    /// Results.
-    Results,
+    /// The results of these calls.
+    Results(Vec<String>),
     /// A handoff, which takes effect after the round.
     Handoff,
 }
@@ -184,6 +184,7 @@ impl AwaitingTools {
             return;
         }
         let mut journal = Vec::new();
+        let calls = results.iter().map(|entry| entry.invocation.clone()).collect();
         for entry in &results {
             let call_id = turn.live().invocation(&entry.invocation).map(|call| call.wire_id().to_owned());
             let result = entry.result.as_ref().map_or_else(Json::null, |result| result.content.clone());
@@ -194,7 +195,7 @@ impl AwaitingTools {
             journal.push(JournalEntry::Finished(entry.clone()));
         }
         let save = turn.save_results(journal, results);
-        self.saves.insert(save, ToolSave::Results);
+        self.saves.insert(save, ToolSave::Results(calls));
     }
 
     /// Returns the next state if every call is answered and every answer is saved.
@@ -285,8 +286,9 @@ impl AwaitingTools {
         turn.apply(HistoryEntry::Result(entry.clone()));
         turn.emit(event);
         journal.push(JournalEntry::Finished(entry.clone()));
+        let calls = vec![entry.invocation.clone()];
         let save = turn.save_results(journal, vec![entry]);
-        self.saves.insert(save, ToolSave::Results);
+        self.saves.insert(save, ToolSave::Results(calls));
     }
 
     /// Handles the host's reply that a tool answers later.
@@ -327,7 +329,7 @@ impl AwaitingTools {
         turn.emit(RunEvent::ToolPending { call_id, invocation: entry.invocation.clone(), name });
         journal.push(JournalEntry::Finished(entry.clone()));
         let save = turn.save_results(journal, vec![entry]);
-        self.saves.insert(save, ToolSave::Results);
+        self.saves.insert(save, ToolSave::Results(Vec::new()));
     }
 
     /// Returns true if the run can only continue when a person has decided about a call: every other one is answered and saved.
@@ -431,13 +433,23 @@ impl AwaitingTools {
     }
 
     /// Handles the success of a save.
-    pub fn saved(&mut self, save: u64, turn: &mut RunData, revision: u64, now: Ms) -> Option<NextState> {
+    pub fn saved(
+        &mut self,
+        save: u64,
+        turn: &mut RunData,
+        revision: u64,
+        context: &RunContext<'_>,
+    ) -> Option<NextState> {
         match self.saves.remove(&save) {
-            Some(ToolSave::Results) if turn.setup().persistence == Persistence::Result => {
-                turn.emit(RunEvent::Saved { revision });
+            Some(ToolSave::Results(calls)) => {
+                if turn.setup().persistence == Persistence::Result {
+                    turn.emit(RunEvent::Saved { revision });
+                }
+                // The store has them now, after what other writers stored before.
+                calls.iter().for_each(|call| turn.prefer_first_result(call, context.history));
             }
-            Some(ToolSave::Approval(at)) => self.offer_approved(turn, at, now),
-            Some(ToolSave::Start | ToolSave::ApprovalNeeded | ToolSave::Results | ToolSave::Handoff) | None => {}
+            Some(ToolSave::Approval(at)) => self.offer_approved(turn, at, context.now),
+            Some(ToolSave::Start | ToolSave::ApprovalNeeded | ToolSave::Handoff) | None => {}
         }
         self.after_round(turn)
     }

@@ -4,9 +4,12 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::async_tools::{MODES, async_setup, exports, says};
+use super::early_results::keep;
 use super::scripted_host::*;
+use super::snapshots::{resume, snapshot};
 use rethread::error::ErrorCode;
-use rethread::run::{Persistence, RunSetup, RunStatus, ToolTiming};
+use rethread::finding::FindingCode;
+use rethread::run::{Persistence, RunOutcome, RunSetup, RunStatus, ToolTiming};
 use rethread::store::{
     AuditQuery, AuditRow, Change, JournalChange, JournalStep, LogStore, MemoryStore, RecordKind, commit, open_record,
 };
@@ -204,6 +207,156 @@ fn r12_r75_a_late_result_that_persist_changed_marks_its_call_as_redacted() {
             let redacted =
                 rows.iter().map(|(_, row)| open_record::<AuditRow>(RecordKind::Audit, &row.value).unwrap().redacted);
             assert_eq!(redacted.collect::<Vec<_>>(), [true, false], "{mode:?} {is_early}");
+        }
+    }
+}
+
+const EXPORT: [(&str, &str, &str); 1] = [("call_a", "later_export", "{}")];
+
+fn exports_only(body: &Value) -> Answer {
+    Answer::Say(if rounds_in(body) == 0 { calls(&EXPORT) } else { text("Done.") })
+}
+
+/// Drives a run until its asynchronous tool runs, which the store knows. Returns its invocation.
+fn run_to_tool(host: &mut Host<'_>, setup: RunSetup) -> String {
+    host.start(setup, "Export").unwrap();
+    for writes in 0.. {
+        host.writes_left = Some(writes);
+        assert!(host.drive(exports_only).is_none());
+        let started =
+            host.run.as_ref().unwrap().live().invocations().iter().find(|call| call.started_at.is_some()).cloned();
+        if let Some(call) = started {
+            host.writes_left = None;
+            host.write();
+            return call.id;
+        }
+    }
+    unreachable!()
+}
+
+/// Checks that history has the answer from outside once, and the tool's own result beside it.
+fn check_first_counts(store: &MemoryStore, what: &str) {
+    let mut later = Host::open(store, "s", "later");
+    let contents = {
+        let log = later.log.borrow();
+        let call = log.history.invocations()[0].clone();
+        assert!(!call.is_deferred, "{what}: its run waited for it");
+        let result = call.result.unwrap();
+        assert_eq!(log.history.early_results().count(), 0, "{what}");
+        let items = log.history.set_aside().iter();
+        let items: Vec<_> = items.map(|item| (item.reason.clone(), item.value.as_str().to_owned())).collect();
+        assert_eq!(items, [("duplicate_result".to_owned(), "\"later_export gave {}\"".to_owned())], "{what}");
+        result.content
+    };
+    assert_eq!(contents.as_str(), "\"from outside\"", "{what}");
+    later.ask(setup_in(Persistence::Run, "next"), "And?", says("Yes."));
+    let body = later.asked[0].to_string();
+    assert_eq!((body.matches("from outside").count(), body.contains(" gave ")), (1, false), "{what}: {body}");
+}
+
+fn warns_of_second_result(outcome: &RunOutcome) -> bool {
+    outcome.report.iter().any(|finding| finding.code == FindingCode::DuplicateResult)
+}
+
+#[test]
+fn r75_of_an_answer_and_the_running_tools_own_result_the_first_stored_one_counts() {
+    for mode in MODES {
+        for place in ["here", "elsewhere", "elsewhere, and read"] {
+            let what = format!("{mode:?}, {place}");
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            let invocation = run_to_tool(&mut host, setup_in(mode, "run"));
+            if place == "here" {
+                host.late(&invocation, &json!("from outside")).unwrap();
+            } else {
+                Host::open(&store, "s", "other").late(&invocation, &json!("from outside")).unwrap();
+            }
+            if place == "elsewhere, and read" {
+                host.refresh();
+            }
+            let outcome = host.drive(exports_only).unwrap();
+            assert_eq!(outcome.status, RunStatus::Finished, "{what} {:?}", outcome.error);
+            assert!(warns_of_second_result(&outcome), "{what} {:?}", outcome.report);
+            let body = host.asked.last().unwrap().to_string();
+            assert_eq!((body.matches("from outside").count(), body.contains(" gave ")), (1, false), "{what}: {body}");
+            check_first_counts(&store, &what);
+        }
+    }
+}
+
+#[test]
+fn r75_a_result_that_the_tool_returned_first_takes_no_answer_from_outside() {
+    for mode in MODES {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let invocation = run_to_tool(&mut host, setup_in(mode, "run"));
+        let mut stale = Host::open(&store, "s", "stale");
+        assert!(host.drive(|body| if rounds_in(body) == 0 { exports_only(body) } else { Answer::Hang }).is_none());
+        // What it knows of the run is older than the tool's result.
+        assert_eq!(stale.late(&invocation, &json!("late")).unwrap_err().code, ErrorCode::Conflict, "{mode:?}");
+        assert_eq!(stale.late(&invocation, &json!("late")).unwrap_err().code, ErrorCode::WrongState, "{mode:?}");
+        assert_eq!(host.late(&invocation, &json!("late")).unwrap_err().code, ErrorCode::WrongState, "{mode:?}");
+        let outcome = host.drive(exports_only).unwrap();
+        assert!(!warns_of_second_result(&outcome));
+        let later = Host::open(&store, "s", "later");
+        let log = later.log.borrow();
+        assert!(log.history.set_aside().is_empty(), "{mode:?}");
+        let result = log.history.invocations()[0].result.clone().unwrap();
+        assert_eq!(result.content.as_str(), "\"later_export gave {}\"", "{mode:?}");
+    }
+}
+
+/// Checks that a turn that was kept has the answer from outside, and the tool's own result beside it.
+fn check_kept(store: &MemoryStore, what: &str) {
+    let later = Host::open(store, "s", "later");
+    let log = later.log.borrow();
+    let result = log.history.invocations()[0].result.clone().unwrap();
+    assert_eq!(result.content.as_str(), "\"from outside\"", "{what}");
+    let items: Vec<_> = log.history.set_aside().iter().map(|item| item.value.as_str()).collect();
+    assert_eq!(items, ["\"later_export gave {}\""], "{what}");
+}
+
+#[test]
+fn r75_killed_after_any_write_the_first_of_two_results_counts_and_the_other_is_kept_once() {
+    for mode in MODES {
+        for resumed_mode in MODES {
+            for end in ["resumed", "copied", "kept"] {
+                for writes in 1.. {
+                    let what = format!("{mode:?}, {resumed_mode:?}, kill {writes}, {end}");
+                    let store = MemoryStore::default();
+                    let mut host = Host::open(&store, "s", "h");
+                    let invocation = run_to_tool(&mut host, setup_in(mode, "run"));
+                    Host::open(&store, "s", "other").late(&invocation, &json!("from outside")).unwrap();
+                    host.writes_left = Some(writes);
+                    if host.drive(exports_only).is_some() {
+                        break;
+                    }
+                    if end == "kept" {
+                        keep(&Host::open(&store, "s", "keeps"));
+                        check_kept(&store, &what);
+                        continue;
+                    }
+                    let mut second = Host::open(&store, "s", "second");
+                    second.resume(setup_in(resumed_mode, "run")).unwrap();
+                    if end == "copied" {
+                        let bytes = snapshot(&mut second).unwrap();
+                        let elsewhere = MemoryStore::default();
+                        let mut copy = Host::open(&elsewhere, "s", "copy");
+                        resume(&mut copy, &bytes, setup_in(resumed_mode, "run")).unwrap();
+                        assert_eq!(copy.drive(exports_only).unwrap().status, RunStatus::Finished, "{what}");
+                        let log = copy.log.borrow();
+                        let result = log.history.invocations()[0].result.clone().unwrap();
+                        assert_eq!(result.content.as_str(), "\"from outside\"", "{what}");
+                        continue;
+                    }
+                    let outcome = second.drive(exports_only).unwrap();
+                    assert_eq!(outcome.status, RunStatus::Finished, "{what} {:?}", outcome.error);
+                    for body in host.asked.iter().chain(&second.asked) {
+                        assert!(!body.to_string().contains(" gave "), "{what}: {body}");
+                    }
+                    check_first_counts(&store, &what);
+                }
+            }
         }
     }
 }

@@ -75,7 +75,8 @@ fn check_stored(store: &MemoryStore, invocation: &str, setup: RunSetup, last: Op
 }
 
 /// Discards the run, and keeps its turn.
-fn keep(host: &Host<'_>) {
+/// Ends the run, and stores what its journal has of the turn, as `discard` with `keep` does.
+pub(super) fn keep(host: &Host<'_>) {
     let entry = host.log.borrow().head.run("run").cloned().unwrap();
     let recovered = recover(&block_on(read_journal(host.store, "s", &entry)).unwrap(), SEED).unwrap();
     let history = &host.log.borrow().history.clone();

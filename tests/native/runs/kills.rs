@@ -403,6 +403,7 @@ fn r15_the_log_rejects_a_write_of_another_epoch() {
         owner: None,
         last_request: None,
         has_dropped: false,
+        has_async_result: false,
     };
     for epoch in [1, 2, 99] {
         let change = change_for(&save, &writer("run", epoch)).unwrap();
