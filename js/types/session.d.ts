@@ -72,7 +72,9 @@ export interface Session {
   readonly state: StateBag;
   save(): Promise<void>;
   /** Appends messages in a dialect's format. An item of another format is `invalid_input`, and nothing is stored. `expectedRevision` makes
-   *  the append conditional (`conflict`). Results get the time `at`, else now; a result of a stored open call answers that call. */
+   *  the append conditional (`conflict`). Results get the time `at`, else now; a result of a stored open call answers that call. If an
+   *  unfinished run has the call, the rules are those of `answer`: `wrong_state` if the run takes its tool's own result, or if history does not have
+   *  the call yet. */
   append(body: WireInput, dialect: Dialect, options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
   /** Appends neutral messages, with their own ids and times: for migration, images, and parts of the application. What `messages` or a view of another
    *  session returned is appended without loss: an empty session then renders the same bodies. Of pages, append the oldest first; a page that others precede

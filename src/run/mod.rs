@@ -8,6 +8,7 @@
 
 mod answer;
 mod answered_call;
+mod appended_results;
 mod approval;
 mod archive_descriptions;
 mod body_filter_question;
@@ -47,6 +48,7 @@ mod turn;
 mod turn_totals;
 
 pub use answered_call::{AnsweredCall, PendingTurn, RunHolder, find_answered_call, is_known_to_history};
+pub use appended_results::AppendedResults;
 pub use approval::{ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall};
 pub use archive_descriptions::ARCHIVE_DESCRIPTIONS;
 pub use body_filter_question::BodyFilterQuestion;

@@ -89,8 +89,8 @@ pub struct Change {
     pub caller_ids: Vec<String>,
     /// The [`history_revision`](SessionHead::history_revision) that the session must have, or the append is a conflict.
     pub expected: Option<u64>,
-    /// The run that must be as it was, or the append is a conflict.
-    pub expected_run: Option<ExpectedRun>,
+    /// The runs that must be as they were, or the append is a conflict.
+    pub expected_runs: Vec<ExpectedRun>,
     /// The error of the append if the session was deleted before it was opened. Without it the session is created again.
     pub when_deleted: Option<Error>,
     /// Summaries to store. One of a reducer that does not apply any more is dropped; with a compaction that does not, the append is a conflict.
@@ -235,7 +235,7 @@ impl SessionLog {
                 }));
             }
         }
-        if change.expected_run.as_ref().is_some_and(|run| run.has_moved(&self.head)) {
+        if change.expected_runs.iter().any(|run| run.has_moved(&self.head)) {
             let sentence = "the run of the call ended or went on elsewhere; answer the call again";
             return Err(Error::new(ErrorCode::Conflict, sentence));
         }

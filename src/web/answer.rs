@@ -9,7 +9,6 @@ use super::promise::promise;
 use super::provider_hooks::ProviderHooks;
 use super::provider_store::AppendedContent;
 use super::results::{RevisionResult, result_to_js};
-use super::run_lock::{LiveOwners, lock_name};
 use super::session::JsSession;
 use super::session_inner::SessionInner;
 use crate::error::{Error, ErrorCode, Result};
@@ -17,9 +16,8 @@ use crate::finding::{Action, Finding, FindingCode};
 use crate::history::{HistoryEntry, JoinedEntries, NewResult, Origin, join_results};
 use crate::json::{JsonRef, JsonStr};
 use crate::replay::Callback;
-use crate::run::{PendingTurn, PersistQuestion, PersistReply, RunHolder, find_answered_call, is_known_to_history};
-use crate::session_head::RunEntry;
-use crate::store::{ExpectedRun, read_journal_from};
+use crate::run::{PersistQuestion, PersistReply, find_answered_call, is_known_to_history};
+use crate::store::ExpectedRun;
 use crate::tool::ToolInvocation;
 use js_sys::Promise;
 use serde::Deserialize;
@@ -145,72 +143,13 @@ impl SessionInner {
 
     /// Returns the call that an answer is of.
     async fn answered_call(&self, name: &str) -> Result<FoundCall> {
-        let is_known = is_known_to_history(&self.log.borrow().history, name);
-        let live = self.live_run();
-        let (runs, owners) = if is_known { (Vec::new(), None) } else { self.read_unfinished_runs().await? };
-        let found = {
-            let log = self.log.borrow();
-            let journals = self.journals.borrow();
-            let machine = live.as_ref().filter(|_| !is_known).map(|run| run.machine());
-            let here = machine.as_ref().map(|machine| PendingTurn {
-                run: machine.id(),
-                turn: machine.live(),
-                records: log.head.run(machine.id()).map_or(0, |entry| entry.entries),
-                holder: RunHolder::Here(machine),
-            });
-            let elsewhere = runs.iter().filter_map(|entry| {
-                let name = lock_name(&self.context, &self.id, &entry.id);
-                let is_owned = owners.as_ref().is_some_and(|owners| owners.owns(&name, entry));
-                let is_live = self.context.live.borrow().contains(&name) || is_owned;
-                let holder = if is_live { RunHolder::Elsewhere } else { RunHolder::Nobody };
-                Some(PendingTurn { run: &entry.id, turn: journals.turn(entry)?, records: entry.entries, holder })
-            });
-            let turns: Vec<_> = here.into_iter().chain(elsewhere).collect();
-            find_answered_call(&log.history, &turns, name)?
-        };
-        if let Some(run) = live.filter(|run| found.run.as_deref() == Some(run.id())) {
-            // The result would be lost with a call that only memory has.
-            run.flush_before_read().await?;
+        if is_known_to_history(&self.log.borrow().history, name) {
+            let found = find_answered_call(&self.log.borrow().history, &[], name)?;
+            return Ok(FoundCall { call: found.call, run: None });
         }
-        let log = self.log.borrow();
-        // Another process may have renewed a lease since the head was read. Where locks show who is alive, leases do not matter.
-        let is_leased = found.needs_dead_owner && owners.is_some_and(|owners| owners.are_known_by_leases());
-        let expected = |id: String| {
-            let entry = log.head.run(&id);
-            // A lease that this tab has left behind is nobody's.
-            let own =
-                entry.filter(|entry| entry.is_held_by(&self.context.origin())).map_or(0, |entry| entry.lease_until);
-            let (epoch, now) = (entry.map(|entry| entry.epoch), self.context.now());
-            ExpectedRun { epoch, id, records: found.records, lease_ended_by: is_leased.then(|| now.max(own)) }
-        };
-        Ok(FoundCall { call: found.call, run: found.run.map(expected) })
-    }
-
-    /// Reads what is new in the journals of the unfinished runs that are not under way here. Returns those that could be read, the newest
-    /// first, and their owners.
-    async fn read_unfinished_runs(&self) -> Result<(Vec<RunEntry>, Option<LiveOwners>)> {
-        let live = self.live_run();
-        // A cancelled run has ended, whatever its journal says.
-        let all: Vec<RunEntry> = self.log.borrow().head.pending_runs().cloned().collect();
-        self.journals.borrow_mut().retain(&all);
-        let mut runs = Vec::new();
-        for entry in all.into_iter().rev().filter(|entry| live.as_ref().is_none_or(|run| run.id() != entry.id)) {
-            let from = self.journals.borrow().next_record(&entry);
-            let added = if from == entry.entries {
-                Ok(())
-            } else {
-                let records = read_journal_from(&*self.context.store, &self.id, &entry, from).await;
-                records.and_then(|records| self.journals.borrow_mut().add(&entry, &records, self.context.seed))
-            };
-            match added {
-                Ok(()) => runs.push(entry),
-                // It ended meanwhile, or nobody can resume it.
-                Err(error) if matches!(error.code, ErrorCode::CorruptRecord | ErrorCode::UnsupportedVersion) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let owners = if runs.is_empty() { None } else { Some(LiveOwners::query(&self.context).await) };
-        Ok((runs, owners))
+        let (found, owners) = self.judge_by_turns(&|history, turns| find_answered_call(history, turns, name)).await?;
+        let run = self.expected_run(&found, owners.as_ref()).await?;
+        Ok(FoundCall { call: found.call, run })
     }
 
     /// Joins an answer to its call in history; if history does not have the call yet, the answer waits there for it.

@@ -104,8 +104,8 @@ impl SessionInner {
         }
     }
 
-    /// Appends the outcome of `join`. Calls `join` again after another writer has appended a missing call or has answered an open one, or if `run`
-    /// has another owner.
+    /// Appends the outcome of `join`. Calls `join` again after another writer has appended a missing call or has answered an open one, or if a run
+    /// on which a result depends went on. `run`: the one that an answer depends on, if any.
     pub async fn append_joined(
         &self,
         join: &dyn Fn() -> Result<JoinedEntries>,
@@ -124,8 +124,12 @@ impl SessionInner {
             // A result was paired with a call that was open at this revision.
             let answers = joined.entries.iter().any(|entry| matches!(entry, HistoryEntry::Result(_)));
             let joined_at = self.log.borrow().head.history_revision;
+            let runs = match run {
+                Some(run) => vec![run.clone()],
+                None => self.check_appended_results(&joined).await?,
+            };
             let mut change = self.joined_change(&mut joined, expected.or(answers.then_some(joined_at)));
-            change.expected_run = run.cloned();
+            change.expected_runs = runs;
             let content = AppendedContent::of(&change.entries);
             match self.append_change(change).await {
                 Err(error)

@@ -90,6 +90,7 @@ mod sessions {
     mod tab_channel;
     mod unfinished_run;
     mod unfinished_runs;
+    mod unfinished_turns;
     mod unsaved_request;
     mod view;
     mod view_message;

@@ -132,3 +132,25 @@ for (const persistence of ['run', 'call', 'result']) {
     });
   }
 }
+
+test('r75 append rejects the result of a tool for which a run waits, as answer does', { timeout: 20_000 }, async () => {
+  for (const persistence of ['run', 'call', 'result']) {
+    const lane = await laneFor([{ calls: [{ name: 'export_rows', arguments: {} }] }, { text: 'Done.' }]);
+    const store = keyValueService();
+    const [first, second] = [await process(store), await process(store)];
+    const session = await first.client.session('s', { persistence });
+    const held = heldTool();
+    const tools = { export_rows: { ...held.tools.export_rows, async: false } };
+    const run = await session.run({ input: 'Export, please', provider: providerOf(lane, 'openai-chat'), tools });
+    const driven = drive(run);
+    await held.started;
+    const [call] = run.effects().filter(({ type }) => type === 'run_tool');
+    const message = [{ role: 'tool', tool_call_id: call.callId, content: 'appended' }];
+    for (const appends of [session, second.session]) await assert.rejects(appends.append(message, 'openai-chat'), { code: 'wrong_state' }, persistence);
+    held.release();
+    assert.equal((await driven.result).status, 'finished');
+    const bodies = (await lane.requests()).map(({ body }) => JSON.stringify(body));
+    assert.deepEqual([bodies.at(-1).includes('own result'), bodies.at(-1).includes('appended')], [true, false]);
+    for (const { client } of [first, second]) await client.close();
+  }
+});

@@ -7,8 +7,8 @@ mod scripted_model;
 use rethread::clock::{Clock, ManualClock};
 use rethread::error::{Error, ErrorCode};
 use rethread::history::{
-    HistoryEntry, Incoming, IncomingMessage, IncomingPart, JoinedEntries, NewResult, Origin, ProvidedMessages,
-    ResultEntry, join_results,
+    History, HistoryEntry, Incoming, IncomingMessage, IncomingPart, JoinBase, JoinedEntries, NewResult, Origin,
+    ProvidedMessages, ResultEntry, join, join_results,
 };
 use rethread::id::{IdSource, Seed};
 use rethread::json::{Json, JsonStr};
@@ -18,10 +18,10 @@ use rethread::provider::{ProviderRequest, Settings, ToolDefinition, decode_body}
 use rethread::render::{BodyFilterReply, RenderRequest, Rendered, Renderer};
 use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
-    AnsweredCall, ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, Handoff, JournalCache,
-    OnStop, PendingTurn, PersistQuestion, PersistReply, Persistence, RetryPolicy, Run, RunContext, RunEvent, RunHolder,
-    RunInput, RunOutcome, RunSetup, RunSnapshot, RunStatus, RunWriter, ToolSettings, TurnInput, change_for,
-    find_answered_call, is_known_to_history, recover,
+    AnsweredCall, AppendedResults, ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, Handoff,
+    JournalCache, OnStop, PendingTurn, PersistQuestion, PersistReply, Persistence, RetryPolicy, Run, RunContext,
+    RunEvent, RunHolder, RunInput, RunOutcome, RunSetup, RunSnapshot, RunStatus, RunWriter, ToolSettings, TurnInput,
+    change_for, find_answered_call, is_known_to_history, recover,
 };
 use rethread::session_head::RunEntry;
 use rethread::store::{
@@ -494,7 +494,8 @@ impl<'s> Host<'s> {
         };
         let origin = Origin { at: self.clock.now(), ..Origin::default() };
         let mut joined = JoinedEntries::default();
-        let AnsweredCall { call, run, records, needs_dead_owner } = self.answered_call(call)?;
+        let found = self.answered_call(call)?;
+        let (call, run) = (found.call.clone(), found.run.clone());
         if self.log.borrow().history.invocation(&call.id).is_some() {
             let result = NewResult { call: call.id, ..result };
             join_results(&self.log.borrow().history, &mut joined, vec![(result, None)], &origin)?;
@@ -507,15 +508,12 @@ impl<'s> Host<'s> {
                 entry.is_redacted = self.redacts_late_results;
             }
         }
-        let epoch = |id: &str| self.log.borrow().head.run(id).map(|entry| entry.epoch);
-        let lease_ended_by = needs_dead_owner.then(|| self.clock.now());
-        let expected_run = run.map(|id| ExpectedRun { epoch: epoch(&id), id, records, lease_ended_by });
         let change = Change {
             operation: format!("late.{}", self.ids.new_id()),
             at: self.clock.now(),
             expected: Some(self.log.borrow().head.history_revision),
             entries: joined.entries,
-            expected_run,
+            expected_runs: self.expected_run(found).into_iter().collect(),
             ..Change::default()
         };
         block_on(commit(self.store, &self.log, &change)).map(drop)
@@ -530,10 +528,48 @@ impl<'s> Host<'s> {
         block_on(commit(self.store, &self.log, &change)).unwrap()
     }
 
-    /// Returns the call that an answer names. A run whose lease has not run out is under way, unless it is this host's.
+    /// Appends the items of a wire body, as `Session.append` does.
+    pub fn append(&mut self, body: &Value, dialect: Dialect) -> Result<(), Error> {
+        let body = Json::parse(&body.to_string()).unwrap();
+        let origin = Origin { at: self.clock.now(), ..Origin::default() };
+        let joined = {
+            let log = self.log.borrow();
+            join(JoinBase::history(&log.history), decode_body(dialect, body.view())?, &origin, &self.ids)
+        };
+        let results = AppendedResults::of(&self.log.borrow().history, &joined);
+        let calls = self.judge(!results.is_empty(), &|history, turns| results.check(history, turns))?;
+        let change = Change {
+            operation: format!("append.{}", self.ids.new_id()),
+            at: self.clock.now(),
+            entries: joined.entries,
+            expected: Some(self.log.borrow().head.history_revision),
+            expected_runs: calls.into_iter().filter_map(|found| self.expected_run(found)).collect(),
+            ..Change::default()
+        };
+        block_on(commit(self.store, &self.log, &change)).map(drop)
+    }
+
+    fn expected_run(&self, found: AnsweredCall) -> Option<ExpectedRun> {
+        let id = found.run?;
+        let epoch = self.log.borrow().head.run(&id).map(|entry| entry.epoch);
+        let lease_ended_by = found.needs_dead_owner.then(|| self.clock.now());
+        Some(ExpectedRun { id, epoch, records: found.records, lease_ended_by })
+    }
+
+    /// Returns the call that an answer names.
     fn answered_call(&mut self, call: &str) -> Result<AnsweredCall, Error> {
+        let is_needed = !is_known_to_history(&self.log.borrow().history, call);
+        self.judge(is_needed, &|history, turns| find_answered_call(history, turns, call))
+    }
+
+    /// Judges calls by the turns of the unfinished runs. One whose lease has not run out is under way, unless it is this host's.
+    #[allow(clippy::type_complexity)]
+    fn judge<T>(
+        &mut self,
+        is_needed: bool,
+        judge: &dyn Fn(&History, &[PendingTurn<'_>]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let log = self.log.borrow();
-        let is_needed = !is_known_to_history(&log.history, call);
         let runs: Vec<RunEntry> = log.head.runs.iter().rev().filter(|_| is_needed).cloned().collect();
         for entry in &runs {
             let from = self.journals.next_record(entry);
@@ -555,7 +591,7 @@ impl<'s> Host<'s> {
                 },
             })
             .collect();
-        find_answered_call(&log.history, &turns, call)
+        judge(&log.history, &turns)
     }
 
     /// Reads what other writers stored.

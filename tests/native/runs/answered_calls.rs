@@ -360,3 +360,104 @@ fn r75_killed_after_any_write_the_first_of_two_results_counts_and_the_other_is_k
         }
     }
 }
+
+fn tool_message(content: &str) -> Value {
+    json!([{ "role": "tool", "tool_call_id": "call_a", "content": content }])
+}
+
+#[test]
+fn r75_an_appended_result_of_a_tool_that_a_live_run_waits_for_is_rejected_as_an_answer_is() {
+    for mode in MODES {
+        for is_here in [false, true] {
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            host.start(setup_in(mode, "run"), "Go").unwrap();
+            for writes in 0.. {
+                host.writes_left = Some(writes);
+                assert!(host.drive(looks).is_none());
+                if host.run.as_ref().unwrap().live().invocations().iter().any(|call| call.started_at.is_some()) {
+                    break;
+                }
+            }
+            host.writes_left = None;
+            host.write();
+            let mut other = Host::open(&store, "s", "other");
+            let appends = if is_here { &mut host } else { &mut other };
+            let error = appends.append(&tool_message("appended"), CHAT).unwrap_err();
+            assert_eq!(error.code, ErrorCode::WrongState, "{mode:?} {is_here} {error:?}");
+            // Its words say who takes the result.
+            assert!(error.message.contains("Run.answer") || error.message.contains("another tab"), "{error:?}");
+            assert_eq!(host.drive(looks).unwrap().status, RunStatus::Finished);
+            let later = Host::open(&store, "s", "later");
+            let log = later.log.borrow();
+            assert!(log.history.set_aside().is_empty(), "{mode:?}");
+            let result = log.history.invocations()[0].result.clone().unwrap();
+            assert_eq!(result.content.as_str(), "\"look gave {}\"", "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn r75_an_appended_result_answers_an_asynchronous_call_that_history_has() {
+    for mode in MODES {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        run_to_tool(&mut host, setup_in(mode, "run"));
+        let mut other = Host::open(&store, "s", "other");
+        let appended = other.append(&tool_message("from outside"), CHAT);
+        if mode == Persistence::Run {
+            // History has no call that it could answer.
+            let error = appended.unwrap_err();
+            assert_eq!(error.code, ErrorCode::WrongState);
+            assert!(error.message.contains("Session.answer"), "{error:?}");
+            assert_eq!(host.drive(exports_only).unwrap().status, RunStatus::Finished);
+            continue;
+        }
+        appended.unwrap();
+        assert!(warns_of_second_result(&host.drive(exports_only).unwrap()), "{mode:?}");
+        check_first_counts(&store, &format!("{mode:?}"));
+
+        // The run has finished with its call open.
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        host.pending_tools = vec!["later_export"];
+        host.ask(setup_in(mode, "run"), "Export", exports);
+        host.append(&tool_message("from outside"), CHAT).unwrap();
+        let result = host.log.borrow().history.invocations()[0].result.clone().unwrap();
+        assert_eq!(result.content.as_str(), "\"from outside\"", "{mode:?}");
+        // A result of no call is set aside, as ever.
+        let orphan = json!([{ "role": "tool", "tool_call_id": "nobody", "content": "x" }]);
+        host.append(&orphan, CHAT).unwrap();
+        assert_eq!(host.log.borrow().history.set_aside().len(), 1);
+    }
+}
+
+#[test]
+fn r75_a_late_output_is_appended_with_its_call() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let body = json!([
+        { "role": "user", "content": "Export" },
+        { "type": "function_call", "call_id": "call_a", "name": "later_export", "arguments": "{}", "async": true },
+        { "role": "assistant", "content": "It runs." },
+        { "type": "function_call_output", "call_id": "call_a", "output": "seven thousand" },
+        { "role": "user", "content": "And now?" },
+    ]);
+    host.append(&body, RESPONSES).unwrap();
+    let result = host.log.borrow().history.invocations()[0].result.clone().unwrap();
+    assert_eq!(result.content.as_str(), "\"seven thousand\"");
+}
+
+#[test]
+fn r75_an_appended_result_that_was_judged_by_an_old_journal_is_a_conflict() {
+    for mode in [Persistence::Call, Persistence::Result] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        run_to_tool(&mut host, setup_in(mode, "run"));
+        let mut stale = Host::open(&store, "s", "stale");
+        assert!(host.drive(|body| if rounds_in(body) == 0 { exports_only(body) } else { Answer::Hang }).is_none());
+        assert_eq!(stale.append(&tool_message("late"), CHAT).unwrap_err().code, ErrorCode::Conflict, "{mode:?}");
+        host.drive(exports_only).unwrap();
+        assert!(Host::open(&store, "s", "later").log.borrow().history.set_aside().is_empty(), "{mode:?}");
+    }
+}

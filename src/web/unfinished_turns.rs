@@ -1,0 +1,102 @@
+//! The turns of a session's unfinished runs, by which results from outside are judged (R75).
+
+use super::run_lock::{LiveOwners, lock_name};
+use super::session_inner::SessionInner;
+use crate::error::{ErrorCode, Result};
+use crate::history::{History, JoinedEntries};
+use crate::run::{AnsweredCall, AppendedResults, PendingTurn, RunHolder};
+use crate::session_head::RunEntry;
+use crate::store::{ExpectedRun, read_journal_from};
+
+/// Judges calls by the history and the turns of the unfinished runs.
+type Judge<'j, T> = &'j dyn Fn(&History, &[PendingTurn<'_>]) -> Result<T>;
+
+impl SessionInner {
+    /// Judges calls by the turns of the unfinished runs. Also returns the owners of the runs, if there are any elsewhere.
+    pub async fn judge_by_turns<T>(&self, judge: Judge<'_, T>) -> Result<(T, Option<LiveOwners>)> {
+        let live = self.live_run();
+        let (runs, owners) = self.read_unfinished_runs().await?;
+        let log = self.log.borrow();
+        let journals = self.journals.borrow();
+        let machine = live.as_ref().map(|run| run.machine());
+        let here = machine.as_ref().map(|machine| PendingTurn {
+            run: machine.id(),
+            turn: machine.live(),
+            records: log.head.run(machine.id()).map_or(0, |entry| entry.entries),
+            holder: RunHolder::Here(machine),
+        });
+        let elsewhere = runs.iter().filter_map(|entry| {
+            let name = lock_name(&self.context, &self.id, &entry.id);
+            let is_owned = owners.as_ref().is_some_and(|owners| owners.owns(&name, entry));
+            let is_live = self.context.live.borrow().contains(&name) || is_owned;
+            let holder = if is_live { RunHolder::Elsewhere } else { RunHolder::Nobody };
+            Some(PendingTurn { run: &entry.id, turn: journals.turn(entry)?, records: entry.entries, holder })
+        });
+        let turns: Vec<_> = here.into_iter().chain(elsewhere).collect();
+        let judged = judge(&log.history, &turns)?;
+        drop(turns);
+        Ok((judged, owners))
+    }
+
+    /// Returns the run that must not move before the result of a call is stored.
+    pub async fn expected_run(&self, found: &AnsweredCall, owners: Option<&LiveOwners>) -> Result<Option<ExpectedRun>> {
+        let Some(id) = found.run.clone() else { return Ok(None) };
+        if let Some(run) = self.live_run().filter(|run| run.id() == id) {
+            // The result would be lost with a call that only memory has.
+            run.flush_before_read().await?;
+        }
+        let log = self.log.borrow();
+        // Another process may have renewed a lease since the head was read. Where locks show who is alive, leases do not matter.
+        let is_leased = found.needs_dead_owner && owners.is_some_and(LiveOwners::are_known_by_leases);
+        let entry = log.head.run(&id);
+        // A lease that this tab has left behind is nobody's.
+        let own = entry.filter(|entry| entry.is_held_by(&self.context.origin())).map_or(0, |entry| entry.lease_until);
+        let (epoch, now) = (entry.map(|entry| entry.epoch), self.context.now());
+        let lease_ended_by = is_leased.then(|| now.max(own));
+        Ok(Some(ExpectedRun { id, epoch, records: found.records, lease_ended_by }))
+    }
+
+    /// Checks the results of an append whose calls unfinished runs may have. Returns the runs that must not move before they are stored.
+    ///
+    /// # Errors
+    /// `wrong_state` if a run takes the result of its tool itself, and the errors of the store.
+    pub async fn check_appended_results(&self, joined: &JoinedEntries) -> Result<Vec<ExpectedRun>> {
+        let results = AppendedResults::of(&self.log.borrow().history, joined);
+        if results.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (calls, owners) = self.judge_by_turns(&|history, turns| results.check(history, turns)).await?;
+        let mut runs = Vec::new();
+        for call in &calls {
+            runs.extend(self.expected_run(call, owners.as_ref()).await?);
+        }
+        Ok(runs)
+    }
+
+    /// Reads what is new in the journals of the unfinished runs that are not under way here. Returns those that could be read, the newest
+    /// first, and their owners.
+    async fn read_unfinished_runs(&self) -> Result<(Vec<RunEntry>, Option<LiveOwners>)> {
+        let live = self.live_run();
+        // A cancelled run has ended, whatever its journal says.
+        let all: Vec<RunEntry> = self.log.borrow().head.pending_runs().cloned().collect();
+        self.journals.borrow_mut().retain(&all);
+        let mut runs = Vec::new();
+        for entry in all.into_iter().rev().filter(|entry| live.as_ref().is_none_or(|run| run.id() != entry.id)) {
+            let from = self.journals.borrow().next_record(&entry);
+            let added = if from == entry.entries {
+                Ok(())
+            } else {
+                let records = read_journal_from(&*self.context.store, &self.id, &entry, from).await;
+                records.and_then(|records| self.journals.borrow_mut().add(&entry, &records, self.context.seed))
+            };
+            match added {
+                Ok(()) => runs.push(entry),
+                // It ended meanwhile, or nobody can resume it.
+                Err(error) if matches!(error.code, ErrorCode::CorruptRecord | ErrorCode::UnsupportedVersion) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let owners = if runs.is_empty() { None } else { Some(LiveOwners::query(&self.context).await) };
+        Ok((runs, owners))
+    }
+}
