@@ -191,7 +191,11 @@ pub(super) fn skip_value(bytes: &[u8], mut at: usize) -> usize {
                 depth = depth.saturating_sub(1);
                 at += 1;
             }
-            Some(b',' | b':' | b' ' | b'\t' | b'\n' | b'\r') => {
+            Some(b',' | b':') => {
+                at += 1;
+                continue;
+            }
+            Some(b' ' | b'\t' | b'\n' | b'\r') => {
                 at = skip_space(bytes, at + 1);
                 continue;
             }

@@ -190,6 +190,61 @@ fn r64_a_long_history_with_an_error_in_each_message_is_repaired() {
     assert_eq!(report.last().unwrap().code, FindingCode::FindingsOmitted);
 }
 
+/// A body of calls that share one id, without results: for most of them, one error is found when ids are chosen, and one after pairing.
+fn calls_of_one_id(dialect: Dialect, count: usize) -> String {
+    let (call, around) = match dialect {
+        Dialect::OpenAiChat | Dialect::Mistral => (
+            r#"{"id":"callcall1","type":"function","function":{"name":"look","arguments":"{}"}}"#,
+            (r#"{"role":"assistant","content":null,"tool_calls":["#, "]}"),
+        ),
+        Dialect::OpenAiResponses => {
+            (r#"{"type":"function_call","call_id":"callcall1","name":"look","arguments":"{\"a\":1}"}"#, ("", ""))
+        }
+        Dialect::Anthropic => (
+            r#"{"type":"tool_use","id":"callcall1","name":"look","input":{"query":"where is the parcel"}}"#,
+            (r#"{"role":"assistant","content":["#, "]}"),
+        ),
+        Dialect::Gemini => (
+            r#"{"functionCall":{"id":"callcall1","name":"look","args":{"query":"where is the parcel"}}}"#,
+            (r#"{"role":"model","parts":["#, "]}"),
+        ),
+    };
+    let calls = vec![call; count].join(",");
+    format!("{{\"model\":\"m\",\"{}\":[{}{calls}{}]}}", list_name(dialect), around.0, around.1)
+}
+
+#[test]
+fn r63_a_body_whose_errors_are_found_after_reading_is_sent_as_it_is_if_they_are_too_many() {
+    for dialect in Dialect::ALL {
+        let few = calls_of_one_id(dialect, 1_000);
+        let (text, _) = repair(few.as_bytes(), dialect, &RepairOptions::default()).unwrap();
+        assert!(text != few.as_bytes(), "{dialect:?}");
+        assert!(validate(&text, dialect).iter().all(|finding| finding.severity != Severity::Error), "{dialect:?}");
+        let many = calls_of_one_id(dialect, 5_000);
+        let (text, report) = repair(many.as_bytes(), dialect, &RepairOptions::default()).unwrap();
+        assert!(text == many.as_bytes(), "{dialect:?}: the body was changed");
+        let codes: Vec<_> = report.iter().map(|finding| (finding.code, finding.path.as_deref())).collect();
+        assert_eq!(codes, [(FindingCode::TooManyEdits, Some(""))], "{dialect:?}");
+    }
+}
+
+/// Returns true if a chat is repaired, after a message of the user, that has this item so often.
+fn is_repaired(item: &str, count: usize) -> bool {
+    let items = vec![item; count].join(",");
+    let body = format!("{{\"model\":\"m\",\"messages\":[{{\"role\":\"user\",\"content\":\"hi\"}},{items}]}}");
+    let (_, report) = repair(body.as_bytes(), Dialect::OpenAiChat, &RepairOptions::default()).unwrap();
+    report.iter().all(|finding| finding.code != FindingCode::TooManyEdits)
+}
+
+#[test]
+fn r63_at_least_2000_and_at_most_20000_errors_are_repaired() {
+    assert!(is_repaired("null", 2_000));
+    assert!(!is_repaired("null", 2_200)); // of 11 KB, so the budget is of 114 more
+    let message = format!("{{\"role\":\"ai\",\"content\":\"{}\"}}", "word ".repeat(20));
+    assert!(is_repaired(&message, 20_000));
+    assert!(!is_repaired(&message, 20_001));
+}
+
 /// What may be done with a body, and the most that it may allocate: bytes at a time for each byte of the body, and how often for each
 /// 32 bytes, beyond what the listed findings take.
 type Work = (fn(&str, Dialect), isize, usize);

@@ -82,6 +82,9 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, facts: &Model
         rename_system_messages(plan, &mut turns);
     }
     pairs.resolve(plan, &IDS);
+    if plan.is_over_budget() {
+        return;
+    }
     // `"thread":{"type":"continue",…}`: the server has the turns before those of the list.
     let has_held_turns = plan.body.find("thread").is_some_and(|thread| thread.has_text("type", "continue"));
     if has_held_turns {
@@ -92,6 +95,9 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, facts: &Model
     let synthesize = |call: &WireCall<'_>| synthesize_result(call, &closing_text);
     let placement = PlacementRules { templates: &ERROR_TEMPLATES, synthesize: &synthesize, separate: false };
     let mut turns = place_blocks(plan, turns, &pairs, &placement);
+    if plan.is_over_budget() {
+        return;
+    }
     content::remove_blank_texts(plan, &mut turns);
     server_tools::remove_unpaired(plan, &mut turns, has_held_turns);
     compaction::repair(plan, &mut turns);

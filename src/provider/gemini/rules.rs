@@ -69,6 +69,9 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let synthesize = |call: &WireCall<'_>| calls::synthesize_response(call, &closing_response);
     let placement = PlacementRules { templates: &ERROR_TEMPLATES, synthesize: &synthesize, separate: true };
     let mut turns = place_blocks(plan, turns, &pairs, &placement);
+    if plan.is_over_budget() {
+        return;
+    }
     signatures::add_signatures(plan, &turns, version);
     turn_order::add_user_turns(plan, list, &mut turns);
     turn_order::split_last_content(plan, list, &mut turns, version);

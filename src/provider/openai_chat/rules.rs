@@ -51,6 +51,9 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, rules: &Ch
     }
     let ChatMessageReader { plan, mut messages, mut pairs, assistants, .. } = reader;
     pairs.resolve(plan, &rules.ids);
+    if plan.is_over_budget() {
+        return;
+    }
     for assistant in &assistants {
         if let Some(message) = messages.get_mut(assistant.at) {
             assistant.settle(plan, &pairs, message, rules.strict_order);

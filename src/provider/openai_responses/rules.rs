@@ -19,7 +19,7 @@ use super::kinds::id_name;
 use crate::json::JsonRef;
 use crate::provider::openai_chat::rules::ids;
 use crate::provider::rules::{ErrorTemplates, IdRule, Pairing, Pairs, Plan, WireCall, quoted, report_pairs};
-use async_tools::{AsyncTools, pair_named_outputs};
+use async_tools::pair_named_outputs;
 use input_context::InputContext;
 use input_reader::{InputReader, PairContext, takes_parts};
 use order::OutputPlacement;
@@ -40,9 +40,8 @@ const ERRORS: ErrorTemplates = ErrorTemplates {
 
 /// Plans the repair of a Responses body.
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
-    let context = InputContext::of(plan, list);
+    let (context, async_tools) = InputContext::read(plan, list);
     let output_text = quoted(plan.options.text());
-    let async_tools = AsyncTools::of(&plan.body, list);
     let mut reader = InputReader::new(plan, context, async_tools, output_text.clone());
     let mut items = Vec::new();
     for (at, value) in list.items().enumerate() {
@@ -56,6 +55,9 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     pairs.pair();
     pair_named_outputs(&mut pairs, &named_outputs);
     pairs.choose_ids(plan, &IDS);
+    if plan.is_over_budget() {
+        return;
+    }
     for call in &mut pairs.calls {
         // A screenshot cannot be synthesized.
         call.omitted |= call.result.is_none() && call.label == "computer_call";
@@ -64,6 +66,9 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let sentence = "Missing or invalid parameter: 'call_id' must be that of its call.";
     pairs.write_ids(plan, &id_name, sentence);
     report_pairs(plan, &pairs, &ERRORS);
+    if plan.is_over_budget() {
+        return;
+    }
     let synthetic_output = |call: &WireCall<'a>| synthetic::output(call, &output_text);
     let calls_without_reasoning =
         OutputPlacement { pairs: &pairs, synthetic_output: &synthetic_output }.apply(plan, list, items);

@@ -474,58 +474,81 @@ impl<'a> Pairs<'a> {
 
     /// Chooses the id of every call, and reports each that changes.
     fn assign_ids(&mut self, plan: &mut Plan<'a, '_>, rule: &IdRule) {
-        // Ids in use, with the number of variants that were derived from each.
-        let mut used: IdMap<usize> = IdMap::with_seed(Seed::default());
-        for call in &self.calls {
-            if let Some(id) = call.id.as_deref().filter(|id| !call.omitted && call.has_valid_id && (rule.valid)(id)) {
-                used.insert(id.to_owned(), 0);
-            }
-        }
+        // Only a call that gets another id needs them: most bodies have none.
+        let mut used: Option<UsedIds> = None;
         // The last group that used each key.
         let mut last_groups: Vec<Option<usize>> = vec![None; self.keys.count()];
-        for (place, call) in self.calls.iter_mut().enumerate() {
-            if call.omitted {
+        let mut new_ids: Vec<String> = Vec::with_capacity(self.calls.len());
+        for (place, call) in self.calls.iter().enumerate() {
+            if call.omitted || rule.optional && call.id.is_none() {
+                new_ids.push(String::new());
                 continue;
             }
-            let old_id = call.id.clone().unwrap_or_default();
-            if rule.optional && call.id.is_none() {
+            let old_id = call.id.as_deref().unwrap_or_default();
+            let is_valid = call.has_valid_id && (rule.valid)(old_id);
+            let before =
+                if is_valid { last_groups.get_mut(call.key).and_then(|group| group.replace(call.group)) } else { None };
+            if is_valid && before != Some(call.group) {
+                if before.is_some() && !rule.optional {
+                    let sentence = "This id was used in an earlier turn: accepted, and paired turn by turn.";
+                    let violation = Violation::warning(FindingCode::DuplicateCallId, sentence);
+                    plan.report(violation.at(call.location).of_call(old_id));
+                }
+                new_ids.push(old_id.to_owned());
                 continue;
             }
+            let used = used.get_or_insert_with(|| UsedIds::of(&self.calls, rule));
             let (code, base, sentence) = if call.id.is_none() {
                 let result = call.result.and_then(|a| self.results.get(a)).filter(|answer| answer.has_valid_id);
                 let base = match result.and_then(|answer| answer.id.clone()) {
-                    Some(id) if (rule.valid)(&id) && !used.contains_key(&id) => id,
+                    Some(id) if (rule.valid)(&id) && !used.0.contains_key(&id) => id,
                     _ => (rule.derive)(&format!("{place}:{}", call.value.as_raw())),
                 };
                 (FindingCode::InvalidCallId, base, rule.missing)
-            } else if !call.has_valid_id || !(rule.valid)(&old_id) {
-                (FindingCode::InvalidCallId, (rule.fit)(&old_id), rule.invalid)
+            } else if is_valid {
+                (FindingCode::DuplicateCallId, old_id.to_owned(), rule.duplicate)
             } else {
-                let before = last_groups.get_mut(call.key).and_then(|group| group.replace(call.group));
-                if before != Some(call.group) {
-                    if before.is_some() && !rule.optional {
-                        let sentence = "This id was used in an earlier turn: accepted, and paired turn by turn.";
-                        plan.report(
-                            Violation::warning(FindingCode::DuplicateCallId, sentence)
-                                .at(call.location)
-                                .of_call(&old_id),
-                        );
-                    }
-                    call.new_id = old_id;
-                    continue;
-                }
-                (FindingCode::DuplicateCallId, old_id.clone(), rule.duplicate)
+                (FindingCode::InvalidCallId, (rule.fit)(old_id), rule.invalid)
             };
-            let mut id = base.clone();
-            while used.contains_key(&id) {
-                let count = used.get_or_insert(&base, 0);
-                *count += 1;
-                id = (rule.variant)(&base, *count + 1);
-            }
-            used.insert(id.clone(), 0);
-            plan.report(Violation::error(code, sentence).at(call.location).of_call(&old_id).renamed());
-            call.new_id = id;
+            plan.report(Violation::error(code, sentence).at(call.location).of_call(old_id).renamed());
+            new_ids.push(used.take(base, rule));
         }
+        for (call, new_id) in self.calls.iter_mut().zip(new_ids) {
+            call.new_id = new_id;
+        }
+    }
+}
+
+/// Ids in use, with the number of variants that were derived from each.
+struct UsedIds(IdMap<usize>);
+
+impl UsedIds {
+    /// Returns the ids that calls keep.
+    fn of(calls: &[WireCall<'_>], rule: &IdRule) -> Self {
+        let mut used: IdMap<usize> = IdMap::with_seed(Seed::default());
+        for call in calls {
+            if let Some(id) = call.id.as_deref().filter(|id| !call.omitted && call.has_valid_id && (rule.valid)(id)) {
+                used.insert_new(id, 0);
+            }
+        }
+        Self(used)
+    }
+
+    /// Returns an id that is not in use, and takes it: `base`, or a variant of it.
+    fn take(&mut self, base: String, rule: &IdRule) -> String {
+        if self.0.insert_new(&base, 0) {
+            return base;
+        }
+        let mut count = self.0.get(&base).copied().unwrap_or_default();
+        let id = loop {
+            count += 1;
+            let id = (rule.variant)(&base, count + 1);
+            if self.0.insert_new(&id, 0) {
+                break id;
+            }
+        };
+        self.0.insert(base, count);
+        id
     }
 }
 

@@ -40,7 +40,9 @@ impl<'a> Plan<'a, '_> {
         let excluded = self.excluded_spans(pairs);
         // The members of the item that was read last.
         let mut fields: Option<(usize, Fields<'a>)> = None;
-        for (key, value) in self.body.object.text_members().filter(|(_, value)| value.as_raw().len() <= MAX_ID_BYTES) {
+        let may_mention =
+            |key: JsonRef<'_>, value: JsonRef<'_>| may_name_id(key) && value.as_raw().len() <= MAX_ID_BYTES;
+        for (key, value) in self.body.object.text_members().filter(|(key, value)| may_mention(*key, *value)) {
             let Some(id) = value.as_text() else { continue };
             let Some(calls) = open.get_mut(id.as_ref()) else { continue };
             let start = self.edits.span(value).start;
@@ -107,6 +109,13 @@ fn span_at(spans: &[Span], offset: usize) -> Option<usize> {
 
 /// The longest JSON string that is compared with ids, in bytes.
 const MAX_ID_BYTES: usize = 1024;
+
+/// Returns false for most names that [`names_call`] does not hold for: those whose last letter or digit is no `d`. An escape may be one.
+fn may_name_id(key: JsonRef<'_>) -> bool {
+    let name = key.as_raw().as_bytes();
+    let last = name.iter().rfind(|byte| byte.is_ascii_alphanumeric());
+    matches!(last, Some(b'd' | b'D')) || name.contains(&b'\\')
+}
 
 /// Returns true if a member's name says that it holds a call's id. In another item than the call's, any name that ends in `id` does.
 fn names_call(key: JsonRef<'_>, in_other_item: bool) -> bool {

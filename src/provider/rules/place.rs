@@ -60,6 +60,9 @@ pub(crate) struct ListPlacement<'a, 'r> {
 pub(crate) fn place_messages<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, placement: ListPlacement<'a, '_>) {
     let ListPlacement { list, mut messages, templates, synthesize } = placement;
     report_pairs(plan, pairs, templates);
+    if plan.is_over_budget() {
+        return;
+    }
     // By index of a result: the index of its message.
     let mut result_messages: Vec<usize> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -122,6 +125,9 @@ pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, templ
                     .with_action(action),
             );
         }
+    }
+    if plan.is_over_budget() {
+        return;
     }
     plan.report_mentions(pairs);
     for answer in &pairs.results {

@@ -23,6 +23,9 @@ pub(crate) fn place_blocks<'a>(
     rules: &PlacementRules<'_, 'a>,
 ) -> Vec<Turn<'a>> {
     report_pairs(plan, pairs, rules.templates);
+    if plan.is_over_budget() {
+        return turns;
+    }
     let displaced = take_displaced(&mut turns, pairs);
     let placed = Vec::with_capacity(turns.len());
     let mut placement = Placement { pairs, rules, list: plan.list, displaced, placed, open_run: None };

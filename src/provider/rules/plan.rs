@@ -11,17 +11,24 @@ use std::borrow::Cow;
 
 const NOT_A_LIST: &str = "Invalid type for '{}': expected an array of objects.";
 
-/// How many errors a body may have before it is left as it is (R63). Each costs an edit and a finding, much more than it costs to read
-/// its bytes: without a limit, a body of a few megabytes such as `[{},{},…]` takes a server minutes.
+/// How many errors a body may have before it is left as it is (R63). Each costs an edit and a finding, and an edit may add a result that is
+/// read again: much more than it costs to read its bytes. Real chats that are broken have some hundreds, and long ones at most one a message.
 pub(super) struct EditBudget {
     pub errors: usize,
     pub most: usize,
 }
 
+/// So many errors are repaired, however short the body is.
+const LEAST_BUDGET: usize = 2_000;
+/// No more are repaired, however long the body is.
+const MOST_BUDGET: usize = 20_000;
+/// A body has a budget of one more error for each of so many bytes, which a short message has.
+const BYTES_PER_ERROR: usize = 96;
+
 impl EditBudget {
-    /// Returns the budget of a body by its length in bytes. Real messages have more than 32 bytes an error.
+    /// Returns the budget of a body by its length in bytes.
     pub fn of(length: usize) -> Self {
-        Self { errors: 0, most: (1_000 + length / 32).min(100_000) }
+        Self { errors: 0, most: (LEAST_BUDGET + length / BYTES_PER_ERROR).min(MOST_BUDGET) }
     }
 }
 

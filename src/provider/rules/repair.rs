@@ -43,15 +43,12 @@ pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<
     }
     let dropped_unknown = first.dropped_unknown;
     let (text, report) = repeat_passes(body, first, dialect, options);
-    if has_empty_list(&text, dialect) {
-        if dropped_unknown {
-            return Err(refusal(&report, ForeignFormat::Unknown));
-        }
-        if let Some(error) = emptied(&report) {
-            return Err(error);
-        }
+    // The text is only read again if its list may have been emptied.
+    let error = if dropped_unknown { Some(refusal(&report, ForeignFormat::Unknown)) } else { emptied(&report) };
+    match error.filter(|_| has_empty_list(&text, dialect)) {
+        Some(error) => Err(error),
+        None => Ok((text, report)),
     }
-    Ok((text, report))
 }
 
 /// Repairs a body that this crate rendered. Like [`repair`], but never refuses: items that cannot be read are dropped.
@@ -233,7 +230,7 @@ impl Plan<'_, '_> {
     fn into_excessive(mut self, refused: Option<ForeignFormat>) -> Pass {
         self.locate();
         let sentence = format!(
-            "The body has more than {} errors, at most one per 32 bytes is repaired: it is unchanged, and was read to {}[{}].",
+            "The body has more than {} errors, the most that are repaired in one of its length: it is unchanged, and was read to {}[{}].",
             self.budget.most,
             self.survey.formats.named.list(),
             self.at

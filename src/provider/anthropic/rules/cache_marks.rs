@@ -15,8 +15,16 @@ pub(super) fn remove_excess<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turn
     for turn in turns.iter().filter(|turn| !turn.removed) {
         for block in turn.blocks.iter().filter(|block| block.piece.is_source()) {
             let Some(value) = block.value.filter(|value| value.is_object()) else { continue };
-            push_marked(value.get("content"), &mut marked);
-            if is_marked(value) {
+            let (mut content, mut mark) = (None, None);
+            for (key, member) in value.entries() {
+                if key.is_text("content") {
+                    content = Some(member);
+                } else if key.is_text("cache_control") {
+                    mark = Some(member);
+                }
+            }
+            push_marked(content, &mut marked);
+            if mark.is_some_and(|mark| !mark.is_null()) {
                 marked.push(value);
             }
         }

@@ -12,8 +12,10 @@ const AMBIGUOUS: &str = "compaction_block_ambiguous: `messages` holds more than 
 
 /// Returns the summary of a signed block, if it has one.
 fn summary<'a>(block: &Block<'a>) -> Option<JsonRef<'a>> {
-    let value =
-        block.value.filter(|value| value.has_text("type", "compaction") && value.find("signature").is_some())?;
+    let value = block.value.filter(|_| block.kind == BlockKind::Other)?;
+    if !value.has_text("type", "compaction") || value.find("signature").is_none() {
+        return None;
+    }
     value.find("content").filter(|content| content.kind() == JsonKind::String && !content.is_text(""))
 }
 

@@ -9,14 +9,16 @@ use crate::provider::rules::{Fields, Pairs};
 pub(super) struct AsyncTools(IdMap<()>);
 
 impl AsyncTools {
-    /// Reads the tools of a body, and those that items of its input add.
-    pub fn of(body: &Fields<'_>, list: JsonRef<'_>) -> Self {
+    /// Reads the tools of a body.
+    pub fn of(list: Option<JsonRef<'_>>) -> Self {
         let mut tools = Self(IdMap::with_seed(Seed::default()));
-        tools.read(body.get("tools"), "");
-        for item in list.items() {
-            tools.read(item.get("tools"), "");
-        }
+        tools.add(list);
         tools
+    }
+
+    /// Adds the tools of an item.
+    pub fn add(&mut self, list: Option<JsonRef<'_>>) {
+        self.read(list, "");
     }
 
     fn read(&mut self, list: Option<JsonRef<'_>>, namespace: &str) {

@@ -1,6 +1,7 @@
 //! What a body says beside its items.
 
-use crate::json::JsonRef;
+use super::async_tools::AsyncTools;
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::openai_responses::kinds::kind_of;
 use crate::provider::rules::Plan;
 
@@ -17,15 +18,35 @@ pub(super) struct InputContext {
 }
 
 impl InputContext {
-    pub fn of(plan: &Plan<'_, '_>, list: JsonRef<'_>) -> Self {
+    /// Reads the body, and the items that say something about the others. Returns its asynchronous tools, too: those of the body and those
+    /// that items add.
+    pub fn read(plan: &Plan<'_, '_>, list: JsonRef<'_>) -> (Self, AsyncTools) {
         let model = plan.body.owned_text("model");
         let is_deepseek = model.contains("deepseek");
-        Self {
-            has_stored_history: plan.body.find("previous_response_id").is_some()
-                || plan.body.find("conversation").is_some()
-                || list.items().any(|item| item.is_object() && kind_of(item) == "item_reference"),
-            is_deepseek,
-            has_foreign_ids: is_deepseek || model.contains("grok"),
+        let mut has_stored_history =
+            plan.body.find("previous_response_id").is_some() || plan.body.find("conversation").is_some();
+        let mut async_tools = AsyncTools::of(plan.body.get("tools"));
+        for item in list.items() {
+            let (mut kind, mut tools) = (None, None);
+            for (key, value) in item.entries() {
+                if key.is_text("type") {
+                    kind = Some(value);
+                } else if key.is_text("tools") {
+                    tools = Some(value);
+                }
+            }
+            async_tools.add(tools);
+            // Most items have a type.
+            let is_typed = kind.is_some_and(|kind| kind.kind() == JsonKind::String && !kind.is_text(""));
+            has_stored_history |= match kind.filter(|_| is_typed) {
+                Some(kind) => kind.is_text(REFERENCE),
+                None => item.is_object() && kind_of(item) == REFERENCE,
+            };
         }
+        let has_foreign_ids = is_deepseek || model.contains("grok");
+        (Self { has_stored_history, is_deepseek, has_foreign_ids }, async_tools)
     }
 }
+
+/// The type of an item that stands for one that the server stores.
+const REFERENCE: &str = "item_reference";
