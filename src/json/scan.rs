@@ -40,7 +40,11 @@ fn is_space(byte: &u8) -> bool {
 fn is_all_space(group: [u8; 8]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const LOWS: u64 = ONES * 0x7f;
-    let word = u64::from_le_bytes(group);
+    let (word, [first, ..]) = (u64::from_le_bytes(group), group);
+    // Most white space repeats one byte.
+    if word == ONES * u64::from(first) {
+        return is_space(&first);
+    }
     // The highest bit of each byte that is not this one (Anderson, "Bit Twiddling Hacks").
     let other_than = |byte: u8| {
         let difference = word ^ (ONES * u64::from(byte));

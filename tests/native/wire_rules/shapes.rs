@@ -225,8 +225,13 @@ fn r41_deep_and_large_bodies_are_repaired() {
     for dialect in [CHAT, CLAUDE] {
         let _ = repair(many(4_000, dialect).as_bytes(), dialect, &RepairOptions::default());
     }
-    let one = serde_json::json!({ "messages": [crate::calls(&vec!["same"; 20_000])] }).to_string();
-    crate::repaired_body(&serde_json::from_str(&one).unwrap(), CHAT);
+    let of_one_id = |count: usize| serde_json::json!({ "messages": [crate::calls(&vec!["same"; count])] });
+    crate::repaired_body(&of_one_id(1_000), CHAT);
+    // Each of its calls has two errors: more than a body of its length may have.
+    let many = of_one_id(20_000).to_string();
+    let (text, report) = repair(many.as_bytes(), CHAT, &RepairOptions::default()).unwrap();
+    assert!(text == many.as_bytes());
+    assert_eq!(report.iter().map(|found| found.code.as_str()).collect::<Vec<_>>(), ["too_many_edits"]);
 }
 
 #[test]

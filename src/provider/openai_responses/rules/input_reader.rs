@@ -49,8 +49,9 @@ pub(super) struct InputReader<'p, 'a, 'o> {
 struct OpaqueCalls(IdMap<usize>);
 
 impl OpaqueCalls {
+    /// The id comes first: of keys that begin alike, more bytes are compared.
     fn key(call_type: &str, id: &str) -> String {
-        [call_type, " ", id].concat()
+        [id, " ", call_type].concat()
     }
 
     /// Records a call that is paired.
@@ -83,6 +84,9 @@ struct PairKey<'k, 'a> {
     /// The `type` of the call, for an output too.
     call_type: &'k str,
     id: Option<JsonRef<'a>>,
+    /// The id as text; empty if there is none.
+    id_text: String,
+    has_valid_id: bool,
     is_call: bool,
 }
 
@@ -199,7 +203,8 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
         let id = fields
             .get(id_name(call_type, is_call))
             .or_else(|| fields.get("id").filter(|_| item_type == "local_shell_call_output"));
-        let key = PairKey { call_type, id, is_call };
+        let (id_text, has_valid_id) = id_of(id);
+        let key = PairKey { call_type, id, id_text: id_text.unwrap_or_default(), has_valid_id, is_call };
         if !takes_parts(call_type) && self.is_opaque(&key, fields) {
             return self.other(item_type, fields);
         }
@@ -212,9 +217,8 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
 
     /// Returns true for a call or an output of OpenAI's own tools that is not paired: the server answers it, or may.
     fn is_opaque(&self, key: &PairKey<'_, 'a>, fields: &Fields<'a>) -> bool {
-        let (id, is_valid) = id_of(key.id);
-        let answers_opaque = !key.is_call && self.opaque_calls.is_opaque(key.call_type, &id.unwrap_or_default());
-        self.context.has_stored_history || !is_valid || runs_on_server(fields.object) || answers_opaque
+        let answers_opaque = !key.is_call && self.opaque_calls.is_opaque(key.call_type, &key.id_text);
+        self.context.has_stored_history || !key.has_valid_id || runs_on_server(fields.object) || answers_opaque
     }
 
     /// Fixes a call or output of a function or a custom tool.
@@ -229,7 +233,7 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
 
     fn call(&mut self, key: &PairKey<'_, 'a>, fields: &Fields<'a>) -> InputKind {
         self.begin_step();
-        self.opaque_calls.record_paired(key.call_type, &id_of(key.id).0.unwrap_or_default());
+        self.opaque_calls.record_paired(key.call_type, &key.id_text);
         self.calls.push(PairContext {
             section: self.section,
             answer_messages: self.answer_messages,
@@ -257,10 +261,9 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
     fn output(&mut self, item_type: &str, key: &PairKey<'_, 'a>, fields: &Fields<'a>) -> InputKind {
         let reply_to = (!self.after_input).then_some(self.step);
         self.after_output = true;
-        let id = id_of(key.id).0.unwrap_or_default();
         // These may be accepted without a call. With stored history, others may answer a call that the server stores.
         let may_lack_call = matches!(item_type, "tool_search_output" | "mcp_approval_response")
-            || self.context.has_stored_history && !self.opaque_calls.contains(key.call_type, &id);
+            || self.context.has_stored_history && !self.opaque_calls.contains(key.call_type, &key.id_text);
         let index = self.pairs.add_result(FoundResult {
             value: fields.object,
             id: key.id,
@@ -269,8 +272,7 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
             label: key.call_type.to_owned(),
             content: fields.get("output"),
         });
-        let result_id = self.pairs.results.last().and_then(|result| result.id.as_ref());
-        let answers_opaque = result_id.is_some_and(|id| self.opaque_calls.take_output(id));
+        let answers_opaque = self.opaque_calls.take_output(&key.id_text);
         self.outputs.push(PairContext {
             section: self.section,
             answer_messages: self.answer_messages_at_call,
@@ -292,8 +294,7 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
     /// (recorded); every other kind of call has its own. A function's output answers a call of another kind if no function has
     /// its id.
     fn id_space(&self, key: &PairKey<'_, 'a>) -> &'static str {
-        let id = id_of(key.id).0.unwrap_or_default();
-        let has_call = |call_type: &str| self.opaque_calls.contains(call_type, &id);
+        let has_call = |call_type: &str| self.opaque_calls.contains(call_type, &key.id_text);
         let shared = ["function_call", "custom_tool_call", "tool_search_call"];
         match CallKind::of(key.call_type) {
             Some(own) if own.is_hosted() => own.kind,

@@ -22,7 +22,7 @@ pub(super) fn output(call: &WireCall<'_>, text: &str) -> String {
             out += &format!(",\"output\":[{{\"stdout\":\"\",\"stderr\":{text},{outcome}}}]}}");
         }
         "apply_patch_call" => out += &format!(",\"status\":\"failed\",\"output\":{text}}}"),
-        _ => out += &format!(",\"output\":{text}}}"),
+        _ => out.extend([",\"output\":", text, "}"]),
     }
     out
 }
