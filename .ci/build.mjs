@@ -13,7 +13,7 @@ import { bindgen, npm, rust } from './tools.mjs';
 
 const KB = 1024;
 /** Maximum brotli size of wasm and glue together. A larger build fails. */
-export const BUDGET = 670 * KB;
+export const BUDGET = 680 * KB;
 
 const STAMP = 'dist/.stamp';
 const TESTING_STAMP = 'dist/.testing-stamp';
