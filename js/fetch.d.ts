@@ -38,7 +38,7 @@ export type RepairingFetch = PlatformFetch & ((input: any, init?: any) => Promis
 
 /** Returns a `fetch` that repairs conversations before it sends them, for any SDK that takes one: `new OpenAI({ fetch: repairing() })`.
  *  It inspects POST requests with a JSON body to a provider's chat URL; all others, and valid bodies, pass byte for byte. Bodies that
- *  are signed (AWS) or larger than 32 MB are sent as they are, and so is one with more than 2,000 errors and one for each 96 bytes (at most
+ *  are signed (AWS) or larger than 32 MB are sent as they are, and so is one with more errors than 2,000 plus one per 96 bytes (at most
  *  20,000): it is reported to `onRepair` as `too_many_edits` alone. So are requests that it cannot read: it fails no request, except in
  *  mode "reject". Throws `config_invalid` for wrong or unknown options. */
 export declare function repairing(options?: RepairingOptions): RepairingFetch;

@@ -67,7 +67,7 @@ async function readAnswer(response) {
   return null;
 }
 
-/** What a promise resolves to; null if an error's body may not take that long. */
+/** What a promise resolves to; null if it takes longer than MAX_ERROR_MS. */
 async function inTime(promise) {
   let timer;
   const late = new Promise((resolve) => { timer = setTimeout(resolve, MAX_ERROR_MS, null); });

@@ -4,7 +4,7 @@ import { errorWords, plainWords } from '../credentials.js';
 import { memberOf } from '../foreign.js';
 import { headerPairs } from '../header-pairs.js';
 
-/** The application's headers for a model call, with names in lower case, registered as credentials. A function has the time of `timeout`. */
+/** The application's headers for a model call, with names in lower case, registered as credentials. A `headers` function must answer within `timeout`. */
 export async function requestHeaders({ request, dialect }, { headers, credentials }, timeout) {
   let provided = headers;
   if (typeof headers === 'function') {

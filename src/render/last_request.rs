@@ -65,7 +65,7 @@ impl OwnRequest {
         self.newest(head).filter(|_| !self.is_stored)
     }
 
-    /// Notes that the head has a request: this one, or an earlier one of this process, than which this one stays newer.
+    /// Notes that the head has a request: this one, or an earlier one of this process. Then this one is still the newest.
     pub fn on_stored(&mut self, stored: &LastRequest) {
         self.head = stored.to_bytes();
         self.is_stored = self.request == *stored;

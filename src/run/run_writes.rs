@@ -19,7 +19,7 @@ pub fn stopped_entries(
     status: MessageStatus,
 ) -> Vec<HistoryEntry> {
     let mut entries = unstored_of_stopped_turn(&mut StoredTurn::from_history(live, history), live, partial, status);
-    // The store sets aside what another writer's result came before.
+    // Results of calls that another writer answered first: the store sets them aside.
     let is_stored = |call: &&ToolInvocation| {
         let has_own = call.result.is_some() && !call.is_deferred && call.status != InvocationStatus::Interrupted;
         has_own && history.invocation(&call.id).is_some_and(|stored| stored.result.is_some())

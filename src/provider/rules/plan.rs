@@ -18,11 +18,11 @@ pub(super) struct EditBudget {
     pub most: usize,
 }
 
-/// So many errors are repaired, however short the body is.
+/// The errors that are repaired in any body, however short it is.
 const LEAST_BUDGET: usize = 2_000;
-/// No more are repaired, however long the body is.
+/// The most errors that are repaired, however long the body is.
 const MOST_BUDGET: usize = 20_000;
-/// A body has a budget of one more error for each of so many bytes, which a short message has.
+/// The bytes of body for each further error: a short message has about as many.
 const BYTES_PER_ERROR: usize = 96;
 
 impl EditBudget {

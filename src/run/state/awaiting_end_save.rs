@@ -111,9 +111,9 @@ impl AwaitingEndSave {
         (self.has_answer && !is_complete).then(|| JournalEntry::Completed(last.cloned()))
     }
 
-    /// Ends a run that the user gives up because its answer could not be saved. The journal stays, so the run can be resumed.
+    /// Ends a run that the user gives up, at once if its answer could not be saved. The journal stays, so the run can be resumed.
     pub fn cancel(&mut self, turn: &RunData) -> Option<NextState> {
-        // Otherwise the turn is complete and being saved.
+        // Without a failed save the turn is complete and being saved: `save_failed` ends the run if that fails.
         self.is_cancelled = true;
         turn.has_failed_save().then(|| NextState::Done(FinalResult::unsaved(RunStatus::Cancelled, None)))
     }
