@@ -53,9 +53,10 @@ impl ReadableRecords {
     }
 }
 
-/// Returns false for an error that another read would meet as well: the store as a whole cannot be read.
+/// Returns false for an error that another read would meet as well: the store as a whole cannot be read, or does not answer.
 fn may_read_around(error: &Error) -> bool {
-    matches!(error.code, ErrorCode::StoreError | ErrorCode::CorruptRecord | ErrorCode::TooLarge)
+    !error.may_have_written()
+        && matches!(error.code, ErrorCode::StoreError | ErrorCode::CorruptRecord | ErrorCode::TooLarge)
 }
 
 /// Reads the records from a key to before another. A range that fails is halved, so that a record that cannot be read costs that record alone.

@@ -41,6 +41,7 @@ fn unescaped(escape: &str) -> (Option<char>, usize) {
         return (Some(' '), 2);
     }
     let code = escape.strip_prefix("\\u").and_then(|digits| digits.get(..4));
+    let code = code.filter(|code| code.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let c = code.and_then(|code| u32::from_str_radix(code, 16).ok()).and_then(char::from_u32);
     c.map_or((None, 1), |c| (Some(c), 6))
 }
@@ -57,7 +58,7 @@ mod tests {
         for (source, text) in [
             (r"Invalid \\u0027input[1].id\\u0027:\\n  x", "Invalid input[1].id: x"),
             (r#"a \"b\" \\\"c\\\" `d` \u003e e"#, "a b c d > e"),
-            (r"\u12 \ud800 \", "u12 ud800 "),
+            (r"\u12 \ud800 \u+027 \", "u12 ud800 u+027 "),
             ("é\\n\tü", "é ü"),
         ] {
             let plain = PlainText::of(source);

@@ -121,6 +121,7 @@ impl AwaitingEndSave {
     /// Returns the result of a run whose last save keeps failing.
     pub fn abandoned(&self, failure: Error) -> FinalResult {
         match self.status {
+            _ if self.is_cancelled => FinalResult::unsaved(RunStatus::Cancelled, None),
             RunStatus::Cancelled => FinalResult::unsaved(RunStatus::Cancelled, None),
             RunStatus::Failed | RunStatus::Finished | RunStatus::WaitingApproval | RunStatus::Running => {
                 FinalResult::failed(failure)

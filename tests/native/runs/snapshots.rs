@@ -350,6 +350,12 @@ fn r28_damaged_and_foreign_snapshots_are_typed_errors() {
 
 /// Ends the run as a host does whose store fails for too long.
 fn abandon(host: &mut Host<'_>) {
+    give(host, RunInput::AbandonSaves(Error::new(ErrorCode::StoreError, "away")));
+    assert_eq!(host.run.as_ref().unwrap().status(), RunStatus::Failed);
+}
+
+/// Gives the run an input, and writes nothing.
+fn give(host: &mut Host<'_>, input: RunInput) {
     let log = host.log.borrow();
     let now = host.clock.now();
     let mut context = RunContext {
@@ -361,9 +367,34 @@ fn abandon(host: &mut Host<'_>) {
         refused: &[],
         last_request: None,
     };
-    let run = host.run.as_mut().unwrap();
-    run.handle(RunInput::AbandonSaves(Error::new(ErrorCode::StoreError, "away")), &mut context).unwrap();
-    assert_eq!(run.status(), RunStatus::Failed);
+    host.run.as_mut().unwrap().handle(input, &mut context).unwrap();
+}
+
+/// Answers the open call of the model, and writes nothing.
+fn answer_unwritten(host: &mut Host<'_>) {
+    let effect = host.run.as_ref().unwrap().effects()[0].clone();
+    let EffectKind::CallModel { body, dialect, .. } = effect.kind else { panic!("no call") };
+    let Answer::Say(say) = three_tools(&serde_json::from_slice(&body).unwrap()) else { panic!("no answer") };
+    host.reply(&effect.id, EffectReply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) })
+        .unwrap();
+}
+
+#[test]
+fn r62_a_cancelled_run_whose_last_save_is_not_answered_ends_as_cancelled() {
+    let store = MemoryStore::default();
+    let mut host = with_history(&store, "h");
+    host.start(in_mode(Persistence::Run), "Go").unwrap();
+    let answered = Cell::new(0);
+    host.drive(|body| {
+        answered.set(answered.get() + 1);
+        if answered.get() == 3 { Answer::Hang } else { three_tools(body) }
+    });
+    answer_unwritten(&mut host);
+    give(&mut host, RunInput::Cancel);
+    assert!(!host.run.as_ref().unwrap().status().is_over());
+    give(&mut host, RunInput::AbandonSaves(Error::new(ErrorCode::StoreError, "away")));
+    let outcome = host.run.as_ref().unwrap().outcome();
+    assert_eq!((outcome.status, outcome.error.is_none(), outcome.saved), (RunStatus::Cancelled, true, false));
 }
 
 #[test]
@@ -383,11 +414,7 @@ fn r28_an_answer_that_could_not_be_stored_is_in_the_snapshot() {
             three_tools(body)
         });
         // The last answer comes, and is not written.
-        let effect = host.run.as_ref().unwrap().effects()[0].clone();
-        let EffectKind::CallModel { body, dialect, .. } = effect.kind else { panic!("no call") };
-        let Answer::Say(say) = three_tools(&serde_json::from_slice(&body).unwrap()) else { panic!("no answer") };
-        host.reply(&effect.id, EffectReply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) })
-            .unwrap();
+        answer_unwritten(&mut host);
         let bytes = snapshot(&mut host).unwrap();
         // A run that ends because its saves fail has the same.
         abandon(&mut host);
