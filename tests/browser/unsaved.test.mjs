@@ -107,7 +107,7 @@ describe('r69 the view alone', () => {
   test('r69 an interrupted run is still shown while another run begins and ends, and after a reload', async () => {
     const { lane, page } = await scene('superseded', [HANGS, { text: 'New answer.' }]);
     await page.evaluate((url) => ask(url), lane.chat);
-    assert.ok(await page.evaluate(() => until(() => look().messages.some((text) => text.includes('get_time pending')))));
+    assert.ok(await page.evaluate(() => until(() => look().messages.some((text) => text.includes('get_weather ok mild, get_time pending')))));
     await page.reload();
     await page.evaluate(() => globalThis.ready);
     const facts = await page.evaluate(async (url) => {
