@@ -72,6 +72,9 @@ pub async fn resume_snapshot(
     recovered.attach_handoffs(handoffs, &setup)?;
     setup.persistence = persistence.unwrap_or(recovered.began.persistence);
     setup.check()?;
+    // Until the run is known as live here, its lease would be taken for one that was left behind.
+    let _claim = RunClaim::new(session, &snapshot.run)
+        .ok_or_else(|| Error::new(ErrorCode::Busy, "the run is being resumed here already"))?;
     let lock = acquire_run_lock(session, &snapshot.run).await?;
     let change = {
         let context = &session.context;
