@@ -165,7 +165,7 @@ describe('the table of repairs', () => {
 
 test('files that the documents name exist', () => {
   const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
-  const guides = readdirSync(path.join(root, 'docs')).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`);
+  const guides = readdirSync(path.join(root, 'docs'), { recursive: true }).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`);
   for (const name of ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...guides]) {
     const text = readFileSync(path.join(root, name), 'utf8');
     for (const [, command] of text.matchAll(/\bnpm run ([\w-]+)/g)) assert.ok(Object.hasOwn(scripts, command), `${name}: npm run ${command}`);
