@@ -133,18 +133,31 @@ impl Error {
         })
     }
 
-    /// Creates the `store_error` of a store that did not answer in time. It may have written what it was asked to, or may do so later.
-    pub fn unanswered(message: impl Into<String>) -> Self {
+    /// Creates the `store_error` of a store that did not answer in time. `may_write`: it may have written what it was asked to, or may do so
+    /// later.
+    pub fn unanswered(message: impl Into<String>, may_write: bool) -> Self {
         Self::new(ErrorCode::StoreError, message).with(|details| {
-            details.text("outcome", "unknown");
+            details.text("outcome", if may_write { "unknown" } else { "none" });
         })
+    }
+
+    /// Returns what is known of a write whose store did not answer or could not be reached.
+    fn outcome(&self) -> Option<String> {
+        let details =
+            self.details.as_ref().filter(|_| matches!(self.code, ErrorCode::Unavailable | ErrorCode::StoreError));
+        details.and_then(|details| details.view().text("outcome")).map(|text| text.to_string())
+    }
+
+    /// Returns true if the store did not answer or could not be reached: another call would meet the same.
+    #[must_use]
+    pub fn is_unanswered(&self) -> bool {
+        self.outcome().is_some()
     }
 
     /// Returns true if the store may have written what it was asked to: its reply was lost or did not come in time.
     #[must_use]
     pub fn may_have_written(&self) -> bool {
-        let outcome = self.details.as_ref().and_then(|details| details.view().text("outcome"));
-        matches!(self.code, ErrorCode::Unavailable | ErrorCode::StoreError) && outcome.as_deref() == Some("unknown")
+        self.outcome().as_deref() == Some("unknown")
     }
 
     /// Returns the message without the code.

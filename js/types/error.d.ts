@@ -33,8 +33,9 @@ interface KnownDetails {
   busy: { leaseUntil?: number };
   /** "none": nothing was written. "unknown": the append may have been written; read the session again before repeating it. */
   unavailable: { outcome?: "none" | "unknown" };
-  /** "unknown": the store did not answer within `storeTimeoutMs`; what it was asked to write may be stored, also later. */
-  store_error: { outcome?: "unknown" };
+  /** Present if the store did not answer within `storeTimeoutMs`. "unknown": what it was asked to write may be stored, also later. "none": it
+   *  was asked to read. */
+  store_error: { outcome?: "none" | "unknown" };
   /** How long the service asked to wait, in milliseconds, if it said so. */
   rate_limited: { retryAfterMs?: number };
   /** The conversation that the answer named. */

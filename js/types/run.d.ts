@@ -130,6 +130,7 @@ export interface Run {
   snapshot(): Bytes;
   /** Ends the run. It cannot be resumed, and approvals that were not used are withdrawn. If the store does not answer within `storeTimeoutMs`, the
    *  run ends here without its answer, with `saved: false`: what the store was asked to write may be stored, or the run is in `pendingRuns()`.
+   *  A run that waits for an approval and must be read first is not cancelled then: the promise is rejected with `store_error`, and the run waits on.
    *  A turn that is complete is stored first; the run is cancelled if that fails. */
   cancel(): Promise<void>;
   /** Hands the run off: the next model call, after the results of this round, is made for another agent. Typically called in `execute` of a

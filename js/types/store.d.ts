@@ -29,8 +29,8 @@ export interface OpenOptions {
    *  its own calls. */
   leaseMs?: number;
   /** How long a call of a driver or of a store of your own may take, in milliseconds (10 to 86400000, default 60000).
-   *  Then it fails with `store_error` and `details.outcome` "unknown": what it writes may be stored, also later. An
-   *  append is repeated once, under the name of its operation, so that it is stored once. */
+   *  Then it fails with `store_error`. `details.outcome` is "unknown" if it may write: it may be stored, also later;
+   *  "none" if it reads. An append is repeated once, under the name of its operation, so that it is stored once. */
   storeTimeoutMs?: number;
   /** Replay settings of every session, and by channel (`SessionOptions.channel`). */
   replay?: ReplayPolicy;

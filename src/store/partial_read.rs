@@ -55,7 +55,7 @@ impl ReadableRecords {
 
 /// Returns false for an error that another read would meet as well: the store as a whole cannot be read, or does not answer.
 fn may_read_around(error: &Error) -> bool {
-    !error.may_have_written()
+    !error.is_unanswered()
         && matches!(error.code, ErrorCode::StoreError | ErrorCode::CorruptRecord | ErrorCode::TooLarge)
 }
 

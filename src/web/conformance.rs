@@ -2,7 +2,7 @@
 
 use super::foreign::error_from_thrown;
 use super::promise::{await_settled, promise};
-use super::store::{AnswerLimit, open_js_store};
+use super::store::{StoreTimeout, open_js_store};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::conformance::{CHECKS, check_one, nothing_lost, write_with_retry};
 use crate::store::{LogStore, StoreFuture};
@@ -57,5 +57,5 @@ pub fn check_nothing_lost(store: JsValue, session: String, count: u8) -> Promise
 }
 
 async fn open_store(store: &JsValue) -> Result<Rc<dyn LogStore>> {
-    Ok(open_js_store(store, false, AnswerLimit::default()).await?.0)
+    Ok(open_js_store(store, false, StoreTimeout::default()).await?.0)
 }

@@ -2,7 +2,7 @@
 
 use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadValue, read_options, words};
 use super::reducer_options::ReducerOptions;
-use super::store::AnswerLimit;
+use super::store::StoreTimeout;
 use crate::error::{Error, ErrorCode, Result};
 use crate::message::HostGroup;
 use crate::owner::{OnConflict, StateOwner};
@@ -153,8 +153,8 @@ pub struct OpenOptions {
 
 impl OpenOptions {
     /// How long an operation of the store may take.
-    pub fn answer_limit(&self) -> AnswerLimit {
-        self.store_timeout_ms.as_ref().map(|limit| AnswerLimit(limit.0)).unwrap_or_default()
+    pub fn store_timeout(&self) -> StoreTimeout {
+        self.store_timeout_ms.as_ref().map(|limit| StoreTimeout(limit.0)).unwrap_or_default()
     }
 }
 

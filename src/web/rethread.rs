@@ -51,13 +51,13 @@ async fn open_store(options: &OpenOptions, local_storage: &Function) -> Result<O
     let kind = match &options.store {
         Some(StoreOption::Object(object)) => {
             let (owned_runs, changes) = (OwnedRuns::of_driver(object)?, DriverFeedMembers::of_driver(object)?);
-            let (store, kind) = open_js_store(object, is_strict, options.answer_limit()).await?;
+            let (store, kind) = open_js_store(object, is_strict, options.store_timeout()).await?;
             return Ok(OpenedStore { store, kind, owned_runs, changes });
         }
         Some(StoreOption::BuiltIn("localstorage")) => {
             let driver = local_storage.call1(&JsValue::NULL, &JsValue::from_str(name));
             let driver = driver.map_err(|thrown| Error::config(reason_of(&thrown)))?;
-            let (store, kind) = open_js_store(&driver, is_strict, options.answer_limit()).await?;
+            let (store, kind) = open_js_store(&driver, is_strict, options.store_timeout()).await?;
             return Ok(OpenedStore { store, kind, owned_runs: None, changes: None });
         }
         Some(StoreOption::BuiltIn(kind)) => *kind,
@@ -227,7 +227,7 @@ impl JsRethread {
         let inner = self.inner.clone();
         promise(async move {
             // A store that does not answer is not waited for: its runs are as after a kill.
-            let (closing, limit) = (inner.clone(), inner.context.answer_limit);
+            let (closing, limit) = (inner.clone(), inner.context.store_timeout);
             let ended = async move {
                 closing.end_ownership().await;
                 Ok(())

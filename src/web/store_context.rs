@@ -10,7 +10,7 @@ use super::pending_callbacks::PendingCallbacks;
 use super::platform::{PlatformClock, PlatformIds, random_id, seed};
 use super::promise::{PromisedWork, promise};
 use super::results::{SessionChange, result_to_js};
-use super::store::AnswerLimit;
+use super::store::StoreTimeout;
 use super::tab_channel::TabChannel;
 use crate::clock::{Clock, Ms};
 use crate::error::{Error, ErrorCode, Result};
@@ -47,7 +47,7 @@ pub struct StoreContext {
     /// Where no lock shows who is alive: how long the owner of a run counts as alive after its last write, in milliseconds.
     pub lease_ms: Ms,
     /// How long an operation of the store may take. What ends a run or the store waits no longer than that.
-    pub answer_limit: AnswerLimit,
+    pub store_timeout: StoreTimeout,
     /// Functions of the application that have not answered yet.
     pub callbacks: PendingCallbacks,
     on_warning: Option<Function>,
@@ -98,7 +98,7 @@ impl StoreContext {
         let OpenedStore { store, kind, owned_runs, .. } = opened;
         Ok(Rc::new(Self {
             kind,
-            answer_limit: options.answer_limit(),
+            store_timeout: options.store_timeout(),
             lease_ms: options.lease_ms.map_or(DEFAULT_LEASE, |lease| lease.0),
             // All stores of one object name a run's lock alike.
             name: options.name.filter(|_| owned_runs.is_none()).unwrap_or_else(|| DEFAULT_NAME.into()),

@@ -2,9 +2,9 @@
 //!
 //! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `KvStore` in the types.
 
-use super::answer_limit::AnswerLimit;
 use super::js_sql::limit;
 use super::js_timer::JsTimer;
+use super::store_timeout::{Access, StoreTimeout};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::LogStore;
 use crate::store::StoreFuture;
@@ -33,7 +33,7 @@ pub struct JsKvDriver {
     commit: Option<Function>,
     close: Option<Function>,
     has_change_feed: bool,
-    answer_limit: AnswerLimit,
+    store_timeout: StoreTimeout,
     _cleanup: Option<TrapCleanup>,
 }
 
@@ -59,7 +59,7 @@ impl JsKvDriver {
     ///
     /// # Errors
     /// `config_invalid` when one is missing or of another type.
-    pub fn new(driver: &JsValue, answer_limit: AnswerLimit) -> Result<Self> {
+    pub fn new(driver: &JsValue, store_timeout: StoreTimeout) -> Result<Self> {
         let member = |key: &str| get(driver, key).map_err(|error| Error::config(error.into_message()));
         if member("getWithMetadata")?.is_function() {
             return Err(Error::config(
@@ -88,7 +88,7 @@ impl JsKvDriver {
             close: method("close")?,
             has_change_feed: member("changes")?.is_object(),
             driver: driver.clone(),
-            answer_limit,
+            store_timeout,
             _cleanup: TrapCleanup::closing(driver),
         })
     }
@@ -99,8 +99,8 @@ impl JsKvDriver {
     }
 
     /// Awaits what a method returned.
-    async fn settle(&self, started: std::result::Result<JsValue, JsValue>) -> Result<JsValue> {
-        let settled = self.answer_limit.settled(&format!("the {} store", self.name), started).await?;
+    async fn settle(&self, access: Access, started: std::result::Result<JsValue, JsValue>) -> Result<JsValue> {
+        let settled = self.store_timeout.settled(&format!("the {} store", self.name), access, started).await?;
         settled.map_err(|thrown| self.failure(&thrown))
     }
 
@@ -159,7 +159,7 @@ impl JsKvDriver {
 pub async fn open_kv_store(
     driver: &JsValue,
     strict: bool,
-    limit: AnswerLimit,
+    limit: StoreTimeout,
 ) -> Result<(Rc<dyn LogStore>, &'static str)> {
     let driver = Rc::new(JsKvDriver::new(driver, limit)?);
     let name = driver.name;
@@ -255,7 +255,9 @@ impl KvDriver for JsKvDriver {
     }
 
     fn get(&self, key: String) -> StoreFuture<'_, Option<KvEntry>> {
-        Box::pin(async move { self.read_entry(&self.settle(self.start(&self.get, &[text(&key)])).await?) })
+        Box::pin(
+            async move { self.read_entry(&self.settle(Access::Reads, self.start(&self.get, &[text(&key)])).await?) },
+        )
     }
 
     fn get_many(&self, keys: Vec<String>) -> StoreFuture<'_, Vec<Option<Bytes>>> {
@@ -265,12 +267,12 @@ impl KvDriver for JsKvDriver {
                 // All are started before the first is awaited.
                 let started: Vec<_> = keys.iter().map(|key| self.start(&self.get, &[text(key)])).collect();
                 for entry in started {
-                    values.push(self.read_entry(&self.settle(entry).await?)?.map(|entry| entry.value));
+                    values.push(self.read_entry(&self.settle(Access::Reads, entry).await?)?.map(|entry| entry.value));
                 }
                 return Ok(values);
             };
             let list: Array = keys.iter().map(|key| text(key)).collect();
-            let returned = self.settle(self.start(get_many, &[list.into()])).await?;
+            let returned = self.settle(Access::Reads, self.start(get_many, &[list.into()])).await?;
             for value in self.read_items("values", &returned)? {
                 let is_absent = value.is_null() || value.is_undefined();
                 values.push(if is_absent { None } else { Some(self.read_bytes(&value)?) });
@@ -286,16 +288,18 @@ impl KvDriver for JsKvDriver {
         Box::pin(async move {
             let limit = JsValue::from(u32::try_from(limit).unwrap_or(u32::MAX));
             let args = [text(prefix), text_or_null(cursor), limit];
-            self.read_page(&self.settle(self.start(&self.list, &args)).await?)
+            self.read_page(&self.settle(Access::Reads, self.start(&self.list, &args)).await?)
         })
     }
 
     fn put(&self, key: String, value: Bytes) -> StoreFuture<'_, ()> {
-        Box::pin(async move { self.settle(self.start(&self.put, &[text(&key), bytes_to_js(&value)])).await.map(drop) })
+        Box::pin(async move {
+            self.settle(Access::MayWrite, self.start(&self.put, &[text(&key), bytes_to_js(&value)])).await.map(drop)
+        })
     }
 
     fn delete(&self, key: String) -> StoreFuture<'_, ()> {
-        Box::pin(async move { self.settle(self.start(&self.delete, &[text(&key)])).await.map(drop) })
+        Box::pin(async move { self.settle(Access::MayWrite, self.start(&self.delete, &[text(&key)])).await.map(drop) })
     }
 
     fn has_change_feed(&self) -> bool {
@@ -308,7 +312,8 @@ impl KvDriver for JsKvDriver {
             let checks: Array = checks.iter().map(check_to_js).collect();
             let writes: Array = writes.iter().map(write_to_js).collect();
             let notice = notice.map_or(JsValue::UNDEFINED, JsValue::from);
-            let applied = self.settle(self.start(commit, &[checks.into(), writes.into(), notice])).await?;
+            let applied =
+                self.settle(Access::MayWrite, self.start(commit, &[checks.into(), writes.into(), notice])).await?;
             applied.as_bool().ok_or_else(|| self.unexpected("neither true nor false from `commit`"))
         })
     }
@@ -316,7 +321,7 @@ impl KvDriver for JsKvDriver {
     fn close(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let Some(close) = &self.close else { return Ok(()) };
-            self.settle(self.start(close, &[])).await.map(drop)
+            self.settle(Access::MayWrite, self.start(close, &[])).await.map(drop)
         })
     }
 }

@@ -3,8 +3,8 @@
 //! The object is the application's: whatever it throws or returns becomes a typed error that names the method. Its shape is `LogStore`
 //! in the types.
 
-use super::answer_limit::AnswerLimit;
 use super::js_record::{number_to_js, query_to_js, record_from_js, record_to_js, whole_number};
+use super::store_timeout::{Access, StoreTimeout};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, PAGE, Page, Query, Record, SessionRow, StoreFuture,
@@ -43,7 +43,7 @@ pub struct JsLogStore {
     close: Option<Function>,
     capabilities: Capabilities,
     closed: Cell<bool>,
-    answer_limit: AnswerLimit,
+    store_timeout: StoreTimeout,
     _cleanup: Option<TrapCleanup>,
 }
 
@@ -57,7 +57,7 @@ impl JsLogStore {
     ///
     /// # Errors
     /// `config_invalid` when a method is missing or a capability is not enough.
-    pub fn new(store: &JsValue, answer_limit: AnswerLimit) -> Result<Self> {
+    pub fn new(store: &JsValue, store_timeout: StoreTimeout) -> Result<Self> {
         for name in METHODS {
             if !config_member(store, name)?.is_function() {
                 return Err(Error::config(format!("`store`: the custom store has no method `{name}`")));
@@ -80,7 +80,7 @@ impl JsLogStore {
             close,
             capabilities,
             closed: Cell::new(false),
-            answer_limit,
+            store_timeout,
             _cleanup: cleanup,
         })
     }
@@ -108,7 +108,8 @@ impl JsLogStore {
         let arguments: Array = arguments.iter().collect();
         let returned =
             member(&self.store, name).dyn_into::<Function>().and_then(|method| method.apply(&self.store, &arguments));
-        let settled = self.answer_limit.settled(&named(name), returned).await?;
+        let access = if matches!(name, "append" | "deleteSession") { Access::MayWrite } else { Access::Reads };
+        let settled = self.store_timeout.settled(&named(name), access, returned).await?;
         settled.map(|value| StoreReply { method: name, value }).map_err(|thrown| failure(name, &thrown))
     }
 }
@@ -335,7 +336,8 @@ impl LogStore for JsLogStore {
                 self.closed.set(true);
                 return Ok(());
             };
-            let closed = self.answer_limit.settled(&named("close"), close.call0(&self.store)).await?;
+            let closed =
+                self.store_timeout.settled(&named("close"), Access::MayWrite, close.call0(&self.store)).await?;
             closed.map(drop).map_err(|thrown| failure("close", &thrown))
         })
     }

@@ -2,7 +2,7 @@
 //!
 //! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `SqlDriver` in the types.
 
-use super::answer_limit::AnswerLimit;
+use super::store_timeout::{Access, StoreTimeout};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::StoreFuture;
 use crate::store::sql::{SqlDialect, SqlDriver, SqlLimits, SqlRow, SqlStatement, SqlValue};
@@ -20,7 +20,7 @@ pub struct JsSqlDriver {
     dialect: SqlDialect,
     limits: SqlLimits,
     has_change_feed: bool,
-    answer_limit: AnswerLimit,
+    store_timeout: StoreTimeout,
     _cleanup: Option<TrapCleanup>,
 }
 
@@ -34,7 +34,7 @@ impl JsSqlDriver {
     ///
     /// # Errors
     /// `config_invalid` when one is missing, of another type or unknown.
-    pub fn new(driver: &JsValue, answer_limit: AnswerLimit) -> Result<Self> {
+    pub fn new(driver: &JsValue, store_timeout: StoreTimeout) -> Result<Self> {
         let member = |key: &str| get(driver, key).map_err(|error| Error::config(error.into_message()));
         let wrong = |what: &str| Error::config(format!("`store`: a SQL driver's {what}"));
         let dialect = string("the driver's `dialect`", &member("dialect")?)?;
@@ -57,7 +57,7 @@ impl JsSqlDriver {
         let cleanup = TrapCleanup::closing(driver);
         let has_change_feed = member("changes")?.is_object();
         let driver = driver.clone();
-        Ok(Self { driver, transaction, close, dialect, limits, has_change_feed, answer_limit, _cleanup: cleanup })
+        Ok(Self { driver, transaction, close, dialect, limits, has_change_feed, store_timeout, _cleanup: cleanup })
     }
 
     /// Tells the driver whether a commit waits for the disk.
@@ -77,18 +77,22 @@ impl JsSqlDriver {
             };
         };
         let level = JsValue::from_str(if strict { "strict" } else { "relaxed" });
-        self.settle(set_durability.call1(&self.driver, &level)).await.map(drop)
+        self.settle(Access::MayWrite, set_durability.call1(&self.driver, &level)).await.map(drop)
     }
 
     /// Calls the driver, and waits for what it returns.
     async fn call(&self, statements: &[SqlStatement]) -> Result<JsValue> {
         let list: Array = statements.iter().map(statement_to_js).collect();
-        self.settle(self.transaction.call1(&self.driver, &list)).await
+        // A statement without columns writes.
+        let reads = statements.iter().all(|statement| !statement.columns.is_empty());
+        self.settle(if reads { Access::Reads } else { Access::MayWrite }, self.transaction.call1(&self.driver, &list))
+            .await
     }
 
     /// Awaits what a method returned.
-    async fn settle(&self, called: std::result::Result<JsValue, JsValue>) -> Result<JsValue> {
-        let settled = self.answer_limit.settled(&format!("the {} store", self.dialect.as_str()), called).await?;
+    async fn settle(&self, access: Access, called: std::result::Result<JsValue, JsValue>) -> Result<JsValue> {
+        let settled =
+            self.store_timeout.settled(&format!("the {} store", self.dialect.as_str()), access, called).await?;
         settled.map_err(|thrown| self.failure(&thrown))
     }
 
@@ -327,7 +331,7 @@ impl SqlDriver for JsSqlDriver {
     fn close(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let Some(close) = &self.close else { return Ok(()) };
-            self.settle(close.call0(&self.driver)).await.map(drop)
+            self.settle(Access::MayWrite, close.call0(&self.driver)).await.map(drop)
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Stores that the application passes as an object, told apart by their methods.
 
-use super::answer_limit::AnswerLimit;
 use super::js_kv::{JsKvDriver, open_kv_store};
+use super::store_timeout::StoreTimeout;
 use super::{JsLogStore, JsSqlDriver};
 use crate::error::{Error, Result};
 use crate::store::LogStore;
@@ -17,7 +17,7 @@ use wasm_bindgen::JsValue;
 pub async fn open_js_store(
     object: &JsValue,
     strict: bool,
-    limit: AnswerLimit,
+    limit: StoreTimeout,
 ) -> Result<(Rc<dyn LogStore>, &'static str)> {
     if JsSqlDriver::is_driver(object) {
         let driver = JsSqlDriver::new(object, limit)?;

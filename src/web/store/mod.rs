@@ -1,6 +1,5 @@
 //! Stores that only a JavaScript host has.
 
-mod answer_limit;
 #[cfg(feature = "web")]
 mod indexed_db;
 mod js_kv;
@@ -11,8 +10,8 @@ mod js_store;
 mod js_timer;
 #[cfg(feature = "web")]
 mod status;
+mod store_timeout;
 
-pub use answer_limit::AnswerLimit;
 #[cfg(feature = "web")]
 pub use indexed_db::{Durability, IndexedDbOptions, IndexedDbStore, delete_database};
 pub use js_log::JsLogStore;
@@ -20,3 +19,4 @@ pub use js_sql::JsSqlDriver;
 pub use js_store::open_js_store;
 #[cfg(feature = "web")]
 pub use status::{StorageStatus, persist, storage_status};
+pub use store_timeout::StoreTimeout;
