@@ -37,17 +37,17 @@ pub struct AnsweredCall {
     /// The number of records of that run's journal, none of which is the result. `None` if the run goes on without the result.
     pub records: Option<u64>,
     /// True if it takes an answer only because nobody drives that run.
-    pub needs_dead_owner: bool,
+    pub needs_dead_holder: bool,
 }
 
 impl AnsweredCall {
     fn new(call: &ToolInvocation, run: Option<&PendingTurn<'_>>) -> Self {
         let own = run.and_then(|run| run.turn.invocation(&call.id));
         let is_dead = run.is_some_and(|run| matches!(run.holder, RunHolder::Nobody));
-        let needs_dead_owner = is_dead && own.is_some_and(ToolInvocation::is_answered_by_its_run);
+        let needs_dead_holder = is_dead && own.is_some_and(ToolInvocation::is_answered_by_its_run);
         let is_awaited = own.is_some_and(|own| !own.is_deferred);
         let records = run.filter(|_| is_awaited).map(|run| run.records);
-        Self { call: call.clone(), run: run.map(|run| run.run.to_owned()), records, needs_dead_owner }
+        Self { call: call.clone(), run: run.map(|run| run.run.to_owned()), records, needs_dead_holder }
     }
 }
 
@@ -86,7 +86,7 @@ impl Rejection {
 
 impl PendingTurn<'_> {
     /// Returns why an answer may not take the place of the result for which the run waits: it would not read the answer, so there would be two.
-    fn refusal(&self, invocation: &str) -> Option<Rejection> {
+    fn rejection(&self, invocation: &str) -> Option<Rejection> {
         let call = self.turn.invocation(invocation)?;
         match self.holder {
             _ if !call.takes_result() => Some(Rejection::Answered),
@@ -105,7 +105,7 @@ impl PendingTurn<'_> {
         } else if history.early_result(&call.id).is_some() {
             Answerable::No(Rejection::Answered)
         } else {
-            self.refusal(&call.id).map_or(Answerable::Yes, Answerable::No)
+            self.rejection(&call.id).map_or(Answerable::Yes, Answerable::No)
         }
     }
 }
@@ -132,27 +132,27 @@ pub fn find_answered_call(history: &History, turns: &[PendingTurn<'_>], name: &s
     if history.early_result(name).is_some() {
         return Err(Rejection::Answered.into_error(name));
     }
-    let mut refusal = None;
-    for unfinished in turns {
-        match find_call(unfinished.turn, name, &|call| unfinished.judge(call, history)) {
+    let mut rejection = None;
+    for pending in turns {
+        match find_call(pending.turn, name, &|call| pending.judge(call, history)) {
             CallSearch::Open(call) => {
-                return Ok(AnsweredCall::new(call, Some(unfinished)));
+                return Ok(AnsweredCall::new(call, Some(pending)));
             }
-            CallSearch::Closed(reason) => _ = refusal.get_or_insert(reason),
+            CallSearch::Closed(reason) => _ = rejection.get_or_insert(reason),
             CallSearch::None => {}
         }
     }
-    let judge = |call: &ToolInvocation| match turns.iter().find_map(|unfinished| unfinished.refusal(&call.id)) {
+    let judge = |call: &ToolInvocation| match turns.iter().find_map(|pending| pending.rejection(&call.id)) {
         _ if !call.takes_result() => Answerable::No(Rejection::Answered),
         Some(reason) => Answerable::No(reason),
         None => Answerable::Yes,
     };
     match find_call(history, name, &judge) {
         CallSearch::Open(call) => {
-            Ok(AnsweredCall::new(call, turns.iter().find(|unfinished| unfinished.turn.invocation(&call.id).is_some())))
+            Ok(AnsweredCall::new(call, turns.iter().find(|pending| pending.turn.invocation(&call.id).is_some())))
         }
-        CallSearch::Closed(reason) => Err(refusal.unwrap_or(reason).into_error(name)),
-        CallSearch::None => Err(refusal.map_or_else(|| unknown_call(name), |reason| reason.into_error(name))),
+        CallSearch::Closed(reason) => Err(rejection.unwrap_or(reason).into_error(name)),
+        CallSearch::None => Err(rejection.map_or_else(|| unknown_call(name), |reason| reason.into_error(name))),
     }
 }
 

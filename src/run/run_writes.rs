@@ -20,11 +20,11 @@ pub fn stopped_entries(
 ) -> Vec<HistoryEntry> {
     let mut entries = unstored_of_stopped_turn(&mut StoredTurn::from_history(live, history), live, partial, status);
     // Results of calls that another writer answered first: the store sets them aside.
-    let is_stored = |call: &&ToolInvocation| {
+    let was_answered_first = |call: &&ToolInvocation| {
         let has_own = call.result.is_some() && !call.is_deferred && call.status != InvocationStatus::Interrupted;
         has_own && history.invocation(&call.id).is_some_and(|stored| stored.result.is_some())
     };
-    entries.extend(live.invocations().iter().filter(is_stored).map(result_of).map(HistoryEntry::Result));
+    entries.extend(live.invocations().iter().filter(was_answered_first).map(result_of).map(HistoryEntry::Result));
     entries
 }
 

@@ -236,7 +236,7 @@ impl SessionLog {
             }
         }
         if change.expected_runs.iter().any(|run| run.has_moved(&self.head)) {
-            let sentence = "the run of the call ended or went on elsewhere; answer the call again";
+            let sentence = "an unfinished run that has the call ended or went on meanwhile; send the result again";
             return Err(Error::new(ErrorCode::Conflict, sentence));
         }
         let revision = (self.stored_revision + 1).max(self.min_revision);

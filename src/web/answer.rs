@@ -113,7 +113,7 @@ impl SessionInner {
             result.call.clone_from(&call.id);
             let has_moved = Cell::new(false);
             let join = || {
-                if self.has_moved(run.as_ref()) {
+                if run.as_ref().is_some_and(|run| self.has_moved(run)) {
                     has_moved.set(true);
                     return Err(Error::new(ErrorCode::Conflict, "the run of the call went on elsewhere; answer again"));
                 }
@@ -128,17 +128,18 @@ impl SessionInner {
             };
             match self.append_joined(&join, answer.expected, run.as_ref()).await {
                 Err(_) if has_moved.get() => {}
-                // The store refused the change for this run: `expectedRevision` allows no second try of the same one.
-                Err(error) if error.code == ErrorCode::Conflict && self.has_moved(run.as_ref()) => {}
                 outcome => return outcome,
             }
         }
-        Err(Error::new(ErrorCode::Busy, "the run of the call changed its owner too often; try again in a moment"))
+        Err(Error::new(
+            ErrorCode::Busy,
+            "the run of the call kept going on while the answer was stored; try again in a moment",
+        ))
     }
 
-    /// Returns true if the head shows that a run on which an answer depended went on elsewhere.
-    fn has_moved(&self, run: Option<&ExpectedRun>) -> bool {
-        run.is_some_and(|run| run.has_moved(&self.log.borrow().head))
+    /// Returns true if the head shows that a run on which a result depended went on meanwhile.
+    pub fn has_moved(&self, run: &ExpectedRun) -> bool {
+        run.has_moved(&self.log.borrow().head)
     }
 
     /// Returns the call that an answer is of.
@@ -148,7 +149,7 @@ impl SessionInner {
             return Ok(FoundCall { call: found.call, run: None });
         }
         let (found, owners) = self.judge_by_turns(&|history, turns| find_answered_call(history, turns, name)).await?;
-        let run = self.expected_run(&found, owners.as_ref()).await?;
+        let run = self.expected_run(&found, owners.as_ref());
         Ok(FoundCall { call: found.call, run })
     }
 

@@ -129,11 +129,14 @@ impl SessionInner {
                 None => self.check_appended_results(&joined).await?,
             };
             let mut change = self.joined_change(&mut joined, expected.or(answers.then_some(joined_at)));
-            change.expected_runs = runs;
+            change.expected_runs.clone_from(&runs);
             let content = AppendedContent::of(&change.entries);
             match self.append_change(change).await {
+                // `expectedRevision` allows another try only if the store refused the change for a run.
                 Err(error)
-                    if error.code == ErrorCode::Conflict && expected.is_none() && attempts < MAX_JOIN_ATTEMPTS => {}
+                    if error.code == ErrorCode::Conflict
+                        && attempts < MAX_JOIN_ATTEMPTS
+                        && (expected.is_none() || runs.iter().any(|run| self.has_moved(run))) => {}
                 outcome => {
                     let Committed { revision, message_ids, .. } = outcome?;
                     self.context.warn(&joined.report);

@@ -16,6 +16,10 @@ impl SessionInner {
     pub async fn judge_by_turns<T>(&self, judge: Judge<'_, T>) -> Result<(T, Option<LiveOwners>)> {
         let live = self.live_run();
         let (runs, owners) = self.read_unfinished_runs().await?;
+        if let Some(run) = &live {
+            // A result would be lost with a call that only memory has.
+            run.flush_before_read().await?;
+        }
         let log = self.log.borrow();
         let journals = self.journals.borrow();
         let machine = live.as_ref().map(|run| run.machine());
@@ -39,21 +43,17 @@ impl SessionInner {
     }
 
     /// Returns the run that must not move before the result of a call is stored.
-    pub async fn expected_run(&self, found: &AnsweredCall, owners: Option<&LiveOwners>) -> Result<Option<ExpectedRun>> {
-        let Some(id) = found.run.clone() else { return Ok(None) };
-        if let Some(run) = self.live_run().filter(|run| run.id() == id) {
-            // The result would be lost with a call that only memory has.
-            run.flush_before_read().await?;
-        }
+    pub fn expected_run(&self, found: &AnsweredCall, owners: Option<&LiveOwners>) -> Option<ExpectedRun> {
+        let id = found.run.clone()?;
         let log = self.log.borrow();
         // Another process may have renewed a lease since the head was read. Where locks show who is alive, leases do not matter.
-        let is_leased = found.needs_dead_owner && owners.is_some_and(LiveOwners::are_known_by_leases);
+        let is_leased = found.needs_dead_holder && owners.is_some_and(LiveOwners::are_known_by_leases);
         let entry = log.head.run(&id);
         // A lease that this tab has left behind is nobody's.
         let own = entry.filter(|entry| entry.is_held_by(&self.context.origin())).map_or(0, |entry| entry.lease_until);
         let (epoch, now) = (entry.map(|entry| entry.epoch), self.context.now());
         let lease_ended_by = is_leased.then(|| now.max(own));
-        Ok(Some(ExpectedRun { id, epoch, records: found.records, lease_ended_by }))
+        Some(ExpectedRun { id, epoch, records: found.records, lease_ended_by })
     }
 
     /// Checks the results of an append whose calls unfinished runs may have. Returns the runs that must not move before they are stored.
@@ -66,11 +66,7 @@ impl SessionInner {
             return Ok(Vec::new());
         }
         let (calls, owners) = self.judge_by_turns(&|history, turns| results.check(history, turns)).await?;
-        let mut runs = Vec::new();
-        for call in &calls {
-            runs.extend(self.expected_run(call, owners.as_ref()).await?);
-        }
-        Ok(runs)
+        Ok(calls.iter().filter_map(|call| self.expected_run(call, owners.as_ref())).collect())
     }
 
     /// Reads what is new in the journals of the unfinished runs that are not under way here. Returns those that could be read, the newest

@@ -71,6 +71,23 @@ for (const where of ['here', 'in another process']) {
   });
 }
 
+test('r75 r21 results with `expectedRevision` are stored although flushMs had deferred a part of their turn', async () => {
+  for (const how of ['answer', 'append']) {
+    const { provider, client } = await start([CALLS, { text: 'Seven.' }]);
+    const session = await client.session(how, { flushMs: 60_000 });
+    const run = await session.run({ input: 'Export', provider, tools: exporting(), persistence: 'call' });
+    await callModel(run);
+    const { callId } = await deferCall(run);
+    while (!run.effects().some(({ type }) => type === 'call_model')) await run.changed();
+    const given = { expectedRevision: session.revision };
+    if (how === 'answer') await session.answer(callId, result('row-7001'), given);
+    else await session.append([{ role: 'tool', tool_call_id: callId, content: 'row-7001' }], 'openai-chat', given);
+    const [{ status, result: { content } }] = (await session.invocations({ payload: true })).items;
+    assert.deepEqual([status, content], ['ok', 'row-7001'], how);
+    await client.close();
+  }
+});
+
 test('r75 a call of an interrupted run is answered, shown, and sent when the run is resumed', async () => {
   const { lane, provider, store, client, session } = await start([CALLS, { text: 'Seven.' }]);
   const run = await session.run({ input: 'Export', provider, tools: exporting() });

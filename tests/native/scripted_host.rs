@@ -552,7 +552,7 @@ impl<'s> Host<'s> {
     fn expected_run(&self, found: AnsweredCall) -> Option<ExpectedRun> {
         let id = found.run?;
         let epoch = self.log.borrow().head.run(&id).map(|entry| entry.epoch);
-        let lease_ended_by = found.needs_dead_owner.then(|| self.clock.now());
+        let lease_ended_by = found.needs_dead_holder.then(|| self.clock.now());
         Some(ExpectedRun { id, epoch, records: found.records, lease_ended_by })
     }
 
