@@ -128,7 +128,9 @@ pub async fn resume_run(
     }
     let mut revision = commit_as_new_owner(session, id, change).await?;
     if entry_of(session, id)?.entries != entry.entries + 1 {
-        // A write of the former owner arrived after its journal was read. From now on none does.
+        // A write of the former owner arrived after its journal was read. From now on none does. Whoever is next need not wait for the lease.
+        let entry = RunEntry { epoch: entry.epoch + 1, ..entry };
+        session.commit(journal_change(session, &entry, JournalStep::Renew, Ms::MAX)).await?;
         return Err(Error::new(ErrorCode::Busy, "the run went on while it was resumed; resume it again"));
     }
     if !missing.is_empty() {

@@ -6,7 +6,8 @@ import { open } from 'rethread';
 import { drive } from 'rethread/host';
 import { laneOf } from '../browser/page.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
-import { until } from './scenarios/kit.mjs';
+import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
+import { sleep, until } from './scenarios/kit.mjs';
 
 const MODES = ['run', 'call', 'result'];
 const ROUND = { calls: [{ name: 'f', arguments: {} }] };
@@ -71,6 +72,71 @@ test('r28 the journal of the store is continued, if it is newer than the snapsho
   assert.equal((await drive(resumed).result).turns, 2);
   assert.equal(ran, 1);
   assert.throws(() => resumed.snapshot(), hasCode('wrong_state'));
+});
+
+test('r28 r62 a run is nobody else\'s while its snapshot is being stored', { timeout: 20_000 }, async () => {
+  const { session, provider } = await chat('claimed', [HELD]);
+  const run = await session.run({ input: 'Go', provider });
+  const snapshot = run.snapshot();
+  run[Symbol.dispose]();
+  const store = new MemoryLogStore();
+  const capabilities = () => ({ ...MemoryLogStore.prototype.capabilities(), durable: true });
+  let reply;
+  const hasReplied = new Promise((resolve) => { reply = resolve; });
+  // The store has written the run, and its reply is on the way.
+  const append = async (...args) => {
+    const appended = store.append(...args);
+    await hasReplied;
+    return appended;
+  };
+  const methods = ['head', 'read', 'sessions', 'invocations', 'deleteSession'];
+  const delayed = { ...Object.fromEntries(methods.map((name) => [name, (...args) => store[name](...args)])), capabilities, append };
+  const client = await open({ store: delayed, leaseMs: 60_000 });
+  const other = await client.session('s');
+  const resuming = other.resume(snapshot, { provider });
+  await until(() => store.stored.get('s')?.head);
+  const discarding = other.discard(run.id);
+  discarding.catch(() => {});
+  setTimeout(reply, 100);
+  const resumed = await resuming;
+  await assert.rejects(discarding, hasCode('busy'));
+  assert.equal(resumed.status, 'running');
+  assert.deepEqual((await other.pendingRuns()).map(({ id, state }) => [id, state]), [[run.id, 'running']]);
+  await resumed.cancel();
+});
+
+test('r28 r62 a resume that finds the journal grown leaves no lease behind', { timeout: 20_000 }, async () => {
+  const { lane, session: { id }, provider } = await chat('grown', [ROUND, { text: 'All done.' }]);
+  const store = new MemoryLogStore();
+  const capabilities = () => ({ ...MemoryLogStore.prototype.capabilities(), durable: true });
+  const methods = ['head', 'read', 'append', 'sessions', 'invocations', 'deleteSession'];
+  const direct = { ...Object.fromEntries(methods.map((name) => [name, (...args) => store[name](...args)])), capabilities };
+  // The former owner's last write arrives after its journal was read.
+  let late;
+  const read = async (...args) => {
+    const records = store.read(...args);
+    if (args[1].table === 'journal' && late) {
+      const write = late;
+      late = undefined;
+      await write();
+    }
+    return records;
+  };
+  const first = await (await open({ store: direct, leaseMs: 100 })).session(id);
+  const request = { provider, tools: tool(() => 5) };
+  const run = await first.run({ input: 'Go', ...request });
+  const [{ id: effect, request: { url, ...init } }] = run.effects();
+  const response = await fetch(url, init);
+  const body = await response.text();
+  const second = await (await open({ store: { ...direct, read }, leaseMs: 60_000 })).session(id);
+  await second.pendingRuns();
+  late = () => run.answer(effect, { type: 'response', status: response.status, body });
+  await sleep(300);
+  const error = await second.resume(run.id, request).catch((thrown) => thrown);
+  assert.deepEqual([error.code, /went on while it was resumed/.test(error.message)], ['busy', true], error.message);
+  const third = await (await open({ store: direct, leaseMs: 60_000 })).session(id);
+  assert.equal((await drive(await third.resume(run.id, request)).result).status, 'finished');
+  assert.equal((await lane.requests()).length, 2);
 });
 
 test('r28 what is no snapshot of this session is a typed error, and changes nothing', async () => {
