@@ -20,7 +20,7 @@ use crate::finding::{Finding, FindingCode};
 use crate::history::History;
 use crate::id::IdSource;
 use crate::message::Message;
-use crate::run::{Handoff, Run, RunEvent, RunInput, RunWriter, SnapshotOrigin, TurnInput, change_for};
+use crate::run::{Handoff, Run, RunEvent, RunInput, RunStatus, RunWriter, SnapshotOrigin, TurnInput, change_for};
 use bytes::Bytes;
 use js_sys::{Function, Promise};
 use std::cell::{Cell, Ref, RefCell};
@@ -168,20 +168,32 @@ impl RunInner {
                 // It waits for `store` of its providers at most.
                 run.callbacks.end_of_run();
             }
-            let limit = run.session.context.answer_limit.0;
-            if run.check_held().is_ok() {
-                run.own_if_waiting().await?;
-            }
+            let limit = run.session.context.store_timeout.0;
             let cancelled = run.clone();
-            // An event reports what cannot be written.
-            let cancelled = async move { cancelled.handle(RunInput::Cancel).await };
-            if outcome_within(Box::pin(cancelled), limit).await.is_none() {
-                // The store does not answer: what it was asked to write may be written all the same.
-                let abandoned = async move {
-                    run.abandon_saves().await;
-                    Ok(())
-                };
-                let _ = outcome_within(Box::pin(abandoned), limit).await;
+            let cancelled = async move {
+                if cancelled.check_held().is_ok() {
+                    cancelled.own_if_waiting().await?;
+                }
+                // An event reports what cannot be written.
+                let _ = cancelled.handle(RunInput::Cancel).await;
+                Ok(())
+            };
+            match outcome_within(Box::pin(cancelled), limit).await {
+                Some(outcome) => outcome?,
+                None if run.machine.borrow().status() == RunStatus::WaitingApproval => {
+                    return Err(Error::unanswered(
+                        "the store did not answer: the run still waits for an approval; cancel it again",
+                        true,
+                    ));
+                }
+                None => {
+                    // What the store was asked to write may be written all the same.
+                    let abandoned = async move {
+                        run.abandon_saves().await;
+                        Ok(())
+                    };
+                    let _ = outcome_within(Box::pin(abandoned), limit).await;
+                }
             }
             Ok(JsValue::UNDEFINED)
         })

@@ -124,6 +124,25 @@ for (const [kind, make] of Object.entries(KINDS)) {
       assert.equal(closed.status, 'fulfilled');
     });
 
+    test('a cancel of a run that waits for an approval settles, and cancels it when the store answers', { timeout: 20_000 }, async () => {
+      const { line, guarded } = make();
+      const client = await openOn(guarded);
+      const session = await client.session('s');
+      let ran = 0;
+      const tools = { f: { parameters, needsApproval: true, execute: () => { ran += 1; } } };
+      const run = await session.run({ input: 'Go', provider, tools });
+      assert.equal((await drive(run, { fetch: async () => answer(CALL) }).result).status, 'waiting_approval');
+      line.isSilent = true;
+      const error = await within(BOUND, run.cancel(), 'cancel');
+      assert.deepEqual([error?.code, error?.details.outcome], ['store_error', 'unknown'], error?.message);
+      assert.equal(run.status, 'waiting_approval');
+      line.isSilent = false;
+      await pause(BOUND);
+      await run.cancel();
+      assert.deepEqual([run.status, ran, await session.pendingRuns()], ['cancelled', 0, []]);
+      await client.close();
+    });
+
     test('opening, reading and listing settle', { timeout: 20_000 }, async () => {
       const { line, guarded } = make();
       const client = await openOn(guarded);
@@ -132,6 +151,9 @@ for (const [kind, make] of Object.entries(KINDS)) {
       for (const [what, call] of [['open', async () => (await openOn(guarded)).session('s')], ['session', () => client.session('t')], ['sessions', () => client.sessions()], ['deleteSession', () => client.deleteSession('s')]]) {
         const error = await within(BOUND, call(), what);
         assert.equal(error.code, 'store_error', `${what}: ${error.message}`);
+        if (what !== 'session' && what !== 'sessions') continue;
+        assert.equal(error.details.outcome, 'none', `${what} writes nothing: ${error.message}`);
+        assert.doesNotMatch(error.message, /may be written/);
       }
       await within(BOUND, client.close(), 'close');
     });
