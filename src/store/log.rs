@@ -1,5 +1,5 @@
 //! [`SessionLog`]: the head and history of an open session. It prepares appends, and folds records that were read; the reading is in
-//! `open.rs`, the writing in `write.rs`.
+//! `open.rs`, the writing in `append.rs`.
 
 use super::audit::AuditRow;
 use super::id_collisions::replace_ids_in_use;
