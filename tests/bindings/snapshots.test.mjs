@@ -101,7 +101,7 @@ test('r28 r62 a run is nobody else\'s while its snapshot is being stored', { tim
   const resumed = await resuming;
   await assert.rejects(discarding, hasCode('busy'));
   assert.equal(resumed.status, 'running');
-  assert.deepEqual((await other.pendingRuns()).map(({ id, state }) => [id, state]), [[run.id, 'running']]);
+  assert.deepEqual((await other.pendingRuns()).map(({ id, state }) => [id, state]), [[run.id, 'live']]);
   await resumed.cancel();
 });
 
@@ -111,27 +111,26 @@ test('r28 r62 a resume that finds the journal grown leaves no lease behind', { t
   const capabilities = () => ({ ...MemoryLogStore.prototype.capabilities(), durable: true });
   const methods = ['head', 'read', 'append', 'sessions', 'invocations', 'deleteSession'];
   const direct = { ...Object.fromEntries(methods.map((name) => [name, (...args) => store[name](...args)])), capabilities };
-  // The former owner's last write arrives after its journal was read.
-  let late;
-  const read = async (...args) => {
+  // The former owner's last write is on its way for long, and arrives after its journal was read.
+  const sent = [];
+  let isSlow = false;
+  const append = (...args) => (isSlow ? new Promise(() => { sent.push(args); }) : store.append(...args));
+  const read = (...args) => {
     const records = store.read(...args);
-    if (args[1].table === 'journal' && late) {
-      const write = late;
-      late = undefined;
-      await write();
-    }
+    if (args[1].table === 'runs' && sent.length) assert.ok(store.append(...sent.shift()).revision);
     return records;
   };
-  const first = await (await open({ store: direct, leaseMs: 100 })).session(id);
+  const first = await (await open({ store: { ...direct, append }, leaseMs: 100 })).session(id);
   const request = { provider, tools: tool(() => 5) };
   const run = await first.run({ input: 'Go', ...request });
   const [{ id: effect, request: { url, ...init } }] = run.effects();
   const response = await fetch(url, init);
   const body = await response.text();
   const second = await (await open({ store: { ...direct, read }, leaseMs: 60_000 })).session(id);
-  await second.pendingRuns();
-  late = () => run.answer(effect, { type: 'response', status: response.status, body });
-  await sleep(300);
+  isSlow = true;
+  run.answer(effect, { type: 'response', status: response.status, body }).catch(() => {});
+  await until(() => sent.length);
+  await sleep(200);
   const error = await second.resume(run.id, request).catch((thrown) => thrown);
   assert.deepEqual([error.code, /went on while it was resumed/.test(error.message)], ['busy', true], error.message);
   const third = await (await open({ store: direct, leaseMs: 60_000 })).session(id);
