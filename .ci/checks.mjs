@@ -175,7 +175,7 @@ export function componentImports() {
 }
 
 /** The folders in src/provider that are not a dialect's. */
-const SHARED_BY_DIALECTS = ['neutral', 'request', 'rules', 'stream'];
+const SHARED_BY_DIALECTS = ['healing', 'neutral', 'request', 'rules', 'spec', 'stream'];
 
 /** Returns a test for sources in a dialect's folder. */
 function inDialects(all) {
@@ -214,7 +214,7 @@ export function vocabulary() {
   return all
     .filter((one) => !inDialect(one) && one.module.at(-1) !== 'foreign_format')
     .flatMap((one) => strings(one).flatMap(({ text, line }) =>
-      namesIn(text).filter((name) => words.has(name) && !ours.has(name)).map((name) => `${one.file}:${line}: "${name}" is a dialect's word; ask its codec`)));
+      namesIn(text).filter((name) => words.has(name) && !ours.has(name)).map((name) => `${one.file}:${line}: "${name}" is a dialect's word; ask its spec`)));
 }
 
 /** The names of Rust tests, and the titles of JavaScript tests and suites as they are written in the source. */

@@ -1,7 +1,7 @@
 //! Recognises items that are not of the named dialect: messages of SDKs, and items of other dialects.
 
-use super::item_format::{ItemFormat, ItemFormats};
 use super::rules::Fields;
+use super::spec::{ItemFormat, ItemFormats};
 use crate::error::{Error, Result};
 use crate::json::{JsonKind, JsonRef};
 use crate::message::Dialect;
@@ -134,17 +134,17 @@ pub(crate) fn item_fit(formats: &ItemFormats, item: &Fields<'_>) -> ItemFit {
         return whole(format);
     }
     let named = formats.named;
-    let mut own = named.marks_item(item);
+    let mut own = named.recognizer.marks_item(item);
     if !own && let Some(other) = formats.find_other(&|other| other.marks_item(item)) {
         return whole(ForeignFormat::Dialect(other));
     }
     let mut foreign = None;
     for block in item.get("content").map(JsonRef::items).into_iter().flatten().filter(|block| block.is_object()) {
         let block = Fields::of(block);
-        own |= named.marks_block(&block);
+        own |= named.recognizer.marks_block(&block);
         foreign = foreign.or_else(|| block_format(formats, &block));
     }
-    if named.reads(item) {
+    if named.recognizer.reads(item) {
         return ItemFit { own, foreign, in_content: foreign.is_some() };
     }
     let plain = item.text("role").is_some() && item.find("content").is_some();
@@ -285,15 +285,15 @@ pub(crate) fn body_format(formats: &ItemFormats, body: &Fields<'_>) -> Option<Fo
         JsonKind::String => !list.is_text(""),
         _ => false,
     };
-    let name = formats.named.list();
+    let name = formats.named.list;
     if body.find(name).is_some() {
         return None;
     }
-    for other in formats.all.into_iter().filter(|other| other.list() != name) {
-        let Some(list) = body.find(other.list()).filter(|list| full(*list)) else { continue };
+    for other in formats.all.into_iter().filter(|other| other.list != name) {
+        let Some(list) = body.find(other.list).filter(|list| full(*list)) else { continue };
         // Several formats have a list of this name: the items decide.
         let of_sdk = list.items().find_map(|item| format_of_item(formats, item));
-        return Some(of_sdk.unwrap_or(ForeignFormat::Dialect(other.dialect())));
+        return Some(of_sdk.unwrap_or(ForeignFormat::Dialect(other.dialect)));
     }
     let format = item_fit(formats, body).foreign.filter(|format| *format != ForeignFormat::Unknown);
     format.or_else(|| body.text("role").map(|_| ForeignFormat::Unknown))
@@ -329,14 +329,14 @@ pub(crate) fn reject_foreign(formats: &ItemFormats, items: &[JsonRef<'_>]) -> Re
         }
     }
     match found {
-        Some((at, format)) => Err(refused(formats.named, format, &format!("{}[{at}]", formats.named.list()))),
+        Some((at, format)) => Err(refused(formats.named, format, &format!("{}[{at}]", formats.named.list))),
         None => Ok(()),
     }
 }
 
 /// Returns the error of a value in a foreign format.
-pub(crate) fn refused(named: &dyn ItemFormat, format: ForeignFormat, what: &str) -> Error {
-    Error::invalid(format.sentence(what, named.dialect())).with(|out| {
+pub(crate) fn refused(named: &ItemFormat, format: ForeignFormat, what: &str) -> Error {
+    Error::invalid(format.sentence(what, named.dialect)).with(|out| {
         out.text("shape", format.name());
     })
 }

@@ -1,20 +1,19 @@
 //! The list of dialects: the only place that names them all.
 
-use super::dialect::Codec;
-use super::item_format::ItemFormats;
 use super::models::ModelFacts;
 use super::request::ProviderRequest;
+use super::spec::{DialectSpec, ItemFormats};
 use super::{anthropic, gemini, mistral, openai_chat, openai_responses};
 use crate::message::Dialect;
 
-/// Returns the implementation of a dialect.
-pub(crate) fn codec(dialect: Dialect) -> &'static dyn Codec {
+/// Returns the description of a dialect.
+pub(crate) fn spec(dialect: Dialect) -> &'static DialectSpec {
     match dialect {
-        Dialect::OpenAiChat => &openai_chat::OpenAiChat,
-        Dialect::Mistral => &mistral::Mistral,
-        Dialect::Anthropic => &anthropic::Anthropic,
-        Dialect::Gemini => &gemini::Gemini,
-        Dialect::OpenAiResponses => &openai_responses::Responses,
+        Dialect::OpenAiChat => &openai_chat::SPEC,
+        Dialect::Mistral => &mistral::SPEC,
+        Dialect::Anthropic => &anthropic::SPEC,
+        Dialect::Gemini => &gemini::SPEC,
+        Dialect::OpenAiResponses => &openai_responses::SPEC,
     }
 }
 
@@ -22,21 +21,21 @@ pub(crate) fn codec(dialect: Dialect) -> &'static dyn Codec {
 #[must_use]
 pub fn model_facts(request: &ProviderRequest) -> ModelFacts {
     let named = request.params.view().text("model").filter(|name| !name.is_empty());
-    codec(request.dialect).model_facts(named.as_deref().unwrap_or(&request.url))
+    (spec(request.dialect).models.facts)(named.as_deref().unwrap_or(&request.url))
 }
 
 /// Returns the item formats of all dialects, to compare items with that should be of the named one.
 pub(crate) fn item_formats(named: Dialect) -> ItemFormats {
     ItemFormats {
-        named: codec(named),
-        all: Dialect::ALL.map(|dialect| codec(dialect) as _),
+        named: &spec(named).items,
+        all: Dialect::ALL.map(|dialect| &spec(dialect).items),
         plain: Dialect::OpenAiChat,
     }
 }
 
-/// Returns the implementations of the dialects whose items have the form of the named one: that first.
-pub(crate) fn family_of(named: Dialect) -> Vec<&'static dyn Codec> {
-    let family = codec(named).family();
-    let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != named).map(codec);
-    std::iter::once(codec(named)).chain(others.filter(|other| other.family() == family)).collect()
+/// Returns the dialects whose items have the form of the named one: that first.
+pub(crate) fn family_of(named: Dialect) -> Vec<&'static DialectSpec> {
+    let family = spec(named).items.family;
+    let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != named).map(spec);
+    std::iter::once(spec(named)).chain(others.filter(|other| other.items.family == family)).collect()
 }

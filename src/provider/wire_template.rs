@@ -111,8 +111,8 @@ pub fn matches_pattern(template: &WireTemplate, pattern: &str) -> bool {
     written == pattern
 }
 
-/// Returns a part with its template, or without it if `write_block` writes the same bytes either way. `write_block` is the
-/// [`write_block`](super::Codec::write_block) of the part's dialect.
+/// Returns a part with its template, or without it if `write_block` writes the same bytes either way. `write_block`
+/// writes a part of its dialect, by its template if the flag is true; it returns false if the dialect has no block for the part.
 pub fn without_plain_template(
     write_block: &dyn Fn(&mut String, &Part, bool) -> bool,
     body: PartBody,

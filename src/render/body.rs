@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::finding::Report;
 use crate::json::{Json, ObjectWriter};
 use crate::message::PrefixMark;
+use crate::provider::TOOLS;
 use crate::replay::{DraftMessage, DraftOrigin, RequestDraft};
 
 /// Composes the body of a request.
@@ -61,7 +62,7 @@ impl BodyComposer<'_> {
         let mut head = String::new();
         let mut object = ObjectWriter::new(&mut head);
         let tools = request.provider.write_head(&mut object, request.tools, report)?;
-        let system = SystemPlacement::of(encoder.codec, draft, request.instructions, report);
+        let system = SystemPlacement::of(encoder.spec, draft, request.instructions, report);
         if let Some((name, value)) = &system.member {
             object.json(name, value.view());
         }
@@ -71,13 +72,13 @@ impl BodyComposer<'_> {
         if let Some((name, id)) = reference {
             object.text(name, id);
         }
-        object.key(encoder.codec.list()).push('[');
+        object.key(encoder.spec.items.list).push('[');
 
         cache.prepare(encoder.settings_signature(), stored_count);
         let head_members = HeadMembers {
             instructions: system.member.as_ref().and_then(|(name, value)| sent_member(name, value, repaired)),
             listed: request.instructions,
-            tools: tools.as_ref().and_then(|tools| sent_member(encoder.codec.tools_member(), tools, repaired)),
+            tools: tools.as_ref().and_then(|tools| sent_member(TOOLS, tools, repaired)),
             agent: reasoning.context().agent,
             repaired,
         };

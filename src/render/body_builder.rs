@@ -55,11 +55,11 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
             }
         }
         let item = message.item;
-        let codec = self.encoder.codec;
+        let spec = self.encoder.spec;
         if let Some(BodySpan { span, .. }) = self.spans.last_mut().filter(|last| last.span.count > 0) {
             self.is_leading &= item.message.role != Role::User;
-            self.may_begin &= !self.is_leading || codec.may_begin(item);
-            span.is_valid &= self.newest.replace(item).is_none_or(|before| codec.may_follow(before, item));
+            self.may_begin &= !self.is_leading || spec.messages.may_begin(item);
+            span.is_valid &= self.newest.replace(item).is_none_or(|before| spec.messages.may_follow(before, item));
         }
     }
 
@@ -117,13 +117,13 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
         }
         let last = self.spans.iter_mut().rev().find(|last| last.span.count > 0);
         if let Some(last) = last.filter(|_| !is_continued) {
-            last.span.is_valid &= self.newest.is_none_or(|item| self.encoder.codec.may_end(item));
+            last.span.is_valid &= self.newest.is_none_or(|item| self.encoder.spec.messages.may_end(item));
         }
     }
 
     /// Checks that the body has no more cache breakpoints than the dialect allows.
     pub fn check_cache_breakpoints(&mut self) {
-        let Some(breakpoints) = self.encoder.codec.cache_breakpoints() else { return };
+        let Some(breakpoints) = self.encoder.spec.prompt_cache.breakpoints else { return };
         let count: usize = self.spans.iter().map(|body_span| body_span.span.cache_breakpoints).sum();
         if count > 0 && count + self.encoder.cache_breakpoints_in(&self.head) > breakpoints.limit {
             self.spans

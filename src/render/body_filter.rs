@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::Severity;
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
 use crate::message::Dialect;
-use crate::provider::{Parameter, codec, validate, withhold};
+use crate::provider::{Parameter, ServiceState, spec, validate, withhold};
 use std::collections::BTreeSet;
 
 /// An item in the list of a composed body, for a service that keeps the conversation.
@@ -80,7 +80,7 @@ impl FilterableBody {
             return Ok(FilteredBody { body: None, held_back: Vec::new() });
         }
         self.check_members(input, output)?;
-        let list = codec(self.dialect).list();
+        let list = spec(self.dialect).items.list;
         let items = output.get(list).filter(|list| list.kind() == JsonKind::Array);
         let items: Vec<JsonRef<'_>> = items.map(|items| items.items().collect()).unwrap_or_default();
         if items.is_empty() {
@@ -102,18 +102,18 @@ impl FilterableBody {
     }
 
     fn items(&self) -> impl Iterator<Item = JsonRef<'_>> {
-        self.body.view().get(codec(self.dialect).list()).into_iter().flat_map(JsonRef::items)
+        self.body.view().get(spec(self.dialect).items.list).into_iter().flat_map(JsonRef::items)
     }
 
     /// Checks the members beside the list that a filter may not change.
     fn check_members(&self, input: JsonRef<'_>, output: JsonRef<'_>) -> Result<()> {
-        let codec = codec(self.dialect);
+        let spec = spec(self.dialect);
         let is_changed = |name: &str| match (input.get(name), output.get(name)) {
             (None, None) => false,
             (Some(input), Some(output)) => !input.has_same_fingerprint(output),
             _ => true,
         };
-        if let Some(name) = codec.server_state_members().iter().find(|name| is_changed(name)) {
+        if let Some(name) = spec.service_state.iter().flat_map(ServiceState::members).find(|name| is_changed(name)) {
             let message = format!(
                 "`inputFilter` changed `{name}`, which names what the service keeps of the conversation; the option `owner` of the session sets it"
             );
@@ -121,11 +121,11 @@ impl FilterableBody {
                 details.text("path", &format!("/{name}"));
             }));
         }
-        if let Some(name) = codec.parameter(Parameter::Stream).filter(|name| is_changed(name)) {
+        if let Some(name) = spec.parameters.place(Parameter::Stream).filter(|name| is_changed(name)) {
             let message = "`inputFilter` must leave this member as it is; the option `provider.stream` sets it";
             return Err(invalid_item(&format!("/{name}"), message));
         }
-        let store = codec.parameter(Parameter::Store).filter(|name| is_changed(name));
+        let store = spec.parameters.place(Parameter::Store).filter(|name| is_changed(name));
         if let Some(name) = store.filter(|_| self.composed_items.is_some()) {
             let message =
                 "`inputFilter` must leave this member as it is: it decides whether the service keeps the response";
@@ -144,7 +144,7 @@ impl FilterableBody {
 
     /// Writes the filtered body. The members have the order of the composed one; new ones follow.
     fn compose(&self, input: JsonRef<'_>, output: JsonRef<'_>, write_items: &dyn Fn(&mut ArrayWriter<'_>)) -> Json {
-        let list = codec(self.dialect).list();
+        let list = spec(self.dialect).items.list;
         let composed = self.body.view();
         ObjectWriter::build(|out| {
             for (key, value) in composed.entries() {
@@ -199,7 +199,7 @@ impl FilterableBody {
                 .is_some_and(|origin| origin.is_result_of_acknowledged_call || origin.message.is_none())
                 || is_partial && belongs_to_call(self.dialect, *item);
             if needs_all {
-                let path = format!("/{}/{at}", codec(self.dialect).list());
+                let path = format!("/{}/{at}", spec(self.dialect).items.list);
                 let message = "`inputFilter` holds back what the service needs: a result that it waits for, a summary, or a call without the \
                     rest of its message; hold back whole messages with their calls and results";
                 return Err(invalid_item(&path, message));
@@ -214,7 +214,7 @@ impl FilterableBody {
 
 /// Returns a body without the credentials that its members beside the list contain.
 fn without_credentials(dialect: Dialect, body: &Json) -> Json {
-    let list = codec(dialect).list();
+    let list = spec(dialect).items.list;
     let members = ObjectWriter::build(|out| out.copy_all(body.view(), list));
     let withheld = withhold(dialect, &members);
     if withheld.members.is_empty() {

@@ -9,8 +9,8 @@ use crate::id::{CountingIds, Seed};
 use crate::json::{Json, JsonKind, JsonRef, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::{
-    Dangling, Parameter, ProviderRequest, RepairOptions, Settings, TOOL_CHOICE, ToolDefinition, codec, decode_body,
-    is_group, names_tool_choice, repair, repair_rendered, translate_parameter, translate_value,
+    Dangling, Parameter, ProviderRequest, RepairOptions, Settings, TOOL_CHOICE, TOOLS, ToolDefinition, api_request,
+    decode_body, is_group, names_tool_choice, repair, repair_rendered, spec, translate_parameter, translate_value,
 };
 use crate::replay::{DanglingCalls, Policy};
 use crate::tool::Window;
@@ -25,7 +25,7 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     if from == to {
         return repair(body, from, options);
     }
-    let api_request = parsed(body).and_then(|body| codec(from).api_request(body));
+    let api_request = parsed(body).and_then(|body| api_request(from, body));
     let body = api_request.as_ref().map_or(body, |request| request.as_str().as_bytes());
     let (repaired, mut report) = repair(body, from, options)?;
     if let Some(finding) = report.iter().find(|finding| finding.code == FindingCode::TooManyEdits) {
@@ -40,7 +40,7 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     for entry in joined.entries {
         history.apply(entry);
     }
-    if !codec(to).has_phases() {
+    if !spec(to).body.has_phases {
         report.extend(lost_phases(&history, to));
     }
     let provider = ProviderRequest {
@@ -119,19 +119,19 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
     }
 
     fn add_member(&mut self, key: &str, value: JsonRef<'b>) {
-        let source = codec(self.from);
+        let source = spec(self.from);
         if names_tool_choice(key) {
             self.tool_choice = Some(value);
             // Also in a body of another dialect, where it has no meaning: it is dropped with a finding.
-            let serial = Dialect::ALL.into_iter().map(codec).find(|codec| codec.forbids_parallel_calls(value));
-            if let Some(place) = serial.and_then(|codec| codec.parameter(Parameter::SerialToolChoice)) {
+            let serial = Dialect::ALL.into_iter().map(spec).find(|spec| spec.tools.forbids_parallel_calls(value));
+            if let Some(place) = serial.and_then(|spec| spec.parameters.place(Parameter::SerialToolChoice)) {
                 self.add(place, Json::trusted("false".into()).view());
             }
             return;
         }
         // Messages and tools are converted elsewhere. A reference to the provider's own state is reported as lost.
-        let is_state = source.server_state_members().contains(&key);
-        if key == source.tools_member() || source.reserved_members().contains(&key) && !is_state {
+        let is_state = source.service_state.as_ref().is_some_and(|service| service.members().contains(&key));
+        if key == TOOLS || source.body.reserved_members.contains(&key) && !is_state {
             return;
         }
         if is_group(self.from, key) && value.kind() == JsonKind::Object {
@@ -213,19 +213,18 @@ fn lost_phases(history: &History, to: Dialect) -> Option<Finding> {
 /// Returns the definitions of a body's tools. Tools that a provider runs itself are dropped: no other provider has them.
 fn tools(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) -> Vec<ToolDefinition> {
     let mut tools = Vec::new();
-    let member = codec(from).tools_member();
-    let Some(list) = body.get(member).filter(|list| list.kind() == JsonKind::Array) else { return tools };
+    let Some(list) = body.get(TOOLS).filter(|list| list.kind() == JsonKind::Array) else { return tools };
     for (at, entry) in list.items().enumerate() {
         let before = tools.len();
         tools.extend(read_tools(entry, from));
         let (what, part) = match tools.get(before) {
             None => ("a tool that is no function has no place in another dialect", ""),
-            Some(tool) if tool.strict && !codec(to).has_strict_tools() => {
+            Some(tool) if tool.strict && !spec(to).body.has_strict_tools => {
                 ("`strict` is left out; the arguments may differ from the schema", "/strict")
             }
             Some(_) => continue,
         };
-        let path = format!("/{member}/{at}{part}");
+        let path = format!("/{TOOLS}/{at}{part}");
         report.push(Finding::info(FindingCode::UnsupportedKey, what).at(path).with_action(Action::Dropped));
     }
     tools
@@ -234,10 +233,10 @@ fn tools(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) -> 
 /// Returns the definitions in an entry of a body's tools: in the form of `dialect`, otherwise in that of another one. Returns an empty
 /// list for a tool that the provider runs itself.
 fn read_tools(entry: JsonRef<'_>, dialect: Dialect) -> Vec<ToolDefinition> {
-    let tools = codec(dialect).read_tools(entry);
+    let tools = spec(dialect).tools.read_tools(entry);
     if !tools.is_empty() {
         return tools;
     }
-    let others = Dialect::ALL.into_iter().map(|other| codec(other).read_tools(entry));
+    let others = Dialect::ALL.into_iter().map(|other| spec(other).tools.read_tools(entry));
     others.into_iter().find(|tools| !tools.is_empty()).unwrap_or_default()
 }

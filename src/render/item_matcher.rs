@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingPart};
 use crate::json::{Json, JsonRef};
 use crate::message::{Dialect, Role};
-use crate::provider::{codec, decode_body};
+use crate::provider::{decode_body, spec};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The original of a returned item.
@@ -62,7 +62,7 @@ impl ItemMatcher {
         };
         let mut rewritten = BTreeMap::new();
         for (at, item) in &changed {
-            let path = format!("/{}/{at}", codec(self.dialect).list());
+            let path = format!("/{}/{at}", spec(self.dialect).items.list);
             let is_duplicate = fingerprints.contains(&item.fingerprint());
             if is_duplicate && self.requires_exact_match {
                 return Err(duplicate_item(&path));
@@ -76,7 +76,7 @@ impl ItemMatcher {
         if let Some((at, _)) =
             rewritten.iter().find(|(_, (_, identity))| self.requires_exact_match && unmatched.has(identity))
         {
-            let path = format!("/{}/{at}", codec(self.dialect).list());
+            let path = format!("/{}/{at}", spec(self.dialect).items.list);
             let message = "`inputFilter` changed one item and held back another of the same kind, so it is ambiguous which one this is; leave \
                 the items unchanged that are sent, or hold back nothing";
             return Err(invalid_item(&path, message));

@@ -7,7 +7,7 @@ use crate::finding::Report;
 use crate::id::hash_words;
 use crate::json::ObjectWriter;
 use crate::owner::StateOwner;
-use crate::provider::codec;
+use crate::provider::spec;
 use crate::replay::{Cut, HistoryScope, ReplayChanges, RequestIdentity, SentRequest};
 use std::rc::Rc;
 
@@ -94,7 +94,7 @@ impl RequestRepetition {
             // Such a handoff shows its agent another history.
             && input.handoffs.is_empty();
         let identity = if repeats { Some(identity_of(request)?) } else { None };
-        let cache_life = codec(request.provider.dialect).cache_life(request.provider.params.view());
+        let cache_life = (spec(request.provider.dialect).prompt_cache.life)(request.provider.params.view());
         let is_chosen = matches!(input.scope, HistoryScope::Chosen { .. });
         let last = identity.zip(input.sent).filter(|_| !is_chosen);
         let cut = last.and_then(|(identity, sent)| sent.record.cut_before(input.now, &identity));

@@ -6,7 +6,9 @@ use super::joined_message::JoinedMessage;
 use crate::finding::{Action, Finding, FindingCode, Report, Severity};
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::message::{Part, PartBody, Role};
-use crate::provider::{Codec, EncodeContext, ProviderRequest, ReasoningField, Settings, Wire, codec, validate};
+use crate::provider::{
+    DialectSpec, EncodeContext, ProviderRequest, ReasoningField, Settings, Wire, decode_result, spec, validate,
+};
 use crate::replay::DraftOrigin;
 
 /// The model of a probe body, where rules depend on no vendor.
@@ -17,15 +19,15 @@ const EARLIER_RESPONSE: &str = "resp";
 
 /// Encodes messages in the dialect of a request.
 pub struct MessageEncoder {
-    pub codec: &'static dyn Codec,
+    pub spec: &'static DialectSpec,
     settings: Settings,
 }
 
 impl MessageEncoder {
     /// Creates an encoder.
     pub fn new(provider: &ProviderRequest) -> Self {
-        let codec = codec(provider.dialect);
-        Self { codec, settings: codec.settings(provider) }
+        let spec = spec(provider.dialect);
+        Self { spec, settings: (spec.models.settings)(provider) }
     }
 
     /// Returns a hash of the settings on which encodings depend.
@@ -37,8 +39,8 @@ impl MessageEncoder {
     pub fn encode(&self, out: &mut EncodedText, message: JoinedMessage<'_, '_>, report: &mut Report) -> WireEncoding {
         let (start, findings) = (out.text.len(), report.len());
         let mut wire = Wire::new(&mut out.text);
-        let mut context = EncodeContext { deferred: message.before, settings: &self.settings, codec_of: codec, report };
-        self.codec.encode(&mut wire, message.item, &mut context);
+        let mut context = EncodeContext { deferred: message.before, settings: &self.settings, decode_result, report };
+        self.spec.messages.encode(&mut wire, message.item, &mut context);
         let count = wire.count();
         let later_starts = wire.into_later_starts();
         if !self.is_native(message) {
@@ -50,7 +52,7 @@ impl MessageEncoder {
         let is_empty = count == 0 && message.before.is_empty();
         let is_valid = is_empty || self.is_valid(text, message);
         let has_reasoning = self.may_have_reasoning(message)
-            && in_list(text).view().items().any(|item| self.codec.reasoning_of(item).is_some());
+            && in_list(text).view().items().any(|item| self.spec.reasoning.reasoning_of(item).is_some());
         WireEncoding { count, is_valid, cache_breakpoints: self.cache_breakpoints_in(text), has_reasoning }
     }
 
@@ -59,7 +61,7 @@ impl MessageEncoder {
         let (start, list) = (out.text.len(), in_list(encoded));
         let items: Vec<JsonRef<'_>> = list.view().items().collect();
         let mut wire = Wire::new(&mut out.text);
-        for item in self.codec.without_reasoning(&items, &self.settings).into_iter().flatten() {
+        for item in self.spec.reasoning.without_reasoning(&items, &self.settings).into_iter().flatten() {
             wire.begin().push_str(&item);
         }
         let count = wire.count();
@@ -75,17 +77,17 @@ impl MessageEncoder {
         let mut from = start;
         for next in later_starts {
             let item = out.text.get(from..next.saturating_sub(1)).unwrap_or_default();
-            out.hashes.push(item_hash(self.codec, item));
+            out.hashes.push(item_hash(self.spec, item));
             from = *next;
         }
         if count > 0 {
-            out.hashes.push(item_hash(self.codec, out.text.get(from..).unwrap_or_default()));
+            out.hashes.push(item_hash(self.spec, out.text.get(from..).unwrap_or_default()));
         }
     }
 
     /// Returns true if a message was received in the dialect of the request.
     fn is_native(&self, message: JoinedMessage<'_, '_>) -> bool {
-        message.item.message.dialect == Some(self.codec.dialect())
+        message.item.message.dialect == Some(self.spec.dialect())
     }
 
     /// Returns false if a message cannot have reasoning of its own dialect: it has none and nothing in its received form.
@@ -102,7 +104,7 @@ impl MessageEncoder {
 
     /// Returns the number of cache breakpoints in a text, or more: a string may contain the words, too. Returns 0 if there is no limit.
     pub fn cache_breakpoints_in(&self, text: &str) -> usize {
-        self.codec.cache_breakpoints().map_or(0, |breakpoints| text.matches(breakpoints.member).count())
+        self.spec.prompt_cache.breakpoints.map_or(0, |breakpoints| text.matches(breakpoints.member).count())
     }
 
     /// Reports the content of another dialect's message that is not in the wire form: reasoning, and parts and members that this dialect
@@ -138,32 +140,32 @@ impl MessageEncoder {
     fn is_valid(&self, text: &str, message: JoinedMessage<'_, '_>) -> bool {
         // The first half of a round is checked together with the message that holds its results.
         let is_late_result = message.item.origin == DraftOrigin::LateResult;
-        if message.item.results_go_on || is_late_result || !message.is_as_received(self.codec.dialect()) {
+        if message.item.results_go_on || is_late_result || !message.is_as_received(self.spec.dialect()) {
             return true;
         }
-        let findings = validate(self.probe(text, message).as_bytes(), self.codec.dialect());
+        let findings = validate(self.probe(text, message).as_bytes(), self.spec.dialect());
         findings.iter().all(|finding| finding.severity != Severity::Error)
     }
 
     /// Returns a body with an encoded message and the messages before it, between two messages that no provider rejects.
     fn probe(&self, text: &str, message: JoinedMessage<'_, '_>) -> String {
-        let plain = self.codec.placeholder_message();
+        let plain = self.spec.body.placeholder_message;
         let model = if self.settings.model.is_empty() { ANY_MODEL } else { self.settings.model };
         let mut probe = String::new();
         let mut object = ObjectWriter::new(&mut probe);
         object.text("model", model);
-        if let Some(members) = self.codec.service_members().filter(|_| message.item.is_acknowledged) {
+        if let Some(members) = self.spec.service_state.as_ref().filter(|_| message.item.is_acknowledged) {
             object.text(members.previous_response, EARLIER_RESPONSE);
         }
-        let list = object.key(self.codec.list());
+        let list = object.key(self.spec.items.list);
         list.push('[');
         list.push_str(plain);
         list.push(',');
         for (at, item) in message.before.iter().enumerate() {
             let deferred = message.before.get(..at).unwrap_or(&[]);
             let mut context =
-                EncodeContext { deferred, settings: &self.settings, codec_of: codec, report: &mut Report::new() };
-            self.codec.encode(&mut Wire::new(list), item, &mut context);
+                EncodeContext { deferred, settings: &self.settings, decode_result, report: &mut Report::new() };
+            self.spec.messages.encode(&mut Wire::new(list), item, &mut context);
             list.push(',');
         }
         if !text.is_empty() {

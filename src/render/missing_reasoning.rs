@@ -6,7 +6,7 @@ use super::encoded_text::item_hash;
 use crate::finding::{Finding, FindingCode, Report};
 use crate::json::{Json, JsonRef};
 use crate::message::Role;
-use crate::provider::{Codec, ProviderRequest};
+use crate::provider::{DialectSpec, ProviderRequest};
 use crate::replay::{DraftMessage, RequestDraft};
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) fn report_missing(
     request: &ProviderRequest,
     report: &mut Report,
 ) {
-    let Some(find) = body.encoder.codec.find_missing_reasoning(request.params.view()) else { return };
+    let Some(find) = body.encoder.spec.rules.find_missing_reasoning(request.params.view()) else { return };
     let mut findings = Vec::new();
     for (body_span, item) in running_loop(body, draft) {
         if !find(items_of(body, body_span).view()).is_empty() {
@@ -37,32 +37,32 @@ pub(super) struct LoopMessages {
 impl LoopMessages {
     /// Returns the messages of a composed body.
     pub fn new(body: &BodyBuilder<'_, '_, '_>, draft: &RequestDraft<'_>, request: &ProviderRequest) -> Self {
-        let codec = body.encoder.codec;
+        let spec = body.encoder.spec;
         let mut ids = BTreeMap::new();
-        if codec.find_missing_reasoning(request.params.view()).is_none() {
+        if spec.rules.find_missing_reasoning(request.params.view()).is_none() {
             return Self { ids };
         }
-        let settings = codec.settings(request);
+        let settings = (spec.models.settings)(request);
         for (body_span, item) in running_loop(body, draft) {
             let list = items_of(body, body_span);
             let items: Vec<JsonRef<'_>> = list.view().items().collect();
-            for bare in codec.without_reasoning(&items, &settings).iter().flatten() {
-                ids.insert(item_hash(codec, bare), item.message.id.clone());
+            for bare in spec.reasoning.without_reasoning(&items, &settings).iter().flatten() {
+                ids.insert(item_hash(spec, bare), item.message.id.clone());
             }
         }
         Self { ids }
     }
 
     /// As [`report_missing`](report_missing()), for the body that is sent. An answer that is no message of the composed body has its place.
-    pub fn report_missing(&self, codec: &dyn Codec, body: JsonRef<'_>, report: &mut Report) {
-        let Some(find) = codec.find_missing_reasoning(body) else { return };
-        let list = body.get(codec.list()).unwrap_or_default();
+    pub fn report_missing(&self, spec: &DialectSpec, body: JsonRef<'_>, report: &mut Report) {
+        let Some(find) = spec.rules.find_missing_reasoning(body) else { return };
+        let list = body.get(spec.items.list).unwrap_or_default();
         let missing_at = find(list);
         let Some(first) = missing_at.first() else { return };
         for (at, item) in list.items().enumerate().skip(*first).filter(|(at, _)| missing_at.binary_search(at).is_ok()) {
-            report.push(match self.ids.get(&item_hash(codec, item.as_raw())) {
+            report.push(match self.ids.get(&item_hash(spec, item.as_raw())) {
                 Some(id) => missing().of_message(id),
-                None => missing().at(format!("/{}/{at}", codec.list())),
+                None => missing().at(format!("/{}/{at}", spec.items.list)),
             });
         }
     }

@@ -9,7 +9,7 @@ use super::draft_changes::DraftChanges;
 use crate::finding::{Action, Finding, FindingCode, PrefixChange};
 use crate::json::JsonRef;
 use crate::message::{AnswerMeta, PrefixMark};
-use crate::provider::{Codec, ProviderRequest, Readability, ReasoningReader, codec};
+use crate::provider::{DialectSpec, ProviderRequest, Readability, ReasoningReader, spec};
 use crate::replay::{Policy, UnboundReasoning};
 
 /// The hashes of what precedes the messages of a body.
@@ -45,12 +45,12 @@ impl PrefixLedger {
         let reader = ReasoningReader::new(provider, policy.same_makers());
         let ledger =
             Self { reader, policy: policy.unbound_reasoning(), sees_prefix, agent: agent.map(ToOwned::to_owned) };
-        ledger.for_body(codec(provider.dialect), provider.params.view())
+        ledger.for_body(spec(provider.dialect), provider.params.view())
     }
 
     /// Returns the rules of a body: its service drops nothing that the body does not let it drop.
-    pub fn for_body(&self, codec: &dyn Codec, body: JsonRef<'_>) -> Self {
-        let is_dropping = self.policy != UnboundReasoning::DropBlock || codec.is_dropping(body);
+    pub fn for_body(&self, spec: &DialectSpec, body: JsonRef<'_>) -> Self {
+        let is_dropping = self.policy != UnboundReasoning::DropBlock || spec.is_dropping(body);
         let policy = if is_dropping { self.policy } else { UnboundReasoning::Omit };
         Self { policy, ..self.clone() }
     }
@@ -71,13 +71,13 @@ impl PrefixLedger {
     }
 
     /// Returns true if the provider of the request can read what made an answer.
-    pub fn reads(&self, codec: &dyn Codec, meta: Option<&AnswerMeta>) -> bool {
-        self.unreadable(codec, meta).is_none()
+    pub fn reads(&self, spec: &DialectSpec, meta: Option<&AnswerMeta>) -> bool {
+        self.unreadable(spec, meta).is_none()
     }
 
     /// Returns why the reasoning of an answer is left out; `None` if it is sent.
-    pub fn omission(&self, codec: &dyn Codec, head: HeadHashes, facts: &AnswerFacts<'_>) -> Option<PrefixChange> {
-        if let Some(change) = self.unreadable(codec, facts.meta) {
+    pub fn omission(&self, spec: &DialectSpec, head: HeadHashes, facts: &AnswerFacts<'_>) -> Option<PrefixChange> {
+        if let Some(change) = self.unreadable(spec, facts.meta) {
             return Some(change);
         }
         if !self.compares() {
@@ -99,8 +99,8 @@ impl PrefixLedger {
         }
     }
 
-    fn unreadable(&self, codec: &dyn Codec, meta: Option<&AnswerMeta>) -> Option<PrefixChange> {
-        match self.reader.reads(codec, meta) {
+    fn unreadable(&self, spec: &DialectSpec, meta: Option<&AnswerMeta>) -> Option<PrefixChange> {
+        match self.reader.reads(spec.reasoning, meta) {
             Readability::Readable => None,
             Readability::OtherProvider => Some(PrefixChange::Provider),
             // The service drops it itself.

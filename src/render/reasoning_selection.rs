@@ -15,7 +15,7 @@ use crate::finding::{PrefixChange, Report, Severity};
 use crate::id::hash_words;
 use crate::json::{Json, JsonRef};
 use crate::message::{PrefixMark, Role};
-use crate::provider::{Codec, ProviderRequest, RepairOptions, repair_rendered};
+use crate::provider::{DialectSpec, ProviderRequest, RepairOptions, repair_rendered};
 use crate::replay::{DraftMessage, RequestDraft};
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ impl HeadMembers<'_> {
 
 /// The selection of one body's reasoning.
 pub struct ReasoningSelection<'c> {
-    codec: &'static dyn Codec,
+    spec: &'static DialectSpec,
     context: ReasoningContext<'c>,
     choice: ReasoningChoice<'c>,
     ledger: PrefixLedger,
@@ -65,25 +65,25 @@ impl<'c> ReasoningSelection<'c> {
         members: &HeadMembers<'_>,
         body: &mut BodyBuilder<'_, '_, '_>,
     ) -> Self {
-        let codec = body.encoder.codec;
+        let spec = body.encoder.spec;
         let context = choice.context();
         let sees_prefix = !context.is_kept_by_service;
         let ledger = PrefixLedger::new(request.provider, request.policy, sees_prefix, context.agent);
         let ledger = match members.repaired {
-            Some(repaired) => ledger.for_body(codec, repaired),
+            Some(repaired) => ledger.for_body(spec, repaired),
             None => ledger,
         };
-        let is_compared = codec.bound_instructions().is_some() && sees_prefix;
+        let is_compared = spec.body.bound_instructions.is_some() && sees_prefix;
         let head = is_compared.then(|| {
             let texts = members.texts(request.provider);
             HeadHashes {
                 instructions: body
                     .cache
-                    .member_hash(0, texts.instructions, &mut || member_hash(codec, members.instructions)),
-                tools: body.cache.member_hash(1, texts.tools, &mut || member_hash(codec, members.tools)),
+                    .member_hash(0, texts.instructions, &mut || member_hash(spec, members.instructions)),
+                tools: body.cache.member_hash(1, texts.tools, &mut || member_hash(spec, members.tools)),
             }
         });
-        Self { codec, context, choice, ledger, provider: request.provider, head, omissions: BTreeMap::new() }
+        Self { spec, context, choice, ledger, provider: request.provider, head, omissions: BTreeMap::new() }
     }
 
     /// Returns true if the body is changed before its reasoning is selected.
@@ -112,7 +112,7 @@ impl<'c> ReasoningSelection<'c> {
             let answer = body_span.index.filter(|_| body_span.span.has_reasoning);
             let answer = answer.and_then(|index| JoinedMessage::at(draft, index).map(|message| (index, message)));
             if let Some((index, message)) = answer
-                && (compares || !self.ledger.reads(self.codec, message.item.message.answer.as_deref()))
+                && (compares || !self.ledger.reads(self.spec, message.item.message.answer.as_deref()))
             {
                 let changes = changes
                     .get_or_insert_with(|| WalkedChanges::new(DraftChanges::new(draft, self.context.history, report)));
@@ -149,7 +149,7 @@ impl<'c> ReasoningSelection<'c> {
         let has_same_items = mark.is_some_and(|mark| mark.items == prefix) && changes.inside(index).is_none();
         let change = if has_same_items { None } else { changes.before(index, mark.is_some()) };
         let facts = AnswerFacts { meta, has_same_items, change };
-        let omission = self.ledger.omission(self.codec, self.head.unwrap_or_default(), &facts);
+        let omission = self.ledger.omission(self.spec, self.head.unwrap_or_default(), &facts);
         if has_same_items && omission.is_none() {
             changes.note_match(index);
         }
@@ -171,7 +171,7 @@ impl<'c> ReasoningSelection<'c> {
         draft: &RequestDraft<'_>,
         report: &mut Report,
     ) -> (SettledBody, usize) {
-        let (repaired, findings) = repair_rendered(&composed, self.codec.dialect(), &RepairOptions::default());
+        let (repaired, findings) = repair_rendered(&composed, self.spec.dialect(), &RepairOptions::default());
         let errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
         report.extend(errors.map(|finding| finding.with_severity(Severity::Warning)));
         let settled = match self.choice {
@@ -217,8 +217,8 @@ impl<'c> ReasoningSelection<'c> {
         let hashes = |body_span: &BodySpan| body_span.span.hashes(body.encoded(body_span));
         let composed = body.spans.iter().flat_map(hashes).copied().collect();
         BodyLedger {
-            dialect: self.codec.dialect(),
-            settings: self.codec.settings(self.provider),
+            dialect: self.spec.dialect(),
+            settings: (self.spec.models.settings)(self.provider),
             ledger: self.ledger.clone(),
             is_filtered: false,
             has_provided: has_provided(draft),
@@ -230,7 +230,7 @@ impl<'c> ReasoningSelection<'c> {
 
     fn reasoning_in(&self, text: &str) -> Vec<u64> {
         let list = Json::trusted(format!("[{text}]"));
-        let keys = list.view().items().filter_map(|item| self.codec.reasoning_of(item).map(reasoning_key));
+        let keys = list.view().items().filter_map(|item| self.spec.reasoning.reasoning_of(item).map(reasoning_key));
         keys.collect()
     }
 

@@ -21,7 +21,7 @@ use crate::history::{History, StoredSummary};
 use crate::json::Json;
 use crate::message::{Message, Part, PrefixMark};
 use crate::owner::{Delta, StateOwner, transfer_findings};
-use crate::provider::{check_owner, codec, extra_content};
+use crate::provider::{check_owner, extra_content, spec};
 use crate::replay::{
     DraftOrigin, HistoryScope, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
     ReducerReply, ReplayChoice, ReplayInput, SentRequest, TrimmedResults, choice_of, replay,
@@ -252,7 +252,7 @@ impl Renderer {
         let RenderInput { history, live, owner, .. } = input;
         let delta = unacknowledged(&input, request)?;
         let is_reference = |message: &Message, part: &Part| {
-            message.dialect.is_some_and(|dialect| codec(dialect).is_kept_by_service(part))
+            message.dialect.is_some_and(|dialect| spec(dialect).is_kept_by_service(part))
         };
         let mut report: Report = transfer_findings(owner, history, live, &is_reference);
         let stored_count = history.messages().len();
@@ -305,7 +305,7 @@ impl Renderer {
         let draft = replay(&replay_input(&repeat.apply(input), request, delta.as_ref(), caches), &mut Report::new())
             .map_err(|_| Error::new(ErrorCode::Internal, "a composed body has an open question of a reducer"))?;
         let encoder = MessageEncoder::new(request.provider);
-        let system = SystemPlacement::of(encoder.codec, &draft, request.instructions, &mut Report::new());
+        let system = SystemPlacement::of(encoder.spec, &draft, request.instructions, &mut Report::new());
         let mut items = Vec::new();
         for index in (0..draft.messages.len()).filter(|index| !system.is_in_member(*index)) {
             let Some(message) = JoinedMessage::at(&draft, index) else { continue };
@@ -380,8 +380,8 @@ fn unacknowledged<'r>(input: &RenderInput<'r>, request: &RenderRequest<'_>) -> R
     check_owner(request.provider, owner)?;
     let delta = Delta::new(owner, history, live);
     delta.check_calls_are_open()?;
-    let codec = codec(request.provider.dialect);
-    Ok(Some(delta.repeating(&|message| codec.is_outside_list(message, true))))
+    let spec = spec(request.provider.dialect);
+    Ok(Some(delta.repeating(&|message| spec.is_outside_list(message, true))))
 }
 
 /// Returns the member of the body that names what the owner's service keeps, and its value.
@@ -390,7 +390,7 @@ fn reference_to_service<'r>(
     delta: Option<&Delta<'r>>,
     request: &RenderRequest<'_>,
 ) -> Option<(&'static str, &'r str)> {
-    let members = codec(request.provider.dialect).service_members()?;
+    let members = spec(request.provider.dialect).service_state.as_ref()?;
     match owner {
         StateOwner::Session | StateOwner::Caller => None,
         StateOwner::Conversation { id } => Some((members.conversation, id)),

@@ -8,7 +8,7 @@ use crate::finding::{PrefixChange, Report, Severity};
 use crate::id::hash_words;
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
 use crate::message::{AnswerMeta, Dialect, PrefixMark};
-use crate::provider::{RepairOptions, Settings, codec, repair_rendered};
+use crate::provider::{RepairOptions, Settings, TOOLS, repair_rendered, spec};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -64,13 +64,13 @@ impl BodyLedger {
     #[must_use]
     pub fn of_sent(body: &[u8], mark: Option<PrefixMark>, request: &RenderRequest<'_>) -> Self {
         let dialect = request.provider.dialect;
-        let codec = codec(dialect);
+        let spec = spec(dialect);
         let ledger = PrefixLedger::new(&request.sent_provider(), request.policy, mark.is_some(), None);
         let (mut answers, mut composed, mut prefix) = (BTreeMap::new(), BTreeSet::new(), 0);
         let text = String::from_utf8_lossy(body);
-        let list = JsonRef::parse(&text).ok().and_then(|view| view.get(codec.list())).filter(|_| ledger.compares());
+        let list = JsonRef::parse(&text).ok().and_then(|view| view.get(spec.items.list)).filter(|_| ledger.compares());
         for item in list.unwrap_or_default().items() {
-            if let (Some(reasoning), Some(mark)) = (codec.reasoning_of(item), mark) {
+            if let (Some(reasoning), Some(mark)) = (spec.reasoning.reasoning_of(item), mark) {
                 let meta = AnswerMeta { prefix: Some(PrefixMark { items: prefix, ..mark }), ..AnswerMeta::default() };
                 let answer = AnswerInBody {
                     message_id: String::new(),
@@ -81,14 +81,14 @@ impl BodyLedger {
                 };
                 answers.insert(reasoning_key(reasoning), answer);
             }
-            let hash = item_hash(codec, item.as_raw());
+            let hash = item_hash(spec, item.as_raw());
             composed.insert(hash);
             prefix = extend_prefix(prefix, hash);
         }
         let mark = mark.unwrap_or_default();
         Self {
             dialect,
-            settings: codec.settings(request.provider),
+            settings: (spec.models.settings)(request.provider),
             ledger,
             is_filtered: mark.is_filtered,
             has_provided: mark.has_provided,
@@ -115,18 +115,18 @@ impl BodyLedger {
     }
 
     fn pass(&self, body: &[u8], changed_by: PrefixChange, report: &mut Report) -> Pass {
-        let codec = codec(self.dialect);
+        let spec = spec(self.dialect);
         let text = String::from_utf8_lossy(body);
         let Ok(view) = JsonRef::parse(&text) else { return Pass::default() };
-        let instructions = codec.bound_instructions();
+        let instructions = spec.body.bound_instructions;
         let head = HeadHashes {
-            instructions: member_hash(codec, instructions.and_then(|member| view.get(member))),
-            tools: member_hash(codec, view.get(codec.tools_member())),
+            instructions: member_hash(spec, instructions.and_then(|member| view.get(member))),
+            tools: member_hash(spec, view.get(TOOLS)),
         };
-        let list = view.get(codec.list()).unwrap_or_default();
+        let list = view.get(spec.items.list).unwrap_or_default();
         let mut walk = ListWalk {
             ledger: self,
-            rules: self.ledger.for_body(codec, view),
+            rules: self.ledger.for_body(spec, view),
             head,
             changed_by,
             items: list.items().collect(),
@@ -142,9 +142,9 @@ impl BodyLedger {
             is_filtered: self.is_filtered || changed_by == PrefixChange::Filter,
             has_provided: self.has_provided,
         });
-        let changed = walk.omitted.map(|_| with_list(view, codec.list(), &walk.written));
+        let changed = walk.omitted.map(|_| with_list(view, spec.items.list, &walk.written));
         if let Some(in_loop) = self.in_loop.as_ref().filter(|_| changed.is_none()) {
-            in_loop.report_missing(codec, view, report);
+            in_loop.report_missing(spec, view, report);
         }
         Pass { mark, changed }
     }
@@ -175,14 +175,14 @@ struct ListWalk<'b> {
 
 impl<'b> ListWalk<'b> {
     fn walk(&mut self, report: &mut Report) {
-        let codec = codec(self.ledger.dialect);
+        let spec = spec(self.ledger.dialect);
         // The hashes before the items of the answers in a row that is being read: an answer may begin at any of them.
         let mut starts = Vec::new();
         let mut at = 0;
         while let Some(item) = self.items.get(at).copied() {
-            let reasoning = codec.reasoning_of(item).filter(|_| codec.is_of_answer(item));
+            let reasoning = spec.reasoning.reasoning_of(item).filter(|_| spec.reasoning.is_of_answer(item));
             let Some(reasoning) = reasoning else {
-                if codec.is_of_answer(item) {
+                if spec.reasoning.is_of_answer(item) {
                     starts.push(self.prefix)
                 } else {
                     starts.clear()
@@ -205,7 +205,7 @@ impl<'b> ListWalk<'b> {
                     let message = answer.map(|answer| answer.message_id.as_str());
                     report.push(omitted(message, change, self.ledger.ledger.binds()));
                     let items = self.items.get(at..end).unwrap_or_default();
-                    for item in codec.without_reasoning(items, &self.ledger.settings).into_iter().flatten() {
+                    for item in spec.reasoning.without_reasoning(items, &self.ledger.settings).into_iter().flatten() {
                         self.write(Cow::Owned(item));
                     }
                 }
@@ -216,32 +216,32 @@ impl<'b> ListWalk<'b> {
     }
 
     fn write(&mut self, item: Cow<'b, str>) {
-        self.prefix = extend_prefix(self.prefix, item_hash(codec(self.ledger.dialect), &item));
+        self.prefix = extend_prefix(self.prefix, item_hash(spec(self.ledger.dialect), &item));
         self.written.push(item);
     }
 
     /// Returns the index after the items of an answer, of which the one at `at` has reasoning.
     fn end_of_answer(&self, at: usize, answer: Option<&AnswerInBody>) -> usize {
-        let codec = codec(self.ledger.dialect);
+        let spec = spec(self.ledger.dialect);
         let id = answer.map(|answer| answer.message_id.as_str());
         let is_of_other_answer = |item: JsonRef<'_>| {
             let reasoning =
-                codec.reasoning_of(item).map(|reasoning| self.ledger.answers.get(&reasoning_key(reasoning)));
+                spec.reasoning.reasoning_of(item).map(|reasoning| self.ledger.answers.get(&reasoning_key(reasoning)));
             reasoning.is_some_and(|other| other.map(|other| other.message_id.as_str()) != id)
         };
         let rest = self.items.iter().skip(at + 1);
-        at + 1 + rest.take_while(|item| codec.is_of_answer(**item) && !is_of_other_answer(**item)).count()
+        at + 1 + rest.take_while(|item| spec.reasoning.is_of_answer(**item) && !is_of_other_answer(**item)).count()
     }
 
     /// Returns why the reasoning of an answer is left out. `starts` are the hashes before the items at which it may begin.
     fn omission(&self, answer: Option<&AnswerInBody>, starts: &[u64], items: Range<usize>) -> Option<PrefixChange> {
         let meta = answer.and_then(|answer| answer.meta.as_deref());
         let mark = meta.and_then(|meta| meta.prefix);
-        let codec = codec(self.ledger.dialect);
+        let spec = spec(self.ledger.dialect);
         let items = self.items.get(items).unwrap_or_default();
-        let is_composed = |item: &JsonRef<'_>| self.ledger.composed.contains(&item_hash(codec, item.as_raw()));
+        let is_composed = |item: &JsonRef<'_>| self.ledger.composed.contains(&item_hash(spec, item.as_raw()));
         let is_whole = answer.is_none_or(|answer| answer.is_whole)
-            && (!codec.has_inner_reasoning(items) || items.iter().all(is_composed));
+            && (!spec.reasoning.has_inner_reasoning(items) || items.iter().all(is_composed));
         let is_as_composed = is_whole && answer.is_some_and(|answer| starts.contains(&answer.composed_prefix));
         let change = answer.and_then(|answer| answer.change).or(self.omitted);
         let facts = AnswerFacts {
@@ -249,7 +249,7 @@ impl<'b> ListWalk<'b> {
             has_same_items: is_whole && mark.is_some_and(|mark| starts.contains(&mark.items)),
             change: change.or((!is_as_composed).then_some(self.changed_by)),
         };
-        self.rules.omission(codec, self.head, &facts)
+        self.rules.omission(spec, self.head, &facts)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::finding::Report;
 use crate::history::History;
 use crate::json::{Json, ObjectWriter};
 use crate::message::{Message, Role};
-use crate::provider::{ProviderRequest, ToolDefinition, codec, extra_content, has_tools, names_tool_choice};
+use crate::provider::{ProviderRequest, ToolDefinition, extra_content, has_tools, names_tool_choice, spec};
 use crate::replay::{
     DraftMessage, DraftOrigin, HistoryScope, Policy, PolicyLayer, ReducerCache, ReducerReplies, ReplayInput,
     RequestDraft, TrimmedResults, replay,
@@ -98,7 +98,7 @@ pub fn summary_body(draft: RequestDraft<'_>, stored_count: usize, request: &Rend
 
 /// Returns the parameters of a request for a summary, which forces no tool and is not streamed.
 fn summary_params(provider: &ProviderRequest) -> Json {
-    let stream_members = codec(provider.dialect).stream_members();
+    let stream_members = spec(provider.dialect).body.stream_members;
     ObjectWriter::build(|out| {
         for (key, value) in provider.params.view().entries() {
             let name = key.as_text().unwrap_or_default();

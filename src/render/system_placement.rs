@@ -3,7 +3,7 @@
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::Json;
 use crate::message::{Message, Role};
-use crate::provider::Codec;
+use crate::provider::DialectSpec;
 use crate::replay::RequestDraft;
 
 /// Where the system messages of a body are written.
@@ -18,18 +18,18 @@ pub struct SystemPlacement {
 
 impl SystemPlacement {
     /// Places the instructions and the system messages of a draft. Reports those that are moved before other messages.
-    pub fn of(codec: &dyn Codec, draft: &RequestDraft<'_>, instructions: Option<&str>, report: &mut Report) -> Self {
+    pub fn of(spec: &DialectSpec, draft: &RequestDraft<'_>, instructions: Option<&str>, report: &mut Report) -> Self {
         let instructions =
             instructions.filter(|text| !text.is_empty()).map(|text| Message::from_text(Role::System, text));
         let mut in_member = vec![false; draft.messages.len()];
         let mut messages = Vec::new();
-        let is_listed = instructions.as_ref().is_some_and(|message| !codec.is_outside_list(message, true));
+        let is_listed = instructions.as_ref().is_some_and(|message| !spec.is_outside_list(message, true));
         if let Some(message) = instructions.as_ref().filter(|_| !is_listed) {
             messages.push(message);
         }
         let mut is_leading = true;
         for (item, in_member) in draft.messages.iter().zip(&mut in_member) {
-            if codec.is_outside_list(item.message, is_leading) {
+            if spec.is_outside_list(item.message, is_leading) {
                 if !is_leading {
                     let finding = Finding::info(
                         FindingCode::InterposedMessage,
@@ -42,7 +42,7 @@ impl SystemPlacement {
             }
             is_leading &= item.is_system();
         }
-        let member = if messages.is_empty() { None } else { codec.system_member(&messages, report) };
+        let member = if messages.is_empty() { None } else { spec.system_member(&messages, report) };
         Self { member, instructions: instructions.filter(|_| is_listed), in_member }
     }
 

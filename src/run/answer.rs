@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorCode};
 use crate::history::{HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, JoinBase, Origin, join};
 use crate::json::JsonStr;
 use crate::message::{AnswerMeta, Message, MessageStatus, PartBody, Role, ServiceMark};
-use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, codec, decode_answer};
+use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, decode_answer, spec};
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
 
@@ -30,8 +30,10 @@ pub(super) fn next_provider(turn: &RunData) -> Cow<'_, ProviderRequest> {
     let provider = &turn.setup().provider;
     let mut answers = turn.live().messages().iter().rev().filter_map(|message| message.answer.as_ref());
     let container = answers.find_map(|answer| answer.container.as_ref());
-    let params =
-        container.and_then(|container| codec(provider.dialect).params_in_container(provider.params.view(), container));
+    let paused_turns = spec(provider.dialect).paused_turns.as_ref();
+    let params = paused_turns
+        .zip(container)
+        .and_then(|(paused, container)| (paused.params_in_container)(provider.params.view(), container));
     if params.is_none() && !turn.restarts_chain() {
         return Cow::Borrowed(provider);
     }
@@ -134,7 +136,7 @@ fn with_tool_settings(mut call: ToolInvocation, setup: &RunSetup) -> ToolInvocat
     call.is_deferred = false;
     let tools = &setup.tool_settings;
     // The model calls a tool by the name that it has in the request.
-    let name = codec(setup.provider.dialect).name_before_change(&call.name);
+    let name = spec(setup.provider.dialect).tools.name_before_change(&call.name);
     if let Some(name) = name.filter(|name| tools.contains_key(*name))
         && !tools.contains_key(&call.name)
     {

@@ -14,7 +14,7 @@ use crate::history::{
 use crate::id::IdSource;
 use crate::json::{Json, JsonRef};
 use crate::message::{Dialect, Message, Role};
-use crate::provider::{ProviderRequest, Settings, call_id, codec, decode_body};
+use crate::provider::{ProviderRequest, Settings, call_id, decode_body, spec};
 use crate::render::{RenderRequest, Renderer};
 use crate::replay::Policy;
 use crate::tool::ToolInvocation;
@@ -62,7 +62,7 @@ impl ExternalBody {
     }
 
     fn wire_id(&self, call: &ToolInvocation) -> String {
-        call_id(codec(self.dialect), call).decode().into_owned()
+        call_id(spec(self.dialect).content, call).decode().into_owned()
     }
 }
 

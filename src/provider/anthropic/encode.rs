@@ -1,20 +1,19 @@
 //! Encodes messages for Anthropic Messages. The results of a round of calls are one user message after the calling message.
 
-use super::Anthropic;
+use super::content::CONTENT;
 use super::rules::{EMPTY_ERROR_TEXT, TOOLSET_NAME};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::dialect::{Codec, CodecOf, Wire, call_id, tool_name};
 use crate::provider::neutral::{ResultText, arguments_object, is_system_text, rejected_media, result_text};
+use crate::provider::spec::{DecodeResult, Wire, call_id, tool_name};
 use crate::provider::wire_template::{write_filled, write_part};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{ToolInvocation, ToolResult};
 
 /// Encodes the messages of one request.
 pub(super) struct AnthropicEncoder<'e> {
-    pub codec: &'e dyn Codec,
-    pub codec_of: CodecOf,
+    pub decode_result: DecodeResult,
     pub report: &'e mut Report,
 }
 
@@ -66,7 +65,7 @@ impl AnthropicEncoder<'_> {
 
     fn call_block(&mut self, call: &ToolInvocation, native: bool) -> String {
         let input = arguments_object(call, self.report);
-        let id = call_id(self.codec, call);
+        let id = call_id(&CONTENT, call);
         let name = JsonStr::new(&tool_name(call));
         let mut out = String::new();
         if let Some(template) = call.template.as_ref().filter(|_| native) {
@@ -85,13 +84,13 @@ impl AnthropicEncoder<'_> {
     }
 
     fn result_block(&mut self, call: &DraftCall<'_>) -> String {
-        let id = call_id(self.codec, call.invocation);
+        let id = call_id(&CONTENT, call.invocation);
         if let Some(DraftResult::Stored(result)) = call.result
             && result.dialect == Some(Dialect::Anthropic)
         {
             return native_result_block(&id, result);
         }
-        let mut result = result_text(&Anthropic, call, self.codec_of, self.report);
+        let mut result = result_text(&CONTENT, call, self.decode_result, self.report);
         // Anthropic rejects empty text blocks, and an error without content.
         result.texts.retain(|text| !text.is_empty());
         if result.is_error && result.texts.is_empty() {
@@ -137,7 +136,7 @@ fn accepts(part: &Part, message: &Message, keeps_blank_text: bool, report: &mut 
             Finding::info(FindingCode::UnsupportedPart, "an assistant message of this dialect holds no image or file")
                 .with_action(Action::Dropped)
         }
-        PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, &Anthropic) {
+        PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, &CONTENT) {
             Some(finding) => finding,
             None => return true,
         },

@@ -1,14 +1,22 @@
 //! Anthropic Messages.
 
-mod codec;
+mod content;
 mod decode;
 mod encode;
+mod messages;
 mod models;
 mod parameters;
+mod paused_turns;
 mod reasoning;
+mod recognizer;
 mod remedies;
 pub(crate) mod rules;
+mod spec;
 pub(crate) mod stream;
+mod system;
+mod tools;
 
-/// Anthropic Messages as a dialect.
-pub(crate) struct Anthropic;
+pub(crate) use spec::SPEC;
+
+/// Its codecs.
+struct Anthropic;

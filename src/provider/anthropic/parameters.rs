@@ -1,36 +1,69 @@
 //! Where Anthropic Messages has the parameters that dialects share.
 
-use crate::provider::request::Parameter;
+use super::Anthropic;
+use crate::finding::{Finding, FindingCode, Report};
+use crate::json::{JsonRef, ObjectWriter};
+use crate::provider::request::{Parameter, ProviderRequest, nested_schema, stop_list};
+use crate::provider::spec::ParameterCodec;
+use std::borrow::Cow;
+
+/// The value of `max_tokens`, which Anthropic requires, in a request whose parameters have none.
+const DEFAULT_MAX_TOKENS: u64 = 4096;
 
 /// True to allow one call an answer. Other dialects have the opposite, `parallel_tool_calls`.
 const NO_PARALLEL: &str = "tool_choice.disable_parallel_tool_use";
 
-/// Returns the place of a parameter in the body, as in the provider's reference. What is missing here has another meaning or other values.
-pub(crate) fn parameter(parameter: Parameter) -> Option<&'static str> {
-    Some(match parameter {
-        Parameter::Model => "model",
-        Parameter::Stream => "stream",
-        Parameter::MaxTokens | Parameter::MaxTokensLegacy => "max_tokens",
-        Parameter::Temperature => "temperature",
-        Parameter::TopP => "top_p",
-        Parameter::TopK => "top_k",
-        Parameter::Stop => "stop_sequences",
-        Parameter::SerialToolChoice => NO_PARALLEL,
-        Parameter::Seed
-        | Parameter::FrequencyPenalty
-        | Parameter::PresencePenalty
-        | Parameter::CandidateCount
-        | Parameter::ParallelToolCalls
-        | Parameter::ResponseFormat
-        | Parameter::ReasoningEffort
-        | Parameter::Verbosity
-        | Parameter::User
-        | Parameter::Metadata
-        | Parameter::Prediction
-        | Parameter::Store
-        | Parameter::ServiceTier
-        | Parameter::PromptCacheKey
-        | Parameter::SafetyIdentifier
-        | Parameter::TopLogprobs => return None,
-    })
+impl ParameterCodec for Anthropic {
+    /// As in the provider's reference. What is missing here has another meaning or other values.
+    fn place(&self, parameter: Parameter) -> Option<&'static str> {
+        Some(match parameter {
+            Parameter::Model => "model",
+            Parameter::Stream => "stream",
+            Parameter::MaxTokens | Parameter::MaxTokensLegacy => "max_tokens",
+            Parameter::Temperature => "temperature",
+            Parameter::TopP => "top_p",
+            Parameter::TopK => "top_k",
+            Parameter::Stop => "stop_sequences",
+            Parameter::SerialToolChoice => NO_PARALLEL,
+            Parameter::Seed
+            | Parameter::FrequencyPenalty
+            | Parameter::PresencePenalty
+            | Parameter::CandidateCount
+            | Parameter::ParallelToolCalls
+            | Parameter::ResponseFormat
+            | Parameter::ReasoningEffort
+            | Parameter::Verbosity
+            | Parameter::User
+            | Parameter::Metadata
+            | Parameter::Prediction
+            | Parameter::Store
+            | Parameter::ServiceTier
+            | Parameter::PromptCacheKey
+            | Parameter::SafetyIdentifier
+            | Parameter::TopLogprobs => return None,
+        })
+    }
+
+    fn value(&self, parameter: Parameter, value: JsonRef<'_>) -> String {
+        if parameter == Parameter::Stop { stop_list(value) } else { nested_schema(value) }
+    }
+
+    fn write_defaults(
+        &self,
+        request: &ProviderRequest,
+        object: &mut ObjectWriter<'_>,
+        named: &[Cow<'_, str>],
+        report: &mut Report,
+    ) {
+        if request.stream {
+            object.bool("stream", true);
+        }
+        if !named.iter().any(|name| name == "max_tokens") {
+            object.number("max_tokens", DEFAULT_MAX_TOKENS);
+            report.push(Finding::info(
+                FindingCode::UnsupportedKey,
+                "Anthropic requires `max_tokens`; the request has none, so it is set to 4096",
+            ));
+        }
+    }
 }

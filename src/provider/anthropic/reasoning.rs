@@ -5,8 +5,8 @@ use super::models::{is_same_model, model_facts};
 use super::rules::accepted_kind;
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
 use crate::provider::models::{ModelFacts, PrefixBinding, ThinkingKind};
-use crate::provider::reasoning_format::{ReasoningFormat, is_within};
 use crate::provider::request::Settings;
+use crate::provider::spec::{ReasoningDropping, ReasoningFormat, is_within};
 
 /// The member that tells the provider to cache the body up to there. It is not compared.
 const CACHE_CONTROL: &str = "cache_control";
@@ -24,10 +24,6 @@ const HOSTS: [&str; 5] =
     ["anthropic.com", "claude.com", "amazonaws.com", "aiplatform.googleapis.com", "services.ai.azure.com"];
 
 impl ReasoningFormat for Anthropic {
-    fn bound_instructions(&self) -> Option<&'static str> {
-        Some("system")
-    }
-
     /// A text without cache breakpoints; one text block is written as a string, as it is without a breakpoint.
     fn compared_form(&self, json: &str) -> Option<String> {
         let compared = JsonRef::parse(json).ok()?.without_member(CACHE_CONTROL)?;
@@ -66,46 +62,6 @@ impl ReasoningFormat for Anthropic {
         items.iter().map(|item| if self.is_of_answer(*item) { without_thinking(*item) } else { raw(*item) }).collect()
     }
 
-    /// A model that binds thinking thinks adaptively if no kind is named: naming it changes nothing else (documentation of preserved
-    /// thinking, 2026-11-25). Without thinking, or with that between tools, there is nothing to set.
-    fn dropping_params(&self, params: JsonRef<'_>, facts: &ModelFacts) -> Option<Json> {
-        if facts.prefix_binding != PrefixBinding::Rejected {
-            return None;
-        }
-        let thinking = params.get(THINKING).filter(|thinking| !thinking.is_null());
-        let kind = thinking.map_or(Some(ThinkingKind::Adaptive), |thinking| accepted_kind(thinking, facts))?;
-        if !BINDING_KINDS.contains(&kind) {
-            return None;
-        }
-        let binding = thinking.and_then(|thinking| thinking.find(BLOCK_BINDING)).unwrap_or_default();
-        // What the application says itself is what is sent.
-        if binding.find(MISMATCH_BEHAVIOR).is_some_and(|own| !own.is_text(DROP_BLOCK)) {
-            return None;
-        }
-        Some(ObjectWriter::build(|out| {
-            out.copy_all(params, THINKING);
-            out.object(THINKING, |out| {
-                match thinking {
-                    Some(thinking) => out.copy_all(thinking, BLOCK_BINDING),
-                    None => _ = out.text("type", "adaptive"),
-                };
-                out.object(BLOCK_BINDING, |out| {
-                    out.copy_all(binding, MISMATCH_BEHAVIOR);
-                    out.text(MISMATCH_BEHAVIOR, DROP_BLOCK);
-                });
-            });
-        }))
-    }
-
-    fn dropping_header(&self) -> Option<(&'static str, &'static str)> {
-        Some(("anthropic-beta", "thinking-binding-controls-2026-08-01"))
-    }
-
-    fn is_dropping(&self, body: JsonRef<'_>) -> bool {
-        let binding = body.get(THINKING).and_then(|thinking| thinking.get(BLOCK_BINDING));
-        binding.is_some_and(|binding| binding.has_text(MISMATCH_BEHAVIOR, DROP_BLOCK))
-    }
-
     fn service_of(&self, host: &str) -> Option<&'static str> {
         let is_regional = host.ends_with("-aiplatform.googleapis.com");
         let is_known = is_regional || HOSTS.into_iter().any(|domain| is_within(host, domain));
@@ -116,6 +72,49 @@ impl ReasoningFormat for Anthropic {
     fn reads_reasoning(&self, made_by: &str, model: &str) -> bool {
         !model_facts(model).binds_reasoning() || is_same_model(made_by, model)
     }
+}
+
+/// How a request asks for it.
+pub(super) const DROPPING: ReasoningDropping = ReasoningDropping {
+    header: ("anthropic-beta", "thinking-binding-controls-2026-08-01"),
+    params: dropping_params,
+    is_asked_for: is_dropping,
+};
+
+/// A model that binds thinking thinks adaptively if no kind is named: naming it changes nothing else (documentation of preserved
+/// thinking, 2026-11-25). Without thinking, or with that between tools, there is nothing to set.
+fn dropping_params(params: JsonRef<'_>, facts: &ModelFacts) -> Option<Json> {
+    if facts.prefix_binding != PrefixBinding::Rejected {
+        return None;
+    }
+    let thinking = params.get(THINKING).filter(|thinking| !thinking.is_null());
+    let kind = thinking.map_or(Some(ThinkingKind::Adaptive), |thinking| accepted_kind(thinking, facts))?;
+    if !BINDING_KINDS.contains(&kind) {
+        return None;
+    }
+    let binding = thinking.and_then(|thinking| thinking.find(BLOCK_BINDING)).unwrap_or_default();
+    // What the application says itself is what is sent.
+    if binding.find(MISMATCH_BEHAVIOR).is_some_and(|own| !own.is_text(DROP_BLOCK)) {
+        return None;
+    }
+    Some(ObjectWriter::build(|out| {
+        out.copy_all(params, THINKING);
+        out.object(THINKING, |out| {
+            match thinking {
+                Some(thinking) => out.copy_all(thinking, BLOCK_BINDING),
+                None => _ = out.text("type", "adaptive"),
+            };
+            out.object(BLOCK_BINDING, |out| {
+                out.copy_all(binding, MISMATCH_BEHAVIOR);
+                out.text(MISMATCH_BEHAVIOR, DROP_BLOCK);
+            });
+        });
+    }))
+}
+
+fn is_dropping(body: JsonRef<'_>) -> bool {
+    let binding = body.get(THINKING).and_then(|thinking| thinking.get(BLOCK_BINDING));
+    binding.is_some_and(|binding| binding.has_text(MISMATCH_BEHAVIOR, DROP_BLOCK))
 }
 
 fn is_thinking(block: JsonRef<'_>) -> bool {

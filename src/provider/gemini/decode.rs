@@ -14,17 +14,17 @@ use crate::tool::{Arguments, ToolResult};
 const RESPONSE_ENVELOPES: [&str; 3] = ["output", "result", "error"];
 
 /// Decodes the body's `systemInstruction`: a content, or a text, which some clients send.
-pub(super) fn decode_system(body: JsonRef<'_>, items: &mut Vec<Incoming>) {
-    let Some(system) = body.find("systemInstruction").or_else(|| body.find("system_instruction")) else { return };
+pub(super) fn decode_system(body: JsonRef<'_>) -> Option<Incoming> {
+    let system = body.find("systemInstruction").or_else(|| body.find("system_instruction"))?;
     let parts: Vec<IncomingPart> = match system.as_json_str() {
         Some(text) => vec![IncomingPart::Part(PartBody::Text(text).into())],
         None => parts_of(system).into_iter().map(|part| IncomingPart::Part(decode_part(part))).collect(),
     };
-    if !parts.is_empty() {
+    (!parts.is_empty()).then(|| {
         let template = template_with_slots(system, &[("parts", TemplateSlot::Parts)]);
         let is_plain = !system.is_object() || matches!(template.0.as_slice(), [(_, TemplateSlot::Parts)]);
-        items.push(message(Role::System, parts, (!is_plain).then_some(template)));
-    }
+        message(Role::System, parts, (!is_plain).then_some(template))
+    })
 }
 
 fn message(role: Role, parts: Vec<IncomingPart>, template: Option<WireTemplate>) -> Incoming {

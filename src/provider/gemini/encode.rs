@@ -1,6 +1,6 @@
 //! Encodes messages for Gemini generateContent. The results of a round of calls are one user content after the calling content.
 
-use super::Gemini;
+use super::content::CONTENT;
 use super::model_version::{GEMINI_3, GEMINI_3_6};
 use super::part::SIGNATURE_NAMES;
 use super::rules::PLACEHOLDER_SIGNATURE;
@@ -8,9 +8,9 @@ use crate::finding::Report;
 use crate::history::IncomingResult;
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::dialect::{Codec, CodecOf, Wire, call_id, tool_name};
 use crate::provider::neutral::{arguments_object, is_system_text, media_type_of, rejected_media, result_text};
 use crate::provider::request::Settings;
+use crate::provider::spec::{DecodeResult, Wire, call_id, tool_name};
 use crate::provider::wire_template::{self, matches_pattern, write_filled};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{ToolInvocation, ToolResult};
@@ -18,9 +18,8 @@ use std::borrow::Cow;
 
 /// Encodes the messages of one request.
 pub(super) struct GeminiEncoder<'e> {
-    pub codec: &'e dyn Codec,
     pub settings: &'e Settings,
-    pub codec_of: CodecOf,
+    pub decode_result: DecodeResult,
     pub report: &'e mut Report,
 }
 
@@ -131,7 +130,7 @@ impl GeminiEncoder<'_> {
     /// Returns the id and name of a call. A call that Gemini sent without an id is sent back without one.
     fn names_of(&self, call: &ToolInvocation, native: bool) -> CallNames {
         let has_id = !(native && call.call_id.is_empty());
-        CallNames { id: has_id.then(|| call_id(self.codec, call)), name: JsonStr::new(&call_name(call)) }
+        CallNames { id: has_id.then(|| call_id(&CONTENT, call)), name: JsonStr::new(&call_name(call)) }
     }
 
     fn write_call(&mut self, out: &mut String, call: &ToolInvocation, native: bool, signature: CallSignature) {
@@ -218,7 +217,7 @@ impl GeminiEncoder<'_> {
                 (result.content.clone(), result.is_error)
             }
             _ => {
-                let mut result = result_text(&Gemini, call, self.codec_of, self.report);
+                let mut result = result_text(&CONTENT, call, self.decode_result, self.report);
                 for part in result.media {
                     let target = if self.fits_response(&part) { &mut response_media } else { &mut encoded.media };
                     let mut text = String::new();
@@ -379,7 +378,7 @@ fn accepts(part: &Part, message: &Message, report: &mut Report) -> bool {
         _ if native => return true,
         // The renderer reports these, for every target.
         PartBody::Reasoning(_) | PartBody::Opaque(_) => return false,
-        PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, &Gemini) {
+        PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, &CONTENT) {
             Some(finding) => finding.of_message(&message.id),
             None => return true,
         },

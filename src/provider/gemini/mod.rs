@@ -1,18 +1,23 @@
 //! Google Gemini generateContent.
 
-mod codec;
 mod config;
+mod content;
 mod decode;
 mod encode;
+mod messages;
 mod model_version;
 mod parameters;
 mod part;
 mod reasoning;
+mod recognizer;
 mod remedies;
 pub(crate) mod rules;
 mod sdk_request;
+mod spec;
 mod stream;
 mod tools;
 
-/// Gemini generateContent as a dialect.
-pub(crate) struct Gemini;
+pub(crate) use spec::SPEC;
+
+/// Its codecs.
+struct Gemini;

@@ -1,33 +1,71 @@
 //! Where Gemini has the parameters that dialects share.
 
-use crate::provider::request::Parameter;
+use super::{Gemini, config};
+use crate::finding::{Finding, FindingCode, Report};
+use crate::json::{JsonRef, ObjectWriter};
+use crate::provider::request::{Parameter, ProviderRequest, nested_schema, stop_list};
+use crate::provider::spec::ParameterCodec;
+use std::borrow::Cow;
 
-/// Returns the place of a parameter in the body, as in the provider's reference. What is missing here has another meaning or other values.
-pub(crate) fn parameter(parameter: Parameter) -> Option<&'static str> {
-    Some(match parameter {
-        Parameter::MaxTokens | Parameter::MaxTokensLegacy => "generationConfig.maxOutputTokens",
-        Parameter::Temperature => "generationConfig.temperature",
-        Parameter::TopP => "generationConfig.topP",
-        Parameter::TopK => "generationConfig.topK",
-        Parameter::Stop => "generationConfig.stopSequences",
-        Parameter::Seed => "generationConfig.seed",
-        Parameter::FrequencyPenalty => "generationConfig.frequencyPenalty",
-        Parameter::PresencePenalty => "generationConfig.presencePenalty",
-        Parameter::CandidateCount => "generationConfig.candidateCount",
-        Parameter::Model
-        | Parameter::Stream
-        | Parameter::ParallelToolCalls
-        | Parameter::SerialToolChoice
-        | Parameter::ResponseFormat
-        | Parameter::ReasoningEffort
-        | Parameter::Verbosity
-        | Parameter::User
-        | Parameter::Metadata
-        | Parameter::Prediction
-        | Parameter::Store
-        | Parameter::ServiceTier
-        | Parameter::PromptCacheKey
-        | Parameter::SafetyIdentifier
-        | Parameter::TopLogprobs => return None,
-    })
+impl ParameterCodec for Gemini {
+    /// As in the provider's reference. What is missing here has another meaning or other values.
+    fn place(&self, parameter: Parameter) -> Option<&'static str> {
+        Some(match parameter {
+            Parameter::MaxTokens | Parameter::MaxTokensLegacy => "generationConfig.maxOutputTokens",
+            Parameter::Temperature => "generationConfig.temperature",
+            Parameter::TopP => "generationConfig.topP",
+            Parameter::TopK => "generationConfig.topK",
+            Parameter::Stop => "generationConfig.stopSequences",
+            Parameter::Seed => "generationConfig.seed",
+            Parameter::FrequencyPenalty => "generationConfig.frequencyPenalty",
+            Parameter::PresencePenalty => "generationConfig.presencePenalty",
+            Parameter::CandidateCount => "generationConfig.candidateCount",
+            Parameter::Model
+            | Parameter::Stream
+            | Parameter::ParallelToolCalls
+            | Parameter::SerialToolChoice
+            | Parameter::ResponseFormat
+            | Parameter::ReasoningEffort
+            | Parameter::Verbosity
+            | Parameter::User
+            | Parameter::Metadata
+            | Parameter::Prediction
+            | Parameter::Store
+            | Parameter::ServiceTier
+            | Parameter::PromptCacheKey
+            | Parameter::SafetyIdentifier
+            | Parameter::TopLogprobs => return None,
+        })
+    }
+
+    /// Names in snake case are read, too.
+    fn spelled<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        Cow::Owned(config::camel_case(name))
+    }
+
+    fn is_moved(&self, name: &str) -> bool {
+        // The model is named in the URL.
+        name == "model" || config::contains_parameter(name)
+    }
+
+    fn value(&self, parameter: Parameter, value: JsonRef<'_>) -> String {
+        if parameter == Parameter::Stop { stop_list(value) } else { nested_schema(value) }
+    }
+
+    fn write_defaults(
+        &self,
+        request: &ProviderRequest,
+        object: &mut ObjectWriter<'_>,
+        _named: &[Cow<'_, str>],
+        report: &mut Report,
+    ) {
+        config::write(request.params.view(), object);
+        if request.stream && !request.url.contains(":streamGenerateContent") && request.url.contains(":generateContent")
+        {
+            report.push(Finding::info(
+                FindingCode::UnsupportedKey,
+                "Gemini streams if the URL ends with `:streamGenerateContent?alt=sse` instead of `:generateContent`",
+            ));
+        }
+    }
 }

@@ -5,8 +5,8 @@ use super::model_version::GEMINI_3;
 use super::part::{CALL_NAMES, SIGNATURE_NAMES};
 use super::rules::PLACEHOLDER_SIGNATURE;
 use crate::json::{ArrayWriter, JsonRef, ObjectWriter};
-use crate::provider::reasoning_format::{ReasoningFormat, bare_model};
 use crate::provider::request::Settings;
+use crate::provider::spec::{ReasoningFormat, bare_model};
 
 impl ReasoningFormat for Gemini {
     fn is_of_answer(&self, item: JsonRef<'_>) -> bool {

@@ -6,9 +6,9 @@ use super::remedy::Remedy;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::JsonRef;
 use crate::message::Dialect;
-use crate::provider::dialect::Codec;
-use crate::provider::registry::{codec, family_of};
+use crate::provider::registry::{family_of, spec};
 use crate::provider::rules::{RepairOptions, repair};
+use crate::provider::spec::DialectSpec;
 
 /// A body that was refused, repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +27,9 @@ pub struct Healed {
 pub fn heal(body: &[u8], dialect: Dialect, answer: &[u8], options: &RepairOptions) -> Option<Healed> {
     let answer = ErrorAnswer::read(answer)?;
     let text = std::str::from_utf8(body).ok()?;
-    for codec in family_of(dialect) {
-        for remedy in codec.remedies().iter().filter(|remedy| remedy.cures(&answer)) {
-            if let Some(healed) = apply(text, (dialect, codec), (remedy, &answer), options) {
+    for spec in family_of(dialect) {
+        for remedy in spec.rules.remedies.iter().filter(|remedy| remedy.cures(&answer)) {
+            if let Some(healed) = apply(text, (dialect, spec), (remedy, &answer), options) {
                 return Some(healed);
             }
         }
@@ -41,27 +41,27 @@ pub fn heal(body: &[u8], dialect: Dialect, answer: &[u8], options: &RepairOption
 #[must_use]
 pub fn refused_rule(answer: &[u8], dialect: Dialect) -> Option<&'static str> {
     let answer = ErrorAnswer::read(answer)?;
-    codec(dialect).remedies().iter().find(|remedy| remedy.cures(&answer)).map(|remedy| remedy.rule)
+    spec(dialect).rules.remedies.iter().find(|remedy| remedy.cures(&answer)).map(|remedy| remedy.rule)
 }
 
-/// Applies a remedy of `codec` to a body of `dialect`, which is of the same family.
+/// Applies a remedy of `spec` to a body of `dialect`, which is of the same family.
 fn apply(
     text: &str,
-    (dialect, codec): (Dialect, &'static dyn Codec),
+    (dialect, spec): (Dialect, &DialectSpec),
     (remedy, answer): (&Remedy, &ErrorAnswer),
     options: &RepairOptions,
 ) -> Option<Healed> {
-    let mut cure = Cure::of(text, codec.list(), options)?;
+    let mut cure = Cure::of(text, spec.items.list, options)?;
     (remedy.cure)(&mut cure, answer);
     let Cure { edits, place, mut refused, .. } = cure;
     let is_edited = !edits.is_empty();
     let edited = if is_edited { edits.apply() } else { text.to_owned() };
-    let (body, found) = repair(edited.as_bytes(), codec.dialect(), options).ok()?;
+    let (body, found) = repair(edited.as_bytes(), spec.dialect(), options).ok()?;
     if body == text.as_bytes() {
         return None;
     }
-    if codec.dialect() != dialect {
-        refused.push(rules_mark(codec.dialect(), text));
+    if spec.dialect() != dialect {
+        refused.push(rules_mark(spec.dialect(), text));
     }
     let message = format!(
         "the provider refused the request (\"{}\"); {}; see the rule `{}`",
@@ -94,11 +94,11 @@ pub fn leave_out_refused(
     options: &RepairOptions,
 ) -> Option<(Vec<u8>, Report)> {
     let text = std::str::from_utf8(body).ok().filter(|_| !refused.is_empty())?;
-    let mut cure = Cure::of(text, codec(dialect).list(), options)?;
-    codec(dialect).leave_out_refused(&mut cure, refused);
+    let mut cure = Cure::of(text, spec(dialect).items.list, options)?;
+    (spec(dialect).rules.leave_out_refused)(&mut cure, refused);
     let Cure { edits, place, .. } = cure;
     let edited = if edits.is_empty() { text.to_owned() } else { edits.apply() };
-    let mut rules = family_of(dialect).into_iter().map(|codec| codec.dialect());
+    let mut rules = family_of(dialect).into_iter().map(DialectSpec::dialect);
     let rules = rules.find(|rules| *rules != dialect && refused.contains(&rules_mark(*rules, text)));
     if edited == text && rules.is_none() {
         return None;
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn r66_every_cured_error_has_a_page_entry_with_its_sentence_and_begins_with_the_cure() {
         for (dialect, page) in PAGES {
-            for remedy in codec(dialect).remedies() {
+            for remedy in spec(dialect).rules.remedies {
                 let heading = format!("\n## {}\n", remedy.rule);
                 let (_, rest) =
                     page.split_once(&heading).unwrap_or_else(|| panic!("{dialect:?}: no rule {}", remedy.rule));

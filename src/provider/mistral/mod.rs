@@ -1,10 +1,9 @@
 //! Mistral chat: OpenAI's Chat Completions with ids and content chunks of its own.
 
-mod codec;
 mod ids;
 mod parameters;
 mod remedies;
 pub(crate) mod rules;
+mod spec;
 
-/// The dialect of Mistral's chat API.
-pub(crate) struct Mistral;
+pub(crate) use spec::SPEC;

@@ -3,22 +3,22 @@
 use super::media::OfferedMedia;
 use crate::finding::{Action, Finding, FindingCode};
 use crate::message::{Dialect, Part, PartBody};
-use crate::provider::dialect::Codec;
+use crate::provider::spec::ContentProfile;
 
 /// Returns a finding if an image or file that came in the dialect `from` cannot be sent to `target`.
-pub(crate) fn rejected_media(part: &Part, from: Option<Dialect>, target: &dyn Codec) -> Option<Finding> {
+pub(crate) fn rejected_media(part: &Part, from: Option<Dialect>, target: &ContentProfile) -> Option<Finding> {
     let (media, is_image) = match &part.body {
         PartBody::Image(media) => (media, true),
         PartBody::File(media) => (media, false),
         _ => return None,
     };
-    if from == Some(target.dialect()) {
+    if from == Some(target.dialect) {
         return None;
     }
     let inline = media.inline();
     let has_bytes_or_url = media.url.is_some() || inline.is_some();
     // An application that passes a file id itself knows whose it is.
-    let knows_files = from.is_none_or(|from| target.shares_files_with(from));
+    let knows_files = from.is_none_or(|from| target.shares_files_with == Some(from));
     let offered = OfferedMedia {
         is_image,
         inline_type: inline.as_ref().map(|(kind, _)| kind.as_str()),
@@ -26,6 +26,6 @@ pub(crate) fn rejected_media(part: &Part, from: Option<Dialect>, target: &dyn Co
         has_known_file_id: !has_bytes_or_url && media.file_id.is_some() && knows_files,
     };
     let why = "this image or file is of a type, or in a place, that the other provider does not know; it is left out";
-    (!target.accepts_media(&offered))
+    (!(target.accepts_media)(&offered))
         .then(|| Finding::info(FindingCode::UnsupportedPart, why).with_action(Action::Dropped))
 }

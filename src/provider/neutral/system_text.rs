@@ -3,7 +3,7 @@
 use super::text::MessageText;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Message, Part, PartBody, Role};
-use crate::provider::dialect::Codec;
+use crate::provider::spec::ContentProfile;
 
 /// Returns true if a part of a system message is text. Reports reasoning, images, files and opaque blocks.
 pub(crate) fn is_system_text(part: &Part, message: &Message, report: &mut Report) -> bool {
@@ -23,8 +23,8 @@ pub(crate) fn is_system_text(part: &Part, message: &Message, report: &mut Report
 
 /// Reads a message of the user or the system for `target`, which has only text in the system's, unless they are its own. Reports images and
 /// files that are left out. Reasoning and opaque blocks are reported for every target.
-pub(crate) fn input_text<'m>(message: &'m Message, target: &dyn Codec, report: &mut Report) -> MessageText<'m> {
-    if message.role == Role::User || message.dialect == Some(target.dialect()) {
+pub(crate) fn input_text<'m>(message: &'m Message, target: &ContentProfile, report: &mut Report) -> MessageText<'m> {
+    if message.role == Role::User || message.dialect == Some(target.dialect) {
         return MessageText::of(message, target, report);
     }
     for part in &message.parts {

@@ -1,11 +1,10 @@
 //! The text and media of a message or a result, for a dialect that it was not received in.
 
-use super::blocks::text_or_json;
 use super::rejected_media::rejected_media;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Message, Part, PartBody, Role};
-use crate::provider::dialect::{Codec, CodecOf};
+use crate::provider::spec::{ContentProfile, DecodeResult};
 use crate::replay::{DraftCall, DraftResult, shortened};
 use crate::tool::ToolInvocation;
 
@@ -30,9 +29,9 @@ struct TextPart<'m> {
 
 impl<'m> MessageText<'m> {
     /// Reads a message for `target`, which may be the message's own dialect. Reports media that the target rejects.
-    pub fn of(message: &'m Message, target: &dyn Codec, report: &mut Report) -> Self {
-        let native = message.dialect == Some(target.dialect());
-        let refusal_is_text = !target.has_refusals();
+    pub fn of(message: &'m Message, target: &ContentProfile, report: &mut Report) -> Self {
+        let native = message.dialect == Some(target.dialect);
+        let refusal_is_text = !target.has_refusals;
         let mut content = Self {
             texts: Vec::new(),
             reasoning: Vec::new(),
@@ -119,7 +118,12 @@ pub struct ResultText {
 }
 
 /// Returns the content of a call's result for `target`. Reports media that the target rejects, and puts a text in their place.
-pub fn result_text(target: &dyn Codec, call: &DraftCall<'_>, codec_of: CodecOf, report: &mut Report) -> ResultText {
+pub fn result_text(
+    target: &ContentProfile,
+    call: &DraftCall<'_>,
+    decode_result: DecodeResult,
+    report: &mut Report,
+) -> ResultText {
     let (result, cut) = match call.result {
         Some(DraftResult::Stored(result)) => (result, None),
         Some(DraftResult::Cut { result, bytes }) => (result, Some(bytes)),
@@ -137,10 +141,7 @@ pub fn result_text(target: &dyn Codec, call: &DraftCall<'_>, codec_of: CodecOf, 
             };
         }
     };
-    let (mut texts, mut media) = match result.dialect {
-        Some(dialect) => codec_of(dialect).decode_result(result),
-        None => (vec![text_or_json(&result.content)], Vec::new()),
-    };
+    let (mut texts, mut media) = decode_result(result);
     media.retain(|part| match rejected_media(part, result.dialect, target) {
         Some(finding) => {
             report.push(finding.of_call(&call.invocation.call_id));
@@ -149,7 +150,7 @@ pub fn result_text(target: &dyn Codec, call: &DraftCall<'_>, codec_of: CodecOf, 
         }
         None => true,
     });
-    let lacks_error_flag = !target.flags_errors() && result.dialect != Some(target.dialect());
+    let lacks_error_flag = !target.flags_errors && result.dialect != Some(target.dialect);
     if result.is_error && lacks_error_flag {
         mark_error(&mut texts);
     }

@@ -1,10 +1,10 @@
 //! OpenAI Chat Completions: wire messages to neutral ones.
 
+use super::blocks::write_block;
 use super::variant::ChatVariant;
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::dialect::Codec;
 use crate::provider::neutral::media_type_of;
 use crate::provider::wire_template::{matches_pattern, template_of, template_with_slots, without_plain_template};
 use crate::replay::ExtraContent;
@@ -164,7 +164,11 @@ pub(super) fn decode_block(variant: &ChatVariant, block: JsonRef<'_>) -> Part {
     };
     let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
     let template = block_template(block, &body);
-    without_plain_template(&|out, part, native| variant.write_block(out, part, native), body, template)
+    let write = |out: &mut String, part: &Part, native| {
+        write_block(variant, out, part, native);
+        true
+    };
+    without_plain_template(&write, body, template)
 }
 
 /// Decodes `{"type":"file","file":{…}}`, or Mistral's `{"type":"file","file_id":"…"}`.
@@ -277,7 +281,7 @@ fn decode_result(variant: &ChatVariant, wire: JsonRef<'_>, id_member: &str) -> I
         name: None,
         content: wire.get("content").map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: false,
-        dialect: Some(variant.dialect),
+        dialect: Some(variant.content.dialect),
         template: (has_slots && !matches_pattern(&template, PLAIN_RESULT)).then_some(template),
         raw: wire.to_owned(),
         stands_alone: false,
@@ -286,7 +290,12 @@ fn decode_result(variant: &ChatVariant, wire: JsonRef<'_>, id_member: &str) -> I
 
 fn message_of(variant: &ChatVariant, role: Role, parts: Vec<IncomingPart>, template: WireTemplate) -> IncomingMessage {
     let needs_template = !template.0.is_empty() && !is_plain_message(variant, role, &parts, &template);
-    IncomingMessage { role, parts, dialect: Some(variant.dialect), template: needs_template.then_some(template) }
+    IncomingMessage {
+        role,
+        parts,
+        dialect: Some(variant.content.dialect),
+        template: needs_template.then_some(template),
+    }
 }
 
 /// Returns true if a content is a list of text parts and not empty: nothing else may be the list of an OpenAI tool message.

@@ -1,15 +1,15 @@
 //! OpenAI Chat Completions: drafts to wire messages. A message with calls is followed by one tool message a call.
 
+use super::blocks::write_block;
 use super::decode::{REASONING_MEMBERS, is_text_only, names_reasoning};
 use super::variant::ChatVariant;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{ArrayWriter, JsonKind, JsonStr, ObjectWriter};
-use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::dialect::{CodecOf, EncodeContext};
-use crate::provider::neutral::{MessageText, default_name, input_text, rejected_media, result_text, text_of};
+use crate::message::{Part, PartBody, Role, TemplateSlot, WireTemplate};
+use crate::provider::neutral::{MessageText, input_text, rejected_media, result_text, text_of};
 use crate::provider::request::{ReasoningField, Settings};
-use crate::provider::wire_template::{write_filled, write_part, write_template};
-use crate::provider::{Wire, call_ids, tool_name};
+use crate::provider::spec::{DecodeResult, EncodeContext, Wire, call_ids, tool_name};
+use crate::provider::wire_template::{write_filled, write_template};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{Arguments, ToolInvocation, ToolResult};
 use std::borrow::Cow;
@@ -19,15 +19,15 @@ pub(super) struct ChatEncoder<'e, 'h> {
     variant: &'e ChatVariant,
     item: &'e DraftMessage<'h>,
     settings: &'e Settings,
-    codec_of: CodecOf,
+    decode_result: DecodeResult,
     /// The ids of the message's calls, in their order.
     ids: Vec<JsonStr>,
 }
 
 impl<'e, 'h> ChatEncoder<'e, 'h> {
     pub(super) fn new(variant: &'e ChatVariant, item: &'e DraftMessage<'h>, context: &EncodeContext<'e>) -> Self {
-        let EncodeContext { settings, codec_of, .. } = *context;
-        Self { variant, item, settings, codec_of, ids: call_ids(variant, &item.calls) }
+        let EncodeContext { settings, decode_result, .. } = *context;
+        Self { variant, item, settings, decode_result, ids: call_ids(&variant.content, &item.calls) }
     }
 
     /// Writes the message and the results of its calls. An empty message is omitted.
@@ -45,7 +45,7 @@ impl<'e, 'h> ChatEncoder<'e, 'h> {
 
     /// Returns true if the message was decoded from the dialect that it is encoded for.
     fn is_own_dialect(&self) -> bool {
-        self.item.message.dialect == Some(self.variant.dialect)
+        self.item.message.dialect == Some(self.variant.content.dialect)
     }
 
     /// Writes a message in its original form, with its reasoning in the member that the server wants.
@@ -121,7 +121,7 @@ impl<'e, 'h> ChatEncoder<'e, 'h> {
         let (message, variant, own) = (self.item.message, self.variant, self.is_own_dialect());
         let is_block = |part: &Part| match &part.body {
             PartBody::Text(_) | PartBody::Refusal(_) => true,
-            PartBody::Image(_) | PartBody::File(_) => rejected_media(part, message.dialect, variant).is_none(),
+            PartBody::Image(_) | PartBody::File(_) => rejected_media(part, message.dialect, &variant.content).is_none(),
             PartBody::Opaque(_) => own,
             PartBody::Reasoning(_) => own && variant.content_chunks,
             PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
@@ -136,7 +136,7 @@ impl<'e, 'h> ChatEncoder<'e, 'h> {
     /// Encodes a message of the user or the system that has no template.
     fn encode_input(&self, wire: &mut Wire<'_>, report: &mut Report) {
         let message = self.item.message;
-        let text = input_text(message, self.variant, report);
+        let text = input_text(message, &self.variant.content, report);
         if text.is_empty() {
             return;
         }
@@ -154,7 +154,7 @@ impl<'e, 'h> ChatEncoder<'e, 'h> {
     /// Encodes an answer that has no template.
     fn encode_assistant(&self, wire: &mut Wire<'_>, report: &mut Report) {
         let message = self.item.message;
-        let words = MessageText::of(message, self.variant, report);
+        let words = MessageText::of(message, &self.variant.content, report);
         if words.has_media && !self.is_own_dialect() {
             report.push(
                 Finding::info(
@@ -271,7 +271,7 @@ impl<'e, 'h> ChatEncoder<'e, 'h> {
             write_own_result(out, result, id);
             return Vec::new();
         }
-        let content = result_text(self.variant, call, self.codec_of, report);
+        let content = result_text(&self.variant.content, call, self.decode_result, report);
         let mut object = ObjectWriter::new(out);
         object.text("role", "tool").token("tool_call_id", id);
         match content.texts.as_slice() {
@@ -292,7 +292,7 @@ impl<'e, 'h> ChatEncoder<'e, 'h> {
     fn keeps_form(&self, result: &ToolResult) -> bool {
         let is_text =
             || result.content.view().kind() == JsonKind::String || is_text_only(self.variant, &result.content);
-        result.dialect == Some(self.variant.dialect) && (self.variant.content_chunks || is_text())
+        result.dialect == Some(self.variant.content.dialect) && (self.variant.content_chunks || is_text())
     }
 }
 
@@ -311,80 +311,6 @@ fn write_own_result(out: &mut String, result: &ToolResult, id: &JsonStr) {
     let mut object = ObjectWriter::new(out);
     object.text("role", "tool").token("tool_call_id", id).json("content", result.content.view());
     object.end();
-}
-
-/// Writes a content part. `own`: in its original form, if it has one.
-pub(super) fn write_block(variant: &ChatVariant, out: &mut String, part: &Part, own: bool) {
-    if let Some(template) = part.template.as_ref().filter(|_| own) {
-        return match &part.body {
-            PartBody::Reasoning(text) => write_filled(out, template, &[(TemplateSlot::Parts, &thinking_chunks(text))]),
-            _ => write_part(out, part, template, &["file_id"]),
-        };
-    }
-    if let PartBody::Opaque(value) = &part.body {
-        out.push_str(value.as_str());
-        return;
-    }
-    let mut block = ObjectWriter::new(out);
-    match &part.body {
-        PartBody::Reasoning(text) if variant.content_chunks => {
-            block.text("type", "thinking").raw("thinking", &thinking_chunks(text));
-        }
-        PartBody::Text(text) | PartBody::Reasoning(text) => {
-            block.text("type", "text").token("text", text);
-        }
-        PartBody::Refusal(text) if variant.content_chunks => {
-            block.text("type", "text").token("text", text);
-        }
-        PartBody::Refusal(text) => {
-            block.text("type", "refusal").token("refusal", text);
-        }
-        PartBody::Image(media) => {
-            block.text("type", "image_url").object("image_url", |image| {
-                image.raw("url", &media.address());
-            });
-        }
-        PartBody::File(media) if variant.content_chunks => write_mistral_file(&mut block, media),
-        PartBody::File(media) => write_file(&mut block, media),
-        PartBody::Data { .. } | PartBody::ToolCall { .. } | PartBody::Opaque(_) => {}
-    }
-    block.end();
-}
-
-/// Writes `{"type":"file","file":{"file_data":"data:…","filename":"a.pdf"}}`, or the same with a `file_id`.
-fn write_file(block: &mut ObjectWriter<'_>, media: &Media) {
-    block.text("type", "file").object("file", |file| {
-        let data = media.address();
-        let mut name = media.name.as_deref();
-        match &media.file_id {
-            Some(id) => _ = file.token("file_id", id),
-            None => {
-                file.raw("file_data", &data);
-                // OpenAI takes data only with a name, whose extension tells its type.
-                name = name.or_else(|| Some(default_name(&data)));
-            }
-        }
-        if let Some(name) = name {
-            file.text("filename", name);
-        }
-    });
-}
-
-/// Writes Mistral's `{"type":"file","file_id":"…"}` or `{"type":"document_url","document_url":"https://…","document_name":"a.pdf"}`.
-fn write_mistral_file(block: &mut ObjectWriter<'_>, media: &Media) {
-    if let Some(id) = &media.file_id {
-        block.text("type", "file").token("file_id", id);
-        return;
-    }
-    block.text("type", "document_url").raw("document_url", &media.address());
-    if let Some(name) = &media.name {
-        block.text("document_name", name);
-    }
-}
-
-/// Returns the `thinking` list of Mistral's reasoning chunk for a text.
-pub(super) fn thinking_chunks(text: &JsonStr) -> String {
-    format!(r#"[{{"type":"text","text":{}}}]"#, text.token())
 }
 
 /// Returns a call's arguments as a string of JSON text, or as an object if they are one and `as_object` is set. Empty text

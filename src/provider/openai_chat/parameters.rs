@@ -1,9 +1,42 @@
 //! Where Chat Completions has the parameters that dialects share.
 
-use crate::provider::request::Parameter;
+use super::variant::ChatVariant;
+use crate::finding::Report;
+use crate::json::ObjectWriter;
+use crate::provider::request::{Parameter, ProviderRequest};
+use crate::provider::spec::ParameterCodec;
+use std::borrow::Cow;
 
-/// Returns the place of a parameter in the body, as in the provider's reference. What is missing here has another meaning or other values.
-pub(crate) fn parameter(parameter: Parameter) -> Option<&'static str> {
+/// The member with the options of a stream, which is rejected in any other request.
+pub(super) const STREAM_OPTIONS: &str = "stream_options";
+
+impl ParameterCodec for ChatVariant {
+    fn place(&self, parameter: Parameter) -> Option<&'static str> {
+        (self.parameter)(parameter)
+    }
+
+    fn write_defaults(
+        &self,
+        request: &ProviderRequest,
+        object: &mut ObjectWriter<'_>,
+        named: &[Cow<'_, str>],
+        _report: &mut Report,
+    ) {
+        if !request.stream {
+            return;
+        }
+        object.bool("stream", true);
+        if self.usage_on_request
+            && !request.settings.no_stream_usage
+            && !named.iter().any(|name| name == STREAM_OPTIONS)
+        {
+            object.raw(STREAM_OPTIONS, r#"{"include_usage":true}"#);
+        }
+    }
+}
+
+/// Returns the place of a parameter in a body of OpenAI, as in the provider's reference. What is missing here has another meaning or other values.
+pub(super) fn parameter(parameter: Parameter) -> Option<&'static str> {
     Some(match parameter {
         Parameter::Model => "model",
         Parameter::Stream => "stream",

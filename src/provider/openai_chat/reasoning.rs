@@ -1,15 +1,15 @@
 //! Reasoning in the members that servers give it, and answers without it.
 
 use super::decode::names_reasoning;
-use super::variant::ChatDialect;
+use super::variant::ChatVariant;
 use crate::json::{ArrayWriter, JsonKind, JsonRef, ObjectWriter};
-use crate::provider::reasoning_format::ReasoningFormat;
 use crate::provider::request::Settings;
+use crate::provider::spec::ReasoningFormat;
 
 /// The member of a call in which Google's endpoint keeps its signature: `{"extra_content":{"google":{"thought_signature":"…"}}}`.
 const CALL_SIGNATURE: &str = "extra_content";
 
-impl<T: ChatDialect> ReasoningFormat for T {
+impl ReasoningFormat for ChatVariant {
     fn is_of_answer(&self, item: JsonRef<'_>) -> bool {
         item.has_text("role", "assistant")
     }
@@ -36,7 +36,7 @@ impl<T: ChatDialect> ReasoningFormat for T {
     }
 
     fn service_of(&self, host: &str) -> Option<&'static str> {
-        (self.variant().service_of)(host)
+        (self.service_of)(host)
     }
 }
 

@@ -57,7 +57,7 @@ fn member_mark(member: &str, model: &str) -> String {
 }
 
 /// Removes what was refused earlier.
-pub(super) fn leave_out_refused(cure: &mut Cure<'_>, refused: &[String]) {
+pub(crate) fn leave_out_refused(cure: &mut Cure<'_>, refused: &[String]) {
     let model = cure.body.string("model");
     for member in REASONING.into_iter().filter(|member| refused.contains(&member_mark(member, &model))) {
         remove_member(cure, member);

@@ -19,13 +19,12 @@
 //! becomes two text parts, with the templates `{"type":…,"role":…,"content":Object({"type":…,"text":Text})}` and
 //! `{"":Parts,"":Object({"type":…,"text":Text})}`.
 
-use super::Responses;
+use super::encode::write_block;
 use super::kinds::{ASYNC, CallKind, FUNCTION, kind_of, runs_on_server};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::id::{IdMap, Seed};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Phase, Role, TemplateSlot, WireTemplate};
-use crate::provider::dialect::Codec;
 use crate::provider::neutral::text_of;
 use crate::provider::wire_template::{matches_pattern, template_of, template_with_slots, without_plain_template};
 use crate::tool::Arguments;
@@ -271,7 +270,11 @@ pub(super) fn decode_block(block: JsonRef<'_>) -> Part {
     let template = template_of(block, &mut |key, value| {
         (key == slot_member && value.kind() == JsonKind::String).then_some(TemplateSlot::Text)
     });
-    without_plain_template(&|out, part, native| Responses.write_block(out, part, native), body, template)
+    let write = |out: &mut String, part: &Part, native| {
+        write_block(out, part, native);
+        true
+    };
+    without_plain_template(&write, body, template)
 }
 
 /// Decodes an image or a file, with the member that is its slot: `url_member`, or none for a file that has only an id.

@@ -8,9 +8,9 @@ use crate::finding::Report;
 use crate::json::{JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Role, TemplateSlot};
 use crate::provider::neutral::{input_text, text_of};
-use crate::provider::openai_responses::Responses;
+use crate::provider::openai_responses::content::CONTENT;
+use crate::provider::spec::{EncodeContext, Wire, call_id};
 use crate::provider::wire_template::write_filled;
-use crate::provider::{EncodeContext, Wire, call_id};
 use crate::replay::{DraftMessage, DraftOrigin};
 use crate::tool::ToolInvocation;
 pub(super) use answer::is_kept_by_service;
@@ -27,8 +27,7 @@ pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut
         _ => encode_input(wire, item.message, context.report),
     }
     for call in item.calls.iter().filter(|call| call.result.is_some() && calls::has_output(call, native)) {
-        let id =
-            if item.is_acknowledged { id_of_service(call.invocation) } else { call_id(&Responses, call.invocation) };
+        let id = if item.is_acknowledged { id_of_service(call.invocation) } else { call_id(&CONTENT, call.invocation) };
         calls::write_output(wire.begin(), call, (native, &id), context);
     }
 }
@@ -40,7 +39,7 @@ fn has_late_output(item: &DraftMessage<'_>) -> bool {
 
 /// Returns the id by which the service knows a call that it has.
 fn id_of_service(call: &ToolInvocation) -> JsonStr {
-    if call.call_id.is_empty() { call_id(&Responses, call) } else { JsonStr::new(&call.call_id) }
+    if call.call_id.is_empty() { call_id(&CONTENT, call) } else { JsonStr::new(&call.call_id) }
 }
 
 /// Encodes a message of the user or the system.
@@ -55,7 +54,7 @@ fn encode_input(wire: &mut Wire<'_>, message: &Message, report: &mut Report) {
         };
         return write_filled(wire.begin(), template, values);
     }
-    let text = input_text(message, &Responses, report);
+    let text = input_text(message, &CONTENT, report);
     if text.is_empty() {
         return;
     }

@@ -1,17 +1,24 @@
 //! OpenAI Responses.
 
-mod codec;
+mod content;
 mod decode;
 mod encode;
 mod kinds;
+mod messages;
 mod models;
 mod parameters;
 mod reasoning;
+mod recognizer;
 mod remedies;
 pub(crate) mod rules;
+mod service_state;
+mod spec;
 mod stream;
+mod system;
 mod tools;
 mod unknown_params;
 
-/// The dialect of OpenAI Responses.
-pub(crate) struct Responses;
+pub(crate) use spec::SPEC;
+
+/// Its codecs.
+struct Responses;

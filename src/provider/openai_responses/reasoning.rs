@@ -4,8 +4,8 @@ use super::Responses;
 use super::kinds::{kind_of, pair_of};
 use super::models::model_facts;
 use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::reasoning_format::{ReasoningFormat, bare_model, is_within};
 use crate::provider::request::Settings;
+use crate::provider::spec::{ReasoningFormat, bare_model, is_within};
 
 /// Hosts that serve OpenAI's models: its own, and Azure's (2026-11-25).
 const HOSTS: [&str; 6] = [
@@ -21,10 +21,6 @@ const HOSTS: [&str; 6] = [
 const ITEMS_WITH_OPTIONAL_ID: [&str; 3] = ["message", "function_call", "custom_tool_call"];
 
 impl ReasoningFormat for Responses {
-    fn bound_instructions(&self) -> Option<&'static str> {
-        Some("instructions")
-    }
-
     fn is_of_answer(&self, item: JsonRef<'_>) -> bool {
         let kind = kind_of(item);
         match &*kind {

@@ -1,16 +1,16 @@
 //! A request whose service drops reasoning that is bound to another prefix (R70).
 
 use super::provider_request::ProviderRequest;
-use crate::provider::registry::{codec, model_facts};
+use crate::provider::registry::{model_facts, spec};
 
 impl ProviderRequest {
     /// Returns the request with the parameter and the header that let the service drop reasoning whose prefix has changed; `None` if the
     /// dialect or the model has none, or the request does not think.
     #[must_use]
     pub fn dropping_unbound(&self) -> Option<Self> {
-        let codec = codec(self.dialect);
-        let params = codec.dropping_params(self.params.view(), &model_facts(self))?;
-        let (name, value) = codec.dropping_header()?;
+        let dropping = spec(self.dialect).reasoning_dropping.as_ref()?;
+        let params = (dropping.params)(self.params.view(), &model_facts(self))?;
+        let (name, value) = dropping.header;
         Some(Self { params, headers: with_listed(&self.headers, name, value), ..self.clone() })
     }
 }

@@ -2,8 +2,8 @@
 
 use super::provider_request::ProviderRequest;
 use crate::message::{AnswerMaker, AnswerMeta, HostGroup, host_name};
-use crate::provider::reasoning_format::ReasoningFormat;
 use crate::provider::registry::model_facts;
+use crate::provider::spec::ReasoningFormat;
 
 /// The segments of a path that precede a model's name: `/v1beta/models/gemini-3-pro:generateContent`, `/model/anthropic.claude…/invoke`,
 /// `/openai/deployments/gpt-5/chat/completions`.
@@ -83,7 +83,7 @@ impl ReasoningReader {
     }
 
     /// Returns whether the provider of the request can read the reasoning of an answer in its dialect.
-    pub(crate) fn reads(&self, format: &(impl ReasoningFormat + ?Sized), answer: Option<&AnswerMeta>) -> Readability {
+    pub(crate) fn reads(&self, format: &dyn ReasoningFormat, answer: Option<&AnswerMeta>) -> Readability {
         let Some((answer, made_by)) = answer.and_then(|answer| Some((answer, answer.maker.as_ref()?))) else {
             return Readability::Readable;
         };
@@ -101,7 +101,7 @@ impl ReasoningReader {
     }
 
     /// Returns true if two hosts are of one service, or in one group of the application. A group with a host of a service has all of them.
-    fn serve_the_same(&self, format: &(impl ReasoningFormat + ?Sized), own: &str, other: &str) -> bool {
+    fn serve_the_same(&self, format: &dyn ReasoningFormat, own: &str, other: &str) -> bool {
         let [own_service, other_service] = [own, other].map(|host| format.service_of(host_name(host)));
         if own_service.is_some() && own_service == other_service {
             return true;

@@ -32,5 +32,6 @@ pub use provider_request::ProviderRequest;
 pub use settings::{ReasoningField, Settings};
 pub use state_owner::{check_input_body, check_owner};
 pub use tool_choice::{TOOL_CHOICE, ToolChoice};
+pub(crate) use tools::TOOLS;
 pub use tools::{ToolDefinition, has_tools};
 pub(crate) use withheld::{Withheld, first_missing, withhold};

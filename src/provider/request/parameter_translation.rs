@@ -4,7 +4,7 @@ use super::parameters::Parameter;
 use super::tool_choice::ToolChoice;
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::message::Dialect;
-use crate::provider::registry::codec;
+use crate::provider::registry::spec;
 
 /// A parameter and its place in the body of the dialect that it is translated to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,43 +18,43 @@ pub struct TranslatedParameter {
 /// Translates the parameter at `place` of one dialect; `None` if the other one does not have it.
 #[must_use]
 pub fn translate_parameter(from: Dialect, place: &str, to: Dialect) -> Option<TranslatedParameter> {
-    let from = codec(from);
-    let place = &*from.parameter_name(place);
-    let parameter = Parameter::ALL.iter().copied().find(|parameter| from.parameter(*parameter) == Some(place))?;
-    let place = codec(to).parameter(parameter)?;
+    let from = spec(from).parameters;
+    let place = &*from.spelled(place);
+    let parameter = Parameter::ALL.iter().copied().find(|parameter| from.place(*parameter) == Some(place))?;
+    let place = spec(to).parameters.place(parameter)?;
     Some(TranslatedParameter { parameter, place })
 }
 
 /// Returns true if a member of that name holds the parameter in some dialect.
 pub(super) fn names_parameter(member: &str, parameter: Parameter) -> bool {
-    Dialect::ALL.into_iter().any(|dialect| codec(dialect).parameter(parameter) == Some(member))
+    Dialect::ALL.into_iter().any(|dialect| spec(dialect).parameters.place(parameter) == Some(member))
 }
 
 /// Returns the JSON of a translated parameter's value.
 #[must_use]
 pub fn translate_value(parameter: Parameter, value: JsonRef<'_>, to: Dialect) -> String {
-    codec(to).parameter_value(parameter, value)
+    spec(to).parameters.value(parameter, value)
 }
 
 /// Returns true if a member of that name is an object that holds parameters of the dialect.
 #[must_use]
 pub fn is_group(dialect: Dialect, name: &str) -> bool {
-    let codec = codec(dialect);
-    let name = &*codec.parameter_name(name);
-    let places = Parameter::ALL.iter().filter_map(|parameter| codec.parameter(*parameter));
+    let codec = spec(dialect).parameters;
+    let name = &*codec.spelled(name);
+    let places = Parameter::ALL.iter().filter_map(|parameter| codec.place(*parameter));
     places.filter_map(|place| place.split_once('.')).any(|(group, _)| group == name)
 }
 
 /// Returns true if a body's member of that name holds the tool choice in some dialect.
 #[must_use]
 pub fn names_tool_choice(member: &str) -> bool {
-    Dialect::ALL.into_iter().any(|dialect| codec(dialect).names_tool_choice(member))
+    Dialect::ALL.into_iter().any(|dialect| spec(dialect).body.tool_choice_members.contains(&member))
 }
 
 /// Reads a tool choice in the form of any dialect. Returns `None` for a choice that only the dialect of the request has.
 #[must_use]
 pub fn read_tool_choice(choice: JsonRef<'_>) -> Option<ToolChoice<'_>> {
-    Dialect::ALL.into_iter().find_map(|dialect| codec(dialect).read_tool_choice(choice))
+    Dialect::ALL.into_iter().find_map(|dialect| spec(dialect).tools.read_tool_choice(choice))
 }
 
 /// Returns parameters without a tool choice that names a tool for which `has_tool` returns false; `None` if they have none.

@@ -7,11 +7,12 @@ use super::provider_request::ProviderRequest;
 use super::state_owner::second_owner_in;
 use super::tool_choice::TOOL_CHOICE;
 use super::tool_list::encode_tools;
-use super::tools::ToolDefinition;
+use super::tools::{TOOLS, ToolDefinition};
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{Json, JsonKind, ObjectWriter};
-use crate::provider::registry::codec;
+use crate::provider::registry::spec;
+use crate::provider::spec::DialectSpec;
 
 impl ProviderRequest {
     /// Rejects requests that cannot work, and credentials where they would be stored.
@@ -24,10 +25,10 @@ impl ProviderRequest {
         if self.params.view().kind() != JsonKind::Object {
             return Err(Error::config("`provider.params` is an object: model, temperature, and so on"));
         }
-        let codec = codec(self.dialect);
-        for reserved in codec.reserved_members() {
+        let spec = spec(self.dialect);
+        for reserved in spec.body.reserved_members {
             if self.params.view().find(reserved).is_some() {
-                if codec.server_state_members().contains(reserved) {
+                if spec.service_state.as_ref().is_some_and(|service| service.members().contains(reserved)) {
                     return Err(second_owner_in(&format!("params.{reserved}")));
                 }
                 return Err(Error::config(format!(
@@ -42,7 +43,7 @@ impl ProviderRequest {
     #[must_use]
     pub fn wire_headers(&self) -> Vec<(String, String)> {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        for (name, value) in codec(self.dialect).required_headers() {
+        for (name, value) in spec(self.dialect).body.required_headers {
             if !self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)) {
                 headers.push(((*name).to_owned(), (*value).to_owned()));
             }
@@ -65,9 +66,9 @@ impl ProviderRequest {
         tools: &[ToolDefinition],
         report: &mut Report,
     ) -> Result<Option<Json>> {
-        let codec = codec(self.dialect);
+        let DialectSpec { body, tools: codec, parameters, .. } = spec(self.dialect);
         let params = self.params.view();
-        let tools = encode_tools(codec, tools, params.find(codec.tools_member()))?;
+        let tools = encode_tools(*codec, tools, params.find(TOOLS))?;
         // "Function calling config is set without function_declarations", says Gemini where a server's own tools are all.
         let callable =
             tools.as_ref().is_some_and(|tools| tools.view().items().any(|entry| codec.has_callable_tool(entry)));
@@ -81,20 +82,20 @@ impl ProviderRequest {
         for (key, value) in params.entries() {
             let name = key.as_text().unwrap_or_default();
             match name.as_ref() {
-                name if name == codec.tools_member() || names_parameter(name, Parameter::Stream) => continue,
+                name if name == TOOLS || names_parameter(name, Parameter::Stream) => continue,
                 // `check` took it: it is null.
-                empty if codec.reserved_members().contains(&empty) => continue,
-                moved if codec.moves_parameter(moved) => continue,
+                empty if body.reserved_members.contains(&empty) => continue,
+                moved if parameters.is_moved(moved) => continue,
                 // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
                 name if !callable && (name == TOOL_CHOICE || names_parameter(name, Parameter::ParallelToolCalls)) => {
                     leave_out(name, "rejected without tools");
                     continue;
                 }
-                TOOL_CHOICE if codec.has_other_tool_choice(params) => {
+                TOOL_CHOICE if body.has_other_tool_choice(params) => {
                     leave_out(&name, "given by another member already");
                     continue;
                 }
-                foreign if codec.rejects_member(foreign, value) => {
+                foreign if body.rejects_member(foreign, value) => {
                     leave_out(&name, "no member of this dialect");
                     continue;
                 }
@@ -108,9 +109,9 @@ impl ProviderRequest {
             }
             named.push(name);
         }
-        codec.write_defaults(self, object, &named, report);
+        parameters.write_defaults(self, object, &named, report);
         if let Some(tools) = &tools {
-            object.json(codec.tools_member(), tools.view());
+            object.json(TOOLS, tools.view());
         }
         Ok(tools)
     }

@@ -6,7 +6,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::json::JsonRef;
 use crate::message::Dialect;
 use crate::owner::StateOwner;
-use crate::provider::registry::codec;
+use crate::provider::registry::spec;
+use crate::provider::spec::ServiceState;
 
 /// Rejects an owner that the request's dialect or parameters cannot have.
 ///
@@ -16,15 +17,15 @@ pub fn check_owner(provider: &ProviderRequest, owner: &StateOwner) -> Result<()>
     if !owner.is_stateful() {
         return Ok(());
     }
-    let codec = codec(provider.dialect);
-    if codec.service_members().is_none() {
+    let spec = spec(provider.dialect);
+    if spec.service_state.is_none() {
         return Err(Error::config(format!(
             "`owner.kind` is \"{}\", and services of the dialect \"{}\" keep no conversations; use `owner: {{ kind: \"session\" }}`",
             owner.kind(),
             provider.dialect.as_str()
         )));
     }
-    let store = codec.parameter(Parameter::Store).and_then(|name| provider.params.view().find(name));
+    let store = spec.parameters.place(Parameter::Store).and_then(|name| provider.params.view().find(name));
     if !owner.is_conversation() && store.and_then(JsonRef::as_bool) == Some(false) {
         return Err(Error::config(
             "`params.store` is false, so no later request can continue the response; leave it out, or use `owner: { kind: \"session\" }`",
@@ -38,11 +39,8 @@ pub fn check_owner(provider: &ProviderRequest, owner: &StateOwner) -> Result<()>
 /// # Errors
 /// `state_owner_conflict`.
 pub fn check_input_body(dialect: Dialect, input: JsonRef<'_>) -> Result<()> {
-    match codec(dialect)
-        .server_state_members()
-        .iter()
-        .find(|member| input.find(member).is_some_and(|value| !value.is_null()))
-    {
+    let members = spec(dialect).service_state.iter().flat_map(ServiceState::members);
+    match members.into_iter().find(|member| input.find(member).is_some_and(|value| !value.is_null())) {
         Some(member) => Err(second_owner_in(&format!("input.{member}"))),
         None => Ok(()),
     }

@@ -3,12 +3,12 @@
 use super::tools::ToolDefinition;
 use crate::error::{Error, Result};
 use crate::json::{Json, JsonRef, ObjectWriter};
-use crate::provider::dialect::Codec;
 use crate::provider::name_charset::is_plain_id;
+use crate::provider::spec::ToolCodec;
 
 /// Returns the list of definitions in the dialect's form, those of `params` first; none if there is no tool.
 pub(super) fn encode_tools(
-    codec: &dyn Codec,
+    codec: &dyn ToolCodec,
     tools: &[ToolDefinition],
     given: Option<JsonRef<'_>>,
 ) -> Result<Option<Json>> {

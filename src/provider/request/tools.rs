@@ -19,10 +19,13 @@ pub struct ToolDefinition {
     pub is_async: bool,
 }
 
-/// Returns true if parameters define tools. All dialects have them in the same member.
+/// The member of a body that holds the tools, in every dialect.
+pub(crate) const TOOLS: &str = "tools";
+
+/// Returns true if parameters define tools.
 #[must_use]
 pub fn has_tools(params: JsonRef<'_>) -> bool {
-    params.get("tools").is_some_and(|tools| tools.items().next().is_some())
+    params.get(TOOLS).is_some_and(|tools| tools.items().next().is_some())
 }
 
 impl ToolDefinition {

@@ -5,7 +5,7 @@ use super::credentials::{bare_name, url_contains_secret};
 use super::member_path::MemberPath;
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
 use crate::message::Dialect;
-use crate::provider::registry::codec;
+use crate::provider::registry::spec;
 
 /// Members that contain credentials at any depth and in every dialect, in the form of [`bare_name`]. Gateways and SDKs read them.
 const SECRET_MEMBERS: [&str; 29] = [
@@ -72,7 +72,7 @@ pub(crate) struct Withheld {
 /// Removes the members that contain credentials from `params`.
 pub(crate) fn withhold(dialect: Dialect, params: &Json) -> Withheld {
     let mut search =
-        CredentialSearch { paths: codec(dialect).credential_members(), members: Vec::new(), values: Vec::new() };
+        CredentialSearch { paths: spec(dialect).body.credential_members, members: Vec::new(), values: Vec::new() };
     let mut out = String::new();
     search.copy(
         params.view(),

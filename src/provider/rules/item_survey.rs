@@ -3,7 +3,7 @@
 use crate::finding::LimitedReport;
 use crate::json::JsonRef;
 use crate::provider::foreign_format::ForeignFormat;
-use crate::provider::item_format::ItemFormats;
+use crate::provider::spec::ItemFormats;
 
 /// Collects the formats of a body's items. They decide whether the body can be repaired as the named dialect.
 pub(super) struct Survey<'a> {

@@ -6,7 +6,7 @@ use super::{Fields, Pairs, Plan, Violation, quoted};
 use crate::finding::{FindingCode, LimitedReport};
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
-use crate::provider::item_format::Mention;
+use crate::provider::spec::Mention;
 
 /// Names of members that hold the id of a call and nothing else, in lower case and without `_`.
 const CALL_ID: [&str; 6] = ["callid", "toolcallid", "tooluseid", "functioncallid", "toolid", "toolinvocationid"];
@@ -54,7 +54,8 @@ impl<'a> Plan<'a, '_> {
                 fields = items.get(item).map(|value| (item, Fields::of(*value)));
             }
             let fields = fields.as_ref().filter(|(last, _)| Some(*last) == item);
-            match fields.map_or(Mention::Unread, |(_, item)| self.survey.formats.named.mention(item, value)) {
+            match fields.map_or(Mention::Unread, |(_, item)| self.survey.formats.named.recognizer.mention(item, value))
+            {
                 Mention::Call => {}
                 Mention::Result(object, key, mark) if self.marks_results => {
                     if calls.count > 0 {
@@ -79,7 +80,7 @@ impl<'a> Plan<'a, '_> {
 
     /// Reports the id of a call without a result at a value that cannot be read.
     fn report_mention(&mut self, id: &str, value: JsonRef<'a>) {
-        let dialect = self.survey.formats.named.dialect().as_str();
+        let dialect = self.survey.formats.named.dialect.as_str();
         let sentence = format!(
             "The call {id} has no result in the form of \"{dialect}\", and its id stands here in another form: convert the messages to the form of \"{dialect}\" first."
         );

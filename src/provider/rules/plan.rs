@@ -117,7 +117,7 @@ impl<'a> Plan<'a, '_> {
     /// Returns the list of items. Plans the edit that makes one if the body has none: an array is wrapped in an object, a single
     /// item in a list, and anything else becomes an empty list.
     pub(super) fn find_list(&mut self) -> Option<JsonRef<'a>> {
-        let name = self.survey.formats.named.list();
+        let name = self.survey.formats.named.list;
         let body = self.body.object;
         let found = self.body.get(name);
         let (list, member) = match body.kind() {
@@ -145,11 +145,13 @@ impl<'a> Plan<'a, '_> {
 
     /// Returns the list of a body that is an object; `found` is the member that should hold it.
     fn list_of_object(&mut self, found: Option<JsonRef<'a>>) -> Option<JsonRef<'a>> {
-        let name = self.survey.formats.named.list();
+        let name = self.survey.formats.named.list;
         let body = self.body.object;
         match found.map(JsonRef::kind) {
             Some(JsonKind::Array) => {
-                let Some((open, close)) = found.and_then(|list| self.survey.formats.named.around_parts(list)) else {
+                let Some((open, close)) =
+                    found.and_then(|list| self.survey.formats.named.recognizer.around_parts(list))
+                else {
                     return found;
                 };
                 let violation = Violation::error(FindingCode::Malformed, NOT_A_LIST).at_member(body, name);
@@ -157,7 +159,7 @@ impl<'a> Plan<'a, '_> {
                 self.edits.wrap(found.unwrap_or_default(), open, close);
                 return None;
             }
-            Some(JsonKind::String) if self.survey.formats.named.takes_text_list() => return None,
+            Some(JsonKind::String) if self.survey.formats.named.decode_text.is_some() => return None,
             _ => {}
         }
         self.reject_other_format(found);

@@ -34,7 +34,7 @@ impl<'a> Plan<'a, '_> {
         // `[[…]]`: which of the lists is meant is unknown, and leaving one out would lose its messages.
         if item.items().any(|inner| inner.is_object() || inner.kind() == JsonKind::Array) {
             self.survey.has_nested_list = true;
-            let list = self.survey.formats.named.list();
+            let list = self.survey.formats.named.list;
             let sentence =
                 format!("{list}[{}] is a list, not a message: put its messages into `{list}` itself.", self.at);
             self.report(Violation::error(FindingCode::UnknownShape, sentence).at(item).dropped());
@@ -72,8 +72,8 @@ impl<'a> Plan<'a, '_> {
             return self.survey.report.count(Severity::Error, FindingCode::UnknownShape, 1);
         }
         let named = self.survey.formats.named;
-        let what = at.map_or_else(|| "The body".into(), |at| format!("{}[{at}]", named.list()));
-        let sentence = format.sentence(&what, named.dialect());
+        let what = at.map_or_else(|| "The body".into(), |at| format!("{}[{at}]", named.list));
+        let sentence = format.sentence(&what, named.dialect);
         self.survey.report.push(Finding::error(FindingCode::UnknownShape, sentence).with_action(action));
         self.survey.starts.push(self.edits.span(about).start);
     }
@@ -123,7 +123,7 @@ impl<'a> Plan<'a, '_> {
     /// Returns the foreign format of an item in place of the list.
     fn format_of_single(&self, item: JsonRef<'a>) -> Option<ForeignFormat> {
         item.entries().next()?;
-        if self.survey.formats.named.around_parts(item).is_some() {
+        if self.survey.formats.named.recognizer.around_parts(item).is_some() {
             return None;
         }
         item_fit(&self.survey.formats, &Fields::of(item)).foreign

@@ -11,7 +11,7 @@ use crate::finding::{Action, Finding, FindingCode, LimitedReport, Report, Severi
 use crate::json::{Json, JsonKind, JsonRef, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::foreign_format::ForeignFormat;
-use crate::provider::registry::{codec, item_formats};
+use crate::provider::registry::{item_formats, spec};
 
 /// Returns the violations in a request's body. If none has the severity error, the provider accepts the messages. If the body as a
 /// whole has a foreign format, only `unknown_shape` is reported. After [`MAX_FINDINGS`](crate::finding::MAX_FINDINGS) findings the others are
@@ -61,7 +61,7 @@ pub(crate) fn repair_rendered(body: &[u8], dialect: Dialect, options: &RepairOpt
 /// Returns `None` if the rules accept them.
 pub(crate) fn repair_head(head: JsonRef<'_>, dialect: Dialect, model: Option<&str>) -> Option<(Json, Report)> {
     const MODEL: &str = "model";
-    let list = codec(dialect).list();
+    let list = spec(dialect).items.list;
     let model = model.filter(|_| head.get(MODEL).is_none());
     let body = ObjectWriter::build(|out| {
         out.copy_all(head, list);
@@ -112,7 +112,8 @@ const MAX_EXTRA_PASSES: usize = 4;
 /// Returns true if a body's list of items is empty.
 fn has_empty_list(body: &[u8], dialect: Dialect) -> bool {
     let body = std::str::from_utf8(body).ok().and_then(|text| JsonRef::parse(text).ok()).unwrap_or_default();
-    body.get(codec(dialect).list()).is_some_and(|list| list.kind() == JsonKind::Array && list.items().next().is_none())
+    body.get(spec(dialect).items.list)
+        .is_some_and(|list| list.kind() == JsonKind::Array && list.items().next().is_none())
 }
 
 /// The outcome of one pass of the rules over a body.
@@ -174,8 +175,7 @@ fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_resul
         Ok(parsed) => parsed,
         Err(problem) => return PassOutcome::Done(malformed(problem)),
     };
-    let codec = codec(dialect);
-    let list = codec.list();
+    let spec = spec(dialect);
     let mut plan = Plan {
         edits: Edits::new(text),
         report: LimitedReport::default(),
@@ -192,7 +192,7 @@ fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_resul
     };
     if let Some(items) = plan.find_list() {
         plan.list = items;
-        codec.plan_repairs(&mut plan, items);
+        (spec.rules.plan)(&mut plan, items);
     }
     let refused = plan.end_survey();
     if plan.is_over_budget() {
@@ -211,9 +211,9 @@ fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_resul
     );
     let mut repaired = if edits.is_empty() { None } else { Some(edits.apply()) };
     // Some dialects accept one item in place of the list, if they accept a list of that item.
-    if codec.takes_single_item()
+    if spec.items.takes_single_item
         && refused.is_none()
-        && value.get(list).is_some_and(JsonRef::is_object)
+        && value.get(spec.items.list).is_some_and(JsonRef::is_object)
         && repaired.as_ref().is_some_and(|text| run_pass(text.as_bytes(), dialect, options).text.is_none())
     {
         repaired = None;
@@ -231,9 +231,7 @@ impl Plan<'_, '_> {
         self.locate();
         let sentence = format!(
             "The body has more than {} errors, the most that are repaired in one of its length: it is unchanged, and was read to {}[{}].",
-            self.budget.most,
-            self.survey.formats.named.list(),
-            self.at
+            self.budget.most, self.survey.formats.named.list, self.at
         );
         let excess = Finding::error(FindingCode::TooManyEdits, sentence).at("").with_action(Action::Kept);
         let dropped_unknown = self.survey.dropped_unknown;

@@ -51,7 +51,7 @@ impl StreamAssembler {
     /// Creates an assembler for one response of a dialect.
     #[must_use]
     pub fn new(dialect: Dialect) -> Self {
-        let answer = crate::provider::codec(dialect).assembler();
+        let answer = (crate::provider::spec(dialect).answer_reader)();
         let reader = EventReader { answer, last_event: EventPattern::default(), done: false };
         Self { sse: SseParser::default(), body: BodyFormat::Unknown { buffer: Vec::new(), blank: 0 }, reader }
     }

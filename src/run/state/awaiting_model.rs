@@ -7,7 +7,7 @@ use crate::history::{HistoryEntry, free_id};
 use crate::json::fits_memory;
 use crate::message::{Message, MessageStatus};
 use crate::owner::{ConversationCheck, check_conversation};
-use crate::provider::{AnswerStatus, Assembled, Pause, StreamAssembler, StreamEvent, codec, read_whole};
+use crate::provider::{AnswerStatus, Assembled, Pause, StreamAssembler, StreamEvent, read_whole, spec};
 use crate::replay::ReducerReplies;
 use crate::run::answer::{AnsweredCall, answer_message, cut_error, message_without_parts, refusal_of, refused_request};
 use crate::run::context::RunContext;
@@ -256,7 +256,9 @@ impl AwaitingModel {
         let (error, may_pass) = refused_request(status, &assembled);
         let requested = requested_wait(headers, context.now);
         let code = assembled.error.as_ref().and_then(|error| error.code.as_deref()).unwrap_or_default();
-        if codec(turn.setup().provider.dialect).is_previous_response_missing(status, code) && turn.try_restart_chain() {
+        let service = spec(turn.setup().provider.dialect).service_state.as_ref();
+        let is_chain_gone = service.is_some_and(|service| (service.is_previous_response_missing)(status, code));
+        if is_chain_gone && turn.try_restart_chain() {
             turn.close_effects();
             let text = "the service does not have the response any more that the request continues; the request is sent again with the history";
             turn.warn(Finding::warning(FindingCode::ChainRestarted, text));
@@ -269,7 +271,7 @@ impl AwaitingModel {
             return next;
         }
         let retry = &turn.setup().retry;
-        let pause = if codec(turn.setup().provider.dialect).is_conversation_locked(status, code) {
+        let pause = if service.is_some_and(|service| (service.is_conversation_locked)(status, code)) {
             retry.for_locked_conversation().wait_after(self.request.attempt.number, requested)
         } else if may_pass {
             retry.wait_after(self.request.attempt.number, requested)
@@ -364,7 +366,7 @@ impl AwaitingModel {
     ) -> NextState {
         let provider = &turn.setup().provider;
         let reason = assembled.finish_reason.as_deref().unwrap_or_default();
-        let pause = codec(provider.dialect).pause_after(reason, provider.params.view());
+        let pause = spec(provider.dialect).pause_after(reason, provider.params.view());
         let (is_paused, model_continues) = (pause.is_some(), pause == Some(Pause::Resumes));
         if let Some(why) = refusal_of(&assembled, is_paused) {
             let error = cut_error(why, &assembled);

@@ -2,7 +2,7 @@
 
 use crate::finding::{Action, Finding, FindingCode, LimitedReport, Severity};
 use crate::json::JsonRef;
-use crate::provider::{Assembled, InputTransformation, TransformationEffect, TransformedPlace, codec};
+use crate::provider::{Assembled, InputTransformation, TransformationEffect, TransformedPlace, spec};
 use crate::run::turn::RunData;
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(super) fn report_transformations(turn: &mut RunData, assembled: &Assembled, 
             unplaced.entry(id).or_default().push(at);
         }
     }
-    place_items(&mut report, unplaced, body, codec(turn.setup().provider.dialect).list());
+    place_items(&mut report, unplaced, body, spec(turn.setup().provider.dialect).items.list);
     for finding in report.into_report() {
         if finding.severity == Severity::Info {
             turn.add_to_report(&[finding]);

@@ -2,7 +2,7 @@
 
 use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::PartBody;
-use crate::provider::openai_chat::encode::thinking_chunks;
+use crate::provider::openai_chat::blocks::thinking_chunks;
 use crate::provider::stream::{AnswerBlock, BlockBody, StreamedFields, StreamedValue, StringBuffer, inside};
 
 /// A text while it is streamed, with the chunks that interrupt it.

@@ -6,8 +6,8 @@ use crate::json::{ArrayWriter, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Message, Part, PartBody, Phase, TemplateSlot, WireTemplate};
 use crate::provider::neutral::text_of;
 use crate::provider::openai_responses::decode::raw_member;
+use crate::provider::spec::{EncodeContext, Wire};
 use crate::provider::wire_template::write_part;
-use crate::provider::{EncodeContext, Wire};
 use crate::replay::DraftMessage;
 
 /// What an item of an answer is to the items beside it.

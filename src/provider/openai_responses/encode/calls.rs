@@ -4,11 +4,11 @@ use super::blocks::write_block;
 use crate::json::{ArrayWriter, JsonKind, JsonStr, ObjectWriter, push_text};
 use crate::message::{Dialect, PartBody, TemplateSlot};
 use crate::provider::neutral::{ResultText, result_text};
-use crate::provider::openai_responses::Responses;
+use crate::provider::openai_responses::content::CONTENT;
 use crate::provider::openai_responses::decode::raw_member;
 use crate::provider::openai_responses::kinds::{ASYNC, CallKind, FUNCTION};
+use crate::provider::spec::{EncodeContext, call_id, tool_name};
 use crate::provider::wire_template::write_template;
-use crate::provider::{EncodeContext, call_id, tool_name};
 use crate::replay::{DraftCall, DraftResult};
 use crate::tool::{Arguments, ToolInvocation, ToolResult};
 
@@ -30,7 +30,7 @@ pub(super) fn has_output(call: &DraftCall<'_>, own: bool) -> bool {
 pub(super) fn write_function_call(out: &mut String, call: &ToolInvocation) {
     let mut object = ObjectWriter::new(out);
     object.text("type", FUNCTION.kind);
-    object.token("call_id", &call_id(&Responses, call)).token("name", &JsonStr::new(&tool_name(call)));
+    object.token("call_id", &call_id(&CONTENT, call)).token("name", &JsonStr::new(&tool_name(call)));
     write_arguments(object.key(FUNCTION.arguments), FUNCTION.arguments, &call.arguments);
     if call.is_deferred {
         object.bool(ASYNC, true);
@@ -41,7 +41,7 @@ pub(super) fn write_function_call(out: &mut String, call: &ToolInvocation) {
 /// Writes a call of this dialect in its original form.
 pub(super) fn write_own_call(out: &mut String, call: &ToolInvocation, without_id: bool) {
     let Some(template) = &call.template else { return write_function_call(out, call) };
-    let id = call_id(&Responses, call);
+    let id = call_id(&CONTENT, call);
     let tool = JsonStr::new(&tool_name(call));
     let start = out.len();
     write_template(out, template, &mut |name, slot, out| {
@@ -94,7 +94,7 @@ pub(super) fn write_output(
         let new_type = (!own).then(|| output_type(kind));
         return write_own_output(out, result, id, new_type.as_deref());
     }
-    let text = result_text(&Responses, call, context.codec_of, context.report);
+    let text = result_text(&CONTENT, call, context.decode_result, context.report);
     let mut object = ObjectWriter::new(out);
     object.text("type", &output_type(kind)).token("call_id", id);
     if kind.kind == "apply_patch_call" {

@@ -1,25 +1,17 @@
 //! Mistral's chat endpoint as a variant of Chat Completions.
 
 use super::ids::{ID_LENGTH, is_valid_id};
-use super::{Mistral, parameters, remedies, rules};
+use super::{parameters, remedies, rules};
 use crate::id::short_name;
 use crate::message::Dialect;
-use crate::provider::openai_chat::{ChatDialect, ChatVariant};
-use crate::provider::reasoning_format::is_within;
+use crate::provider::openai_chat::{ChatVariant, answer_reader, family_spec, leave_out_refused};
+use crate::provider::spec::{ContentProfile, DialectSpec, RuleSet, is_within};
 
 /// The format of Mistral's chat API.
-static MISTRAL: ChatVariant = ChatVariant {
-    dialect: Dialect::Mistral,
-    accepts_call_id: is_valid_id,
-    legal_call_id: |id| short_name(id, ID_LENGTH),
-    plan_repairs: rules::plan,
-    demands_reasoning: |_| false,
-    parameter: parameters::parameter,
-    remedies: remedies::REMEDIES,
-    has_allowed_tools: false,
-    shares_files_with: None,
+pub(crate) static SPEC: DialectSpec = family_spec(
+    &MISTRAL,
     // Mistral rejects every parameter that its schema does not name: "Extra inputs are not permitted".
-    unknown_params: &[
+    &[
         "stream_options",
         "seed",
         "logit_bias",
@@ -38,6 +30,20 @@ static MISTRAL: ChatVariant = ChatVariant {
         "top_k",
         "context_management",
     ],
+    RuleSet { plan: rules::plan, remedies: remedies::REMEDIES, leave_out_refused, missing_reasoning: None },
+    || answer_reader(&MISTRAL),
+);
+
+static MISTRAL: ChatVariant = ChatVariant {
+    content: ContentProfile {
+        valid_call_id: |id| short_name(id, ID_LENGTH),
+        has_refusals: false,
+        // An image needs its bytes or a URL.
+        accepts_media: |media| media.has_bytes_or_url || media.has_known_file_id && !media.is_image,
+        ..ContentProfile::common(Dialect::Mistral, is_valid_id)
+    },
+    parameter: parameters::parameter,
+    has_allowed_tools: false,
     any_tool_choice: "any",
     usage_on_request: false,
     free_order: false,
@@ -45,9 +51,3 @@ static MISTRAL: ChatVariant = ChatVariant {
     content_chunks: true,
     service_of: |host| is_within(host, "mistral.ai").then_some("mistral"),
 };
-
-impl ChatDialect for Mistral {
-    fn variant(&self) -> &ChatVariant {
-        &MISTRAL
-    }
-}

@@ -1,17 +1,11 @@
 //! What a dialect knows of reasoning: who can read it, what it is bound to, and how it is left out of an answer.
 
-use super::models::ModelFacts;
-use super::request::Settings;
 use crate::json::{Json, JsonRef};
+use crate::provider::models::ModelFacts;
+use crate::provider::request::Settings;
 
 /// The reasoning of a dialect's answers: thinking, signatures, encrypted content.
-pub(crate) trait ReasoningFormat {
-    /// Returns the member of a body that holds the instructions, if a provider of this dialect binds reasoning to what precedes it; `None`
-    /// if none does.
-    fn bound_instructions(&self) -> Option<&'static str> {
-        None
-    }
-
+pub(crate) trait ReasoningFormat: Sync {
     /// Returns a text that is the same for every form of an item or of a member that the provider takes for the same, if it is not the
     /// given one.
     fn compared_form(&self, _json: &str) -> Option<String> {
@@ -32,22 +26,6 @@ pub(crate) trait ReasoningFormat {
     /// Returns the items of one answer, with the results of its calls, without its reasoning: `None` for an item of which nothing is left.
     fn without_reasoning(&self, items: &[JsonRef<'_>], settings: &Settings) -> Vec<Option<String>>;
 
-    /// Returns the parameters of a request that lets the service drop reasoning whose prefix has changed, instead of refusing the request;
-    /// `None` if the dialect has no parameter for that, the model refuses nothing, or thinking is asked for in a way that cannot have it.
-    fn dropping_params(&self, _params: JsonRef<'_>, _facts: &ModelFacts) -> Option<Json> {
-        None
-    }
-
-    /// Returns the header of such a request: a list of names, which may have others, too.
-    fn dropping_header(&self) -> Option<(&'static str, &'static str)> {
-        None
-    }
-
-    /// Returns true if a body, or the parameters of one, let the service drop reasoning whose prefix has changed.
-    fn is_dropping(&self, _body: JsonRef<'_>) -> bool {
-        false
-    }
-
     /// Returns the name of the service that a host belongs to. The hosts of one service read each other's reasoning.
     fn service_of(&self, _host: &str) -> Option<&'static str> {
         None
@@ -57,6 +35,16 @@ pub(crate) trait ReasoningFormat {
     fn reads_reasoning(&self, _made_by: &str, _model: &str) -> bool {
         true
     }
+}
+
+/// How a request lets the service drop reasoning whose prefix has changed, instead of refusing the request.
+pub(crate) struct ReasoningDropping {
+    /// The header of such a request: a list of names, which may have others, too.
+    pub header: (&'static str, &'static str),
+    /// Returns the parameters of such a request; `None` if the model refuses nothing, or thinking is asked for in a way that cannot have it.
+    pub params: fn(JsonRef<'_>, &ModelFacts) -> Option<Json>,
+    /// Returns true if a body, or the parameters of one, ask for it.
+    pub is_asked_for: fn(JsonRef<'_>) -> bool,
 }
 
 /// Returns true if `host` is `domain` or a subdomain of it.

@@ -1,0 +1,37 @@
+//! What a dialect is: [`DialectSpec`], one static a folder, and the parts of it.
+
+mod body_profile;
+mod call_ids;
+mod content_profile;
+mod dialect_spec;
+mod item_format;
+mod message_codec;
+mod model_table;
+mod parameter_codec;
+mod paused_turns;
+mod prompt_cache;
+mod reasoning_format;
+mod rule_set;
+mod service_state;
+mod system_member;
+mod tool_codec;
+mod wire;
+
+pub(crate) use body_profile::BodyProfile;
+pub use call_ids::tool_name;
+pub(crate) use call_ids::{call_id, call_ids};
+pub(crate) use content_profile::ContentProfile;
+pub(crate) use dialect_spec::DialectSpec;
+pub(crate) use item_format::{ItemFormat, ItemFormats, ItemRecognizer, Mention};
+pub(crate) use message_codec::{DecodeResult, EncodeContext, MessageCodec};
+pub(crate) use model_table::ModelTable;
+pub(crate) use parameter_codec::ParameterCodec;
+pub use paused_turns::Pause;
+pub(crate) use paused_turns::PausedTurns;
+pub(crate) use prompt_cache::{CacheBreakpoints, PromptCache, SHORT_CACHE_LIFE, retained_cache_life};
+pub(crate) use reasoning_format::{ReasoningDropping, ReasoningFormat, bare_model, is_within};
+pub(crate) use rule_set::{MissingReasoning, RuleSet};
+pub(crate) use service_state::ServiceState;
+pub(crate) use system_member::SystemMember;
+pub(crate) use tool_codec::ToolCodec;
+pub use wire::Wire;

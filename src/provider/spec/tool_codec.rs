@@ -1,0 +1,55 @@
+//! Tool definitions and tool choices in the form of a dialect.
+
+use crate::json::{JsonRef, ObjectWriter};
+use crate::provider::request::{ToolChoice, ToolDefinition};
+use std::borrow::Cow;
+
+/// Reads and writes the tools of a body, and the tool choice. Methods that most dialects share have a default.
+pub(crate) trait ToolCodec: Sync {
+    /// Returns the definitions in an entry of the body's tools; an empty list for a tool that the provider runs itself.
+    fn read_tools(&self, entry: JsonRef<'_>) -> Vec<ToolDefinition>;
+
+    /// Returns the names of the tools in an entry of the body's tools. A name is empty for a tool without one.
+    fn tool_names(&self, entry: JsonRef<'_>) -> Vec<String> {
+        vec![entry.string("name")]
+    }
+
+    /// Returns true if the host runs a tool in an entry of the body's tools. Only then may the body have a tool choice.
+    fn has_callable_tool(&self, _entry: JsonRef<'_>) -> bool {
+        true
+    }
+
+    /// Writes the members of a tool's definition.
+    fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition);
+
+    /// Returns the entries of the body's tools for definitions, which are separated by commas.
+    fn tool_entries(&self, definitions: String) -> String {
+        definitions
+    }
+
+    /// Returns the name of a tool in a request. Gemini rejects names that begin with a digit, so they get a `_`.
+    fn tool_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        Cow::Borrowed(name)
+    }
+
+    /// Returns the name that [`tool_name`](Self::tool_name) may have changed to `name`; `None` if it never returns this name for another
+    /// one.
+    fn name_before_change<'n>(&self, _name: &'n str) -> Option<&'n str> {
+        None
+    }
+
+    /// Reads a tool choice in the form of this dialect. Returns `None` for one in another form, and for a choice that no other dialect
+    /// has.
+    fn read_tool_choice<'a>(&self, choice: JsonRef<'a>) -> Option<ToolChoice<'a>>;
+
+    /// Returns true if a `tool_choice` has the form of this dialect and is copied.
+    fn is_native_tool_choice(&self, choice: JsonRef<'_>) -> bool;
+
+    /// Returns true if a tool choice allows one call an answer only.
+    fn forbids_parallel_calls(&self, _choice: JsonRef<'_>) -> bool {
+        false
+    }
+
+    /// Writes the member for the tool choice. Returns false if the dialect cannot express it.
+    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) -> bool;
+}
