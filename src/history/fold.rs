@@ -12,6 +12,7 @@ use crate::id::{IdMap, Seed};
 use crate::json::Json;
 use crate::message::{Message, PartBody, Role};
 use crate::tool::{InvocationStatus, ToolInvocation};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 /// Messages and their tool invocations, folded from [`HistoryEntry`]s in log order.
@@ -270,6 +271,15 @@ impl History {
             PartBody::ToolCall { invocation, .. } => self.invocation(invocation),
             _ => None,
         })
+    }
+
+    /// Returns the invocation with this id to a reader that goes from call to call: `next` is the place after the one that it read last, where
+    /// this one usually is.
+    pub fn next_invocation(&self, id: &str, next: &Cell<usize>) -> Option<&ToolInvocation> {
+        let is_next = self.invocations.get(next.get()).is_some_and(|call| call.id == id);
+        let at = if is_next { next.get() } else { *self.invocation_at.get(id)? };
+        next.set(at + 1);
+        self.invocations.get(at)
     }
 
     /// Returns true if a message has calls.

@@ -5,10 +5,11 @@ use super::input::ReplayInput;
 use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{ActiveSummary, History, LateResult, LateResults};
-use crate::message::{Message, Part, PartBody, Role};
+use crate::message::{Message, PartBody, Role};
 use crate::owner::{Delta, Unacknowledged};
 use crate::synthetic_result::WITHHELD;
 use crate::tool::ToolInvocation;
+use std::cell::Cell;
 
 /// Drafts the messages of the history, then those of the live turn.
 pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> RequestDraft<'h> {
@@ -16,12 +17,14 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
     let count = history.messages().len() + live.map_or(0, |live| live.messages().len());
     let mut messages = Vec::with_capacity(if input.delta.is_some() { 0 } else { count });
     let late_results = LateSelection { history, live };
+    let next_call = Cell::new(0);
     let is_live = input.in_live_turn();
     let mut add = |from: &'h History, origin: DraftOrigin, message: &'h Message, sent: Unacknowledged| {
         let is_acknowledged = sent == Unacknowledged::Results;
         let selection = CallSelection {
             is_live: matches!(origin, DraftOrigin::Live(_)),
             acknowledged_in: input.delta.filter(|_| is_acknowledged),
+            next_call: &next_call,
         };
         let calls = selection.calls(from, message, report);
         if !is_acknowledged && !message.late_results.is_empty() {
@@ -92,7 +95,7 @@ pub(super) fn sent_calls<'h>(
     is_live: bool,
     report: &mut Report,
 ) -> Vec<DraftCall<'h>> {
-    CallSelection { is_live, acknowledged_in: None }.calls(history, message, report)
+    CallSelection { is_live, acknowledged_in: None, next_call: &Cell::new(0) }.calls(history, message, report)
 }
 
 /// Selects the late results of a history and of the live turn.
@@ -139,18 +142,22 @@ struct CallSelection<'d, 'h> {
     is_live: bool,
     /// If the service has the message: what it has not acknowledged.
     acknowledged_in: Option<&'d Delta<'h>>,
+    /// The place in history after the last call that was selected.
+    next_call: &'d Cell<usize>,
 }
 
 impl<'h> CallSelection<'_, 'h> {
     /// Returns the calls of a message that are sent, with their results.
     fn calls(&self, history: &'h History, message: &'h Message, report: &mut Report) -> Vec<DraftCall<'h>> {
-        let is_call = |part: &&Part| matches!(part.body, PartBody::ToolCall { .. });
-        let count = message.parts.iter().filter(is_call).count();
-        if message.role != Role::Assistant || count == 0 {
+        if message.role != Role::Assistant {
             return Vec::new();
         }
-        let mut calls = Vec::with_capacity(count);
-        for invocation in history.calls_of(message) {
+        let ids = message.parts.iter().filter_map(|part| match &part.body {
+            PartBody::ToolCall { invocation, .. } => Some(invocation),
+            _ => None,
+        });
+        let mut calls = Vec::new();
+        for invocation in ids.filter_map(|id| history.next_invocation(id, self.next_call)) {
             if self.acknowledged_in.is_some_and(|delta| !delta.is_pending_result(message, &invocation.id)) {
                 continue;
             }

@@ -9,15 +9,15 @@ use super::store_context::concerns_settings;
 use super::wire::report_to_js;
 use crate::clock::Ms;
 use crate::error::Result;
-use crate::finding::Finding;
+use crate::finding::{Finding, PrefixChange};
 use crate::history::{
     HeldConversation, History, Incoming, JoinBase, Origin, ProvidedMessages, check_one_loader, join, join_held,
     join_provided,
 };
 use crate::json::ObjectWriter;
 use crate::owner::StateOwner;
-use crate::render::{BodyBuffer, LastRequest, RenderInput, RenderRequest, RenderStep, Rendered};
-use crate::replay::{HistoryScope, ReducerReplies};
+use crate::render::{BodyBuffer, LastRequest, PrefixReuse, RenderInput, RenderRequest, RenderStep, Rendered};
+use crate::replay::{Cut, HistoryScope, ReducerReplies};
 use js_sys::{Function, Object, Uint8Array};
 use wasm_bindgen::JsValue;
 
@@ -133,18 +133,33 @@ impl BodyBuffer for JsBodyBuffer {
     }
 }
 
+fn sources_to_js(inner: &SessionInner) -> JsValue {
+    object_to_js(&|out| {
+        // Of a number that is there twice JavaScript takes the last.
+        inner.log.borrow().history.each_source(&mut |number, source| {
+            out.json(&number.to_string(), source.view());
+        });
+    })
+}
+
+/// Returns a prefix as the public type `PrefixReuse`, without JSON, which each render would parse.
+fn prefix_to_js(prefix: &PrefixReuse) -> Object {
+    let text = |name: Option<&str>| name.map_or(JsValue::NULL, JsValue::from_str);
+    let out = Object::new();
+    #[allow(clippy::cast_precision_loss)]
+    set(&out, "reusedBytes", &JsValue::from_f64(prefix.reused_bytes as f64));
+    set(&out, "changedBy", &text(prefix.changed_by.map(PrefixChange::as_str)));
+    set(&out, "cut", &text(prefix.cut.map(Cut::as_str)));
+    out
+}
+
 fn rendered_to_js(inner: &SessionInner, rendered: &Rendered, body: &Uint8Array) -> Object {
     let warnings: Vec<Finding> = rendered.report.iter().filter(|finding| concerns_settings(finding)).cloned().collect();
     inner.context.warn(&warnings);
     let out = Object::new();
     #[allow(clippy::cast_precision_loss)]
     let max_source = rendered.max_source.map_or(-1.0, |number| number as f64);
-    let sources = object_to_js(&|out| {
-        // Of a number that is there twice JavaScript takes the last.
-        inner.log.borrow().history.each_source(&mut |number, source| {
-            out.json(&number.to_string(), source.view());
-        });
-    });
+    let sources = if rendered.max_source.is_some() { sources_to_js(inner) } else { Object::new().into() };
     set(&out, "body", body);
     let mut report = rendered.report.clone();
     report.extend(inner.read_failure.borrow().iter().map(|failure| failure.finding.clone()));
@@ -152,6 +167,6 @@ fn rendered_to_js(inner: &SessionInner, rendered: &Rendered, body: &Uint8Array) 
     set(&out, "maxSourceNumber", &JsValue::from_f64(max_source));
     set(&out, "sources", &sources);
     set(&out, "stablePrefix", &JsValue::from_f64(f64::from(rendered.stable_prefix)));
-    set(&out, "prefix", &object_to_js(&|out| rendered.prefix.write(out)));
+    set(&out, "prefix", &prefix_to_js(&rendered.prefix));
     out
 }

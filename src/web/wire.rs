@@ -15,6 +15,9 @@ use wasm_bindgen::prelude::*;
 
 /// Converts findings to a JavaScript array.
 pub fn report_to_js(report: &[Finding]) -> JsValue {
+    if report.is_empty() {
+        return js_sys::Array::new().into();
+    }
     list_to_js(&|list| {
         for finding in report {
             list.object(|out| finding.write(out));
