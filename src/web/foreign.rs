@@ -19,12 +19,23 @@ extern "C" {
     #[wasm_bindgen(js_namespace = Object, js_name = keys, catch)]
     fn keys_or_throws(object: &JsValue) -> std::result::Result<Array, JsValue>;
 
+    type TextEncoder;
+
+    #[wasm_bindgen(constructor, catch)]
+    fn new() -> std::result::Result<TextEncoder, JsValue>;
+
+    #[wasm_bindgen(method, catch)]
+    fn encode(this: &TextEncoder, text: &JsString) -> std::result::Result<Uint8Array, JsValue>;
+
     #[wasm_bindgen(js_namespace = Reflect, js_name = get, catch)]
     fn get_with_receiver(target: &JsValue, key: &JsValue, receiver: &JsValue) -> std::result::Result<JsValue, JsValue>;
 }
 
 /// Maximum size in bytes of a value that is copied into the wasm: reading it takes several times its size, and wasm has 4 GB.
 pub const MAX_VALUE_BYTES: u32 = 256 * 1024 * 1024;
+
+/// Characters of a text from which on the platform's encoder is faster than to read one character after another, as wasm-bindgen does.
+const LONG_TEXT: u32 = 4096;
 
 /// Checks the size of a value before it is copied into the wasm. A character counts as a byte: most bodies are ASCII.
 ///
@@ -64,10 +75,16 @@ pub fn size(value: &JsValue) -> Option<u32> {
 /// # Errors
 /// `too_large`.
 pub fn string(what: &str, value: &JsValue) -> Result<Option<String>> {
-    if let Some(text) = value.dyn_ref::<JsString>() {
-        check_size(what, text.length())?;
-    }
-    Ok(value.as_string())
+    let Some(text) = value.dyn_ref::<JsString>() else { return Ok(None) };
+    check_size(what, text.length())?;
+    let encoded = (text.length() > LONG_TEXT).then(|| encoded(text)).flatten();
+    Ok(encoded.or_else(|| value.as_string()))
+}
+
+/// Returns a text by way of the platform's encoder, if it has one.
+fn encoded(text: &JsString) -> Option<String> {
+    let bytes = TextEncoder::new().ok()?.encode(text).ok()?;
+    String::from_utf8(bytes.to_vec()).ok()
 }
 
 /// Returns true if the value is a real `Uint8Array`. Reads its tag with the getter that all typed arrays share, since `instanceof` only

@@ -49,11 +49,15 @@ pub fn validate(body: &JsValue, name: &str) -> std::result::Result<JsValue, JsVa
 pub fn repair(body: &JsValue, name: &str, options: &JsValue) -> std::result::Result<JsValue, JsValue> {
     let (bytes, dialect) = (body_bytes(body)?, dialect(name)?);
     let (options, refused) = repair_options(options)?;
-    let repaired = match leave_out_refused(&bytes, dialect, &refused, &options) {
+    let (repaired, report) = match leave_out_refused(&bytes, dialect, &refused, &options) {
         Some(repaired) => repaired,
         None => crate::provider::repair(&bytes, dialect, &options)?,
     };
-    Ok(repaired_to_js(body, repaired).into())
+    // A text that is as it was is not decoded again.
+    if body.is_string() && repaired == bytes {
+        return Ok(body_and_report(body, &report).into());
+    }
+    Ok(repaired_to_js(body, (repaired, report)).into())
 }
 
 /// Repairs a body that its provider refused, if its error answer is a known one; otherwise returns null.
@@ -152,8 +156,12 @@ fn repaired_to_js(given: &JsValue, (bytes, report): (Vec<u8>, Report)) -> Object
     } else {
         js_sys::JSON::parse(&String::from_utf8_lossy(&bytes)).unwrap_or_else(|_| given.clone())
     };
+    body_and_report(&body, &report)
+}
+
+fn body_and_report(body: &JsValue, report: &Report) -> Object {
     let out = Object::new();
-    set(&out, "body", &body);
-    set(&out, "report", &report_to_js(&report));
+    set(&out, "body", body);
+    set(&out, "report", &report_to_js(report));
     out
 }
