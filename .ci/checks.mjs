@@ -185,7 +185,8 @@ function inDialects(all) {
 
 /**
  * R65: one place per dialect. A variant of `Dialect` is named where it is declared, in the registry and in the dialects' own folders.
- * src/component maps it to the WIT's enum by a match that does not compile without a new variant.
+ * src/component maps it to the WIT's enum by a match that does not compile without a new variant. What dialects share is given their
+ * `DialectSpec`: it and they know no list of dialects.
  */
 export function dialects() {
   const declared = [...read('src/message.rs').matchAll(/^ {4}\d+ => (\w+) = "[\w-]+",/gm)].map((match) => match[1]);
@@ -194,7 +195,11 @@ export function dialects() {
   const inDialect = inDialects(all);
   const declares = (one) => ['provider/registry', 'message', 'component/finding'].includes(one.module.join('/'));
   const variant = new RegExp(`\\bDialect::(?:${declared.join('|')})\\b`);
-  return all.filter((one) => !inDialect(one) && !declares(one)).flatMap((one) => matches(one, variant));
+  const isShared = ({ module }) => module[0] === 'provider' && SHARED_BY_DIALECTS.includes(module[1]);
+  return [
+    ...all.filter((one) => !inDialect(one) && !declares(one)).flatMap((one) => matches(one, variant)),
+    ...all.filter((one) => isShared(one) || inDialect(one)).flatMap((one) => matches(one, /\b(?:registry|by_dialect)\b|\bprovider::spec\(/)),
+  ];
 }
 
 /** Names in snake case or camel case in quotes: members and values of JSON. */

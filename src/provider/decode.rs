@@ -2,7 +2,7 @@
 
 use super::foreign_format::{ForeignFormat, body_format, refused, reject_foreign};
 use super::neutral::text_or_json;
-use super::registry::{item_formats, spec};
+use super::registry::{named, spec};
 use super::rules::Fields;
 use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingMessage};
@@ -16,7 +16,8 @@ use crate::tool::ToolResult;
 /// # Errors
 /// `invalid_input` when it is neither, and when an item is none of the dialect's.
 pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>> {
-    let spec = spec(dialect);
+    let named = named(dialect);
+    let spec = named.spec;
     let name = spec.items.list;
     let own = spec.sdk_request.and_then(|api_request| api_request(body));
     let body = own.as_ref().map_or(body, Json::view);
@@ -29,7 +30,7 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
     }
     let alone = list.filter(|list| spec.items.takes_single_item && list.is_object());
     let Some(list) = list.filter(|list| alone.is_some() || list.kind() == JsonKind::Array) else {
-        if let Some(format) = body_format(&item_formats(dialect), &Fields::of(body)) {
+        if let Some(format) = body_format(&named.formats, &Fields::of(body)) {
             return Err(refused(&spec.items, format, "The body"));
         }
         return Err(Error::invalid(format!(
@@ -39,7 +40,7 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
     };
     let mut wires: Vec<JsonRef<'_>> = list.items().collect();
     wires.extend(alone);
-    reject_foreign(&item_formats(dialect), &wires)?;
+    reject_foreign(&named.formats, &wires)?;
     spec.messages.decode(&wires, &mut items);
     if let Some(Incoming::Unknown(item)) = items.iter().find(|item| matches!(item, Incoming::Unknown(_))) {
         let at = wires.iter().position(|wire| wire.as_raw() == item.as_str()).unwrap_or_default();

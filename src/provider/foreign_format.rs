@@ -289,7 +289,7 @@ pub(crate) fn body_format(formats: &ItemFormats, body: &Fields<'_>) -> Option<Fo
     if body.find(name).is_some() {
         return None;
     }
-    for other in formats.all.into_iter().filter(|other| other.list != name) {
+    for other in formats.all.iter().filter(|other| other.list != name) {
         let Some(list) = body.find(other.list).filter(|list| full(*list)) else { continue };
         // Several formats have a list of this name: the items decide.
         let of_sdk = list.items().find_map(|item| format_of_item(formats, item));

@@ -1,8 +1,6 @@
 //! The list of dialects: the only place that names them all.
 
-use super::models::ModelFacts;
-use super::request::ProviderRequest;
-use super::spec::{DialectSpec, ItemFormats};
+use super::spec::{AllDialects, DialectSpec, ItemFormat, ItemFormats, NamedDialect};
 use super::{anthropic, gemini, mistral, openai_chat, openai_responses};
 use crate::message::Dialect;
 
@@ -17,25 +15,21 @@ pub(crate) fn spec(dialect: Dialect) -> &'static DialectSpec {
     }
 }
 
-/// Returns what the model of a request accepts. The model is named by the parameters, or else by the URL.
-#[must_use]
-pub fn model_facts(request: &ProviderRequest) -> ModelFacts {
-    let named = request.params.view().text("model").filter(|name| !name.is_empty());
-    (spec(request.dialect).models.facts)(named.as_deref().unwrap_or(&request.url))
-}
+/// Every dialect.
+pub(crate) static ALL: &AllDialects =
+    &[&openai_chat::SPEC, &openai_responses::SPEC, &anthropic::SPEC, &gemini::SPEC, &mistral::SPEC];
 
-/// Returns the item formats of all dialects, to compare items with that should be of the named one.
-pub(crate) fn item_formats(named: Dialect) -> ItemFormats {
-    ItemFormats {
-        named: &spec(named).items,
-        all: Dialect::ALL.map(|dialect| &spec(dialect).items),
-        plain: Dialect::OpenAiChat,
-    }
-}
+static ITEM_FORMATS: &[&ItemFormat] = &[
+    &openai_chat::SPEC.items,
+    &openai_responses::SPEC.items,
+    &anthropic::SPEC.items,
+    &gemini::SPEC.items,
+    &mistral::SPEC.items,
+];
 
-/// Returns the dialects whose items have the form of the named one: that first.
-pub(crate) fn family_of(named: Dialect) -> Vec<&'static DialectSpec> {
-    let family = spec(named).items.family;
-    let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != named).map(spec);
-    std::iter::once(spec(named)).chain(others.filter(|other| other.items.family == family)).collect()
+/// Returns a dialect among all.
+pub(crate) fn named(dialect: Dialect) -> NamedDialect {
+    let spec = spec(dialect);
+    let formats = ItemFormats { named: &spec.items, all: ITEM_FORMATS, plain: Dialect::OpenAiChat };
+    NamedDialect { spec, all: ALL, formats }
 }

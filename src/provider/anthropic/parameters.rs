@@ -1,11 +1,10 @@
 //! Where Anthropic Messages has the parameters that dialects share.
 
 use super::Anthropic;
-use crate::finding::{Finding, FindingCode, Report};
+use crate::finding::{Finding, FindingCode};
 use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::request::{Parameter, ProviderRequest, nested_schema, stop_list};
-use crate::provider::spec::ParameterCodec;
-use std::borrow::Cow;
+use crate::provider::request::{Parameter, nested_schema, stop_list};
+use crate::provider::spec::{DefaultsContext, ParameterCodec};
 
 /// The value of `max_tokens`, which Anthropic requires, in a request whose parameters have none.
 const DEFAULT_MAX_TOKENS: u64 = 4096;
@@ -48,19 +47,13 @@ impl ParameterCodec for Anthropic {
         if parameter == Parameter::Stop { stop_list(value) } else { nested_schema(value) }
     }
 
-    fn write_defaults(
-        &self,
-        request: &ProviderRequest,
-        object: &mut ObjectWriter<'_>,
-        named: &[Cow<'_, str>],
-        report: &mut Report,
-    ) {
-        if request.stream {
+    fn write_defaults(&self, object: &mut ObjectWriter<'_>, context: &mut DefaultsContext<'_>) {
+        if context.request.stream {
             object.bool("stream", true);
         }
-        if !named.iter().any(|name| name == "max_tokens") {
+        if !context.named.iter().any(|name| name == "max_tokens") {
             object.number("max_tokens", DEFAULT_MAX_TOKENS);
-            report.push(Finding::info(
+            context.report.push(Finding::info(
                 FindingCode::UnsupportedKey,
                 "Anthropic requires `max_tokens`; the request has none, so it is set to 4096",
             ));

@@ -1,10 +1,10 @@
 //! Where Gemini has the parameters that dialects share.
 
 use super::{Gemini, config};
-use crate::finding::{Finding, FindingCode, Report};
+use crate::finding::{Finding, FindingCode};
 use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::request::{Parameter, ProviderRequest, nested_schema, stop_list};
-use crate::provider::spec::ParameterCodec;
+use crate::provider::request::{Parameter, nested_schema, stop_list};
+use crate::provider::spec::{DefaultsContext, ParameterCodec, TranslateForeign};
 use std::borrow::Cow;
 
 impl ParameterCodec for Gemini {
@@ -43,26 +43,22 @@ impl ParameterCodec for Gemini {
         Cow::Owned(config::camel_case(name))
     }
 
-    fn is_moved(&self, name: &str) -> bool {
+    fn is_moved(&self, name: &str, translate: TranslateForeign<'_>) -> bool {
         // The model is named in the URL.
-        name == "model" || config::contains_parameter(name)
+        name == "model" || config::contains_parameter(name, translate)
     }
 
     fn value(&self, parameter: Parameter, value: JsonRef<'_>) -> String {
         if parameter == Parameter::Stop { stop_list(value) } else { nested_schema(value) }
     }
 
-    fn write_defaults(
-        &self,
-        request: &ProviderRequest,
-        object: &mut ObjectWriter<'_>,
-        _named: &[Cow<'_, str>],
-        report: &mut Report,
-    ) {
-        config::write(request.params.view(), object);
-        if request.stream && !request.url.contains(":streamGenerateContent") && request.url.contains(":generateContent")
+    fn write_defaults(&self, object: &mut ObjectWriter<'_>, context: &mut DefaultsContext<'_>) {
+        config::write(context.request.params.view(), object, context.translate);
+        if context.request.stream
+            && !context.request.url.contains(":streamGenerateContent")
+            && context.request.url.contains(":generateContent")
         {
-            report.push(Finding::info(
+            context.report.push(Finding::info(
                 FindingCode::UnsupportedKey,
                 "Gemini streams if the URL ends with `:streamGenerateContent?alt=sse` instead of `:generateContent`",
             ));

@@ -6,9 +6,8 @@ use super::remedy::Remedy;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::JsonRef;
 use crate::message::Dialect;
-use crate::provider::registry::{family_of, spec};
 use crate::provider::rules::{RepairOptions, repair};
-use crate::provider::spec::DialectSpec;
+use crate::provider::spec::{DialectSpec, NamedDialect};
 
 /// A body that was refused, repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +23,12 @@ pub struct Healed {
 /// Repairs a body that its provider refused with a status 400. `answer` is the body of that answer. Returns `None` for an error that is
 /// in no table, and if the repair would change nothing: such a request must not be repeated.
 #[must_use]
-pub fn heal(body: &[u8], dialect: Dialect, answer: &[u8], options: &RepairOptions) -> Option<Healed> {
+pub(crate) fn heal(body: &[u8], dialect: NamedDialect, answer: &[u8], options: &RepairOptions) -> Option<Healed> {
     let answer = ErrorAnswer::read(answer)?;
     let text = std::str::from_utf8(body).ok()?;
-    for spec in family_of(dialect) {
-        for remedy in spec.rules.remedies.iter().filter(|remedy| remedy.cures(&answer)) {
-            if let Some(healed) = apply(text, (dialect, spec), (remedy, &answer), options) {
+    for member in dialect.family() {
+        for remedy in member.spec.rules.remedies.iter().filter(|remedy| remedy.cures(&answer)) {
+            if let Some(healed) = apply(text, (dialect, member), (remedy, &answer), options) {
                 return Some(healed);
             }
         }
@@ -39,29 +38,29 @@ pub fn heal(body: &[u8], dialect: Dialect, answer: &[u8], options: &RepairOption
 
 /// Returns the rule that an answer with an error is about, by the table of the dialect: the heading of its entry in the page of rules.
 #[must_use]
-pub fn refused_rule(answer: &[u8], dialect: Dialect) -> Option<&'static str> {
+pub(crate) fn refused_rule(answer: &[u8], spec: &DialectSpec) -> Option<&'static str> {
     let answer = ErrorAnswer::read(answer)?;
-    spec(dialect).rules.remedies.iter().find(|remedy| remedy.cures(&answer)).map(|remedy| remedy.rule)
+    spec.rules.remedies.iter().find(|remedy| remedy.cures(&answer)).map(|remedy| remedy.rule)
 }
 
-/// Applies a remedy of `spec` to a body of `dialect`, which is of the same family.
+/// Applies a remedy of `member` to a body of `dialect`, which is of the same family.
 fn apply(
     text: &str,
-    (dialect, spec): (Dialect, &DialectSpec),
+    (dialect, member): (NamedDialect, NamedDialect),
     (remedy, answer): (&Remedy, &ErrorAnswer),
     options: &RepairOptions,
 ) -> Option<Healed> {
-    let mut cure = Cure::of(text, spec.items.list, options)?;
+    let mut cure = Cure::of(text, member.spec.items.list, options)?;
     (remedy.cure)(&mut cure, answer);
     let Cure { edits, place, mut refused, .. } = cure;
     let is_edited = !edits.is_empty();
     let edited = if is_edited { edits.apply() } else { text.to_owned() };
-    let (body, found) = repair(edited.as_bytes(), spec.dialect(), options).ok()?;
+    let (body, found) = repair(edited.as_bytes(), member, options).ok()?;
     if body == text.as_bytes() {
         return None;
     }
-    if spec.dialect() != dialect {
-        refused.push(rules_mark(spec.dialect(), text));
+    if member.spec.dialect() != dialect.spec.dialect() {
+        refused.push(rules_mark(member.spec.dialect(), text));
     }
     let message = format!(
         "the provider refused the request (\"{}\"); {}; see the rule `{}`",
@@ -87,19 +86,19 @@ fn rules_mark(dialect: Dialect, text: &str) -> String {
 /// Repairs a body from which something is to be left out that its provider refused before: what the marks of [`Healed::refused`] name. Returns
 /// `None` if the body contains none of it.
 #[must_use]
-pub fn leave_out_refused(
+pub(crate) fn leave_out_refused(
     body: &[u8],
-    dialect: Dialect,
+    dialect: NamedDialect,
     refused: &[String],
     options: &RepairOptions,
 ) -> Option<(Vec<u8>, Report)> {
     let text = std::str::from_utf8(body).ok().filter(|_| !refused.is_empty())?;
-    let mut cure = Cure::of(text, spec(dialect).items.list, options)?;
-    (spec(dialect).rules.leave_out_refused)(&mut cure, refused);
+    let mut cure = Cure::of(text, dialect.spec.items.list, options)?;
+    (dialect.spec.rules.leave_out_refused)(&mut cure, refused);
     let Cure { edits, place, .. } = cure;
     let edited = if edits.is_empty() { text.to_owned() } else { edits.apply() };
-    let mut rules = family_of(dialect).into_iter().map(DialectSpec::dialect);
-    let rules = rules.find(|rules| *rules != dialect && refused.contains(&rules_mark(*rules, text)));
+    // The first of the family is the dialect itself.
+    let rules = dialect.family().skip(1).find(|rules| refused.contains(&rules_mark(rules.spec.dialect(), text)));
     if edited == text && rules.is_none() {
         return None;
     }
@@ -120,8 +119,10 @@ mod tests {
     #[cfg(target_arch = "wasm32")]
     use wasm_bindgen_test::wasm_bindgen_test as test;
 
-    use super::*;
-    use crate::finding::Severity;
+    use crate::finding::{FindingCode, Severity};
+    use crate::message::Dialect;
+    use crate::provider::healing::ErrorAnswer;
+    use crate::provider::{RepairOptions, heal, leave_out_refused, refused_rule, spec};
 
     const PAGES: [(Dialect, &str); 5] = [
         (Dialect::OpenAiChat, include_str!("../../../docs/rules/openai-chat.md")),

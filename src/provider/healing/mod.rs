@@ -1,5 +1,5 @@
 //! Healing (R74): what a provider refused with a known sentence is repaired, exactly that. Each dialect has a table of [`Remedy`] in its
-//! folder, beside its rules; the registry joins them. Sending the body again is the caller's part.
+//! folder, beside its rules; those of a family are tried one after another. Sending the body again is the caller's part.
 
 mod cure;
 mod error_answer;
@@ -10,5 +10,6 @@ mod remedy;
 
 pub(crate) use cure::{Cure, signature_mark};
 pub(crate) use error_answer::ErrorAnswer;
-pub use heal::{Healed, heal, leave_out_refused, refused_rule};
+pub use heal::Healed;
+pub(crate) use heal::{heal, leave_out_refused, refused_rule};
 pub(crate) use remedy::{Remedy, by_rules};

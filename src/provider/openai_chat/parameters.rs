@@ -1,11 +1,9 @@
 //! Where Chat Completions has the parameters that dialects share.
 
 use super::variant::ChatVariant;
-use crate::finding::Report;
 use crate::json::ObjectWriter;
-use crate::provider::request::{Parameter, ProviderRequest};
-use crate::provider::spec::ParameterCodec;
-use std::borrow::Cow;
+use crate::provider::request::Parameter;
+use crate::provider::spec::{DefaultsContext, ParameterCodec};
 
 /// The member with the options of a stream, which is rejected in any other request.
 pub(super) const STREAM_OPTIONS: &str = "stream_options";
@@ -15,20 +13,14 @@ impl ParameterCodec for ChatVariant {
         (self.parameter)(parameter)
     }
 
-    fn write_defaults(
-        &self,
-        request: &ProviderRequest,
-        object: &mut ObjectWriter<'_>,
-        named: &[Cow<'_, str>],
-        _report: &mut Report,
-    ) {
-        if !request.stream {
+    fn write_defaults(&self, object: &mut ObjectWriter<'_>, context: &mut DefaultsContext<'_>) {
+        if !context.request.stream {
             return;
         }
         object.bool("stream", true);
         if self.usage_on_request
-            && !request.settings.no_stream_usage
-            && !named.iter().any(|name| name == STREAM_OPTIONS)
+            && !context.request.settings.no_stream_usage
+            && !context.named.iter().any(|name| name == STREAM_OPTIONS)
         {
             object.raw(STREAM_OPTIONS, r#"{"include_usage":true}"#);
         }

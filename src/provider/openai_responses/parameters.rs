@@ -1,11 +1,9 @@
 //! Where Responses has the parameters that dialects share.
 
 use super::Responses;
-use crate::finding::Report;
 use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::request::{Parameter, ProviderRequest, flat_schema, nested_schema};
-use crate::provider::spec::ParameterCodec;
-use std::borrow::Cow;
+use crate::provider::request::{Parameter, flat_schema, nested_schema};
+use crate::provider::spec::{DefaultsContext, ParameterCodec};
 
 impl ParameterCodec for Responses {
     /// As in the provider's reference. What is missing here has another meaning or other values.
@@ -41,14 +39,8 @@ impl ParameterCodec for Responses {
         if parameter == Parameter::ResponseFormat { flat_schema(value) } else { nested_schema(value) }
     }
 
-    fn write_defaults(
-        &self,
-        request: &ProviderRequest,
-        object: &mut ObjectWriter<'_>,
-        _named: &[Cow<'_, str>],
-        _report: &mut Report,
-    ) {
-        if request.stream {
+    fn write_defaults(&self, object: &mut ObjectWriter<'_>, context: &mut DefaultsContext<'_>) {
+        if context.request.stream {
             object.bool("stream", true);
         }
     }

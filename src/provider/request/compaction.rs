@@ -1,19 +1,18 @@
 //! Requests that have a service shorten the chain of responses that it keeps.
 
 use crate::json::{Json, JsonRef};
-use crate::message::Dialect;
-use crate::provider::registry::spec;
+use crate::provider::spec::DialectSpec;
 
 /// Returns the body of a request that has the service shorten its chain of responses up to `previous`; `None` if services of the dialect do
 /// not do that.
 #[must_use]
-pub fn compaction_request(dialect: Dialect, model: Option<&str>, previous: &str) -> Option<Vec<u8>> {
-    spec(dialect).service_state.as_ref().map(|service| (service.compaction_request)(model, previous))
+pub(crate) fn compaction_request(spec: &DialectSpec, model: Option<&str>, previous: &str) -> Option<Vec<u8>> {
+    spec.service_state.as_ref().map(|service| (service.compaction_request)(model, previous))
 }
 
 /// Returns the items that stand for the conversation, from the body of the answer to a [`compaction_request`]; `None` for any other text.
 #[must_use]
-pub fn compacted_items(dialect: Dialect, answer: &str) -> Option<Vec<Json>> {
-    let service = spec(dialect).service_state.as_ref()?;
+pub(crate) fn compacted_items(spec: &DialectSpec, answer: &str) -> Option<Vec<Json>> {
+    let service = spec.service_state.as_ref()?;
     (service.compacted_items)(JsonRef::parse(answer).ok()?)
 }

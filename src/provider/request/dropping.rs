@@ -1,18 +1,15 @@
 //! A request whose service drops reasoning that is bound to another prefix (R70).
 
 use super::provider_request::ProviderRequest;
-use crate::provider::registry::{model_facts, spec};
+use crate::provider::spec::DialectSpec;
 
-impl ProviderRequest {
-    /// Returns the request with the parameter and the header that let the service drop reasoning whose prefix has changed; `None` if the
-    /// dialect or the model has none, or the request does not think.
-    #[must_use]
-    pub fn dropping_unbound(&self) -> Option<Self> {
-        let dropping = spec(self.dialect).reasoning_dropping.as_ref()?;
-        let params = (dropping.params)(self.params.view(), &model_facts(self))?;
-        let (name, value) = dropping.header;
-        Some(Self { params, headers: with_listed(&self.headers, name, value), ..self.clone() })
-    }
+/// Returns the request with the parameter and the header that let the service drop reasoning whose prefix has changed; `None` if the
+/// dialect or the model has none, or the request does not think.
+pub(crate) fn dropping_unbound(spec: &DialectSpec, request: &ProviderRequest) -> Option<ProviderRequest> {
+    let dropping = spec.reasoning_dropping.as_ref()?;
+    let params = (dropping.params)(request.params.view(), &spec.models.facts_of(request))?;
+    let (name, value) = dropping.header;
+    Some(ProviderRequest { params, headers: with_listed(&request.headers, name, value), ..request.clone() })
 }
 
 /// Adds a value to a header that is a list, unless the list has it.
@@ -31,10 +28,9 @@ mod tests {
     #[cfg(target_arch = "wasm32")]
     use wasm_bindgen_test::wasm_bindgen_test as test;
 
-    use super::*;
     use crate::json::Json;
     use crate::message::Dialect;
-    use crate::provider::Settings;
+    use crate::provider::{ProviderRequest, Settings};
 
     fn request(dialect: Dialect, params: &str) -> ProviderRequest {
         ProviderRequest {

@@ -2,8 +2,7 @@
 
 use super::provider_request::ProviderRequest;
 use crate::message::{AnswerMaker, AnswerMeta, HostGroup, host_name};
-use crate::provider::registry::model_facts;
-use crate::provider::spec::ReasoningFormat;
+use crate::provider::spec::{DialectSpec, ReasoningFormat};
 
 /// The segments of a path that precede a model's name: `/v1beta/models/gemini-3-pro:generateContent`, `/model/anthropic.claude…/invoke`,
 /// `/openai/deployments/gpt-5/chat/completions`.
@@ -71,9 +70,9 @@ pub enum Readability {
 
 impl ReasoningReader {
     /// Creates the reader of a request. `groups`: hosts of which the application says that they serve the same models.
-    #[must_use]
-    pub fn new(request: &ProviderRequest, groups: &[HostGroup]) -> Self {
-        Self { maker: request.maker(), binds: model_facts(request).binds_reasoning(), groups: groups.to_vec() }
+    pub(crate) fn of(spec: &DialectSpec, request: &ProviderRequest, groups: &[HostGroup]) -> Self {
+        let binds = spec.models.facts_of(request).binds_reasoning();
+        Self { maker: request.maker(), binds, groups: groups.to_vec() }
     }
 
     /// Returns true if the provider binds reasoning to what precedes it.

@@ -17,20 +17,21 @@ mod tool_list;
 mod tools;
 mod withheld;
 
-pub use compaction::{compacted_items, compaction_request};
+pub(crate) use compaction::{compacted_items, compaction_request};
 pub(crate) use credentials::KEY_PREFIXES;
 pub use credentials::{check_known_headers, is_plain_header};
+pub(crate) use dropping::dropping_unbound;
 pub use maker::{Readability, ReasoningReader};
 pub(crate) use member_path::MemberPath;
-pub use parameter_translation::{
-    TranslatedParameter, drop_unavailable_tool_choice, is_group, names_tool_choice, translate_parameter,
-    translate_value,
+pub(crate) use parameter_translation::{
+    drop_unavailable_tool_choice, is_group, names_tool_choice, translate_parameter,
 };
 pub(crate) use parameter_values::{flat_schema, nested_schema, stop_list};
-pub use parameters::Parameter;
+pub use parameters::{Parameter, TranslatedParameter};
+pub(crate) use params_and_headers::RequestHead;
 pub use provider_request::ProviderRequest;
 pub use settings::{ReasoningField, Settings};
-pub use state_owner::{check_input_body, check_owner};
+pub(crate) use state_owner::{check_input_body, check_owner};
 pub use tool_choice::{TOOL_CHOICE, ToolChoice};
 pub(crate) use tools::TOOLS;
 pub use tools::{ToolDefinition, has_tools};

@@ -1,45 +1,35 @@
 //! Translates parameters and tool choices from one dialect to another.
 
-use super::parameters::Parameter;
+use super::parameters::{Parameter, TranslatedParameter};
 use super::tool_choice::ToolChoice;
 use crate::json::{Json, JsonRef, ObjectWriter};
-use crate::message::Dialect;
-use crate::provider::registry::spec;
-
-/// A parameter and its place in the body of the dialect that it is translated to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TranslatedParameter {
-    /// The parameter.
-    pub parameter: Parameter,
-    /// Its place: a member, or `group.member`.
-    pub place: &'static str,
-}
+use crate::provider::spec::{AllDialects, DialectSpec, NamedDialect};
 
 /// Translates the parameter at `place` of one dialect; `None` if the other one does not have it.
 #[must_use]
-pub fn translate_parameter(from: Dialect, place: &str, to: Dialect) -> Option<TranslatedParameter> {
-    let from = spec(from).parameters;
+pub(crate) fn translate_parameter(from: &DialectSpec, place: &str, to: &DialectSpec) -> Option<TranslatedParameter> {
+    let from = from.parameters;
     let place = &*from.spelled(place);
     let parameter = Parameter::ALL.iter().copied().find(|parameter| from.place(*parameter) == Some(place))?;
-    let place = spec(to).parameters.place(parameter)?;
+    let place = to.parameters.place(parameter)?;
     Some(TranslatedParameter { parameter, place })
 }
 
-/// Returns true if a member of that name holds the parameter in some dialect.
-pub(super) fn names_parameter(member: &str, parameter: Parameter) -> bool {
-    Dialect::ALL.into_iter().any(|dialect| spec(dialect).parameters.place(parameter) == Some(member))
+/// Translates a parameter of any other dialect to the named one.
+pub(super) fn translate_foreign(dialect: NamedDialect, name: &str) -> Option<TranslatedParameter> {
+    let mut others = dialect.all.iter().filter(|other| other.dialect() != dialect.spec.dialect());
+    others.find_map(|other| translate_parameter(other, name, dialect.spec))
 }
 
-/// Returns the JSON of a translated parameter's value.
-#[must_use]
-pub fn translate_value(parameter: Parameter, value: JsonRef<'_>, to: Dialect) -> String {
-    spec(to).parameters.value(parameter, value)
+/// Returns true if a member of that name holds the parameter in some dialect.
+pub(super) fn names_parameter(all: &AllDialects, member: &str, parameter: Parameter) -> bool {
+    all.iter().any(|spec| spec.parameters.place(parameter) == Some(member))
 }
 
 /// Returns true if a member of that name is an object that holds parameters of the dialect.
 #[must_use]
-pub fn is_group(dialect: Dialect, name: &str) -> bool {
-    let codec = spec(dialect).parameters;
+pub(crate) fn is_group(spec: &DialectSpec, name: &str) -> bool {
+    let codec = spec.parameters;
     let name = &*codec.spelled(name);
     let places = Parameter::ALL.iter().filter_map(|parameter| codec.place(*parameter));
     places.filter_map(|place| place.split_once('.')).any(|(group, _)| group == name)
@@ -47,22 +37,26 @@ pub fn is_group(dialect: Dialect, name: &str) -> bool {
 
 /// Returns true if a body's member of that name holds the tool choice in some dialect.
 #[must_use]
-pub fn names_tool_choice(member: &str) -> bool {
-    Dialect::ALL.into_iter().any(|dialect| spec(dialect).body.tool_choice_members.contains(&member))
+pub(crate) fn names_tool_choice(all: &AllDialects, member: &str) -> bool {
+    all.iter().any(|spec| spec.body.tool_choice_members.contains(&member))
 }
 
 /// Reads a tool choice in the form of any dialect. Returns `None` for a choice that only the dialect of the request has.
 #[must_use]
-pub fn read_tool_choice(choice: JsonRef<'_>) -> Option<ToolChoice<'_>> {
-    Dialect::ALL.into_iter().find_map(|dialect| spec(dialect).tools.read_tool_choice(choice))
+pub(super) fn read_tool_choice<'a>(all: &AllDialects, choice: JsonRef<'a>) -> Option<ToolChoice<'a>> {
+    all.iter().find_map(|spec| spec.tools.read_tool_choice(choice))
 }
 
 /// Returns parameters without a tool choice that names a tool for which `has_tool` returns false; `None` if they have none.
 #[must_use]
-pub fn drop_unavailable_tool_choice(params: JsonRef<'_>, has_tool: &dyn Fn(&str) -> bool) -> Option<Json> {
+pub(crate) fn drop_unavailable_tool_choice(
+    all: &AllDialects,
+    params: JsonRef<'_>,
+    has_tool: &dyn Fn(&str) -> bool,
+) -> Option<Json> {
     let is_missing = |member: &str, value: JsonRef<'_>| {
-        names_tool_choice(member)
-            && match read_tool_choice(value) {
+        names_tool_choice(all, member)
+            && match read_tool_choice(all, value) {
                 Some(ToolChoice::Named(name)) => !has_tool(&name),
                 Some(ToolChoice::Among { names, .. }) => !names.iter().all(|name| has_tool(name)),
                 Some(ToolChoice::Auto | ToolChoice::None | ToolChoice::Any) | None => false,

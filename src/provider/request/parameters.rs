@@ -68,3 +68,12 @@ parameters! {
     /// How many log probabilities a token.
     TopLogprobs,
 }
+
+/// A parameter and its place in the body of the dialect that it is translated to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TranslatedParameter {
+    /// The parameter.
+    pub parameter: Parameter,
+    /// Its place: a member, or `group.member`.
+    pub place: &'static str,
+}

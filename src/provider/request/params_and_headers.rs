@@ -1,7 +1,7 @@
 //! The headers of a request, and the body's members before the messages.
 
 use super::credentials::{check_headers, check_url};
-use super::parameter_translation::{names_parameter, read_tool_choice};
+use super::parameter_translation::{names_parameter, read_tool_choice, translate_foreign};
 use super::parameters::Parameter;
 use super::provider_request::ProviderRequest;
 use super::state_owner::second_owner_in;
@@ -11,23 +11,28 @@ use super::tools::{TOOLS, ToolDefinition};
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{Json, JsonKind, ObjectWriter};
-use crate::provider::registry::spec;
-use crate::provider::spec::DialectSpec;
+use crate::provider::spec::{DefaultsContext, DialectSpec, NamedDialect};
 
-impl ProviderRequest {
+/// What a request has beside the messages.
+pub(crate) struct RequestHead<'r> {
+    pub request: &'r ProviderRequest,
+    pub dialect: NamedDialect,
+}
+
+impl RequestHead<'_> {
     /// Rejects requests that cannot work, and credentials where they would be stored.
     ///
     /// # Errors
     /// `config_invalid`, never with the credential in its message; `state_owner_conflict`.
     pub fn check(&self) -> Result<()> {
-        check_url(&self.url)?;
-        check_headers(&self.headers)?;
-        if self.params.view().kind() != JsonKind::Object {
+        check_url(&self.request.url)?;
+        check_headers(&self.request.headers)?;
+        if self.request.params.view().kind() != JsonKind::Object {
             return Err(Error::config("`provider.params` is an object: model, temperature, and so on"));
         }
-        let spec = spec(self.dialect);
+        let spec = self.dialect.spec;
         for reserved in spec.body.reserved_members {
-            if self.params.view().find(reserved).is_some() {
+            if self.request.params.view().find(reserved).is_some() {
                 if spec.service_state.as_ref().is_some_and(|service| service.members().contains(reserved)) {
                     return Err(second_owner_in(&format!("params.{reserved}")));
                 }
@@ -40,15 +45,14 @@ impl ProviderRequest {
     }
 
     /// Returns the headers of the request.
-    #[must_use]
-    pub fn wire_headers(&self) -> Vec<(String, String)> {
+    pub fn headers(&self) -> Vec<(String, String)> {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        for (name, value) in spec(self.dialect).body.required_headers {
-            if !self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)) {
+        for (name, value) in self.dialect.spec.body.required_headers {
+            if !self.request.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)) {
                 headers.push(((*name).to_owned(), (*value).to_owned()));
             }
         }
-        for header in &self.headers {
+        for header in &self.request.headers {
             if !header.0.eq_ignore_ascii_case("content-type") {
                 headers.push(header.clone());
             }
@@ -60,14 +64,16 @@ impl ProviderRequest {
     ///
     /// # Errors
     /// `config_invalid` for a tool that is named twice.
-    pub fn write_head(
+    pub fn write(
         &self,
         object: &mut ObjectWriter<'_>,
         tools: &[ToolDefinition],
         report: &mut Report,
     ) -> Result<Option<Json>> {
-        let DialectSpec { body, tools: codec, parameters, .. } = spec(self.dialect);
-        let params = self.params.view();
+        let DialectSpec { body, tools: codec, parameters, .. } = self.dialect.spec;
+        let all = self.dialect.all;
+        let params = self.request.params.view();
+        let translate = |name: &str| translate_foreign(self.dialect, name);
         let tools = encode_tools(*codec, tools, params.find(TOOLS))?;
         // "Function calling config is set without function_declarations", says Gemini where a server's own tools are all.
         let callable =
@@ -82,12 +88,14 @@ impl ProviderRequest {
         for (key, value) in params.entries() {
             let name = key.as_text().unwrap_or_default();
             match name.as_ref() {
-                name if name == TOOLS || names_parameter(name, Parameter::Stream) => continue,
+                name if name == TOOLS || names_parameter(all, name, Parameter::Stream) => continue,
                 // `check` took it: it is null.
                 empty if body.reserved_members.contains(&empty) => continue,
-                moved if parameters.is_moved(moved) => continue,
+                moved if parameters.is_moved(moved, &translate) => continue,
                 // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
-                name if !callable && (name == TOOL_CHOICE || names_parameter(name, Parameter::ParallelToolCalls)) => {
+                name if !callable
+                    && (name == TOOL_CHOICE || names_parameter(all, name, Parameter::ParallelToolCalls)) =>
+                {
                     leave_out(name, "rejected without tools");
                     continue;
                 }
@@ -100,7 +108,7 @@ impl ProviderRequest {
                     continue;
                 }
                 TOOL_CHOICE if !codec.is_native_tool_choice(value) => {
-                    if !read_tool_choice(value).is_some_and(|choice| codec.write_tool_choice(object, &choice)) {
+                    if !read_tool_choice(all, value).is_some_and(|choice| codec.write_tool_choice(object, &choice)) {
                         leave_out(&name, "in a form that this dialect does not have");
                         continue;
                     }
@@ -109,7 +117,8 @@ impl ProviderRequest {
             }
             named.push(name);
         }
-        parameters.write_defaults(self, object, &named, report);
+        let mut context = DefaultsContext { request: self.request, named: &named, translate: &translate, report };
+        parameters.write_defaults(object, &mut context);
         if let Some(tools) = &tools {
             object.json(TOOLS, tools.view());
         }

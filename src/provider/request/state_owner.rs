@@ -4,20 +4,17 @@ use super::parameters::Parameter;
 use super::provider_request::ProviderRequest;
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::JsonRef;
-use crate::message::Dialect;
 use crate::owner::StateOwner;
-use crate::provider::registry::spec;
-use crate::provider::spec::ServiceState;
+use crate::provider::spec::{DialectSpec, ServiceState};
 
 /// Rejects an owner that the request's dialect or parameters cannot have.
 ///
 /// # Errors
 /// `config_invalid`.
-pub fn check_owner(provider: &ProviderRequest, owner: &StateOwner) -> Result<()> {
+pub(crate) fn check_owner(spec: &DialectSpec, provider: &ProviderRequest, owner: &StateOwner) -> Result<()> {
     if !owner.is_stateful() {
         return Ok(());
     }
-    let spec = spec(provider.dialect);
     if spec.service_state.is_none() {
         return Err(Error::config(format!(
             "`owner.kind` is \"{}\", and services of the dialect \"{}\" keep no conversations; use `owner: {{ kind: \"session\" }}`",
@@ -38,8 +35,8 @@ pub fn check_owner(provider: &ProviderRequest, owner: &StateOwner) -> Result<()>
 ///
 /// # Errors
 /// `state_owner_conflict`.
-pub fn check_input_body(dialect: Dialect, input: JsonRef<'_>) -> Result<()> {
-    let members = spec(dialect).service_state.iter().flat_map(ServiceState::members);
+pub(crate) fn check_input_body(spec: &DialectSpec, input: JsonRef<'_>) -> Result<()> {
+    let members = spec.service_state.iter().flat_map(ServiceState::members);
     match members.into_iter().find(|member| input.find(member).is_some_and(|value| !value.is_null())) {
         Some(member) => Err(second_owner_in(&format!("input.{member}"))),
         None => Ok(()),

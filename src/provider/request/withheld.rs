@@ -4,8 +4,7 @@
 use super::credentials::{bare_name, url_contains_secret};
 use super::member_path::MemberPath;
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
-use crate::message::Dialect;
-use crate::provider::registry::spec;
+use crate::provider::spec::DialectSpec;
 
 /// Members that contain credentials at any depth and in every dialect, in the form of [`bare_name`]. Gateways and SDKs read them.
 const SECRET_MEMBERS: [&str; 29] = [
@@ -70,9 +69,8 @@ pub(crate) struct Withheld {
 }
 
 /// Removes the members that contain credentials from `params`.
-pub(crate) fn withhold(dialect: Dialect, params: &Json) -> Withheld {
-    let mut search =
-        CredentialSearch { paths: spec(dialect).body.credential_members, members: Vec::new(), values: Vec::new() };
+pub(crate) fn withhold(spec: &DialectSpec, params: &Json) -> Withheld {
+    let mut search = CredentialSearch { paths: spec.body.credential_members, members: Vec::new(), values: Vec::new() };
     let mut out = String::new();
     search.copy(
         params.view(),
@@ -84,8 +82,8 @@ pub(crate) fn withhold(dialect: Dialect, params: &Json) -> Withheld {
 }
 
 /// Returns the first path in `members` that `params` do not contain. Indexes of lists are ignored: the caller may reorder its tools.
-pub(crate) fn first_missing<'m>(dialect: Dialect, members: &'m [String], params: &Json) -> Option<&'m String> {
-    let mut present: Vec<String> = withhold(dialect, params).members.iter().map(|path| without_indexes(path)).collect();
+pub(crate) fn first_missing<'m>(spec: &DialectSpec, members: &'m [String], params: &Json) -> Option<&'m String> {
+    let mut present: Vec<String> = withhold(spec, params).members.iter().map(|path| without_indexes(path)).collect();
     members.iter().find(|member| {
         let wanted = without_indexes(member);
         match present.iter().position(|path| *path == wanted) {
@@ -225,6 +223,8 @@ mod tests {
     use wasm_bindgen_test::wasm_bindgen_test as test;
 
     use super::*;
+    use crate::message::Dialect;
+    use crate::provider::{first_missing, withhold};
 
     const KEY: &str = "hunter2hunter2";
 

@@ -9,15 +9,14 @@ use super::splice::Edits;
 use crate::error::Result;
 use crate::finding::{Action, Finding, FindingCode, LimitedReport, Report, Severity};
 use crate::json::{Json, JsonKind, JsonRef, ObjectWriter};
-use crate::message::Dialect;
 use crate::provider::foreign_format::ForeignFormat;
-use crate::provider::registry::{item_formats, spec};
+use crate::provider::spec::NamedDialect;
 
 /// Returns the violations in a request's body. If none has the severity error, the provider accepts the messages. If the body as a
 /// whole has a foreign format, only `unknown_shape` is reported. After [`MAX_FINDINGS`](crate::finding::MAX_FINDINGS) findings the others are
 /// counted (`findings_omitted`), and a body with too many errors is not read to its end (`too_many_edits`).
 #[must_use]
-pub fn validate(body: &[u8], dialect: Dialect) -> Report {
+pub(crate) fn validate(body: &[u8], dialect: NamedDialect) -> Report {
     let pass = run_pass(body, dialect, &RepairOptions::default());
     let mut report = pass.report.into_report();
     report.extend(pass.excess);
@@ -36,7 +35,7 @@ pub fn validate(body: &[u8], dialect: Dialect) -> Report {
 /// `invalid_input` for a body in a foreign format: its items are those of another dialect or SDK, or of no known one, or lists, or it may
 /// hold the result of a call in a form that cannot be read. Also for a body of which nothing would be left, one of calls and
 /// results that were all removed.
-pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
+pub(crate) fn repair(body: &[u8], dialect: NamedDialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
     let first = run_pass(body, dialect, options);
     if let Some(format) = first.refused {
         return Err(refusal(first.report.findings(), format));
@@ -53,15 +52,15 @@ pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<
 
 /// Repairs a body that this crate rendered. Like [`repair`], but never refuses: items that cannot be read are dropped.
 #[must_use]
-pub(crate) fn repair_rendered(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Vec<u8>, Report) {
+pub(crate) fn repair_rendered(body: &[u8], dialect: NamedDialect, options: &RepairOptions) -> (Vec<u8>, Report) {
     repeat_passes(body, run_pass(body, dialect, options), dialect, options)
 }
 
 /// Repairs the members of a body beside its list, which the rules of some models limit. `model` is the one that the request names elsewhere.
 /// Returns `None` if the rules accept them.
-pub(crate) fn repair_head(head: JsonRef<'_>, dialect: Dialect, model: Option<&str>) -> Option<(Json, Report)> {
+pub(crate) fn repair_head(head: JsonRef<'_>, dialect: NamedDialect, model: Option<&str>) -> Option<(Json, Report)> {
     const MODEL: &str = "model";
-    let list = spec(dialect).items.list;
+    let list = dialect.spec.items.list;
     let model = model.filter(|_| head.get(MODEL).is_none());
     let body = ObjectWriter::build(|out| {
         out.copy_all(head, list);
@@ -88,7 +87,7 @@ pub(crate) fn repair_head(head: JsonRef<'_>, dialect: Dialect, model: Option<&st
 
 /// Repeats passes until one makes no edit. One pass is enough by design; the others are a safeguard against an edit that violates
 /// another rule.
-fn repeat_passes(body: &[u8], first: Pass, dialect: Dialect, options: &RepairOptions) -> (Vec<u8>, Report) {
+fn repeat_passes(body: &[u8], first: Pass, dialect: NamedDialect, options: &RepairOptions) -> (Vec<u8>, Report) {
     if let Some(excess) = first.excess {
         return (body.to_vec(), vec![excess]);
     }
@@ -110,9 +109,9 @@ fn repeat_passes(body: &[u8], first: Pass, dialect: Dialect, options: &RepairOpt
 const MAX_EXTRA_PASSES: usize = 4;
 
 /// Returns true if a body's list of items is empty.
-fn has_empty_list(body: &[u8], dialect: Dialect) -> bool {
+fn has_empty_list(body: &[u8], dialect: NamedDialect) -> bool {
     let body = std::str::from_utf8(body).ok().and_then(|text| JsonRef::parse(text).ok()).unwrap_or_default();
-    body.get(spec(dialect).items.list)
+    body.get(dialect.spec.items.list)
         .is_some_and(|list| list.kind() == JsonKind::Array && list.items().next().is_none())
 }
 
@@ -137,7 +136,7 @@ fn malformed(message: String) -> Pass {
 }
 
 /// Runs the rules over a body, and applies their edits. Results that lack their mark are marked before.
-fn run_pass(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Pass {
+fn run_pass(body: &[u8], dialect: NamedDialect, options: &RepairOptions) -> Pass {
     match read_body(body, dialect, options, true) {
         PassOutcome::Done(pass) => pass,
         PassOutcome::ResultsMarked(text, mut report) => match read_body(text.as_bytes(), dialect, options, false) {
@@ -170,12 +169,12 @@ fn parse_body(body: &[u8]) -> std::result::Result<(&str, JsonRef<'_>), String> {
 }
 
 /// Runs the rules over a body. `marks_results`: results that lack their mark are marked, instead of being reported.
-fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_results: bool) -> PassOutcome {
+fn read_body(body: &[u8], dialect: NamedDialect, options: &RepairOptions, marks_results: bool) -> PassOutcome {
     let (text, value) = match parse_body(body) {
         Ok(parsed) => parsed,
         Err(problem) => return PassOutcome::Done(malformed(problem)),
     };
-    let spec = spec(dialect);
+    let spec = dialect.spec;
     let mut plan = Plan {
         edits: Edits::new(text),
         report: LimitedReport::default(),
@@ -188,7 +187,7 @@ fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_resul
         marks_results,
         unmarked_results: Vec::new(),
         spans_without_mentions: Vec::new(),
-        survey: Survey::new(item_formats(dialect)),
+        survey: Survey::new(dialect.formats),
     };
     if let Some(items) = plan.find_list() {
         plan.list = items;

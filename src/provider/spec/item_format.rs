@@ -35,7 +35,7 @@ pub(crate) struct ItemFormats {
     /// The dialect that the caller named.
     pub named: &'static ItemFormat,
     /// Every dialect.
-    pub all: [&'static ItemFormat; Dialect::ALL.len()],
+    pub all: &'static [&'static ItemFormat],
     /// The dialect that is assumed for `{"role":"user","content":"hi"}`, which most dialects accept.
     pub plain: Dialect,
 }
@@ -43,7 +43,7 @@ pub(crate) struct ItemFormats {
 impl ItemFormats {
     /// Returns the first other dialect that a predicate holds for. Dialects whose items have the form of the named one are left out.
     pub fn find_other(&self, is_other: &dyn Fn(&dyn ItemRecognizer) -> bool) -> Option<Dialect> {
-        let mut others = self.all.into_iter().filter(|other| other.family != self.named.family);
+        let mut others = self.all.iter().filter(|other| other.family != self.named.family);
         others.find(|other| is_other(other.recognizer)).map(|other| other.dialect)
     }
 }

@@ -12,6 +12,12 @@ pub(crate) struct ModelTable {
 }
 
 impl ModelTable {
+    /// Returns what the model of a request accepts. The model is named by the parameters, or else by the URL.
+    pub fn facts_of(&self, request: &ProviderRequest) -> ModelFacts {
+        let named = request.params.view().text("model").filter(|name| !name.is_empty());
+        (self.facts)(named.as_deref().unwrap_or(&request.url))
+    }
+
     /// The table of a dialect that knows no models.
     pub const NONE: Self = Self { facts: |_| ModelFacts::PERMISSIVE, settings: |request| request.settings };
 }

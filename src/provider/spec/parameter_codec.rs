@@ -2,8 +2,20 @@
 
 use crate::finding::Report;
 use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::request::{Parameter, ProviderRequest, nested_schema};
+use crate::provider::request::{Parameter, ProviderRequest, TranslatedParameter, nested_schema};
 use std::borrow::Cow;
+
+/// Translates a parameter of any other dialect, by its name there, to this one.
+pub(crate) type TranslateForeign<'t> = &'t dyn Fn(&str) -> Option<TranslatedParameter>;
+
+/// What [`ParameterCodec::write_defaults`] needs beside the body.
+pub(crate) struct DefaultsContext<'c> {
+    pub request: &'c ProviderRequest,
+    /// The members that are written already.
+    pub named: &'c [Cow<'c, str>],
+    pub translate: TranslateForeign<'c>,
+    pub report: &'c mut Report,
+}
 
 /// Where a dialect has the parameters of a request, and how it writes them. Methods that most dialects share have a default.
 pub(crate) trait ParameterCodec: Sync {
@@ -18,7 +30,7 @@ pub(crate) trait ParameterCodec: Sync {
 
     /// Returns true if a parameter is not copied to the body under its name: [`write_defaults`](Self::write_defaults) writes it to another
     /// place, or it is in the URL.
-    fn is_moved(&self, _name: &str) -> bool {
+    fn is_moved(&self, _name: &str, _translate: TranslateForeign<'_>) -> bool {
         false
     }
 
@@ -27,12 +39,6 @@ pub(crate) trait ParameterCodec: Sync {
         nested_schema(value)
     }
 
-    /// Writes the members that a body needs and `params` lack. `named` are the members that are written already.
-    fn write_defaults(
-        &self,
-        request: &ProviderRequest,
-        object: &mut ObjectWriter<'_>,
-        named: &[Cow<'_, str>],
-        report: &mut Report,
-    );
+    /// Writes the members that a body needs and `params` lack.
+    fn write_defaults(&self, object: &mut ObjectWriter<'_>, context: &mut DefaultsContext<'_>);
 }

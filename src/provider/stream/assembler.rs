@@ -9,7 +9,6 @@ use super::json_array::JsonArraySplitter;
 use super::response_meta::{ResponseMeta, malformed};
 use super::sse::{SseEvent, SseParser};
 use crate::json::{JsonKind, JsonRef, check, trimmed};
-use crate::message::Dialect;
 
 /// Assembles one response from its bytes, in arbitrary chunks.
 pub struct StreamAssembler {
@@ -48,10 +47,8 @@ enum BodyFormat {
 }
 
 impl StreamAssembler {
-    /// Creates an assembler for one response of a dialect.
-    #[must_use]
-    pub fn new(dialect: Dialect) -> Self {
-        let answer = (crate::provider::spec(dialect).answer_reader)();
+    /// Creates an assembler for one response, which a dialect's reader reads.
+    pub(crate) fn of(answer: Box<dyn AnswerReader>) -> Self {
         let reader = EventReader { answer, last_event: EventPattern::default(), done: false };
         Self { sse: SseParser::default(), body: BodyFormat::Unknown { buffer: Vec::new(), blank: 0 }, reader }
     }
@@ -123,21 +120,10 @@ impl StreamAssembler {
     }
 }
 
-/// Reads a whole response. Bytes that are not a response result in the status `failed` and an error.
-#[must_use]
-pub fn read_response(dialect: Dialect, body: &[u8]) -> Assembled {
-    read_whole(dialect, body).0
-}
-
-/// Returns true if one event of a stream, or a whole body, reports an error instead of content.
-#[must_use]
-pub fn is_error_response(dialect: Dialect, bytes: &[u8]) -> bool {
-    read_whole(dialect, bytes).0.error.is_some()
-}
-
-/// Reads a whole response and its [`container`](StreamAssembler::container).
-pub(crate) fn read_whole(dialect: Dialect, body: &[u8]) -> (Assembled, Option<String>) {
-    let mut assembler = StreamAssembler::new(dialect);
+/// Reads a whole response and its [`container`](StreamAssembler::container). Bytes that are not a response result in the status `failed` and
+/// an error.
+pub(crate) fn read_whole(answer: Box<dyn AnswerReader>, body: &[u8]) -> (Assembled, Option<String>) {
+    let mut assembler = StreamAssembler::of(answer);
     match first_byte(body) {
         Some(b'[') if assembler.reader.answer.accepts_array() => assembler.push(body, &mut Vec::new()),
         Some(first) if !matches!(first, b'{' | b'[') && is_event_stream(body) => assembler.push(body, &mut Vec::new()),

@@ -19,8 +19,8 @@ pub use assembled::{
     AnswerStatus, Assembled, AssembledCall, InputTransformation, StreamEvent, TransformationEffect, TransformedPlace,
     WireError,
 };
+pub use assembler::StreamAssembler;
 pub(crate) use assembler::read_whole;
-pub use assembler::{StreamAssembler, is_error_response, read_response};
 pub(crate) use json_text::{inside, non_empty_text};
 pub(crate) use latest_positions::LatestPositions;
 pub(crate) use response_meta::{MetaMembers, ResponseMeta, malformed, message_of, read_error};
