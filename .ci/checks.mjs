@@ -189,11 +189,11 @@ function inDialects(all) {
  * `DialectSpec`: it and they know no list of dialects.
  */
 export function dialects() {
-  const declared = [...read('src/message.rs').matchAll(/^ {4}\d+ => (\w+) = "[\w-]+",/gm)].map((match) => match[1]);
-  if (declared.length < 5) return ['src/message.rs: the declaration of Dialect was not found'];
+  const declared = [...read('src/message/dialect.rs').matchAll(/^ {4}\d+ => (\w+) = "[\w-]+",/gm)].map((match) => match[1]);
+  if (declared.length < 5) return ['src/message/dialect.rs: the declaration of Dialect was not found'];
   const all = sources();
   const inDialect = inDialects(all);
-  const declares = (one) => ['provider/registry', 'message', 'component/finding'].includes(one.module.join('/'));
+  const declares = (one) => ['provider/registry', 'message/dialect', 'component/finding'].includes(one.module.join('/'));
   const variant = new RegExp(`\\bDialect::(?:${declared.join('|')})\\b`);
   const isShared = ({ module }) => module[0] === 'provider' && SHARED_BY_DIALECTS.includes(module[1]);
   return [

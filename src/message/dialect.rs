@@ -1,0 +1,83 @@
+//! The list of dialects.
+
+use minicbor::{Decode, Encode};
+
+/// Declares [`Dialect`]: each wire format with its number in stored records, its public name, how its results name their calls, and where they may be.
+macro_rules! dialects {
+    ($($(#[$doc:meta])* $number:literal => $variant:ident = $name:literal, $matching:ident, $outputs:ident;)*) => {
+        /// The wire formats.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
+        #[cbor(index_only)]
+        pub enum Dialect {
+            $($(#[$doc])* #[n($number)] $variant,)*
+        }
+
+        impl Dialect {
+            /// Every dialect.
+            pub const ALL: [Self; [$(Self::$variant),*].len()] = [$(Self::$variant),*];
+
+            /// Returns the name in the public types.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// Returns how a result names the call that it answers.
+            #[must_use]
+            pub const fn call_matching(self) -> CallMatching {
+                match self {
+                    $(Self::$variant => CallMatching::$matching,)*
+                }
+            }
+
+            /// Returns where the result of a call may be.
+            #[must_use]
+            pub const fn result_places(self) -> ResultPlaces {
+                match self {
+                    $(Self::$variant => ResultPlaces::$outputs,)*
+                }
+            }
+        }
+    };
+}
+
+/// How a result names the call that it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallMatching {
+    /// By the call's id, which every call has.
+    ById,
+    /// By the call's id if there is one, else by the tool's name and the order: ids are optional.
+    ByName,
+}
+
+/// Where the result of a call may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultPlaces {
+    /// After the answer with the call, and nowhere else.
+    AfterCall,
+    /// For a call that is marked as asynchronous anywhere later, or nowhere yet (OpenAI, 2026-11-10).
+    Later,
+}
+
+dialects! {
+    /// OpenAI Chat Completions and compatible servers.
+    0 => OpenAiChat = "openai-chat", ById, AfterCall;
+    /// OpenAI Responses.
+    1 => OpenAiResponses = "openai-responses", ById, Later;
+    /// Anthropic Messages.
+    2 => Anthropic = "anthropic", ById, AfterCall;
+    /// Google Gemini.
+    3 => Gemini = "gemini", ByName, AfterCall;
+    /// Mistral's chat completions.
+    4 => Mistral = "mistral", ById, AfterCall;
+}
+
+impl Dialect {
+    /// Returns the value of a name in the public types.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dialect| dialect.as_str() == name)
+    }
+}
