@@ -189,7 +189,7 @@ function inDialects(all) {
  * `DialectSpec`: it and they know no list of dialects.
  */
 export function dialects() {
-  const declared = [...read('src/message/dialect.rs').matchAll(/^ {4}\d+ => (\w+) = "[\w-]+",/gm)].map((match) => match[1]);
+  const declared = [...read('src/message/dialect.rs').matchAll(/^ {12}\d+ => (\w+) = "[\w-]+" in \w+,/gm)].map((match) => match[1]);
   if (declared.length < 5) return ['src/message/dialect.rs: the declaration of Dialect was not found'];
   const all = sources();
   const inDialect = inDialects(all);

@@ -8,6 +8,7 @@ use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields, exact_list};
 use crate::json::{Json, JsonStr};
 pub use answer_maker::{AnswerMaker, HostGroup, host_name};
+pub(crate) use dialect::dialects;
 pub use dialect::{CallMatching, Dialect, ResultPlaces};
 use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder, decode, encode};

@@ -2,9 +2,30 @@
 
 use minicbor::{Decode, Encode};
 
-/// Declares [`Dialect`]: each wire format with its number in stored records, its public name, how its results name their calls, and where they may be.
+/// Gives the list of dialects to a macro: of each its number in stored records, its public name, its folder in `src/provider`, how its results name
+/// their calls, and where they may be.
 macro_rules! dialects {
-    ($($(#[$doc:meta])* $number:literal => $variant:ident = $name:literal, $matching:ident, $outputs:ident;)*) => {
+    ($make:ident) => {
+        $make! {
+            /// OpenAI Chat Completions and compatible servers.
+            0 => OpenAiChat = "openai-chat" in openai_chat, ById, AfterCall;
+            /// OpenAI Responses.
+            1 => OpenAiResponses = "openai-responses" in openai_responses, ById, Later;
+            /// Anthropic Messages.
+            2 => Anthropic = "anthropic" in anthropic, ById, AfterCall;
+            /// Google Gemini.
+            3 => Gemini = "gemini" in gemini, ByName, AfterCall;
+            /// Mistral's chat completions.
+            4 => Mistral = "mistral" in mistral, ById, AfterCall;
+        }
+    };
+}
+
+pub(crate) use dialects;
+
+/// Declares [`Dialect`].
+macro_rules! declare {
+    ($($(#[$doc:meta])* $number:literal => $variant:ident = $name:literal in $_folder:ident, $matching:ident, $outputs:ident;)*) => {
         /// The wire formats.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
         #[cbor(index_only)]
@@ -61,18 +82,7 @@ pub enum ResultPlaces {
     Later,
 }
 
-dialects! {
-    /// OpenAI Chat Completions and compatible servers.
-    0 => OpenAiChat = "openai-chat", ById, AfterCall;
-    /// OpenAI Responses.
-    1 => OpenAiResponses = "openai-responses", ById, Later;
-    /// Anthropic Messages.
-    2 => Anthropic = "anthropic", ById, AfterCall;
-    /// Google Gemini.
-    3 => Gemini = "gemini", ByName, AfterCall;
-    /// Mistral's chat completions.
-    4 => Mistral = "mistral", ById, AfterCall;
-}
+dialects!(declare);
 
 impl Dialect {
     /// Returns the value of a name in the public types.
