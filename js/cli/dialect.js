@@ -1,64 +1,112 @@
 // Recognizes the dialect of a conversation by its shape.
 
-/** Members that contain a part of the conversation outside of that list. */
-export const SYSTEM_MEMBERS = ['system', 'instructions', 'systemInstruction', 'system_instruction'];
+import { CONVERSATION_MEMBERS } from '../dialects.js';
+import { MARKS } from './marks.js';
+
+/**
+ * What the conversations of a dialect have and those of others do not; each member may be absent.
+ *
+ * @typedef {object} Marks
+ * @property {string} [family] the dialect that it is a variant of
+ * @property {string[]} [partMembers]
+ * @property {string[]} [itemTypes]
+ * @property {string} [flag]
+ * @property {string} [list]
+ * @property {Record<string, string | null>} [roles]
+ * @property {string[]} [blockWithMember]
+ * @property {string} [listInBlock]
+ * @property {RegExp} [blockTypes]
+ * @property {string} [blockWord]
+ * @property {string} [bodyMember]
+ * @property {string} [withoutMember]
+ * @property {string} [besideMessages]
+ * @property {string} [toolMember]
+ * @property {RegExp} [models]
+ * @property {RegExp} [callIds]
+ * @property {string} [callIdWords]
+ */
+
+const LISTS = [...new Set(Object.values(CONVERSATION_MEMBERS))];
 
 const array = (value) => (Array.isArray(value) ? value : []);
 const has = (value, key) => typeof value === 'object' && value !== null && Object.hasOwn(value, key);
-const MISTRAL = /^(mistral|ministral|magistral|codestral|devstral|pixtral|voxtral|open-mi[sx]tral)/i;
-const ANTHROPIC_BLOCKS = /^(tool_use|tool_result|thinking|redacted_thinking|document|server_tool_use|container_upload|search_result|mcp_tool_(use|result)|\w+_tool_result)$/;
-const GEMINI_DATA = ['text', 'functionCall', 'functionResponse', 'function_call', 'function_response', 'inlineData', 'inline_data', 'fileData', 'file_data', 'executableCode', 'codeExecutionResult'];
-const CHAT_PARTS = /^(image_url|input_audio|refusal)$/;
+const a = (word) => `${/^[aeiou]/.test(word) ? 'an' : 'a'} \`${word}\``;
 
-/** Returns the dialect that a message indicates and the reason, as [dialect, sentence], or null. "chat" means openai-chat or mistral. */
-function evidenceOf(message) {
-  // Parts with a `type` belong to messages of an SDK.
-  const part = [message?.parts].flat().find((one) => has(one, 'type') === false && GEMINI_DATA.some((key) => has(one, key)));
-  if (part) return ['gemini', `a part has \`${GEMINI_DATA.find((key) => has(part, key))}\` and no type`];
-  if (/^(function_call|function_call_output|custom_tool_call|custom_tool_call_output|reasoning|item_reference)$/.test(message?.type)) {
-    return ['openai-responses', `an item is of type \`${message.type}\``];
+/** Sentences about a message without its blocks, the most telling first. Each returns undefined for a message without the mark. */
+const OF_MESSAGE = [
+  (message, { partMembers }) => {
+    // Parts with a `type` belong to messages of an SDK.
+    const part = partMembers && [message?.parts].flat().find((one) => has(one, 'type') === false && partMembers.some((key) => has(one, key)));
+    return part && `a part has \`${partMembers.find((key) => has(part, key))}\` and no type`;
+  },
+  (message, { itemTypes }) => (itemTypes?.includes(message?.type) ? `an item is of type \`${message.type}\`` : undefined),
+  (message, { flag }) => (flag && message?.[flag] === true ? `a message has \`${flag}\`` : undefined),
+  (message, { list }) => (list && array(message?.[list]).length ? `a message has \`${list}\`` : undefined),
+  (message, { roles }) => {
+    const member = has(roles, message?.role) ? roles[message.role] : undefined;
+    return member === null || (member && has(message, member)) ? `a message has the role \`${message.role}\`` : undefined;
+  },
+];
+
+/** Sentences about a block. */
+const OF_BLOCK = [
+  (block, { listInBlock }) => (listInBlock && block.type === listInBlock && Array.isArray(block[listInBlock]) ? `a message has \`${listInBlock}\` with parts` : undefined),
+  (block, { blockWithMember: [type, member] = [], blockWord }) => (type && block.type === type && block[member] ? `a message has ${a(type)} ${blockWord}` : undefined),
+  (block, { blockTypes, blockWord }) => (blockTypes?.test(block.type) ? `a message has ${a(block.type)} ${blockWord}` : undefined),
+];
+
+/** Returns the first dialect for which one of the sentences is true, as [dialect, sentence], or undefined. */
+function firstOf(sentences, value) {
+  for (const sentence of sentences) {
+    for (const [dialect, marks] of Object.entries(MARKS)) {
+      const why = sentence(value, marks);
+      if (why) return [dialect, why];
+    }
   }
-  if (message?.prefix === true) return ['mistral', 'a message has `prefix`'];
-  if (array(message?.tool_calls).length) return ['chat', 'a message has `tool_calls`'];
-  if (message?.role === 'tool' && has(message, 'tool_call_id')) return ['chat', 'a message has the role `tool`'];
-  if (message?.role === 'developer') return ['chat', 'a message has the role `developer`'];
-  // Blocks of Bedrock, which name their type by a key, look like Anthropic's but are not a supported dialect.
-  if (array(message?.content).some((block) => typeof block === 'object' && !has(block, 'type'))) return ['other', ''];
-  for (const { type, source, thinking } of array(message?.content).filter((block) => typeof block === 'object' && block !== null)) {
-    if (type === 'thinking' && Array.isArray(thinking)) return ['mistral', 'a message has `thinking` with parts'];
-    if (ANTHROPIC_BLOCKS.test(type) || (type === 'image' && source)) return ['anthropic', `a message has a \`${type}\` block`];
-    if (/^(input_text|output_text|input_image|input_file)$/.test(type)) return ['openai-responses', `a message has an \`${type}\` part`];
-    if (CHAT_PARTS.test(type)) return ['chat', `a message has an \`${type}\` part`];
-  }
-  return null;
+  return undefined;
 }
 
-function allEvidence(body, items) {
-  const found = items.map(evidenceOf).filter(Boolean);
-  if (!body) return found;
-  if (has(body, 'contents')) found.push(['gemini', 'it has `contents`']);
-  if (has(body, 'input') && !has(body, 'messages')) found.push(['openai-responses', 'it has `input`']);
-  if (!has(body, 'messages')) return found;
-  if (has(body, 'system')) found.push(['anthropic', 'it has `system` beside the messages']);
-  if (array(body.tools).some((tool) => has(tool, 'input_schema'))) found.push(['anthropic', 'its tools have an `input_schema`']);
-  if (array(body.tools).some((tool) => has(tool, 'function'))) found.push(['chat', 'its tools have a `function`']);
-  if (MISTRAL.test(body.model)) found.push(['mistral', `its model is ${body.model}`]);
-  return found;
+/** Returns the dialect that a message indicates and the reason, as [dialect, sentence], or undefined. */
+function evidenceOf(message) {
+  const found = firstOf(OF_MESSAGE, message);
+  if (found) return found;
+  const blocks = array(message?.content).filter((block) => typeof block === 'object');
+  // Blocks of Bedrock, which name their type by a key, look like Anthropic's but are not a supported dialect.
+  if (blocks.some((block) => !has(block, 'type'))) return ['other', ''];
+  for (const block of blocks) {
+    const ofBlock = firstOf(OF_BLOCK, block);
+    if (ofBlock) return ofBlock;
+  }
+  return undefined;
+}
+
+/** Returns what a body indicates beside its messages, as [dialect, sentence] of each mark. */
+function evidenceOfBody(body) {
+  const ofDialect = ([dialect, marks]) => {
+    const { bodyMember, withoutMember, besideMessages, toolMember, models } = marks;
+    const hasMessages = has(body, 'messages');
+    const hasTool = toolMember && array(body.tools).some((tool) => has(tool, toolMember));
+    return [
+      bodyMember && has(body, bodyMember) && !(withoutMember && has(body, withoutMember)) && `it has \`${bodyMember}\``,
+      besideMessages && hasMessages && has(body, besideMessages) && `it has \`${besideMessages}\` beside the messages`,
+      hasTool && hasMessages && `its tools have ${a(toolMember)}`,
+      hasMessages && models?.test(body.model) && `its model is ${body.model}`,
+    ].filter(Boolean).map((why) => [dialect, why]);
+  };
+  return Object.entries(MARKS).flatMap(ofDialect);
 }
 
 /** Returns {dialect, why}, or null if the evidence is missing or contradictory. */
 export function guessDialect({ value, items }) {
   const body = items || typeof value !== 'object' ? null : value;
-  const list = items ?? array(body?.messages ?? body?.contents ?? body?.input);
-  let found = allEvidence(body, list);
-  // Mistral's format is the chat format with additional keys and other models.
-  if (found.some(([dialect]) => dialect === 'mistral')) found = found.filter(([dialect]) => dialect !== 'chat');
+  const list = items ?? array(LISTS.map((member) => body?.[member]).find((member) => member !== undefined && member !== null));
+  const evidence = [...list.map(evidenceOf).filter(Boolean), ...(body ? evidenceOfBody(body) : [])];
+  // A variant has the marks of its family and further ones.
+  const found = evidence.filter(([dialect]) => !evidence.some(([other]) => MARKS[other]?.family === dialect));
   const dialects = new Set(found.map(([dialect]) => dialect));
   if (dialects.size !== 1 || dialects.has('other')) return null;
   const [dialect, why] = found[0];
-  if (dialect !== 'chat') return { dialect, why };
-  const ids = list.flatMap((message) => array(message?.tool_calls).map((call) => call?.id));
-  // Both services use this format; ids of nine letters and digits are Mistral's.
-  if (ids.length && ids.every((id) => /^[A-Za-z0-9]{9}$/.test(id))) return { dialect: 'mistral', why: `${why}, with ids of nine characters` };
-  return { dialect: 'openai-chat', why };
+  const ids = list.flatMap((message) => array(message?.[MARKS[dialect].list ?? '']).map((call) => call?.id));
+  const variant = Object.entries(MARKS).find(([, { family, callIds }]) => family === dialect && ids.length && ids.every((id) => callIds?.test(id)));
+  return variant ? { dialect: variant[0], why: `${why}, with ${variant[1].callIdWords}` } : { dialect, why };
 }

@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { convert, RethreadError, repair, validate } from '../entry/formats-node.js';
-import { CONVERSATION_MEMBERS, DIALECTS } from '../dialects.js';
-import { SYSTEM_MEMBERS, guessDialect } from './dialect.js';
+import { CONVERSATION_MEMBERS, DIALECTS, SYSTEM_MEMBERS } from '../dialects.js';
+import { guessDialect } from './dialect.js';
 import { cureOf, explanation, rulesIn, seeAlso } from './explain.js';
 import { bytesOf, readConversation, readConversations, write } from './file.js';
 import { HELP } from './help.js';

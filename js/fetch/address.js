@@ -1,25 +1,6 @@
 // Maps the URLs of chat endpoints to dialects.
 
-/**
- * Path patterns, most specific first. A capture group is the model.
- *
- * @type {[RegExp, string][]}
- */
-const CHAT = [
-  // Gateways put the provider's name before Mistral's path, which is OpenAI's.
-  [/\/mistral\/v1\/chat\/completions$/, 'mistral'],
-  // OpenAI and Azure (deployments and v1), OpenRouter, Groq, Together, vLLM, and the compatible endpoints of Gemini and Vertex.
-  [/\/chat\/completions$/, 'openai-chat'],
-  [/\/responses$/, 'openai-responses'],
-  [/\/(?:v1|anthropic)\/messages$/, 'anthropic'],
-  // `count-tokens` is Vertex's pseudo-model for counting tokens.
-  [/\/publishers\/anthropic\/models\/(?!count-tokens:)([^/:]+):(?:streamR|r)awPredict$/, 'anthropic'],
-  [/\/publishers\/mistralai\/models\/([^/:]+):(?:streamR|r)awPredict$/, 'mistral'],
-  // Bedrock: `anthropic.claude-…`, or a region's `eu.anthropic.claude-…`.
-  [/\/model\/((?:[\w-]+\.)?anthropic\.[^/]+)\/invoke(?:-with-response-stream)?$/, 'anthropic'],
-  [/\/(?:models|tunedModels|endpoints)\/([^/:]+):(?:generateContent|streamGenerateContent)$/, 'gemini'],
-];
-const MISTRAL_PATH = /\/v1\/(?:chat|agents)\/completions$/;
+import { CHAT_PATHS } from '../dialects.js';
 
 /** Other endpoints whose bodies look like a conversation. They are never inspected, whatever the options. */
 const OTHER = new RegExp(
@@ -28,7 +9,7 @@ const OTHER = new RegExp(
     'batchEmbedContents', 'batchGenerateContent', 'batches', 'cachedContents', 'files', 'v1\\/threads', 'predict',
   ].join('|')})(?:$|:)`, 'i');
 
-const isMistral = (host) => host === 'mistral.ai' || host.endsWith('.mistral.ai');
+const isWithin = (host, domain) => host === domain || host.endsWith(`.${domain}`);
 
 /** The path with unescaped colons and no trailing slash. */
 const plainPath = ({ pathname }) => pathname.replace(/%3a/gi, ':').replace(/\/+$/, '');
@@ -38,9 +19,8 @@ export const isOtherService = (url) => OTHER.test(plainPath(url));
 /** {dialect, model?} of a chat URL, or null for any other URL. */
 export function chatAddress(url) {
   const path = plainPath(url);
-  if (isMistral(url.hostname) && MISTRAL_PATH.test(path)) return { dialect: 'mistral' };
-  for (const [pattern, dialect] of CHAT) {
-    const found = pattern.exec(path);
+  for (const [pattern, dialect, domain] of CHAT_PATHS) {
+    const found = !domain || isWithin(url.hostname, domain) ? pattern.exec(path) : null;
     if (found) return { dialect, model: found[1] };
   }
   return null;

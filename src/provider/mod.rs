@@ -6,6 +6,8 @@ mod decode;
 mod foreign_format;
 mod gemini;
 mod healing;
+#[cfg(test)]
+mod javascript;
 mod mistral;
 mod models;
 mod name_charset;

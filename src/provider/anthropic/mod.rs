@@ -8,6 +8,8 @@ mod models;
 mod parameters;
 mod paused_turns;
 mod reasoning;
+#[cfg(test)]
+mod recognition;
 mod recognizer;
 mod remedies;
 pub(crate) mod rules;

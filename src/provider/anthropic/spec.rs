@@ -75,6 +75,8 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     reasoning_dropping: Some(DROPPING),
     service_state: None,
     paused_turns: Some(PAUSED_TURNS),
+    #[cfg(test)]
+    recognition: super::recognition::RECOGNITION,
 };
 
 fn cache_life(params: JsonRef<'_>) -> Ms {

@@ -9,6 +9,8 @@ mod model_version;
 mod parameters;
 mod part;
 mod reasoning;
+#[cfg(test)]
+mod recognition;
 mod recognizer;
 mod remedies;
 pub(crate) mod rules;

@@ -94,6 +94,8 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     reasoning_dropping: None,
     service_state: None,
     paused_turns: None,
+    #[cfg(test)]
+    recognition: super::recognition::RECOGNITION,
 };
 
 /// Reads the model's version from `params.model`, or else from the URL (`…/models/gemini-3.6-pro:generateContent`).

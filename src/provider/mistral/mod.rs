@@ -2,6 +2,8 @@
 
 mod ids;
 mod parameters;
+#[cfg(test)]
+mod recognition;
 mod remedies;
 pub(crate) mod rules;
 mod spec;

@@ -50,4 +50,6 @@ static MISTRAL: ChatVariant = ChatVariant {
     empty_content: "\"\"",
     content_chunks: true,
     service_of: |host| is_within(host, "mistral.ai").then_some("mistral"),
+    #[cfg(test)]
+    recognition: super::recognition::RECOGNITION,
 };

@@ -50,6 +50,8 @@ pub(crate) const fn family_spec(
         reasoning_dropping: None,
         service_state: None,
         paused_turns: None,
+        #[cfg(test)]
+        recognition: variant.recognition,
     }
 }
 

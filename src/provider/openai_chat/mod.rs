@@ -8,6 +8,8 @@ mod messages;
 mod models;
 mod parameters;
 mod reasoning;
+#[cfg(test)]
+mod recognition;
 mod recognizer;
 mod remedies;
 pub(crate) mod rules;

@@ -44,6 +44,8 @@ static OPENAI: ChatVariant = ChatVariant {
     empty_content: "null",
     content_chunks: false,
     service_of: |host| HOSTS.into_iter().any(|domain| is_within(host, domain)).then_some("openai"),
+    #[cfg(test)]
+    recognition: super::recognition::RECOGNITION,
 };
 
 /// An image needs its bytes or a URL. OpenAI takes other files by their bytes alone (`ChatCompletionContentPart.File`).

@@ -2,6 +2,8 @@
 
 use crate::provider::request::Parameter;
 use crate::provider::spec::ContentProfile;
+#[cfg(test)]
+use crate::provider::spec::Recognition;
 
 /// A dialect of the Chat Completions family: OpenAI's own (and that of the many compatible servers), or Mistral's.
 pub(crate) struct ChatVariant {
@@ -25,4 +27,7 @@ pub(crate) struct ChatVariant {
     pub content_chunks: bool,
     /// Returns the name of the service that a host belongs to.
     pub service_of: fn(&str) -> Option<&'static str>,
+    /// How JavaScript recognizes the dialect.
+    #[cfg(test)]
+    pub recognition: Recognition,
 }

@@ -63,6 +63,8 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
     reasoning_dropping: None,
     service_state: Some(SERVICE_STATE),
     paused_turns: None,
+    #[cfg(test)]
+    recognition: super::recognition::RECOGNITION,
 };
 
 fn settings(request: &ProviderRequest) -> Settings {

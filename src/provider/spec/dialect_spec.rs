@@ -9,6 +9,8 @@ use super::parameter_codec::ParameterCodec;
 use super::paused_turns::{Pause, PausedTurns};
 use super::prompt_cache::PromptCache;
 use super::reasoning_format::{ReasoningDropping, ReasoningFormat};
+#[cfg(test)]
+use super::recognition::Recognition;
 use super::rule_set::RuleSet;
 use super::service_state::ServiceState;
 use super::system_member::SystemMember;
@@ -44,6 +46,9 @@ pub(crate) struct DialectSpec {
     pub service_state: Option<ServiceState>,
     /// Answers that the provider pauses.
     pub paused_turns: Option<PausedTurns>,
+    /// How JavaScript recognizes the dialect.
+    #[cfg(test)]
+    pub recognition: Recognition,
 }
 
 impl DialectSpec {

@@ -12,6 +12,8 @@ mod parameter_codec;
 mod paused_turns;
 mod prompt_cache;
 mod reasoning_format;
+#[cfg(test)]
+mod recognition;
 mod rule_set;
 mod service_state;
 mod system_member;
@@ -32,6 +34,8 @@ pub use paused_turns::Pause;
 pub(crate) use paused_turns::PausedTurns;
 pub(crate) use prompt_cache::{CacheBreakpoints, PromptCache, SHORT_CACHE_LIFE, retained_cache_life};
 pub(crate) use reasoning_format::{ReasoningDropping, ReasoningFormat, bare_model, is_within};
+#[cfg(test)]
+pub(crate) use recognition::{Marks, Recognition};
 pub(crate) use rule_set::{MissingReasoning, RuleSet};
 pub(crate) use service_state::ServiceState;
 pub(crate) use system_member::SystemMember;
