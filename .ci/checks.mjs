@@ -20,6 +20,7 @@ const LEVELS = [
   ['replay', 'provider', 'owner', 'store'],
   ['render'],
   ['run'],
+  ['session'],
   ['web', 'component'],
 ];
 
@@ -133,10 +134,10 @@ export function shortFiles() {
     .map(({ file, count }) => `${file}: ${count} lines, ${MAX_LINES} at most`);
 }
 
-/** Only stores and the web binding are asynchronous: everything else can be stepped in a test. */
+/** Only stores, open sessions and the web binding are asynchronous: everything else can be stepped in a test. */
 export function synchronous() {
   const pattern = /\basync\s+(?:fn|move|\{)|\.await\b/;
-  return sources().filter(not(inModule('store', 'web'))).flatMap((one) => matches(one, pattern));
+  return sources().filter(not(inModule('store', 'session', 'web'))).flatMap((one) => matches(one, pattern));
 }
 
 /** The wasm imports nothing but the functions of its glue. */

@@ -39,6 +39,7 @@
 //! | [`store`] | stored sessions: the `LogStore` contract, the session log, the record encoding |
 //! | [`render`] | composes request bodies from replayed messages; caches their encodings |
 //! | [`run`] | the run state machine, its journal and its effects |
+//! | [`session`] | open sessions, as every binding has them |
 //! | `web`, `component` | the JavaScript and the WIT binding, each behind a feature |
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
@@ -60,6 +61,7 @@ pub mod provider;
 pub mod render;
 pub mod replay;
 pub mod run;
+pub mod session;
 pub mod session_head;
 pub mod store;
 pub mod synthetic_result;

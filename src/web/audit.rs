@@ -3,10 +3,9 @@
 use super::convert::page;
 use super::option_reader::read_optional;
 use super::options::InvocationQuery;
-use super::payloads::AuditPayloads;
-use super::store_context::StoreContext;
 use crate::history::write_payload;
 use crate::json::{ArrayWriter, ObjectWriter};
+use crate::session::{AuditPayloads, StoreContext};
 use crate::store::{AuditQuery, AuditRow, Record, RecordKind, open_record};
 use crate::tool::ToolInvocation;
 use js_sys::Promise;
@@ -26,7 +25,7 @@ pub fn audit_page(context: &Rc<StoreContext>, query: JsValue, session: Option<St
         // Taken, not borrowed: another query may come while this one reads.
         let mut payloads = if payload { shared.payloads.take() } else { AuditPayloads::default() };
         if payload {
-            payloads.read(&*shared.store, shared.seed, &rows).await?;
+            payloads.read(&*shared.store, shared.settings.seed, &rows).await?;
         }
         let mut items = String::new();
         let mut array = ArrayWriter::new(&mut items);

@@ -2,10 +2,12 @@
 //! `approveUnsafeReplay`. Nothing is borrowed while one is called.
 
 use super::convert::{object_to_js, to_js, to_json};
-use super::foreign::{callback_failed, get, items, string};
+use super::foreign::{callback_failed, get, items, reason_of, string};
 use super::option_reader::BoundFunction;
-use super::pending_callbacks::{CallResult, PendingCallbacks};
+use super::promise::await_settled;
 use crate::error::{Error, ErrorCode, Result};
+use crate::finding::{Finding, FindingCode};
+use crate::json::Json;
 use crate::render::BodyFilterReply;
 use crate::replay::{Callback, QuestionKind, ReducerQuestion, ReducerReply};
 use crate::run::{ApprovalQuestion, ApprovalReply, BodyFilterQuestion, PersistQuestion, PersistReply, ReplayQuestion};
@@ -52,6 +54,24 @@ impl From<BoundFunction> for Callback {
     }
 }
 
+/// Returns a function of the facade as a callback. It is not recognized when it is given again, so it needs no number.
+pub fn hook(function: Function) -> Callback {
+    bound_hook(BoundFunction { function, this: JsValue::NULL })
+}
+
+/// As [`hook`], of a function with its object.
+pub fn bound_hook(function: BoundFunction) -> Callback {
+    Callback { id: 0, hook: Rc::new(function) }
+}
+
+/// What a function returned or threw.
+type CallResult = std::result::Result<JsValue, JsValue>;
+
+/// Awaits what a function of the application returned, unless it threw.
+async fn settled(called: CallResult) -> CallResult {
+    await_settled(called?).await
+}
+
 fn call(callback: &Callback, arguments: &Array) -> CallResult {
     match callback.hook.downcast_ref::<BoundFunction>() {
         Some(bound) => bound.function.apply(&bound.this, arguments),
@@ -60,10 +80,7 @@ fn call(callback: &Callback, arguments: &Array) -> CallResult {
 }
 
 /// Calls the function that a reducer's question is for.
-///
-/// # Errors
-/// `closed` if the wait for it was ended.
-pub async fn call_reducer(callbacks: &PendingCallbacks, ask: &ReducerQuestion) -> Result<ReducerReply> {
+pub async fn call_reducer(ask: &ReducerQuestion) -> ReducerReply {
     let argument: JsValue = match &ask.question {
         QuestionKind::Count(texts) => {
             let list = Array::new();
@@ -75,27 +92,20 @@ pub async fn call_reducer(callbacks: &PendingCallbacks, ask: &ReducerQuestion) -
         QuestionKind::Summarize(body) => Uint8Array::from(body.as_slice()).into(),
         QuestionKind::Reduce(messages) => to_js(messages.view()),
     };
-    Ok(match callbacks.settled(call(&ask.callback, &Array::of1(&argument))).await? {
+    match settled(call(&ask.callback, &Array::of1(&argument))).await {
         Ok(returned) => read_reply(&ask.question, &returned),
         Err(error) => ReducerReply::Failed(callback_failed("it threw", &error).into_message()),
-    })
+    }
 }
 
 /// Calls `summarize` of `compact` with the body and the mode. Returns its text, which is not empty.
 ///
 /// # Errors
-/// `callback_failed` if it throws, or returns something else; `closed` if the wait for it was ended.
-pub async fn call_summarize(
-    callbacks: &PendingCallbacks,
-    function: &BoundFunction,
-    body: &[u8],
-    mode: &str,
-) -> Result<String> {
-    let called = function.function.call2(&function.this, &Uint8Array::from(body), &mode.into());
-    let returned = callbacks
-        .settled(called)
-        .await?
-        .map_err(|error| callback_failed("`summarize` threw; nothing was compacted", &error))?;
+/// `callback_failed` if it throws, or returns something else.
+pub async fn call_summarize(callback: &Callback, body: &[u8], mode: &str) -> Result<String> {
+    let called = call(callback, &Array::of2(&Uint8Array::from(body), &mode.into()));
+    let failed = |error: JsValue| callback_failed("`summarize` threw; nothing was compacted", &error);
+    let returned = settled(called).await.map_err(failed)?;
     let text = string("the summary", &returned).ok().flatten().filter(|text| !text.trim().is_empty());
     text.ok_or_else(|| {
         Error::new(
@@ -137,14 +147,14 @@ fn read_counts(returned: &JsValue, most: u32) -> Result<Vec<u64>> {
 /// Calls `inputFilter` of a run.
 ///
 /// # Errors
-/// `callback_failed` if it throws or returns a value that JSON cannot represent; `closed` if the wait for it was ended.
-pub async fn call_input_filter(callbacks: &PendingCallbacks, question: &BodyFilterQuestion) -> Result<BodyFilterReply> {
+/// `callback_failed` if it throws or returns a value that JSON cannot represent.
+pub async fn call_input_filter(question: &BodyFilterQuestion) -> Result<BodyFilterReply> {
     let body = to_js(question.body.view());
     // Written before the filter can change it: digits and escapes that JavaScript does not keep are no change of the filter.
     let given = to_json(&body)?;
     let called = call(&question.callback, &Array::of1(&body));
     let failed = |error: JsValue| callback_failed("`inputFilter` threw", &error);
-    let returned = callbacks.settled(called).await?.map_err(failed)?;
+    let returned = settled(called).await.map_err(failed)?;
     let unreadable = |error: Error| match error.code {
         ErrorCode::InvalidInput => Error::new(ErrorCode::CallbackFailed, format!("`inputFilter`: {}", error.message)),
         _ => error,
@@ -153,17 +163,14 @@ pub async fn call_input_filter(callbacks: &PendingCallbacks, question: &BodyFilt
 }
 
 /// Calls `needsApproval` of a tool.
-///
-/// # Errors
-/// `closed` if the wait for it was ended.
-pub async fn call_needs_approval(callbacks: &PendingCallbacks, question: &ApprovalQuestion) -> Result<ApprovalReply> {
+pub async fn call_needs_approval(question: &ApprovalQuestion) -> ApprovalReply {
     let called = call(&question.callback, &Array::of1(&to_js(question.arguments.view())));
-    Ok(match callbacks.settled(called).await?.map(|returned| returned.as_bool()) {
+    match settled(called).await.map(|returned| returned.as_bool()) {
         Ok(Some(true)) => ApprovalReply::Needed,
         Ok(Some(false)) => ApprovalReply::NotNeeded,
         Ok(None) => ApprovalReply::Failed("it returned neither true nor false".into()),
         Err(error) => ApprovalReply::Failed(callback_failed("it threw", &error).into_message()),
-    })
+    }
 }
 
 /// Calls `approveUnsafeReplay`. Nothing but `true` approves: a promise, which an `async` function returns, does not.
@@ -225,3 +232,26 @@ fn unknown_member(returned: &JsValue) -> Option<String> {
     let mut names = keys.iter().filter_map(|key| key.as_string());
     names.find(|name| !matches!(name.as_str(), "name" | "arguments" | "result"))
 }
+
+/// Asks the history providers. Resolves to what they provide.
+///
+/// # Errors
+/// `callback_failed`, which names the provider.
+pub async fn call_provide(callback: &Callback, input: Json) -> Result<Json> {
+    let called = call(callback, &Array::of1(&to_js(input.view())));
+    let failed = |thrown: JsValue| Error::new(ErrorCode::CallbackFailed, reason_of(&thrown));
+    to_json(&settled(called).await.map_err(failed)?)
+}
+
+/// Gives a turn to the history providers. Resolves to a warning for each that failed.
+pub async fn call_store(callback: &Callback, turn: Json) -> Vec<Finding> {
+    let called = call(callback, &Array::of1(&to_js(turn.view())));
+    let failures = match settled(called).await {
+        Ok(failures) => items("the warnings", &failures, MAX_WARNINGS).ok().flatten().unwrap_or_default(),
+        Err(thrown) => vec![thrown],
+    };
+    failures.iter().map(|failure| Finding::warning(FindingCode::CallbackFailed, reason_of(failure))).collect()
+}
+
+/// Maximum number of warnings of the providers of one run.
+const MAX_WARNINGS: u32 = 1000;

@@ -1,10 +1,10 @@
 //! The options of `Session.compact`, and its result.
 
-use super::compaction_state::{CompactionMode, CompactionRequest};
 use super::option_reader::{BoundFunction, UnreadObject, read_options, words};
 use super::results::CompactResult;
 use super::run_request::{DialectOption, request_without_url};
 use crate::error::{Error, Result};
+use crate::session::{CompactionMode, CompactionOutcome, CompactionRequest};
 use serde::Deserialize;
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
@@ -41,29 +41,13 @@ impl CompactOptions {
         }
         let mode = mode.map_or(CompactionMode::Auto, |option| option.0);
         let provider = dialect.map(|dialect| request_without_url(dialect, params)).transpose()?;
-        Ok(Rc::new(CompactionRequest { mode, is_forced: force.unwrap_or(false), summarize, provider }))
+        Ok(Rc::new(CompactionRequest {
+            mode,
+            is_forced: force.unwrap_or(false),
+            summarize: summarize.into(),
+            provider,
+        }))
     }
-}
-
-/// How a call of `compact` ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompactionOutcome {
-    /// It was made: there was enough to compact.
-    Threshold,
-    /// It was made because of `force`.
-    Forced,
-    /// It was made because an earlier one could not be.
-    WasDeferred,
-    /// There is less than the threshold.
-    BelowThreshold,
-    /// No turn is over that is not compacted already.
-    NothingNew,
-    /// A run is under way, or a turn waits for results of tools.
-    Deferred,
-    /// Another call of this session is under way.
-    UnderWay,
-    /// Another writer compacted meanwhile, or changed what the summary covers, or a run continued the chain of responses.
-    Superseded,
 }
 
 impl From<CompactionOutcome> for CompactResult {

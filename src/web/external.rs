@@ -1,20 +1,18 @@
 //! The class `ExternalLoop`: a loop that the application drives and checkpoints here (R19).
 
-use super::append::{AppendOptions, MAX_JOIN_ATTEMPTS};
 use super::assembler::dialect;
 use super::convert::body_json;
 use super::option_reader::read_optional;
 use super::options::ExternalOptions;
 use super::promise::promise;
 use super::provider_hooks::ProviderHooks;
-use super::provider_store::AppendedContent;
 use super::session::JsSession;
-use super::session_inner::SessionInner;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::JoinedEntries;
-use crate::replay::PolicyLayer;
+use crate::replay::{Callback, PolicyLayer};
 use crate::run::{ExternalBody, ExternalContext, ExternalLoop};
-use js_sys::{Function, Promise};
+use crate::session::{AppendOrigin, AppendedContent, MAX_JOIN_ATTEMPTS, OpenSession};
+use js_sys::Promise;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -23,12 +21,12 @@ use wasm_bindgen::prelude::*;
 /// A loop that the application drives.
 #[wasm_bindgen(js_name = ExternalLoop, skip_typescript)]
 pub struct JsExternalLoop {
-    session: Rc<SessionInner>,
+    session: Rc<OpenSession>,
     state: Rc<RefCell<ExternalLoop>>,
     /// The revision of the history that the loop continues.
     known: Rc<Cell<u64>>,
     /// Gives what it stores to the history providers.
-    store: Option<Function>,
+    store: Option<Callback>,
 }
 
 #[wasm_bindgen(js_class = Session)]
@@ -97,7 +95,7 @@ impl JsExternalLoop {
     }
 }
 
-impl SessionInner {
+impl OpenSession {
     /// Appends what a checkpoint adds, if it adds anything, and returns it.
     async fn store_checkpoint(&self, state: &RefCell<ExternalLoop>, body: &ExternalBody) -> Result<AppendedContent> {
         let mut attempts = 0;
@@ -146,8 +144,8 @@ impl SessionInner {
 
     fn try_join_checkpoint(&self, state: &RefCell<ExternalLoop>, body: &ExternalBody) -> Result<JoinedEntries> {
         // The callbacks `now` and `newId` are called before anything is borrowed.
-        self.context.ids.draw();
-        let origin = self.origin(AppendOptions::default());
+        self.context.host.draw_ids();
+        let origin = self.origin(AppendOrigin::default());
         let policy = self.policy(PolicyLayer::default(), BTreeMap::new());
         let log = self.log.borrow();
         let mut context = ExternalContext {
@@ -155,7 +153,7 @@ impl SessionInner {
             policy: &policy,
             now: origin.at,
             origin: &origin,
-            ids: &self.context.ids,
+            ids: self.context.ids(),
         };
         state.borrow().join(body, &mut context)
     }

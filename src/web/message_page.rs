@@ -1,17 +1,16 @@
 //! `Session.messages`: pages of stored messages.
 
-use super::branches::{MAIN_BRANCH, branch_log};
 use super::convert::page;
 use super::option_reader::read_optional;
 use super::options::MessagePageOptions;
-use super::session_inner::SessionInner;
 use crate::error::{Error, Result};
 use crate::history::{History, MessageFormat, MessageWriter};
 use crate::json::ArrayWriter;
+use crate::session::{MAIN_BRANCH, OpenSession, branch_log};
 use wasm_bindgen::JsValue;
 
 /// Returns a page of messages, the newest page first, in order within the page. The cursor is the number of the page's first message.
-pub async fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue> {
+pub async fn messages(inner: &OpenSession, options: &JsValue) -> Result<JsValue> {
     let options: MessagePageOptions = read_optional("the options", options)?;
     let limit = usize::try_from(options.limit.unwrap_or(100).max(1)).unwrap_or(usize::MAX);
     let before = match options.cursor.map(|cursor| cursor.parse::<u64>()) {

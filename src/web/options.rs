@@ -1,5 +1,6 @@
 //! The options of opening a store, opening a session and replaying history.
 
+use super::convert::to_json;
 use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadValue, read_options, words};
 use super::reducer_options::ReducerOptions;
 use super::store::StoreTimeout;
@@ -8,6 +9,7 @@ use crate::message::HostGroup;
 use crate::owner::{OnConflict, StateOwner};
 use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, ReplayChanges, StaleUnit, UnboundReasoning};
 use crate::run::{OnStop, Persistence};
+use crate::session::SessionSettings;
 use crate::tool::Window;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -175,6 +177,28 @@ pub struct SessionOptions {
     #[serde(rename = "providers")]
     _providers: Option<UnreadValue>,
     pub metadata: Option<UnreadValue>,
+}
+
+impl SessionOptions {
+    /// Converts the options.
+    ///
+    /// # Errors
+    /// Those of `owner` and `metadata`.
+    pub fn into_settings(self) -> Result<SessionSettings> {
+        let metadata = self.metadata.map(|metadata| to_json(&metadata.0)).transpose()?;
+        Ok(SessionSettings {
+            title: self.title,
+            channel: self.channel,
+            metadata,
+            owner: self.owner.map(OwnerOptions::into_owner).transpose()?,
+            on_conflict: self.on_conflict.map(|option| option.0),
+            persistence: self.persistence.map(|option| option.0),
+            trim_trailing_results: self.trim_trailing_results,
+            flush_ms: self.flush_ms.map(|option| option.0),
+            replay: self.replay.map(Into::into),
+            on_stop: self.on_stop.map(|option| option.0),
+        })
+    }
 }
 
 /// The kinds of owners.

@@ -1,8 +1,10 @@
 //! Promises of exported methods, and promises to await.
 
 use crate::error::Result;
+use crate::session::StoreContext;
 use js_sys::{Function, Promise};
 use std::pin::Pin;
+use std::rc::Rc;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::{JsFuture, future_to_promise, spawn_local};
 
@@ -16,6 +18,26 @@ pub fn promise(work: impl Future<Output = Result<JsValue>> + 'static) -> Promise
 
 fn boxed_promise(work: PromisedWork) -> Promise {
     future_to_promise(async { Ok(work.await?) })
+}
+
+/// As [`promise`], of work without a value.
+pub fn done(work: impl Future<Output = Result<()>> + 'static) -> Promise {
+    promise(async { work.await.map(|()| JsValue::UNDEFINED) })
+}
+
+impl StoreContext {
+    /// Runs a future of an exported method; the promise rejects with `closed` if the store is closed.
+    pub fn promise(self: &Rc<Self>, work: impl Future<Output = Result<JsValue>> + 'static) -> Promise {
+        self.boxed_promise(Box::pin(work))
+    }
+
+    fn boxed_promise(self: &Rc<Self>, work: PromisedWork) -> Promise {
+        let context = self.clone();
+        promise(async move {
+            context.check_open()?;
+            work.await
+        })
+    }
 }
 
 /// Returns a pending promise and the function that resolves it.
@@ -35,8 +57,8 @@ pub fn adopted(returned: &JsValue) -> Promise {
     promise
 }
 
-/// Awaits the return value of a store's driver or of the platform. Functions of the application may never answer, so `pending_callbacks.rs`
-/// awaits what they return.
+/// Awaits the return value of a function, a store's driver or the platform. Functions of the application may never answer, so
+/// `PendingCallbacks` ends the wait for them.
 pub async fn await_settled(returned: JsValue) -> std::result::Result<JsValue, JsValue> {
     JsFuture::from(adopted(&returned)).await
 }

@@ -1,11 +1,8 @@
 //! `Session.render`: the next request's body, without a run.
 
-use super::callbacks::call_reducer;
 use super::convert::{object_to_js, set};
 use super::option_reader::read_options;
 use super::run_request::{RenderOptions, input_items};
-use super::session_inner::SessionInner;
-use super::store_context::concerns_settings;
 use super::wire::report_to_js;
 use crate::clock::Ms;
 use crate::error::Result;
@@ -17,13 +14,14 @@ use crate::history::{
 use crate::json::ObjectWriter;
 use crate::owner::StateOwner;
 use crate::render::{BodyBuffer, LastRequest, PrefixReuse, RenderInput, RenderRequest, RenderStep, Rendered};
-use crate::replay::{Cut, HistoryScope, ReducerReplies};
-use js_sys::{Function, Object, Uint8Array};
+use crate::replay::{Callback, Cut, HistoryScope, ReducerReplies};
+use crate::session::{OpenSession, concerns_settings};
+use js_sys::{Object, Uint8Array};
 use wasm_bindgen::JsValue;
 
 /// Renders the body of the next request.
-pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Function>) -> Result<JsValue> {
-    inner.context.ids.draw();
+pub async fn render(inner: &OpenSession, request: &JsValue, provide: Option<&Callback>) -> Result<JsValue> {
+    inner.context.host.draw_ids();
     let now = inner.context.now();
     let mut options: RenderOptions = read_options("a render's request", request)?;
     let input = options.input.take();
@@ -71,7 +69,8 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
                 return Ok(out.into());
             }
             RenderStep::Question(ask) => {
-                let given = call_reducer(&inner.context.callbacks, &ask).await?;
+                let asked = inner.context.host.reduce(&ask);
+                let given = inner.context.callbacks.answered(asked).await?;
                 inner.renderer.borrow_mut().take_reply(ask, given, &mut progress);
             }
         }
@@ -80,23 +79,23 @@ pub async fn render(inner: &SessionInner, request: &JsValue, provide: Option<&Fu
 
 /// What the request has after the stored history: the messages that providers add, and its input.
 fn live_history(
-    inner: &SessionInner,
+    inner: &OpenSession,
     (items, provided): (Vec<Incoming>, Vec<ProvidedMessages>),
     owner: &StateOwner,
     now: Ms,
 ) -> Result<History> {
-    let mut live = History::new(inner.context.seed);
+    let mut live = History::new(inner.context.settings.seed);
     let origin = Origin { at: now, ..Origin::default() };
     if *owner == StateOwner::Caller {
         check_one_loader(&provided, &HeldConversation::split(items.clone()).earlier)?;
     }
-    join_provided(&inner.log.borrow().history, &mut live, provided, &origin, &inner.context.ids)?;
+    join_provided(&inner.log.borrow().history, &mut live, provided, &origin, inner.context.ids())?;
     if *owner == StateOwner::Caller {
-        join_held(&mut live, items, &origin, &inner.context.ids);
+        join_held(&mut live, items, &origin, inner.context.ids());
     } else {
         let late_results = inner.log.borrow().history.late_results().unplaced_ids();
         let origin = Origin { late_results, ..origin };
-        let joined = join(JoinBase::live(&inner.log.borrow().history, &live), items, &origin, &inner.context.ids);
+        let joined = join(JoinBase::live(&inner.log.borrow().history, &live), items, &origin, inner.context.ids());
         joined.entries.into_iter().for_each(|entry| live.apply(entry));
     }
     Ok(live)
@@ -133,7 +132,7 @@ impl BodyBuffer for JsBodyBuffer {
     }
 }
 
-fn sources_to_js(inner: &SessionInner) -> JsValue {
+fn sources_to_js(inner: &OpenSession) -> JsValue {
     object_to_js(&|out| {
         // Of a number that is there twice JavaScript takes the last.
         inner.log.borrow().history.each_source(&mut |number, source| {
@@ -153,7 +152,7 @@ fn prefix_to_js(prefix: &PrefixReuse) -> Object {
     out
 }
 
-fn rendered_to_js(inner: &SessionInner, rendered: &Rendered, body: &Uint8Array) -> Object {
+fn rendered_to_js(inner: &OpenSession, rendered: &Rendered, body: &Uint8Array) -> Object {
     let warnings: Vec<Finding> = rendered.report.iter().filter(|finding| concerns_settings(finding)).cloned().collect();
     inner.context.warn(&warnings);
     let out = Object::new();

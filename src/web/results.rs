@@ -3,6 +3,7 @@
 //! Messages, events and audit rows are many, and are written as JSON instead.
 
 use crate::owner::StateOwner;
+use crate::session::SessionChange;
 use serde::Serialize;
 use serde_wasm_bindgen::Serializer;
 use wasm_bindgen::JsValue;
@@ -123,12 +124,17 @@ pub struct SessionSummary {
     pub metadata: JsValue,
 }
 
-/// A change of a session, as listeners and other tabs get it.
+/// Returns a change of a session as listeners and other tabs get it.
+pub fn change_to_js(change: &SessionChange<'_>) -> JsValue {
+    let SessionChange { session, revision, is_deleted } = *change;
+    result_to_js(&ChangeResult { session, revision, deleted: is_deleted.then_some(true) })
+}
+
 #[derive(Serialize)]
-pub struct SessionChange<'s> {
-    pub session: &'s str,
+struct ChangeResult<'s> {
+    session: &'s str,
     #[serde(serialize_with = "number")]
-    pub revision: u64,
+    revision: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub deleted: Option<bool>,
+    deleted: Option<bool>,
 }

@@ -1,26 +1,24 @@
 //! `Rethread`: the class of an open store.
 
-use super::archive::{read_archive, restore_archive};
 use super::audit::{MAX_PAGE, audit_page};
 use super::change_feed::DriverFeedMembers;
-use super::convert::to_js;
+use super::convert::{parse_json, to_js};
 use super::foreign::{bytes, member, reason_of};
-use super::journals::pending_runs;
+use super::open_store::{OpenedStore, WebStore};
 use super::option_reader::read_optional;
 use super::options::{OpenOptions, PendingRunQuery, SessionQuery, StoreOption, open_options};
 use super::owned_runs::OwnedRuns;
 use super::platform::random_id;
 use super::promise::promise;
+use super::restore::restore;
 use super::results::{SessionPage, SessionSummary, StatusResult, result_to_js};
-use super::rethread_inner::RethreadInner;
 use super::session::JsSession;
 use super::store::{Durability, IndexedDbStore, StorageStatus, open_js_store, persist, storage_status};
-use super::store_context::{DEFAULT_NAME, OpenedStore};
-use super::time_limit::outcome_within;
 use super::wire::report_to_js;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode, Report};
 use crate::run::ARCHIVE_DESCRIPTIONS;
+use crate::session::{DEFAULT_NAME, Host, pending_runs, read_archive};
 use crate::session_head::SessionHead;
 use crate::store::{MemoryStore, RecordKind, SessionArchive, delete_session, open_record, unreadable_head};
 use js_sys::{Function, Promise};
@@ -30,7 +28,7 @@ use wasm_bindgen::prelude::*;
 /// An open store.
 #[wasm_bindgen(js_name = Rethread, skip_typescript)]
 pub struct JsRethread {
-    inner: Rc<RethreadInner>,
+    store: WebStore,
 }
 
 /// Opens a store. `local_storage` makes the driver of localStorage from its name.
@@ -39,7 +37,7 @@ pub fn open_rethread(options: JsValue, local_storage: Function) -> Promise {
     promise(async move {
         let options = open_options(&options)?;
         let opened = open_store(&options, &local_storage).await?;
-        Ok(JsRethread { inner: RethreadInner::new(opened, options)? }.into())
+        Ok(JsRethread { store: WebStore::new(opened, options)? }.into())
     })
 }
 
@@ -80,17 +78,17 @@ async fn open_store(options: &OpenOptions, local_storage: &Function) -> Result<O
 impl JsRethread {
     /// Opens a session. One that is not stored yet is empty, and is written with its first append.
     pub fn session(&self, id: String, options: JsValue) -> Promise {
-        let inner = self.inner.clone();
-        self.inner.context.promise(async move {
-            let session = inner.open_session(&id, &options).await?;
+        let store = self.store.clone();
+        self.store.open.context.promise(async move {
+            let session = store.open_session(&id, &options).await?;
             Ok(JsSession { inner: session }.into())
         })
     }
 
     /// Lists sessions in the order of their ids.
     pub fn sessions(&self, query: JsValue) -> Promise {
-        let context = self.inner.context.clone();
-        self.inner.context.promise(async move {
+        let context = self.store.open.context.clone();
+        self.store.open.context.promise(async move {
             let SessionQuery { cursor, channel, limit } = read_optional("the query", &query)?;
             let limit = limit.map_or(100, |option| option.0).min(MAX_PAGE);
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -107,19 +105,20 @@ impl JsRethread {
     /// Deletes a session and all its records.
     #[wasm_bindgen(js_name = deleteSession)]
     pub fn delete_session(&self, id: String) -> Promise {
-        let inner = self.inner.clone();
-        self.inner.context.promise(async move {
-            if inner.session(&id).is_some_and(|session| session.has_live_run()) {
+        let store = self.store.clone();
+        self.store.open.context.promise(async move {
+            let (open, context) = (&store.open, &store.open.context);
+            if open.session(&id).is_some_and(|session| session.has_live_run()) {
                 return Err(Error::new(ErrorCode::Busy, "a run of this session is under way here; cancel it first"));
             }
-            delete_session(&*inner.context.store, &id, inner.context.seed, &random_id()).await?;
-            let deleted = inner.session(&id);
-            inner.unregister(&id);
+            delete_session(&*context.store, &id, context.settings.seed, &random_id()).await?;
+            let deleted = open.session(&id);
+            open.unregister(&id);
             if let Some(session) = deleted {
                 session.refresh().await?;
                 session.notify();
             }
-            inner.context.announce_change(&id, 0, true);
+            context.announce_deletion(&id);
             Ok(JsValue::UNDEFINED)
         })
     }
@@ -127,9 +126,10 @@ impl JsRethread {
     /// Returns a session as JSON Lines.
     #[wasm_bindgen(js_name = exportSession)]
     pub fn export_session(&self, id: String) -> Promise {
-        let inner = self.inner.clone();
-        self.inner.context.promise(async move {
-            let archive = read_archive(&inner.context, inner.session(&id).as_deref(), &id).await?;
+        let store = self.store.clone();
+        self.store.open.context.promise(async move {
+            let open = store.open.session(&id);
+            let archive = read_archive(&store.open.context, open.as_deref(), &id).await?;
             Ok(archive.to_json_lines(&ARCHIVE_DESCRIPTIONS).into())
         })
     }
@@ -137,37 +137,37 @@ impl JsRethread {
     /// Stores what `exportSession` returned.
     #[wasm_bindgen(js_name = importSession)]
     pub fn import_session(&self, lines: String, options: JsValue) -> Promise {
-        let inner = self.inner.clone();
-        self.inner.context.promise(async move {
+        let store = self.store.clone();
+        self.store.open.context.promise(async move {
             let archive = SessionArchive::from_json_lines(&lines)?;
-            let session = restore_archive(&inner, archive, &options).await?;
+            let session = restore(&store, archive, &options).await?;
             Ok(JsSession { inner: session }.into())
         })
     }
 
     /// Stores what `Session.serialize` returned.
     pub fn restore(&self, serialized: JsValue, options: JsValue) -> Promise {
-        let inner = self.inner.clone();
+        let store = self.store.clone();
         // Read now: the application may change its bytes later.
         let serialized = bytes("a serialized session", &serialized);
-        self.inner.context.promise(async move {
+        self.store.open.context.promise(async move {
             let serialized = serialized?.ok_or_else(|| Error::invalid("a serialized session must be a Uint8Array"))?;
             let archive = SessionArchive::open(&serialized.into())?;
-            let session = restore_archive(&inner, archive, &options).await?;
+            let session = restore(&store, archive, &options).await?;
             Ok(JsSession { inner: session }.into())
         })
     }
 
     /// Returns a page of the audit table of all sessions.
     pub fn invocations(&self, query: JsValue) -> Promise {
-        audit_page(&self.inner.context, query, None)
+        audit_page(&self.store.open.context, query, None)
     }
 
     /// Lists runs that were interrupted, that failed, or that are live in another tab.
     #[wasm_bindgen(js_name = pendingRuns)]
     pub fn pending_runs(&self, query: JsValue) -> Promise {
-        let context = self.inner.context.clone();
-        self.inner.context.promise(async move {
+        let context = self.store.open.context.clone();
+        self.store.open.context.promise(async move {
             let mut heads = Vec::new();
             let query: PendingRunQuery = read_optional("the query", &query)?;
             if let Some(id) = query.session {
@@ -181,32 +181,33 @@ impl JsRethread {
                     heads.push((row.id, head));
                 }
             }
-            pending_runs(&context, heads, &|_| {}).await
+            Ok(parse_json(&pending_runs(&context, heads, &|_| {}).await?))
         })
     }
 
     /// Calls the listener after each change of a session, in any tab. Returns the function that unsubscribes it.
     pub fn subscribe(&self, listener: js_sys::Function) -> js_sys::Function {
-        self.inner.context.subscribe(listener)
+        self.store.host.listen();
+        self.store.host.listeners.add(listener, Box::new(|| {}))
     }
 
     /// Asks the platform to keep the data.
     pub fn persist(&self) -> Promise {
-        let durable = self.inner.context.has_tabs();
+        let durable = self.store.host.has_tabs;
         promise(async move { Ok((durable && persist().await?).into()) })
     }
 
     /// Reports the state of the store.
     pub fn status(&self) -> Promise {
-        let inner = self.inner.clone();
-        self.inner.context.promise(async move {
-            let context = &inner.context;
+        let store = self.store.clone();
+        self.store.open.context.promise(async move {
+            let (open, context) = (&store.open, &store.open.context);
             let status = storage_status().await;
             let (heads, mut failures) = match context.all_heads().await {
-                Ok(heads) => (heads, inner.read_failures()),
+                Ok(heads) => (heads, open.read_failures()),
                 Err(error) => {
                     context.check_open()?;
-                    let mut failures = inner.read_failures();
+                    let mut failures = open.read_failures();
                     let what = format!("the store failed to list its sessions: {}", error.message);
                     failures.push(Finding::warning(FindingCode::ReadFailed, what));
                     (Vec::new(), failures)
@@ -218,38 +219,37 @@ impl JsRethread {
                 }
             }
             failures.splice(0..0, context.damage());
-            Ok(result_to_js(&status_of(&inner, &status, &failures)))
+            Ok(result_to_js(&status_of(&store, &status, &failures)))
         })
     }
 
     /// Closes the store. Its sessions and runs reject further calls.
     pub fn close(&self) -> Promise {
-        let inner = self.inner.clone();
+        let store = self.store.clone();
         promise(async move {
             // A store that does not answer is not waited for: its runs are as after a kill.
-            let (closing, limit) = (inner.clone(), inner.context.store_timeout);
+            let open = store.open.clone();
             let ended = async move {
-                closing.end_ownership().await;
+                open.end_holds().await;
                 Ok(())
             };
-            let _ = outcome_within(Box::pin(ended), limit.0).await;
-            inner.close().await?;
+            let _ = store.open.context.outcome_in_time(Box::pin(ended)).await;
+            store.close().await?;
             Ok(JsValue::UNDEFINED)
         })
     }
 }
 
-fn status_of(inner: &RethreadInner, storage: &StorageStatus, findings: &Report) -> StatusResult {
-    let context = &inner.context;
-    let durable = context.has_tabs();
+fn status_of(store: &WebStore, storage: &StorageStatus, findings: &Report) -> StatusResult {
+    let durable = store.host.has_tabs;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let bytes = |given: Option<f64>| given.filter(|bytes| durable && *bytes >= 0.0).map(|bytes| bytes as u64);
     StatusResult {
-        store: context.kind,
+        store: store.open.context.settings.kind,
         persisted: storage.persisted.filter(|_| durable),
         usage_bytes: bytes(storage.usage),
         quota_bytes: bytes(storage.quota),
-        state: match inner.state() {
+        state: match store.open.state() {
             "ready" if !findings.is_empty() => "degraded",
             state => state,
         },

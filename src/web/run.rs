@@ -3,25 +3,36 @@
 use super::convert::{list_to_js, object_to_js, settled_content, to_json};
 use super::foreign::{self, callback_failed, get, member};
 use super::handoff_options::HandoffOptions;
+use super::offered_effects::OfferedEffects;
 use super::option_reader::read_options;
-use super::promise::deferred;
-use super::run_inner::RunInner;
+use super::promise::{done, promise};
 use crate::error::{Error, ErrorCode, Result};
 use crate::provider::is_error_response;
 use crate::run::{ApprovalDecision, EffectReply, RunInput};
+use crate::session::RunDriver;
 use js_sys::{Promise, Uint8Array};
+use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 /// A run. It does no I/O: its host does what `effects` lists and reports back with `answer`.
 #[wasm_bindgen(js_name = Run, skip_typescript)]
 pub struct JsRun {
-    inner: Rc<RunInner>,
+    inner: Rc<RunDriver>,
+    /// The objects of its effects.
+    effects: RefCell<OfferedEffects>,
 }
 
 impl JsRun {
-    pub fn of(inner: Rc<RunInner>) -> Self {
-        Self { inner }
+    pub fn of(inner: Rc<RunDriver>) -> Self {
+        Self { inner, effects: RefCell::default() }
+    }
+
+    /// Returns the objects of its effects, without those that were closed.
+    fn open_effects(&self) -> RefMut<'_, OfferedEffects> {
+        let mut effects = self.effects.borrow_mut();
+        effects.close(self.inner.take_closed_effects());
+        effects
     }
 
     fn decide(&self, id: String, decision: ApprovalDecision) -> Promise {
@@ -49,14 +60,14 @@ impl JsRun {
 
     /// Returns the open effects: what the host must do now. An effect is the same object at each call.
     pub fn effects(&self) -> js_sys::Array {
-        self.inner.effects.borrow_mut().all(&self.inner.machine.borrow())
+        self.open_effects().all(&self.inner.machine.borrow())
     }
 
     /// Returns the effects `opened` and the ids of the effects `closed` since the last call. For a host that drives thousands of effects:
     /// listing all at each step costs their square.
     #[wasm_bindgen(js_name = takeEffects)]
     pub fn take_effects(&self) -> JsValue {
-        self.inner.effects.borrow_mut().take(&self.inner.machine.borrow())
+        self.open_effects().take(&self.inner.machine.borrow())
     }
 
     /// Takes the events so far.
@@ -75,9 +86,11 @@ impl JsRun {
         if !inner.machine.borrow().status().is_over() {
             inner.session.context.check_open()?;
         }
-        let (changed, resolve) = deferred();
-        inner.waiting.borrow_mut().extend(resolve);
-        Ok(changed)
+        let changed = inner.next_change();
+        Ok(promise(async move {
+            changed.given().await;
+            Ok(JsValue::UNDEFINED)
+        }))
     }
 
     /// Answers an effect. Resolves when everything is stored that must be stored before the next effect.
@@ -190,7 +203,7 @@ impl JsRun {
 
     /// Cancels the run.
     pub fn cancel(&self) -> Promise {
-        self.inner.cancel()
+        done(self.inner.clone().cancel())
     }
 
     /// Retries a failed save.
@@ -214,6 +227,7 @@ impl JsRun {
 
     /// Returns the result, or the state so far while the run is under way.
     pub fn result(&self) -> JsValue {
+        drop(self.open_effects());
         let outcome = self.inner.machine.borrow().outcome();
         object_to_js(&|out| outcome.write(out))
     }
@@ -225,7 +239,7 @@ fn is_misuse(error: &Error) -> bool {
 }
 
 /// Returns the input for a whole response that is larger than the run allows. Its body is not read.
-fn oversized(run: &RunInner, effect: &str, answer: &JsValue) -> Option<RunInput> {
+fn oversized(run: &RunDriver, effect: &str, answer: &JsValue) -> Option<RunInput> {
     let size = foreign::size(&member(answer, "body"))?;
     (u64::from(size) > run.machine.borrow().max_response_bytes())
         .then(|| RunInput::ResponseTooLarge { effect: effect.to_owned() })

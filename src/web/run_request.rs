@@ -6,8 +6,8 @@ use super::foreign;
 use super::handoff_options::HandoffOptions;
 use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadObject, UnreadValue, words};
 use super::options::{OnStopOption, PersistenceOption, ReplayOptions};
+use super::provider_hooks::ProviderHooks;
 use super::request_tools::{RequestTools, ToolOptions, add_tools_of_params, windows};
-use super::session_inner::SessionInner;
 use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
 use crate::json::{Json, JsonRef, JsonStr};
@@ -18,6 +18,7 @@ use crate::provider::{
 };
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, Handoff, RetryPolicy, RunSetup};
+use crate::session::{NewRun, OpenSession, ResumeRequest};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use wasm_bindgen::prelude::*;
@@ -67,7 +68,7 @@ pub struct RunOptions {
     tools: Option<OptionEntries<ToolOptions>>,
     max_turns: Option<AtLeastOne>,
     replay: Option<ReplayOptions>,
-    pub persistence: Option<PersistenceOption>,
+    persistence: Option<PersistenceOption>,
     /// Read by the facade.
     #[serde(rename = "providers")]
     _providers: Option<UnreadValue>,
@@ -127,7 +128,7 @@ pub struct RenderParts {
 
 impl RenderOptions {
     /// Converts the request for rendering in a session.
-    pub fn into_parts(self, session: &SessionInner) -> Result<RenderParts> {
+    pub fn into_parts(self, session: &OpenSession) -> Result<RenderParts> {
         let provider = request_without_url(self.dialect, self.params)?;
         session.last_provider.replace(Some(provider.clone()));
         let tools = RequestTools::read(self.tools)?;
@@ -156,16 +157,36 @@ pub fn request_without_url(dialect: DialectOption, params: Option<UnreadObject>)
 }
 
 impl RunOptions {
-    /// Takes the handoffs that a resume passes again.
+    /// Converts the request of a new run.
+    ///
+    /// # Errors
+    /// `config_invalid` and `invalid_input`.
+    pub fn into_new_run(mut self, session: &OpenSession, id: String, hooks: ProviderHooks) -> Result<NewRun> {
+        let (input, input_id) = (self.input.take(), self.input_id.take());
+        if !self.take_handoffs()?.is_empty() {
+            return Err(Error::config("`handoffs` is an option of `resume`; a new run is handed off by `Run.handoff`"));
+        }
+        let setup = self.into_setup(session, id)?;
+        let input = input_items(input.as_ref(), setup.provider.dialect)?;
+        Ok(NewRun { setup, input, input_id, provide: hooks.provide, store: hooks.store })
+    }
+
+    /// Converts the request of a resume of the run `id`.
     ///
     /// # Errors
     /// `config_invalid`.
-    pub fn take_handoffs(&mut self) -> Result<Vec<Handoff>> {
+    pub fn into_resume(mut self, session: &OpenSession, id: String) -> Result<ResumeRequest> {
+        let persistence = self.persistence.map(|option| option.0);
+        let handoffs = self.take_handoffs()?;
+        Ok(ResumeRequest { setup: self.into_setup(session, id)?, persistence, handoffs })
+    }
+
+    fn take_handoffs(&mut self) -> Result<Vec<Handoff>> {
         self.handoffs.take().unwrap_or_default().into_iter().map(HandoffOptions::into_handoff).collect()
     }
 
     /// Converts the request, except its input, to the setup of the run `id`.
-    pub fn into_setup(self, session: &SessionInner, id: String) -> Result<RunSetup> {
+    fn into_setup(self, session: &OpenSession, id: String) -> Result<RunSetup> {
         let RequestTools { definitions, mut tool_settings, persist, approval_callbacks } =
             RequestTools::read(self.tools)?;
         let call: PolicyLayer = self.replay.map(Into::into).unwrap_or_default();

@@ -1,13 +1,10 @@
 //! The class `Session`.
 
-use super::archive::{clear, read_archive};
 use super::audit::audit_page;
-use super::branches::{MAIN_BRANCH, branches};
-use super::compact::compact;
+use super::branches::branches_to_js;
 use super::compact_options::CompactOptions;
-use super::convert::to_json;
+use super::convert::{parse_json, to_json};
 use super::foreign;
-use super::journals::pending_runs;
 use super::message_page::messages;
 use super::option_reader::{UnreadValue, read_optional, read_options};
 use super::options::{DiscardOptions, UpdateFields};
@@ -15,15 +12,16 @@ use super::promise::promise;
 use super::provider_hooks::ProviderHooks;
 use super::render::render;
 use super::results::{CompactResult, OwnerResult, RevisionResult, result_to_js};
-use super::resume::{discard_run, resume_run, resume_snapshot};
 use super::run::JsRun;
-use super::run_inner::RunInner;
 use super::run_request::RunOptions;
-use super::session_inner::SessionInner;
 use super::state_bag::JsStateBag;
 use super::view::JsSessionView;
 use crate::error::{Error, Result};
-use crate::run::RecoveredRun;
+use crate::run::{RecoveredRun, RunSnapshot};
+use crate::session::{
+    MAIN_BRANCH, OpenSession, RunDriver, branches, clear, compact, discard_run, pending_runs, read_archive, resume_run,
+    resume_snapshot,
+};
 use crate::store::{Change, HeadEdit};
 use js_sys::{Function, Promise, Uint8Array};
 use std::rc::Rc;
@@ -32,7 +30,7 @@ use wasm_bindgen::prelude::*;
 /// An open session.
 #[wasm_bindgen(js_name = Session, skip_typescript)]
 pub struct JsSession {
-    pub(super) inner: Rc<SessionInner>,
+    pub(super) inner: Rc<OpenSession>,
 }
 
 #[wasm_bindgen(js_class = Session)]
@@ -66,7 +64,7 @@ impl JsSession {
     /// Lists the session's history and the other sides of its forks.
     pub fn branches(&self) -> Promise {
         let inner = self.inner.clone();
-        self.inner.context.promise(async move { branches(&inner).await })
+        self.inner.context.promise(async move { Ok(branches_to_js(branches(&inner).await?)) })
     }
 
     /// Its title.
@@ -88,7 +86,7 @@ impl JsSession {
         promise(async move {
             let _turn = turn.start().await;
             let edit = head_edit(&fields)?;
-            inner.context.ids.draw();
+            inner.context.host.draw_ids();
             inner.drop_updated_fields();
             inner.commit(Change { edit: Some(edit), ..inner.new_change() }).await?;
             inner.notify();
@@ -102,7 +100,7 @@ impl JsSession {
         let turn = inner.writes.enter();
         promise(async move {
             let _turn = turn.start().await;
-            inner.context.ids.draw();
+            inner.context.host.draw_ids();
             inner.commit(inner.new_change()).await?;
             Ok(JsValue::UNDEFINED)
         })
@@ -138,8 +136,8 @@ impl JsSession {
         self.inner.context.promise(async move {
             let options: RunOptions = read_options("a run's request", &request)?;
             let queue = options.when_busy.is_some_and(|option| option.0);
-            let starting = RunInner::begin(&inner, options, hooks);
-            Ok(JsRun::of(RunInner::launch(&inner, queue, starting).await?).into())
+            let starting = RunDriver::begin(&inner, |id| options.into_new_run(&inner, id, hooks));
+            Ok(JsRun::of(RunDriver::launch(&inner, queue, starting).await?).into())
         })
     }
 
@@ -151,7 +149,8 @@ impl JsSession {
             inner.refresh().await?;
             let head = inner.log.borrow().head.clone();
             let complete = |run: &mut RecoveredRun| _ = run.take_stored_results(&inner.log.borrow().history);
-            pending_runs(&inner.context, vec![(inner.id.clone(), head)], &complete).await
+            let runs = pending_runs(&inner.context, vec![(inner.id.clone(), head)], &complete).await?;
+            Ok(parse_json(&runs))
         })
     }
 
@@ -167,8 +166,12 @@ impl JsSession {
             }
             let resuming = async {
                 let run = match (snapshot, run.as_string()) {
-                    (Some(bytes), _) => resume_snapshot(&inner, bytes.into(), options).await?,
-                    (None, Some(id)) => resume_run(&inner, &id, None, options).await?,
+                    (Some(bytes), _) => {
+                        let snapshot = RunSnapshot::open(&bytes.into(), &inner.id)?;
+                        let id = snapshot.run.clone();
+                        resume_snapshot(&inner, snapshot, || options.into_resume(&inner, id)).await?
+                    }
+                    (None, Some(id)) => resume_run(&inner, None, options.into_resume(&inner, id)?).await?,
                     (None, None) => {
                         return Err(Error::config("the first argument of `resume` must be a run's id or a snapshot"));
                     }
@@ -176,7 +179,7 @@ impl JsSession {
                 run.store_hook.replace(store);
                 Ok(run)
             };
-            Ok(JsRun::of(RunInner::launch(&inner, false, resuming).await?).into())
+            Ok(JsRun::of(RunDriver::launch(&inner, false, resuming).await?).into())
         })
     }
 
@@ -204,7 +207,7 @@ impl JsSession {
         })
     }
 
-    /// Removes its messages, calls and unfinished runs.
+    /// Removes its messages, calls and pending runs.
     pub fn clear(&self) -> Promise {
         let inner = self.inner.clone();
         self.inner.context.promise(async move {

@@ -1,7 +1,7 @@
 //! The class `StateBag`.
 
 use super::convert::{to_js, to_json};
-use super::session_inner::SessionInner;
+use crate::session::OpenSession;
 use js_sys::Array;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -9,11 +9,11 @@ use wasm_bindgen::prelude::*;
 /// Provider-scoped state of a session, stored with its next append or by `save`.
 #[wasm_bindgen(js_name = StateBag, skip_typescript)]
 pub struct JsStateBag {
-    inner: Rc<SessionInner>,
+    inner: Rc<OpenSession>,
 }
 
 impl JsStateBag {
-    pub fn of(inner: Rc<SessionInner>) -> Self {
+    pub fn of(inner: Rc<OpenSession>) -> Self {
         Self { inner }
     }
 }

@@ -4,37 +4,36 @@
 //! same object until anything does.
 
 use super::convert::{object_to_js, set};
-use super::live_run::LiveRun;
 use super::promise::promise;
-use super::session_inner::SessionInner;
-use super::unfinished_run::{UnfinishedRun, UnfinishedState};
 use super::view_message::{MessageForm, PartSource, ShownMessage, ViewMessage};
 use super::view_state::{ViewState, WINDOW};
 use crate::clock::Ms;
 use crate::history::History;
 use crate::message::Message;
 use crate::run::{PartialAnswer, Run};
+use crate::session::{OpenSession, PendingRun, PendingState};
 use js_sys::{Array, Function, Promise};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 /// Makes the last snapshot of a session whose store is closed, if a page shows it, and drops everything else.
-pub fn release_view(inner: &Rc<SessionInner>) {
-    let shown = !inner.view.borrow().messages.is_empty();
-    let kept = shown.then(|| inner.view.borrow().snapshot.clone()).flatten();
+pub fn release_view(inner: &Rc<OpenSession>) {
+    let surface = inner.web_surface();
+    let shown = !surface.view.borrow().messages.is_empty();
+    let kept = shown.then(|| surface.view.borrow().snapshot.clone()).flatten();
     let last = if shown { Some(kept.unwrap_or_else(|| snapshot(inner))) } else { None };
-    *inner.view.borrow_mut() = ViewState { snapshot: last, released: true, ..ViewState::default() };
+    *surface.view.borrow_mut() = ViewState { snapshot: last, released: true, ..ViewState::default() };
 }
 
 /// The view of a session.
 #[wasm_bindgen(js_name = SessionView, skip_typescript)]
 pub struct JsSessionView {
-    inner: Rc<SessionInner>,
+    inner: Rc<OpenSession>,
 }
 
 impl JsSessionView {
-    pub fn of(inner: Rc<SessionInner>) -> Self {
+    pub fn of(inner: Rc<OpenSession>) -> Self {
         Self { inner }
     }
 }
@@ -44,11 +43,12 @@ impl JsSessionView {
     /// Returns the snapshot: the same object until something changes.
     #[wasm_bindgen(js_name = getSnapshot)]
     pub fn get_snapshot(&self) -> JsValue {
-        if let Some(kept) = &self.inner.view.borrow().snapshot {
+        let surface = self.inner.web_surface();
+        if let Some(kept) = &surface.view.borrow().snapshot {
             return kept.clone();
         }
         let snapshot = snapshot(&self.inner);
-        self.inner.view.borrow_mut().snapshot = Some(snapshot.clone());
+        surface.view.borrow_mut().snapshot = Some(snapshot.clone());
         snapshot
     }
 
@@ -62,10 +62,11 @@ impl JsSessionView {
         let inner = self.inner.clone();
         promise(async move {
             inner.read_readable().await?;
-            let more = inner.log.borrow().history.messages().len() > inner.view.borrow().window;
+            let surface = inner.web_surface();
+            let more = inner.log.borrow().history.messages().len() > surface.view.borrow().window;
             if more {
                 // Grows with the window, since each snapshot lists the whole window: paging to the end must not cost its square.
-                let mut view = inner.view.borrow_mut();
+                let mut view = surface.view.borrow_mut();
                 view.window += WINDOW.max(view.window / 2);
                 drop(view);
                 inner.notify();
@@ -75,18 +76,19 @@ impl JsSessionView {
     }
 }
 
-fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
+fn snapshot(inner: &Rc<OpenSession>) -> JsValue {
     inner.show_stored_results();
     let run = inner.live_run();
     let log = inner.log.borrow();
-    let unfinished = inner.unfinished.borrow();
-    let unfinished = inner.shown_unfinished(&unfinished, &log.head);
+    let pending = inner.pending.borrow();
+    let pending = inner.shown_pending(&pending, &log.head);
     let machine = run.as_ref().map(|run| run.machine());
     // Of a turn that goes on, history has a part (modes `call` and `result`): the turn knows more of its calls.
     let mut turns: Vec<(&str, &History)> =
-        unfinished.iter().filter_map(|run| Some((run.id.as_str(), run.turn()?))).collect();
+        pending.iter().filter_map(|run| Some((run.id.as_str(), run.turn()?))).collect();
     turns.extend(machine.as_ref().map(|machine| (machine.id(), machine.live())));
-    let mut view = inner.view.borrow_mut();
+    let surface = inner.web_surface();
+    let mut view = surface.view.borrow_mut();
     let mut builder = SnapshotBuilder {
         id: &inner.id,
         old: std::mem::take(&mut view.messages),
@@ -100,19 +102,20 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     let is_loading = !is_whole && failure.is_none();
     let first = builder.stored(&log.history, &turns, (view.window, is_loading));
     let mut shown_run = JsValue::NULL;
-    for unfinished in unfinished {
-        if let Some(turn) = unfinished.turn() {
+    for pending in pending {
+        if let Some(turn) = pending.turn() {
             builder.turn(&log.history, turn);
-            if let Some(partial) = &unfinished.partial {
-                let source = PartSource::Answer { revision: unfinished.partial_revision };
-                builder.partial(&log.history, turn, (partial, source), unfinished.state == UnfinishedState::Live);
+            if let Some(partial) = &pending.partial {
+                let source = PartSource::Answer { revision: pending.partial_revision };
+                builder.partial(&log.history, turn, (partial, source), pending.state == PendingState::Live);
             }
         }
-        shown_run = unfinished_run_to_js(unfinished);
+        shown_run = pending_run_to_js(pending);
     }
     if let Some((run, machine)) = run.as_ref().zip(machine) {
         builder.live_turn(&log.history, &machine, inner.context.now());
-        shown_run = live_run_to_js(&**run, &machine);
+        shown_run = live_run_to_js(&machine);
+        set(&shown_run, "cancel", &surface.cancel_function(run));
     }
     view.messages = builder.new;
     let value = object_to_js(&|out| {
@@ -133,21 +136,19 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
 }
 
 /// The run of this tab, for the snapshot.
-fn live_run_to_js(run: &dyn LiveRun, machine: &Run) -> JsValue {
-    let value = object_to_js(&|out| {
-        out.text("id", run.id()).text("status", machine.status().as_str());
+fn live_run_to_js(machine: &Run) -> JsValue {
+    object_to_js(&|out| {
+        out.text("id", machine.id()).text("status", machine.status().as_str());
         if let Some(at) = machine.retry_at() {
             out.number("retryAt", at);
         }
-    });
-    set(&value, "cancel", &run.cancel_function());
-    value
+    })
 }
 
-fn unfinished_run_to_js(run: &UnfinishedRun) -> JsValue {
+fn pending_run_to_js(run: &PendingRun) -> JsValue {
     object_to_js(&|out| {
         out.text("id", &run.id).text("status", run.state.as_str());
-        if let UnfinishedState::Failed(code, message) = &run.state {
+        if let PendingState::Failed(code, message) = &run.state {
             out.object("error", |out| {
                 out.text("code", code).text("message", message);
             });

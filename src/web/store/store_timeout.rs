@@ -6,13 +6,11 @@
 
 use crate::clock::Ms;
 use crate::error::{Error, Result};
+use crate::session::DEFAULT_STORE_TIMEOUT;
 use crate::web::foreign::member;
 use crate::web::promise::{adopted, await_settled};
 use crate::web::time_limit::settled_within;
 use wasm_bindgen::JsValue;
-
-/// The value of `storeTimeoutMs` unless it is set.
-pub const DEFAULT_STORE_TIMEOUT: Ms = 60_000;
 
 /// What a method of the application returned or threw.
 type CallResult = std::result::Result<JsValue, JsValue>;

@@ -1,12 +1,9 @@
 //! `Session.compact`: the application's model writes a summary of the turns that are over, which requests then contain instead of them (R30).
 
-use super::callbacks::call_summarize;
-use super::compact_options::CompactionOutcome;
-use super::compaction_state::{CompactionMode, CompactionRequest};
+use super::compaction_state::{CompactionMode, CompactionOutcome, CompactionRequest};
 use super::journals::journal_of;
-use super::promise::in_background;
-use super::run_lock::{LiveOwners, lock_name};
-use super::session_inner::SessionInner;
+use super::open_session::OpenSession;
+use super::run_lock::{LiveHolders, lock_name};
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::history::{Compactable, StoredSummary};
@@ -26,7 +23,7 @@ const MIN_ITEMS: usize = 10;
 ///
 /// # Errors
 /// `state_owner_conflict`, `config_invalid`, `callback_failed`, and the store's own. Nothing is stored then.
-pub async fn compact(session: &Rc<SessionInner>, request: Rc<CompactionRequest>) -> Result<CompactionOutcome> {
+pub async fn compact(session: &Rc<OpenSession>, request: Rc<CompactionRequest>) -> Result<CompactionOutcome> {
     let outcome = compact_exclusively(session, &request).await;
     if outcome == Ok(CompactionOutcome::Deferred) {
         defer(session, request).await?;
@@ -35,7 +32,7 @@ pub async fn compact(session: &Rc<SessionInner>, request: Rc<CompactionRequest>)
 }
 
 /// Compacts a session, unless another call does. Then makes the compaction that an earlier call deferred, if it is possible now.
-async fn compact_exclusively(session: &Rc<SessionInner>, request: &CompactionRequest) -> Result<CompactionOutcome> {
+async fn compact_exclusively(session: &Rc<OpenSession>, request: &CompactionRequest) -> Result<CompactionOutcome> {
     let state = &session.compaction;
     if state.is_under_way.replace(true) {
         state.must_check_again.set(true);
@@ -51,7 +48,7 @@ async fn compact_exclusively(session: &Rc<SessionInner>, request: &CompactionReq
     outcome
 }
 
-async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) -> Result<CompactionOutcome> {
+async fn compact_now(session: &Rc<OpenSession>, request: &CompactionRequest) -> Result<CompactionOutcome> {
     if session.is_run_active() {
         resolve_mode(session, request.mode)?;
         return Ok(CompactionOutcome::Deferred);
@@ -87,7 +84,9 @@ async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) ->
     let Some(coverage) = session.log.borrow().history.coverage(end) else { return Ok(CompactionOutcome::NothingNew) };
     let chain_start = chain_start(session)?;
     let continued = newest_response(session)?;
-    let text = call_summarize(&session.context.callbacks, &request.summarize, &body, mode.as_str()).await?;
+    let context = &session.context;
+    let asked = context.host.summarize(&request.summarize, &body, mode.as_str());
+    let text = context.callbacks.answered(asked).await??;
     let is_continued = newest_response(session)? != continued;
     if matches!(session.owner()?, StateOwner::Response { .. }) && (is_continued || session.is_run_active()) {
         // The answer meanwhile belongs to the old chain, which the next request would continue.
@@ -106,7 +105,7 @@ async fn compact_now(session: &Rc<SessionInner>, request: &CompactionRequest) ->
 ///
 /// # Errors
 /// `state_owner_conflict` if the session's owner cannot have its conversation shortened like this.
-fn resolve_mode(session: &SessionInner, mode: CompactionMode) -> Result<CompactionMode> {
+fn resolve_mode(session: &OpenSession, mode: CompactionMode) -> Result<CompactionMode> {
     let owner = session.owner()?;
     let log = session.log.borrow();
     // A chain after a response of the application's has content that is not stored here, unless a compaction has it.
@@ -135,22 +134,22 @@ fn resolve_mode(session: &SessionInner, mode: CompactionMode) -> Result<Compacti
 }
 
 /// Returns what a compaction may cover now.
-fn compactable(session: &SessionInner) -> Compactable {
+fn compactable(session: &OpenSession) -> Compactable {
     let log = session.log.borrow();
     log.history.compactable(&|run| log.head.run(run).is_some())
 }
 
 /// Returns true if a run of the session lives in another tab, or waits for an approval.
-async fn has_run_under_way(session: &SessionInner) -> Result<bool> {
+async fn has_run_under_way(session: &OpenSession) -> Result<bool> {
     let head = session.log.borrow().head.clone();
     if head.runs.is_empty() {
         return Ok(false);
     }
     let context = &session.context;
-    let owners = LiveOwners::query(context).await;
+    let holders = LiveHolders::query(context).await;
     for run in head.pending_runs() {
         let name = lock_name(context, &session.id, &run.id);
-        if context.live.borrow().contains(&name) || owners.owns(&name, run) {
+        if context.live.borrow().contains(&name) || holders.hold(&name, run) {
             return Ok(true);
         }
         // A journal that cannot be read is reported where pending runs are listed.
@@ -164,7 +163,7 @@ async fn has_run_under_way(session: &SessionInner) -> Result<bool> {
 }
 
 /// Returns the dialect and params of the summary's request: those of the call, of the last run or render, or of the stored history.
-fn provider_of(session: &SessionInner, request: &CompactionRequest) -> Result<ProviderRequest> {
+fn provider_of(session: &OpenSession, request: &CompactionRequest) -> Result<ProviderRequest> {
     match request.provider.clone().or_else(|| session.last_provider.borrow().clone()) {
         Some(provider) => Ok(provider),
         None => provider_of_history(session),
@@ -172,7 +171,7 @@ fn provider_of(session: &SessionInner, request: &CompactionRequest) -> Result<Pr
 }
 
 /// Returns the body that asks for the summary of the messages before the index `end`.
-fn summary_request(session: &SessionInner, provider: &ProviderRequest, end: usize) -> Result<Vec<u8>> {
+fn summary_request(session: &OpenSession, provider: &ProviderRequest, end: usize) -> Result<Vec<u8>> {
     let policy = session.policy(PolicyLayer::default(), BTreeMap::new());
     let request = RenderRequest { provider, instructions: None, tools: &[], policy: &policy };
     compaction_body(&session.log.borrow().history, end, &request, session.context.now())
@@ -183,7 +182,7 @@ fn summary_request(session: &SessionInner, provider: &ProviderRequest, end: usiz
 ///
 /// # Errors
 /// `state_owner_conflict` if the dialect's service does not shorten chains.
-fn chain_request(session: &SessionInner, provider: &ProviderRequest, end: usize) -> Result<Option<(usize, Vec<u8>)>> {
+fn chain_request(session: &OpenSession, provider: &ProviderRequest, end: usize) -> Result<Option<(usize, Vec<u8>)>> {
     let owner = session.owner()?;
     let log = session.log.borrow();
     let delta = Delta::new(&owner, &log.history, None);
@@ -199,7 +198,7 @@ fn chain_request(session: &SessionInner, provider: &ProviderRequest, end: usize)
 }
 
 /// Returns the response before the chain that a compaction made now contains.
-fn chain_start(session: &SessionInner) -> Result<Option<String>> {
+fn chain_start(session: &OpenSession) -> Result<Option<String>> {
     Ok(match session.owner()? {
         StateOwner::Response { previous } => previous,
         _ => session.log.borrow().history.compaction().and_then(|compaction| compaction.stored.chain_start.clone()),
@@ -207,7 +206,7 @@ fn chain_start(session: &SessionInner) -> Result<Option<String>> {
 }
 
 /// Returns the id of the response that the next request continues.
-fn newest_response(session: &SessionInner) -> Result<Option<String>> {
+fn newest_response(session: &OpenSession) -> Result<Option<String>> {
     let log = session.log.borrow();
     Ok(Delta::new(&session.owner()?, &log.history, None).response_id().map(ToOwned::to_owned))
 }
@@ -224,7 +223,7 @@ fn read_items(provider: &ProviderRequest, text: &str) -> Result<Vec<Json>> {
 }
 
 /// Returns a request to the model that gave the newest stored answer; without an answer, in the dialect of the newest message.
-fn provider_of_history(session: &SessionInner) -> Result<ProviderRequest> {
+fn provider_of_history(session: &OpenSession) -> Result<ProviderRequest> {
     let log = session.log.borrow();
     let newest = || log.history.messages().iter().rev();
     let answered = newest().find_map(|message| Some((message.dialect?, message.answer.as_ref()?.model.as_deref())));
@@ -243,7 +242,7 @@ fn provider_of_history(session: &SessionInner) -> Result<ProviderRequest> {
 
 /// Stores a summary, unless it does not apply any more.
 async fn store(
-    session: &Rc<SessionInner>,
+    session: &Rc<OpenSession>,
     summary: StoredSummary,
     outcome: CompactionOutcome,
 ) -> Result<CompactionOutcome> {
@@ -266,7 +265,7 @@ async fn store(
 }
 
 /// Defers a compaction: here with its function, and in the head, for when this tab is gone.
-async fn defer(session: &Rc<SessionInner>, request: Rc<CompactionRequest>) -> Result<()> {
+async fn defer(session: &Rc<OpenSession>, request: Rc<CompactionRequest>) -> Result<()> {
     session.compaction.deferred.replace(Some(request));
     let stored = store_deferral(session).await;
     if stored.is_err() {
@@ -279,7 +278,7 @@ async fn defer(session: &Rc<SessionInner>, request: Rc<CompactionRequest>) -> Re
 }
 
 /// Stores that a compaction is deferred.
-async fn store_deferral(session: &SessionInner) -> Result<()> {
+async fn store_deferral(session: &OpenSession) -> Result<()> {
     if session.log.borrow().head.has_deferred_compaction {
         return Ok(());
     }
@@ -290,7 +289,7 @@ async fn store_deferral(session: &SessionInner) -> Result<()> {
     Ok(())
 }
 
-impl SessionInner {
+impl OpenSession {
     /// Makes the compaction that waits for a turn to be over, if it is. A failure is a warning: nobody waits for it.
     pub fn run_deferred_compaction(&self) {
         if self.compaction.is_under_way.get() {
@@ -304,7 +303,7 @@ impl SessionInner {
             return;
         }
         let Some(session) = self.weak_self.upgrade() else { return };
-        in_background(async move {
+        self.context.spawn(async move {
             let Some(request) = session.compaction.deferred.take() else { return };
             let outcome = compact_exclusively(&session, &request).await;
             if matches!(outcome, Ok(CompactionOutcome::UnderWay | CompactionOutcome::Deferred)) {

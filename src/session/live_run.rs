@@ -1,14 +1,14 @@
-//! A run that is live in a session, as the session, its view and other tabs see it.
+//! A run that is live in a session, as the session and what shows it see it.
 
+use super::application::LocalFuture;
 use crate::error::{Error, Result};
 use crate::history::History;
 use crate::message::Message;
 use crate::run::Run;
 use std::cell::Ref;
-use std::pin::Pin;
-use wasm_bindgen::JsValue;
+use std::rc::Rc;
 
-/// A live run. Implemented by `RunInner`, which knows its session.
+/// A live run. Implemented by [`RunDriver`](super::RunDriver), which knows its session.
 pub trait LiveRun {
     /// Returns the run's id.
     fn id(&self) -> &str;
@@ -22,17 +22,17 @@ pub trait LiveRun {
     /// Returns a copy of the answer that is coming in.
     fn partial(&self) -> Option<Message>;
 
-    /// Returns the JavaScript function that cancels the run, the same one at each call.
-    fn cancel_function(&self) -> JsValue;
+    /// Cancels the run.
+    fn cancel(self: Rc<Self>) -> LocalFuture<'static, Result<()>>;
 
     /// Sends the answer so far, and from now on each addition, to other tabs.
     fn send_answer(&self);
 
-    /// Writes what was deferred, unless another owner took the run over.
-    fn flush_before_read(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>>;
+    /// Writes what was deferred, unless another holder took the run over.
+    fn flush_before_read(&self) -> LocalFuture<'_, Result<()>>;
 
     /// Writes what was deferred and ends the run's lease, because its store is being closed.
-    fn write_last(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
+    fn write_last(&self) -> LocalFuture<'_, ()>;
 
     /// Ends the run, because its session was deleted elsewhere or lost by the store.
     fn lose_session(&self, error: Error);

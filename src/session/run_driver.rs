@@ -1,66 +1,81 @@
-//! A run under way in this tab: the state machine and the loop that does its writes and asks its questions.
+//! A run under way here: the state machine and the loop that does its writes and asks its questions.
 
 use super::answer_broadcast::{AnswerBroadcast, AnswerSource};
-use super::callbacks::{approves_replay, call_input_filter, call_persist, call_reducer};
+use super::application::LocalFuture;
+use super::context::concerns_settings;
 use super::deferred_saves::DeferredSaves;
+use super::host::RunLock;
 use super::live_run::LiveRun;
-use super::offered_effects::OfferedEffects;
+use super::open_session::OpenSession;
 use super::pending_callbacks::PendingCallbacks;
-use super::platform::random_id;
-use super::promise::{in_background, promise};
-use super::provider_hooks::ProviderHooks;
-use super::run_lock::{RunClaim, RunLock, RunOwnership, acquire_run_lock, lock_name};
-use super::run_request::{RunOptions, input_items};
-use super::session_inner::SessionInner;
-use super::store_context::concerns_settings;
-use super::time_limit::outcome_within;
+use super::run_lock::{RunClaim, RunHold, acquire_run_lock, lock_name};
+use super::signal::Signal;
 use super::write_queue::WriteQueue;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
-use crate::history::History;
-use crate::id::IdSource;
+use crate::history::{History, Incoming};
 use crate::message::Message;
-use crate::run::{Handoff, Run, RunEvent, RunInput, RunStatus, RunWriter, SnapshotOrigin, TurnInput, change_for};
+use crate::replay::Callback;
+use crate::run::{
+    Handoff, Run, RunEvent, RunInput, RunSetup, RunStatus, RunWriter, SnapshotOrigin, TurnInput, change_for,
+};
 use bytes::Bytes;
-use js_sys::{Function, Promise};
 use std::cell::{Cell, Ref, RefCell};
-use std::pin::Pin;
 use std::rc::{Rc, Weak};
-use wasm_bindgen::prelude::*;
 
-/// The epoch of a run's first owner.
+/// The epoch of a run's first holder.
 pub const FIRST_EPOCH: u32 = 1;
 
-/// A run under way in this tab.
-pub struct RunInner {
+/// What a new run begins with.
+pub struct NewRun {
+    /// Its setup, without an id.
+    pub setup: RunSetup,
+    /// Its input.
+    pub input: Vec<Incoming>,
+    /// The id of the input, if the application gives it one.
+    pub input_id: Option<String>,
+    /// Asks the history providers for messages before the input.
+    pub provide: Option<Callback>,
+    /// Gives the turn to the history providers.
+    pub store: Option<Callback>,
+}
+
+/// A run under way here.
+pub struct RunDriver {
     /// A weak reference to itself, for the function `run.cancel`.
-    pub weak_self: Weak<RunInner>,
-    pub session: Rc<SessionInner>,
+    pub weak_self: Weak<RunDriver>,
+    /// Its session.
+    pub session: Rc<OpenSession>,
+    /// Its id.
     pub id: String,
     /// The prefix of the operation names of its appends.
     name: String,
+    /// Its state machine.
     pub machine: RefCell<Run>,
+    /// The epoch of its holder.
     pub epoch: Cell<u32>,
     /// Its number in the session; none until it is stored.
     number: Cell<Option<u64>>,
+    /// Its events that nobody has taken.
     pub events: RefCell<Vec<RunEvent>>,
-    pub effects: RefCell<OfferedEffects>,
-    /// Resolve the promises that `changed` returned.
-    pub waiting: RefCell<Vec<Function>>,
+    /// Effects that were closed, until who offers them has taken them.
+    closed_effects: RefCell<Vec<u64>>,
+    /// Given at the next change of effects, events or status.
+    changed: RefCell<Signal>,
+    /// Its lock while it is held here.
     pub lock: RefCell<Option<RunLock>>,
-    /// The function `run.cancel` of the view's snapshot.
-    cancel: RefCell<Option<JsValue>>,
     /// The tabs that show the answer.
     broadcast: AnswerBroadcast,
+    /// False if it has a lease.
     pub has_lock: bool,
     /// This tab gave the run up, so it must not write the journal any more.
     pub given_up: Cell<bool>,
     /// The run's lease is renewed in the background.
     pub keeps_lease: Cell<bool>,
-    /// This tab owns the run. Nobody owns a run that waits for an approval.
-    pub is_owner: Cell<bool>,
-    /// Orders the changes of `is_owner`.
-    pub ownership: WriteQueue,
+    /// The run is held here. Nobody holds a run that waits for an approval.
+    pub is_holder: Cell<bool>,
+    /// Orders the changes of `is_holder`.
+    pub holding: WriteQueue,
     /// Journal writes that are gathered.
     pub deferred: DeferredSaves,
     /// Its functions of the application that have not answered yet.
@@ -68,13 +83,13 @@ pub struct RunInner {
     /// The error of the newest save that failed.
     pub save_error: RefCell<Option<Error>>,
     /// Gives the turn to the history providers when the run is over.
-    pub store_hook: RefCell<Option<Function>>,
+    pub store_hook: RefCell<Option<Callback>>,
 }
 
-impl RunInner {
+impl RunDriver {
     /// Starts a run when no other one of the session is under way in this tab.
     pub async fn launch(
-        session: &SessionInner,
+        session: &OpenSession,
         queue: bool,
         starting: impl Future<Output = Result<Rc<Self>>>,
     ) -> Result<Rc<Self>> {
@@ -88,115 +103,112 @@ impl RunInner {
         Ok(run)
     }
 
-    /// Makes a new run.
-    pub async fn begin(session: &Rc<SessionInner>, mut options: RunOptions, hooks: ProviderHooks) -> Result<Rc<Self>> {
-        session.context.ids.draw();
-        let drawn = session.context.ids.new_id();
+    /// Makes a new run. `read` reads what it begins with, for the id that it is given.
+    ///
+    /// # Errors
+    /// Those of `read`, of the start of a run and of the store.
+    pub async fn begin(session: &Rc<OpenSession>, read: impl FnOnce(String) -> Result<NewRun>) -> Result<Rc<Self>> {
+        session.context.host.draw_ids();
+        let drawn = session.context.ids().new_id();
         // Checked before anything is written or read.
-        let (input, input_id) = (options.input.take(), options.input_id.take());
-        if !options.take_handoffs()?.is_empty() {
-            return Err(Error::config("`handoffs` is an option of `resume`; a new run is handed off by `Run.handoff`"));
-        }
-        let mut setup = options.into_setup(session, drawn.clone())?;
-        let items = input_items(input.as_ref(), setup.provider.dialect)?;
+        let NewRun { mut setup, input, input_id, provide, store } = read(drawn.clone())?;
         // The request contains what other tabs appended.
         session.refresh().await?;
-        let provided = session.ask_providers(hooks.provide.as_ref(), &items).await?;
+        let provided = session.ask_providers(provide.as_ref(), &input).await?;
         let (id, lock) = Self::acquire_new_run_lock(session, drawn).await?;
         setup.id.clone_from(&id);
         let machine = {
             let mut borrows = session.borrow_for_step();
             borrows.log.writable()?;
-            let input = TurnInput { input: items, input_id, provided };
+            let input = TurnInput { input, input_id, provided };
             Run::start(setup, input, &mut borrows.run_context())?
         };
-        let run = Self::new(session, id, machine, RunOwnership { epoch: FIRST_EPOCH, lock });
-        run.store_hook.replace(hooks.store);
+        let run = Self::new(session, id, machine, RunHold { epoch: FIRST_EPOCH, lock });
+        run.store_hook.replace(store);
         Ok(run)
     }
 
     /// Acquires the lock of a new run and returns its id: `drawn`, with a random suffix if another run has that id.
-    async fn acquire_new_run_lock(session: &SessionInner, drawn: String) -> Result<(String, Option<RunLock>)> {
+    async fn acquire_new_run_lock(session: &OpenSession, drawn: String) -> Result<(String, Option<RunLock>)> {
         if !session.has_run(&drawn) {
-            match acquire_run_lock(session, &drawn).await {
+            match acquire_run_lock(&session.context, &session.id, &drawn).await {
                 Ok(lock) => return Ok((drawn, lock)),
                 Err(error) if error.code == ErrorCode::Busy => {}
                 Err(error) => return Err(error),
             }
         }
-        let id = format!("{drawn}-{}", random_id());
-        let lock = acquire_run_lock(session, &id).await?;
+        let id = format!("{drawn}-{}", session.context.host.random_id());
+        let lock = acquire_run_lock(&session.context, &session.id, &id).await?;
         Ok((id, lock))
     }
 
     /// Makes a run of a machine that was started or resumed.
-    pub fn new(session: &Rc<SessionInner>, id: String, machine: Run, ownership: RunOwnership) -> Rc<Self> {
-        let RunOwnership { epoch, lock } = ownership;
+    pub fn new(session: &Rc<OpenSession>, id: String, machine: Run, hold: RunHold) -> Rc<Self> {
+        let RunHold { epoch, lock } = hold;
         session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &id));
         session.last_provider.replace(Some(machine.provider().clone()));
         Rc::new_cyclic(|weak_self| Self {
             weak_self: weak_self.clone(),
-            name: random_id(),
+            name: session.context.host.random_id(),
             session: session.clone(),
             machine: RefCell::new(machine),
             id: id.clone(),
             number: Cell::new(session.log.borrow().head.run(&id).map(|entry| entry.number)),
             epoch: Cell::new(epoch),
             events: RefCell::default(),
-            effects: RefCell::default(),
-            waiting: RefCell::default(),
+            closed_effects: RefCell::default(),
+            changed: RefCell::default(),
             has_lock: lock.is_some(),
             lock: RefCell::new(lock),
             given_up: Cell::new(false),
             keeps_lease: Cell::new(false),
-            is_owner: Cell::new(true),
-            ownership: WriteQueue::default(),
+            is_holder: Cell::new(true),
+            holding: WriteQueue::default(),
             deferred: DeferredSaves::default(),
             callbacks: session.context.callbacks.for_new_run(),
             save_error: RefCell::default(),
             store_hook: RefCell::default(),
-            cancel: RefCell::default(),
             broadcast: AnswerBroadcast::default(),
         })
     }
 
     /// Cancels the run.
-    pub fn cancel(self: &Rc<Self>) -> Promise {
-        let run = self.clone();
-        promise(async move {
-            if run.machine.borrow().status().is_over() {
-                // It waits for `store` of its providers at most.
-                run.callbacks.end_of_run();
+    ///
+    /// # Errors
+    /// Those of [`hold_if_waiting`](Self::hold_if_waiting), and `store_error` if the store does not answer for a run that waits for an approval.
+    pub async fn cancel(self: Rc<Self>) -> Result<()> {
+        let run = self;
+        if run.machine.borrow().status().is_over() {
+            // It waits for `store` of its providers at most.
+            run.callbacks.end_of_run();
+        }
+        let context = &run.session.context;
+        let cancelled = run.clone();
+        let cancelled = async move {
+            if cancelled.check_held().is_ok() {
+                cancelled.hold_if_waiting().await?;
             }
-            let limit = run.session.context.store_timeout.0;
-            let cancelled = run.clone();
-            let cancelled = async move {
-                if cancelled.check_held().is_ok() {
-                    cancelled.own_if_waiting().await?;
-                }
-                // An event reports what cannot be written.
-                let _ = cancelled.handle(RunInput::Cancel).await;
+            // An event reports what cannot be written.
+            let _ = cancelled.handle(RunInput::Cancel).await;
+            Ok(())
+        };
+        match context.outcome_in_time(Box::pin(cancelled)).await {
+            Some(outcome) => outcome,
+            None if run.machine.borrow().status() == RunStatus::WaitingApproval => Err(Error::unanswered(
+                "the store did not answer: the run still waits for an approval; cancel it again",
+                true,
+            )),
+            None => {
+                // What the store was asked to write may be written all the same.
+                let abandoned = run.clone();
+                let abandoned = async move {
+                    abandoned.abandon_saves().await;
+                    Ok(())
+                };
+                let _ = context.outcome_in_time(Box::pin(abandoned)).await;
                 Ok(())
-            };
-            match outcome_within(Box::pin(cancelled), limit).await {
-                Some(outcome) => outcome?,
-                None if run.machine.borrow().status() == RunStatus::WaitingApproval => {
-                    return Err(Error::unanswered(
-                        "the store did not answer: the run still waits for an approval; cancel it again",
-                        true,
-                    ));
-                }
-                None => {
-                    // What the store was asked to write may be written all the same.
-                    let abandoned = async move {
-                        run.abandon_saves().await;
-                        Ok(())
-                    };
-                    let _ = outcome_within(Box::pin(abandoned), limit).await;
-                }
             }
-            Ok(JsValue::UNDEFINED)
-        })
+        }
     }
 
     /// Checks that the run was not disposed.
@@ -219,6 +231,10 @@ impl RunInner {
         self.machine.borrow_mut().handle(input, &mut borrows.run_context())
     }
 
+    /// Does a step, and then the writes that it needs.
+    ///
+    /// # Errors
+    /// Those of the step, and of the first write that failed.
     pub async fn handle(self: &Rc<Self>, input: RunInput) -> Result<()> {
         self.step(input)?;
         self.write_pending().await
@@ -311,13 +327,13 @@ impl RunInner {
         }
         let run = self.clone();
         // Not awaited: the run can be cancelled meanwhile.
-        in_background(async move {
+        self.session.context.spawn(async move {
+            let host = &run.session.context.host;
             let input = match (reducer, filter) {
-                (Some(question), _) => call_reducer(&run.callbacks, &question).await.map(RunInput::ReducerReply),
-                (None, Some(question)) => match call_input_filter(&run.callbacks, &question).await {
-                    Err(error) if error.code == ErrorCode::Closed => Err(error),
-                    reply => Ok(RunInput::BodyFilterReply(reply)),
-                },
+                (Some(question), _) => run.callbacks.answered(host.reduce(&question)).await.map(RunInput::ReducerReply),
+                (None, Some(question)) => {
+                    run.callbacks.answered(host.filter_body(&question)).await.map(RunInput::BodyFilterReply)
+                }
                 (None, None) => return,
             };
             // The wait is ended for a run that needs no answer any more.
@@ -332,7 +348,7 @@ impl RunInner {
         loop {
             let ask = self.machine.borrow_mut().take_persist_question();
             let Some(ask) = ask else { return };
-            let reply = call_persist(&ask);
+            let reply = self.session.context.host.persist(&ask);
             // The reply only changes what is stored, so the step cannot fail.
             let _ = self.step(RunInput::PersistReply(ask, reply));
         }
@@ -342,7 +358,7 @@ impl RunInner {
     fn call_replay_callback(&self) {
         let ask = self.machine.borrow_mut().take_replay_question();
         let Some(ask) = ask else { return };
-        let approved = approves_replay(&ask).unwrap_or_else(|error| {
+        let approved = self.session.context.host.approves_replay(&ask).unwrap_or_else(|error| {
             self.session.context.warn(&[Finding::warning(FindingCode::CallbackFailed, error.into_message())]);
             false
         });
@@ -367,9 +383,9 @@ impl RunInner {
         }
         self.events.borrow_mut().extend(events);
         let closed = self.machine.borrow_mut().take_closed_effects();
-        self.effects.borrow_mut().close(closed);
+        self.closed_effects.borrow_mut().extend(closed);
         if self.machine.borrow().status().is_over() {
-            self.release_ownership();
+            self.release_hold();
         }
         self.session.context.warn(&warnings);
         // Only for changes: a listener that calls back would otherwise be called forever.
@@ -379,9 +395,9 @@ impl RunInner {
         self.resolve_waiting();
     }
 
-    /// Releases the run's lock and its place in the session, if this tab owns the run.
-    pub fn release_ownership(&self) {
-        if self.is_owner.replace(false) {
+    /// Releases the run's lock and its place in the session, if the run is held here.
+    pub fn release_hold(&self) {
+        if self.is_holder.replace(false) {
             let context = &self.session.context;
             context.live.borrow_mut().remove(&lock_name(context, &self.session.id, &self.id));
             *self.lock.borrow_mut() = None;
@@ -402,15 +418,15 @@ impl RunInner {
             return;
         }
         self.given_up.set(true);
-        if !self.is_owner.get() {
+        if !self.is_holder.get() {
             return self.resolve_waiting();
         }
-        self.release_ownership();
+        self.release_hold();
         self.resolve_waiting();
         let run = self.clone();
         // Whoever resumes it here reads what it still writes.
-        let claim = RunClaim::new(&self.session, &self.id);
-        in_background(async move {
+        let claim = RunClaim::new(&self.session.context, &self.session.id, &self.id);
+        self.session.context.spawn(async move {
             run.announce_given_up().await;
             drop(claim);
         });
@@ -420,9 +436,9 @@ impl RunInner {
     async fn announce_given_up(&self) {
         let session = &self.session;
         self.write_last().await;
-        session.update_unfinished().await;
+        session.update_pending().await;
         let revision = session.log.borrow().head.history_revision;
-        session.context.announce_change(&session.id, revision, false);
+        session.context.announce_change(&session.id, revision);
         session.notify();
     }
 
@@ -430,15 +446,25 @@ impl RunInner {
         AnswerSource { session: &self.session, run: &self.id, partial }
     }
 
+    /// Returns what is given at the next change of effects, events or status.
+    #[must_use]
+    pub fn next_change(&self) -> Signal {
+        self.changed.borrow().clone()
+    }
+
+    /// Takes the numbers of the effects that were closed.
+    #[must_use]
+    pub fn take_closed_effects(&self) -> Vec<u64> {
+        self.closed_effects.take()
+    }
+
+    /// Tells who waits that something changed.
     pub fn resolve_waiting(&self) {
-        for waiting in self.waiting.take() {
-            // Resolving a promise does not throw.
-            let _ = waiting.call0(&JsValue::NULL);
-        }
+        self.changed.take().give();
     }
 }
 
-impl LiveRun for RunInner {
+impl LiveRun for RunDriver {
     fn id(&self) -> &str {
         &self.id
     }
@@ -458,34 +484,25 @@ impl LiveRun for RunInner {
         self.machine.borrow().partial_answer(self.session.context.now()).map(|answer| answer.to_message())
     }
 
-    fn cancel_function(&self) -> JsValue {
-        let mut kept = self.cancel.borrow_mut();
-        let make = || {
-            let run = self.weak_self.clone();
-            Closure::<dyn FnMut() -> Promise>::new(move || match run.upgrade() {
-                Some(run) => run.cancel(),
-                None => Promise::resolve(&JsValue::UNDEFINED),
-            })
-            .into_js_value()
-        };
-        kept.get_or_insert_with(make).clone()
+    fn cancel(self: Rc<Self>) -> LocalFuture<'static, Result<()>> {
+        Box::pin(RunDriver::cancel(self))
     }
 
     fn send_answer(&self) {
         self.broadcast.start(&self.answer_source(&|| self.partial()));
     }
 
-    fn flush_before_read(&self) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
-        Box::pin(RunInner::flush_before_read(self))
+    fn flush_before_read(&self) -> LocalFuture<'_, Result<()>> {
+        Box::pin(RunDriver::flush_before_read(self))
     }
 
-    fn write_last(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        Box::pin(RunInner::write_last(self))
+    fn write_last(&self) -> LocalFuture<'_, ()> {
+        Box::pin(RunDriver::write_last(self))
     }
 
     fn lose_session(&self, error: Error) {
         let run = self.weak_self.clone();
-        in_background(async move {
+        self.session.context.spawn(async move {
             if let Some(run) = run.upgrade() {
                 // The run's events report the failure.
                 let _ = run.handle(RunInput::OwnershipLost(error)).await;

@@ -1,21 +1,21 @@
-//! The turns of a session's unfinished runs, by which results from outside are judged (R75).
+//! The turns of a session's pending runs, by which results from outside are judged (R75).
 
-use super::run_lock::{LiveOwners, lock_name};
-use super::session_inner::SessionInner;
+use super::open_session::OpenSession;
+use super::run_lock::{LiveHolders, lock_name};
 use crate::error::{ErrorCode, Result};
 use crate::history::{History, JoinedEntries};
 use crate::run::{AnsweredCall, AppendedResults, PendingTurn, RunHolder};
 use crate::session_head::RunEntry;
 use crate::store::{ExpectedRun, read_journal_from};
 
-/// Judges calls by the history and the turns of the unfinished runs.
+/// Judges calls by the history and the turns of the pending runs.
 type Judge<'j, T> = &'j dyn Fn(&History, &[PendingTurn<'_>]) -> Result<T>;
 
-impl SessionInner {
-    /// Judges calls by the turns of the unfinished runs. Also returns the owners of the runs, if there are any elsewhere.
-    pub async fn judge_by_turns<T>(&self, judge: Judge<'_, T>) -> Result<(T, Option<LiveOwners>)> {
+impl OpenSession {
+    /// Judges calls by the turns of the pending runs. Also returns the holders of the runs, if there are any elsewhere.
+    pub async fn judge_by_turns<T>(&self, judge: Judge<'_, T>) -> Result<(T, Option<LiveHolders>)> {
         let live = self.live_run();
-        let (runs, owners) = self.read_unfinished_runs().await?;
+        let (runs, holders) = self.read_pending_runs().await?;
         if let Some(run) = &live {
             // A result would be lost with a call that only memory has.
             run.flush_before_read().await?;
@@ -31,7 +31,7 @@ impl SessionInner {
         });
         let elsewhere = runs.iter().filter_map(|entry| {
             let name = lock_name(&self.context, &self.id, &entry.id);
-            let is_owned = owners.as_ref().is_some_and(|owners| owners.owns(&name, entry));
+            let is_owned = holders.as_ref().is_some_and(|holders| holders.hold(&name, entry));
             let is_live = self.context.live.borrow().contains(&name) || is_owned;
             let holder = if is_live { RunHolder::Elsewhere } else { RunHolder::Nobody };
             Some(PendingTurn { run: &entry.id, turn: journals.turn(entry)?, records: entry.entries, holder })
@@ -39,15 +39,15 @@ impl SessionInner {
         let turns: Vec<_> = here.into_iter().chain(elsewhere).collect();
         let judged = judge(&log.history, &turns)?;
         drop(turns);
-        Ok((judged, owners))
+        Ok((judged, holders))
     }
 
     /// Returns the run that must not move before the result of a call is stored.
-    pub fn expected_run(&self, found: &AnsweredCall, owners: Option<&LiveOwners>) -> Option<ExpectedRun> {
+    pub fn expected_run(&self, found: &AnsweredCall, holders: Option<&LiveHolders>) -> Option<ExpectedRun> {
         let id = found.run.clone()?;
         let log = self.log.borrow();
         // Another process may have renewed a lease since the head was read. Where locks show who is alive, leases do not matter.
-        let is_leased = found.needs_dead_holder && owners.is_some_and(LiveOwners::are_known_by_leases);
+        let is_leased = found.needs_dead_holder && holders.is_some_and(LiveHolders::are_known_by_leases);
         let entry = log.head.run(&id);
         // A lease that this tab has left behind is nobody's.
         let own = entry.filter(|entry| entry.is_held_by(&self.context.origin())).map_or(0, |entry| entry.lease_until);
@@ -56,7 +56,7 @@ impl SessionInner {
         Some(ExpectedRun { id, epoch, records: found.records, lease_ended_by })
     }
 
-    /// Checks the results of an append whose calls unfinished runs may have. Returns the runs that must not move before they are stored.
+    /// Checks the results of an append whose calls pending runs may have. Returns the runs that must not move before they are stored.
     ///
     /// # Errors
     /// `wrong_state` if a run takes the result of its tool itself, and the errors of the store.
@@ -65,13 +65,13 @@ impl SessionInner {
         if results.is_empty() {
             return Ok(Vec::new());
         }
-        let (calls, owners) = self.judge_by_turns(&|history, turns| results.check(history, turns)).await?;
-        Ok(calls.iter().filter_map(|call| self.expected_run(call, owners.as_ref())).collect())
+        let (calls, holders) = self.judge_by_turns(&|history, turns| results.check(history, turns)).await?;
+        Ok(calls.iter().filter_map(|call| self.expected_run(call, holders.as_ref())).collect())
     }
 
-    /// Reads what is new in the journals of the unfinished runs that are not under way here. Returns those that could be read, the newest
-    /// first, and their owners.
-    async fn read_unfinished_runs(&self) -> Result<(Vec<RunEntry>, Option<LiveOwners>)> {
+    /// Reads what is new in the journals of the pending runs that are not under way here. Returns those that could be read, the newest
+    /// first, and their holders.
+    async fn read_pending_runs(&self) -> Result<(Vec<RunEntry>, Option<LiveHolders>)> {
         let live = self.live_run();
         // A cancelled run has ended, whatever its journal says.
         let all: Vec<RunEntry> = self.log.borrow().head.pending_runs().cloned().collect();
@@ -83,7 +83,7 @@ impl SessionInner {
                 Ok(())
             } else {
                 let records = read_journal_from(&*self.context.store, &self.id, &entry, from).await;
-                records.and_then(|records| self.journals.borrow_mut().add(&entry, &records, self.context.seed))
+                records.and_then(|records| self.journals.borrow_mut().add(&entry, &records, self.context.settings.seed))
             };
             match added {
                 Ok(()) => runs.push(entry),
@@ -92,7 +92,7 @@ impl SessionInner {
                 Err(error) => return Err(error),
             }
         }
-        let owners = if runs.is_empty() { None } else { Some(LiveOwners::query(&self.context).await) };
-        Ok((runs, owners))
+        let holders = if runs.is_empty() { None } else { Some(LiveHolders::query(&self.context).await) };
+        Ok((runs, holders))
     }
 }

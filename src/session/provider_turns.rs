@@ -1,30 +1,30 @@
-//! Gives what was stored to the history providers: the turn of a run that is over (R33), and what an append has added (R34).
+//! History providers of the application (R33): they are asked before the first request of a run, and given what was stored, the turn of a run
+//! that is over and what an append has added (R34).
 
-use super::convert::object_to_js;
-use super::foreign::{items, reason_of};
-use super::run_inner::RunInner;
-use super::session_inner::SessionInner;
+use super::open_session::OpenSession;
+use super::run_driver::RunDriver;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
-use crate::history::{History, HistoryEntry, MessageFormat, MessageWriter};
-use crate::json::{ArrayWriter, ObjectWriter};
+use crate::history::{
+    History, HistoryEntry, Incoming, JoinBase, MessageFormat, MessageWriter, Origin, ProvidedMessages, join,
+};
+use crate::json::{ArrayWriter, Json, ObjectWriter};
 use crate::message::{Message, Role, SourceKind};
+use crate::replay::Callback;
 use crate::run::RunStatus;
-use js_sys::Function;
 use std::collections::BTreeSet;
-use wasm_bindgen::JsValue;
-
-/// Maximum number of warnings of the providers of one run.
-const MAX_WARNINGS: u32 = 1000;
 
 /// The messages that an append has added, and the calls that it has given a result.
 #[derive(Default)]
 pub struct AppendedContent {
+    /// The ids of the messages.
     pub message_ids: Vec<String>,
+    /// The calls that got a result.
     pub invocations: Vec<String>,
 }
 
 impl AppendedContent {
+    /// Returns what entries add.
     pub fn of(entries: &[HistoryEntry]) -> Self {
         let mut content = Self::default();
         for entry in entries {
@@ -46,9 +46,35 @@ impl AppendedContent {
     }
 }
 
-impl SessionInner {
+impl OpenSession {
+    /// Asks the providers for messages that precede this input.
+    ///
+    /// # Errors
+    /// `callback_failed`, which names the provider; `closed` if the wait for it was ended.
+    pub async fn ask_providers(&self, provide: Option<&Callback>, input: &[Incoming]) -> Result<Vec<ProvidedMessages>> {
+        let Some(provide) = provide else { return Ok(Vec::new()) };
+        let asked = self.context.host.provide(provide, self.messages_of_input(input));
+        let provided = self.context.callbacks.answered(asked).await??;
+        ProvidedMessages::read_all(provided.view())
+    }
+
+    fn messages_of_input(&self, input: &[Incoming]) -> Json {
+        let now = self.context.now();
+        self.context.host.draw_ids();
+        let log = self.log.borrow();
+        let mut live = History::new(self.context.settings.seed);
+        let origin = Origin { at: now, ..Origin::default() };
+        let joined = join(JoinBase::live(&log.history, &live), input.to_vec(), &origin, self.context.ids());
+        joined.entries.into_iter().for_each(|entry| live.apply(entry));
+        let mut text = String::new();
+        let mut list = ArrayWriter::new(&mut text);
+        live.messages().iter().for_each(|message| write_message(&mut list, &live, &self.id, message));
+        list.end();
+        Json::trusted(text)
+    }
+
     /// Gives what an append has stored to the providers. What fails is reported as a warning: the append is stored.
-    pub async fn give_to_providers(&self, store: Option<&Function>, content: &AppendedContent) {
+    pub async fn give_to_providers(&self, store: Option<&Callback>, content: &AppendedContent) {
         let Some(store) = store else { return };
         let turn = {
             let log = self.log.borrow();
@@ -56,14 +82,14 @@ impl SessionInner {
             if messages.is_empty() {
                 return;
             }
-            object_to_js(&|out| {
+            ObjectWriter::build(|out| {
                 out.array("context", |_| {});
                 write_input_and_output(out, &log.history, &self.id, &messages);
             })
         };
-        let called = store.call1(&JsValue::NULL, &turn);
-        let findings = match self.context.callbacks.settled(called).await {
-            Ok(returned) => failures(&returned),
+        let given = self.context.host.give_to_providers(store, turn);
+        let findings = match self.context.callbacks.answered(given).await {
+            Ok(failures) => failures,
             Err(_) => vec![unanswered("the store was closed")],
         };
         self.context.warn(&findings);
@@ -84,15 +110,6 @@ fn write_message(list: &mut ArrayWriter<'_>, history: &History, session: &str, m
     list.object(|out| writer.write(out, message, None));
 }
 
-/// Returns a warning for each provider that failed.
-fn failures(returned: &std::result::Result<JsValue, JsValue>) -> Vec<Finding> {
-    let failures = match returned {
-        Ok(failures) => items("the warnings", failures, MAX_WARNINGS).ok().flatten().unwrap_or_default(),
-        Err(thrown) => vec![thrown.clone()],
-    };
-    failures.iter().map(|failure| Finding::warning(FindingCode::CallbackFailed, reason_of(failure))).collect()
-}
-
 fn unanswered(reason: &str) -> Finding {
     let sentence = format!(
         "{reason} while `store` of its history providers had not answered, so whether they have the messages is not known; the session has them"
@@ -100,27 +117,27 @@ fn unanswered(reason: &str) -> Finding {
     Finding::warning(FindingCode::CallbackFailed, sentence)
 }
 
-impl RunInner {
+impl RunDriver {
     /// Gives the turn of a run that is over to the providers, once. What fails is reported as a warning.
     ///
     /// # Errors
     /// `closed` if the store is closed before they answer.
     pub async fn store_in_providers(&self) -> Result<()> {
         let Some(store) = self.store_hook.take() else { return Ok(()) };
-        let called = store.call1(&JsValue::NULL, &self.turn_for_providers());
-        let Ok(returned) = self.callbacks.settled(called).await else {
+        let given = self.session.context.host.give_to_providers(&store, self.turn_for_providers());
+        let Ok(failures) = self.callbacks.answered(given).await else {
             self.session.context.check_open()?;
             self.session.context.warn(&[unanswered("the run was cancelled or disposed")]);
             return Ok(());
         };
-        for finding in failures(&returned) {
+        for finding in failures {
             self.machine.borrow_mut().warn_before_end(finding);
         }
         Ok(())
     }
 
     /// Returns what history has of the turn, as redacted there, and the error of a run that stored nothing.
-    fn turn_for_providers(&self) -> JsValue {
+    fn turn_for_providers(&self) -> Json {
         let machine = self.machine.borrow();
         let outcome = machine.outcome();
         let log = self.session.log.borrow();
@@ -128,7 +145,7 @@ impl RunInner {
         // A run that was stopped may have an incomplete answer, too.
         let count = if outcome.saved { outcome.message_ids.len() + usize::from(!is_finished) } else { 0 };
         let stored = stored_turn(&log.history, &self.id, count);
-        object_to_js(&|out| {
+        ObjectWriter::build(|out| {
             out.array("context", |list| {
                 // Loaded history is stored where it was loaded from.
                 let messages = machine.live().messages().iter();

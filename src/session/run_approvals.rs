@@ -1,25 +1,23 @@
-//! Approvals of a run's tool calls (R29). Nobody owns a run that can only wait for a person: the tab releases it, so that another tab or
+//! Approvals of a run's tool calls (R29). Nobody holds a run that can only wait for a person: the tab releases it, so that another tab or
 //! process may take it over, and acquires it again for a decision.
 
-use super::callbacks::call_needs_approval;
 use super::live_run::LiveRun;
-use super::promise::in_background;
 use super::resume::lock_waiting_run;
-use super::run_inner::RunInner;
+use super::run_driver::RunDriver;
 use super::run_lock::lock_name;
 use crate::error::{ErrorCode, Result};
 use crate::run::{ApprovalDecision, RunInput, RunStatus};
 use std::rc::Rc;
 
-impl RunInner {
-    /// Passes a person's decision about a call to the run, which this tab acquires before if nobody owns it.
+impl RunDriver {
+    /// Passes a person's decision about a call to the run, which this tab acquires before if nobody holds it.
     ///
     /// # Errors
-    /// `wrong_state` or `not_found` if the call does not wait, `invalid_input` if several calls have the id, those of [`own_if_waiting`](Self::own_if_waiting), and those of the store.
+    /// `wrong_state` or `not_found` if the call does not wait, `invalid_input` if several calls have the id, those of [`hold_if_waiting`](Self::hold_if_waiting), and those of the store.
     pub async fn decide(self: &Rc<Self>, id: String, decision: ApprovalDecision) -> Result<()> {
         self.check_held()?;
         self.machine.borrow().check_waiting(&id)?;
-        self.own_if_waiting().await?;
+        self.hold_if_waiting().await?;
         let outcome = self.handle(RunInput::Decide { id, decision }).await;
         // Another decision about the same call was faster.
         self.release_while_waiting().await;
@@ -32,9 +30,10 @@ impl RunInner {
             let question = self.machine.borrow_mut().take_approval_question();
             let Some(question) = question else { return };
             let run = self.clone();
-            in_background(async move {
+            self.session.context.spawn(async move {
+                let asked = run.session.context.host.needs_approval(&question);
                 // The wait is ended for a run that needs no answer any more.
-                let Ok(reply) = call_needs_approval(&run.callbacks, &question).await else { return };
+                let Ok(reply) = run.callbacks.answered(asked).await else { return };
                 // The run's events report a failure.
                 let _ = run.handle(RunInput::ApprovalReply(question.invocation, reply)).await;
             });
@@ -42,7 +41,7 @@ impl RunInner {
     }
 
     fn can_be_released(&self) -> bool {
-        self.is_owner.get() && !self.given_up.get() && self.machine.borrow().status() == RunStatus::WaitingApproval
+        self.is_holder.get() && !self.given_up.get() && self.machine.borrow().status() == RunStatus::WaitingApproval
     }
 
     /// Releases a run that waits for an approval, after what was deferred is written.
@@ -50,49 +49,49 @@ impl RunInner {
         if !self.can_be_released() {
             return;
         }
-        let _turn = self.ownership.enter().start().await;
+        let _turn = self.holding.enter().start().await;
         if !self.can_be_released() {
             return;
         }
-        // What cannot be written now is kept by the owner of the run, which writes it later.
+        // What cannot be written now is kept by the holder of the run, which writes it later.
         if let Err(error) = self.flush().await {
             return self.on_failed_flush(error);
         }
         self.end_lease().await;
         if self.can_be_released() {
-            self.release_ownership();
+            self.release_hold();
             let session = &self.session;
             session.keep_waiting_run(self.weak_self.clone());
             let revision = session.log.borrow().head.history_revision;
-            session.context.announce_change(&session.id, revision, false);
+            session.context.announce_change(&session.id, revision);
             session.notify();
         }
     }
 
-    /// Acquires a run that waits for an approval and that nobody owns, as its owner so far.
+    /// Acquires a run that waits for an approval and that nobody holds, as its holder so far.
     ///
     /// # Errors
-    /// `busy` if another run of the session is under way here, or another tab has this one at the moment. `conflict` if another owner took
+    /// `busy` if another run of the session is under way here, or another tab has this one at the moment. `conflict` if another holder took
     /// the run over, and `not_found` if the run has ended elsewhere; it has failed then. `closed`.
-    pub async fn own_if_waiting(self: &Rc<Self>) -> Result<()> {
+    pub async fn hold_if_waiting(self: &Rc<Self>) -> Result<()> {
         self.check_held()?;
-        if self.is_owner.get() && self.machine.borrow().status() != RunStatus::WaitingApproval {
+        if self.is_holder.get() && self.machine.borrow().status() != RunStatus::WaitingApproval {
             return Ok(());
         }
-        let _turn = self.ownership.enter().start().await;
-        if self.is_owner.get() || self.machine.borrow().status().is_over() {
+        let _turn = self.holding.enter().start().await;
+        if self.is_holder.get() || self.machine.borrow().status().is_over() {
             return Ok(());
         }
         let session = &self.session;
         session.context.check_open()?;
         session.reserve_run(false).await?;
         let outcome = lock_waiting_run(session, &self.id, self.epoch.get()).await;
-        let owned = outcome.is_ok().then(|| self.clone() as Rc<dyn LiveRun>);
-        if owned.is_some() {
+        let held = outcome.is_ok().then(|| self.clone() as Rc<dyn LiveRun>);
+        if held.is_some() {
             session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &self.id));
-            self.is_owner.set(true);
+            self.is_holder.set(true);
         }
-        session.set_run(owned);
+        session.set_run(held);
         match outcome {
             Ok(lock) => {
                 *self.lock.borrow_mut() = lock;

@@ -2,15 +2,13 @@
 //!
 //! The newest messages are shown first. Whatever needs the whole history waits for it here; otherwise it is read in the background.
 
-use super::platform::sleep;
-use super::promise::in_background;
+use super::open_session::OpenSession;
 use super::read_error::ReadError;
-use super::session_inner::SessionInner;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::store::read_older;
 
-impl SessionInner {
+impl OpenSession {
     /// Waits until the history is whole, or has all that the store can read of it. A failure is reported, and kept for `status` (R7).
     ///
     /// # Errors
@@ -91,8 +89,9 @@ impl SessionInner {
             return;
         }
         let session = self.weak_self.clone();
-        in_background(async move {
-            sleep(0).await;
+        let pause = self.context.host.sleep(0);
+        self.context.spawn(async move {
+            pause.await;
             let Some(session) = session.upgrade() else { return };
             if session.context.check_open().is_err() {
                 return;

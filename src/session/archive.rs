@@ -1,15 +1,10 @@
-//! Sessions as values: serialized, exported, restored, and cleared.
+//! Sessions as values: read whole, restored, and cleared.
 
-use super::option_reader::read_optional;
-use super::options::RestoreOptions;
-use super::rethread_inner::RethreadInner;
+use super::context::StoreContext;
+use super::open_session::OpenSession;
 use super::run_lock::acquire_run_lock;
-use super::session_inner::SessionInner;
-use super::store_context::StoreContext;
 use crate::error::{Error, Result};
 use crate::store::{SessionArchive, clear_session};
-use std::rc::Rc;
-use wasm_bindgen::JsValue;
 
 /// Reads a session with everything that is stored of it. `open` is the session if it is open: what its run deferred, and values of its state
 /// bag that are not stored yet, are stored first. Title, channel, metadata and owner that it was opened with are added to the archive, not to
@@ -18,8 +13,8 @@ use wasm_bindgen::JsValue;
 /// # Errors
 /// `not_found` for a session that is not stored; `busy`; the store's own, also if something cannot be stored first: an archive that lacks what
 /// the session shows would be worse.
-pub async fn read_archive(context: &StoreContext, open: Option<&SessionInner>, id: &str) -> Result<SessionArchive> {
-    if let Some(run) = open.and_then(SessionInner::live_run) {
+pub async fn read_archive(context: &StoreContext, open: Option<&OpenSession>, id: &str) -> Result<SessionArchive> {
+    if let Some(run) = open.and_then(OpenSession::live_run) {
         run.flush_before_read().await?;
     }
     if let Some(session) = open.filter(|session| !session.state.borrow().is_empty()) {
@@ -27,7 +22,7 @@ pub async fn read_archive(context: &StoreContext, open: Option<&SessionInner>, i
         let _turn = turn.start().await;
         session.commit(session.new_change()).await?;
     }
-    let (mut archive, findings) = SessionArchive::read(&*context.store, id, context.seed).await?;
+    let (mut archive, findings) = SessionArchive::read(&*context.store, id, context.settings.seed).await?;
     if let Some(session) = open {
         session.apply_fields(&mut archive.head);
     }
@@ -35,32 +30,26 @@ pub async fn read_archive(context: &StoreContext, open: Option<&SessionInner>, i
     Ok(archive)
 }
 
-/// Stores an archive under its id, or the one in the options, and opens the session.
+/// Stores an archive under an id, or its own. Returns the id.
 ///
 /// # Errors
 /// `conflict` if a session of this id exists; the store's own.
-pub async fn restore_archive(
-    inner: &Rc<RethreadInner>,
-    archive: SessionArchive,
-    options: &JsValue,
-) -> Result<Rc<SessionInner>> {
-    let RestoreOptions { id } = read_optional("the options", options)?;
+pub async fn restore_archive(context: &StoreContext, archive: SessionArchive, id: Option<String>) -> Result<String> {
     let id = id.unwrap_or_else(|| archive.head.id.clone());
     if id.is_empty() {
         return Err(Error::invalid("a session's id is any text but the empty one"));
     }
-    let context = &inner.context;
-    let operation = super::platform::random_id();
+    let operation = context.host.random_id();
     let revision = archive.restore(&*context.store, &id, (&operation, context.notice_of(&id))).await?;
     context.announce_append(&id, revision);
-    inner.open_session(&id, &JsValue::UNDEFINED).await
+    Ok(id)
 }
 
-/// Removes the messages, calls and unfinished runs of a session.
+/// Removes the messages, calls and pending runs of a session.
 ///
 /// # Errors
 /// `busy` while a run is under way, here or elsewhere; the store's own.
-pub async fn clear(session: &SessionInner) -> Result<()> {
+pub async fn clear(session: &OpenSession) -> Result<()> {
     let turn = session.writes.enter();
     let _turn = turn.start().await;
     // No run may begin here meanwhile.
@@ -70,13 +59,13 @@ pub async fn clear(session: &SessionInner) -> Result<()> {
     cleared
 }
 
-async fn clear_reserved(session: &SessionInner) -> Result<()> {
+async fn clear_reserved(session: &OpenSession) -> Result<()> {
     session.refresh().await?;
     let runs: Vec<String> = session.log.borrow().head.runs.iter().map(|run| run.id.clone()).collect();
     // Held until the runs are removed.
     let mut locks = Vec::with_capacity(runs.len());
     for run in &runs {
-        locks.push(acquire_run_lock(session, run).await?);
+        locks.push(acquire_run_lock(&session.context, &session.id, run).await?);
     }
     let context = &session.context;
     let change = session.new_change();
@@ -85,7 +74,7 @@ async fn clear_reserved(session: &SessionInner) -> Result<()> {
     drop(locks);
     session.compaction.drop_deferred();
     session.drop_views_of_replaced_history();
-    session.update_unfinished().await;
+    session.update_pending().await;
     session.update_hold();
     session.notify();
     context.announce_append(&session.id, session.revision());

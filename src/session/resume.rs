@@ -1,23 +1,21 @@
-//! Resumes or discards an unfinished run.
+//! Resumes or discards a pending run.
 
+use super::host::RunLock;
 use super::journals::journal_of;
 use super::lease::{is_leased, lease_end};
-use super::platform::random_id;
-use super::provider_store::AppendedContent;
-use super::run_inner::{FIRST_EPOCH, RunInner};
-use super::run_lock::{RunClaim, RunLock, RunOwnership, acquire_run_lock};
-use super::run_request::RunOptions;
-use super::session_inner::SessionInner;
+use super::open_session::OpenSession;
+use super::provider_turns::AppendedContent;
+use super::run_driver::{FIRST_EPOCH, RunDriver};
+use super::run_lock::{RunClaim, RunHold, acquire_run_lock};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::message::MessageStatus;
-use crate::run::{Run, RunSnapshot, RunWriter, discarded_entries, stopped_entries};
+use crate::run::{Handoff, Persistence, Run, RunSetup, RunSnapshot, RunWriter, discarded_entries, stopped_entries};
 use crate::session_head::RunEntry;
 use crate::store::{Change, JournalChange, JournalStep, check_lease};
-use bytes::Bytes;
 use std::rc::Rc;
 
-fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
+fn entry_of(session: &OpenSession, id: &str) -> Result<RunEntry> {
     session.log.borrow().head.run(id).cloned().ok_or_else(|| {
         Error::new(ErrorCode::NotFound, "there is no unfinished run of that id: it was finished or discarded")
     })
@@ -27,21 +25,21 @@ fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
 struct LockedRun {
     entry: RunEntry,
     lock: Option<RunLock>,
-    /// A lease that ends later is another owner's, who is alive. A lock shows that there is none.
+    /// A lease that ends later is another holder's, who is alive. A lock shows that there is none.
     lease_ended_by: Ms,
     /// Kept until the run is taken over. None if another call here has the run.
     _claim: Option<RunClaim>,
 }
 
-async fn lock_run(session: &SessionInner, id: &str) -> Result<LockedRun> {
+async fn lock_run(session: &OpenSession, id: &str) -> Result<LockedRun> {
     session.refresh().await?;
     entry_of(session, id)?;
-    let lock = acquire_run_lock(session, id).await?;
-    let claim = RunClaim::new(session, id);
-    // Read again: the last owner may have ended the run.
+    let lock = acquire_run_lock(&session.context, &session.id, id).await?;
+    let claim = RunClaim::new(&session.context, &session.id, id);
+    // Read again: the last holder may have ended the run.
     session.refresh().await?;
     let entry = entry_of(session, id)?;
-    // This tab may have left its own lease behind: the reply to the write was lost. Later writes of that owner end later.
+    // This tab may have left its own lease behind: the reply to the write was lost. Later writes of that holder end later.
     let is_left_behind = claim.is_some() && entry.is_held_by(&session.context.origin());
     let lease_ended_by = match (&lock, session.context.now()) {
         (Some(_), _) => Ms::MAX,
@@ -52,33 +50,40 @@ async fn lock_run(session: &SessionInner, id: &str) -> Result<LockedRun> {
     Ok(LockedRun { entry, lock, lease_ended_by, _claim: claim })
 }
 
+/// What a run continues with: its setup with the id and the mode unset, and what the application passes again.
+pub struct ResumeRequest {
+    /// The setup. Its id is that of the run.
+    pub setup: RunSetup,
+    /// When history is written, if the application says so.
+    pub persistence: Option<Persistence>,
+    /// The handoffs that the run has accepted.
+    pub handoffs: Vec<Handoff>,
+}
+
 /// Resumes the run of a snapshot: from its journal if the store has that, else from the snapshot.
 pub async fn resume_snapshot(
-    session: &Rc<SessionInner>,
-    bytes: Bytes,
-    mut options: RunOptions,
-) -> Result<Rc<RunInner>> {
-    let snapshot = RunSnapshot::open(&bytes, &session.id)?;
+    session: &Rc<OpenSession>,
+    snapshot: RunSnapshot,
+    request: impl FnOnce() -> Result<ResumeRequest>,
+) -> Result<Rc<RunDriver>> {
     session.refresh().await?;
     if entry_of(session, &snapshot.run).is_ok() {
-        return resume_run(session, &snapshot.run, Some(&snapshot), options).await;
+        return resume_run(session, Some(&snapshot), request()?).await;
     }
-    let persistence = options.persistence.map(|option| option.0);
-    let handoffs = options.take_handoffs()?;
-    let mut setup = options.into_setup(session, snapshot.run.clone())?;
+    let ResumeRequest { mut setup, persistence, handoffs } = request()?;
     setup.provider.check()?;
-    let mut recovered = snapshot.recover(session.context.seed)?;
+    let mut recovered = snapshot.recover(session.context.settings.seed)?;
     recovered.check_credentials(&setup.provider)?;
     recovered.attach_handoffs(handoffs, &setup)?;
     setup.persistence = persistence.unwrap_or(recovered.began.persistence);
     setup.check()?;
     // Until the run is known as live here, its lease would be taken for one that was left behind.
-    let _claim = RunClaim::new(session, &snapshot.run)
+    let _claim = RunClaim::new(&session.context, &session.id, &snapshot.run)
         .ok_or_else(|| Error::new(ErrorCode::Busy, "the run is being resumed here already"))?;
-    let lock = acquire_run_lock(session, &snapshot.run).await?;
+    let lock = acquire_run_lock(&session.context, &session.id, &snapshot.run).await?;
     let change = {
         let context = &session.context;
-        let (name, now) = (random_id(), context.now());
+        let (name, now) = (context.host.random_id(), context.now());
         let lease_until = lease_end(context, lock.is_some());
         let writer = RunWriter { run: &snapshot.run, name: &name, epoch: FIRST_EPOCH, now, lease_until };
         let log = session.log.borrow();
@@ -95,19 +100,17 @@ pub async fn resume_snapshot(
     session.context.announce_append(&session.id, revision);
     session.notify();
     let machine = Run::resume(setup, recovered, &mut session.borrow_for_step().run_context())?;
-    Ok(RunInner::new(session, snapshot.run, machine, RunOwnership { epoch: FIRST_EPOCH, lock }))
+    Ok(RunDriver::new(session, snapshot.run, machine, RunHold { epoch: FIRST_EPOCH, lock }))
 }
 
 /// Acquires an interrupted run and resumes it. `snapshot` may have entries that its journal lacks.
 pub async fn resume_run(
-    session: &Rc<SessionInner>,
-    id: &str,
+    session: &Rc<OpenSession>,
     snapshot: Option<&RunSnapshot>,
-    mut options: RunOptions,
-) -> Result<Rc<RunInner>> {
-    let persistence = options.persistence.map(|option| option.0);
-    let handoffs = options.take_handoffs()?;
-    let mut setup = options.into_setup(session, id.to_owned())?;
+    request: ResumeRequest,
+) -> Result<Rc<RunDriver>> {
+    let ResumeRequest { mut setup, persistence, handoffs } = request;
+    let id = &setup.id.clone();
     // The whole setup can be checked only when the run's mode is known, which the journal has.
     setup.provider.check()?;
     let LockedRun { entry, lock, lease_ended_by, _claim } = lock_run(session, id).await?;
@@ -126,9 +129,9 @@ pub async fn resume_run(
     if let Some(journal) = &mut change.journal {
         journal.lease_until = lease_until;
     }
-    let mut revision = commit_as_new_owner(session, id, change).await?;
+    let mut revision = commit_as_new_holder(session, id, change).await?;
     if entry_of(session, id)?.entries != entry.entries + 1 {
-        // A write of the former owner arrived after its journal was read. From now on none does. Whoever is next need not wait for the lease.
+        // A write of the former holder arrived after its journal was read. From now on none does. Whoever is next need not wait for the lease.
         let entry = RunEntry { epoch: entry.epoch + 1, ..entry };
         session.commit(journal_change(session, &entry, JournalStep::Renew, Ms::MAX)).await?;
         return Err(Error::new(ErrorCode::Busy, "the run went on while it was resumed; resume it again"));
@@ -139,19 +142,19 @@ pub async fn resume_run(
         if let Some(journal) = &mut change.journal {
             journal.lease_until = lease_until;
         }
-        revision = commit_as_new_owner(session, id, change).await?;
+        revision = commit_as_new_holder(session, id, change).await?;
     }
     session.context.announce_append(&session.id, revision);
     session.notify();
     let machine = Run::resume(setup, recovered, &mut session.borrow_for_step().run_context())?;
-    Ok(RunInner::new(session, entry.id, machine, RunOwnership { epoch: entry.epoch + 1, lock }))
+    Ok(RunDriver::new(session, entry.id, machine, RunHold { epoch: entry.epoch + 1, lock }))
 }
 
 /// Acquires a run that this tab released while it waited for an approval. Returns its lock, if the platform has locks.
 ///
 /// # Errors
 /// `busy` if another tab or process has the run at this moment, `conflict` if one had taken it over, `not_found` if the run has ended.
-pub async fn lock_waiting_run(session: &SessionInner, id: &str, epoch: u32) -> Result<Option<RunLock>> {
+pub async fn lock_waiting_run(session: &OpenSession, id: &str, epoch: u32) -> Result<Option<RunLock>> {
     let LockedRun { entry, lock, lease_ended_by, _claim } = lock_run(session, id).await?;
     if entry.epoch != epoch {
         let message =
@@ -163,13 +166,13 @@ pub async fn lock_waiting_run(session: &SessionInner, id: &str, epoch: u32) -> R
         if let Some(journal) = &mut change.journal {
             journal.lease_until = lease_end(&session.context, lock.is_some());
         }
-        commit_as_new_owner(session, id, change).await?;
+        commit_as_new_holder(session, id, change).await?;
     }
     Ok(lock)
 }
 
-/// Discards an unfinished run. With `keep`, its input and what there is of the answer are stored. Returns what was stored.
-pub async fn discard_run(session: &Rc<SessionInner>, id: &str, keep: bool) -> Result<AppendedContent> {
+/// Discards a pending run. With `keep`, its input and what there is of the answer are stored. Returns what was stored.
+pub async fn discard_run(session: &Rc<OpenSession>, id: &str, keep: bool) -> Result<AppendedContent> {
     if !keep && session.remove_unwritten_run(id) {
         return Ok(AppendedContent::default());
     }
@@ -187,16 +190,16 @@ pub async fn discard_run(session: &Rc<SessionInner>, id: &str, keep: bool) -> Re
         }
     }
     let content = AppendedContent::of(&change.entries);
-    let revision = commit_as_new_owner(session, id, change).await?;
+    let revision = commit_as_new_holder(session, id, change).await?;
     session.context.announce_append(&session.id, revision);
     Ok(content)
 }
 
-/// Commits the first write of a run's new owner.
+/// Commits the first write of a run's new holder.
 ///
 /// # Errors
 /// `busy` if another process was faster, `not_found` if the run ended meanwhile.
-async fn commit_as_new_owner(session: &SessionInner, id: &str, change: Change) -> Result<u64> {
+async fn commit_as_new_holder(session: &OpenSession, id: &str, change: Change) -> Result<u64> {
     match session.commit(change).await {
         Err(error) if error.code == ErrorCode::Conflict => {
             entry_of(session, id)?;
@@ -206,8 +209,8 @@ async fn commit_as_new_owner(session: &SessionInner, id: &str, change: Change) -
     }
 }
 
-fn journal_change(session: &SessionInner, entry: &RunEntry, step: JournalStep, lease_ended_by: Ms) -> Change {
-    session.context.ids.draw();
+fn journal_change(session: &OpenSession, entry: &RunEntry, step: JournalStep, lease_ended_by: Ms) -> Change {
+    session.context.host.draw_ids();
     let run = entry.id.clone();
     let mut change = session.new_change();
     change.run = Some(run.clone());

@@ -1,23 +1,21 @@
-//! Finds the unfinished runs of a session that are not under way in this tab, and keeps them up to date (R69).
+//! Finds the pending runs of a session that are not under way in this tab, and keeps them up to date (R69).
 
-use super::answer_broadcast::request_answer;
+use super::host::AnswerNews;
 use super::journals::{is_over, journal_of};
 use super::live_run::LiveRun;
-use super::platform::{sleep, wait_until_released};
-use super::promise::in_background;
-use super::run_lock::{LiveOwners, liveness_lock_name, lock_name};
-use super::session_inner::SessionInner;
-use super::unfinished_run::{JournalProgress, TurnSource, UnfinishedRun, UnfinishedState};
+use super::open_session::OpenSession;
+use super::pending_run::{JournalProgress, PendingRun, PendingState, TurnSource};
+use super::run_lock::{LiveHolders, liveness_lock_name, lock_name};
 use crate::clock::Ms;
 use crate::message::{Message, PartBody};
 use crate::run::{RunStatus, without_calls};
 use crate::session_head::{RunEntry, SessionHead};
 use crate::store::read_journal_from;
 
-/// Number of waits for a run's liveness lock before waiting for its owner lock.
+/// Number of waits for a run's liveness lock before waiting for its holder's lock.
 const MAX_LIVENESS_WAITS: u32 = 8;
 
-impl SessionInner {
+impl OpenSession {
     /// Keeps the turn of a run that ended in this tab, waits for an approval or was given up, without being appended: the view still shows it. Of
     /// a run that failed and whose turn history keeps, only the error is kept.
     pub fn keep_ended_run(&self, run: &dyn LiveRun) {
@@ -28,12 +26,12 @@ impl SessionInner {
         let state = match (status, error) {
             (RunStatus::Finished, _) => return,
             (RunStatus::Cancelled, _) if saved => return,
-            (RunStatus::WaitingApproval, _) => UnfinishedState::WaitingApproval,
-            (RunStatus::Cancelled, _) => UnfinishedState::Stopped,
+            (RunStatus::WaitingApproval, _) => PendingState::WaitingApproval,
+            (RunStatus::Cancelled, _) => PendingState::Stopped,
             (RunStatus::Failed, Some(error)) => {
-                UnfinishedState::Failed(error.code.as_str().to_owned(), error.message.clone())
+                PendingState::Failed(error.code.as_str().to_owned(), error.message.clone())
             }
-            _ => UnfinishedState::Interrupted,
+            _ => PendingState::Interrupted,
         };
         let partial = run.partial().and_then(without_calls).filter(|_| !saved);
         let marked = Some(run.machine().live().clone()).filter(|_| !saved);
@@ -42,33 +40,33 @@ impl SessionInner {
         let (epoch, number) = (entry.map(|entry| entry.epoch), entry.map_or(u64::MAX, |entry| entry.number));
         let source = TurnSource::Memory { epoch, next_run: log.head.next_run };
         let mut ended =
-            UnfinishedRun { id: run.id().to_owned(), number, state, marked, partial, partial_revision: 0, source };
+            PendingRun { id: run.id().to_owned(), number, state, marked, partial, partial_revision: 0, source };
         ended.mark();
-        let mut unfinished = self.unfinished.borrow_mut();
-        unfinished.retain(|other| other.id != run.id());
-        unfinished.push(ended);
-        drop((log, unfinished));
+        let mut pending = self.pending.borrow_mut();
+        pending.retain(|other| other.id != run.id());
+        pending.push(ended);
+        drop((log, pending));
         self.update_hold();
     }
 
     /// Removes a run that ended in this tab and was never written. Returns false if there is none of this id.
     pub fn remove_unwritten_run(&self, id: &str) -> bool {
-        let mut unfinished = self.unfinished.borrow_mut();
-        let before = unfinished.len();
-        unfinished.retain(|run| run.id != id || !matches!(run.source, TurnSource::Memory { epoch: None, .. }));
-        unfinished.len() < before
+        let mut pending = self.pending.borrow_mut();
+        let before = pending.len();
+        pending.retain(|run| run.id != id || !matches!(run.source, TurnSource::Memory { epoch: None, .. }));
+        pending.len() < before
     }
 
-    /// Returns the unfinished runs that the view shows, oldest first. `unfinished` are those of this session.
-    pub fn shown_unfinished<'u>(&self, unfinished: &'u [UnfinishedRun], head: &SessionHead) -> Vec<&'u UnfinishedRun> {
+    /// Returns the pending runs that the view shows, oldest first. `pending` are those of this session.
+    pub fn shown_pending<'u>(&self, pending: &'u [PendingRun], head: &SessionHead) -> Vec<&'u PendingRun> {
         let live_here = self.live_run();
-        let is_shown = |run: &&UnfinishedRun| {
+        let is_shown = |run: &&PendingRun| {
             let is_live_here = live_here.as_ref().is_some_and(|live| live.id() == run.id);
             // The run of this tab is the next turn.
             let superseded = live_here.is_some() && run.state.is_superseded_by_next();
             !is_live_here && !superseded && run.is_shown(head)
         };
-        unfinished.iter().filter(is_shown).collect()
+        pending.iter().filter(is_shown).collect()
     }
 
     /// Shows the results that other writers have stored of open calls, also of runs whose turns history does not have.
@@ -77,67 +75,67 @@ impl SessionInner {
         if let Some(run) = self.live_run() {
             run.take_stored_results(&log.history);
         }
-        self.unfinished.borrow_mut().iter_mut().for_each(|run| run.show_stored_results(&log.history));
+        self.pending.borrow_mut().iter_mut().for_each(|run| run.show_stored_results(&log.history));
     }
 
-    /// Updates the list of unfinished runs, their states and their journals. Returns true if anything changed.
-    pub async fn update_unfinished(&self) -> bool {
-        if !self.unfinished_update.try_begin() {
-            self.update_unfinished_again.set(true);
+    /// Updates the list of pending runs, their states and their journals. Returns true if anything changed.
+    pub async fn update_pending(&self) -> bool {
+        if !self.pending_update.try_begin() {
+            self.update_pending_again.set(true);
             return false;
         }
         let mut changed = false;
         loop {
-            self.update_unfinished_again.set(false);
-            changed |= self.update_unfinished_once().await;
-            if !self.update_unfinished_again.get() {
+            self.update_pending_again.set(false);
+            changed |= self.update_pending_once().await;
+            if !self.update_pending_again.get() {
                 break;
             }
         }
-        self.unfinished_update.end();
+        self.pending_update.end();
         changed
     }
 
-    async fn update_unfinished_once(&self) -> bool {
+    async fn update_pending_once(&self) -> bool {
         let runs = self.log.borrow().head.runs.clone();
-        if runs.is_empty() && self.unfinished.borrow().is_empty() {
+        if runs.is_empty() && self.pending.borrow().is_empty() {
             *self.runs_at_last_update.borrow_mut() = runs;
             return false;
         }
-        let owners = LiveOwners::query(&self.context).await;
+        let holders = LiveHolders::query(&self.context).await;
         let mut changed = false;
         for entry in &runs {
             let name = lock_name(&self.context, &self.id, &entry.id);
             if self.context.live.borrow().contains(&name) {
                 continue;
             }
-            let live = owners.owns(&name, entry);
+            let live = holders.hold(&name, entry);
             let newest = entry.number + 1 == self.log.borrow().head.next_run;
             if live || newest || entry.failed.is_none() {
-                changed |= self.update_unfinished_run(entry, UnfinishedState::of(entry, live)).await;
+                changed |= self.update_pending_run(entry, PendingState::of(entry, live)).await;
             }
             if live {
                 self.await_release(&entry.id);
             }
         }
         let log = self.log.borrow();
-        let mut unfinished = self.unfinished.borrow_mut();
-        let before = unfinished.len();
-        unfinished.retain(|run| run.is_shown(&log.head));
-        changed |= unfinished.len() != before;
+        let mut pending = self.pending.borrow_mut();
+        let before = pending.len();
+        pending.retain(|run| run.is_shown(&log.head));
+        changed |= pending.len() != before;
         self.journals.borrow_mut().retain(&runs);
         *self.runs_at_last_update.borrow_mut() = runs;
-        drop((log, unfinished));
+        drop((log, pending));
         self.update_hold();
         changed
     }
 
     /// Updates the list in the background, and notifies if anything changed.
-    pub fn update_unfinished_soon(&self) {
+    pub fn update_pending_soon(&self) {
         let session = self.weak_self.clone();
-        in_background(async move {
+        self.context.spawn(async move {
             let Some(session) = session.upgrade() else { return };
-            if session.context.check_open().is_ok() && session.update_unfinished().await {
+            if session.context.check_open().is_ok() && session.update_pending().await {
                 session.notify();
             }
         });
@@ -149,21 +147,17 @@ impl SessionInner {
     }
 
     /// Updates one run. Until its journal is read, it is shown as before. Returns true if anything changed.
-    async fn update_unfinished_run(&self, entry: &RunEntry, state: UnfinishedState) -> bool {
-        let known = self
-            .unfinished
-            .borrow()
-            .iter()
-            .find(|run| run.id == entry.id)
-            .map(|run| run.journal_progress(entry, &state));
+    async fn update_pending_run(&self, entry: &RunEntry, state: PendingState) -> bool {
+        let known =
+            self.pending.borrow().iter().find(|run| run.id == entry.id).map(|run| run.journal_progress(entry, &state));
         let more = match known.unwrap_or(JournalProgress::Unread) {
             JournalProgress::NotNeeded => None,
             JournalProgress::Read(from) if from == entry.entries => Some(Ok(Vec::new())),
             JournalProgress::Read(from) => Some(read_journal_from(&*self.context.store, &self.id, entry, from).await),
             JournalProgress::Unread => return self.show_from_journal(entry, state).await,
         };
-        let mut unfinished = self.unfinished.borrow_mut();
-        let Some(run) = unfinished.iter_mut().find(|run| run.id == entry.id) else { return false };
+        let mut pending = self.pending.borrow_mut();
+        let Some(run) = pending.iter_mut().find(|run| run.id == entry.id) else { return false };
         let TurnSource::Journal { recovered, read, epoch } = &mut run.source else { return false };
         let has_more = match more {
             Some(Ok(records)) if !records.is_empty() && recovered.extend(&records).is_ok() => {
@@ -184,36 +178,36 @@ impl SessionInner {
         }
         run.state = state;
         run.show_journal();
-        let request = run.state == UnfinishedState::Live && (taken_over || state_changed);
-        drop(unfinished);
+        let request = run.state == PendingState::Live && (taken_over || state_changed);
+        drop(pending);
         if request {
-            request_answer(&self.context, &self.id, &entry.id);
+            self.context.host.send_answer(&self.id, &entry.id, AnswerNews::Request);
         }
         true
     }
 
     /// Adds a run whose journal was not read yet.
-    async fn show_from_journal(&self, entry: &RunEntry, state: UnfinishedState) -> bool {
+    async fn show_from_journal(&self, entry: &RunEntry, state: PendingState) -> bool {
         let Some(mut run) = self.read_run(entry).await else { return false };
         run.state = match &run.source {
             TurnSource::Journal { recovered, .. } => state.by_journal(recovered),
             TurnSource::Memory { .. } | TurnSource::Unreadable { .. } => state,
         };
         run.show_journal();
-        let request = run.state == UnfinishedState::Live;
-        let mut unfinished = self.unfinished.borrow_mut();
-        unfinished.retain(|other| other.id != entry.id);
-        let at = unfinished.iter().position(|other| other.number > run.number).unwrap_or(unfinished.len());
-        unfinished.insert(at, run);
-        drop(unfinished);
+        let request = run.state == PendingState::Live;
+        let mut pending = self.pending.borrow_mut();
+        pending.retain(|other| other.id != entry.id);
+        let at = pending.iter().position(|other| other.number > run.number).unwrap_or(pending.len());
+        pending.insert(at, run);
+        drop(pending);
         if request {
-            request_answer(&self.context, &self.id, &entry.id);
+            self.context.host.send_answer(&self.id, &entry.id, AnswerNews::Request);
         }
         true
     }
 
     /// Reads the journal of a run. Returns none if the run ended meanwhile.
-    async fn read_run(&self, entry: &RunEntry) -> Option<UnfinishedRun> {
+    async fn read_run(&self, entry: &RunEntry) -> Option<PendingRun> {
         let recovered = match journal_of(&self.context, &self.id, entry).await {
             Ok(recovered) => recovered,
             Err(_) if is_over(&self.context, &self.id, &entry.id).await.unwrap_or(false) => return None,
@@ -224,16 +218,16 @@ impl SessionInner {
             }
         };
         let source = TurnSource::Journal { recovered: Box::new(recovered), read: entry.entries, epoch: entry.epoch };
-        Some(UnfinishedRun { source, ..self.unreadable_run(entry) })
+        Some(PendingRun { source, ..self.unreadable_run(entry) })
     }
 
     /// A run whose journal cannot be read: the head's entry is all that is known of it.
-    fn unreadable_run(&self, entry: &RunEntry) -> UnfinishedRun {
+    fn unreadable_run(&self, entry: &RunEntry) -> PendingRun {
         let source = TurnSource::Unreadable { epoch: entry.epoch, next_run: self.log.borrow().head.next_run };
-        UnfinishedRun {
+        PendingRun {
             id: entry.id.clone(),
             number: entry.number,
-            state: UnfinishedState::of(entry, false),
+            state: PendingState::of(entry, false),
             marked: None,
             partial: None,
             partial_revision: 0,
@@ -241,28 +235,28 @@ impl SessionInner {
         }
     }
 
-    /// Calls [`update_unfinished`](Self::update_unfinished) after the run's owner has released it or died. Waiting does not compete for the ownership.
+    /// Calls [`update_pending`](Self::update_pending) after the run's holder has released it or died. Waiting does not compete for its lock.
     fn await_release(&self, run: &str) {
         if !self.awaited_runs.borrow_mut().insert(run.to_owned()) {
             return;
         }
         let (session, run) = (self.weak_self.clone(), run.to_owned());
-        let (liveness, owner) =
+        let (liveness, holder) =
             (liveness_lock_name(&self.context, &self.id, &run), lock_name(&self.context, &self.id, &run));
-        let has_locks = self.context.has_tabs();
-        in_background(async move {
+        let host = self.context.host.clone();
+        self.context.spawn(async move {
             for attempt in 0_u32.. {
-                // A waiter on the liveness lock does not block a new owner. An owner without one holds the owner lock only.
-                let name = if attempt < MAX_LIVENESS_WAITS { &liveness } else { &owner };
-                if !has_locks || !wait_until_released(name).await {
-                    // No locks here: the lease says how long the owner counts as alive.
+                // A waiter on the liveness lock does not block a new holder. A holder without one has the holder's lock only.
+                let name = if attempt < MAX_LIVENESS_WAITS { &liveness } else { &holder };
+                if !host.lock_released(name).await {
+                    // No locks here: the lease says how long the holder counts as alive.
                     let Some(left) = session.upgrade().and_then(|session| session.remaining_lease(&run)) else { break };
-                    if !sleep(left + 1).await {
+                    if !host.sleep(left + 1).await {
                         break;
                     }
                 }
                 let Some(session) = session.upgrade() else { return };
-                if session.context.check_open().is_err() || session.on_owner_released(&run).await {
+                if session.context.check_open().is_err() || session.on_holder_released(&run).await {
                     break;
                 }
             }
@@ -276,23 +270,26 @@ impl SessionInner {
     fn remaining_lease(&self, run: &str) -> Option<Ms> {
         let until = self.log.borrow().head.run(run)?.lease_until;
         // A run that is registered with its driver has no lease, and its end is announced.
-        let has_lease = self.context.owned_runs.is_none();
-        Some(if has_lease { until.saturating_sub(self.context.now()) } else { self.context.lease_ms })
+        Some(if self.context.host.has_leases() {
+            until.saturating_sub(self.context.now())
+        } else {
+            self.context.settings.lease_ms
+        })
     }
 
-    /// Updates the list after a run's lock was released. Returns false if another owner has acquired it already.
-    async fn on_owner_released(&self, run: &str) -> bool {
+    /// Updates the list after a run's lock was released. Returns false if somebody else has acquired it already.
+    async fn on_holder_released(&self, run: &str) -> bool {
         // A store that cannot be read now is read again at the next change.
         let refreshed = self.refresh().await.unwrap_or(false);
-        if self.update_unfinished().await || refreshed {
+        if self.update_pending().await || refreshed {
             self.notify();
             let revision = self.log.borrow().head.history_revision;
             self.context.announce_change_here(&self.id, revision);
         }
-        !self.unfinished.borrow().iter().any(|other| other.id == run && other.state == UnfinishedState::Live)
+        !self.pending.borrow().iter().any(|other| other.id == run && other.state == PendingState::Live)
     }
 
-    /// Sets the answer of a run of another tab, as its owner sent it; none if there is no answer.
+    /// Sets the answer of a run of another tab, as its holder sent it; none if there is no answer.
     pub fn set_partial_answer(&self, run: &str, message: Option<Message>) {
         self.change_live_run(run, &mut |run| {
             run.partial.clone_from(&message);
@@ -310,10 +307,10 @@ impl SessionInner {
         });
     }
 
-    fn change_live_run(&self, run: &str, change: &mut dyn FnMut(&mut UnfinishedRun) -> bool) {
+    fn change_live_run(&self, run: &str, change: &mut dyn FnMut(&mut PendingRun) -> bool) {
         let changed = {
-            let mut unfinished = self.unfinished.borrow_mut();
-            let live = unfinished.iter_mut().find(|other| other.id == run && other.state == UnfinishedState::Live);
+            let mut pending = self.pending.borrow_mut();
+            let live = pending.iter_mut().find(|other| other.id == run && other.state == PendingState::Live);
             live.is_some_and(change)
         };
         if changed {

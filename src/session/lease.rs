@@ -1,30 +1,28 @@
-//! The lease of a run. Where no lock shows who is alive, the head says until when the owner of a run counts as alive.
+//! The lease of a run. Where no lock shows who is alive, the head says until when the holder of a run counts as alive.
 //!
-//! The owner renews the lease while the run is under way, whenever a third of it has passed. Times are those of the owner's clock, so a
+//! The holder renews the lease while the run is under way, whenever a third of it has passed. Times are those of the holder's clock, so a
 //! process whose clock is ahead by more than two thirds of a lease resumes a run too early. That does no harm: the run's epoch
-//! rises, and the former owner's writes conflict.
+//! rises, and the former holder's writes conflict.
 
-use super::platform::{random_id, sleep};
-use super::promise::in_background;
-use super::run_inner::RunInner;
-use super::store_context::StoreContext;
+use super::context::StoreContext;
+use super::run_driver::RunDriver;
 use crate::clock::Ms;
 use crate::error::{ErrorCode, Result};
 use crate::run::RunInput;
 use crate::store::{Change, JournalChange, JournalStep};
 use std::rc::Rc;
 
-/// Returns true if nothing but a lease shows other processes that a run's owner is alive. A memory store has no other processes.
+/// Returns true if nothing but a lease shows other processes that a run's holder is alive. A memory store has no other processes.
 pub fn is_leased(context: &StoreContext, has_lock: bool) -> bool {
     !has_lock && context.is_durable()
 }
 
 /// Returns the end of a lease that begins now; 0 if the run has no lease.
 pub fn lease_end(context: &StoreContext, has_lock: bool) -> Ms {
-    if is_leased(context, has_lock) { context.now().saturating_add(context.lease_ms) } else { 0 }
+    if is_leased(context, has_lock) { context.now().saturating_add(context.settings.lease_ms) } else { 0 }
 }
 
-impl RunInner {
+impl RunDriver {
     /// Returns true if the run has a lease.
     fn is_leased(&self) -> bool {
         is_leased(&self.session.context, self.has_lock)
@@ -40,28 +38,28 @@ impl RunInner {
         if !self.is_leased() || self.keeps_lease.replace(true) {
             return;
         }
-        let run = self.weak_self.clone();
-        in_background(async move {
+        let (run, host) = (self.weak_self.clone(), self.session.context.host.clone());
+        self.session.context.spawn(async move {
             loop {
-                let Some(owner) = run.upgrade() else { return };
-                let Some(wait) = owner.time_to_renewal() else { return owner.keeps_lease.set(false) };
-                drop(owner);
+                let Some(holder) = run.upgrade() else { return };
+                let Some(wait) = holder.time_to_renewal() else { return holder.keeps_lease.set(false) };
+                drop(holder);
                 // Without timers the lease runs out, and the run's writes renew it.
-                if !sleep(wait).await {
+                if !host.sleep(wait).await {
                     return;
                 }
-                let Some(owner) = run.upgrade() else { return };
-                if !owner.is_under_way() {
-                    return owner.keeps_lease.set(false);
+                let Some(holder) = run.upgrade() else { return };
+                if !holder.is_under_way() {
+                    return holder.keeps_lease.set(false);
                 }
-                owner.renew_lease().await;
+                holder.renew_lease().await;
             }
         });
     }
 
-    /// Returns true if this tab owns the run, which is not over.
+    /// Returns true if the run is held here, and it is not over.
     pub fn is_under_way(&self) -> bool {
-        self.is_owner.get()
+        self.is_holder.get()
             && !self.machine.borrow().status().is_over()
             && !self.given_up.get()
             && self.session.context.check_open().is_ok()
@@ -72,15 +70,15 @@ impl RunInner {
         if !self.is_under_way() {
             return None;
         }
-        let (lease, now) = (self.session.context.lease_ms, self.session.context.now());
+        let (lease, now) = (self.session.context.settings.lease_ms, self.session.context.now());
         let until = self.session.log.borrow().head.run(&self.id).map_or(0, |entry| entry.lease_until);
         // At most a third: a clock may be set back. At least a tenth: a renewal that failed is not repeated at once.
         Some(until.saturating_sub(now).saturating_sub(lease / 3 * 2).clamp(lease / 10, lease / 3))
     }
 
-    /// Renews the lease, unless a write of the run has just done so. The run fails with `conflict` if another owner has taken it over.
+    /// Renews the lease, unless a write of the run has just done so. The run fails with `conflict` if another holder has taken it over.
     async fn renew_lease(self: &Rc<Self>) {
-        if self.time_to_renewal().is_none_or(|wait| wait > self.session.context.lease_ms / 10) {
+        if self.time_to_renewal().is_none_or(|wait| wait > self.session.context.settings.lease_ms / 10) {
             return;
         }
         let revision = self.session.revision();
@@ -90,7 +88,7 @@ impl RunInner {
                 let _ = self.handle(RunInput::OwnershipLost(error)).await;
             }
             // It was given up or released meanwhile.
-            Ok(()) if self.given_up.get() || !self.is_owner.get() => self.end_lease().await,
+            Ok(()) if self.given_up.get() || !self.is_holder.get() => self.end_lease().await,
             // A store that cannot be written to now is asked again.
             _ => {}
         }
@@ -124,7 +122,7 @@ impl RunInner {
         };
         let run = Some(self.id.clone());
         let change = Change {
-            operation: random_id(),
+            operation: self.session.context.host.random_id(),
             run,
             at: self.session.context.now(),
             journal: Some(journal),

@@ -1,18 +1,18 @@
 //! The session's log and renderer, borrowed for one step of a run.
 
-use super::session_inner::SessionInner;
-use super::store_context::StoreContext;
+use super::context::StoreContext;
+use super::open_session::OpenSession;
 use crate::clock::Ms;
 use crate::render::Renderer;
 use crate::run::RunContext;
 use crate::store::SessionLog;
 use std::cell::{Ref, RefMut};
 
-impl SessionInner {
+impl OpenSession {
     /// Borrows what a step of a run needs. The callbacks `now` and `newId` are called before, since they may call back.
     pub fn borrow_for_step(&self) -> StepBorrows<'_> {
         let now = self.context.now();
-        self.context.ids.draw();
+        self.context.host.draw_ids();
         StepBorrows { context: &self.context, now, log: self.log.borrow(), renderer: self.renderer.borrow_mut() }
     }
 }
@@ -31,8 +31,8 @@ impl StepBorrows<'_> {
             history: &self.log.history,
             renderer: &mut self.renderer,
             now: self.now,
-            ids: &self.context.ids,
-            seed: self.context.seed,
+            ids: self.context.ids(),
+            seed: self.context.settings.seed,
             refused: &self.log.head.refused,
             last_request: self.log.head.last_request(),
         }

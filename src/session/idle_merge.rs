@@ -1,8 +1,6 @@
 //! Merges old log records into segments, or packs appends, while nobody writes to their session.
 
-use super::platform::{random_id, sleep};
-use super::promise::in_background;
-use super::session_inner::SessionInner;
+use super::open_session::OpenSession;
 use crate::clock::Ms;
 use crate::finding::{Finding, FindingCode};
 use crate::store::{MergeOutcome, merge_oldest};
@@ -13,7 +11,7 @@ const IDLE_MS: Ms = 1_000;
 /// Pause between two merges, in which a write that waits can begin.
 const PAUSE_MS: Ms = 30;
 
-impl SessionInner {
+impl OpenSession {
     /// Merges records that wait for it, when the session has been idle for a while. A turn that begins meanwhile is first. In a store
     /// that is not durable, reading many records costs no more than reading one.
     pub fn merge_when_idle(&self) {
@@ -21,11 +19,12 @@ impl SessionInner {
             return;
         }
         let session = self.weak_self.clone();
+        let host = self.context.host.clone();
         let mut revision = Some(self.log.borrow().revision);
-        in_background(async move {
+        self.context.spawn(async move {
             let mut pause = IDLE_MS;
             loop {
-                let has_timers = sleep(pause).await;
+                let has_timers = host.sleep(pause).await;
                 let Some(session) = session.upgrade() else { return };
                 let current = session.log.borrow().revision;
                 let is_idle = revision == Some(current) && !session.has_live_run();
@@ -52,7 +51,7 @@ impl SessionInner {
     /// Merges once. Returns false if the next write has to start merging again.
     async fn merge_next(&self) -> bool {
         let merged = if self.log.borrow().has_unmerged() {
-            merge_oldest(&*self.context.store, &self.log, &random_id()).await
+            merge_oldest(&*self.context.store, &self.log, &self.context.host.random_id()).await
         } else {
             self.context.store.pack(&self.id).await.map(|()| MergeOutcome::Nothing)
         };

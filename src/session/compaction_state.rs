@@ -1,7 +1,7 @@
 //! The compaction of a session that is under way, or waits for a turn to be over.
 
-use super::option_reader::BoundFunction;
 use crate::provider::ProviderRequest;
+use crate::replay::Callback;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -18,9 +18,12 @@ pub enum CompactionMode {
 
 /// A call of `compact`.
 pub struct CompactionRequest {
+    /// Who shortens the conversation.
     pub mode: CompactionMode,
+    /// True if little is compacted, too.
     pub is_forced: bool,
-    pub summarize: BoundFunction,
+    /// Writes the summary.
+    pub summarize: Callback,
     /// The model that `summarize` calls, if the application named one.
     pub provider: Option<ProviderRequest>,
 }
@@ -58,4 +61,25 @@ impl CompactionMode {
             Self::PreviousResponseId => "previous_response_id",
         }
     }
+}
+
+/// How a call of `compact` ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionOutcome {
+    /// It was made: there was enough to compact.
+    Threshold,
+    /// It was made because of `force`.
+    Forced,
+    /// It was made because an earlier one could not be.
+    WasDeferred,
+    /// There is less than the threshold.
+    BelowThreshold,
+    /// No turn is over that is not compacted already.
+    NothingNew,
+    /// A run is under way, or a turn waits for results of tools.
+    Deferred,
+    /// Another call of this session is under way.
+    UnderWay,
+    /// Another writer compacted meanwhile, or changed what the summary covers, or a run continued the chain of responses.
+    Superseded,
 }

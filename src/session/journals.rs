@@ -1,21 +1,19 @@
-//! Lists the unfinished runs of a store, read from their journals.
+//! Lists the pending runs of a store, read from their journals.
 
-use super::convert::parse_json;
-use super::run_lock::{LiveOwners, lock_name};
-use super::store_context::StoreContext;
+use super::context::StoreContext;
+use super::run_lock::{LiveHolders, lock_name};
 use crate::error::{ErrorCode, Result};
 use crate::json::ArrayWriter;
 use crate::run::{RecoveredRun, recover};
 use crate::session_head::{RunEntry, SessionHead};
 use crate::store::read_journal;
-use wasm_bindgen::JsValue;
 
-/// Lists the unfinished runs of these sessions. `complete` adds what their histories have of the turns.
+/// Lists the pending runs of these sessions, as JSON. `complete` adds what their histories have of the turns.
 pub async fn pending_runs(
     context: &StoreContext,
     sessions: Vec<(String, SessionHead)>,
     complete: &dyn Fn(&mut RecoveredRun),
-) -> Result<JsValue> {
+) -> Result<String> {
     let mut items = String::new();
     let mut array = ArrayWriter::new(&mut items);
     for (session, head) in sessions {
@@ -24,7 +22,7 @@ pub async fn pending_runs(
         }
     }
     array.end();
-    Ok(parse_json(&items))
+    Ok(items)
 }
 
 async fn write_pending_runs(
@@ -33,10 +31,10 @@ async fn write_pending_runs(
     complete: &dyn Fn(&mut RecoveredRun),
     out: &mut ArrayWriter<'_>,
 ) -> Result<()> {
-    let owners = LiveOwners::query(context).await;
+    let holders = LiveHolders::query(context).await;
     for run in head.pending_runs() {
         let name = lock_name(context, session, &run.id);
-        let is_live = context.live.borrow().contains(&name) || owners.owns(&name, run);
+        let is_live = context.live.borrow().contains(&name) || holders.hold(&name, run);
         match journal_of(context, session, run).await {
             Ok(mut recovered) => {
                 complete(&mut recovered);
@@ -68,9 +66,9 @@ async fn write_pending_runs(
     Ok(())
 }
 
-/// Reads the journal of an unfinished run.
+/// Reads the journal of a pending run.
 pub async fn journal_of(context: &StoreContext, session: &str, run: &RunEntry) -> Result<RecoveredRun> {
-    recover(&read_journal(&*context.store, session, run).await?, context.seed)
+    recover(&read_journal(&*context.store, session, run).await?, context.settings.seed)
 }
 
 /// Reads the session's head again; returns true if it does not have the run any more.

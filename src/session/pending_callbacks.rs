@@ -1,15 +1,10 @@
 //! Waits for asynchronous functions of the application. One may never answer, so a wait ends when the store is closed or the run is disposed.
 
-use super::promise::{adopted, deferred};
+use super::signal::Signal;
 use crate::error::{Error, ErrorCode, Result};
-use js_sys::{Array, Function, Promise};
 use std::cell::RefCell;
+use std::future::Future;
 use std::rc::Rc;
-use wasm_bindgen::JsValue;
-use wasm_bindgen_futures::JsFuture;
-
-/// What a function returned or threw.
-pub type CallResult = std::result::Result<JsValue, JsValue>;
 
 /// The functions of an open store, or of one run in it, that have not answered yet.
 #[derive(Default)]
@@ -31,61 +26,46 @@ struct CallbackWaits {
 struct CallbackWait {
     number: u32,
     run: u32,
-    /// Resolves the promise that ends the wait.
-    end: Function,
-}
-
-impl CallbackWaits {
-    /// Removes a wait. Returns false if it was ended.
-    fn remove(&mut self, number: u32) -> bool {
-        let before = self.open.len();
-        self.open.retain(|wait| wait.number != number);
-        self.open.len() < before
-    }
+    /// Given when the wait ends, whatever the function does.
+    end: Signal,
 }
 
 impl PendingCallbacks {
     /// Returns those of a new run.
+    #[must_use]
     pub fn for_new_run(&self) -> Self {
         let mut waits = self.waits.borrow_mut();
         waits.last_run += 1;
         Self { waits: self.waits.clone(), run: waits.last_run }
     }
 
-    /// Awaits what a called function returned, unless it threw.
+    /// Calls a function and awaits its answer.
     ///
     /// # Errors
     /// `closed` if the store is closed, or the run disposed, before the function answers.
-    pub async fn settled(&self, called: CallResult) -> Result<CallResult> {
-        let returned = match called {
-            Ok(returned) => adopted(&returned),
-            Err(thrown) => return Ok(Err(thrown)),
-        };
-        let (ended, end) = deferred();
-        let number = self.add(end);
-        let settled = JsFuture::from(Promise::race(&Array::of2(&returned, &ended))).await;
-        if self.waits.borrow_mut().remove(number) {
-            return Ok(settled);
-        }
-        Err(Error::new(
-            ErrorCode::Closed,
-            "this rethread was closed before a function of the application answered; `open` again",
-        ))
+    pub async fn answered<T>(&self, call: impl Future<Output = T>) -> Result<T> {
+        let (number, end) = self.add();
+        let answer = end.unless_given(call).await;
+        self.waits.borrow_mut().open.retain(|wait| wait.number != number);
+        answer.ok_or_else(|| {
+            Error::new(
+                ErrorCode::Closed,
+                "this rethread was closed before a function of the application answered; `open` again",
+            )
+        })
     }
 
-    /// Adds a wait, and returns its number. After [`close`](Self::close) it ends at once.
-    fn add(&self, end: Option<Function>) -> u32 {
+    /// Adds a wait. After [`close`](Self::close) it ends at once.
+    fn add(&self) -> (u32, Signal) {
         let mut waits = self.waits.borrow_mut();
         waits.last_number += 1;
-        let number = waits.last_number;
-        if let Some(end) = end {
-            waits.open.push(CallbackWait { number, run: self.run, end });
-        }
+        let (number, end) = (waits.last_number, Signal::default());
         if waits.is_closed {
-            drop(waits);
-            self.end(&|wait| wait.number == number);
+            end.give();
+        } else {
+            waits.open.push(CallbackWait { number, run: self.run, end: end.clone() });
         }
-        number
+        (number, end)
     }
 
     /// Ends the waits of this run.
@@ -104,8 +84,7 @@ impl PendingCallbacks {
         let (ended, open): (Vec<_>, Vec<_>) = open.into_iter().partition(selects);
         self.waits.borrow_mut().open = open;
         for wait in ended {
-            // Resolving a promise does not throw.
-            let _ = wait.end.call0(&JsValue::NULL);
+            wait.end.give();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An unfinished run as the view shows it: interrupted, waiting for an approval, failed, stopped, or under way in another tab. A run that ended in this tab is shown
+//! A pending run as the view shows it: interrupted, waiting for an approval, failed, stopped, or under way in another tab. A run that ended in this tab is shown
 //! from memory, any other from its journal.
 
 use crate::history::{History, HistoryEntry, stored_result};
@@ -7,9 +7,9 @@ use crate::run::{RecoveredRun, mark_open_calls};
 use crate::session_head::{RunEntry, SessionHead};
 use crate::tool::InvocationStatus;
 
-/// The state of an unfinished run.
+/// The state of a pending run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum UnfinishedState {
+pub enum PendingState {
     /// Another tab drives it.
     Live,
     /// Nobody drives it.
@@ -22,7 +22,7 @@ pub enum UnfinishedState {
     Failed(String, String),
 }
 
-impl UnfinishedState {
+impl PendingState {
     /// Returns the state of a run of the head. `live` says whether another tab drives it.
     pub fn of(entry: &RunEntry, live: bool) -> Self {
         match &entry.failed {
@@ -73,22 +73,25 @@ impl UnfinishedState {
     }
 }
 
-/// An unfinished run and its turn.
-pub struct UnfinishedRun {
+/// A pending run and its turn.
+pub struct PendingRun {
+    /// Its id.
     pub id: String,
     /// Its number in the session; the highest for one that was never written.
     pub number: u64,
-    pub state: UnfinishedState,
+    /// Its state.
+    pub state: PendingState,
     /// A copy of the turn so far with the status of open calls set; none while `source` holds the turn unchanged.
     pub marked: Option<History>,
     /// The answer that was coming in, or is.
     pub partial: Option<Message>,
     /// How often `partial` was replaced.
     pub partial_revision: u32,
+    /// Where its turn comes from.
     pub source: TurnSource,
 }
 
-/// Where the turn of an unfinished run comes from.
+/// Where the turn of a pending run comes from.
 pub enum TurnSource {
     /// The run ended in this tab, and the turn is what the user saw. `epoch` is the owner's in the head; none if the run was never
     /// written. `next_run` is the head's at that time.
@@ -109,13 +112,14 @@ pub enum JournalProgress {
     Unread,
 }
 
-impl UnfinishedRun {
-    pub fn journal_progress(&self, entry: &RunEntry, state: &UnfinishedState) -> JournalProgress {
+impl PendingRun {
+    /// Returns how much of the run's journal is known.
+    pub fn journal_progress(&self, entry: &RunEntry, state: &PendingState) -> JournalProgress {
         match &self.source {
-            TurnSource::Memory { epoch, .. } if *epoch == Some(entry.epoch) && *state != UnfinishedState::Live => {
+            TurnSource::Memory { epoch, .. } if *epoch == Some(entry.epoch) && *state != PendingState::Live => {
                 JournalProgress::NotNeeded
             }
-            TurnSource::Unreadable { epoch, .. } if *epoch == entry.epoch && *state != UnfinishedState::Live => {
+            TurnSource::Unreadable { epoch, .. } if *epoch == entry.epoch && *state != PendingState::Live => {
                 JournalProgress::NotNeeded
             }
             TurnSource::Journal { read, .. } if *read <= entry.entries => JournalProgress::Read(*read),
@@ -153,7 +157,7 @@ impl UnfinishedRun {
         if let (Some(status), Some(turn)) = (self.state.open_calls(), &mut self.marked) {
             mark_open_calls(turn, status);
         }
-        if let (UnfinishedState::Stopped | UnfinishedState::Failed(..), Some(turn)) = (&self.state, &mut self.marked) {
+        if let (PendingState::Stopped | PendingState::Failed(..), Some(turn)) = (&self.state, &mut self.marked) {
             turn.end_approvals();
         }
         if let Some(partial) = &mut self.partial {
@@ -178,7 +182,7 @@ impl UnfinishedRun {
         let TurnSource::Journal { recovered, .. } = &self.source else { return };
         // A run that continues grows by each entry of its journal: it is not copied.
         self.marked = self.state.open_calls().map(|_| recovered.live.clone());
-        if matches!(self.state, UnfinishedState::Stopped | UnfinishedState::Failed(..)) {
+        if matches!(self.state, PendingState::Stopped | PendingState::Failed(..)) {
             self.partial.clone_from(&recovered.partial);
             self.partial_revision += 1;
         }

@@ -6,15 +6,13 @@
 //! Without `flushMs`, the default, nothing is deferred.
 
 use super::deferred_saves::{is_deferrable, step_of};
-use super::platform::sleep;
-use super::promise::in_background;
-use super::run_inner::RunInner;
+use super::run_driver::RunDriver;
 use crate::error::{Error, ErrorCode, Result};
 use crate::run::{RunEvent, RunInput};
 use crate::store::{Change, JournalStep};
 use std::rc::Rc;
 
-impl RunInner {
+impl RunDriver {
     /// Writes the change of a save, after those that were deferred, or defers it, unless it is urgent. Returns the revision of the history.
     pub async fn commit_save(&self, change: Change, is_urgent: bool) -> Result<u64> {
         if !is_urgent && self.session.flush_ms.get() > 0 && is_deferrable(&change) {
@@ -45,7 +43,7 @@ impl RunInner {
         let _ = self.handle(RunInput::AbandonSaves(error.with_message(message))).await;
         let run = self.clone();
         // Not awaited: the store may not answer.
-        in_background(async move { run.end_lease().await });
+        self.session.context.spawn(async move { run.end_lease().await });
     }
 
     /// Writes what was deferred.
@@ -57,11 +55,11 @@ impl RunInner {
         self.write_deferred().await
     }
 
-    /// Writes what was deferred before the stored session is read. A run that another owner took over fails instead: what it deferred is no
+    /// Writes what was deferred before the stored session is read. A run that another holder took over fails instead: what it deferred is no
     /// part of the session.
     pub async fn flush_before_read(&self) -> Result<()> {
         match self.flush().await {
-            Err(error) if is_ownership_lost(&error) => {
+            Err(error) if is_hold_lost(&error) => {
                 self.on_failed_flush(error);
                 Ok(())
             }
@@ -98,9 +96,9 @@ impl RunInner {
             return;
         }
         let run = self.weak_self.clone();
-        let wait = self.session.flush_ms.get();
-        in_background(async move {
-            let has_timers = sleep(wait).await;
+        let pause = self.session.context.host.sleep(self.session.flush_ms.get());
+        self.session.context.spawn(async move {
+            let has_timers = pause.await;
             let Some(run) = run.upgrade() else { return };
             run.deferred.has_timer.set(false);
             // Without timers nothing but the next save writes it.
@@ -112,13 +110,13 @@ impl RunInner {
 
     /// Reports that what was deferred could not be written, and writes it later; the run fails if this tab has lost it.
     pub fn on_failed_flush(&self, error: Error) {
-        if !is_ownership_lost(&error) {
+        if !is_hold_lost(&error) {
             self.events.borrow_mut().push(RunEvent::SaveFailed { error });
             self.resolve_waiting();
             return self.flush_later();
         }
         let run = self.weak_self.clone();
-        in_background(async move {
+        self.session.context.spawn(async move {
             if let Some(run) = run.upgrade() {
                 // The run's events report the failure.
                 let _ = run.handle(RunInput::OwnershipLost(error)).await;
@@ -129,7 +127,7 @@ impl RunInner {
     async fn flush_now(self: Rc<Self>) {
         match self.flush().await {
             Ok(()) => self.release_while_waiting().await,
-            Err(error) if is_ownership_lost(&error) => {
+            Err(error) if is_hold_lost(&error) => {
                 // The run's events report the failure.
                 let _ = self.handle(RunInput::OwnershipLost(error)).await;
             }
@@ -138,7 +136,7 @@ impl RunInner {
     }
 }
 
-/// Returns true for the error of a write whose run another owner took over, or whose session was deleted.
-fn is_ownership_lost(error: &Error) -> bool {
+/// Returns true for the error of a write whose run another holder took over, or whose session was deleted.
+fn is_hold_lost(error: &Error) -> bool {
     matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound)
 }

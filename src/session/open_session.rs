@@ -1,16 +1,14 @@
-//! The state of an open session, shared by its class, its view and its runs.
+//! The state of an open session, shared by what shows it and its runs.
 
 use super::compaction_state::CompactionState;
-use super::listeners::Listeners;
+use super::context::StoreContext;
+use super::host::SessionSurface;
 use super::live_run::LiveRun;
-use super::platform::{random_id, random_pause};
-use super::promise::{deferred, in_background};
+use super::pending_run::{PendingRun, TurnSource};
 use super::read_error::ReadError;
 use super::shared_task::SharedTask;
-use super::store_context::StoreContext;
-use super::unfinished_run::{TurnSource, UnfinishedRun};
+use super::signal::Signal;
 use super::unsaved_request::{UnsavedRequest, edit_after};
-use super::view_state::ViewState;
 use super::write_queue::WriteQueue;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
@@ -24,24 +22,27 @@ use crate::replay::{Callback, Policy, PolicyLayer};
 use crate::run::{JournalCache, OnStop, Persistence};
 use crate::session_head::{RunEntry, SessionHead, StoredOwner};
 use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, commit, refresh};
-use js_sys::Function;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::{Rc, Weak};
-use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 
 /// An open session.
-pub struct SessionInner {
+pub struct OpenSession {
+    /// The store that it is in.
     pub context: Rc<StoreContext>,
+    /// Its id.
     pub id: String,
+    /// What is read of it.
     pub log: RefCell<SessionLog>,
+    /// Composes its requests.
     pub renderer: RefCell<Renderer>,
-    pub view: RefCell<ViewState>,
-    pub listeners: Listeners,
+    /// What shows it.
+    pub surface: Rc<dyn SessionSurface>,
+    /// What is stored of a run that is cancelled, unless the run says otherwise.
     pub on_stop: Cell<OnStop>,
     /// When history is written, unless a run says otherwise.
     pub persistence: Cell<Persistence>,
+    /// True if a result that ends a run is not stored.
     pub trim_trailing_results: Cell<bool>,
     /// What happens if a service keeps the conversation although the owner is another one.
     on_conflict: Cell<Option<OnConflict>>,
@@ -56,20 +57,23 @@ pub struct SessionInner {
     generation: Cell<u64>,
     policy: RefCell<PolicyLayer>,
     head_fields: RefCell<HeadFields>,
+    /// Values of the state bag that are not stored yet.
     pub state: RefCell<BTreeMap<String, Json>>,
     run: RefCell<Option<Rc<dyn LiveRun>>>,
     /// Runs of this tab that were released while they wait for an approval.
     waiting_runs: RefCell<Vec<Weak<dyn LiveRun>>>,
     /// For background work, which must not keep the session.
-    pub weak_self: Weak<SessionInner>,
+    pub weak_self: Weak<OpenSession>,
     /// The session itself, while it must stay in memory although no object of the application holds it.
-    hold: RefCell<Option<Rc<SessionInner>>>,
-    /// Unfinished runs that are not under way in this tab, oldest first.
-    pub unfinished: RefCell<Vec<UnfinishedRun>>,
-    /// The head's runs when [`update_unfinished`](Self::update_unfinished) last read them.
+    hold: RefCell<Option<Rc<OpenSession>>>,
+    /// Pending runs that are not under way in this tab, oldest first.
+    pub pending: RefCell<Vec<PendingRun>>,
+    /// The head's runs when [`update_pending`](Self::update_pending) last read them.
     pub runs_at_last_update: RefCell<Vec<RunEntry>>,
-    pub unfinished_update: SharedTask,
-    pub update_unfinished_again: Cell<bool>,
+    /// The update of `pending` that is under way.
+    pub pending_update: SharedTask,
+    /// Another update was asked for meanwhile.
+    pub update_pending_again: Cell<bool>,
     /// Live runs of other tabs whose release this tab waits for.
     pub awaited_runs: RefCell<BTreeSet<String>>,
     /// Another change was announced while `refreshing`.
@@ -83,16 +87,17 @@ pub struct SessionInner {
     pub reported_forks: Cell<u64>,
     /// A background task merges old records, or waits for the session to be idle.
     pub is_merging: Cell<bool>,
-    /// Resolve functions of `run` calls that wait for the run before them.
-    queued_runs: RefCell<Vec<Function>>,
+    /// Given to `run` calls that wait for the run before them.
+    queued_runs: RefCell<VecDeque<Signal>>,
     /// A send has reserved the run, and its run does not exist yet.
     is_starting_run: Cell<bool>,
     /// Where the last request went, without its input: a compaction asks the same model.
     pub last_provider: RefCell<Option<ProviderRequest>>,
+    /// Its compaction.
     pub compaction: CompactionState,
     /// `persist` of the tools of its runs, by tool: a result that comes later is asked about, too.
     pub persist_callbacks: RefCell<BTreeMap<String, Callback>>,
-    /// What `answer` read of the journals of unfinished runs.
+    /// What `answer` read of the journals of pending runs.
     pub journals: RefCell<JournalCache>,
 }
 
@@ -118,7 +123,7 @@ impl HeadFields {
     }
 }
 
-impl SessionInner {
+impl OpenSession {
     /// Returns true if the session was deleted after it was opened: in this tab, in another, or with the database.
     pub fn is_deleted(&self) -> bool {
         self.log.borrow().is_deleted()
@@ -133,8 +138,7 @@ impl SessionInner {
             generation: Cell::new(log.generation),
             log: RefCell::new(log),
             renderer: RefCell::default(),
-            view: RefCell::default(),
-            listeners: Listeners::default(),
+            surface: context.host.surface(),
             on_stop: Cell::default(),
             persistence: Cell::default(),
             trim_trailing_results: Cell::default(),
@@ -149,10 +153,10 @@ impl SessionInner {
             run: RefCell::default(),
             waiting_runs: RefCell::default(),
             hold: RefCell::default(),
-            unfinished: RefCell::default(),
+            pending: RefCell::default(),
             runs_at_last_update: RefCell::default(),
-            unfinished_update: SharedTask::default(),
-            update_unfinished_again: Cell::new(false),
+            pending_update: SharedTask::default(),
+            update_pending_again: Cell::new(false),
             awaited_runs: RefCell::default(),
             refreshing: Cell::new(false),
             refresh_again: Cell::new(false),
@@ -245,14 +249,14 @@ impl SessionInner {
     /// Returns all levels of replay settings, with those of one call.
     pub fn policy(&self, call: PolicyLayer, tools: BTreeMap<String, crate::tool::Window>) -> Policy {
         let named = self.channel();
-        let layer = self.context.channels.iter().find(|(channel, _)| Some(channel) == named.as_ref());
+        let layer = self.context.settings.channels.iter().find(|(channel, _)| Some(channel) == named.as_ref());
         let channel = layer.map(|(_, layer)| layer.clone()).unwrap_or_default();
         Policy {
             call,
             tools,
             session: self.policy.borrow().clone(),
             channel,
-            global: self.context.global.clone(),
+            global: self.context.settings.global.clone(),
             has_dropped: self.log.borrow().head.has_dropped || self.renderer.borrow().has_unsaved_drop(),
         }
     }
@@ -273,7 +277,7 @@ impl SessionInner {
         }
         // A write of this tab may have read what another tab wrote before it.
         let runs_changed = changed || self.runs_changed();
-        let is_visible = (runs_changed && self.update_unfinished().await) || changed || is_healed;
+        let is_visible = (runs_changed && self.update_pending().await) || changed || is_healed;
         if is_visible {
             self.run_deferred_compaction();
         }
@@ -291,7 +295,7 @@ impl SessionInner {
         }
     }
 
-    /// Returns true if an unfinished run or a run in history has this id.
+    /// Returns true if a pending run or a run in history has this id.
     pub fn has_run(&self, run: &str) -> bool {
         self.log.borrow().head.run(run).is_some() || self.has_stored_part(run)
     }
@@ -308,7 +312,7 @@ impl SessionInner {
             return;
         }
         let session = self.clone();
-        in_background(async move {
+        self.context.spawn(async move {
             loop {
                 session.refresh_again.set(false);
                 // The announcement is a hint. The next call reads again and reports a failure.
@@ -328,7 +332,7 @@ impl SessionInner {
         let generation = self.log.borrow().generation;
         if self.generation.replace(generation) != generation {
             self.renderer.borrow_mut().clear();
-            self.view.borrow_mut().clear();
+            self.surface.on_history_replaced();
         }
     }
 
@@ -419,31 +423,22 @@ impl SessionInner {
 
     /// Returns a change without content, with its operation name and time.
     pub fn new_change(&self) -> Change {
-        let pause: ConflictPause = Box::new(|longest| Box::pin(random_pause(longest)));
-        Change { operation: random_id(), at: self.context.now(), pause: Some(pause), ..Change::default() }
-    }
-
-    /// Adds a listener to changes; returns the function that removes it.
-    pub fn subscribe(&self, listener: Function) -> Function {
-        self.context.listen();
-        let session = self.weak_self.clone();
-        let removed = move || {
-            if let Some(session) = session.upgrade() {
-                session.update_hold();
-            }
-        };
-        let remove = self.listeners.add(listener, Box::new(removed));
-        self.update_hold();
-        remove
+        let host = self.context.host.clone();
+        let pause: ConflictPause = Box::new(move |longest| host.random_pause(longest));
+        Change {
+            operation: self.context.host.random_id(),
+            at: self.context.now(),
+            pause: Some(pause),
+            ..Change::default()
+        }
     }
 
     /// Keeps the session in memory while it has something that reading it again would not give: listeners, values that are not stored
     /// yet, a turn that only this tab has, and the reason why it cannot be written to, which `status` reports.
     pub fn update_hold(&self) {
-        let has_own_turn =
-            || self.unfinished.borrow().iter().any(|run| matches!(run.source, TurnSource::Memory { .. }));
+        let has_own_turn = || self.pending.borrow().iter().any(|run| matches!(run.source, TurnSource::Memory { .. }));
         let is_read_only = || !self.is_deleted() && self.log.borrow().writable().is_err();
-        let is_needed = !self.listeners.is_empty()
+        let is_needed = self.surface.has_listeners()
             || !self.state.borrow().is_empty()
             || self.compaction.is_deferred()
             || has_own_turn()
@@ -452,10 +447,9 @@ impl SessionInner {
         drop(self.hold.replace(held));
     }
 
-    /// Calls the listeners of this session and of its view.
+    /// Tells what shows the session that it changed.
     pub fn notify(&self) {
-        self.view.borrow_mut().invalidate();
-        self.listeners.call(&JsValue::UNDEFINED);
+        self.surface.on_change();
     }
 
     /// Returns the run that is under way in this tab.
@@ -463,6 +457,7 @@ impl SessionInner {
         self.run.borrow().clone()
     }
 
+    /// Returns true if a run is under way in this tab.
     pub fn has_live_run(&self) -> bool {
         self.run.borrow().is_some()
     }
@@ -484,10 +479,9 @@ impl SessionInner {
                     "a run of this session is under way here; wait for it, cancel it, or pass `whenBusy: \"queue\"`",
                 ));
             }
-            let (turn, resolve) = deferred();
-            self.queued_runs.borrow_mut().extend(resolve);
-            // A resolved promise does not fail.
-            let _ = JsFuture::from(turn).await;
+            let turn = Signal::default();
+            self.queued_runs.borrow_mut().push_back(turn.clone());
+            turn.given().await;
             self.context.check_open()?;
         }
         self.is_starting_run.set(true);
@@ -517,7 +511,7 @@ impl SessionInner {
         if is_live {
             *self.run.borrow_mut() = None;
             self.keep_ended_run(run);
-            self.update_unfinished_soon();
+            self.update_pending_soon();
             self.admit_next_run();
             self.run_deferred_compaction();
         }
@@ -535,15 +529,12 @@ impl SessionInner {
                 run.release();
             }
         }
-        for waiting in self.queued_runs.take() {
-            // Resolving a promise does not throw.
-            let _ = waiting.call0(&JsValue::NULL);
-        }
-        self.listeners.clear();
+        self.queued_runs.take().iter().for_each(Signal::give);
+        self.surface.drop_listeners();
         self.compaction.drop_deferred();
         self.log.borrow_mut().release();
         self.renderer.borrow_mut().clear();
-        self.unfinished.borrow_mut().clear();
+        self.pending.borrow_mut().clear();
         self.journals.take();
         self.head_fields.take();
         *self.state.borrow_mut() = BTreeMap::new();
@@ -551,16 +542,14 @@ impl SessionInner {
     }
 
     fn admit_next_run(&self) {
-        let next =
-            if self.queued_runs.borrow().is_empty() { None } else { Some(self.queued_runs.borrow_mut().remove(0)) };
+        let next = self.queued_runs.borrow_mut().pop_front();
         if let Some(next) = next {
-            // Resolving a promise does not throw.
-            let _ = next.call0(&JsValue::NULL);
+            next.give();
         }
     }
 }
 
-impl Drop for SessionInner {
+impl Drop for OpenSession {
     fn drop(&mut self) {
         self.context.store.drop_cached_values(&self.id);
     }

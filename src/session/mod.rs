@@ -1,0 +1,66 @@
+//! Open sessions: what every binding does with them, whatever its language.
+//!
+//! [`OpenStore`] opens sessions of a store, [`OpenSession`] is one, [`RunDriver`] drives a run in it. They see the world through [`Host`], which a
+//! binding implements, and so does a test with a clock of its own: nothing here knows a type of JavaScript, reads a clock or draws a random
+//! number.
+//!
+//! No function holds a borrow across an await or while a function of the application runs: it may call back.
+
+mod answer;
+mod answer_broadcast;
+mod append;
+mod application;
+mod archive;
+mod branches;
+mod compaction;
+mod compaction_state;
+mod context;
+mod deferred_saves;
+mod host;
+mod idle_merge;
+mod journals;
+mod lease;
+mod live_run;
+mod older_records;
+mod open_session;
+mod open_store;
+mod payloads;
+mod pending_callbacks;
+mod pending_run;
+mod pending_runs;
+mod pending_turns;
+mod provider_turns;
+mod read_error;
+mod resume;
+mod run_approvals;
+mod run_context;
+mod run_driver;
+mod run_lock;
+mod run_saves;
+mod shared_task;
+mod signal;
+mod unsaved_request;
+mod write_queue;
+
+pub use answer::Answer;
+pub use append::{AppendOrigin, MAX_JOIN_ATTEMPTS};
+pub use application::{Application, LocalFuture};
+pub use archive::{clear, read_archive, restore_archive};
+pub use branches::{Branch, MAIN_BRANCH, branch_log, branches};
+pub use compaction::compact;
+pub use compaction_state::{CompactionMode, CompactionOutcome, CompactionRequest};
+pub use context::{DEFAULT_NAME, DEFAULT_STORE_TIMEOUT, StoreContext, StoreSettings, concerns_settings};
+pub use host::{
+    AnswerNews, Audience, HeldLocks, Host, LockOutcome, RunLock, RunLockNames, SessionChange, SessionSurface,
+};
+pub use journals::pending_runs;
+pub use live_run::LiveRun;
+pub use open_session::OpenSession;
+pub use open_store::{OpenStore, SessionSettings};
+pub use payloads::AuditPayloads;
+pub use pending_callbacks::PendingCallbacks;
+pub use pending_run::{PendingRun, PendingState};
+pub use provider_turns::AppendedContent;
+pub use resume::{ResumeRequest, discard_run, resume_run, resume_snapshot};
+pub use run_driver::{NewRun, RunDriver};
+pub use signal::Signal;
