@@ -73,17 +73,28 @@ for (const where of ['here', 'in another process']) {
 
 test('r75 r21 results with `expectedRevision` are stored although flushMs had deferred a part of their turn', async () => {
   for (const how of ['answer', 'append']) {
-    const { provider, client } = await start([CALLS, { text: 'Seven.' }]);
+    const round = { calls: [...CALLS.calls, { name: 'look', arguments: {} }] };
+    const { provider, client, store } = await start([round, { text: 'Seven.' }]);
     const session = await client.session(how, { flushMs: 60_000 });
-    const run = await session.run({ input: 'Export', provider, tools: exporting(), persistence: 'call' });
+    const tools = { ...exporting(), look: { parameters, execute: () => 'seen' } };
+    const run = await session.run({ input: 'Export', provider, tools, persistence: 'call' });
     await callModel(run);
     const { callId } = await deferCall(run);
-    while (!run.effects().some(({ type }) => type === 'call_model')) await run.changed();
+    // What comes after the deferred call is not stored yet.
+    const look = run.effects().find(({ type, name }) => type === 'run_tool' && name === 'look');
+    await run.answer(look.id, { type: 'started' });
+    await run.answer(look.id, result('seen'));
+    const stored = async () => {
+      const [{ openCalls }] = await (await (await open({ store })).session(how)).pendingRuns();
+      return openCalls.some(({ name }) => name === 'look');
+    };
+    assert.equal(await stored(), true, 'its result is deferred');
     const given = { expectedRevision: session.revision };
     if (how === 'answer') await session.answer(callId, result('row-7001'), given);
     else await session.append([{ role: 'tool', tool_call_id: callId, content: 'row-7001' }], 'openai-chat', given);
     const [{ status, result: { content } }] = (await session.invocations({ payload: true })).items;
     assert.deepEqual([status, content], ['ok', 'row-7001'], how);
+    assert.equal(await stored(), false, 'what was deferred is stored before the answer');
     await client.close();
   }
 });
