@@ -1,6 +1,5 @@
 //! Strategies for bodies: mostly plausible ones, with ids reused, texts empty and types wrong now and then, and any JSON at
 //! all. Each target uses its part.
-#![allow(dead_code)]
 
 use proptest::prelude::*;
 use proptest::sample::select;

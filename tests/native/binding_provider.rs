@@ -1,6 +1,6 @@
 //! A provider that binds reasoning to what precedes it, and remembers that as JSON: it shares nothing with the hashes of the core.
 
-use super::{CLAUDE, Say};
+use crate::scripted_host::{CLAUDE, Say};
 use rethread::message::Dialect;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -1,5 +1,4 @@
 //! The bodies of `tests/bodies`: what providers accept, and what they reject, as of November 2026 (R73).
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use rethread::error::ErrorCode;
 use rethread::finding::Severity;

@@ -1,7 +1,5 @@
 //! The codes of errors and findings are declared in Rust; the TypeScript unions list the same.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use rethread::error::ErrorCode;
 use rethread::finding::{FindingCode, PrefixChange};
 use rethread::replay::Cut;

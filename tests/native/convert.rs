@@ -1,9 +1,6 @@
 //! `convert`: a body of one dialect in another (R42).
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
-#[path = "any_bodies.rs"]
-mod any_bodies;
+use crate::any_bodies;
 
 use any_bodies::{any_json, many};
 use proptest::prelude::*;

@@ -1,8 +1,6 @@
 //! Heads that are damaged, lost or behind their log: what is known of the session is rebuilt, and nothing is written over.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-#[path = "scripted_host.rs"]
-mod scripted_host;
+use crate::scripted_host;
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;

@@ -1,9 +1,6 @@
 //! Recorded exchanges with real providers, through a history: every accepted request comes back as it was, and every step
 //! that extends an earlier one is made again from that step's history, its answer, and what the step adds.
-#![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
 
-#[path = "exchanges/wires.rs"]
 mod wires;
 
 use rethread::history::{History, JoinBase, Origin, join};

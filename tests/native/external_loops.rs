@@ -1,21 +1,9 @@
 //! Loops that the application drives and checkpoints here (R19), in every dialect.
-#![allow(
-    missing_docs,
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
-#[path = "external_loops/late_results.rs"]
 mod late_results;
-#[path = "external_loops/placeholders.rs"]
 mod placeholders;
-#[path = "wire_cases/talk.rs"]
-#[allow(dead_code)]
-mod talk;
 
+use crate::wire_talk as talk;
 use proptest::prelude::*;
 use rethread::error::{Error, ErrorCode};
 use rethread::finding::{FindingCode, Severity};

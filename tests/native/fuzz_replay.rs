@@ -2,8 +2,6 @@
 //!
 //! A corpus is a file of base64, an input a line; `npm run fuzz` makes it. A crash is a file of its own, with a name that says what
 //! it was.
-#![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 #[path = "../fuzz/judge/mod.rs"]
 mod judge;

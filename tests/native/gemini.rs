@@ -1,8 +1,5 @@
 //! Gemini in a history: what came returns, calls without ids find their results, and what other dialects say is said here.
-#![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
 
-#[path = "gemini/properties.rs"]
 mod properties;
 
 use rethread::finding::{Report, Severity};

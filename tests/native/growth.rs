@@ -1,8 +1,8 @@
 //! R63: what a model, a server or an import controls costs memory in proportion to its size. Counted are the bytes that are
 //! allocated with N and with 2N, freed ones too, and the allocations: what is copied again at each step grows with the square, and so does
 //! what is looked up again. Time is the bench's (`npm run bench -- growth --node`).
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, unsafe_code)]
 
+use crate::allocated;
 use rethread::history::{
     History, HistoryEntry, Incoming, JoinBase, JoinedEntries, NewResult, Origin, join, join_results,
 };
@@ -19,58 +19,16 @@ use rethread::store::{
 };
 use rethread::tool::{ToolInvocation, ToolResult};
 use serde_json::{Value, json};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-
-thread_local! {
-    /// Bytes, and the number of allocations.
-    static ALLOCATED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-}
-
-/// Counts what a thread allocates.
-struct Counting;
-
-impl Counting {
-    fn note(bytes: usize) {
-        // A thread that ends has no counter any more.
-        let _ = ALLOCATED.try_with(|sum| sum.set((sum.get().0 + bytes, sum.get().1 + 1)));
-    }
-}
-
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::note(layout.size());
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::note(size);
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
-fn allocated(work: impl FnOnce()) -> (usize, usize) {
-    let before = ALLOCATED.get();
-    work();
-    let after = ALLOCATED.get();
-    (after.0 - before.0, after.1 - before.1)
-}
 
 /// Vectors and tables double, so twice the work may be a little more than twice the bytes.
 fn grows_in_proportion(name: &str, work: impl Fn(usize)) {
     let small = allocated(|| work(500));
     let large = allocated(|| work(1_000));
-    assert!(large.0 * 2 < small.0 * 5, "{name}: {} bytes of 500, {} of 1000", small.0, large.0);
-    assert!(large.1 * 2 < small.1 * 5, "{name}: {} allocations of 500, {} of 1000", small.1, large.1);
+    assert!(large.bytes * 2 < small.bytes * 5, "{name}: {} bytes of 500, {} of 1000", small.bytes, large.bytes);
+    assert!(large.count * 2 < small.count * 5, "{name}: {} allocations of 500, {} of 1000", small.count, large.count);
 }
 
 const DIALECTS: [Dialect; 4] = [Dialect::OpenAiChat, Dialect::OpenAiResponses, Dialect::Anthropic, Dialect::Gemini];

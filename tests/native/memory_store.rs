@@ -1,6 +1,4 @@
 //! The memory store under the suite that every store passes.
-#![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use rethread::store::conformance::{CHECKS, StoreCheck, both, check_all, check_one, nothing_lost, write_with_retry};
 use rethread::store::{

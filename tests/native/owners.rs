@@ -1,27 +1,16 @@
 //! Owners of a conversation's state (R22 to R26): what goes to a service that keeps the conversation.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-#[path = "owners/async_tools.rs"]
 mod async_tools;
-#[path = "owners/bound_reasoning.rs"]
 mod bound_reasoning;
-#[path = "owners/caller.rs"]
 mod caller;
-#[path = "owners/conflicts.rs"]
 mod conflicts;
-#[path = "owners/filters.rs"]
 mod filters;
-#[path = "owners/other_runs.rs"]
 mod other_runs;
-#[path = "owners/repetitions.rs"]
 mod repetitions;
-#[path = "scripted_host.rs"]
-mod scripted_host;
-#[path = "spy_store.rs"]
-mod spy_store;
-#[path = "stateful_service.rs"]
-mod stateful_service;
 
+use crate::scripted_host;
+use crate::spy_store;
+use crate::stateful_service;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 

@@ -1,5 +1,4 @@
 //! Which result answers which call: whoever names its call comes first, results without an id get what is left.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use proptest::prelude::*;
 use rethread::finding::Severity;

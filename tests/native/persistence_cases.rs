@@ -1,16 +1,7 @@
 //! Cases 51 to 61 of persistence-and-providers.md, each by its number: what makes a history shorter. The sessions come from
 //! every dialect and are rendered to every dialect.
-#![allow(
-    missing_docs,
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
-#[path = "wire_cases/talk.rs"]
-mod talk;
+use crate::wire_talk as talk;
 
 use rethread::finding::{Report, Severity};
 use rethread::history::{History, JoinBase, Origin, join};

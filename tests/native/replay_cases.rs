@@ -1,31 +1,17 @@
 //! The replay pipeline by its rows, and the cases of tool-records-and-freshness.md, each by its number: `trf_a07` is case 7
 //! of its section A, `trf_b07` of its section B. They run in wasm, too, by `wasm_bindgen_test`.
-#![allow(
-    missing_docs,
-    clippy::new_without_default,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-#[path = "replay_cases/budgets.rs"]
+#![allow(clippy::new_without_default)]
+
 mod budgets;
-#[path = "replay_cases/citations.rs"]
 mod citations;
-#[path = "replay_cases/dialects.rs"]
 mod dialects;
-#[path = "replay_cases/freshness.rs"]
 mod freshness;
-#[path = "replay_cases/records.rs"]
 mod records;
-#[path = "replay_cases/runs.rs"]
 mod runs;
-#[path = "scripted_host.rs"]
-mod scripted_host;
-#[path = "replay_cases/session_cases.rs"]
 mod session_cases;
 
+use crate::scripted_host;
 use rethread::finding::Report;
 use rethread::history::{History, HistoryEntry, JoinBase, JoinedEntries, Origin, join};
 use rethread::id::CountingIds;

@@ -1,9 +1,6 @@
 //! OpenAI Responses through a history: what came in it goes out as it was, what came in others is said in its items.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
 
-#[path = "responses/properties.rs"]
 mod properties;
-#[path = "responses/remedies.rs"]
 mod remedies;
 
 use rethread::finding::{Report, Severity};

@@ -1,7 +1,6 @@
 //! The pages in docs/rules: every example does what its page says, and every rule has an example (R66).
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
-mod any_bodies;
+use crate::any_bodies;
 
 use any_bodies::{any_json, body, many};
 use proptest::prelude::*;

@@ -1,93 +1,48 @@
 //! Runs driven by a scripted host: what they store, what a kill leaves, what a failure leaves.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::unnecessary_get_then_check
-)]
 
-#[path = "runs/answered_calls.rs"]
+#![allow(clippy::unnecessary_get_then_check)]
+
 mod answered_calls;
-#[path = "runs/anthropic.rs"]
 mod anthropic;
-#[path = "runs/approval_ids.rs"]
 mod approval_ids;
-#[path = "runs/approval_orders.rs"]
 mod approval_orders;
-#[path = "runs/approvals.rs"]
 mod approvals;
-#[path = "runs/async_tools.rs"]
 mod async_tools;
-#[path = "binding_provider.rs"]
-mod binding_provider;
-#[path = "runs/bound_reasoning.rs"]
 mod bound_reasoning;
-#[path = "runs/changed_bodies.rs"]
 mod changed_bodies;
-#[path = "runs/credentials.rs"]
 mod credentials;
-#[path = "runs/cut_chats.rs"]
 mod cut_chats;
-#[path = "runs/cut_histories.rs"]
 mod cut_histories;
-#[path = "runs/cuts.rs"]
 mod cuts;
-#[path = "runs/early_results.rs"]
 mod early_results;
-#[path = "runs/failures.rs"]
 mod failures;
-#[path = "runs/gemini.rs"]
 mod gemini;
-#[path = "runs/handoffs.rs"]
 mod handoffs;
-#[path = "runs/healing.rs"]
 mod healing;
-#[path = "runs/kept_choices.rs"]
 mod kept_choices;
-#[path = "runs/kills.rs"]
 mod kills;
-#[path = "runs/last_requests.rs"]
 mod last_requests;
-#[path = "runs/late_results.rs"]
 mod late_results;
-#[path = "runs/leases.rs"]
 mod leases;
-#[path = "runs/makers.rs"]
 mod makers;
-#[path = "runs/modes.rs"]
 mod modes;
-#[path = "runs/prefixes.rs"]
 mod prefixes;
-#[path = "runs/properties.rs"]
 mod properties;
-#[path = "runs/providers.rs"]
 mod providers;
-#[path = "runs/redaction.rs"]
 mod redaction;
-#[path = "runs/reducers.rs"]
 mod reducers;
-#[path = "runs/rejected_params.rs"]
 mod rejected_params;
-#[path = "runs/response_limit.rs"]
 mod response_limit;
-#[path = "runs/resumed_saves.rs"]
 mod resumed_saves;
-#[path = "runs/retries.rs"]
 mod retries;
-#[path = "runs/run_state.rs"]
 mod run_state;
-#[path = "scripted_host.rs"]
-mod scripted_host;
-#[path = "runs/scripts.rs"]
 mod scripts;
-#[path = "runs/snapshots.rs"]
 mod snapshots;
-#[path = "spy_store.rs"]
-mod spy_store;
-#[path = "runs/unread_reasoning.rs"]
 mod unread_reasoning;
 
+use crate::binding_provider;
+use crate::scripted_host;
+use crate::spy_store;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 

@@ -1,8 +1,6 @@
 //! A host that follows a script: drives a run over any store, answers its effects, and can be killed at any write.
-#![allow(dead_code, missing_docs)]
 
-#[path = "scripted_model.rs"]
-mod scripted_model;
+use crate::scripted_model;
 
 use rethread::clock::{Clock, ManualClock};
 use rethread::error::{Error, ErrorCode};

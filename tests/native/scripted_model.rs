@@ -1,9 +1,8 @@
 //! A model that follows a script: what it says in each dialect, and which bodies it accepts.
 
-#[path = "scripted_responses.rs"]
-mod scripted_responses;
+use crate::scripted_responses;
 
-use super::{CLAUDE, RESPONSES};
+use crate::scripted_host::{CLAUDE, RESPONSES};
 use rethread::finding::Severity;
 use rethread::message::Dialect;
 use rethread::provider::validate;
@@ -137,7 +136,7 @@ impl Say {
     }
 }
 
-fn halves(text: &str) -> [&str; 2] {
+pub fn halves(text: &str) -> [&str; 2] {
     let at = (text.len() / 2..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap();
     [&text[..at], &text[at..]]
 }
@@ -159,8 +158,6 @@ pub enum Answer {
     /// These bytes, then stop driving.
     Partly(Vec<u8>),
 }
-
-pub type Model<'m> = Box<dyn FnMut(&Value) -> Answer + 'm>;
 
 /// The rounds that stand behind the last words of the user.
 pub fn rounds_in(body: &Value) -> usize {

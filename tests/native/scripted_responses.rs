@@ -1,6 +1,6 @@
 //! What a scripted model says as OpenAI Responses, and how its bodies are read.
 
-use super::{Say, halves};
+use crate::scripted_model::{Say, halves};
 use serde_json::{Value, json};
 
 fn items(say: &Say) -> Vec<Value> {

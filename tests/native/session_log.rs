@@ -1,23 +1,14 @@
 //! The session log over a store that is counted, torn, refused and shared.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-#[path = "session_log/archive.rs"]
 mod archive;
-#[path = "session_log/compaction.rs"]
 mod compaction;
-#[path = "session_log/conflicts.rs"]
 mod conflicts;
-#[path = "session_log/partial_reads.rs"]
 mod partial_reads;
-#[path = "scripted_host.rs"]
-mod scripted_host;
-#[path = "session_log/segments.rs"]
 mod segments;
-#[path = "spy_store.rs"]
-mod spy_store;
-#[path = "session_log/tails.rs"]
 mod tails;
 
+use crate::scripted_host;
+use crate::spy_store;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 

@@ -1,12 +1,9 @@
 //! Open sessions and the loop that drives runs, as every binding has them, over a host with a clock of its own (R81).
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
 
-#[path = "scripted_host.rs"]
-mod scripted_host;
-#[path = "sessions/seeds.rs"]
 mod seeds;
-#[path = "virtual_host.rs"]
-mod virtual_host;
+
+use crate::scripted_host;
+use crate::virtual_host;
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;

@@ -1,35 +1,17 @@
 //! Stores that fail, simulated: a script of a seed runs on a store whose operations fail before, during or after they are applied, and
 //! the invariants I1 to I4 (`simulation/expected.rs`) are checked after each fault. A seed that fails prints itself;
-//! `RETHREAD_SEED=<seed> cargo test --features conformance --test simulation` runs it alone.
-#![cfg(not(target_arch = "wasm32"))]
-#![allow(
-    dead_code,
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+//! `RETHREAD_SEED=<seed> cargo test --features conformance --test native simulation::` runs it alone.
 
-#[path = "simulation/drivers.rs"]
 mod drivers;
-#[path = "simulation/expected.rs"]
 mod expected;
-#[path = "simulation/faults.rs"]
 mod faults;
-#[path = "simulation/packs.rs"]
 mod packs;
-#[path = "scripted_host.rs"]
-mod scripted_host;
-#[path = "../servers/kv_store/service.rs"]
-mod service;
-#[path = "../servers/sql_store/sqlite.rs"]
-mod sqlite;
-#[path = "simulation/stores.rs"]
 mod stores;
-#[path = "simulation/world.rs"]
 mod world;
 
+use crate::kv_store::service;
+use crate::scripted_host;
+use crate::sql_store::sqlite;
 use faults::{Fault, Schedule};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use stores::{Backend, Defect};

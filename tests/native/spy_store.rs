@@ -1,5 +1,4 @@
 //! A store that counts what is asked of it, and fails when it is told to.
-#![allow(dead_code, missing_docs, clippy::unwrap_used)]
 
 use rethread::error::{Error, ErrorCode};
 use rethread::store::{

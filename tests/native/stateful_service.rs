@@ -1,6 +1,5 @@
 //! A stand-in for a service that keeps conversations and chains of responses, as OpenAI Responses does. It refuses what the real one refuses:
 //! unknown ids, an item that it has already, an output without its call, and a call without its output.
-#![allow(dead_code, missing_docs)]
 
 use super::scripted_host::Answer;
 use serde_json::{Value, json};

@@ -1,26 +1,12 @@
 //! Whatever is stored, cut, concatenated, trimmed at every index, and whatever the policy says: every dialect takes what is
 //! rendered, and nothing that was said or answered is lost (R3, R4, R5, R11, R41).
-#![cfg(not(target_arch = "wasm32"))]
-#![allow(
-    missing_docs,
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
-#[path = "any_bodies.rs"]
-mod any_bodies;
-#[path = "stored_histories/copies.rs"]
 mod copies;
-#[path = "stored_histories/kept.rs"]
 mod kept;
-#[path = "stored_histories/recorded.rs"]
 mod recorded;
-#[path = "stored_histories/tabs.rs"]
 mod tabs;
 
+use crate::any_bodies;
 use kept::check;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

@@ -1,9 +1,6 @@
 //! What is stored, byte for byte: a change of layout must show here before it meets a user's data. `BLESS=1` writes the
 //! files anew, which is right for a version that nobody has stored anything with, and wrong for every other one.
-#![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-#[path = "stored_types/runs.rs"]
 mod runs;
 
 use rethread::finding::FindingCode;

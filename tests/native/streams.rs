@@ -1,19 +1,11 @@
 //! Streams and whole responses: recorded ones in every split, the quirks one by one, and bytes nobody sent.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing)]
 
-#[path = "streams/anthropic.rs"]
 mod anthropic;
-#[path = "streams/gemini.rs"]
 mod gemini;
-#[path = "streams/mistral.rs"]
 mod mistral;
-#[path = "streams/openai_chat.rs"]
 mod openai_chat;
-#[path = "streams/openai_responses.rs"]
 mod openai_responses;
-#[path = "streams/recorded.rs"]
 mod recorded;
-#[path = "streams/reference.rs"]
 mod reference;
 
 use proptest::prelude::*;

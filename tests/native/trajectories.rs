@@ -1,6 +1,4 @@
 //! Real conversations, appended and rendered again: through their own dialect as they were, through the other one in all they say.
-#![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use rethread::history::{History, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};

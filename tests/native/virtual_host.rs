@@ -1,7 +1,6 @@
 //! A world with a clock of its own, in which hosts share one store: each is a process, and can be killed wherever it waits.
-#![allow(dead_code, missing_docs)]
 
-use super::scripted_host::{Answer, valid};
+use crate::scripted_host::{Answer, valid};
 use rethread::clock::{Clock, Ms};
 use rethread::error::{Error, ErrorCode};
 use rethread::finding::Finding;

@@ -1,5 +1,4 @@
 //! Short constructors of bodies, and assertions about every repair. Shared by several test targets; each uses a part.
-#![allow(dead_code)]
 
 use rethread::finding::{Finding, Severity};
 use rethread::message::Dialect;

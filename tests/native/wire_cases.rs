@@ -1,38 +1,22 @@
 //! The 79 conformance cases of wire formats, each by its number, on every dialect that it says something about.
 //!
 //! A body is repaired, converted, or stored and rendered; no way may end in a body that `validate` refuses.
-#![allow(
-    missing_docs,
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::new_without_default,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
-#[path = "wire_bodies.rs"]
-mod bodies;
-#[path = "wire_cases/content.rs"]
+#![allow(clippy::new_without_default)]
+
 mod content;
-#[path = "wire_cases/ids.rs"]
 mod ids;
-#[path = "wire_cases/order.rs"]
 mod order;
-#[path = "wire_cases/parts.rs"]
 mod parts;
-#[path = "wire_cases/sequence.rs"]
 mod sequence;
-#[path = "wire_cases/stream_ends.rs"]
 mod stream_ends;
-#[path = "wire_cases/streams.rs"]
 mod streams;
-#[path = "wire_cases/talk.rs"]
-mod talk;
 
 pub use bodies::*;
 pub use talk::{id_of, list_name, raw, read, words, write};
 
+use crate::wire_bodies as bodies;
+use crate::wire_talk as talk;
 use rethread::finding::{Finding, Report, Severity};
 use rethread::history::{History, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};

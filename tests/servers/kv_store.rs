@@ -1,6 +1,4 @@
 //! The key-value store over a service in memory.
-#![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "kv_store/audit.rs"]
 mod audit;
@@ -9,7 +7,7 @@ mod packs;
 #[path = "kv_store/rate_limits.rs"]
 mod rate_limits;
 #[path = "kv_store/service.rs"]
-mod service;
+pub mod service;
 
 use rethread::error::{Error, ErrorCode};
 use rethread::history::{JoinBase, Origin, join};

@@ -1,11 +1,9 @@
 //! The SQL store over real SQLite.
-#![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "sql_store/model.rs"]
 mod model;
 #[path = "sql_store/sqlite.rs"]
-mod sqlite;
+pub mod sqlite;
 
 use rethread::error::{Error, ErrorCode};
 use rethread::store::conformance::{both, check_all, nothing_lost, nothing_returns_after_deletion, write_with_retry};

@@ -1,6 +1,6 @@
 //! Whatever came in Gemini's form: valid everywhere, and where nothing was wrong with it, the same again.
 
-use crate::{ASK, CHAT, CLAUDE, GEMINI, Session};
+use crate::gemini::{ASK, CHAT, CLAUDE, GEMINI, Session};
 use proptest::prelude::*;
 use rethread::finding::Severity;
 use rethread::json::JsonRef;

@@ -1,7 +1,7 @@
 //! What only Anthropic's answers do to a run.
 
+use crate::runs::{CLAUDE, roles};
 use crate::scripted_host::*;
-use crate::{CLAUDE, roles};
 use rethread::json::Json;
 use rethread::message::Role;
 use rethread::run::RunStatus;

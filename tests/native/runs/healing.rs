@@ -1,8 +1,8 @@
 //! A request that the provider refused with a known error is repaired and sent once more (R74).
 
+use crate::runs::snapshots::{resume, snapshot};
+use crate::runs::{CLAUDE, RESPONSES};
 use crate::scripted_host::*;
-use crate::snapshots::{resume, snapshot};
-use crate::{CLAUDE, RESPONSES};
 use rethread::error::ErrorCode;
 use rethread::finding::Severity;
 use rethread::json::Json;

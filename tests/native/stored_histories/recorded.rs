@@ -1,6 +1,6 @@
 //! Recorded conversations with real providers, as sessions: cut, concatenated, trimmed.
 
-use crate::{Change, Piece, always, changed, check, fold, log_of, policy};
+use crate::stored_histories::{Change, Piece, always, changed, check, fold, log_of, policy};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use rethread::message::Dialect;

@@ -1,6 +1,6 @@
 //! The quirks of Anthropic streams, one by one.
 
-use crate::{assemble, calls_of, events_of, frame, wire_of};
+use crate::streams::{assemble, calls_of, events_of, frame, wire_of};
 use rethread::message::Dialect;
 use rethread::provider::{
     AnswerStatus, Assembled, InputTransformation, StreamEvent, TransformationEffect, TransformedPlace, read_response,

@@ -1,7 +1,7 @@
 //! Gemini: a simple accumulation to compare with, and the quirks one by one.
 
-use crate::reference::Reference;
-use crate::{assemble, calls_of, events_of, frame, wire_of};
+use crate::streams::reference::Reference;
+use crate::streams::{assemble, calls_of, events_of, frame, wire_of};
 use rethread::message::Dialect;
 use rethread::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_response};
 use serde_json::{Value, json};
@@ -308,7 +308,7 @@ fn r44_unknown_parts_return_unchanged() {
 /// Whole responses as Google sent them: their parts return as they came, but for texts that say nothing.
 #[test]
 fn r20_r43_recorded_whole_responses_return_unchanged() {
-    let folder = crate::recorded::data_folder().join("exchanges/gemini");
+    let folder = crate::streams::recorded::data_folder().join("exchanges/gemini");
     let mut read = 0;
     for path in
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).filter(|path| !path.ends_with("index.json"))

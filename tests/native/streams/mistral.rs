@@ -1,6 +1,6 @@
 //! Mistral's ways of streaming, one by one.
 
-use crate::{assemble, calls_of, frame, wire_of};
+use crate::streams::{assemble, calls_of, frame, wire_of};
 use rethread::message::{Dialect, Usage};
 use rethread::provider::{AnswerStatus, Assembled, StreamEvent, read_response};
 

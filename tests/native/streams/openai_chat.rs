@@ -1,6 +1,6 @@
 //! The quirks of Chat Completions streams, one by one.
 
-use crate::{assemble, calls_of, events_of, frame, wire_of};
+use crate::streams::{assemble, calls_of, events_of, frame, wire_of};
 use rethread::message::Dialect;
 use rethread::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_response};
 

@@ -1,6 +1,6 @@
 //! The quirks of OpenAI Responses streams, one by one.
 
-use crate::{assemble, calls_of, events_of, frame, wire_of};
+use crate::streams::{assemble, calls_of, events_of, frame, wire_of};
 use proptest::prelude::*;
 use rethread::message::Dialect;
 use rethread::provider::{

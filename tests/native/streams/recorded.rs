@@ -1,8 +1,8 @@
 //! Every recorded stream, in every split.
 
-use crate::gemini;
-use crate::reference::{self, Reference, data_lines};
-use crate::{events_of, frame};
+use crate::streams::gemini;
+use crate::streams::reference::{self, Reference, data_lines};
+use crate::streams::{events_of, frame};
 use rethread::history::IncomingPart;
 use rethread::message::{Dialect, Part, PartBody};
 use rethread::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, decode_answer, read_response};

@@ -1,6 +1,6 @@
 //! Cases 29 to 33: what results hold, and how they find their call where there are no ids.
 
-use crate::*;
+use crate::wire_cases::*;
 use serde_json::json;
 
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUg==";

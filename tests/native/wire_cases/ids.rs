@@ -1,6 +1,6 @@
 //! Cases 19 to 28: ids, fixpoints, arguments.
 
-use crate::*;
+use crate::wire_cases::*;
 use serde_json::json;
 
 /// Ids of calls, then of results, as they stand in a body.

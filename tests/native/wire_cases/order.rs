@@ -1,6 +1,6 @@
 //! Cases 41 to 55: what was trimmed, items of Responses, server tools, roles, and how a conversation ends.
 
-use crate::*;
+use crate::wire_cases::*;
 use rethread::provider::{AnswerStatus, Dangling, StreamAssembler};
 use rethread::replay::StaleUnit;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Cases 34 to 40: thinking and signatures.
 
-use crate::*;
+use crate::wire_cases::*;
 use serde_json::json;
 
 fn signed() -> Value {

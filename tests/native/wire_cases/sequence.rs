@@ -1,6 +1,6 @@
 //! Cases 1 to 18: the order of messages, calls and results.
 
-use crate::*;
+use crate::wire_cases::*;
 use rethread::provider::Dangling;
 use rethread::replay::DanglingCalls;
 use serde_json::json;

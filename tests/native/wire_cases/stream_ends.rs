@@ -1,7 +1,9 @@
 //! Cases 69 to 79: what single providers do in their streams, and what was assembled as the next request's history.
 
-use crate::streams::{Answer, assembled, calls_of, event, framed, lines, ready, two_calls, typed, words_only};
-use crate::*;
+use crate::wire_cases::streams::{
+    Answer, assembled, calls_of, event, framed, lines, ready, two_calls, typed, words_only,
+};
+use crate::wire_cases::*;
 use rethread::provider::{AnswerStatus, StreamAssembler, read_response};
 use serde_json::json;
 
@@ -275,7 +277,7 @@ fn wf_78_object_arguments_in_json_lines_are_complete() {
     );
     for dialect in [CHAT, MISTRAL] {
         for size in [1, 7, body.len()] {
-            let got = crate::streams::assemble(dialect, body.as_bytes(), size);
+            let got = crate::wire_cases::streams::assemble(dialect, body.as_bytes(), size);
             assert_eq!(calls_of(&got), [ready("a11111111", r#"{"n":12345678901234567890,"n":1.0}"#)], "{dialect:?}");
             assert_eq!((got.status, &*got.text.decode()), (AnswerStatus::Complete, "so"));
         }

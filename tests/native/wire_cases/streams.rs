@@ -1,6 +1,6 @@
 //! Cases 56 to 68: how pieces of a stream come together, and how it ends. An answer is written as each provider streams it.
 
-use crate::*;
+use crate::wire_cases::*;
 use rethread::provider::{AnswerStatus, Assembled, AssembledCall, StreamAssembler};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! What only Anthropic's own blocks and parameters ask for.
 
-use crate::*;
+use super::*;
 use rethread::message::Dialect;
 use rethread::provider::{RepairOptions, repair, validate};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Rules that no numbered case is about, and what other libraries do with broken histories.
 
-use crate::*;
+use super::*;
 use rethread::provider::{RepairOptions, repair, validate};
 use serde_json::{Value, json};
 

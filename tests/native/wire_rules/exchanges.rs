@@ -1,7 +1,7 @@
 //! Requests that real providers accepted or rejected. An accepted request has no error and is returned byte for byte; one that was
 //! rejected for its sequence, ids or parts has an error.
 
-use crate::codes;
+use super::codes;
 use rethread::finding::Severity;
 use rethread::message::Dialect;
 use rethread::provider::{RepairOptions, repair, validate};

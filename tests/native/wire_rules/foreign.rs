@@ -1,6 +1,6 @@
 //! R61: input in a shape that the dialect does not have.
 
-use crate::*;
+use super::*;
 use rethread::error::ErrorCode;
 use rethread::finding::{Finding, Severity};
 use rethread::json::JsonRef;

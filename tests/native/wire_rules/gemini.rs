@@ -1,6 +1,6 @@
 //! What newer Gemini models refuse, and what Google's own examples write.
 
-use crate::*;
+use super::*;
 use rethread::finding::Severity;
 use rethread::provider::validate;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Properties over generated bodies: mostly plausible ones with messages shuffled, dropped, doubled, ids reused and types
 //! wrong, and any JSON at all.
 
-use crate::any_bodies::{any_json, body, many};
+use super::any_bodies::{any_json, body, many};
 use proptest::prelude::*;
 use proptest::sample::select;
 use rethread::error::{Error, ErrorCode};
@@ -96,7 +96,7 @@ fn refused(text: &str, dialect: Dialect, error: &Error) -> Result<(), TestCaseEr
 fn keeps(text: &str, dialect: Dialect) -> Result<(), TestCaseError> {
     let Ok((out, _)) = repair(text.as_bytes(), dialect, &RepairOptions::default()) else { return Ok(()) };
     let (before, after): (Value, Value) = (serde_json::from_str(text).unwrap(), serde_json::from_slice(&out).unwrap());
-    let (said, left) = (crate::shapes::said(&before, dialect), crate::shapes::said(&after, dialect));
+    let (said, left) = (super::shapes::said(&before, dialect), super::shapes::said(&after, dialect));
     let mut left = left.into_iter().fold(std::collections::BTreeMap::new(), |mut m, t| {
         *m.entry(t).or_insert(0) += 1;
         m
@@ -106,15 +106,15 @@ fn keeps(text: &str, dialect: Dialect) -> Result<(), TestCaseError> {
         prop_assert!(*count > 0, "lost {words:?}\nfrom {text}\nto   {after}");
         *count -= 1;
     }
-    let mut results = crate::shapes::results(&after, dialect);
-    for answer in crate::shapes::answers(&before, dialect) {
+    let mut results = super::shapes::results(&after, dialect);
+    for answer in super::shapes::answers(&before, dialect) {
         let found = results.iter().position(|left| *left == answer);
         prop_assert!(found.is_some(), "lost the result {answer:?}\nfrom {text}\nto   {after}");
         results.swap_remove(found.unwrap());
     }
-    let images = (crate::shapes::count_images(&before, dialect), crate::shapes::count_images(&after, dialect));
+    let images = (super::shapes::count_images(&before, dialect), super::shapes::count_images(&after, dialect));
     prop_assert!(images.0 <= images.1, "lost an image\nfrom {text}\nto   {after}");
-    let (calls, kept) = (crate::shapes::count_calls(&before, dialect), crate::shapes::count_calls(&after, dialect));
+    let (calls, kept) = (super::shapes::count_calls(&before, dialect), super::shapes::count_calls(&after, dialect));
     prop_assert!(calls <= kept, "lost a call\nfrom {text}\nto   {after}");
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Items of OpenAI Responses beside words and functions: calls of OpenAI's own tools, approvals, references.
 
-use crate::*;
+use super::*;
 use rethread::provider::{Dangling, RepairOptions};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Reading bodies back for the properties; scalars, size and depth.
 
-use crate::{CHAT, CLAUDE};
+use super::{CHAT, CLAUDE};
 use rethread::message::Dialect;
 use rethread::provider::{RepairOptions, repair, validate};
 use serde_json::Value;
@@ -164,7 +164,10 @@ fn r41_scalars_and_wrong_roots_are_errors() {
             let shown = String::from_utf8_lossy(&out);
             serde_json::from_slice::<Value>(&out).unwrap_or_else(|e| panic!("{e}: {shown}"));
             let left = validate(&out, dialect);
-            assert!(crate::codes(&left, rethread::finding::Severity::Error).is_empty(), "{text} -> {shown}: {left:?}");
+            assert!(
+                crate::wire_rules::codes(&left, rethread::finding::Severity::Error).is_empty(),
+                "{text} -> {shown}: {left:?}"
+            );
             assert!(!report.is_empty() || text.contains("hi"), "{text}");
         }
         for bad in [&b""[..], b"{", b"\xff\xfe", b"{\"messages\":[}"] {
@@ -184,7 +187,7 @@ fn r41_unchanged_tokens_keep_their_bytes() {
     );
     let (out, _) = repair(text.as_bytes(), CHAT, &RepairOptions::default()).unwrap();
     let out = String::from_utf8(out).unwrap();
-    let closed = format!(",{{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"{}\"}}", crate::TEXT);
+    let closed = format!(",{{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"{}\"}}", crate::wire_rules::TEXT);
     let string = serde_json::to_string(odd).unwrap();
     let expected = text.replacen("]}} ] }} ".replace("}}", "}").as_str(), &format!("]}}{closed} ] }} "), 1);
     let expected = expected.replace(&format!("\"arguments\":{odd}"), &format!("\"arguments\":{string}"));
@@ -206,27 +209,30 @@ fn r41_deep_and_large_bodies_are_repaired() {
             .flat_map(|i| {
                 let id = format!("c{}", i % 7);
                 if dialect == CLAUDE {
-                    [crate::assistant_blocks(vec![crate::tool_use(&id)]), crate::user_blocks(vec![crate::text("x")])]
+                    [
+                        crate::wire_rules::assistant_blocks(vec![crate::wire_rules::tool_use(&id)]),
+                        crate::wire_rules::user_blocks(vec![crate::wire_rules::text("x")]),
+                    ]
                 } else {
-                    [crate::calls(&[&id]), crate::user("x")]
+                    [crate::wire_rules::calls(&[&id]), crate::wire_rules::user("x")]
                 }
             })
             .chain((0..n).map(|i| {
                 let id = format!("c{}", i % 7);
                 if dialect == CLAUDE {
-                    crate::user_blocks(vec![crate::result(&id, "r")])
+                    crate::wire_rules::user_blocks(vec![crate::wire_rules::result(&id, "r")])
                 } else {
-                    crate::tool(&id, "r")
+                    crate::wire_rules::tool(&id, "r")
                 }
             }))
             .collect();
-        crate::chat(messages).to_string()
+        crate::wire_rules::chat(messages).to_string()
     };
     for dialect in [CHAT, CLAUDE] {
         let _ = repair(many(4_000, dialect).as_bytes(), dialect, &RepairOptions::default());
     }
-    let of_one_id = |count: usize| serde_json::json!({ "messages": [crate::calls(&vec!["same"; count])] });
-    crate::repaired_body(&of_one_id(1_000), CHAT);
+    let of_one_id = |count: usize| serde_json::json!({ "messages": [crate::wire_rules::calls(&vec!["same"; count])] });
+    crate::wire_rules::repaired_body(&of_one_id(1_000), CHAT);
     // Each of its calls has two errors: more than a body of its length may have.
     let many = of_one_id(20_000).to_string();
     let (text, report) = repair(many.as_bytes(), CHAT, &RepairOptions::default()).unwrap();
