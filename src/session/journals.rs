@@ -1,12 +1,26 @@
 //! Lists the pending runs of a store, read from their journals.
 
 use super::context::StoreContext;
+use super::open_session::OpenSession;
 use super::run_lock::{LiveHolders, lock_name};
 use crate::error::{ErrorCode, Result};
 use crate::json::ArrayWriter;
 use crate::run::{RecoveredRun, recover};
 use crate::session_head::{RunEntry, SessionHead};
 use crate::store::read_journal;
+
+impl OpenSession {
+    /// Lists the pending runs of the session, as JSON.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub async fn pending_runs(&self) -> Result<String> {
+        self.refresh().await?;
+        let head = self.log.borrow().head.clone();
+        let complete = |run: &mut RecoveredRun| _ = run.take_stored_results(&self.log.borrow().history);
+        pending_runs(&self.context, vec![(self.id.clone(), head)], &complete).await
+    }
+}
 
 /// Lists the pending runs of these sessions, as JSON. `complete` adds what their histories have of the turns.
 pub async fn pending_runs(

@@ -185,10 +185,20 @@ impl OpenSession {
         self.apply_fields(&mut self.log.borrow_mut().head);
     }
 
-    /// Drops the fields that were given when the session was opened and that `update` replaces: all but the owner.
-    pub fn drop_updated_fields(&self) {
-        let mut fields = self.head_fields.borrow_mut();
-        *fields = HeadFields { owner: fields.owner.take(), ..HeadFields::default() };
+    /// Changes fields of the head. The caller has a turn of the session's writes.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub async fn update(&self, edit: HeadEdit) -> Result<()> {
+        self.context.host.draw_ids();
+        {
+            // Those that were given when the session was opened are replaced: all but the owner.
+            let mut fields = self.head_fields.borrow_mut();
+            *fields = HeadFields { owner: fields.owner.take(), ..HeadFields::default() };
+        }
+        self.commit(Change { edit: Some(edit), ..self.new_change() }).await?;
+        self.notify();
+        Ok(())
     }
 
     /// Writes the fields that were given when the session was opened to a head.

@@ -1,15 +1,17 @@
 //! An open store and its open sessions.
 
 use super::context::StoreContext;
+use super::journals::pending_runs;
 use super::open_session::{HeadFields, OpenSession};
 use crate::clock::Ms;
-use crate::error::{Error, Result};
-use crate::finding::Report;
+use crate::error::{Error, ErrorCode, Result};
+use crate::finding::{Finding, FindingCode, Report};
 use crate::json::Json;
 use crate::owner::{OnConflict, StateOwner};
 use crate::replay::PolicyLayer;
 use crate::run::{OnStop, Persistence};
-use crate::store::open_session_tail;
+use crate::session_head::SessionHead;
+use crate::store::{RecordKind, delete_session, open_record, open_session_tail, unreadable_head};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -161,13 +163,74 @@ impl OpenStore {
         session
     }
 
-    /// Removes a deleted session from the registry.
-    pub fn unregister(&self, id: &str) {
+    /// Deletes a session and all its records.
+    ///
+    /// # Errors
+    /// `busy` while a run of it is under way here; the store's own.
+    pub async fn delete_session(&self, id: &str) -> Result<()> {
+        if self.session(id).is_some_and(|session| session.has_live_run()) {
+            return Err(Error::new(ErrorCode::Busy, "a run of this session is under way here; cancel it first"));
+        }
+        let context = &self.context;
+        delete_session(&*context.store, id, context.settings.seed, &context.host.random_id()).await?;
+        let deleted = self.session(id);
         self.sessions.borrow_mut().remove(id);
+        if let Some(session) = deleted {
+            session.refresh().await?;
+            session.notify();
+        }
+        context.announce_deletion(id);
+        Ok(())
+    }
+
+    /// Lists the pending runs of a session, or of all, as JSON.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub async fn pending_runs(&self, session: Option<String>) -> Result<String> {
+        let context = &self.context;
+        let mut heads = Vec::new();
+        if let Some(id) = session {
+            if let Some(stored) = context.store.head(&id).await? {
+                let head = context.head(&id, &stored).await?;
+                heads.push((id, head));
+            }
+        } else {
+            for row in context.all_heads().await? {
+                let head = context.head(&row.id, &row.head).await?;
+                heads.push((row.id, head));
+            }
+        }
+        pending_runs(context, heads, &|_| {}).await
+    }
+
+    /// Reads the heads of all sessions. Returns what is wrong with the store, as far as it was read since it was opened.
+    ///
+    /// # Errors
+    /// `closed`.
+    pub async fn findings(&self) -> Result<Report> {
+        let context = &self.context;
+        let (heads, mut failures) = match context.all_heads().await {
+            Ok(heads) => (heads, self.read_failures()),
+            Err(error) => {
+                context.check_open()?;
+                let mut failures = self.read_failures();
+                let what = format!("the store failed to list its sessions: {}", error.message);
+                failures.push(Finding::warning(FindingCode::ReadFailed, what));
+                (Vec::new(), failures)
+            }
+        };
+        for row in heads {
+            if let Err(error) = open_record::<SessionHead>(RecordKind::Head, &row.head.value) {
+                context.report_unreadable(unreadable_head(&row.id, &error));
+            }
+        }
+        failures.splice(0..0, context.damage());
+        Ok(failures)
     }
 
     /// Returns the findings about the open sessions whose last read failed.
-    pub fn read_failures(&self) -> Report {
+    fn read_failures(&self) -> Report {
         let mut failures = Report::new();
         for session in self.sessions.borrow().values().filter_map(Weak::upgrade) {
             failures.extend(session.read_failure.borrow().iter().map(|failure| failure.finding.clone()));

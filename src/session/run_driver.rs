@@ -17,7 +17,8 @@ use crate::history::{History, Incoming};
 use crate::message::Message;
 use crate::replay::Callback;
 use crate::run::{
-    Handoff, Run, RunEvent, RunInput, RunSetup, RunStatus, RunWriter, SnapshotOrigin, TurnInput, change_for,
+    EffectReply, Handoff, Run, RunEvent, RunInput, RunSetup, RunStatus, RunWriter, SnapshotOrigin, TurnInput,
+    change_for,
 };
 use bytes::Bytes;
 use std::cell::{Cell, Ref, RefCell};
@@ -238,6 +239,31 @@ impl RunDriver {
     pub async fn handle(self: &Rc<Self>, input: RunInput) -> Result<()> {
         self.step(input)?;
         self.write_pending().await
+    }
+
+    /// Takes the answer to an effect. Resolves when everything is stored that must be stored before the next effect.
+    ///
+    /// # Errors
+    /// `unknown_effect`, `wrong_state` or `closed` if the answer is not expected. If the start of a tool cannot be written, the store's own: the
+    /// tool must not run. The event `save_failed` reports any other failure.
+    pub async fn answer(self: &Rc<Self>, effect: String, reply: EffectReply) -> Result<()> {
+        let strict = matches!(reply, EffectReply::Started);
+        match self.handle(RunInput::Answer { effect, reply }).await {
+            Err(error) if strict || is_misuse(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes bytes of a streamed response, or that it is too large.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub async fn feed(self: &Rc<Self>, input: RunInput) -> Result<()> {
+        match self.handle(input).await {
+            Err(error) if is_misuse(&error) => Err(error),
+            // An event reports any other failure.
+            _ => Ok(()),
+        }
     }
 
     /// Hands the run off to another agent, and returns what writes it.
@@ -515,4 +541,9 @@ impl LiveRun for RunDriver {
         self.machine.borrow_mut().release();
         self.events.take();
     }
+}
+
+/// Returns true for the error of a call that is not allowed now and had no effect.
+fn is_misuse(error: &Error) -> bool {
+    matches!(error.code, ErrorCode::UnknownEffect | ErrorCode::WrongState | ErrorCode::Closed)
 }

@@ -3,6 +3,7 @@
 use super::foreign::{self, error_from_thrown, get};
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
+use crate::session::JsonPage;
 use js_sys::Reflect;
 use wasm_bindgen::prelude::*;
 
@@ -80,9 +81,9 @@ pub fn body_json(value: &JsValue) -> Result<Json> {
     Json::parse(&text).map_err(|error| Error::invalid(format!("the body is not valid JSON (at byte {})", error.at)))
 }
 
-/// Makes a page of `items`, a JSON array.
-pub fn page(items: &str, cursor: Option<&str>) -> JsValue {
+/// Converts a page.
+pub fn page(page: &JsonPage) -> JsValue {
     object_to_js(&|out| {
-        out.raw("items", items).text_or_null("cursor", cursor);
+        out.raw("items", &page.items).text_or_null("cursor", page.cursor.as_deref());
     })
 }

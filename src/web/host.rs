@@ -7,7 +7,6 @@ use super::convert::object_to_js;
 use super::listeners::Listeners;
 use super::owned_runs::OwnedRuns;
 use super::platform::{self, PlatformClock, PlatformIds, WebLock};
-use super::promise::in_background;
 use super::results::change_to_js;
 use super::surface::WebSurface;
 use super::tab_channel::TabChannel;
@@ -29,6 +28,7 @@ use js_sys::Function;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use wasm_bindgen::JsValue;
+use wasm_bindgen_futures::spawn_local;
 
 /// What an open store is told of its platform.
 pub struct WebHostSettings {
@@ -149,7 +149,8 @@ impl Host for WebHost {
     }
 
     fn spawn(&self, work: LocalFuture<'static, ()>) {
-        in_background(work);
+        // Boxed already.
+        spawn_local(work);
     }
 
     fn sleep(&self, ms: Ms) -> LocalFuture<'static, bool> {

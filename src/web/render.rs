@@ -4,17 +4,11 @@ use super::convert::{object_to_js, set};
 use super::option_reader::read_options;
 use super::run_request::{RenderOptions, input_items};
 use super::wire::report_to_js;
-use crate::clock::Ms;
 use crate::error::Result;
 use crate::finding::{Finding, PrefixChange};
-use crate::history::{
-    HeldConversation, History, Incoming, JoinBase, Origin, ProvidedMessages, check_one_loader, join, join_held,
-    join_provided,
-};
 use crate::json::ObjectWriter;
-use crate::owner::StateOwner;
-use crate::render::{BodyBuffer, LastRequest, PrefixReuse, RenderInput, RenderRequest, RenderStep, Rendered};
-use crate::replay::{Callback, Cut, HistoryScope, ReducerReplies};
+use crate::render::{BodyBuffer, PrefixReuse, RenderRequest, Rendered};
+use crate::replay::{Callback, Cut};
 use crate::session::{OpenSession, concerns_settings};
 use js_sys::{Object, Uint8Array};
 use wasm_bindgen::JsValue;
@@ -29,76 +23,17 @@ pub async fn render(inner: &OpenSession, request: &JsValue, provide: Option<&Cal
     inner.read_readable().await?;
     let items = input_items(input.as_ref(), parts.provider.dialect)?;
     let provided = inner.ask_providers(provide, &items).await?;
-    let owner = inner.owner()?;
-    let live = live_history(inner, (items, provided), &owner, now)?;
     let request = RenderRequest {
         provider: &parts.provider,
         instructions: parts.instructions.as_deref(),
         tools: &parts.tools,
         policy: &parts.policy,
     };
-    let last = inner.renderer.borrow().last_request(inner.log.borrow().head.last_request());
-    let mut progress = ReducerReplies::default();
     let mut body = JsBodyBuffer::default();
-    loop {
-        let step = {
-            let log = inner.log.borrow();
-            let input = RenderInput {
-                history: &log.history,
-                live: Some(&live),
-                owner: &owner,
-                handoffs: &[],
-                scope: HistoryScope::Whole,
-                sent: last.as_ref().and_then(|last| last.sent.as_deref()),
-                agent: None,
-                now,
-            };
-            inner.renderer.borrow_mut().step_into(input, &request, &progress, &mut body)?
-        };
-        match step {
-            RenderStep::Done(rendered) => {
-                if request.lets_service_drop() && !inner.log.borrow().head.has_dropped {
-                    inner.renderer.borrow_mut().note_drop();
-                }
-                if rendered.sent.is_some() || last.is_some() {
-                    let (request, log) = (LastRequest { sent: rendered.sent.clone() }, inner.log.borrow());
-                    inner.renderer.borrow_mut().keep_last_request(request, log.head.last_request());
-                }
-                let out = rendered_to_js(inner, &rendered, &body.bytes);
-                set_headers(&out, &request);
-                return Ok(out.into());
-            }
-            RenderStep::Question(ask) => {
-                let asked = inner.context.host.reduce(&ask);
-                let given = inner.context.callbacks.answered(asked).await?;
-                inner.renderer.borrow_mut().take_reply(ask, given, &mut progress);
-            }
-        }
-    }
-}
-
-/// What the request has after the stored history: the messages that providers add, and its input.
-fn live_history(
-    inner: &OpenSession,
-    (items, provided): (Vec<Incoming>, Vec<ProvidedMessages>),
-    owner: &StateOwner,
-    now: Ms,
-) -> Result<History> {
-    let mut live = History::new(inner.context.settings.seed);
-    let origin = Origin { at: now, ..Origin::default() };
-    if *owner == StateOwner::Caller {
-        check_one_loader(&provided, &HeldConversation::split(items.clone()).earlier)?;
-    }
-    join_provided(&inner.log.borrow().history, &mut live, provided, &origin, inner.context.ids())?;
-    if *owner == StateOwner::Caller {
-        join_held(&mut live, items, &origin, inner.context.ids());
-    } else {
-        let late_results = inner.log.borrow().history.late_results().unplaced_ids();
-        let origin = Origin { late_results, ..origin };
-        let joined = join(JoinBase::live(&inner.log.borrow().history, &live), items, &origin, inner.context.ids());
-        joined.entries.into_iter().for_each(|entry| live.apply(entry));
-    }
-    Ok(live)
+    let rendered = inner.render(&request, (items, provided, now), &mut body).await?;
+    let out = rendered_to_js(inner, &rendered, &body.bytes);
+    set_headers(&out, &request);
+    Ok(out.into())
 }
 
 /// Sets `headers` where the request needs some.

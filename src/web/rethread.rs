@@ -1,6 +1,6 @@
 //! `Rethread`: the class of an open store.
 
-use super::audit::{MAX_PAGE, audit_page};
+use super::audit::{MAX_PAGE, invocations};
 use super::change_feed::DriverFeedMembers;
 use super::convert::{parse_json, to_js};
 use super::foreign::{bytes, member, reason_of};
@@ -8,19 +8,18 @@ use super::open_store::{OpenedStore, WebStore};
 use super::option_reader::read_optional;
 use super::options::{OpenOptions, PendingRunQuery, SessionQuery, StoreOption, open_options};
 use super::owned_runs::OwnedRuns;
-use super::platform::random_id;
 use super::promise::promise;
 use super::restore::restore;
 use super::results::{SessionPage, SessionSummary, StatusResult, result_to_js};
 use super::session::JsSession;
 use super::store::{Durability, IndexedDbStore, StorageStatus, open_js_store, persist, storage_status};
 use super::wire::report_to_js;
-use crate::error::{Error, ErrorCode, Result};
-use crate::finding::{Finding, FindingCode, Report};
+use crate::error::{Error, Result};
+use crate::finding::Report;
 use crate::run::ARCHIVE_DESCRIPTIONS;
-use crate::session::{DEFAULT_NAME, Host, pending_runs, read_archive};
+use crate::session::{DEFAULT_NAME, Host, read_archive};
 use crate::session_head::SessionHead;
-use crate::store::{MemoryStore, RecordKind, SessionArchive, delete_session, open_record, unreadable_head};
+use crate::store::{MemoryStore, SessionArchive};
 use js_sys::{Function, Promise};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -107,18 +106,7 @@ impl JsRethread {
     pub fn delete_session(&self, id: String) -> Promise {
         let store = self.store.clone();
         self.store.open.context.promise(async move {
-            let (open, context) = (&store.open, &store.open.context);
-            if open.session(&id).is_some_and(|session| session.has_live_run()) {
-                return Err(Error::new(ErrorCode::Busy, "a run of this session is under way here; cancel it first"));
-            }
-            delete_session(&*context.store, &id, context.settings.seed, &random_id()).await?;
-            let deleted = open.session(&id);
-            open.unregister(&id);
-            if let Some(session) = deleted {
-                session.refresh().await?;
-                session.notify();
-            }
-            context.announce_deletion(&id);
+            store.open.delete_session(&id).await?;
             Ok(JsValue::UNDEFINED)
         })
     }
@@ -160,28 +148,16 @@ impl JsRethread {
 
     /// Returns a page of the audit table of all sessions.
     pub fn invocations(&self, query: JsValue) -> Promise {
-        audit_page(&self.store.open.context, query, None)
+        invocations(&self.store.open.context, query, None)
     }
 
     /// Lists runs that were interrupted, that failed, or that are live in another tab.
     #[wasm_bindgen(js_name = pendingRuns)]
     pub fn pending_runs(&self, query: JsValue) -> Promise {
-        let context = self.store.open.context.clone();
+        let store = self.store.clone();
         self.store.open.context.promise(async move {
-            let mut heads = Vec::new();
             let query: PendingRunQuery = read_optional("the query", &query)?;
-            if let Some(id) = query.session {
-                if let Some(stored) = context.store.head(&id).await? {
-                    let head = context.head(&id, &stored).await?;
-                    heads.push((id, head));
-                }
-            } else {
-                for row in context.all_heads().await? {
-                    let head = context.head(&row.id, &row.head).await?;
-                    heads.push((row.id, head));
-                }
-            }
-            Ok(parse_json(&pending_runs(&context, heads, &|_| {}).await?))
+            Ok(parse_json(&store.open.pending_runs(query.session).await?))
         })
     }
 
@@ -201,25 +177,9 @@ impl JsRethread {
     pub fn status(&self) -> Promise {
         let store = self.store.clone();
         self.store.open.context.promise(async move {
-            let (open, context) = (&store.open, &store.open.context);
             let status = storage_status().await;
-            let (heads, mut failures) = match context.all_heads().await {
-                Ok(heads) => (heads, open.read_failures()),
-                Err(error) => {
-                    context.check_open()?;
-                    let mut failures = open.read_failures();
-                    let what = format!("the store failed to list its sessions: {}", error.message);
-                    failures.push(Finding::warning(FindingCode::ReadFailed, what));
-                    (Vec::new(), failures)
-                }
-            };
-            for row in heads {
-                if let Err(error) = open_record::<SessionHead>(RecordKind::Head, &row.head.value) {
-                    context.report_unreadable(unreadable_head(&row.id, &error));
-                }
-            }
-            failures.splice(0..0, context.damage());
-            Ok(result_to_js(&status_of(&store, &status, &failures)))
+            let findings = store.open.findings().await?;
+            Ok(result_to_js(&status_of(&store, &status, &findings)))
         })
     }
 

@@ -6,7 +6,7 @@ use super::handoff_options::HandoffOptions;
 use super::offered_effects::OfferedEffects;
 use super::option_reader::read_options;
 use super::promise::{done, promise};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::provider::is_error_response;
 use crate::run::{ApprovalDecision, EffectReply, RunInput};
 use crate::session::RunDriver;
@@ -101,12 +101,8 @@ impl JsRun {
                 return inner.handle(input).await.map(|()| JsValue::UNDEFINED);
             }
             let reply = reply_of(&answer)?;
-            let strict = matches!(reply, EffectReply::Started);
-            match inner.handle(RunInput::Answer { effect, reply }).await {
-                // A tool whose start could not be written must not run; the event `save_failed` reports any other failure.
-                Err(error) if strict || is_misuse(&error) => Err(error),
-                _ => Ok(JsValue::UNDEFINED),
-            }
+            inner.answer(effect, reply).await?;
+            Ok(JsValue::UNDEFINED)
         })
     }
 
@@ -125,11 +121,8 @@ impl JsRun {
             },
         };
         self.inner.session.context.promise(async move {
-            match inner.handle(input?).await {
-                Err(error) if is_misuse(&error) => Err(error),
-                // An event reports any other failure.
-                _ => Ok(JsValue::UNDEFINED),
-            }
+            inner.feed(input?).await?;
+            Ok(JsValue::UNDEFINED)
         })
     }
 
@@ -227,15 +220,11 @@ impl JsRun {
 
     /// Returns the result, or the state so far while the run is under way.
     pub fn result(&self) -> JsValue {
+        // What is over keeps no body of a request.
         drop(self.open_effects());
         let outcome = self.inner.machine.borrow().outcome();
         object_to_js(&|out| outcome.write(out))
     }
-}
-
-/// Returns true for the error of a call that is not allowed now and had no effect.
-fn is_misuse(error: &Error) -> bool {
-    matches!(error.code, ErrorCode::UnknownEffect | ErrorCode::WrongState | ErrorCode::Closed)
 }
 
 /// Returns the input for a whole response that is larger than the run allows. Its body is not read.

@@ -1,6 +1,6 @@
 //! The class `Session`.
 
-use super::audit::audit_page;
+use super::audit::invocations;
 use super::branches::branches_to_js;
 use super::compact_options::CompactOptions;
 use super::convert::{parse_json, to_json};
@@ -17,12 +17,12 @@ use super::run_request::RunOptions;
 use super::state_bag::JsStateBag;
 use super::view::JsSessionView;
 use crate::error::{Error, Result};
-use crate::run::{RecoveredRun, RunSnapshot};
+use crate::run::RunSnapshot;
 use crate::session::{
-    MAIN_BRANCH, OpenSession, RunDriver, branches, clear, compact, discard_run, pending_runs, read_archive, resume_run,
+    MAIN_BRANCH, OpenSession, RunDriver, branches, clear, compact, discard_run, read_archive, resume_run,
     resume_snapshot,
 };
-use crate::store::{Change, HeadEdit};
+use crate::store::HeadEdit;
 use js_sys::{Function, Promise, Uint8Array};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -86,10 +86,7 @@ impl JsSession {
         promise(async move {
             let _turn = turn.start().await;
             let edit = head_edit(&fields)?;
-            inner.context.host.draw_ids();
-            inner.drop_updated_fields();
-            inner.commit(Change { edit: Some(edit), ..inner.new_change() }).await?;
-            inner.notify();
+            inner.update(edit).await?;
             Ok(JsValue::UNDEFINED)
         })
     }
@@ -119,7 +116,7 @@ impl JsSession {
 
     /// The audit rows of this session.
     pub fn invocations(&self, query: JsValue) -> Promise {
-        audit_page(&self.inner.context, query, Some(self.inner.id.clone()))
+        invocations(&self.inner.context, query, Some(self.inner.id.clone()))
     }
 
     /// The next request's body.
@@ -145,13 +142,7 @@ impl JsSession {
     #[wasm_bindgen(js_name = pendingRuns)]
     pub fn pending_runs(&self) -> Promise {
         let inner = self.inner.clone();
-        self.inner.context.promise(async move {
-            inner.refresh().await?;
-            let head = inner.log.borrow().head.clone();
-            let complete = |run: &mut RecoveredRun| _ = run.take_stored_results(&inner.log.borrow().history);
-            let runs = pending_runs(&inner.context, vec![(inner.id.clone(), head)], &complete).await?;
-            Ok(parse_json(&runs))
-        })
+        self.inner.context.promise(async move { Ok(parse_json(&inner.pending_runs().await?)) })
     }
 
     /// Continues a run that was cut off.

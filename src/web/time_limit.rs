@@ -21,6 +21,7 @@ pub async fn settled_within(awaited: &Promise, ms: Ms) -> Option<Result<JsValue,
 /// A timer that keeps a Node process alive until it is dropped.
 pub struct TimeLimit {
     timer: JsValue,
+    expire: Function,
 }
 
 impl TimeLimit {
@@ -37,7 +38,7 @@ impl TimeLimit {
         // A timer with a longer time fires at once.
         let ms = i32::try_from(ms).unwrap_or(i32::MAX);
         let timer = set_timer.call3(&JsValue::UNDEFINED, expire, &ms.into(), value).ok()?;
-        Some(Self { timer })
+        Some(Self { timer, expire: expire.clone() })
     }
 }
 
@@ -47,5 +48,7 @@ impl Drop for TimeLimit {
             // A timer that cannot be cleared resolves a promise that nobody awaits.
             let _ = clear.call1(&JsValue::UNDEFINED, &self.timer);
         }
+        // What waits for the promise is kept until it is resolved. Resolving does not throw.
+        let _ = self.expire.call0(&JsValue::UNDEFINED);
     }
 }

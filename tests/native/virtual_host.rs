@@ -329,7 +329,7 @@ impl Process {
         kind: EffectKind,
         model: &dyn Fn(&Value) -> Answer,
     ) -> Result<(), Error> {
-        let answer = |reply| run.handle(RunInput::Answer { effect: effect.into(), reply });
+        let answer = |reply| run.answer(effect.into(), reply);
         match kind {
             EffectKind::CallModel { body, dialect, .. } => {
                 let body: Value = serde_json::from_slice(&body).unwrap();
