@@ -103,6 +103,7 @@ test('r28 r62 a run is nobody else\'s while its snapshot is being stored', { tim
   assert.equal(resumed.status, 'running');
   assert.deepEqual((await other.pendingRuns()).map(({ id, state }) => [id, state]), [[run.id, 'live']]);
   await resumed.cancel();
+  await client.close();
 });
 
 test('r28 r62 a resume that finds the journal grown leaves no lease behind', { timeout: 20_000 }, async () => {
@@ -120,7 +121,8 @@ test('r28 r62 a resume that finds the journal grown leaves no lease behind', { t
     if (args[1].table === 'runs' && sent.length) assert.ok(store.append(...sent.shift()).revision);
     return records;
   };
-  const first = await (await open({ store: { ...direct, append }, leaseMs: 100 })).session(id);
+  const former = await open({ store: { ...direct, append }, leaseMs: 100, storeTimeoutMs: 500 });
+  const first = await former.session(id);
   const request = { provider, tools: tool(() => 5) };
   const run = await first.run({ input: 'Go', ...request });
   const [{ id: effect, request: { url, ...init } }] = run.effects();
@@ -136,6 +138,7 @@ test('r28 r62 a resume that finds the journal grown leaves no lease behind', { t
   const third = await (await open({ store: direct, leaseMs: 60_000 })).session(id);
   assert.equal((await drive(await third.resume(run.id, request)).result).status, 'finished');
   assert.equal((await lane.requests()).length, 2);
+  await former.close();
 });
 
 test('r28 what is no snapshot of this session is a typed error, and changes nothing', async () => {
