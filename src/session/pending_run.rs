@@ -93,18 +93,18 @@ pub struct PendingRun {
 
 /// Where the turn of a pending run comes from.
 pub enum TurnSource {
-    /// The run ended in this tab, and the turn is what the user saw. `epoch` is the owner's in the head; none if the run was never
+    /// The run ended in this tab, and the turn is what the user saw. `epoch` is the holder's in the head; none if the run was never
     /// written. `next_run` is the head's at that time.
     Memory { epoch: Option<u32>, next_run: u64 },
     /// The first `read` entries of the run's journal.
     Journal { recovered: Box<RecoveredRun>, read: u64, epoch: u32 },
-    /// The journal of the owner `epoch` cannot be read, so only the head's entry is shown, without a turn.
+    /// The journal of the holder `epoch` cannot be read, so only the head's entry is shown, without a turn.
     Unreadable { epoch: u32, next_run: u64 },
 }
 
 /// How much of a run is known without reading its journal.
 pub enum JournalProgress {
-    /// Nothing is read: memory holds more of the run than its journal, or this owner's journal is known to be unreadable.
+    /// Nothing is read: memory holds more of the run than its journal, or this holder's journal is known to be unreadable.
     NotNeeded,
     /// The first entries of its journal were read; the number is how many.
     Read(u64),

@@ -318,6 +318,9 @@ fn r81_r75_a_call_of_a_finished_run_is_answered_from_another_process_once() {
     let late = world.run(session.append_answer(answer("again"))).err().map(|error| error.code);
     assert!(matches!(late, Some(ErrorCode::WrongState | ErrorCode::NotFound)), "{late:?}");
     assert_eq!(statuses(&session), [("late".to_owned(), InvocationStatus::Ok)]);
+    let log = session.log.borrow();
+    let result = log.history.invocations()[0].result.as_ref();
+    assert_eq!(result.map(|result| result.content.as_str()), Some(r#""found""#));
 }
 
 #[test]
