@@ -50,7 +50,7 @@ async fn lock_run(session: &OpenSession, id: &str) -> Result<LockedRun> {
     Ok(LockedRun { entry, lock, lease_ended_by, _claim: claim })
 }
 
-/// What a run continues with: its setup with the id and the mode unset, and what the application passes again.
+/// What a run continues with: its setup with the mode unset, and what the application passes again.
 pub struct ResumeRequest {
     /// The setup. Its id is that of the run.
     pub setup: RunSetup,
@@ -133,7 +133,8 @@ pub async fn resume_run(
     if entry_of(session, id)?.entries != entry.entries + 1 {
         // A write of the former holder arrived after its journal was read. From now on none does. Whoever is next need not wait for the lease.
         let entry = RunEntry { epoch: entry.epoch + 1, ..entry };
-        session.commit(journal_change(session, &entry, JournalStep::Renew, Ms::MAX)).await?;
+        // If that fails, the lease runs out: the caller has to come again in any case.
+        let _ = session.commit(journal_change(session, &entry, JournalStep::Renew, Ms::MAX)).await;
         return Err(Error::new(ErrorCode::Busy, "the run went on while it was resumed; resume it again"));
     }
     if !missing.is_empty() {

@@ -15,7 +15,7 @@ impl RunDriver {
     /// # Errors
     /// `wrong_state` or `not_found` if the call does not wait, `invalid_input` if several calls have the id, those of [`hold_if_waiting`](Self::hold_if_waiting), and those of the store.
     pub async fn decide(self: &Rc<Self>, id: String, decision: ApprovalDecision) -> Result<()> {
-        self.check_held()?;
+        self.check_not_disposed()?;
         self.machine.borrow().check_waiting(&id)?;
         self.hold_if_waiting().await?;
         let outcome = self.handle(RunInput::Decide { id, decision }).await;
@@ -74,7 +74,7 @@ impl RunDriver {
     /// `busy` if another run of the session is under way here, or another tab has this one at the moment. `conflict` if another holder took
     /// the run over, and `not_found` if the run has ended elsewhere; it has failed then. `closed`.
     pub async fn hold_if_waiting(self: &Rc<Self>) -> Result<()> {
-        self.check_held()?;
+        self.check_not_disposed()?;
         if self.is_holder.get() && self.machine.borrow().status() != RunStatus::WaitingApproval {
             return Ok(());
         }

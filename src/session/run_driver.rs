@@ -29,7 +29,7 @@ pub const FIRST_EPOCH: u32 = 1;
 
 /// What a new run begins with.
 pub struct NewRun {
-    /// Its setup, without an id.
+    /// Its setup, with the id that was drawn; it gets another one if another run has that id.
     pub setup: RunSetup,
     /// Its input.
     pub input: Vec<Incoming>,
@@ -43,7 +43,7 @@ pub struct NewRun {
 
 /// A run under way here.
 pub struct RunDriver {
-    /// A weak reference to itself, for the function `run.cancel`.
+    /// A weak reference to itself, for background work, which must not keep the run.
     pub weak_self: Weak<RunDriver>,
     /// Its session.
     pub session: Rc<OpenSession>,
@@ -178,16 +178,21 @@ impl RunDriver {
     /// # Errors
     /// Those of [`hold_if_waiting`](Self::hold_if_waiting), and `store_error` if the store does not answer for a run that waits for an approval.
     pub async fn cancel(self: Rc<Self>) -> Result<()> {
-        let run = self;
-        if run.machine.borrow().status().is_over() {
+        if self.machine.borrow().status().is_over() {
             // It waits for `store` of its providers at most.
-            run.callbacks.end_of_run();
+            self.callbacks.end_of_run();
         }
-        let context = &run.session.context;
-        let cancelled = run.clone();
+        let context = &self.session.context;
+        let (cancelled, is_late) = (self.clone(), Rc::new(Cell::new(false)));
+        let waits_on = is_late.clone();
         let cancelled = async move {
-            if cancelled.check_held().is_ok() {
+            if cancelled.check_not_disposed().is_ok() {
                 cancelled.hold_if_waiting().await?;
+            }
+            if waits_on.get() {
+                // The caller was told that the run waits on.
+                cancelled.release_while_waiting().await;
+                return Ok(());
             }
             // An event reports what cannot be written.
             let _ = cancelled.handle(RunInput::Cancel).await;
@@ -195,13 +200,14 @@ impl RunDriver {
         };
         match context.outcome_in_time(Box::pin(cancelled)).await {
             Some(outcome) => outcome,
-            None if run.machine.borrow().status() == RunStatus::WaitingApproval => Err(Error::unanswered(
-                "the store did not answer: the run still waits for an approval; cancel it again",
-                true,
-            )),
+            None if self.machine.borrow().status() == RunStatus::WaitingApproval => {
+                is_late.set(true);
+                let sentence = "the store did not answer: the run still waits for an approval; cancel it again";
+                Err(Error::unanswered(sentence, true))
+            }
             None => {
                 // What the store was asked to write may be written all the same.
-                let abandoned = run.clone();
+                let abandoned = self.clone();
                 let abandoned = async move {
                     abandoned.abandon_saves().await;
                     Ok(())
@@ -216,7 +222,7 @@ impl RunDriver {
     ///
     /// # Errors
     /// `closed`.
-    pub fn check_held(&self) -> Result<()> {
+    pub fn check_not_disposed(&self) -> Result<()> {
         if self.given_up.get() {
             return Err(Error::new(
                 ErrorCode::Closed,
@@ -227,7 +233,7 @@ impl RunDriver {
     }
 
     fn step(&self, input: RunInput) -> Result<()> {
-        self.check_held()?;
+        self.check_not_disposed()?;
         let mut borrows = self.session.borrow_for_step();
         self.machine.borrow_mut().handle(input, &mut borrows.run_context())
     }
@@ -418,7 +424,7 @@ impl RunDriver {
         if shows {
             self.session.notify();
         }
-        self.resolve_waiting();
+        self.signal_change();
     }
 
     /// Releases the run's lock and its place in the session, if the run is held here.
@@ -434,7 +440,7 @@ impl RunDriver {
     /// Releases the run's lock, as a kill would: whoever opens the store may resume it.
     fn release_lock(&self) {
         *self.lock.borrow_mut() = None;
-        self.resolve_waiting();
+        self.signal_change();
     }
 
     /// Gives up a run that is under way: its lock and its place in the session are free, and it can be resumed.
@@ -445,10 +451,10 @@ impl RunDriver {
         }
         self.given_up.set(true);
         if !self.is_holder.get() {
-            return self.resolve_waiting();
+            return self.signal_change();
         }
         self.release_hold();
-        self.resolve_waiting();
+        self.signal_change();
         let run = self.clone();
         // Whoever resumes it here reads what it still writes.
         let claim = RunClaim::new(&self.session.context, &self.session.id, &self.id);
@@ -485,7 +491,7 @@ impl RunDriver {
     }
 
     /// Tells who waits that something changed.
-    pub fn resolve_waiting(&self) {
+    pub fn signal_change(&self) {
         self.changed.take().give();
     }
 }
@@ -507,7 +513,8 @@ impl LiveRun for RunDriver {
     }
 
     fn partial(&self) -> Option<Message> {
-        self.machine.borrow().partial_answer(self.session.context.now()).map(|answer| answer.to_message())
+        let now = self.session.context.now();
+        self.machine.borrow().partial_answer(now).map(|answer| answer.to_message())
     }
 
     fn cancel(self: Rc<Self>) -> LocalFuture<'static, Result<()>> {

@@ -112,7 +112,7 @@ impl RunDriver {
     pub fn on_failed_flush(&self, error: Error) {
         if !is_hold_lost(&error) {
             self.events.borrow_mut().push(RunEvent::SaveFailed { error });
-            self.resolve_waiting();
+            self.signal_change();
             return self.flush_later();
         }
         let run = self.weak_self.clone();
