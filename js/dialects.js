@@ -1,5 +1,5 @@
 // The dialects, for code that must know them before the wasm is loaded.
-// Made from src/provider/*/spec.rs. Do not edit: `BLESS=1 cargo test --no-default-features --lib r65_` writes it.
+// Made from spec.rs and recognition.rs of src/provider/*. Do not edit: `BLESS=1 cargo test --no-default-features --lib r65_` writes it.
 
 /**
  * The member of a request body that contains the conversation, by dialect.

@@ -1,5 +1,5 @@
 // What the conversations of a dialect have and those of others do not.
-// Made from src/provider/*/spec.rs. Do not edit: `BLESS=1 cargo test --no-default-features --lib r65_` writes it.
+// Made from spec.rs and recognition.rs of src/provider/*. Do not edit: `BLESS=1 cargo test --no-default-features --lib r65_` writes it.
 
 /**
  * By dialect, variants before the dialect that they are a variant of. What each means: `Marks` in src/provider/spec/recognition.rs.

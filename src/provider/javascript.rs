@@ -10,7 +10,7 @@ use super::spec::{DialectSpec, Marks};
 use crate::message::Dialect;
 use std::fmt::Write;
 
-const HEAD: &str = "// Made from src/provider/*/spec.rs. Do not edit: `BLESS=1 cargo test --no-default-features --lib r65_` writes it.\n\n";
+const HEAD: &str = "// Made from spec.rs and recognition.rs of src/provider/*. Do not edit: `BLESS=1 cargo test --no-default-features --lib r65_` writes it.\n\n";
 
 fn quoted(text: &str) -> String {
     format!("'{text}'")

@@ -80,7 +80,9 @@ impl AnswerBroadcast {
     }
 
     fn send_piece(&self, run: &AnswerSource<'_>, piece: Option<(bool, JsonStr)>) {
-        if let (Some((is_reasoning, text)), Some(message)) = (piece, &*self.sent.borrow()) {
+        // Another tab may ask for the answer while it is sent.
+        let message = self.sent.borrow().clone();
+        if let (Some((is_reasoning, text)), Some(message)) = (piece, &message) {
             run.send(AnswerNews::Text { message, text: &text, is_reasoning });
         }
     }

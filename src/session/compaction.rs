@@ -149,7 +149,7 @@ async fn has_run_under_way(session: &OpenSession) -> Result<bool> {
     let holders = LiveHolders::query(context).await;
     for run in head.pending_runs() {
         let name = lock_name(context, &session.id, &run.id);
-        if context.live.borrow().contains(&name) || holders.hold(&name, run) {
+        if context.live.borrow().contains(&name) || holders.has_holder(&name, run) {
             return Ok(true);
         }
         // A journal that cannot be read is reported where pending runs are listed.
@@ -174,7 +174,8 @@ fn provider_of(session: &OpenSession, request: &CompactionRequest) -> Result<Pro
 fn summary_request(session: &OpenSession, provider: &ProviderRequest, end: usize) -> Result<Vec<u8>> {
     let policy = session.policy(PolicyLayer::default(), BTreeMap::new());
     let request = RenderRequest { provider, instructions: None, tools: &[], policy: &policy };
-    compaction_body(&session.log.borrow().history, end, &request, session.context.now())
+    let now = session.context.now();
+    compaction_body(&session.log.borrow().history, end, &request, now)
 }
 
 /// Returns the body that has the service shorten its chain of responses, and the index after the last message in the chain. None if the chain

@@ -48,7 +48,7 @@ async fn write_pending_runs(
     let holders = LiveHolders::query(context).await;
     for run in head.pending_runs() {
         let name = lock_name(context, session, &run.id);
-        let is_live = context.live.borrow().contains(&name) || holders.hold(&name, run);
+        let is_live = context.live.borrow().contains(&name) || holders.has_holder(&name, run);
         match journal_of(context, session, run).await {
             Ok(mut recovered) => {
                 complete(&mut recovered);

@@ -109,7 +109,7 @@ impl OpenSession {
             if self.context.live.borrow().contains(&name) {
                 continue;
             }
-            let live = holders.hold(&name, entry);
+            let live = holders.has_holder(&name, entry);
             let newest = entry.number + 1 == self.log.borrow().head.next_run;
             if live || newest || entry.failed.is_none() {
                 changed |= self.update_pending_run(entry, PendingState::of(entry, live)).await;

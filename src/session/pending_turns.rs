@@ -31,7 +31,7 @@ impl OpenSession {
         });
         let elsewhere = runs.iter().filter_map(|entry| {
             let name = lock_name(&self.context, &self.id, &entry.id);
-            let is_owned = holders.as_ref().is_some_and(|holders| holders.hold(&name, entry));
+            let is_owned = holders.as_ref().is_some_and(|holders| holders.has_holder(&name, entry));
             let is_live = self.context.live.borrow().contains(&name) || is_owned;
             let holder = if is_live { RunHolder::Elsewhere } else { RunHolder::Nobody };
             Some(PendingTurn { run: &entry.id, turn: journals.turn(entry)?, records: entry.entries, holder })
@@ -45,13 +45,14 @@ impl OpenSession {
     /// Returns the run that must not move before the result of a call is stored.
     pub fn expected_run(&self, found: &AnsweredCall, holders: Option<&LiveHolders>) -> Option<ExpectedRun> {
         let id = found.run.clone()?;
+        let now = self.context.now();
         let log = self.log.borrow();
         // Another process may have renewed a lease since the head was read. Where locks show who is alive, leases do not matter.
         let is_leased = found.needs_dead_holder && holders.is_some_and(LiveHolders::are_known_by_leases);
         let entry = log.head.run(&id);
         // A lease that this tab has left behind is nobody's.
         let own = entry.filter(|entry| entry.is_held_by(&self.context.origin())).map_or(0, |entry| entry.lease_until);
-        let (epoch, now) = (entry.map(|entry| entry.epoch), self.context.now());
+        let epoch = entry.map(|entry| entry.epoch);
         let lease_ended_by = is_leased.then(|| now.max(own));
         Some(ExpectedRun { id, epoch, records: found.records, lease_ended_by })
     }

@@ -98,7 +98,7 @@ impl LiveHolders {
 
     /// Returns true if the run's lock is held, or, where nothing but a lease tells, its lease has not run out. A lease of this open store that
     /// no run of it has was left behind: the reply to its write was lost, or it could not be ended.
-    pub fn hold(&self, lock_name: &str, run: &RunEntry) -> bool {
+    pub fn has_holder(&self, lock_name: &str, run: &RunEntry) -> bool {
         match &self.held {
             Some(is_held) => is_held(lock_name),
             None => {

@@ -38,6 +38,9 @@ impl FunctionNumbers {
     }
 }
 
+/// Maximum number of warnings of the providers of one run.
+const MAX_WARNINGS: u32 = 1000;
+
 /// Maximum number of functions that are recognized when they are given again. What a recognized one has counted is kept.
 const MAX_NUMBERED_FUNCTIONS: usize = 32;
 
@@ -252,6 +255,3 @@ pub async fn call_store(callback: &Callback, turn: Json) -> Vec<Finding> {
     };
     failures.iter().map(|failure| Finding::warning(FindingCode::CallbackFailed, reason_of(failure))).collect()
 }
-
-/// Maximum number of warnings of the providers of one run.
-const MAX_WARNINGS: u32 = 1000;

@@ -1,5 +1,6 @@
 //! The options of `Session.compact`, and its result.
 
+use super::callbacks::bound_hook;
 use super::option_reader::{BoundFunction, UnreadObject, read_options, words};
 use super::results::CompactResult;
 use super::run_request::{DialectOption, request_without_url};
@@ -44,7 +45,7 @@ impl CompactOptions {
         Ok(Rc::new(CompactionRequest {
             mode,
             is_forced: force.unwrap_or(false),
-            summarize: summarize.into(),
+            summarize: bound_hook(summarize),
             provider,
         }))
     }

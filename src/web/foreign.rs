@@ -34,7 +34,7 @@ extern "C" {
 /// Maximum size in bytes of a value that is copied into the wasm: reading it takes several times its size, and wasm has 4 GB.
 pub const MAX_VALUE_BYTES: u32 = 256 * 1024 * 1024;
 
-/// Characters of a text from which on the platform's encoder is faster than to read one character after another, as wasm-bindgen does.
+/// Length of a text, in UTF-16 units, above which the platform's encoder is faster than the loop of wasm-bindgen.
 const LONG_TEXT: u32 = 4096;
 
 /// Checks the size of a value before it is copied into the wasm. A character counts as a byte: most bodies are ASCII.

@@ -175,12 +175,12 @@ impl Host for WebHost {
                 return Ok(LockOutcome::Unsupported);
             }
             Ok(match platform::try_acquire_lock(&names.holder).await {
-                platform::LockOutcome::Acquired(holder) => {
+                platform::WebLockOutcome::Acquired(holder) => {
                     let liveness = platform::request_lock(&names.liveness);
                     LockOutcome::Acquired(Box::new(WebLocks { _holder: holder, _liveness: liveness }))
                 }
-                platform::LockOutcome::HeldElsewhere => LockOutcome::HeldElsewhere,
-                platform::LockOutcome::Unsupported => LockOutcome::Unsupported,
+                platform::WebLockOutcome::HeldElsewhere => LockOutcome::HeldElsewhere,
+                platform::WebLockOutcome::Unsupported => LockOutcome::Unsupported,
             })
         })
     }

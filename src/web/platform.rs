@@ -126,7 +126,7 @@ impl Drop for WebLock {
 }
 
 /// The outcome of a request for a lock.
-pub enum LockOutcome {
+pub enum WebLockOutcome {
     /// This tab holds it now.
     Acquired(WebLock),
     /// Another holder has it.
@@ -144,11 +144,11 @@ fn method(object: &JsValue, name: &str) -> Option<Function> {
 }
 
 /// Acquires the lock of that name if it is free.
-pub async fn try_acquire_lock(name: &str) -> LockOutcome {
-    let Some(locks) = locks() else { return LockOutcome::Unsupported };
-    let Some(request) = method(&locks, "request") else { return LockOutcome::Unsupported };
+pub async fn try_acquire_lock(name: &str) -> WebLockOutcome {
+    let Some(locks) = locks() else { return WebLockOutcome::Unsupported };
+    let Some(request) = method(&locks, "request") else { return WebLockOutcome::Unsupported };
     let ((held, Some(release)), (granted, Some(grant))) = (deferred(), deferred()) else {
-        return LockOutcome::Unsupported;
+        return WebLockOutcome::Unsupported;
     };
     let callback = Closure::once_into_js(move |lock: JsValue| -> JsValue {
         if lock.is_null() {
@@ -161,14 +161,14 @@ pub async fn try_acquire_lock(name: &str) -> LockOutcome {
     let options = js_sys::Object::new();
     set(&options, "ifAvailable", &JsValue::TRUE);
     let Ok(request) = request.call3(&locks, &JsValue::from_str(name), &options, &callback) else {
-        return LockOutcome::Unsupported;
+        return WebLockOutcome::Unsupported;
     };
     // The request itself settles first if another holder has the lock, or if the origin is opaque and has no locks.
     let first = Promise::race(&js_sys::Array::of2(&request, &granted));
     if JsFuture::from(first).await.is_ok_and(|granted| granted.is_truthy()) {
-        LockOutcome::Acquired(WebLock { _hold: TrapCleanup::new(release.clone()), release })
+        WebLockOutcome::Acquired(WebLock { _hold: TrapCleanup::new(release.clone()), release })
     } else {
-        LockOutcome::HeldElsewhere
+        WebLockOutcome::HeldElsewhere
     }
 }
 

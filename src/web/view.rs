@@ -77,6 +77,8 @@ impl JsSessionView {
 }
 
 fn snapshot(inner: &Rc<OpenSession>) -> JsValue {
+    // The clock may be a function of the application, which may read the view.
+    let now = inner.context.now();
     inner.show_stored_results();
     let run = inner.live_run();
     let log = inner.log.borrow();
@@ -113,7 +115,7 @@ fn snapshot(inner: &Rc<OpenSession>) -> JsValue {
         shown_run = pending_run_to_js(pending);
     }
     if let Some((run, machine)) = run.as_ref().zip(machine) {
-        builder.live_turn(&log.history, &machine, inner.context.now());
+        builder.live_turn(&log.history, &machine, now);
         shown_run = live_run_to_js(&machine);
         set(&shown_run, "cancel", &surface.cancel_function(run));
     }
