@@ -27,9 +27,9 @@ export function code(source) {
     if (m[0] === '/*') {
       let depth = 1;
       while (depth && end < source.length) {
-        if (source.startsWith('/*', end)) (depth += 1), (end += 2);
-        else if (source.startsWith('*/', end)) (depth -= 1), (end += 2);
-        else end += 1;
+        const step = source.startsWith('/*', end) ? 1 : source.startsWith('*/', end) ? -1 : 0;
+        depth += step;
+        end += step ? 2 : 1;
       }
     }
     out += source.slice(at, m.index) + blank(source.slice(m.index, end));

@@ -62,6 +62,8 @@ const STEPS = [
   ['fmt', 'one style, so that a diff shows what changed', async () => {
     await rust();
     await run('cargo', ['fmt', '--check']);
+    await npm();
+    await run(process.execPath, ['node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.']);
   }],
   ['clippy', 'lints of the core, its tests and both bindings', async () => {
     await rust();

@@ -11,7 +11,7 @@ export function reportSizes(rows) {
   table('Size (KB)', ['file', 'raw', 'gzip -9', 'brotli 11'], rows.map(({ file, raw, gzip, brotli }) => [file, kb(raw), kb(gzip), kb(brotli)]));
 }
 
-const W1_MOST = { 1000: 0.3, 10_000: 0.15 };
+const W1_MOST = { 1000: 0.3, 10000: 0.15 };
 const REQUEST_MOST = 0.2;
 
 export function reportW1(where, { empty, rows }, sizeOf) {
@@ -73,7 +73,7 @@ export function reportW2({ relaxed, strict, whole, runs, stored }, sizes) {
   );
 }
 
-const BLOB_MOST = { 10_000: 2.5 };
+const BLOB_MOST = { 10000: 2.5 };
 const DEXIE_MOST = 1;
 const NEWEST_MOST = 15;
 

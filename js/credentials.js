@@ -124,9 +124,9 @@ function unitAt(units, length, at, want, isRaw) {
   if (at >= length) return CUT;
   const unit = units[at];
   const same = unit === want || (unit === 43 && want === 32);
-  const escape = ESCAPES.get(unit);
-  if (!escape || (same && isRaw)) return same ? at + 1 : NO_MATCH;
-  return escape(units, length, at, want) || (same ? at + 1 : NO_MATCH);
+  const readEscape = ESCAPES.get(unit);
+  if (!readEscape || (same && isRaw)) return same ? at + 1 : NO_MATCH;
+  return readEscape(units, length, at, want) || (same ? at + 1 : NO_MATCH);
 }
 
 /** Matches a secret at `at` and returns where it ends. Skips zeros between its units: UTF-16 or UTF-32 read as bytes. */

@@ -61,7 +61,9 @@ for (const dialect of ['openai-chat', 'openai-responses', 'anthropic', 'gemini',
     assert.equal((await ask(second.session, provider, 'And now?')).text, 'Seven rows.');
     await ask(second.session, provider, 'Thanks');
 
-    const bodies = (await lane.requests()).map(({ body, status }) => (assert.equal(status, 200), body));
+    const requests = await lane.requests();
+    for (const { status } of requests) assert.equal(status, 200);
+    const bodies = requests.map(({ body }) => body);
     for (const body of bodies) assert.equal(/Interrupted|Not run/.test(JSON.stringify(body)), false, 'never a false interruption');
     const [before, after] = [itemsOf(bodies.at(-2)), itemsOf(bodies.at(-1))];
     assert.deepEqual(after.slice(0, before.length), before, 'the prefix stays');

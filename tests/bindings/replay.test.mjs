@@ -1,6 +1,5 @@
 // What is kept, found and sent again, with a session in memory, in Node.
 
-import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import * as rethread from 'rethread';
 import { drive } from 'rethread/host';

@@ -38,7 +38,7 @@ test('r58 a run whose saves fail for saveTimeoutMs ends failed with the reason, 
     for (const away of [true, 'silent']) {
       const { world, openStore } = unreliable();
       const outage = { at, begin: () => { world.isAway = away; }, end: () => {}, lastsMs: 0, saveTimeoutMs: 400 };
-      const { result, ran, session, run, request } = await outageOf({ open: openStore, drive }, outage);
+      const { result, ran, run, request } = await outageOf({ open: openStore, drive }, outage);
       assert.deepEqual([result.status, result.saved, ran], ['failed', false, at === 'answer' ? 0 : 1], `${at} ${away}`);
       assert.match(result.error.message, /away.*resume/);
       assert.equal(run.status, 'failed');

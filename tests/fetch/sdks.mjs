@@ -26,12 +26,6 @@ export const local = (base) => (input, init) => {
   return fetch(request ? new Request(target, request) : target, init);
 };
 
-async function last(stream) {
-  let found;
-  for await (const one of stream) found = one;
-  return found;
-}
-
 const chatCalls = (calls) => (calls ?? []).map((call) => ({ id: call.id, name: call.function.name, input: JSON.parse(call.function.arguments) }));
 
 /** OpenAI's chat, at any client that has it. */

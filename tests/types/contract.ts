@@ -441,4 +441,4 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   // @ts-expect-error no such status
   await session.invocations({ status: "fine" });
 }
-export { asBytes, asText, reduced };
+export { asBytes, asText, converted, reduced };

@@ -1,11 +1,11 @@
 // The SDKs' own named types, in and out. An interface has no index signature, so they are the ones that a looser type would refuse.
 
-import OpenAI from "openai";
+import type OpenAI from "openai";
 import type { ChatCompletion, ChatCompletionCreateParams, ChatCompletionCreateParamsNonStreaming } from "openai/resources/chat/completions";
 import type { Response, ResponseCreateParams, ResponseCreateParamsNonStreaming } from "openai/resources/responses/responses";
-import Anthropic from "@anthropic-ai/sdk";
+import type Anthropic from "@anthropic-ai/sdk";
 import type { Message, MessageCreateParams, MessageCreateParamsNonStreaming } from "@anthropic-ai/sdk/resources/messages";
-import { GoogleGenAI, type GenerateContentParameters, type GenerateContentResponse } from "@google/genai";
+import type { GoogleGenAI, GenerateContentParameters, GenerateContentResponse } from "@google/genai";
 import type { ChatCompletionRequest } from "@mistralai/mistralai/models/components";
 import {
   convert, repair, validate,

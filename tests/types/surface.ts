@@ -4,7 +4,7 @@ import type * as declared from "../../js/types.js";
 import type * as declaredFormats from "../../js/formats-api.js";
 import * as formats from "../../js/entry/formats-node.js";
 import * as api from "../../js/api.js";
-import * as host from "../../js/host.js";
+import type * as host from "../../js/host.js";
 
 /** Fails to compile if `Exported` lacks a value that `Declared` has, or has it with another type. */
 function exportsAll<Declared>(_exported: { [Name in keyof Declared]: Declared[Name] }): void {}

@@ -22,7 +22,10 @@ function accepted(requests, count) {
 /** A body without what differs between streamed and whole answers: that parameter, and the ids, which the stand-in makes from the body. */
 function comparable(body) {
   const ids = [];
-  const numberOf = (id) => (ids.includes(id) ? ids : (ids.push(id), ids)).indexOf(id);
+  const numberOf = (id) => {
+    if (!ids.includes(id)) ids.push(id);
+    return ids.indexOf(id);
+  };
   return body
     .replace(/"stream(_options)?":(true|false|\{[^}]*\}),?/g, '')
     .replace(/"(id|call_id|tool_use_id|tool_call_id)":"([^"]*)"/g, (_, member, id) => `"${member}":${numberOf(id)}`);
