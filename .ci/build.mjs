@@ -1,4 +1,5 @@
-// Builds the package (cargo, wasm-bindgen, wasm-opt) in dist/ and prints its size, and the component in dist/component/.
+// Builds the package (cargo, wasm-bindgen, wasm-opt) in dist/ and prints its size, and the component in
+// dist/component/.
 //
 //   npm run build              both, optimized, and the conformance suite of `rethread/testing`
 //   npm run build -- --quick   the package alone, unoptimized, for trying a change out
@@ -25,13 +26,30 @@ const FORMATS = ['dist/formats_bg.wasm', 'dist/formats.js'];
 const TESTING = ['dist/testing_bg.wasm', 'dist/testing.js'];
 export const COMPONENT = 'dist/component/rethread.wasm';
 
-/** The features that rustc uses by default for this target since 1.82: Safari 16.4, Node 20 and workerd support them. */
+/** The features that rustc uses by default for this target since 1.82: Safari 16.4, Node 20 and workerd support
+ *  them. */
 const FEATURES = [
-  'bulk-memory', 'bulk-memory-opt', 'call-indirect-overlong', 'multivalue', 'mutable-globals', 'nontrapping-float-to-int', 'reference-types', 'sign-ext',
+  'bulk-memory',
+  'bulk-memory-opt',
+  'call-indirect-overlong',
+  'multivalue',
+  'mutable-globals',
+  'nontrapping-float-to-int',
+  'reference-types',
+  'sign-ext',
 ];
 
 const inputs = () => [
-  ...files('src', '.rs'), ...files('wit'), 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml', '.cargo/config.toml', 'package-lock.json', '.ci/build.mjs', '.ci/glue.mjs', ...files('.ci/bindgen'),
+  ...files('src', '.rs'),
+  ...files('wit'),
+  'Cargo.toml',
+  'Cargo.lock',
+  'rust-toolchain.toml',
+  '.cargo/config.toml',
+  'package-lock.json',
+  '.ci/build.mjs',
+  '.ci/glue.mjs',
+  ...files('.ci/bindgen'),
 ];
 
 function sizes(made) {
@@ -52,7 +70,8 @@ function table(made) {
   const sum = (key) => rows.reduce((all, row) => all + row[key], 0);
   const total = { file: 'total', raw: sum('raw'), gzip: sum('gzip'), brotli: sum('brotli') };
   console.log(`${'size'.padEnd(24)}${['raw', 'gzip -9', 'brotli 11'].map((head) => head.padStart(11)).join('')}`);
-  for (const row of [...rows, total]) console.log(`${row.file.padEnd(24)}${kb(row.raw)}${kb(row.gzip)}${kb(row.brotli)}`);
+  for (const row of [...rows, total])
+    console.log(`${row.file.padEnd(24)}${kb(row.raw)}${kb(row.gzip)}${kb(row.brotli)}`);
   return total;
 }
 
@@ -66,18 +85,42 @@ export function weigh() {
 
 /** Compiles the wasm of one of the hosts, with a cargo profile, and returns its path. */
 async function compile(feature, profile = 'release') {
-  await run('cargo', ['build', '--lib', '--profile', profile, '--target', 'wasm32-unknown-unknown', '--no-default-features', '--features', feature, '--locked']);
+  await run('cargo', [
+    'build',
+    '--lib',
+    '--profile',
+    profile,
+    '--target',
+    'wasm32-unknown-unknown',
+    '--no-default-features',
+    '--features',
+    feature,
+    '--locked',
+  ]);
   return path.join(process.env.CARGO_TARGET_DIR ?? 'target', 'wasm32-unknown-unknown', profile, 'rethread.wasm');
 }
 
-/** Optimizes a wasm in place. Functions with one caller are not inlined: the result would compress 5 % worse. Functions are sorted by name,
- *  so that similar ones, such as those of one generic type, are close to each other: that compresses 0.5 % better. */
+/** Optimizes a wasm in place. Functions with one caller are not inlined: the result would compress 5 % worse. Functions
+ *  are sorted by name, so that similar ones, such as those of one generic type, are close to each other: that
+ *  compresses 0.5 % better. */
 function optimize(file) {
   const before = statSync(path.join(root, file)).size;
-  const printed = output(process.execPath, [
-    'node_modules/binaryen/bin/wasm-opt', ...FEATURES.map((name) => `--enable-${name}`), '-Oz', '--one-caller-inline-max-function-size=5',
-    '--reorder-functions-by-name', '--strip-debug', '--strip-target-features', file, '-o', file,
-  ], { stdio: ['ignore', 'pipe', 'inherit'], timeout: 600_000 });
+  const printed = output(
+    process.execPath,
+    [
+      'node_modules/binaryen/bin/wasm-opt',
+      ...FEATURES.map((name) => `--enable-${name}`),
+      '-Oz',
+      '--one-caller-inline-max-function-size=5',
+      '--reorder-functions-by-name',
+      '--strip-debug',
+      '--strip-target-features',
+      file,
+      '-o',
+      file,
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'], timeout: 600_000 },
+  );
   if (printed === null) throw new Error(`wasm-opt could not read or write ${file}`);
   console.log(`wasm-opt: ${before} -> ${statSync(path.join(root, file)).size} bytes`);
 }
@@ -101,8 +144,8 @@ async function bind(raw, [wasm, glue]) {
   writeFileSync(file, asFactory(readFileSync(file, 'utf8')));
 }
 
-/** Builds the component. Not for wasm32-wasip2: the standard library of that target always imports WASI, and a component without imports
- *  runs on every host. The module contains its WIT. */
+/** Builds the component. Not for wasm32-wasip2: the standard library of that target always imports WASI, and a
+ *  component without imports runs on every host. The module contains its WIT. */
 async function buildComponent() {
   copyFileSync(path.resolve(root, await compile('component')), path.join(root, COMPONENT));
   optimize(COMPONENT);
@@ -118,12 +161,17 @@ export async function buildForDemo() {
   if (!isOptimized) await quickBuild();
 }
 
-/** The package, and the component unless that is not asked for. `quick` builds the package alone, without optimizing it. */
+/** The package, and the component unless that is not asked for. `quick` builds the package alone, without optimizing
+ *  it. */
 export async function build({ component = true, quick = false } = {}) {
   if (quick) return quickBuild();
   const wanted = hash(inputs());
   const stale = (stamp, made) => !(present(stamp) && read(stamp) === wanted && made.every(present));
-  const parts = [[STAMP, [...OUT, ...FORMATS], buildPackage], [TESTING_STAMP, TESTING, buildTesting], ...(component ? [[COMPONENT_STAMP, [COMPONENT], buildComponent]] : [])].filter(([stamp, made]) => stale(stamp, made));
+  const parts = [
+    [STAMP, [...OUT, ...FORMATS], buildPackage],
+    [TESTING_STAMP, TESTING, buildTesting],
+    ...(component ? [[COMPONENT_STAMP, [COMPONENT], buildComponent]] : []),
+  ].filter(([stamp, made]) => stale(stamp, made));
   if (!parts.length) {
     console.log('build: dist is up to date');
     return weigh();

@@ -12,8 +12,10 @@ import { files, output, present, read, root } from './shell.mjs';
 import { matches, sources, strings } from './rust-source.mjs';
 
 const MAX_LINES = 600;
+const MAX_COLUMNS = 120;
 
-/** The levels of modules, lowest first. A module may use those of its own and of lower levels, except those in APART. */
+/** The levels of modules, lowest first. A module may use those of its own and of lower levels, except those in
+ *  APART. */
 const LEVELS = [
   ['json', 'message', 'tool', 'session_head', 'id', 'clock', 'error', 'finding', 'encoding', 'synthetic_result'],
   ['history'],
@@ -32,7 +34,10 @@ const APART = {
   component: ['web'],
 };
 
-const inModule = (...modules) => (one) => modules.includes(one.module[0]);
+const inModule =
+  (...modules) =>
+  (one) =>
+    modules.includes(one.module[0]);
 const not = (test) => (one) => !test(one);
 
 /** The core must be usable without JavaScript: it depends on no JavaScript binding. */
@@ -48,22 +53,30 @@ export function dependencies() {
 /** JavaScript types are used in `web` alone, so that the component and native builds share the core. */
 export function noJavaScript() {
   const pattern = /\b(JsValue|JsCast|wasm_bindgen\w*|js_sys|web_sys|serde_wasm_bindgen)\b/;
-  return sources().filter(not(inModule('web'))).flatMap((one) => matches(one, pattern));
+  return sources()
+    .filter(not(inModule('web')))
+    .flatMap((one) => matches(one, pattern));
 }
 
 /** The same input gives the same output: time, random numbers and hash seeds are passed in. */
 export function noAmbience() {
   const adapters = (one) => inModule('web')(one) && /^(clock|id)$/.test(one.module.at(-1));
-  const ambient = /\bSystemTime\b|\bInstant::now\b|\bgetrandom\b|\brand::|\bRandomState\b|\bDate::now\b|\bMath::random\b/;
+  const ambient =
+    /\bSystemTime\b|\bInstant::now\b|\bgetrandom\b|\brand::|\bRandomState\b|\bDate::now\b|\bMath::random\b/;
   const seeded = /\bHash(?:Map|Set)\b/;
   return [
-    ...sources().filter(not(adapters)).flatMap((one) => matches(one, ambient)),
+    ...sources()
+      .filter(not(adapters))
+      .flatMap((one) => matches(one, ambient)),
     // src/id.rs defines the map with a seed that the others use.
-    ...sources().filter(not(inModule('web', 'id'))).flatMap((one) => matches(one, seeded)),
+    ...sources()
+      .filter(not(inModule('web', 'id')))
+      .flatMap((one) => matches(one, seeded)),
   ];
 }
 
-/** The top-level modules that a source names, as {top, line}: crate::name, use crate::{name, ..} and super:: up to the root. */
+/** The top-level modules that a source names, as {top, line}: crate::name, use crate::{name, ..} and super:: up to the
+ *  root. */
 function uses(one, modules, reexports) {
   const found = [];
   const add = (name, at) => {
@@ -95,12 +108,15 @@ function uses(one, modules, reexports) {
   return found;
 }
 
-/** Dependencies between top-level modules point one way, so that each can be read, tested and replaced without those above it. */
+/** Dependencies between top-level modules point one way, so that each can be read, tested and replaced without those
+ *  above it. */
 export function arrows() {
   const level = new Map(LEVELS.flatMap((names, i) => names.map((name) => [name, i])));
   const all = sources();
   const modules = new Set([...level.keys(), ...all.flatMap((one) => one.module.slice(0, 1))]);
-  const complaints = [...modules].filter((top) => !level.has(top)).map((top) => `src/${top}: add this module to LEVELS in .ci/checks.mjs`);
+  const complaints = [...modules]
+    .filter((top) => !level.has(top))
+    .map((top) => `src/${top}: add this module to LEVELS in .ci/checks.mjs`);
 
   const reexports = new Map();
   const lib = all.find((one) => one.module.length === 0);
@@ -122,7 +138,24 @@ export function arrows() {
 /** No input may end a chat: a panic in wasm ends every session of its instance. */
 export function noPanic() {
   const pattern = /\.(unwrap|expect|unwrap_err|expect_err)\s*\(|\b(panic|todo|unimplemented)!/;
-  return sources().filter((one) => one.file !== path.join('src', 'store', 'conformance.rs')).flatMap((one) => matches(one, pattern));
+  return sources()
+    .filter((one) => one.file !== path.join('src', 'store', 'conformance.rs'))
+    .flatMap((one) => matches(one, pattern));
+}
+
+/** No comment is wider than MAX_COLUMNS; the formatters see to code. A table, an address or a type stays in a line. */
+export function narrowComments() {
+  return ['.ci', 'benches', 'examples', 'js', 'src', 'tests', 'www']
+    .flatMap((folder) => files(folder))
+    .filter((file) => /\.(rs|m?js|ts)$/.test(file) && !/(^|\/)dist\//.test(file))
+    .flatMap((file) =>
+      read(file)
+        .split('\n')
+        .map((text, at) => ({ text, line: at + 1 }))
+        .filter(({ text }) => text.length > MAX_COLUMNS && /^\s*(\/\/[/!]? |\*|\/\*\* )[^|`{]*$/.test(text))
+        .filter(({ text }) => !/https?:/.test(text))
+        .map(({ line }) => `${file}:${line}: a comment of over ${MAX_COLUMNS} columns`),
+    );
 }
 
 /** No file has over MAX_LINES lines. */
@@ -137,7 +170,9 @@ export function shortFiles() {
 /** Only stores, open sessions and the web binding are asynchronous: everything else can be stepped in a test. */
 export function synchronous() {
   const pattern = /\basync\s+(?:fn|move|\{)|\.await\b/;
-  return sources().filter(not(inModule('store', 'session', 'web'))).flatMap((one) => matches(one, pattern));
+  return sources()
+    .filter(not(inModule('store', 'session', 'web')))
+    .flatMap((one) => matches(one, pattern));
 }
 
 /** The wasm imports nothing but the functions of its glue. */
@@ -148,7 +183,9 @@ export function imports() {
     const list = WebAssembly.Module.imports(new WebAssembly.Module(readFileSync(path.join(root, file))));
     for (const { name, kind } of list) console.log(`  ${kind} ${name}`);
     console.log(`${file}: ${list.length} imports`);
-    return list.filter(({ module }) => module !== `./${program}_bg.js`).map(({ module, name }) => `${file} imports ${name} from ${module}`);
+    return list
+      .filter(({ module }) => module !== `./${program}_bg.js`)
+      .map(({ module, name }) => `${file} imports ${name} from ${module}`);
   });
 }
 
@@ -158,8 +195,8 @@ export function componentImports() {
   const bytes = readFileSync(path.join(root, COMPONENT));
   if (bytes.readUInt32LE(0) !== 0x6d736100 || bytes.readUInt16LE(6) !== 1) return [`${COMPONENT} is not a component`];
   const complaints = [];
-  // A component is a sequence of sections, each an id, a length and its content. Sections with id 10 are the imports of the component;
-  // imports of the modules inside are provided inside.
+  // A component is a sequence of sections, each an id, a length and its content. Sections with id 10 are the imports of
+  // the component; imports of the modules inside are provided inside.
   for (let at = 8; at < bytes.length; ) {
     const id = bytes[at];
     let size = 0;
@@ -169,7 +206,13 @@ export function componentImports() {
       if (bytes[at] < 0x80) break;
     }
     at += 1;
-    if (id === 10) complaints.push(`the component imports ${bytes.toString('latin1', at, at + size).match(/[\w:/@.-]{4,}/g)?.join(', ')}`);
+    if (id === 10)
+      complaints.push(
+        `the component imports ${bytes
+          .toString('latin1', at, at + size)
+          .match(/[\w:/@.-]{4,}/g)
+          ?.join(', ')}`,
+      );
     at += size;
   }
   return complaints;
@@ -180,87 +223,141 @@ const SHARED_BY_DIALECTS = ['healing', 'neutral', 'request', 'rules', 'spec', 's
 
 /** Returns a test for sources in a dialect's folder. */
 function inDialects(all) {
-  const folders = new Set(all.filter(({ module }) => module[0] === 'provider' && module.length > 2).map(({ module }) => module[1]));
+  const folders = new Set(
+    all.filter(({ module }) => module[0] === 'provider' && module.length > 2).map(({ module }) => module[1]),
+  );
   return ({ module }) => module[0] === 'provider' && folders.has(module[1]) && !SHARED_BY_DIALECTS.includes(module[1]);
 }
 
 /**
- * R65: one place per dialect. A variant of `Dialect` is named where it is declared, in the registry and in the dialects' own folders.
- * src/component maps it to the WIT's enum by a match that does not compile without a new variant. What dialects share is given their
- * `DialectSpec`: it and they know no list of dialects.
+ * R65: one place per dialect. A variant of `Dialect` is named where it is declared, in the registry and in the
+ * dialects' own folders. src/component maps it to the WIT's enum by a match that does not compile without a new
+ * variant. What dialects share is given their `DialectSpec`: it and they know no list of dialects.
  */
 export function dialects() {
-  const declared = [...read('src/message/dialect.rs').matchAll(/^ {12}\d+ => (\w+) = "[\w-]+" in \w+,/gm)].map((match) => match[1]);
+  const declared = [...read('src/message/dialect.rs').matchAll(/^ {12}\d+ => (\w+) = "[\w-]+" in \w+,/gm)].map(
+    (match) => match[1],
+  );
   if (declared.length < 5) return ['src/message/dialect.rs: the declaration of Dialect was not found'];
   const all = sources();
   const inDialect = inDialects(all);
-  const declares = (one) => ['provider/registry', 'message/dialect', 'component/finding'].includes(one.module.join('/'));
+  const declares = (one) =>
+    ['provider/registry', 'message/dialect', 'component/finding'].includes(one.module.join('/'));
   const variant = new RegExp(`\\bDialect::(?:${declared.join('|')})\\b`);
   const isShared = ({ module }) => module[0] === 'provider' && SHARED_BY_DIALECTS.includes(module[1]);
   return [
     ...all.filter((one) => !inDialect(one) && !declares(one)).flatMap((one) => matches(one, variant)),
-    ...all.filter((one) => isShared(one) || inDialect(one)).flatMap((one) => matches(one, /\b(?:registry|by_dialect)\b|\bprovider::spec\(/)),
+    ...all
+      .filter((one) => isShared(one) || inDialect(one))
+      .flatMap((one) => matches(one, /\b(?:registry|by_dialect)\b|\bprovider::spec\(/)),
   ];
 }
 
 /** Names in snake case or camel case in quotes: members and values of JSON. */
-const namesIn = (text) => [...text.matchAll(/"([A-Za-z]\w*)\\?"/g)].map(([, name]) => name).filter((name) => /_|[a-z][A-Z]/.test(name));
+const namesIn = (text) =>
+  [...text.matchAll(/"([A-Za-z]\w*)\\?"/g)].map(([, name]) => name).filter((name) => /_|[a-z][A-Z]/.test(name));
 
 /**
- * R65: no provider's vocabulary outside of the dialects' folders. A name in snake case or camel case that a dialect's code quotes is quoted
- * nowhere else, unless it is a word of the public types. `foreign_format.rs` names members of SDKs; `tool_choice` is also a name of this package.
+ * R65: no provider's vocabulary outside of the dialects' folders. A name in snake case or camel case that a dialect's
+ * code quotes is quoted nowhere else, unless it is a word of the public types. `foreign_format.rs` names members of
+ * SDKs; `tool_choice` is also a name of this package.
  */
 export function vocabulary() {
   const all = sources();
   const inDialect = inDialects(all);
-  const types = files('js').filter((file) => file.endsWith('.d.ts')).map(read).join('\n').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+  const types = files('js')
+    .filter((file) => file.endsWith('.d.ts'))
+    .map(read)
+    .join('\n')
+    .replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
   const ours = new Set(['tool_choice', ...types.match(/\w+/g)]);
-  const words = new Set(all.filter(inDialect).flatMap(strings).flatMap(({ text }) => namesIn(text)));
+  const words = new Set(
+    all
+      .filter(inDialect)
+      .flatMap(strings)
+      .flatMap(({ text }) => namesIn(text)),
+  );
   if (words.size < 150) return [`only ${words.size} names were found in the dialects' folders`];
   return all
     .filter((one) => !inDialect(one) && one.module.at(-1) !== 'foreign_format')
-    .flatMap((one) => strings(one).flatMap(({ text, line }) =>
-      namesIn(text).filter((name) => words.has(name) && !ours.has(name)).map((name) => `${one.file}:${line}: "${name}" is a dialect's word; ask its spec`)));
+    .flatMap((one) =>
+      strings(one).flatMap(({ text, line }) =>
+        namesIn(text)
+          .filter((name) => words.has(name) && !ours.has(name))
+          .map((name) => `${one.file}:${line}: "${name}" is a dialect's word; ask its spec`),
+      ),
+    );
 }
 
 /** The names of Rust tests, and the titles of JavaScript tests and suites as they are written in the source. */
 function testTitles() {
-  const names = [...files('tests', '.rs'), ...files('src', '.rs')].flatMap((file) => [...read(file).matchAll(/\bfn (\w+)/g)]);
-  const titles = files('tests', '.mjs').flatMap((file) => [...read(file).matchAll(/\b(?:test|describe|withTimers)(?:\.\w+)?\(\s*(['"`])((?:\\.|(?!\1).)*)\1/g)]);
-  return { names: new Set(names.map(([, name]) => name)), titles: titles.map(([, , title]) => title.replace(/\\'/g, "'")) };
+  const names = [...files('tests', '.rs'), ...files('src', '.rs')].flatMap((file) => [
+    ...read(file).matchAll(/\bfn (\w+)/g),
+  ]);
+  const titles = files('tests', '.mjs').flatMap((file) => [
+    ...read(file).matchAll(/\b(?:test|describe|withTimers)(?:\.\w+)?\(\s*(['"`])((?:\\.|(?!\1).)*)\1/g),
+  ]);
+  return {
+    names: new Set(names.map(([, name]) => name)),
+    titles: titles.map(([, , title]) => title.replace(/\\'/g, "'")),
+  };
 }
 
 /** The rows of the contract are R1 to this one. */
 const LAST_ROW = 81;
 
 /**
- * docs/requirements.md has each row of the contract once, with a status that it explains. Every test named there exists, and one of each row
- * has the row's number in its name. `check NAME` is a check of this file. A title of JavaScript may be cited in part: the rest of it may
- * depend on the case.
+ * docs/requirements.md has each row of the contract once, with a status that it explains. Every test named there
+ * exists, and one of each row has the row's number in its name. `check NAME` is a check of this file. A title of
+ * JavaScript may be cited in part: the rest of it may depend on the case.
  */
 export function requirements() {
   const file = 'docs/requirements.md';
   const { names, titles } = testTitles();
-  const exists = (test) => (test.startsWith('check ') ? Object.hasOwn(checks, test.slice('check '.length)) : names.has(test) || titles.some((title) => title.includes(test)));
-  const rows = read(file).split('\n').map((line) => line.split('|').map((cell) => cell.trim())).filter(([, row]) => /^R\d/.test(row ?? ''));
+  const exists = (test) =>
+    test.startsWith('check ')
+      ? Object.hasOwn(checks, test.slice('check '.length))
+      : names.has(test) || titles.some((title) => title.includes(test));
+  const rows = read(file)
+    .split('\n')
+    .map((line) => line.split('|').map((cell) => cell.trim()))
+    .filter(([, row]) => /^R\d/.test(row ?? ''));
   const found = rows.map(([, row]) => row);
   const expected = Array.from({ length: LAST_ROW }, (_, at) => `R${at + 1}`);
   const missing = expected.filter((row) => found.indexOf(row) < 0 || found.indexOf(row) !== found.lastIndexOf(row));
   const complaints = missing.map((row) => `${file}: ${row} must be there once`);
-  return complaints.concat(rows.flatMap(([, row, , status, named]) => {
-    if (!/^(holds\b|partly: |not built$)/.test(status)) return [`${file}: ${row}: its status is not holds, "partly: …" or not built`];
-    const tests = [...(named ?? '').matchAll(/`([^`]+)`/g)].map((match) => match[1]);
-    if (!tests.length) return status === 'not built' ? [] : [`${file}: ${row} names no test`];
-    const number = new RegExp(`\\br0?${row.slice(1)}(?!\\d)`);
-    const isProved = tests.some((test) => test.startsWith('check ') || number.test(test.replaceAll('_', ' ')));
-    return [
-      ...tests.filter((test) => !exists(test)).map((test) => `${file}: ${row} names the test ${test}, which does not exist`),
-      ...(isProved ? [] : [`${file}: ${row}: no test named there has the number ${row} in its name`]),
-    ];
-  }));
+  return complaints.concat(
+    rows.flatMap(([, row, , status, named]) => {
+      if (!/^(holds\b|partly: |not built$)/.test(status))
+        return [`${file}: ${row}: its status is not holds, "partly: …" or not built`];
+      const tests = [...(named ?? '').matchAll(/`([^`]+)`/g)].map((match) => match[1]);
+      if (!tests.length) return status === 'not built' ? [] : [`${file}: ${row} names no test`];
+      const number = new RegExp(`\\br0?${row.slice(1)}(?!\\d)`);
+      const isProved = tests.some((test) => test.startsWith('check ') || number.test(test.replaceAll('_', ' ')));
+      return [
+        ...tests
+          .filter((test) => !exists(test))
+          .map((test) => `${file}: ${row} names the test ${test}, which does not exist`),
+        ...(isProved ? [] : [`${file}: ${row}: no test named there has the number ${row} in its name`]),
+      ];
+    }),
+  );
 }
 
-export const checks = { dependencies, noJavaScript, noAmbience, arrows, noPanic, shortFiles, synchronous, dialects, vocabulary, requirements, cycles };
+export const checks = {
+  dependencies,
+  noJavaScript,
+  noAmbience,
+  arrows,
+  noPanic,
+  narrowComments,
+  shortFiles,
+  synchronous,
+  dialects,
+  vocabulary,
+  requirements,
+  cycles,
+};
 
 /** Prints each check with its complaints; returns their number. */
 export function report(chosen) {
@@ -277,7 +374,8 @@ export function report(chosen) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const all = { ...checks, imports, componentImports };
   const names = process.argv.slice(2);
-  for (const name of names) if (!Object.hasOwn(all, name)) throw new Error(`no check ${name}: one of ${Object.keys(all).join(', ')}`);
+  for (const name of names)
+    if (!Object.hasOwn(all, name)) throw new Error(`no check ${name}: one of ${Object.keys(all).join(', ')}`);
   const count = report(names.length ? Object.fromEntries(names.map((name) => [name, all[name]])) : checks);
   process.exit(count ? 1 : 0);
 }

@@ -1,7 +1,7 @@
 // Import cycles between Rust files. A file depends on another if it names something that the other declares.
 //
-// Names are followed through `use` and `pub use` to the file that declares them, so re-exporting is not a dependency: a mod.rs
-// that only declares and re-exports its children is in no cycle, even if they use each other through it.
+// Names are followed through `use` and `pub use` to the file that declares them, so re-exporting is not a dependency: a
+// mod.rs that only declares and re-exports its children is in no cycle, even if they use each other through it.
 
 import { sources } from './rust-source.mjs';
 
@@ -26,12 +26,19 @@ function members(text) {
   return found.map((member) => member.trim()).filter(Boolean);
 }
 
-/** The imports of a `use` tree: `a::{b, c as d, e::*}` gives [{path: [a, b], name: b}, {path: [a, c], name: d}, {path: [a, e], name: '*'}]. */
+/** The imports of a `use` tree: `a::{b, c as d, e::*}` gives [{path: [a, b], name: b}, {path: [a, c], name: d}, {path:
+ *  [a, e], name: '*'}]. */
 function imports(tree, prefix = []) {
   const open = tree.indexOf('{');
   if (open >= 0) {
-    const head = tree.slice(0, open).split('::').map((part) => part.trim()).filter(Boolean);
-    return members(tree.slice(open + 1, tree.lastIndexOf('}'))).flatMap((member) => imports(member, [...prefix, ...head]));
+    const head = tree
+      .slice(0, open)
+      .split('::')
+      .map((part) => part.trim())
+      .filter(Boolean);
+    return members(tree.slice(open + 1, tree.lastIndexOf('}'))).flatMap((member) =>
+      imports(member, [...prefix, ...head]),
+    );
   }
   const [written, alias] = tree.split(/\s+as\s+/).map((part) => part.trim());
   const path = [...prefix, ...written.split('::').map((part) => part.trim())].filter(Boolean);
@@ -53,13 +60,19 @@ function inlineModules(text) {
 /** Reads a source file: its imports, the paths it names, and its words outside of imports. */
 function parse({ file, module, code }) {
   const inline = inlineModules(code);
-  const moduleAt = (at) => [...module, ...inline.filter(({ start, end }) => start <= at && at < end).map(({ name }) => name)];
+  const moduleAt = (at) => [
+    ...module,
+    ...inline.filter(({ start, end }) => start <= at && at < end).map(({ name }) => name),
+  ];
   const uses = [];
   const rest = code.replace(USE, (text, visibility, tree, at) => {
     for (const found of imports(tree)) uses.push({ ...found, reexport: Boolean(visibility), from: moduleAt(at) });
     return blank(text);
   });
-  const paths = [...rest.matchAll(PATH)].map((match) => ({ path: match[0].split(/\s*::\s*/), from: moduleAt(match.index) }));
+  const paths = [...rest.matchAll(PATH)].map((match) => ({
+    path: match[0].split(/\s*::\s*/),
+    from: moduleAt(match.index),
+  }));
   return { file, module, uses, paths, inline: inline.map(({ name }) => name), words: new Set(rest.match(WORD)), rest };
 }
 
@@ -81,10 +94,13 @@ class Resolver {
   }
 
   #isModule(module) {
-    return this.#modules.has(module.join('::')) || (this.#at(module.slice(0, -1))?.inline.includes(module.at(-1)) ?? false);
+    return (
+      this.#modules.has(module.join('::')) || (this.#at(module.slice(0, -1))?.inline.includes(module.at(-1)) ?? false)
+    );
   }
 
-  /** The file and name that `path`, written in module `from`, leads to; null for another crate, and for a module as such. */
+  /** The file and name that `path`, written in module `from`, leads to; null for another crate, and for a module as
+   *  such. */
   resolve(from, path, seen = new Set()) {
     let [first, ...rest] = path;
     let at = from;
@@ -106,7 +122,9 @@ class Resolver {
   }
 
   #declares(module, name) {
-    return new RegExp(String.raw`\b(?:struct|enum|trait|type|fn|const|static|union|macro_rules!)\s+(?:mut\s+)?${name}\b`).test(this.#at(module)?.rest ?? '');
+    return new RegExp(
+      String.raw`\b(?:struct|enum|trait|type|fn|const|static|union|macro_rules!)\s+(?:mut\s+)?${name}\b`,
+    ).test(this.#at(module)?.rest ?? '');
   }
 
   /** Resolves `name`, followed by `more`, by an import of the module. */
@@ -133,7 +151,8 @@ class Resolver {
   }
 }
 
-/** Returns the dependencies between files: a map from a file to a map from another file to the names that it takes from there. */
+/** Returns the dependencies between files: a map from a file to a map from another file to the names that it takes from
+ *  there. */
 export function importGraph() {
   const parsed = sources().map(parse);
   const resolver = new Resolver(parsed);
@@ -180,9 +199,14 @@ export function components(graph) {
 /** Returns the groups of files that depend on each other, with the names that they use. */
 export function cycles() {
   const graph = importGraph();
-  return components(graph).sort().flatMap((group) => [
-    `${group.length} files depend on each other:`,
-    ...group.flatMap((file) =>
-      [...graph.get(file)].filter(([other]) => group.includes(other)).map(([other, names]) => `  ${file} -> ${other}: ${[...names].sort().join(', ')}`)),
-  ]);
+  return components(graph)
+    .sort()
+    .flatMap((group) => [
+      `${group.length} files depend on each other:`,
+      ...group.flatMap((file) =>
+        [...graph.get(file)]
+          .filter(([other]) => group.includes(other))
+          .map(([other, names]) => `  ${file} -> ${other}: ${[...names].sort().join(', ')}`),
+      ),
+    ]);
 }

@@ -1,4 +1,5 @@
-// Reads Rust sources for checks. Comments, strings and test code are replaced by spaces, so that line numbers are unchanged.
+// Reads Rust sources for checks. Comments, strings and test code are replaced by spaces, so that line numbers are
+// unchanged.
 
 import path from 'node:path';
 import { files, read } from './shell.mjs';
@@ -41,7 +42,8 @@ export function code(source) {
 
 const TEST_ITEM = /#\[(?:cfg\((?:test|all\(test\b[^\]]*)\)|test|wasm_bindgen_test)\]/g;
 
-/** Blanks items under #[cfg(test)] and #[test]. `ranges` are their positions, `mods` the modules whose files are test code. */
+/** Blanks items under #[cfg(test)] and #[test]. `ranges` are their positions, `mods` the modules whose files are test
+ *  code. */
 export function withoutTests(text) {
   const mods = [];
   const ranges = [];
@@ -69,9 +71,14 @@ export function withoutTests(text) {
 
 /** src/a/b.rs -> [a, b]; src/a/mod.rs -> [a]; src/lib.rs -> []. */
 export const modulePath = (file) =>
-  path.relative('src', file).replace(/\.rs$/, '').split(path.sep).filter((part, i, all) => !(i === all.length - 1 && (part === 'mod' || part === 'lib')));
+  path
+    .relative('src', file)
+    .replace(/\.rs$/, '')
+    .split(path.sep)
+    .filter((part, i, all) => !(i === all.length - 1 && (part === 'mod' || part === 'lib')));
 
-/** Every file below src that is not test code: {file, module, source, lines, code, tests}. `lines` are unchanged, `tests` are positions of test code. */
+/** Every file below src that is not test code: {file, module, source, lines, code, tests}. `lines` are unchanged,
+ *  `tests` are positions of test code. */
 export function sources() {
   const all = files('src', '.rs').map((file) => {
     const source = read(file);

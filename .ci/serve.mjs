@@ -1,4 +1,5 @@
-// Serves a page's origin: static folders under prefixes, other requests by a handler, and a strict content security policy.
+// Serves a page's origin: static folders under prefixes, other requests by a handler, and a strict content security
+// policy.
 
 import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
@@ -30,7 +31,9 @@ function policy(html) {
 
 /** Returns the file of a URL path, never one outside its folder. The longest prefix wins. */
 async function find(folders, pathname) {
-  const prefix = Object.keys(folders).filter((one) => pathname.startsWith(one)).sort((a, b) => b.length - a.length)[0];
+  const prefix = Object.keys(folders)
+    .filter((one) => pathname.startsWith(one))
+    .sort((a, b) => b.length - a.length)[0];
   if (prefix === undefined) return null;
   const folder = path.resolve(folders[prefix]);
   let file = path.join(folder, pathname.slice(prefix.length));
@@ -43,8 +46,8 @@ async function find(folders, pathname) {
   return found?.isFile() ? file : null;
 }
 
-/** Starts the server. `folders` maps URL prefixes that end in "/" to folders. `handle(req, res)` is called first and returns true if it
- *  has responded. If the port is taken, a free one is used. */
+/** Starts the server. `folders` maps URL prefixes that end in "/" to folders. `handle(req, res)` is called first and
+ *  returns true if it has responded. If the port is taken, a free one is used. */
 export async function serve({ folders, handle, port = 0, host = '127.0.0.1' }) {
   const server = http.createServer(async (req, res) => {
     try {
@@ -55,11 +58,17 @@ export async function serve({ folders, handle, port = 0, host = '127.0.0.1' }) {
         return;
       }
       if (!file || !['GET', 'HEAD'].includes(req.method)) {
-        res.writeHead(file ? 405 : 404, { 'content-type': 'text/plain' }).end(`${file ? 'not allowed' : 'not found'}: ${req.url}\n`);
+        res
+          .writeHead(file ? 405 : 404, { 'content-type': 'text/plain' })
+          .end(`${file ? 'not allowed' : 'not found'}: ${req.url}\n`);
         return;
       }
       const body = await readFile(file);
-      const headers = { 'content-type': TYPES[path.extname(file)] ?? 'application/octet-stream', 'cache-control': 'no-cache', 'x-content-type-options': 'nosniff' };
+      const headers = {
+        'content-type': TYPES[path.extname(file)] ?? 'application/octet-stream',
+        'cache-control': 'no-cache',
+        'x-content-type-options': 'nosniff',
+      };
       if (file.endsWith('.html')) headers['content-security-policy'] = policy(body.toString('utf8'));
       res.writeHead(200, headers).end(req.method === 'HEAD' ? undefined : body);
     } catch (e) {
@@ -85,5 +94,9 @@ export async function serve({ folders, handle, port = 0, host = '127.0.0.1' }) {
       server.close(resolve);
       server.closeAllConnections();
     });
-  return { url: `http://${host === '127.0.0.1' ? 'localhost' : host}:${server.address().port}`, port: server.address().port, close };
+  return {
+    url: `http://${host === '127.0.0.1' ? 'localhost' : host}:${server.address().port}`,
+    port: server.address().port,
+    close,
+  };
 }

@@ -1,4 +1,5 @@
-// Programs for the tests of stores on servers: Node with node:sqlite, PostgreSQL and Redis. Installs those that are missing.
+// Programs for the tests of stores on servers: Node with node:sqlite, PostgreSQL and Redis. Installs those that are
+// missing.
 
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
@@ -6,19 +7,29 @@ import { aptInstall, cache, output, run, which } from './shell.mjs';
 
 const NODE = '22.23.3';
 
-/** Installs a package into the cache, in a folder named after `label`, if `file` of its node_modules is missing. Returns the folder. */
+/** Installs a package into the cache, in a folder named after `label`, if `file` of its node_modules is missing.
+ *  Returns the folder. */
 async function npmPackage(name, version, file, label = name) {
   const folder = path.join(cache, `${label}-${version}`);
   if (!existsSync(path.join(folder, 'node_modules', file))) {
     mkdirSync(folder, { recursive: true });
-    await run('npm', ['install', '--prefix', folder, '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', `${name}@${version}`], { minutes: 10 });
+    await run(
+      'npm',
+      ['install', '--prefix', folder, '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', `${name}@${version}`],
+      { minutes: 10 },
+    );
   }
   return folder;
 }
 
-/** Returns what `find` finds; installs the system's package first if that is nothing. `title` and `program` are for error messages. */
+/** Returns what `find` finds; installs the system's package first if that is nothing. `title` and `program` are for
+ *  error messages. */
 async function systemPackage(name, { title, program, find }) {
-  if (!find()) await aptInstall([name], `${title} is needed: as root on Debian \`apt-get install ${name}\`, elsewhere install it so that \`${program}\` is on PATH`);
+  if (!find())
+    await aptInstall(
+      [name],
+      `${title} is needed: as root on Debian \`apt-get install ${name}\`, elsewhere install it so that \`${program}\` is on PATH`,
+    );
   const found = find();
   if (!found) throw new Error(`${title} was installed, but \`${program}\` is not found`);
   return found;
@@ -40,7 +51,11 @@ export async function nodeWithSqlite() {
 
 /** The program of the Redis server, from the system's packages. */
 export async function redisProgram() {
-  const found = await systemPackage('redis-server', { title: 'Redis', program: 'redis-server', find: () => which('redis-server') });
+  const found = await systemPackage('redis-server', {
+    title: 'Redis',
+    program: 'redis-server',
+    find: () => which('redis-server'),
+  });
   console.log(`redis: ${found}`);
   return found;
 }
@@ -51,7 +66,9 @@ function findPostgres() {
   const folders = versions.map((version) => path.join(debian, version, 'bin'));
   const onPath = which('initdb');
   if (onPath) folders.push(path.dirname(onPath));
-  return folders.find((folder) => ['initdb', 'postgres'].every((program) => existsSync(path.join(folder, program)))) ?? null;
+  return (
+    folders.find((folder) => ['initdb', 'postgres'].every((program) => existsSync(path.join(folder, program)))) ?? null
+  );
 }
 
 /** The folder of PostgreSQL's programs, from the system's packages. */
@@ -63,15 +80,23 @@ export async function postgresPrograms() {
 
 const BETTER_SQLITE3 = '12.11.1';
 
-/** A folder in which better-sqlite3 is installed, for the Node that runs this. It is compiled unless its authors did that. */
+/** A folder in which better-sqlite3 is installed, for the Node that runs this. It is compiled unless its authors did
+ *  that. */
 export async function betterSqlite3() {
   const place = path.join(cache, `better-sqlite3-${BETTER_SQLITE3}-abi-${process.versions.modules}`);
   const load = () => output(process.execPath, ['-e', 'new (require("better-sqlite3"))(":memory:")'], { cwd: place });
   if (!existsSync(place) || load() === null) {
     mkdirSync(place, { recursive: true });
-    await run('npm', ['install', '--prefix', place, '--no-save', '--no-audit', '--no-fund', `better-sqlite3@${BETTER_SQLITE3}`], { minutes: 15 });
+    await run(
+      'npm',
+      ['install', '--prefix', place, '--no-save', '--no-audit', '--no-fund', `better-sqlite3@${BETTER_SQLITE3}`],
+      { minutes: 15 },
+    );
   }
-  if (load() === null) throw new Error('better-sqlite3 is needed: its binary was neither downloaded nor compiled, which needs Python and a C++ compiler');
+  if (load() === null)
+    throw new Error(
+      'better-sqlite3 is needed: its binary was neither downloaded nor compiled, which needs Python and a C++ compiler',
+    );
   return place;
 }
 

@@ -33,12 +33,18 @@ export function output(program, args, options = {}) {
   return done.status === 0 ? done.stdout : null;
 }
 
-/** Runs a program with this process's output. Rejects if it fails, or after `minutes`, and then ends its children as well. */
+/** Runs a program with this process's output. Rejects if it fails, or after `minutes`, and then ends its children as
+ *  well. */
 export function run(program, args, { minutes = 20, env = {}, cwd = root } = {}) {
   console.log(`$ ${[program, ...args].join(' ')}`);
   return new Promise((resolve, reject) => {
     // A separate process group, so that a hanging child such as a browser is ended as well.
-    const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'], detached: true });
+    const child = spawn(program, args, {
+      cwd,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'inherit', 'inherit'],
+      detached: true,
+    });
     let isTimedOut = false;
     const end = () => {
       try {

@@ -1,5 +1,5 @@
-// Serves the demo on one origin: www/, the package as if installed, and the model stand-in. The demo does not need the optimized wasm,
-// whose first build takes minutes.
+// Serves the demo on one origin: www/, the package as if installed, and the model stand-in. The demo does not need the
+// optimized wasm, whose first build takes minutes.
 
 import path from 'node:path';
 import { buildForDemo } from './build.mjs';
@@ -13,12 +13,18 @@ try {
   const inRoot = (name) => path.join(root, name);
   const { url, port, close } = await serve({
     // The files that `npm install rethread` would install, and nothing else of the repository.
-    folders: { '/': inRoot('www'), '/node_modules/rethread/js/': inRoot('js'), '/node_modules/rethread/dist/': inRoot('dist') },
+    folders: {
+      '/': inRoot('www'),
+      '/node_modules/rethread/js/': inRoot('js'),
+      '/node_modules/rethread/dist/': inRoot('dist'),
+    },
     handle: standIn.handle,
     port: Number(process.env.PORT || 4173),
   });
   if (process.env.PORT && Number(process.env.PORT) !== port) console.log(`port ${process.env.PORT} is taken`);
-  console.log(`\nrethread demo: ${url}/\nmodel stand-in: ${url}/v1/chat/completions, ${url}/v1/messages\nStop it with Ctrl-C.`);
+  console.log(
+    `\nrethread demo: ${url}/\nmodel stand-in: ${url}/v1/chat/completions, ${url}/v1/messages\nStop it with Ctrl-C.`,
+  );
   for (const signal of ['SIGINT', 'SIGTERM']) {
     process.once(signal, async () => {
       standIn.state.dispose();

@@ -11,7 +11,16 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from './build.mjs';
 import { checks, componentImports, imports, report } from './checks.mjs';
-import { betterSqlite3, nodeWithSqlite, postgresPrograms, redisProgram, vite, vitest, webpack, wrangler } from './servers.mjs';
+import {
+  betterSqlite3,
+  nodeWithSqlite,
+  postgresPrograms,
+  redisProgram,
+  vite,
+  vitest,
+  webpack,
+  wrangler,
+} from './servers.mjs';
 import { files, output, root, run } from './shell.mjs';
 import { buildLaterWasm } from '../tests/evolution/builds.mjs';
 import { chromedriverPath, chromium, chromiumPath, npm, rust, testRunner, wasmPack, wasmtime } from './tools.mjs';
@@ -30,7 +39,10 @@ async function nodeTests(folder, minutes, more = {}, node = process.execPath) {
   const found = files(folder, '.test.mjs');
   if (!found.length) throw new Skip(`no ${folder}/*.test.mjs`);
   const env = { CHROMIUM: chromiumPath() ?? '', CHROMEDRIVER: chromedriverPath() ?? '', ...more };
-  await run(node, ['--test', '--test-reporter=spec', `--test-timeout=${values.long ? 3_600_000 : 180_000}`, ...found], { minutes, env });
+  await run(node, ['--test', '--test-reporter=spec', `--test-timeout=${values.long ? 3_600_000 : 180_000}`, ...found], {
+    minutes,
+    env,
+  });
 }
 
 /** The test binaries of this crate that contain wasm tests. A file with `run_in_browser` runs in a browser. */
@@ -43,7 +55,8 @@ function wasmTests(inBrowser) {
     .filter(({ text }) => /wasm_bindgen_test/.test(text) && /run_in_browser/.test(text) === inBrowser);
   const args = named.flatMap(({ name }) => ['--test', name]);
   // The core's unit tests run in wasm wherever a module takes wasm_bindgen_test for its `test`.
-  if (!inBrowser && files('src', '.rs').some((file) => /wasm_bindgen_test/.test(readFileSync(file, 'utf8')))) args.unshift('--lib');
+  if (!inBrowser && files('src', '.rs').some((file) => /wasm_bindgen_test/.test(readFileSync(file, 'utf8'))))
+    args.unshift('--lib');
   if (!args.length) throw new Skip(inBrowser ? 'no test says run_in_browser' : 'no test takes wasm_bindgen_test');
   return { args, features: [...new Set(named.flatMap((target) => target['required-features'] ?? []))] };
 }
@@ -53,102 +66,195 @@ async function wasmPackTest(where, { args, features }) {
   await testRunner();
   await wasmPack();
   const featureArgs = features.length ? ['--features', features.join(',')] : [];
-  await run('wasm-pack', ['test', '--mode', 'no-install', ...where, '.', '--locked', '--no-default-features', ...featureArgs, ...args], { env: { WASM_BINDGEN_TEST_TIMEOUT: '180' } });
+  await run(
+    'wasm-pack',
+    ['test', '--mode', 'no-install', ...where, '.', '--locked', '--no-default-features', ...featureArgs, ...args],
+    { env: { WASM_BINDGEN_TEST_TIMEOUT: '180' } },
+  );
 }
 
-const clippy = (...args) => run('cargo', ['clippy', '--locked', '--no-default-features', ...args, '--', '-D', 'warnings']);
+const clippy = (...args) =>
+  run('cargo', ['clippy', '--locked', '--no-default-features', ...args, '--', '-D', 'warnings']);
 
 const STEPS = [
-  ['fmt', 'one style, so that a diff shows what changed', async () => {
-    await rust();
-    await run('cargo', ['fmt', '--check']);
-    await npm();
-    await run(process.execPath, ['node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.']);
-  }],
-  ['clippy', 'lints of the core, its tests and both bindings', async () => {
-    await rust();
-    await clippy('--lib');
-    await clippy('--all-targets', '--features', 'conformance');
-    await clippy('--lib', '--tests', '--target', WASM, '--features', 'web,testing');
-    for (const alone of ['formats', 'testing']) await clippy('--lib', '--target', WASM, '--features', alone);
-    await clippy('--lib', '--target', WASM, '--features', 'component');
-  }],
-  ['purity', 'dependencies between modules, and a core free of its hosts', async () => {
-    await rust();
-    checked(checks);
-  }],
-  ['native', 'the core as a native library', async () => {
-    await rust();
-    await run('cargo', ['test', '--locked', '--no-default-features', '--features', 'conformance']);
-  }],
-  ['evolution', 'two builds of the crate on one database', async () => {
-    await rust();
-    await nodeTests('tests/evolution', 10);
-  }],
+  [
+    'fmt',
+    'one style, so that a diff shows what changed',
+    async () => {
+      await rust();
+      await run('cargo', ['fmt', '--check']);
+      await npm();
+      await run(process.execPath, ['node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.']);
+    },
+  ],
+  [
+    'clippy',
+    'lints of the core, its tests and both bindings',
+    async () => {
+      await rust();
+      await clippy('--lib');
+      await clippy('--all-targets', '--features', 'conformance');
+      await clippy('--lib', '--tests', '--target', WASM, '--features', 'web,testing');
+      for (const alone of ['formats', 'testing']) await clippy('--lib', '--target', WASM, '--features', alone);
+      await clippy('--lib', '--target', WASM, '--features', 'component');
+    },
+  ],
+  [
+    'purity',
+    'dependencies between modules, and a core free of its hosts',
+    async () => {
+      await rust();
+      checked(checks);
+    },
+  ],
+  [
+    'native',
+    'the core as a native library',
+    async () => {
+      await rust();
+      await run('cargo', ['test', '--locked', '--no-default-features', '--features', 'conformance']);
+    },
+  ],
+  [
+    'evolution',
+    'two builds of the crate on one database',
+    async () => {
+      await rust();
+      await nodeTests('tests/evolution', 10);
+    },
+  ],
   ['wasm', 'the same core, as wasm in Node', () => wasmPackTest(['--node'], wasmTests(false))],
-  ['browser', 'the web binding and its stores, in Chromium', async () => {
-    const tests = wasmTests(true);
-    await chromium();
-    await wasmPackTest(['--headless', '--chrome', '--chromedriver', chromedriverPath()], { ...tests, features: [...new Set(['web', ...tests.features])] });
-  }],
-  ['types', 'the JavaScript, the README and docs against the public types, and programs against them', async () => {
-    await npm();
-    const tsc = 'node_modules/typescript/bin/tsc';
-    await run(process.execPath, [tsc, '--project', 'tsconfig.json']);
-    // What tsconfig.json covers is left out.
-    const programs = [...files('js', '.d.ts'), ...files('tests/types', '.ts')].filter((file) => !/generated|documents|surface\.ts$/.test(file));
-    const flags = '--noEmit --strict --exactOptionalPropertyTypes --target esnext --lib esnext,dom,dom.iterable --module nodenext --types node'.split(' ');
-    await run(process.execPath, [tsc, '--ignoreConfig', ...flags, ...programs]);
-    await nodeTests('tests/types', 5);
-  }],
+  [
+    'browser',
+    'the web binding and its stores, in Chromium',
+    async () => {
+      const tests = wasmTests(true);
+      await chromium();
+      await wasmPackTest(['--headless', '--chrome', '--chromedriver', chromedriverPath()], {
+        ...tests,
+        features: [...new Set(['web', ...tests.features])],
+      });
+    },
+  ],
+  [
+    'types',
+    'the JavaScript, the README and docs against the public types, and programs against them',
+    async () => {
+      await npm();
+      const tsc = 'node_modules/typescript/bin/tsc';
+      await run(process.execPath, [tsc, '--project', 'tsconfig.json']);
+      // What tsconfig.json covers is left out.
+      const programs = [...files('js', '.d.ts'), ...files('tests/types', '.ts')].filter(
+        (file) => !/generated|documents|surface\.ts$/.test(file),
+      );
+      const flags =
+        '--noEmit --strict --exactOptionalPropertyTypes --target esnext --lib esnext,dom,dom.iterable --module nodenext --types node'.split(
+          ' ',
+        );
+      await run(process.execPath, [tsc, '--ignoreConfig', ...flags, ...programs]);
+      await nodeTests('tests/types', 5);
+    },
+  ],
   ['build', 'dist, within its size budget', () => build()],
-  ['imports', 'imports of the wasm and the component', async () => {
-    await build();
-    checked({ imports, componentImports });
-  }],
-  ['packaging', 'the packed tarball in Node, a plain page, pages of Vite and webpack, and workerd, and the JavaScript of README and docs', async () => {
-    await Promise.all([build(), npm(), chromium()]);
-    await nodeTests('tests/packaging', 15, { VITEST: await vitest(), VITE: JSON.stringify(await vite()), WEBPACK: await webpack() });
-  }],
+  [
+    'imports',
+    'imports of the wasm and the component',
+    async () => {
+      await build();
+      checked({ imports, componentImports });
+    },
+  ],
+  [
+    'packaging',
+    'the packed tarball in Node, a plain page, pages of Vite and webpack, and workerd, and the JavaScript of README and docs',
+    async () => {
+      await Promise.all([build(), npm(), chromium()]);
+      await nodeTests('tests/packaging', 15, {
+        VITEST: await vitest(),
+        VITE: JSON.stringify(await vite()),
+        WEBPACK: await webpack(),
+      });
+    },
+  ],
   ['stand-in', 'the model that all other tests use', () => nodeTests('tests/stand-in', 10)],
-  ['bindings', 'the JavaScript classes, in Node, in memory', async () => {
-    await Promise.all([build(), npm()]);
-    await nodeTests('tests/bindings', 10);
-  }],
-  ['servers', 'the examples, and stores on servers: SQLite, better-sqlite3, libSQL, PostgreSQL, Redis, unstorage, and in workerd D1, Durable Objects and Workers KV', async () => {
-    await Promise.all([build(), npm(), chromium()]);
-    const programs = { POSTGRES_BIN: await postgresPrograms(), REDIS_SERVER: await redisProgram(), WRANGLER: await wrangler() };
-    await nodeTests('tests/servers', values.long ? 60 : 15, programs, await nodeWithSqlite());
-    await nodeTests('tests/better-sqlite3', 10, { BETTER_SQLITE3: await betterSqlite3() });
-  }],
-  ['judges', 'the providers\' own clients and the ai package accept what we write, and read streams alike', async () => {
-    await Promise.all([build(), npm()]);
-    await nodeTests('tests/judges', 10);
-  }],
-  ['component', 'native, web build and component: the same answers', async () => {
-    await Promise.all([build(), npm()]);
-    await run('cargo', ['build', '--locked', '--no-default-features', '--example', 'answers']);
-    const target = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target');
-    const python = await wasmtime();
-    await nodeTests('tests/component', 10, { RETHREAD_ANSWERS: path.join(target, 'debug/examples/answers'), PYTHONPATH: python });
-  }],
-  ['cli', 'npx rethread: check, repair, convert', async () => {
-    await build();
-    await nodeTests('tests/cli', 5);
-  }],
-  ['fetch', 'rethread/fetch in every SDK, against the model, in Node, a page and workerd', async () => {
-    await Promise.all([build(), npm(), chromium()]);
-    await nodeTests('tests/fetch', 15);
-  }],
-  ['e2e', 'whole chats in Chromium', async () => {
-    await Promise.all([build(), npm(), chromium()]);
-    await buildLaterWasm();
-    await nodeTests('tests/browser', values.long ? 600 : 30);
-  }],
+  [
+    'bindings',
+    'the JavaScript classes, in Node, in memory',
+    async () => {
+      await Promise.all([build(), npm()]);
+      await nodeTests('tests/bindings', 10);
+    },
+  ],
+  [
+    'servers',
+    'the examples, and stores on servers: SQLite, better-sqlite3, libSQL, PostgreSQL, Redis, unstorage, and in workerd D1, Durable Objects and Workers KV',
+    async () => {
+      await Promise.all([build(), npm(), chromium()]);
+      const programs = {
+        POSTGRES_BIN: await postgresPrograms(),
+        REDIS_SERVER: await redisProgram(),
+        WRANGLER: await wrangler(),
+      };
+      await nodeTests('tests/servers', values.long ? 60 : 15, programs, await nodeWithSqlite());
+      await nodeTests('tests/better-sqlite3', 10, { BETTER_SQLITE3: await betterSqlite3() });
+    },
+  ],
+  [
+    'judges',
+    "the providers' own clients and the ai package accept what we write, and read streams alike",
+    async () => {
+      await Promise.all([build(), npm()]);
+      await nodeTests('tests/judges', 10);
+    },
+  ],
+  [
+    'component',
+    'native, web build and component: the same answers',
+    async () => {
+      await Promise.all([build(), npm()]);
+      await run('cargo', ['build', '--locked', '--no-default-features', '--example', 'answers']);
+      const target = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target');
+      const python = await wasmtime();
+      await nodeTests('tests/component', 10, {
+        RETHREAD_ANSWERS: path.join(target, 'debug/examples/answers'),
+        PYTHONPATH: python,
+      });
+    },
+  ],
+  [
+    'cli',
+    'npx rethread: check, repair, convert',
+    async () => {
+      await build();
+      await nodeTests('tests/cli', 5);
+    },
+  ],
+  [
+    'fetch',
+    'rethread/fetch in every SDK, against the model, in Node, a page and workerd',
+    async () => {
+      await Promise.all([build(), npm(), chromium()]);
+      await nodeTests('tests/fetch', 15);
+    },
+  ],
+  [
+    'e2e',
+    'whole chats in Chromium',
+    async () => {
+      await Promise.all([build(), npm(), chromium()]);
+      await buildLaterWasm();
+      await nodeTests('tests/browser', values.long ? 600 : 30);
+    },
+  ],
 ];
 
 const { values } = parseArgs({
-  options: { only: { type: 'string', multiple: true, default: [] }, 'keep-going': { type: 'boolean' }, long: { type: 'boolean' }, list: { type: 'boolean' } },
+  options: {
+    only: { type: 'string', multiple: true, default: [] },
+    'keep-going': { type: 'boolean' },
+    long: { type: 'boolean' },
+    list: { type: 'boolean' },
+  },
 });
 if (values.list) {
   for (const [name, why] of STEPS) console.log(`${name.padEnd(10)} ${why}`);
@@ -178,7 +284,8 @@ for (const [name, why, step] of STEPS) {
     note = e.message;
   }
   count[outcome] += 1;
-  const line = `${outcome.padEnd(5)}${name.padEnd(11)}${((performance.now() - start) / 1000).toFixed(1).padStart(7)} s  ${note}`.trimEnd();
+  const line =
+    `${outcome.padEnd(5)}${name.padEnd(11)}${((performance.now() - start) / 1000).toFixed(1).padStart(7)} s  ${note}`.trimEnd();
   console.log(line);
   lines.push(line);
   if (outcome === 'FAIL' && !values['keep-going']) break;

@@ -34,7 +34,8 @@ export const rust = once(async () => {
   console.log(`rust: ${output('rustc', ['--version'])?.trim()}, ${targets.join(' ')}`);
 });
 
-/** Returns the folder of a cargo program of exactly this version: from PATH, else from the cache, else built into the cache. */
+/** Returns the folder of a cargo program of exactly this version: from PATH, else from the cache, else built into the
+ *  cache. */
 async function cargoTool(crate, program, version) {
   const isVersion = (file) => output(file, ['--version'])?.trim().split(' ').includes(version);
   const onPath = which(program);
@@ -59,7 +60,9 @@ export const bindgen = once(async () => {
   await rust();
   const manifest = '.ci/bindgen/Cargo.toml';
   if (!read(manifest).includes(`wasm-bindgen-cli-support = "=${bindgenVersion()}"`)) {
-    throw new Error(`${manifest}: wasm-bindgen-cli-support must have the version of wasm-bindgen in Cargo.lock, ${bindgenVersion()}`);
+    throw new Error(
+      `${manifest}: wasm-bindgen-cli-support must have the version of wasm-bindgen in Cargo.lock, ${bindgenVersion()}`,
+    );
   }
   const place = path.join(cache, `bindgen-${hash([manifest, '.ci/bindgen/Cargo.lock', '.ci/bindgen/src/main.rs'])}`);
   const program = path.join(place, 'debug', 'bindgen');
@@ -95,10 +98,29 @@ export const cargoFuzz = once(async () => {
 /** Installs wasmtime for Python, a host of components in one package. Returns the value for PYTHONPATH. */
 export const wasmtime = once(async () => {
   const python = which('python3');
-  if (!python) throw new Error('Python 3 with pip is missing: it installs wasmtime, which hosts the component in a test');
+  if (!python)
+    throw new Error('Python 3 with pip is missing: it installs wasmtime, which hosts the component in a test');
   const place = path.join(cache, `wasmtime-${WASMTIME}`);
-  const works = () => output(python, ['-c', 'import wasmtime.component'], { env: { ...process.env, PYTHONPATH: place } }) !== null;
-  if (!works()) await run(python, ['-m', 'pip', 'install', '-q', '--disable-pip-version-check', '--root-user-action', 'ignore', '--target', place, '--upgrade', `wasmtime==${WASMTIME}`], { minutes: 10 });
+  const works = () =>
+    output(python, ['-c', 'import wasmtime.component'], { env: { ...process.env, PYTHONPATH: place } }) !== null;
+  if (!works())
+    await run(
+      python,
+      [
+        '-m',
+        'pip',
+        'install',
+        '-q',
+        '--disable-pip-version-check',
+        '--root-user-action',
+        'ignore',
+        '--target',
+        place,
+        '--upgrade',
+        `wasmtime==${WASMTIME}`,
+      ],
+      { minutes: 10 },
+    );
   console.log(`wasmtime: ${WASMTIME} in ${place}`);
   return place;
 });
@@ -122,11 +144,14 @@ export const chromedriverPath = () => process.env.CHROMEDRIVER || which('chromed
 /** Chromium with its driver, from the system's packages. */
 export const chromium = once(async () => {
   if (!chromiumPath() || !chromedriverPath()) {
-    await aptInstall(['chromium', 'chromium-driver'],
-      'Chromium and chromedriver of one version are needed: as root on Debian `apt-get install chromium chromium-driver`, '
-        + 'elsewhere install both and name them in CHROMIUM and CHROMEDRIVER');
+    await aptInstall(
+      ['chromium', 'chromium-driver'],
+      'Chromium and chromedriver of one version are needed: as root on Debian `apt-get install chromium chromium-driver`, ' +
+        'elsewhere install both and name them in CHROMIUM and CHROMEDRIVER',
+    );
   }
-  if (!chromiumPath() || !chromedriverPath()) throw new Error('Chromium was installed but is not on PATH: set CHROMIUM and CHROMEDRIVER');
+  if (!chromiumPath() || !chromedriverPath())
+    throw new Error('Chromium was installed but is not on PATH: set CHROMIUM and CHROMEDRIVER');
   console.log(`chromium: ${chromiumPath()}, ${chromedriverPath()}`);
 });
 

@@ -1,16 +1,29 @@
-// Hostile bodies (R32, R63): what `validate`, `repair`, `convert` and `append` take is compared with `JSON.parse` and `JSON.stringify` of the
-// same text in the same run, for a body, for one of twice and for one of four times its size.
+// Hostile bodies (R32, R63): what `validate`, `repair`, `convert` and `append` take is compared with `JSON.parse` and
+// `JSON.stringify` of the same text in the same run, for a body, for one of twice and for one of four times its size.
 
-const LISTS = { 'openai-chat': 'messages', 'openai-responses': 'input', anthropic: 'messages', gemini: 'contents', mistral: 'messages' };
+const LISTS = {
+  'openai-chat': 'messages',
+  'openai-responses': 'input',
+  anthropic: 'messages',
+  gemini: 'contents',
+  mistral: 'messages',
+};
 export const DIALECTS = Object.keys(LISTS);
 
 const range = (count, make) => Array.from({ length: count }, (_, at) => make(at));
 const json = (value) => JSON.stringify(value);
 
-/** How a dialect writes what the bodies consist of: each a function of an index and an id or a text, which returns items of the list. */
+/** How a dialect writes what the bodies consist of: each a function of an index and an id or a text, which returns
+ *  items of the list. */
 const CHAT = {
   text: (role, text) => [{ role, content: text }],
-  calls: (ids) => [{ role: 'assistant', content: null, tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: 'look', arguments: '{}' } })) }],
+  calls: (ids) => [
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: 'look', arguments: '{}' } })),
+    },
+  ],
   results: (ids) => ids.map((id) => ({ role: 'tool', tool_call_id: id, content: 'r' })),
   parts: (parts) => [{ role: 'user', content: parts }],
 };
@@ -25,20 +38,29 @@ const FORMS = {
   },
   anthropic: {
     text: (role, text) => [{ role, content: text }],
-    calls: (ids) => [{ role: 'assistant', content: ids.map((id) => ({ type: 'tool_use', id, name: 'look', input: {} })) }],
-    results: (ids) => [{ role: 'user', content: ids.map((id) => ({ type: 'tool_result', tool_use_id: id, content: 'r' })) }],
+    calls: (ids) => [
+      { role: 'assistant', content: ids.map((id) => ({ type: 'tool_use', id, name: 'look', input: {} })) },
+    ],
+    results: (ids) => [
+      { role: 'user', content: ids.map((id) => ({ type: 'tool_result', tool_use_id: id, content: 'r' })) },
+    ],
     parts: (parts) => [{ role: 'user', content: parts }],
   },
   gemini: {
     text: (role, text) => [{ role: role === 'assistant' ? 'model' : 'user', parts: [{ text }] }],
     calls: (ids) => [{ role: 'model', parts: ids.map((id) => ({ functionCall: { id, name: 'look', args: {} } })) }],
-    results: (ids) => [{ role: 'user', parts: ids.map((id) => ({ functionResponse: { id, name: 'look', response: {} } })) }],
+    results: (ids) => [
+      { role: 'user', parts: ids.map((id) => ({ functionResponse: { id, name: 'look', response: {} } })) },
+    ],
     parts: (parts) => [{ role: 'user', parts }],
   },
 };
 
 /** Repeats a JSON text until it has about `bytes` bytes. */
-const repeated = (text) => (form, bytes) => Array(Math.max(1, Math.floor(bytes / (text.length + 1)))).fill(text).join(',');
+const repeated = (text) => (form, bytes) =>
+  Array(Math.max(1, Math.floor(bytes / (text.length + 1))))
+    .fill(text)
+    .join(',');
 const items = (make) => (form, bytes) => json(make(form, bytes).flat()).slice(1, -1);
 const times = (bytes, each) => Math.max(2, Math.floor(bytes / each));
 const id = (at) => `call_${at}`;
@@ -58,33 +80,82 @@ export const BODIES = {
   'unknown roles': repeated('{"role":"wizard","content":"x"}'),
   'a huge text': items((form, bytes) => form.text('user', 'word '.repeat(bytes / 5))),
   'a huge text of escapes': items((form, bytes) => form.text('user', '"\\\n'.repeat(bytes / 6))),
-  'white space': (form, bytes) => ' '.repeat(bytes / 2) + items(() => form.text('user', 'hi'))(form) + '\n'.repeat(bytes / 2),
+  'white space': (form, bytes) =>
+    ' '.repeat(bytes / 2) + items(() => form.text('user', 'hi'))(form) + '\n'.repeat(bytes / 2),
   'messages of the user': items((form, bytes) => range(times(bytes, 35), () => form.text('user', 'hi'))),
-  'alternating roles': items((form, bytes) => range(times(bytes, 40), (at) => form.text(at % 2 ? 'assistant' : 'user', 'hi'))),
+  'alternating roles': items((form, bytes) =>
+    range(times(bytes, 40), (at) => form.text(at % 2 ? 'assistant' : 'user', 'hi')),
+  ),
   'answers alone': items((form, bytes) => range(times(bytes, 40), () => form.text('assistant', 'hi'))),
   'blank texts': items((form, bytes) => range(times(bytes, 40), (at) => form.text(at % 2 ? 'assistant' : 'user', ' '))),
-  'system messages': items((form, bytes) => range(times(bytes, 40), (at) => form.text(at % 3 ? 'system' : 'assistant', 'hi'))),
-  'a loop of tools': items((form, bytes) => range(times(bytes, 250), (at) => [form.text('user', 'go'), form.calls([id(at)]), form.results([id(at)]), form.text('assistant', 'done')].flat())),
+  'system messages': items((form, bytes) =>
+    range(times(bytes, 40), (at) => form.text(at % 3 ? 'system' : 'assistant', 'hi')),
+  ),
+  'a loop of tools': items((form, bytes) =>
+    range(times(bytes, 250), (at) =>
+      [form.text('user', 'go'), form.calls([id(at)]), form.results([id(at)]), form.text('assistant', 'done')].flat(),
+    ),
+  ),
   'calls with one id': items((form, bytes) => form.calls(range(times(bytes, 80), () => 'c'))),
-  'calls with one id, answered': items((form, bytes) => [form.calls(range(times(bytes, 120), () => 'c')), form.results(range(times(bytes, 120), () => 'c'))].flat()),
+  'calls with one id, answered': items((form, bytes) =>
+    [form.calls(range(times(bytes, 120), () => 'c')), form.results(range(times(bytes, 120), () => 'c'))].flat(),
+  ),
   'calls with one id in as many messages': items((form, bytes) => range(times(bytes, 130), () => form.calls(['c']))),
-  'calls with variants of one id': items((form, bytes) => form.calls(range(times(bytes, 80), (at) => (at % 2 ? 'c' : `c_${at}`)))),
+  'calls with variants of one id': items((form, bytes) =>
+    form.calls(range(times(bytes, 80), (at) => (at % 2 ? 'c' : `c_${at}`))),
+  ),
   'calls without results': items((form, bytes) => range(times(bytes, 130), (at) => form.calls([id(at)]))),
   'orphan results': items((form, bytes) => form.results(range(times(bytes, 70), id))),
   'orphan results, one id': items((form, bytes) => form.results(range(times(bytes, 70), () => 'c'))),
-  'results before calls': items((form, bytes) => [form.results(range(times(bytes, 150), id)), form.calls(range(times(bytes, 150), id))].flat()),
-  'results at the end': items((form, bytes) => [range(times(bytes, 250), (at) => [form.calls([id(at)]), form.text('user', 'hi')].flat()).flat(), form.results(range(times(bytes, 250), id))].flat()),
-  'ids in foreign places': items((form, bytes) => [form.calls(range(times(bytes, 150), id)), range(times(bytes, 150), (at) => ({ ...form.text('user', 'hi')[0], tool_id: id(at) }))].flat()),
+  'results before calls': items((form, bytes) =>
+    [form.results(range(times(bytes, 150), id)), form.calls(range(times(bytes, 150), id))].flat(),
+  ),
+  'results at the end': items((form, bytes) =>
+    [
+      range(times(bytes, 250), (at) => [form.calls([id(at)]), form.text('user', 'hi')].flat()).flat(),
+      form.results(range(times(bytes, 250), id)),
+    ].flat(),
+  ),
+  'ids in foreign places': items((form, bytes) =>
+    [
+      form.calls(range(times(bytes, 150), id)),
+      range(times(bytes, 150), (at) => ({ ...form.text('user', 'hi')[0], tool_id: id(at) })),
+    ].flat(),
+  ),
   'parts without a type': items((form, bytes) => form.parts(range(times(bytes, 4), () => ({})))),
-  'parts of an unknown type': items((form, bytes) => form.parts(range(times(bytes, 25), () => ({ type: 'wizard-step' })))),
-  'parts of images in answers': items((form, bytes) => range(times(bytes, 100), () => ({ ...form.parts([{ type: 'image_url', image_url: { url: 'x' } }])[0], role: 'assistant' }))),
-  'cache marks': items((form, bytes) => form.parts(range(times(bytes, 80), () => ({ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } })))),
-  'thinking without a signature': items((form, bytes) => range(times(bytes, 80), () => ({ ...form.parts([{ type: 'thinking', thinking: 'x' }])[0], role: 'assistant' }))),
-  'reasoning alone': items((form, bytes) => range(times(bytes, 50), (at) => ({ type: 'reasoning', id: `rs_${at}`, summary: [] }))),
-  'one member many times': (form, bytes) => `{"role":"user",${Array(times(bytes, 13)).fill('"content":"x"').join(',')}}`,
-  'members of many names': (form, bytes) => `{"role":"user","content":"x",${range(times(bytes, 12), (at) => `"m${at}":1`).join(',')}}`,
-  'arguments of many members': (form, bytes) => json(form.calls(['c'])).slice(1, -1).replace(/\{\}(?!.*\{\})|"\{\}"/, () => `{${range(times(bytes, 12), (at) => `"m${at}":1`).join(',')}}`),
-  'parts that only answers have': items((form, bytes) => form.parts(range(times(bytes, 60), (at) => (at % 2 ? { type: 'text', text: 'x' } : { type: 'tool_use', id: id(at), name: 'n', input: {} })))),
+  'parts of an unknown type': items((form, bytes) =>
+    form.parts(range(times(bytes, 25), () => ({ type: 'wizard-step' }))),
+  ),
+  'parts of images in answers': items((form, bytes) =>
+    range(times(bytes, 100), () => ({
+      ...form.parts([{ type: 'image_url', image_url: { url: 'x' } }])[0],
+      role: 'assistant',
+    })),
+  ),
+  'cache marks': items((form, bytes) =>
+    form.parts(range(times(bytes, 80), () => ({ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }))),
+  ),
+  'thinking without a signature': items((form, bytes) =>
+    range(times(bytes, 80), () => ({ ...form.parts([{ type: 'thinking', thinking: 'x' }])[0], role: 'assistant' })),
+  ),
+  'reasoning alone': items((form, bytes) =>
+    range(times(bytes, 50), (at) => ({ type: 'reasoning', id: `rs_${at}`, summary: [] })),
+  ),
+  'one member many times': (form, bytes) =>
+    `{"role":"user",${Array(times(bytes, 13)).fill('"content":"x"').join(',')}}`,
+  'members of many names': (form, bytes) =>
+    `{"role":"user","content":"x",${range(times(bytes, 12), (at) => `"m${at}":1`).join(',')}}`,
+  'arguments of many members': (form, bytes) =>
+    json(form.calls(['c']))
+      .slice(1, -1)
+      .replace(/\{\}(?!.*\{\})|"\{\}"/, () => `{${range(times(bytes, 12), (at) => `"m${at}":1`).join(',')}}`),
+  'parts that only answers have': items((form, bytes) =>
+    form.parts(
+      range(times(bytes, 60), (at) =>
+        at % 2 ? { type: 'text', text: 'x' } : { type: 'tool_use', id: id(at), name: 'n', input: {} },
+      ),
+    ),
+  ),
 };
 
 /** Returns the text of a body of about `bytes` bytes. */
@@ -96,7 +167,8 @@ export function bodyOf(dialect, name, bytes) {
 export const WORK = {
   validate: ({ validate }, text, dialect) => validate(text, dialect),
   repair: ({ repair }, text, dialect) => repair(text, dialect),
-  convert: ({ convert }, text, dialect) => convert(text, dialect, dialect === 'anthropic' ? 'openai-chat' : 'anthropic'),
+  convert: ({ convert }, text, dialect) =>
+    convert(text, dialect, dialect === 'anthropic' ? 'openai-chat' : 'anthropic'),
   async append({ open }, text, dialect) {
     const client = await open({ store: 'memory' });
     try {

@@ -1,5 +1,5 @@
-// Several builds in one run: sizes, next body, repair, convert, streams, cold open and decoding, side by side. The builds take turns, so
-// that the load of the machine falls on each of them alike.
+// Several builds in one run: sizes, next body, repair, convert, streams, cold open and decoding, side by side. The
+// builds take turns, so that the load of the machine falls on each of them alike.
 
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -25,21 +25,33 @@ function named(argument) {
 
 function loadAll(args, folder) {
   const builds = args.map(named);
-  if (new Set(builds.map(({ name }) => name)).size !== builds.length) throw new Error('two builds have the same name: give them as NAME=DIR');
-  return Promise.all(builds.map(async ({ name, source }, at) => {
-    const copy = copyPackage(source, path.join(folder, `b${at}`));
-    const rethread = await import(pathToFileURL(path.join(copy, 'js/entry/node.js')).href);
-    return { name, folder: copy, prefix: `/b${at}`, database: `builds-${at}`, rethread };
-  }));
+  if (new Set(builds.map(({ name }) => name)).size !== builds.length)
+    throw new Error('two builds have the same name: give them as NAME=DIR');
+  return Promise.all(
+    builds.map(async ({ name, source }, at) => {
+      const copy = copyPackage(source, path.join(folder, `b${at}`));
+      const rethread = await import(pathToFileURL(path.join(copy, 'js/entry/node.js')).href);
+      return { name, folder: copy, prefix: `/b${at}`, database: `builds-${at}`, rethread };
+    }),
+  );
 }
 
 /** A stream of 3,000 events in pieces of 1 KB, as bytes. */
 function streamPieces() {
-  const event = (delta, finish = null) => `data: ${JSON.stringify({
-    id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1, model: 'gpt-bench', choices: [{ index: 0, delta, finish_reason: finish }],
-  })}\n\n`;
-  const events = Array.from({ length: 3000 }, (_, at) => event({ content: `The parcel number ${at} left the warehouse. ` }));
-  const bytes = encoder.encode([event({ role: 'assistant', content: '' }), ...events, event({}, 'stop'), 'data: [DONE]\n\n'].join(''));
+  const event = (delta, finish = null) =>
+    `data: ${JSON.stringify({
+      id: 'chatcmpl-bench',
+      object: 'chat.completion.chunk',
+      created: 1,
+      model: 'gpt-bench',
+      choices: [{ index: 0, delta, finish_reason: finish }],
+    })}\n\n`;
+  const events = Array.from({ length: 3000 }, (_, at) =>
+    event({ content: `The parcel number ${at} left the warehouse. ` }),
+  );
+  const bytes = encoder.encode(
+    [event({ role: 'assistant', content: '' }), ...events, event({}, 'stop'), 'data: [DONE]\n\n'].join(''),
+  );
   return Array.from({ length: Math.ceil(bytes.length / KB) }, (_, at) => bytes.subarray(at * KB, (at + 1) * KB));
 }
 
@@ -53,7 +65,8 @@ function assemble({ StreamAssembler }, pieces) {
 const raceBuilds = (builds, work, floor, options) =>
   race({ ...Object.fromEntries(builds.map((build) => [build.name, () => work(build)])), floor }, options);
 
-const stringified = (messages) => () => encoder.encode(JSON.stringify({ ...PARAMS[DIALECT], messages: [...messages, { role: 'user', content: INPUT }] }));
+const stringified = (messages) => () =>
+  encoder.encode(JSON.stringify({ ...PARAMS[DIALECT], messages: [...messages, { role: 'user', content: INPUT }] }));
 
 async function nextBody(builds, size) {
   const messages = messagesOf(DIALECT, size / TURN);
@@ -85,7 +98,10 @@ async function nextBody(builds, size) {
   for (const { client } of sessions.values()) await client.close();
   return [
     [`W1, ${size}: render (ms)`, warm],
-    [`W1, ${size}: render after a turn`, Object.fromEntries(Object.entries(after).map(([name, values]) => [name, summary(values)]))],
+    [
+      `W1, ${size}: render after a turn`,
+      Object.fromEntries(Object.entries(after).map(([name, values]) => [name, summary(values)])),
+    ],
     [`W1, ${size}: first render`, first],
   ];
 }
@@ -98,21 +114,55 @@ async function wholeBodies(builds, size) {
   const json = (bytes) => () => encoder.encode(JSON.stringify(JSON.parse(decoder.decode(bytes))));
   const options = { rounds: size > 1000 ? 7 : 20 };
   const works = [
-    ['validate', ({ rethread }) => { rethread.validate(good, DIALECT); }, good],
-    ['repair, valid', ({ rethread }) => { rethread.repair(good, DIALECT); }, good],
-    ['repair, broken', ({ rethread }) => { rethread.repair(bad, DIALECT); }, bad],
-    ['convert', ({ rethread }) => { rethread.convert(good, DIALECT, 'anthropic'); }, good],
+    [
+      'validate',
+      ({ rethread }) => {
+        rethread.validate(good, DIALECT);
+      },
+      good,
+    ],
+    [
+      'repair, valid',
+      ({ rethread }) => {
+        rethread.repair(good, DIALECT);
+      },
+      good,
+    ],
+    [
+      'repair, broken',
+      ({ rethread }) => {
+        rethread.repair(bad, DIALECT);
+      },
+      bad,
+    ],
+    [
+      'convert',
+      ({ rethread }) => {
+        rethread.convert(good, DIALECT, 'anthropic');
+      },
+      good,
+    ],
   ];
   const rows = [];
-  for (const [name, work, bytes] of works) rows.push([`W4, ${size}: ${name} (ms)`, await raceBuilds(builds, work, json(bytes), options)]);
+  for (const [name, work, bytes] of works)
+    rows.push([`W4, ${size}: ${name} (ms)`, await raceBuilds(builds, work, json(bytes), options)]);
   return rows;
 }
 
 async function streams(builds) {
   const pieces = streamPieces();
   const text = new TextDecoder().decode(Buffer.concat(pieces));
-  const floor = () => text.split('\n\n').filter((line) => line.startsWith('data: {')).map((line) => JSON.parse(line.slice(6)));
-  return [['W4, stream of 3,000 events (ms)', await raceBuilds(builds, ({ rethread }) => assemble(rethread, pieces), floor, { rounds: 20 })]];
+  const floor = () =>
+    text
+      .split('\n\n')
+      .filter((line) => line.startsWith('data: {'))
+      .map((line) => JSON.parse(line.slice(6)));
+  return [
+    [
+      'W4, stream of 3,000 events (ms)',
+      await raceBuilds(builds, ({ rethread }) => assemble(rethread, pieces), floor, { rounds: 20 }),
+    ],
+  ];
 }
 
 /** Cold opens in Chromium, each in a fresh page. */
@@ -149,7 +199,10 @@ async function coldOpens(builds, size) {
   } finally {
     await world.close();
   }
-  return Object.entries(samples).map(([label, by]) => [label, Object.fromEntries(Object.entries(by).map(([name, values]) => [name, summary(values)]))]);
+  return Object.entries(samples).map(([label, by]) => [
+    label,
+    Object.fromEntries(Object.entries(by).map(([name, values]) => [name, summary(values)])),
+  ]);
 }
 
 function print(title, builds, rows) {
@@ -157,7 +210,13 @@ function print(title, builds, rows) {
   table(
     `${title} (median / min; last columns: the ratio to ${base})`,
     ['', base, ...others, 'JSON', ...others.map((name) => `${name} : ${base}`)],
-    rows.map(([label, times]) => [label, cell(times[base]), ...others.map((name) => cell(times[name])), cell(times.floor), ...others.map((name) => ratioCell(ratio(times[name], times[base])))]),
+    rows.map(([label, times]) => [
+      label,
+      cell(times[base]),
+      ...others.map((name) => cell(times[name])),
+      cell(times.floor),
+      ...others.map((name) => ratioCell(ratio(times[name], times[base]))),
+    ]),
   );
 }
 
@@ -166,14 +225,18 @@ function printSizes(builds) {
   const kb = (bytes) => (bytes / KB).toFixed(1);
   const rows = ['rethread', 'formats'].flatMap((program) => {
     const totals = builds.map(({ folder }) => of(folder, program));
-    return ['raw', 'brotli'].map((key) => [`${program}, wasm and glue, ${key}`, ...totals.map((total) => kb(total[key]))]);
+    return ['raw', 'brotli'].map((key) => [
+      `${program}, wasm and glue, ${key}`,
+      ...totals.map((total) => kb(total[key])),
+    ]);
   });
   table('Sizes (KB)', ['', ...builds.map(({ name }) => name)], rows);
 }
 
 /** Measures the builds at these paths and prints tables; returns the rows. */
 export async function compareBuilds(args, folder, { counts, browser = true, node = true }) {
-  if (args.length === 0) throw new Error('give the folders of the builds: npm run bench -- builds before=DIR after=DIR');
+  if (args.length === 0)
+    throw new Error('give the folders of the builds: npm run bench -- builds before=DIR after=DIR');
   const builds = await loadAll(args, folder);
   printSizes(builds);
   const rows = [];
@@ -186,6 +249,7 @@ export async function compareBuilds(args, folder, { counts, browser = true, node
     for (const size of counts) add(`W4, ${size} messages, Node`, await wholeBodies(builds, size));
     add('Streams, Node', await streams(builds));
   }
-  if (browser) for (const size of counts.slice(-1)) add(`W3, ${size} messages, Chromium`, await coldOpens(builds, size));
+  if (browser)
+    for (const size of counts.slice(-1)) add(`W3, ${size} messages, Chromium`, await coldOpens(builds, size));
   return rows;
 }

@@ -6,7 +6,8 @@ import { TURN, chatTurn, INPUT, PARAMS, messagesOf } from './work.js';
 const DIALECT = 'openai-chat';
 const REQUEST = { dialect: DIALECT, params: PARAMS[DIALECT], input: INPUT, replay: { freshness: Infinity } };
 
-/** Stores two sessions of `size` messages in the database `name`: "turns", one append a turn, and "whole", one append. */
+/** Stores two sessions of `size` messages in the database `name`: "turns", one append a turn, and "whole", one
+ *  append. */
 export async function store(rethread, name, size) {
   const client = await rethread.open({ store: 'indexeddb', name });
   const session = await client.session('turns');
@@ -26,10 +27,11 @@ async function readRecords(name, session) {
   return took;
 }
 
-/** Opens a session in a page that has just been loaded, and renders its first body. Returns milliseconds: `store` until the store is
- *  open, `session` until the session is, `render`, their sum `total`, `read` for a bare read of the same records, and `decode`, what
- *  opening the session takes beyond that; and in bytes the growth of the wasm's linear memory by the session (`sessionMemory`), and
- *  by session and render (`memory`). `linearMemory` returns its present size. */
+/** Opens a session in a page that has just been loaded, and renders its first body. Returns milliseconds: `store` until
+ *  the store is open, `session` until the session is, `render`, their sum `total`, `read` for a bare read of the same
+ *  records, and `decode`, what opening the session takes beyond that; and in bytes the growth of the wasm's linear
+ *  memory by the session (`sessionMemory`), and by session and render (`memory`). `linearMemory` returns its present
+ *  size. */
 export async function coldOpen(rethread, name, session, linearMemory) {
   // The first read after a start of the browser is slower: it must not count for one of the two.
   await readRecords(name, session);
@@ -43,7 +45,13 @@ export async function coldOpen(rethread, name, session, linearMemory) {
   const sessionMemory = linearMemory() - before;
   const { body } = await opened.render(REQUEST);
   const end = performance.now();
-  const took = { store: storeOpen - start, session: sessionOpen - storeOpen, render: end - sessionOpen, total: end - start, read };
+  const took = {
+    store: storeOpen - start,
+    session: sessionOpen - storeOpen,
+    render: end - sessionOpen,
+    total: end - start,
+    read,
+  };
   const memory = linearMemory() - before;
   await client.close();
   return { ...took, decode: took.session - read, sessionMemory, memory, bodyBytes: body.length };

@@ -1,6 +1,7 @@
-//! The tracker of R32 alone, natively: what a service that keeps the conversation has not acknowledged, found twice in each turn of a growing
-//! history, and of the whole history at once: `cargo bench --bench delta`. With PEER_PYTHON, a Python that has `openai-agents`, the same by
-//! its tracker (`r32_peer.py`). `npm run bench -- r32` measures whole requests in wasm.
+//! The tracker of R32 alone, natively: what a service that keeps the conversation has not acknowledged, found twice in
+//! each turn of a growing history, and of the whole history at once: `cargo bench --bench delta`. With PEER_PYTHON, a
+//! Python that has `openai-agents`, the same by its tracker (`r32_peer.py`). `npm run bench -- r32` measures whole
+//! requests in wasm.
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)] // a bench reads the clock, and its history is well-formed
 

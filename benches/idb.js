@@ -1,14 +1,16 @@
 // IndexedDB without a library: the minimum cost of a store.
 
-export const done = (request) => new Promise((resolve, reject) => {
-  request.onsuccess = () => resolve(request.result);
-  request.onerror = () => reject(request.error);
-});
+export const done = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
 
-const ended = (transaction) => new Promise((resolve, reject) => {
-  transaction.oncomplete = () => resolve();
-  transaction.onabort = () => reject(transaction.error);
-});
+const ended = (transaction) =>
+  new Promise((resolve, reject) => {
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = () => reject(transaction.error);
+  });
 
 export function openRaw(name, stores) {
   const request = indexedDB.open(name, 1);
@@ -38,5 +40,11 @@ export function readThenPut(db, durability, [headStore, headKey], rows) {
   return ended(transaction);
 }
 
-export const getAll = (db, store, name) => done(db.transaction(store).objectStore(store).getAll(IDBKeyRange.bound([name], [name, []])));
+export const getAll = (db, store, name) =>
+  done(
+    db
+      .transaction(store)
+      .objectStore(store)
+      .getAll(IDBKeyRange.bound([name], [name, []])),
+  );
 export const get = (db, store, key) => done(db.transaction(store).objectStore(store).get(key));

@@ -1,4 +1,5 @@
-// What others do with a chat in IndexedDB: Dexie with one record a chat, and the persistence of TanStack AI. Versions: package.json.
+// What others do with a chat in IndexedDB: Dexie with one record a chat, and the persistence of TanStack AI. Versions:
+// package.json.
 
 const NAME = 'bench-peers';
 
@@ -18,7 +19,9 @@ export async function openPeers() {
   return {
     Dexie: {
       // Dexie's promises are its own: `time` awaits those of the language alone.
-      put: async (id, messages) => { await chats.chats.put({ id, messages }); },
+      put: async (id, messages) => {
+        await chats.chats.put({ id, messages });
+      },
       get: async (id) => (await chats.chats.get(id)).messages,
     },
     TanStack: {

@@ -1,4 +1,5 @@
-//! The speed of native validation and repair, in MB/s: `cargo bench --bench repair`. W4 of `npm run bench` measures the same in wasm.
+//! The speed of native validation and repair, in MB/s: `cargo bench --bench repair`. W4 of `npm run bench` measures the
+//! same in wasm.
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)] // a bench reads the clock, and its bodies are of the dialect
 
@@ -60,7 +61,8 @@ fn speed(name: &str, bytes: usize, mut work: impl FnMut() -> usize) {
     println!("{name:32} {:8.0} / {:.0} MB/s (median / best)", megabytes / median, megabytes / best);
 }
 
-/// Works on one body for a second, for a profiler: `cargo bench --bench repair -- FILE DIALECT validate|repair|convert`.
+/// Works on one body for a second, for a profiler: `cargo bench --bench repair -- FILE DIALECT
+/// validate|repair|convert`.
 fn profile(file: &str, dialect: &str, work: &str) {
     let body = std::fs::read(file).unwrap();
     let dialect = Dialect::ALL.into_iter().find(|known| known.as_str() == dialect).unwrap();

@@ -8,29 +8,81 @@ const CELLS = 'cells: median / min';
 
 export function reportSizes(rows) {
   const kb = (bytes) => (bytes / KB).toFixed(1);
-  table('Size (KB)', ['file', 'raw', 'gzip -9', 'brotli 11'], rows.map(({ file, raw, gzip, brotli }) => [file, kb(raw), kb(gzip), kb(brotli)]));
+  table(
+    'Size (KB)',
+    ['file', 'raw', 'gzip -9', 'brotli 11'],
+    rows.map(({ file, raw, gzip, brotli }) => [file, kb(raw), kb(gzip), kb(brotli)]),
+  );
 }
 
 const W1_MOST = { 1000: 0.3, 10000: 0.15 };
 const REQUEST_MOST = 0.2;
 
 export function reportW1(where, { empty, rows }, sizeOf) {
-  console.log('\nF0: the finished body copied. F1: JSON.stringify of the ready array, encoded. F2: plain JavaScript, every message encoded once, joined.');
+  console.log(
+    '\nF0: the finished body copied. F1: JSON.stringify of the ready array, encoded. F2: plain JavaScript, every message encoded once, joined.',
+  );
   for (const dialect of [...new Set(rows.map((row) => row.dialect))]) {
     const own = rows.filter((row) => row.dialect === dialect);
     table(
       `W1, ${where}, ${dialect}: the next body (ms, ${CELLS})`,
-      ['messages', 'body bytes', 'F0 copy', 'F1 stringify', 'F2 plain JS', 'render', 'after a turn', 'F1 after it', 'cold render', 'append all'],
-      own.map(({ messages, bodyBytes, times: t }) => [messages, bodyBytes, cell(t.F0), cell(t.F1), cell(t.F2), cell(t.render), cell(t.afterTurn), cell(t.F1AfterTurn), cell(t.cold), cell(t.append)]),
+      [
+        'messages',
+        'body bytes',
+        'F0 copy',
+        'F1 stringify',
+        'F2 plain JS',
+        'render',
+        'after a turn',
+        'F1 after it',
+        'cold render',
+        'append all',
+      ],
+      own.map(({ messages, bodyBytes, times: t }) => [
+        messages,
+        bodyBytes,
+        cell(t.F0),
+        cell(t.F1),
+        cell(t.F2),
+        cell(t.render),
+        cell(t.afterTurn),
+        cell(t.F1AfterTurn),
+        cell(t.cold),
+        cell(t.append),
+      ]),
     );
     table(
       `  as ratios (${CELLS})`,
-      ['messages', 'render : F1', 'target', 'after a turn : F1', 'target', 'render : F2', 'render : copy', 'cold : F1', ...(own[0].times.requestF1 ? ['Request of render : of F1', 'target'] : [])],
+      [
+        'messages',
+        'render : F1',
+        'target',
+        'after a turn : F1',
+        'target',
+        'render : F2',
+        'render : copy',
+        'cold : F1',
+        ...(own[0].times.requestF1 ? ['Request of render : of F1', 'target'] : []),
+      ],
       own.map((row) => {
         const { times: t } = row;
         const most = W1_MOST[sizeOf(row)];
-        const [warm, after, handed] = [ratio(t.render, t.F1), ratio(t.afterTurn, t.F1AfterTurn), ratio(t.requestRender, t.requestF1)];
-        return [row.messages, ratioCell(warm), verdict(warm, most), ratioCell(after), verdict(after, most), ratioCell(ratio(t.render, t.F2)), ratioCell(ratio(t.render, t.F0)), ratioCell(ratio(t.cold, t.F1)), ...(handed ? [ratioCell(handed), verdict(handed, REQUEST_MOST)] : [])];
+        const [warm, after, handed] = [
+          ratio(t.render, t.F1),
+          ratio(t.afterTurn, t.F1AfterTurn),
+          ratio(t.requestRender, t.requestF1),
+        ];
+        return [
+          row.messages,
+          ratioCell(warm),
+          verdict(warm, most),
+          ratioCell(after),
+          verdict(after, most),
+          ratioCell(ratio(t.render, t.F2)),
+          ratioCell(ratio(t.render, t.F0)),
+          ratioCell(ratio(t.cold, t.F1)),
+          ...(handed ? [ratioCell(handed), verdict(handed, REQUEST_MOST)] : []),
+        ];
       }),
     );
   }
@@ -45,30 +97,68 @@ export function reportW2({ relaxed, strict, whole, runs, stored }, sizes) {
   for (const [durability, t] of Object.entries({ relaxed, strict })) {
     table(
       `W2, Chromium, IndexedDB ${durability}: one turn of 5 messages appended (ms, ${CELLS})`,
-      ['messages', 'rethread', 'raw 6 byte records', 'raw 1 record + head', 'raw, our own shape', ...(durability === 'relaxed' ? ['whole rewritten', 'Dexie', 'TanStack'] : [])],
-      sizes.map((size) => [size, ...['rethread', 'six', 'one', 'same'].map((name) => cell(t[`${name} ${size}`])), ...(durability === 'relaxed' ? ['whole', 'Dexie', 'TanStack'].map((name) => cell(whole[`${name} ${size}`])) : [])]),
+      [
+        'messages',
+        'rethread',
+        'raw 6 byte records',
+        'raw 1 record + head',
+        'raw, our own shape',
+        ...(durability === 'relaxed' ? ['whole rewritten', 'Dexie', 'TanStack'] : []),
+      ],
+      sizes.map((size) => [
+        size,
+        ...['rethread', 'six', 'one', 'same'].map((name) => cell(t[`${name} ${size}`])),
+        ...(durability === 'relaxed'
+          ? ['whole', 'Dexie', 'TanStack'].map((name) => cell(whole[`${name} ${size}`]))
+          : []),
+      ]),
     );
     table(
       `  as ratios (${CELLS})`,
-      ['messages', 'rethread : 6 records', 'target', 'rethread : 1 + head', 'rethread : our own shape', ...(durability === 'relaxed' ? ['whole : rethread'] : [])],
+      [
+        'messages',
+        'rethread : 6 records',
+        'target',
+        'rethread : 1 + head',
+        'rethread : our own shape',
+        ...(durability === 'relaxed' ? ['whole : rethread'] : []),
+      ],
       sizes.map((size) => {
         const own = t[`rethread ${size}`];
         const floor = ratio(own, t[`six ${size}`]);
-        return [size, ratioCell(floor), verdict(floor, APPEND_MOST), ratioCell(ratio(own, t[`one ${size}`])), ratioCell(ratio(own, t[`same ${size}`])), ...(durability === 'relaxed' ? [ratioCell(ratio(whole[`whole ${size}`], own))] : [])];
+        return [
+          size,
+          ratioCell(floor),
+          verdict(floor, APPEND_MOST),
+          ratioCell(ratio(own, t[`one ${size}`])),
+          ratioCell(ratio(own, t[`same ${size}`])),
+          ...(durability === 'relaxed' ? [ratioCell(ratio(whole[`whole ${size}`], own))] : []),
+        ];
       }),
     );
     const flat = ratio(t[`rethread ${sizes.at(-1)}`], t[`rethread ${sizes[0]}`]);
-    console.log(`flat, ${sizes.at(-1)} : ${sizes[0]} messages: ${ratioCell(flat)}, ${verdict(flat, FLAT_MOST)}; the floor's own: ${ratioCell(ratio(t[`six ${sizes.at(-1)}`], t[`six ${sizes[0]}`]))}`);
+    console.log(
+      `flat, ${sizes.at(-1)} : ${sizes[0]} messages: ${ratioCell(flat)}, ${verdict(flat, FLAT_MOST)}; the floor's own: ${ratioCell(ratio(t[`six ${sizes.at(-1)}`], t[`six ${sizes[0]}`]))}`,
+    );
   }
   const sum = stored.log + stored.audit + stored.head;
   const bytes = { median: sum / stored.wire, min: sum / stored.wire };
-  console.log(`\nbytes of one append: log ${stored.log} + audit ${stored.audit} + head ${stored.head} = ${sum}, of ${stored.wire} on the wire: ${ratioCell(bytes)}, ${verdict(bytes, BYTES_MOST)}`);
+  console.log(
+    `\nbytes of one append: log ${stored.log} + audit ${stored.audit} + head ${stored.head} = ${sum}, of ${stored.wire} on the wire: ${ratioCell(bytes)}, ${verdict(bytes, BYTES_MOST)}`,
+  );
   table(
     `A whole run of one turn, every effect answered on the spot (ms, ${CELLS})`,
     ['messages', 'run, IndexedDB', 'append, IndexedDB', 'run : append', 'run, memory', 'append, memory'],
     sizes.map((size) => {
       const [run, append] = [runs[`run indexeddb ${size}`], runs[`append indexeddb ${size}`]];
-      return [size, cell(run), cell(append), ratioCell(ratio(run, append)), cell(runs[`run memory ${size}`]), cell(runs[`append memory ${size}`])];
+      return [
+        size,
+        cell(run),
+        cell(append),
+        ratioCell(ratio(run, append)),
+        cell(runs[`run memory ${size}`]),
+        cell(runs[`append memory ${size}`]),
+      ];
     }),
   );
 }
@@ -80,17 +170,70 @@ const NEWEST_MOST = 15;
 export function reportW3(rows, init) {
   table(
     `W3, Chromium: cold open and first body, in a fresh page (ms, ${CELLS})`,
-    ['messages', 'rethread', 'of it open', 'of it render', 'newest 50', 'all in one record', 'raw objects + JSON', 'raw byte rows', 'raw turn rows', 'raw blob', 'Dexie', 'TanStack'],
-    rows.map(({ size, times: t }) => [size, ...['rethread', 'rethread open', 'rethread render', 'newest', 'oneRecord', 'objects', 'rows', 'turns', 'blob', 'Dexie', 'TanStack'].map((name) => cell(t[name]))]),
+    [
+      'messages',
+      'rethread',
+      'of it open',
+      'of it render',
+      'newest 50',
+      'all in one record',
+      'raw objects + JSON',
+      'raw byte rows',
+      'raw turn rows',
+      'raw blob',
+      'Dexie',
+      'TanStack',
+    ],
+    rows.map(({ size, times: t }) => [
+      size,
+      ...[
+        'rethread',
+        'rethread open',
+        'rethread render',
+        'newest',
+        'oneRecord',
+        'objects',
+        'rows',
+        'turns',
+        'blob',
+        'Dexie',
+        'TanStack',
+      ].map((name) => cell(t[name])),
+    ]),
   );
   table(
     `  as ratios (${CELLS})`,
-    ['messages', 'rethread : blob', 'target', 'rethread : Dexie', 'target', 'rethread : TanStack', 'newest 50', 'target (ms)', 'rethread : objects', 'rethread : turn rows', 'one record : blob'],
+    [
+      'messages',
+      'rethread : blob',
+      'target',
+      'rethread : Dexie',
+      'target',
+      'rethread : TanStack',
+      'newest 50',
+      'target (ms)',
+      'rethread : objects',
+      'rethread : turn rows',
+      'one record : blob',
+    ],
     rows.map(({ size, times: t }) => {
-      const [blob, dexie, tanstack] = [ratio(t.rethread, t.blob), ratio(t.rethread, t.Dexie), ratio(t.rethread, t.TanStack)];
+      const [blob, dexie, tanstack] = [
+        ratio(t.rethread, t.blob),
+        ratio(t.rethread, t.Dexie),
+        ratio(t.rethread, t.TanStack),
+      ];
       return [
-        size, ratioCell(blob), verdict(blob, BLOB_MOST[size]), dexie ? ratioCell(dexie) : '', dexie && size >= 1000 ? verdict(dexie, DEXIE_MOST) : '', tanstack ? ratioCell(tanstack) : '',
-        cell(t.newest), verdict(t.newest, NEWEST_MOST), ratioCell(ratio(t.rethread, t.objects)), ratioCell(ratio(t.rethread, t.turns)), ratioCell(ratio(t.oneRecord, t.blob)),
+        size,
+        ratioCell(blob),
+        verdict(blob, BLOB_MOST[size]),
+        dexie ? ratioCell(dexie) : '',
+        dexie && size >= 1000 ? verdict(dexie, DEXIE_MOST) : '',
+        tanstack ? ratioCell(tanstack) : '',
+        cell(t.newest),
+        verdict(t.newest, NEWEST_MOST),
+        ratioCell(ratio(t.rethread, t.objects)),
+        ratioCell(ratio(t.rethread, t.turns)),
+        ratioCell(ratio(t.oneRecord, t.blob)),
       ];
     }),
   );
@@ -103,25 +246,43 @@ export function reportW4(where, rows) {
     `W4, ${where}: a whole body, bytes to bytes (MB/s, median / best)`,
     ['dialect', 'messages', 'MB', 'validate', 'repair, valid', 'repair, broken', 'convert', 'JSON.parse + stringify'],
     rows.map(({ dialect, count, bytes, badBytes, times: t }) => [
-      dialect, count, (bytes / 1e6).toFixed(2), speed(bytes, t.validate), speed(bytes, t.repairGood), speed(badBytes, t.repairBad), speed(bytes, t.convert), speed(bytes, t.json),
+      dialect,
+      count,
+      (bytes / 1e6).toFixed(2),
+      speed(bytes, t.validate),
+      speed(bytes, t.repairGood),
+      speed(badBytes, t.repairBad),
+      speed(bytes, t.convert),
+      speed(bytes, t.json),
     ]),
   );
 }
 
 /** Prints one case as soon as it is done: all cases take minutes. */
 export function reportGrowth({ name, size, one, two, ratio: grown, most, met }) {
-  console.log(`${met ? 'met    ' : 'NOT MET'}  ${grown.toFixed(2).padStart(5)} (<= ${most})  ${name}: ${ms(one)} ms of ${size}, ${ms(two)} ms of ${size * 2}`);
+  console.log(
+    `${met ? 'met    ' : 'NOT MET'}  ${grown.toFixed(2).padStart(5)} (<= ${most})  ${name}: ${ms(one)} ms of ${size}, ${ms(two)} ms of ${size * 2}`,
+  );
 }
 
 export function reportBodies({ name, reference, took, times, grown, met }) {
   const factor = `${times.toFixed(1).padStart(6)} times JSON, ${grown.toFixed(1)} a doubling`;
-  console.log(`${met ? 'met    ' : 'NOT MET'}  ${factor}  ${name}: ${took.map(ms).join(', ')} ms; JSON ${reference.map(ms).join(', ')} ms`);
+  console.log(
+    `${met ? 'met    ' : 'NOT MET'}  ${factor}  ${name}: ${took.map(ms).join(', ')} ms; JSON ${reference.map(ms).join(', ')} ms`,
+  );
 }
 
 /** Prints the deltas of R32. The peer's work is divided by rethread's of the same number of turns. */
 export function reportR32(rows) {
   const [small, large] = SIZES;
-  const own = (name) => rows.find((row) => row.name === (/resumed/.test(name) ? 'rethread: opened again, the next request' : 'rethread: the next request after each turn'));
+  const own = (name) =>
+    rows.find(
+      (row) =>
+        row.name ===
+        (/resumed/.test(name)
+          ? 'rethread: opened again, the next request'
+          : 'rethread: the next request after each turn'),
+    );
   table(
     'R32, Node: deltas of a conversation that a service keeps (ms in all, the shortest run)',
     ['', `${small} turns`, `${large} turns`, 'ratio', 'target', `peer : rethread, ${small}`, `${large}`, 'target'],
@@ -129,8 +290,19 @@ export function reportR32(rows) {
       const grown = times[large] / times[small];
       const isPeer = name.startsWith('peer');
       const gains = SIZES.map((size) => times[size] / own(name).times[size]);
-      return [name, ms(times[small]), ms(times[large]), grown.toFixed(2), isPeer ? '' : `<= ${GROWTH_MOST}: ${grown <= GROWTH_MOST ? 'met' : 'not met'}`,
-        ...(isPeer ? [...gains.map((gain) => gain.toFixed(2)), `>= ${PEER_LEAST}: ${Math.min(...gains) >= PEER_LEAST ? 'met' : 'not met'}`] : [])];
+      return [
+        name,
+        ms(times[small]),
+        ms(times[large]),
+        grown.toFixed(2),
+        isPeer ? '' : `<= ${GROWTH_MOST}: ${grown <= GROWTH_MOST ? 'met' : 'not met'}`,
+        ...(isPeer
+          ? [
+              ...gains.map((gain) => gain.toFixed(2)),
+              `>= ${PEER_LEAST}: ${Math.min(...gains) >= PEER_LEAST ? 'met' : 'not met'}`,
+            ]
+          : []),
+      ];
     }),
   );
   if (rows.length < 6) console.log('a peer is not installed (npm ci in benches/, PEER_PYTHON): its rows are missing');

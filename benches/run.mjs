@@ -1,19 +1,23 @@
 // Measures speed, against what it cannot beat: JSON.stringify of the ready array, and IndexedDB with nothing around it.
 //
-//   npm run bench                            everything
-//   npm run bench -- w1 --node               only W1, only in Node; --browser: only in Chromium; w2, w3, w4 likewise
-//   npm run bench -- growth --node           N and 2N of what others control; --only TEXT: the cases whose name contains it. The exit
+//   npm run bench                            everything npm run bench -- w1 --node               only W1, only in Node;
+//   --browser: only in Chromium; w2, w3, w4 likewise npm run bench -- growth --node           N and 2N of what others
+//   control; --only TEXT: the cases whose name contains it. The exit
 //                                            code is 1 if a ratio is above its limit
-//   npm run bench -- bodies --node           hostile bodies (R63), with their times relative to JSON.parse and JSON.stringify; --only as above;
-//                                            --bytes N: of N, 2N and 4N bytes, 250,000 unless told. The exit code is 1 if one is above 10 times JSON
+//   npm run bench -- bodies --node           hostile bodies (R63), with their times relative to JSON.parse and
+//   JSON.stringify; --only as above;
+//                                            --bytes N: of N, 2N and 4N bytes, 250,000 unless told. The exit code is 1
+//                                            if one is above 10 times JSON
 //   npm run bench -- r32 --node              deltas of 1,000 and 3,000 turns; the exit code is 1 if they are not linear
-//   npm run bench -- builds before=DIR DIR   several builds in one run, side by side. DIR: a package, or a dist folder, which is
+//   npm run bench -- builds before=DIR DIR   several builds in one run, side by side. DIR: a package, or a dist folder,
+//   which is
 //                                            combined with this checkout's js/. The ratios are to the first
 //   npm run bench -- --sizes 100,1000        other numbers of messages (multiples of 5)
 //   npm run bench -- --json FILE             writes the numbers to a file as well
 //
-// It measures dist/: build first. The peers that it compares with are in benches/package.json: `npm ci` in benches/. Times of two machines do not compare; ratios nearly do. Apart from growth no time is asserted: the
-// exit code is 1 only if the bench itself fails, or a body is not what was appended.
+// It measures dist/: build first. The peers that it compares with are in benches/package.json: `npm ci` in benches/.
+// Times of two machines do not compare; ratios nearly do. Apart from growth no time is asserted: the exit code is 1
+// only if the bench itself fails, or a body is not what was appended.
 
 import { writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -24,7 +28,16 @@ import { bodies } from './bodies.js';
 import { compareBuilds } from './builds.mjs';
 import { growth } from './growth.js';
 import { SIZES as TURNS, GROWTH_MOST, r32 } from './r32.js';
-import { reportBodies, reportGrowth, reportR32, reportSizes, reportW1, reportW2, reportW3, reportW4 } from './report.mjs';
+import {
+  reportBodies,
+  reportGrowth,
+  reportR32,
+  reportSizes,
+  reportW1,
+  reportW2,
+  reportW3,
+  reportW4,
+} from './report.mjs';
 import { summary } from './stats.js';
 import { w1 } from './w1.js';
 import { w4 } from './w4.js';
@@ -49,7 +62,10 @@ async function coldOpens(world, counts) {
       for (const [name, value] of Object.entries(took)) (samples[name] ??= []).push(value);
       await page.close();
     }
-    rows.push({ size, times: Object.fromEntries(Object.entries(samples).map(([name, values]) => [name, summary(values)])) });
+    rows.push({
+      size,
+      times: Object.fromEntries(Object.entries(samples).map(([name, values]) => [name, summary(values)])),
+    });
   }
   return { rows, init: summary(inits) };
 }
@@ -59,7 +75,7 @@ async function inBrowser(folder, wants, counts, results, sizeOf) {
   try {
     results.chromium = world.version;
     let page = await world.page();
-    if (!await page.evaluate(() => bench.isolated)) console.log('\nthe page is not isolated: its clock is coarse');
+    if (!(await page.evaluate(() => bench.isolated))) console.log('\nthe page is not isolated: its clock is coarse');
     if (wants('w1')) {
       results.w1Browser = await page.evaluate(([all, turn]) => bench.w1(all, turn), [counts, TURN]);
       reportW1(`Chromium ${world.version}`, results.w1Browser, sizeOf);
@@ -67,7 +83,11 @@ async function inBrowser(folder, wants, counts, results, sizeOf) {
     if (wants('w2') || wants('w3')) {
       const took = await page.evaluate(([name, all]) => bench.fill(name, all), [DATABASE, counts]);
       results.fill = took;
-      console.log(`\nfilled turn by turn, ms a turn: ${Object.entries(took).map(([size, each]) => `${size} messages ${each.toFixed(2)}`).join(', ')}`);
+      console.log(
+        `\nfilled turn by turn, ms a turn: ${Object.entries(took)
+          .map(([size, each]) => `${size} messages ${each.toFixed(2)}`)
+          .join(', ')}`,
+      );
       await page.close();
       if (wants('w3')) {
         results.w3 = await coldOpens(world, counts);
@@ -75,7 +95,10 @@ async function inBrowser(folder, wants, counts, results, sizeOf) {
       }
       if (wants('w2')) {
         page = await world.page();
-        results.w2 = await page.evaluate(([name, all, rounds]) => bench.w2(name, all, rounds), [DATABASE, counts, ROUNDS]);
+        results.w2 = await page.evaluate(
+          ([name, all, rounds]) => bench.w2(name, all, rounds),
+          [DATABASE, counts, ROUNDS],
+        );
         reportW2(results.w2, counts);
       }
     }
@@ -101,12 +124,20 @@ async function inNode(folder, { wants, counts, only, results, sizeOf }) {
     const { drive } = await load(folder, 'js/host.js');
     results.r32 = await r32({ ...rethread, drive });
     reportR32(results.r32);
-    if (results.r32.some(({ name, times }) => name.startsWith('rethread') && times[TURNS[1]] > times[TURNS[0]] * GROWTH_MOST)) process.exitCode = 1;
+    if (
+      results.r32.some(
+        ({ name, times }) => name.startsWith('rethread') && times[TURNS[1]] > times[TURNS[0]] * GROWTH_MOST,
+      )
+    )
+      process.exitCode = 1;
   }
   if (only.bodies) {
     // `repairing()` and the command line use the program of the formats.
     const formats = await load(folder, 'js/entry/formats-node.js');
-    results.bodies = await bodies({ ...rethread, ...formats }, { only: only.name, bytes: only.bytes, tell: reportBodies });
+    results.bodies = await bodies(
+      { ...rethread, ...formats },
+      { only: only.name, bytes: only.bytes, tell: reportBodies },
+    );
     console.log(`${results.bodies.filter(({ met }) => met).length} of ${results.bodies.length} met`);
     if (!results.bodies.length || results.bodies.some(({ met }) => !met)) process.exitCode = 1;
   }
@@ -117,14 +148,27 @@ async function inNode(folder, { wants, counts, only, results, sizeOf }) {
 }
 
 async function main(folder) {
-  const { values, positionals: [first, ...rest] } = parseArgs({
+  const {
+    values,
+    positionals: [first, ...rest],
+  } = parseArgs({
     allowPositionals: true,
-    options: { json: { type: 'string' }, bytes: { type: 'string' }, sizes: { type: 'string' }, only: { type: 'string' }, node: { type: 'boolean' }, browser: { type: 'boolean' } },
+    options: {
+      json: { type: 'string' },
+      bytes: { type: 'string' },
+      sizes: { type: 'string' },
+      only: { type: 'string' },
+      node: { type: 'boolean' },
+      browser: { type: 'boolean' },
+    },
   });
   const isComparison = first === 'builds';
   const counts = (values.sizes ?? (isComparison ? '1000,10000' : '100,1000,10000')).split(',').map(Number);
   if (counts.some((count) => !(count > 0) || count % TURN)) throw new Error(`--sizes are multiples of ${TURN}`);
-  const average = os.loadavg().map((one) => one.toFixed(1)).join(' ');
+  const average = os
+    .loadavg()
+    .map((one) => one.toFixed(1))
+    .join(' ');
   console.log(`Node ${process.version}, ${os.cpus().length} cores, load ${average}`);
   const results = { node: process.version, cores: os.cpus().length, load: average };
   if (isComparison) {
@@ -138,7 +182,20 @@ async function main(folder) {
     results.sizes = sizes(folder);
     reportSizes(results.sizes);
     // Growth, bodies and r32 take minutes, so they run only if they are named.
-    if (!values.browser) await inNode(folder, { wants, counts, only: { growth: chosen.includes('growth'), bodies: chosen.includes('bodies'), r32: chosen.includes('r32'), name: values.only, bytes: values.bytes && Number(values.bytes) }, results, sizeOf });
+    if (!values.browser)
+      await inNode(folder, {
+        wants,
+        counts,
+        only: {
+          growth: chosen.includes('growth'),
+          bodies: chosen.includes('bodies'),
+          r32: chosen.includes('r32'),
+          name: values.only,
+          bytes: values.bytes && Number(values.bytes),
+        },
+        results,
+        sizeOf,
+      });
     if (!values.node && ['w1', 'w2', 'w3'].some(wants)) await inBrowser(folder, wants, counts, results, sizeOf);
   }
   if (values.json) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);

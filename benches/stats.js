@@ -18,8 +18,8 @@ export async function time(work, inner = 1) {
   return (performance.now() - start) / inner;
 }
 
-/** Runs all contenders in turn, round by round, so that the load of the machine affects each of them; each round begins with another one.
- *  Returns {name: {median, min, samples}}. */
+/** Runs all contenders in turn, round by round, so that the load of the machine affects each of them; each round begins
+ *  with another one. Returns {name: {median, min, samples}}. */
 export async function race(contenders, { rounds, warm = 2, inner = 1 }) {
   const names = Object.keys(contenders);
   const times = Object.fromEntries(names.map((name) => [name, []]));

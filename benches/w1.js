@@ -1,4 +1,5 @@
-// W1: rendering the next request's body, in Node and in a page. The session is in memory, so that only rendering is timed.
+// W1: rendering the next request's body, in Node and in a page. The session is in memory, so that only rendering is
+// timed.
 
 import { race, summary, time } from './stats.js';
 import { INPUT, PARAMS, encode, encoder, messagesOf } from './work.js';
@@ -30,14 +31,19 @@ const read = (body) => JSON.parse(new TextDecoder().decode(body));
 function canonical(value) {
   if (Array.isArray(value)) return value.map(canonical);
   if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.keys(value).sort().map((key) => [key, canonical(value[key])]));
+  return Object.fromEntries(
+    Object.keys(value)
+      .sort()
+      .map((key) => [key, canonical(value[key])]),
+  );
 }
 
 function check(dialect, rendered, messages, validate) {
   const body = read(rendered.body);
   const same = JSON.stringify(canonical(body.messages.slice(0, -1))) === JSON.stringify(canonical(messages));
   if (!same) throw new Error(`${dialect}: the body is not the history that was appended`);
-  if (!JSON.stringify(body.messages.at(-1)).includes(INPUT)) throw new Error(`${dialect}: the input is not the last message`);
+  if (!JSON.stringify(body.messages.at(-1)).includes(INPUT))
+    throw new Error(`${dialect}: the input is not the last message`);
   for (const [key, value] of Object.entries(PARAMS[dialect])) {
     if (body[key] !== value) throw new Error(`${dialect}: the parameter ${key} is missing`);
   }
@@ -46,7 +52,12 @@ function check(dialect, rendered, messages, validate) {
 }
 
 /** Fewer samples for long sessions, which keeps the bench short. */
-const effort = (turns) => (turns <= 20 ? { rounds: 15, inner: 20, cold: 5 } : turns <= 200 ? { rounds: 15, inner: 4, cold: 5 } : { rounds: 11, inner: 1, cold: 3 });
+const effort = (turns) =>
+  turns <= 20
+    ? { rounds: 15, inner: 20, cold: 5 }
+    : turns <= 200
+      ? { rounds: 15, inner: 4, cold: 5 }
+      : { rounds: 11, inner: 1, cold: 3 };
 
 async function one({ open, validate }, dialect, turns) {
   const { rounds, inner, cold } = effort(turns);
@@ -67,7 +78,8 @@ async function one({ open, validate }, dialect, turns) {
   }
   const rendered = await session.render(request);
   check(dialect, rendered, messages, validate);
-  if (rendered.stablePrefix < messages.length) throw new Error(`${dialect}: only ${rendered.stablePrefix} of ${messages.length} messages are stable`);
+  if (rendered.stablePrefix < messages.length)
+    throw new Error(`${dialect}: only ${rendered.stablePrefix} of ${messages.length} messages are stable`);
   result.bodyBytes = rendered.body.length;
 
   const array = [...messages, { role: 'user', content: INPUT }];
@@ -86,10 +98,13 @@ async function one({ open, validate }, dialect, turns) {
 
   if (typeof document !== 'undefined') {
     const post = (body) => new Request('/nowhere', { method: 'POST', body });
-    const handed = await race({
-      requestF1: () => post(JSON.stringify({ ...params, messages: array })),
-      requestRender: async () => post((await session.render(request)).body),
-    }, { rounds, inner });
+    const handed = await race(
+      {
+        requestF1: () => post(JSON.stringify({ ...params, messages: array })),
+        requestRender: async () => post((await session.render(request)).body),
+      },
+      { rounds, inner },
+    );
     Object.assign(result.times, handed);
   }
 
@@ -113,7 +128,12 @@ async function one({ open, validate }, dialect, turns) {
 async function empty({ open }) {
   const client = await open({ store: 'memory', name: 'w1-empty' });
   const session = await client.session('s');
-  const request = { dialect: 'openai-chat', params: PARAMS['openai-chat'], input: INPUT, replay: { freshness: Infinity } };
+  const request = {
+    dialect: 'openai-chat',
+    params: PARAMS['openai-chat'],
+    input: INPUT,
+    replay: { freshness: Infinity },
+  };
   const { render } = await race({ render: () => session.render(request) }, { rounds: 15, inner: 50 });
   await client.close();
   return render;

@@ -11,7 +11,8 @@ const DIALECT = 'openai-chat';
 
 export const raw = () => openRaw('bench-raw', RAW);
 
-/** Stores sessions of each size, turn by turn as in a chat, and the same messages in every form that the comparisons read. */
+/** Stores sessions of each size, turn by turn as in a chat, and the same messages in every form that the comparisons
+ *  read. */
 export async function fill(rethread, name, sizes) {
   const client = await rethread.open({ store: 'indexeddb', name });
   const db = await raw();
@@ -26,8 +27,19 @@ export async function fill(rethread, name, sizes) {
     const whole = await client.session(`one${size}`);
     await whole.append({ messages: messagesOf(DIALECT, turns) }, DIALECT);
     const messages = messagesOf(DIALECT, turns);
-    await put(db, 'relaxed', messages.flatMap((message, at) => [['rows', [`s${size}`, at], encode(message)], ['objects', [`s${size}`, at], message]]));
-    await put(db, 'relaxed', Array.from({ length: turns }, (_, at) => ['turns', [`s${size}`, at], encode(chatTurn(at))]));
+    await put(
+      db,
+      'relaxed',
+      messages.flatMap((message, at) => [
+        ['rows', [`s${size}`, at], encode(message)],
+        ['objects', [`s${size}`, at], message],
+      ]),
+    );
+    await put(
+      db,
+      'relaxed',
+      Array.from({ length: turns }, (_, at) => ['turns', [`s${size}`, at], encode(chatTurn(at))]),
+    );
     await put(db, 'relaxed', [['blobs', `s${size}`, encode(messages)]]);
     for (const peer of Object.values(peers)) await peer.put(`s${size}`, messages);
   }
@@ -42,8 +54,10 @@ async function segmentsMade(name) {
   const db = await done(indexedDB.open(name));
   const count = () => done(db.transaction('log').objectStore('log').count());
   let last = -1;
-  for (let same = 0; same < 4;) {
-    await new Promise((resolve) => { setTimeout(resolve, 1000); });
+  for (let same = 0; same < 4; ) {
+    await new Promise((resolve) => {
+      setTimeout(resolve, 1000);
+    });
     const now = await count();
     same = now === last ? same + 1 : 0;
     last = now;
@@ -54,11 +68,15 @@ async function segmentsMade(name) {
 /** Returns the bytes that the newest append wrote to each table, and those of its messages on the wire. */
 async function bytesOf(name, session) {
   const db = await done(indexedDB.open(name));
-  const last = (store) => new Promise((resolve, reject) => {
-    const request = db.transaction(store).objectStore(store).openCursor(IDBKeyRange.bound([session], [session, []]), 'prev');
-    request.onsuccess = () => resolve(request.result?.value);
-    request.onerror = () => reject(request.error);
-  });
+  const last = (store) =>
+    new Promise((resolve, reject) => {
+      const request = db
+        .transaction(store)
+        .objectStore(store)
+        .openCursor(IDBKeyRange.bound([session], [session, []]), 'prev');
+      request.onsuccess = () => resolve(request.result?.value);
+      request.onerror = () => reject(request.error);
+    });
   const log = (await last('log')).length;
   const audit = 2 * (await last('tool_invocations')).v.length;
   const head = await done(db.transaction('heads').objectStore('heads').get(session));
@@ -77,11 +95,29 @@ async function appends(rethread, name, durability, sizes, rounds) {
     const of = { own: size / TURN + 5000, six: size + 50_000, one: size / TURN + 50_000, same: size + 50_000 };
     const key = `s${size}`;
     contenders[`rethread ${size}`] = () => session.append({ messages: chatTurn(of.own++) }, DIALECT);
-    contenders[`six ${size}`] = () => put(db, durability, [...chatTurn(of.six).map((message) => ['rows', [key, of.six++], encode(message)]), ['heads', key, head]]);
-    contenders[`one ${size}`] = () => put(db, durability, [['turns', [key, of.one], encode(chatTurn(of.one++))], ['heads', key, head]]);
+    contenders[`six ${size}`] = () =>
+      put(db, durability, [
+        ...chatTurn(of.six).map((message) => ['rows', [key, of.six++], encode(message)]),
+        ['heads', key, head],
+      ]);
+    contenders[`one ${size}`] = () =>
+      put(db, durability, [
+        ['turns', [key, of.one], encode(chatTurn(of.one++))],
+        ['heads', key, head],
+      ]);
     contenders[`same ${size}`] = () => {
       const audit = () => ['audit', [key, of.same++], { t: 'search_orders', s: 'ok', c: null, a: of.same, v: row }];
-      return readThenPut(db, durability, ['heads', key], [['log', [key, of.same], encode(chatTurn(of.same++))], audit(), audit(), ['heads', key, { r: of.same, v: head, c: null, o: ['an-operation', of.same], d: false, w: 0 }]]);
+      return readThenPut(
+        db,
+        durability,
+        ['heads', key],
+        [
+          ['log', [key, of.same], encode(chatTurn(of.same++))],
+          audit(),
+          audit(),
+          ['heads', key, { r: of.same, v: head, c: null, o: ['an-operation', of.same], d: false, w: 0 }],
+        ],
+      );
     };
   }
   const times = await race(contenders, { rounds, warm: 4 });
@@ -117,7 +153,14 @@ async function rewrites(sizes) {
   return times;
 }
 
-const completion = (message) => ({ id: 'c', object: 'chat.completion', created: 1, model: 'gpt-bench', choices: [{ index: 0, message, finish_reason: message.tool_calls ? 'tool_calls' : 'stop' }], usage: { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 } });
+const completion = (message) => ({
+  id: 'c',
+  object: 'chat.completion',
+  created: 1,
+  model: 'gpt-bench',
+  choices: [{ index: 0, message, finish_reason: message.tool_calls ? 'tool_calls' : 'stop' }],
+  usage: { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 },
+});
 
 /** Runs one turn: question, two calls, two results, answer. Only the store takes time. */
 async function play(session, at) {
@@ -127,13 +170,23 @@ async function play(session, at) {
   const tool = { description: 'Looks something up.', parameters: { type: 'object' } };
   const run = await session.run({
     input: user.content,
-    provider: { dialect: DIALECT, url: 'https://model.example/v1/chat/completions', params: { model: 'gpt-bench' }, stream: false },
+    provider: {
+      dialect: DIALECT,
+      url: 'https://model.example/v1/chat/completions',
+      params: { model: 'gpt-bench' },
+      stream: false,
+    },
     tools: { search_orders: tool, read_ticket: tool },
     replay: { freshness: Infinity },
   });
   const perform = async (effect) => {
     if (effect.type === 'call_model') {
-      await run.answer(effect.id, { type: 'response', status: 200, headers: { 'content-type': 'application/json' }, body: encode(completion(replies.shift())) });
+      await run.answer(effect.id, {
+        type: 'response',
+        status: 200,
+        headers: { 'content-type': 'application/json' },
+        body: encode(completion(replies.shift())),
+      });
     } else if (effect.type === 'run_tool') {
       await run.answer(effect.id, { type: 'started' });
       await run.answer(effect.id, { type: 'tool_result', content: result[effect.callId] });
@@ -172,5 +225,11 @@ export async function w2(rethread, name, sizes, rounds) {
   const strict = await appends(rethread, name, 'strict', sizes, Math.ceil(rounds / 2));
   const stored = await bytesOf(name, `s${sizes[0]}`);
   const wire = median(Array.from({ length: 50 }, (_, at) => encode(chatTurn(at)).length));
-  return { relaxed, strict, whole: await rewrites(sizes), runs: await runs(rethread, name, sizes), stored: { ...stored, wire } };
+  return {
+    relaxed,
+    strict,
+    whole: await rewrites(sizes),
+    runs: await runs(rethread, name, sizes),
+    stored: { ...stored, wire },
+  };
 }

@@ -31,7 +31,8 @@ async function newestPage(rethread, name, id) {
   return { client };
 }
 
-/** Times each way once and returns {name: ms}. `first` is the index of the way that begins: the first one in a page is slower. */
+/** Times each way once and returns {name: ms}. `first` is the index of the way that begins: the first one in a page is
+ *  slower. */
 export async function w3(rethread, name, size, first) {
   const key = `s${size}`;
   const opening = async (id) => {
@@ -56,15 +57,24 @@ export async function w3(rethread, name, size, first) {
     return { body, client };
   };
   const peers = await openPeers();
-  const ofPeers = Object.entries(peers).map(([peer, { get: read }]) => [peer, async () => ({
-    body: encode({ ...PARAMS[DIALECT], messages: [...await read(key), { role: 'user', content: INPUT }] }),
-  })]);
+  const ofPeers = Object.entries(peers).map(([peer, { get: read }]) => [
+    peer,
+    async () => ({
+      body: encode({ ...PARAMS[DIALECT], messages: [...(await read(key)), { role: 'user', content: INPUT }] }),
+    }),
+  ]);
   const ways = {
     rethread: own('rethread', key),
     oneRecord: own('oneRecord', `one${size}`),
     rows: () => bare(async (db) => join(await getAll(db, 'rows', key))),
     turns: () => bare(async (db) => join(await getAll(db, 'turns', key), true)),
-    objects: () => bare(async (db) => encode({ ...PARAMS[DIALECT], messages: [...await getAll(db, 'objects', key), { role: 'user', content: INPUT }] })),
+    objects: () =>
+      bare(async (db) =>
+        encode({
+          ...PARAMS[DIALECT],
+          messages: [...(await getAll(db, 'objects', key)), { role: 'user', content: INPUT }],
+        }),
+      ),
     blob: () => bare(async (db) => join([await get(db, 'blobs', key)], true)),
     ...Object.fromEntries(ofPeers),
     newest: () => newestPage(rethread, name, key),

@@ -1,6 +1,9 @@
 // The conversations of all benchmarks: seeded turns of a chat that calls tools, in two wire formats.
 
-const WORDS = 'the a of to in and is for on with order ticket customer refund status shipped invoice parcel street weather stock price total warehouse open closed please check again today tomorrow number next last week month balance account'.split(' ');
+const WORDS =
+  'the a of to in and is for on with order ticket customer refund status shipped invoice parcel street weather stock price total warehouse open closed please check again today tomorrow number next last week month balance account'.split(
+    ' ',
+  );
 
 /** A small seeded generator (mulberry32), the same on all platforms. */
 function random(seed) {
@@ -26,10 +29,22 @@ export function chatTurn(at) {
     while (out.length < size) out += `${WORDS[Math.floor(draw() * WORDS.length)]} `;
     return out.slice(0, size).trimEnd();
   };
-  const id = (place) => `call_${(at * 2 + place).toString(36).padStart(8, '0')}${Math.floor(draw() * 1e9).toString(36)}`;
-  const rows = (count) => JSON.stringify({ ok: true, rows: Array.from({ length: count }, (_, row) => ({ id: at * 10 + row, name: text(36), total: Math.floor(draw() * 1e5) / 100, note: text(48) })) });
+  const id = (place) =>
+    `call_${(at * 2 + place).toString(36).padStart(8, '0')}${Math.floor(draw() * 1e9).toString(36)}`;
+  const rows = (count) =>
+    JSON.stringify({
+      ok: true,
+      rows: Array.from({ length: count }, (_, row) => ({
+        id: at * 10 + row,
+        name: text(36),
+        total: Math.floor(draw() * 1e5) / 100,
+        note: text(48),
+      })),
+    });
   const calls = ['search_orders', 'read_ticket'].map((name, place) => ({
-    id: id(place), type: 'function', function: { name, arguments: JSON.stringify({ query: text(56), limit: 3, page: at % 7 }) },
+    id: id(place),
+    type: 'function',
+    function: { name, arguments: JSON.stringify({ query: text(56), limit: 3, page: at % 7 }) },
   }));
   return [
     { role: 'user', content: text(245) },
@@ -46,7 +61,15 @@ export function anthropicTurn(at) {
   const result = ({ tool_call_id, content }) => ({ type: 'tool_result', tool_use_id: tool_call_id, content });
   return [
     { role: 'user', content: user.content },
-    { role: 'assistant', content: asked.tool_calls.map(({ id, function: f }) => ({ type: 'tool_use', id, name: f.name, input: JSON.parse(f.arguments) })) },
+    {
+      role: 'assistant',
+      content: asked.tool_calls.map(({ id, function: f }) => ({
+        type: 'tool_use',
+        id,
+        name: f.name,
+        input: JSON.parse(f.arguments),
+      })),
+    },
     { role: 'user', content: [result(one), result(two)] },
     { role: 'assistant', content: answer.content },
   ];
@@ -55,7 +78,8 @@ export function anthropicTurn(at) {
 const TURNS = { 'openai-chat': chatTurn, anthropic: anthropicTurn };
 
 /** `turns` turns of a dialect, from turn `from` on. */
-export const messagesOf = (dialect, turns, from = 0) => Array.from({ length: turns }, (_, at) => TURNS[dialect](from + at)).flat();
+export const messagesOf = (dialect, turns, from = 0) =>
+  Array.from({ length: turns }, (_, at) => TURNS[dialect](from + at)).flat();
 
 export const PARAMS = {
   'openai-chat': { model: 'gpt-bench', temperature: 0.2 },

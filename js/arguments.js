@@ -1,4 +1,5 @@
-// Checks of arguments before they reach the wasm, whose glue converts any value to a string. The wasm checks options itself.
+// Checks of arguments before they reach the wasm, whose glue converts any value to a string. The wasm checks options
+// itself.
 
 import { RethreadError } from './error.js';
 import { isBytes, memberOf, reasonOf } from './foreign.js';
@@ -13,7 +14,8 @@ const invalid = (message) => fail('invalid_input', message);
 
 /** A string without unpaired surrogates: they have no UTF-8 encoding, so two different strings would become equal. */
 export const text = (name) => (value) => {
-  if (typeof value !== 'string') invalid(`${name} must be a string, not ${value === null ? 'null' : `a value of type ${typeof value}`}`);
+  if (typeof value !== 'string')
+    invalid(`${name} must be a string, not ${value === null ? 'null' : `a value of type ${typeof value}`}`);
   if (value.isWellFormed?.() === false) invalid(`${name} must be a string without unpaired surrogates`);
 };
 export const bytes = (name) => (value) => isBytes(value) || invalid(`${name} must be a Uint8Array`);
@@ -27,7 +29,8 @@ const objectWith = (name, members) => (value) => {
   object(name)(value);
   for (const [key, check] of Object.entries(members)) optional(check)(value[key]);
 };
-const amount = (name) => (value) => (typeof value === 'number' && value >= 0) || fail('config_invalid', `${name} must be a number, 0 or more`);
+const amount = (name) => (value) =>
+  (typeof value === 'number' && value >= 0) || fail('config_invalid', `${name} must be a number, 0 or more`);
 /** A check by `isValid`. `requirement` is the message of the error. */
 const option = (requirement, isValid) => (value) => isValid(value) || fail('config_invalid', requirement);
 
@@ -35,7 +38,8 @@ const option = (requirement, isValid) => (value) => isValid(value) || fail('conf
 const only = (name, members) => (value) => {
   object(name)(value);
   for (const member of Object.keys(value)) {
-    if (!Object.hasOwn(members, member)) fail('config_invalid', `\`${member}\` is not one of ${name}: ${Object.keys(members).join(', ')}`);
+    if (!Object.hasOwn(members, member))
+      fail('config_invalid', `\`${member}\` is not one of ${name}: ${Object.keys(members).join(', ')}`);
   }
   objectWith(name, members)(value);
 };
@@ -50,7 +54,7 @@ const readable = (check) => (value) => {
   }
 };
 
-export const sessionId = readable(text('a session\'s id'));
+export const sessionId = readable(text("a session's id"));
 export const exportedSession = readable(text('an exported session'));
 export const serializedSession = readable(bytes('a serialized session'));
 /** The `id` in the options of `restore` and `importSession`; the wasm checks the rest. */
@@ -58,7 +62,7 @@ export const restoredId = (options) => {
   const id = memberOf(options, 'id');
   if (typeof id === 'string') sessionId(id);
 };
-export const runId = readable(text('the run\'s id'));
+export const runId = readable(text("the run's id"));
 /** Checks a run's id or a snapshot; returns the id, or a copy of the bytes, which the caller may change later. */
 export function copiedRun(value) {
   if (!isBytes(value)) {
@@ -72,22 +76,24 @@ export function copiedRun(value) {
     return fail('invalid_input', `the bytes of the snapshot cannot be read: ${reasonOf(cause)}`, cause);
   }
 }
-export const effectId = readable(text('the effect\'s id'));
-export const callId = readable(text('the call\'s id'));
+export const effectId = readable(text("the effect's id"));
+export const callId = readable(text("the call's id"));
 export const rejectionReason = readable(optional(text('the reason')));
 export const dialect = readable(text('the dialect'));
 export const stateKey = readable(text('the key'));
 export const listener = readable(callback('the listener'));
 export const handoff = readable(object('the handoff'));
 export const request = readable(object('the request'));
-/** A check of a member that is a time, if it is there. The wasm checks it, too, but JSON has no numbers such as `NaN`. */
+/** A check of a member that is a time, if it is there. The wasm checks it, too, but JSON has no numbers such as
+ *  `NaN`. */
 export const time = (name) => (value, member) => {
   const found = memberOf(value, member);
   if (found === undefined || found === null || (typeof found === 'number' && Number.isFinite(found))) return;
   invalid(`${name}: \`${member}\` must be whole milliseconds since the Unix epoch`);
 };
 export const effectAnswer = readable(object('the answer'));
-/** Checks the answer to an effect. Returns it with its headers as an object: those of `Headers` and lists of pairs are no members. */
+/** Checks the answer to an effect. Returns it with its headers as an object: those of `Headers` and lists of pairs are
+ *  no members. */
 export function plainAnswer(answer) {
   effectAnswer(answer);
   let headers;
@@ -99,16 +105,26 @@ export function plainAnswer(answer) {
   return headers ? Object.create(answer, { headers }) : answer;
 }
 export const responseBytes = readable(bytes('the response bytes'));
-export const drivenRun = readable((run) =>
-  (typeof run?.effects === 'function' && typeof run.changed === 'function') || invalid('the first argument of `drive` must be a run, the value that `session.run` or `session.resume` resolves to'));
-export const driveOptions = readable(only('the options of `drive`', {
-  fetch: option('`fetch` must be a function', (value) => typeof value === 'function'),
-  headers: () => {}, // checked where they are read: an error about them could quote a credential
-  signal: option('`signal` must be an AbortSignal', (value) => isObject(value) && typeof value.addEventListener === 'function'),
-  idleTimeoutMs: amount('`idleTimeoutMs`'),
-  longestPauseMs: amount('`longestPauseMs`'),
-  saveTimeoutMs: amount('`saveTimeoutMs`'),
-  toolConcurrency: amount('`toolConcurrency`'),
-  toolTimeoutMs: amount('`toolTimeoutMs`'),
-  onApproval: option('`onApproval` must be a function', (value) => typeof value === 'function'),
-}));
+export const drivenRun = readable(
+  (run) =>
+    (typeof run?.effects === 'function' && typeof run.changed === 'function') ||
+    invalid(
+      'the first argument of `drive` must be a run, the value that `session.run` or `session.resume` resolves to',
+    ),
+);
+export const driveOptions = readable(
+  only('the options of `drive`', {
+    fetch: option('`fetch` must be a function', (value) => typeof value === 'function'),
+    headers: () => {}, // checked where they are read: an error about them could quote a credential
+    signal: option(
+      '`signal` must be an AbortSignal',
+      (value) => isObject(value) && typeof value.addEventListener === 'function',
+    ),
+    idleTimeoutMs: amount('`idleTimeoutMs`'),
+    longestPauseMs: amount('`longestPauseMs`'),
+    saveTimeoutMs: amount('`saveTimeoutMs`'),
+    toolConcurrency: amount('`toolConcurrency`'),
+    toolTimeoutMs: amount('`toolTimeoutMs`'),
+    onApproval: option('`onApproval` must be a function', (value) => typeof value === 'function'),
+  }),
+);

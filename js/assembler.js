@@ -15,7 +15,8 @@ export function assemblerClass(program) {
 
     constructor(dialect) {
       check.text('the dialect')(dialect);
-      if (!shared || shared.stopped) shared = Instance.now(program, 'make a new assembler and read the response from its start');
+      if (!shared || shared.stopped)
+        shared = Instance.now(program, 'make a new assembler and read the response from its start');
       this.#instance = shared;
       this.#handle = shared.call(() => new shared.exports.StreamAssembler(dialect));
     }

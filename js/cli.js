@@ -12,5 +12,8 @@ for (const stream of [process.stdout, process.stderr]) {
 
 // Not `process.exit`, which discards output that a pipe has not accepted yet.
 process.exitCode = await main(process.argv.slice(2), {
-  stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: process.env,
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  env: process.env,
 });

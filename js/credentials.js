@@ -2,13 +2,43 @@
 
 import { headerPairs } from './header-pairs.js';
 
-/** Headers that contain no credential. The core accepts the same names in `provider.headers` (src/provider/request/credentials.rs). */
+/** Headers that contain no credential. The core accepts the same names in `provider.headers`
+ *  (src/provider/request/credentials.rs). */
 export const PLAIN_HEADERS = new Set([
-  'accept', 'accept-encoding', 'accept-language', 'anthropic-beta', 'anthropic-dangerous-direct-browser-access', 'anthropic-version',
-  'baggage', 'cache-control', 'content-language', 'content-type', 'http-referer', 'idempotency-key', 'openai-beta', 'openai-organization',
-  'openai-project', 'origin', 'pragma', 'prefer', 'priority', 'referer', 'traceparent', 'tracestate', 'user-agent', 'x-client-request-id',
-  'x-correlation-id', 'x-goog-api-client', 'x-goog-request-params', 'x-goog-user-project', 'x-grok-conv-id', 'x-openrouter-categories',
-  'x-openrouter-title', 'x-request-id', 'x-session-affinity', 'x-title',
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'anthropic-beta',
+  'anthropic-dangerous-direct-browser-access',
+  'anthropic-version',
+  'baggage',
+  'cache-control',
+  'content-language',
+  'content-type',
+  'http-referer',
+  'idempotency-key',
+  'openai-beta',
+  'openai-organization',
+  'openai-project',
+  'origin',
+  'pragma',
+  'prefer',
+  'priority',
+  'referer',
+  'traceparent',
+  'tracestate',
+  'user-agent',
+  'x-client-request-id',
+  'x-correlation-id',
+  'x-goog-api-client',
+  'x-goog-request-params',
+  'x-goog-user-project',
+  'x-grok-conv-id',
+  'x-openrouter-categories',
+  'x-openrouter-title',
+  'x-request-id',
+  'x-session-affinity',
+  'x-title',
 ]);
 /** The telemetry of the providers' own SDKs. */
 const PLAIN_PREFIXES = ['x-stainless-'];
@@ -23,10 +53,13 @@ const MIN_WORD_LENGTH = 4;
 
 const isPlainHeader = (name) => PLAIN_HEADERS.has(name) || PLAIN_PREFIXES.some((prefix) => name.startsWith(prefix));
 /** Values that are never secrets: media types, dates (API versions), `true`, `keep-alive`, and so on. */
-const isCommon = (value) => /^(?:(?:application|audio|image|multipart|text|video)\/[\w.+*-]+(?:\s*;.*)?|\d{4}-\d{2}-\d{2}|true|false|null|undefined|keep-alive)$/i.test(value);
+const isCommon = (value) =>
+  /^(?:(?:application|audio|image|multipart|text|video)\/[\w.+*-]+(?:\s*;.*)?|\d{4}-\d{2}-\d{2}|true|false|null|undefined|keep-alive)$/i.test(
+    value,
+  );
 
-/** The secrets in a header's value: the value itself, the token after the scheme, user name and password of Basic, and the values of
- *  `name=value` pairs (cookies, Digest, signatures). */
+/** The secrets in a header's value: the value itself, the token after the scheme, user name and password of Basic, and
+ *  the values of `name=value` pairs (cookies, Digest, signatures). */
 function secretsOf(value) {
   if (isCommon(value)) return [];
   const secrets = [value];
@@ -117,7 +150,11 @@ function entityAt(units, length, at, want) {
 }
 
 /** The reader of each escape, by its first code unit. */
-const ESCAPES = new Map([[37, percentAt], [38, entityAt], [92, backslashAt]]);
+const ESCAPES = new Map([
+  [37, percentAt],
+  [38, entityAt],
+  [92, backslashAt],
+]);
 
 /** Matches the code unit `want` at `at`, plain or escaped, and returns its end. `&` may be plain or start `&amp;`. */
 function unitAt(units, length, at, want, isRaw) {
@@ -129,7 +166,8 @@ function unitAt(units, length, at, want, isRaw) {
   return readEscape(units, length, at, want) || (same ? at + 1 : NO_MATCH);
 }
 
-/** Matches a secret at `at` and returns where it ends. Skips zeros between its units: UTF-16 or UTF-32 read as bytes. */
+/** Matches a secret at `at` and returns where it ends. Skips zeros between its units: UTF-16 or UTF-32 read as
+ *  bytes. */
 function secretAt(units, length, at, { wanted, apart }, isRaw, isWhole) {
   if (apart && at > 0 && isWord(units[at - 1])) return NO_MATCH;
   let place = at;
@@ -144,9 +182,9 @@ function secretAt(units, length, at, { wanted, apart }, isRaw, isWhole) {
 }
 
 /**
- * The credentials of one `drive`: the values of all its `headers`, except headers that are known to hold none (`PLAIN_HEADERS`),
- * common values and values shorter than four characters. A value of four to seven characters counts if it has letters and
- * digits, and is removed only where it is a separate word.
+ * The credentials of one `drive`: the values of all its `headers`, except headers that are known to hold none
+ * (`PLAIN_HEADERS`), common values and values shorter than four characters. A value of four to seven characters counts
+ * if it has letters and digits, and is removed only where it is a separate word.
  */
 export class Credentials {
   #known = new Set();
@@ -167,7 +205,11 @@ export class Credentials {
     if (!counts || isCommon(secret) || this.#known.has(secret)) return;
     this.#known.add(secret);
     for (const wanted of spellings(secret)) {
-      this.#secrets.push({ wanted, apart, readings: wanted.some((unit) => ESCAPES.has(unit)) ? [true, false] : [false] });
+      this.#secrets.push({
+        wanted,
+        apart,
+        readings: wanted.some((unit) => ESCAPES.has(unit)) ? [true, false] : [false],
+      });
       if (wanted[0] < 256) this.#begins[wanted[0]] = 1;
     }
     for (const unit of ESCAPES.keys()) this.#begins[unit] = 1;
@@ -177,8 +219,8 @@ export class Credentials {
     return this.#secrets.length === 0;
   }
 
-  /** Finds the next secret from `from` on: `{ at, end }`, or null. `end` is -1 if the input ends inside a possible secret and is
-   *  not complete (`isWhole` is false). */
+  /** Finds the next secret from `from` on: `{ at, end }`, or null. `end` is -1 if the input ends inside a possible
+   *  secret and is not complete (`isWhole` is false). */
   find(units, length, from, isWhole) {
     for (let at = from; at < length; at += 1) {
       const unit = units[at];
@@ -202,7 +244,11 @@ export class Credentials {
     const units = Uint16Array.from({ length: text.length }, (_, at) => text.charCodeAt(at));
     let out = '';
     let from = 0;
-    for (let found = this.find(units, units.length, 0, true); found; found = this.find(units, units.length, found.end, true)) {
+    for (
+      let found = this.find(units, units.length, 0, true);
+      found;
+      found = this.find(units, units.length, found.end, true)
+    ) {
       out += text.slice(from, found.at) + REDACTED;
       from = found.end;
     }
@@ -217,13 +263,17 @@ export class Credentials {
 
 /** Keeps only words and short numbers of a text that may quote an unknown credential. */
 export function plainWords(text) {
-  const isPlain = (word) => /^(?:\p{L}+(?:-\p{L}+)*|\d{1,4})[.!?]*$/u.test(word) && word.length <= (/\p{Ll}\p{Lu}/u.test(word) ? 16 : 24);
-  return text.replace(/[^\s"'`,;:()<>{}[\]|]+/gu, (word) => (isPlain(word) || !/[\p{L}\p{N}]/u.test(word) ? word : REDACTED));
+  const isPlain = (word) =>
+    /^(?:\p{L}+(?:-\p{L}+)*|\d{1,4})[.!?]*$/u.test(word) && word.length <= (/\p{Ll}\p{Lu}/u.test(word) ? 16 : 24);
+  return text.replace(/[^\s"'`,;:()<>{}[\]|]+/gu, (word) =>
+    isPlain(word) || !/[\p{L}\p{N}]/u.test(word) ? word : REDACTED,
+  );
 }
 
 const READ_FAILED = 'an error whose text cannot be read';
 
-/** Code and message of an error, including its causes: Node's fetch throws "fetch failed" with the reason in `cause`. */
+/** Code and message of an error, including its causes: Node's fetch throws "fetch failed" with the reason in
+ *  `cause`. */
 export function errorWords(error) {
   const messages = [];
   let code;

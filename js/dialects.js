@@ -19,7 +19,8 @@ export const DIALECTS = Object.keys(CONVERSATION_MEMBERS);
 export const SYSTEM_MEMBERS = ['instructions', 'system', 'systemInstruction', 'system_instruction'];
 
 /**
- * Paths of chat endpoints, most specific first, each with its dialect and the domain that it counts in. A group is the model.
+ * Paths of chat endpoints, most specific first, each with its dialect and the domain that it counts in. A group is
+ * the model.
  *
  * @type {[RegExp, import('./types.js').Dialect, string?][]}
  */

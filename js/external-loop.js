@@ -14,7 +14,10 @@ export class ExternalLoop {
 
   /** @type {PublicExternalLoop['checkpoint']} */
   checkpoint(body, dialect) {
-    return this.#handle.promise((loop) => loop.checkpoint(body, dialect), () => check.dialect(dialect));
+    return this.#handle.promise(
+      (loop) => loop.checkpoint(body, dialect),
+      () => check.dialect(dialect),
+    );
   }
 
   /** @type {PublicExternalLoop['end']} */

@@ -1,5 +1,6 @@
-// `repairing()`: a `fetch` that repairs the conversations it sends, and heals those that the provider refuses. All other
-// requests go to the underlying `fetch` with the same arguments, and so do requests for which anything here fails.
+// `repairing()`: a `fetch` that repairs the conversations it sends, and heals those that the provider refuses. All
+// other requests go to the underlying `fetch` with the same arguments, and so do requests for which anything here
+// fails.
 
 import { RethreadError } from './error.js';
 import { chatAddress, isOtherService } from './fetch/address.js';
@@ -28,7 +29,10 @@ export function repairing(userOptions = {}) {
   };
 
   async function sendRepaired(args, request) {
-    const loading = program.load().then(() => true, (error) => warn('the wasm could not be loaded, so requests are sent unchanged', error));
+    const loading = program.load().then(
+      () => true,
+      (error) => warn('the wasm could not be loaded, so requests are sent unchanged', error),
+    );
     let next = args;
     let found = null;
     let sent = null;
@@ -38,10 +42,12 @@ export function repairing(userOptions = {}) {
       if (done === ABORTED) return isUsedUp(request) ? Promise.reject(request.signal.reason) : send(...args);
       const [{ text, again }, isLoaded] = done;
       if (again) next = withBody(args, again());
-      if (isLoaded && text !== null) found = inspect(text, request, options, (dialect) => refused.of(request.url, dialect));
+      if (isLoaded && text !== null)
+        found = inspect(text, request, options, (dialect) => refused.of(request.url, dialect));
       const isRepaired = found?.info && options.mode === 'repair' && found.body !== text;
       if (found && isRepaired) next = withText(args, request, found.body);
-      if (found) sent = { text: isRepaired ? found.body : text, url: request.url, dialect: found.dialect, model: found.model };
+      if (found)
+        sent = { text: isRepaired ? found.body : text, url: request.url, dialect: found.dialect, model: found.model };
       if (!found?.info) found = null;
     } catch (error) {
       warn('a request could not be inspected and was sent unchanged', error);

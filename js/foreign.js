@@ -1,7 +1,9 @@
 // Safe access to values of applications: a getter may throw, a proxy may be revoked, a message may not be a string.
 
 /** @type {() => string | undefined} */
-const tagOfTypedArray = (/** @type {any} */ (Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag))).get;
+const tagOfTypedArray = /** @type {any} */ (
+  Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)
+).get;
 
 /** True if the value is a real Uint8Array, of any realm. Never throws. */
 export const isBytes = (value) => tagOfTypedArray.call(value) === 'Uint8Array';

@@ -21,11 +21,16 @@ const drivenRuns = new WeakSet();
 function checkArguments(run, options) {
   check.drivenRun(run);
   check.driveOptions(options);
-  if (drivenRuns.has(run)) throw new RethreadError('wrong_state', 'this run is being driven already: use the return value of the first `drive`');
+  if (drivenRuns.has(run))
+    throw new RethreadError(
+      'wrong_state',
+      'this run is being driven already: use the return value of the first `drive`',
+    );
 }
 
 /**
- * Drives a run to its end, or until it waits for an approval that nobody gives here. Starts at once; watching is optional.
+ * Drives a run to its end, or until it waits for an approval that nobody gives here. Starts at once; watching is
+ * optional.
  *
  * @type {typeof import('./types.js').drive}
  */
@@ -65,8 +70,8 @@ function joinDelta(last, event) {
 }
 
 /**
- * The events of a run. All iterators take from one queue, so each event is delivered once. Deltas that nobody has read are joined: so the
- * queue is as long as an answer has parts, and not as long as the stream has chunks.
+ * The events of a run. All iterators take from one queue, so each event is delivered once. Deltas that nobody has read
+ * are joined: so the queue is as long as an answer has parts, and not as long as the stream has chunks.
  */
 class EventStream {
   #events = queue();
@@ -82,7 +87,8 @@ class EventStream {
 
   end() {
     this.#hasEnded = true;
-    for (let resolve = this.#waiting.take(); resolve; resolve = this.#waiting.take()) resolve({ value: undefined, done: true });
+    for (let resolve = this.#waiting.take(); resolve; resolve = this.#waiting.take())
+      resolve({ value: undefined, done: true });
   }
 
   iterator() {
@@ -116,10 +122,15 @@ async function executeEffects(run, driveOptions, emitEvents) {
     allEffects.abort(signal?.reason);
     cancellation.isOpen = true;
     // A run that waits for an approval may have another owner, which rejects.
-    run.cancel().catch((error) => { cancellation.failure = { error }; }).finally(() => {
-      cancellation.isOpen = false;
-      approvals.wake();
-    });
+    run
+      .cancel()
+      .catch((error) => {
+        cancellation.failure = { error };
+      })
+      .finally(() => {
+        cancellation.isOpen = false;
+        approvals.wake();
+      });
   };
   if (signal?.aborted) cancel();
   else signal?.addEventListener('abort', cancel, { once: true });
@@ -148,7 +159,10 @@ async function executeEffects(run, driveOptions, emitEvents) {
       // The host does not stay awake for it; `pendingRuns` says when to resume the run.
       if (changes.opened.some(({ type, ms }) => type === 'wait' && ms > (options.longestPauseMs ?? Infinity))) {
         run[dispose]();
-        throw new RethreadError('closed', 'the model is called again after a pause that is longer than `longestPauseMs`; `pendingRuns()` says when to resume the run');
+        throw new RethreadError(
+          'closed',
+          'the model is called again after a pause that is longer than `longestPauseMs`; `pendingRuns()` says when to resume the run',
+        );
       }
       for (const effect of changes.opened) {
         const controller = new AbortController();

@@ -34,8 +34,8 @@ function withPlainHandoffs(request) {
   return handoffs.length ? { ...request, handoffs: handoffs.map(withJsonSchemas) } : request;
 }
 
-/** The request for the core: tools with JSON Schemas, bytes of the input as base64. Wrapped in an array, because a request with a
- *  `then` member would be awaited. */
+/** The request for the core: tools with JSON Schemas, bytes of the input as base64. Wrapped in an array, because a
+ *  request with a `then` member would be awaited. */
 export async function plainRequest(request) {
   try {
     const plain = withPlainHandoffs(withJsonSchemas(request));
@@ -53,15 +53,17 @@ function messagesOf(content) {
   const shown = memberOf(content, 'messages');
   if (isList(shown) && typeof memberOf(content, 'hasOlder') === 'boolean') {
     if (!memberOf(content, 'hasOlder') && !memberOf(content, 'loading')) return shown;
-    const message = 'this snapshot does not have all messages of its session: older ones precede it; '
-      + 'call `older()` of the view until `hasOlder` is false, or append the pages that `messages()` returns, the oldest page first';
+    const message =
+      'this snapshot does not have all messages of its session: older ones precede it; ' +
+      'call `older()` of the view until `hasOlder` is false, or append the pages that `messages()` returns, the oldest page first';
     throw new RethreadError('invalid_input', message);
   }
   const items = Array.isArray(content) ? undefined : memberOf(content, 'items');
   if (!isList(items)) return content;
   if ((memberOf(content, 'cursor') ?? null) === null) return items;
-  const message = 'this page is not the first one of its session: older messages precede it; '
-    + 'read all pages with `cursor`, and append their `items`, the oldest page first';
+  const message =
+    'this page is not the first one of its session: older messages precede it; ' +
+    'read all pages with `cursor`, and append their `items`, the oldest page first';
   throw new RethreadError('invalid_input', message);
 }
 
@@ -86,10 +88,18 @@ export async function plainMessages(messages) {
   try {
     copy = structuredClone(messages);
   } catch (cause) {
-    throw new RethreadError('invalid_input', 'a message contains a value that cannot be stored, such as a function; pass plain data, Blobs or bytes', {}, { cause });
+    throw new RethreadError(
+      'invalid_input',
+      'a message contains a value that cannot be stored, such as a function; pass plain data, Blobs or bytes',
+      {},
+      { cause },
+    );
   }
   if (!Array.isArray(copy)) return copy;
   copy.forEach(checkTimes);
-  return Promise.all(copy.map(async (message) =>
-    Array.isArray(message?.parts) ? { ...message, parts: await Promise.all(message.parts.map(plainPart)) } : message));
+  return Promise.all(
+    copy.map(async (message) =>
+      Array.isArray(message?.parts) ? { ...message, parts: await Promise.all(message.parts.map(plainPart)) } : message,
+    ),
+  );
 }

@@ -1,7 +1,8 @@
 // The instances that stores live in.
 //
-// Up to 16 stores have an instance each, so that a failure of one store does not affect the others. A browser page has address space
-// for about a hundred instances and frees that of an unused one late, so instances are reused, and shared by further stores.
+// Up to 16 stores have an instance each, so that a failure of one store does not affect the others. A browser page has
+// address space for about a hundred instances and frees that of an unused one late, so instances are reused, and shared
+// by further stores.
 
 import { Instance } from './instance.js';
 
@@ -25,7 +26,8 @@ export class InstancePool {
   async enter() {
     for (const instance of this.#stores.keys()) if (instance.stopped) this.#stores.delete(instance);
     const [leastUsed] = [...this.#stores].sort(([, one], [, other]) => one - other);
-    if (leastUsed && (leastUsed[1] === 0 || this.#stores.size + this.#starting >= MAX_INSTANCES)) return this.#entered(leastUsed[0]);
+    if (leastUsed && (leastUsed[1] === 0 || this.#stores.size + this.#starting >= MAX_INSTANCES))
+      return this.#entered(leastUsed[0]);
     this.#starting += 1;
     try {
       return this.#entered(await Instance.start(this.#program, this.#advice));

@@ -1,7 +1,7 @@
 // One WebAssembly instance and its failure handling.
 //
-// An exception that leaves the wasm (a trap, an exhausted stack, failed allocation) skips frames with active borrows and unfinished
-// changes. Such an instance counts as stopped: it is never called again, and pending promises reject.
+// An exception that leaves the wasm (a trap, an exhausted stack, failed allocation) skips frames with active borrows
+// and unfinished changes. Such an instance counts as stopped: it is never called again, and pending promises reject.
 
 import { RethreadError } from './error.js';
 import { reasonOf } from './foreign.js';
@@ -11,8 +11,8 @@ const RELEASES = /^__wbg_\w+_free$|^__wbindgen_(?:free|destroy_closure)$/;
 /** Exports that the platform calls (promise reactions, events, timers), where nothing catches an exception. */
 const CALLBACKS = /^wasm_bindgen__convert__closures/;
 
-/** Arguments that take 128 KB, the stack that a wasm call may need. Passing them first detects an exhausted stack before the wasm is
- *  entered. */
+/** Arguments that take 128 KB, the stack that a wasm call may need. Passing them first detects an exhausted stack
+ *  before the wasm is entered. */
 const STACK_ROOM = Array.from({ length: 16_384 }, () => 0);
 const takeArguments = () => {};
 /** The error if the stack has no room to create a more precise one. */
@@ -38,7 +38,8 @@ export class Instance {
   #listeners = new Set();
   #advice;
 
-  /** Creates an instance that must be started. `advice` is the part of the error message that says what to do after a stop. */
+  /** Creates an instance that must be started. `advice` is the part of the error message that says what to do after a
+   *  stop. */
   constructor(program, advice) {
     this.#advice = advice;
     this.glue = program.createGlue((exports) => this.#guard(exports));
@@ -85,7 +86,8 @@ export class Instance {
     return () => this.#listeners.delete(entry);
   }
 
-  /** Calls the wasm if the stack has room; otherwise throws a RangeError and the instance survives. Pages may render in deep recursion. */
+  /** Calls the wasm if the stack has room; otherwise throws a RangeError and the instance survives. Pages may render in
+   *  deep recursion. */
   callWithRoom(work) {
     Reflect.apply(takeArguments, undefined, STACK_ROOM);
     return this.call(work);
@@ -152,7 +154,12 @@ export class Instance {
   }
 
   #describe() {
-    this.#stopped = new RethreadError('internal', `the WebAssembly instance has stopped (${reasonOf(this.#cause)}); ${this.#advice}`, {}, { cause: this.#cause });
+    this.#stopped = new RethreadError(
+      'internal',
+      `the WebAssembly instance has stopped (${reasonOf(this.#cause)}); ${this.#advice}`,
+      {},
+      { cause: this.#cause },
+    );
   }
 
   /** Rejects pending promises, releases platform resources, and calls the listeners. */

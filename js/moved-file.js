@@ -1,9 +1,11 @@
 // A file of the package that Vite's dev server does not find by `import.meta.url`.
 //
-// The server bundles a dependency into a cache. Until Vite 8 only its modules are moved: an address relative to one of them then names
-// nothing, and is answered with the page's HTML (vitejs/vite#8427). The server itself resolves names of packages for a page at `/@id/`.
+// The server bundles a dependency into a cache. Until Vite 8 only its modules are moved: an address relative to one of
+// them then names nothing, and is answered with the page's HTML (vitejs/vite#8427). The server itself resolves names of
+// packages for a page at `/@id/`.
 
-/** Returns the address of `name`, such as "rethread/rethread.wasm", if `moduleUrl` is a module in the cache of such a server, else null. */
+/** Returns the address of `name`, such as "rethread/rethread.wasm", if `moduleUrl` is a module in the cache of such a
+ *  server, else null. */
 export async function findMovedFile(name, moduleUrl) {
   const { pathname, searchParams } = new URL(moduleUrl);
   const [, cache] = /^(.*\/)deps\/[^/]+$/.exec(pathname) ?? [];

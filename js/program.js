@@ -3,11 +3,13 @@
 import { RethreadError } from './error.js';
 
 /** What to do if the file is not where the package expects it. */
-const ADVICE = 'A bundler may have moved the module away from its file: with Vite set `optimizeDeps: { exclude: ["rethread"] }`,'
-  + ' with others pass the address of `rethread/rethread.wasm` (of `rethread/formats.wasm` for the formats alone) to init()';
+const ADVICE =
+  'A bundler may have moved the module away from its file: with Vite set `optimizeDeps: { exclude: ["rethread"] }`,' +
+  ' with others pass the address of `rethread/rethread.wasm` (of `rethread/formats.wasm` for the formats alone) to init()';
 
 /** What to do if the package is a link to a folder outside of a project that Vite serves. */
-const OUTSIDE = 'Vite serves no file outside of the project: install the package with `npm install --install-links`, or add its folder to `server.fs.allow`';
+const OUTSIDE =
+  'Vite serves no file outside of the project: install the package with `npm install --install-links`, or add its folder to `server.fs.allow`';
 
 export class Program {
   createGlue;
@@ -24,7 +26,8 @@ export class Program {
     this.createGlue = createGlue;
   }
 
-  /** Sets the default source of `load()`. If it answers with no wasm, `findMoved` is asked for another address (or null).
+  /** Sets the default source of `load()`. If it answers with no wasm, `findMoved` is asked for another address (or
+   * null).
    *  @param {URL} source
    *  @param {() => Promise<URL | null>} findMoved */
   setSource(source, findMoved = async () => null) {
@@ -51,7 +54,10 @@ export class Program {
   /** The compiled module. Throws `not_initialized` before it is loaded. */
   get module() {
     if (!this.#compiled) {
-      throw new RethreadError('not_initialized', 'the wasm is not loaded yet: `await init()` first, or `await open()`, which does it');
+      throw new RethreadError(
+        'not_initialized',
+        'the wasm is not loaded yet: `await init()` first, or `await open()`, which does it',
+      );
     }
     return this.#compiled;
   }
@@ -59,9 +65,13 @@ export class Program {
 
 async function compile(source) {
   if (!source) {
-    throw new RethreadError('not_initialized', 'rethread/slim contains no wasm: call init(source) first, with the bytes, a WebAssembly.Module or a URL');
+    throw new RethreadError(
+      'not_initialized',
+      'rethread/slim contains no wasm: call init(source) first, with the bytes, a WebAssembly.Module or a URL',
+    );
   }
-  const isUrl = typeof source === 'string' || source instanceof URL || (typeof Request === 'function' && source instanceof Request);
+  const isUrl =
+    typeof source === 'string' || source instanceof URL || (typeof Request === 'function' && source instanceof Request);
   const loaded = await (isUrl ? fetch(source) : source);
   if (loaded instanceof WebAssembly.Module) return loaded;
   if (typeof Response === 'function' && loaded instanceof Response) return compileResponse(loaded);
@@ -83,14 +93,22 @@ async function compileResponse(response) {
   const { ok, status, statusText, url } = response;
   if (!ok) {
     const advice = status === 403 && url.includes('/@fs/') ? OUTSIDE : ADVICE;
-    throw new RethreadError('not_initialized', `the wasm could not be fetched: ${status} ${statusText} for ${url}. ${advice}`, { status, url, noWasm: true });
+    throw new RethreadError(
+      'not_initialized',
+      `the wasm could not be fetched: ${status} ${statusText} for ${url}. ${advice}`,
+      { status, url, noWasm: true },
+    );
   }
   const type = response.headers.get('content-type')?.split(';')[0].trim();
   // With another content type the file is compiled after the download instead of during it.
   if (type === 'application/wasm' && WebAssembly.compileStreaming) return WebAssembly.compileStreaming(response);
   const bytes = await response.arrayBuffer();
   if (!isWasm(bytes)) {
-    throw new RethreadError('not_initialized', `the wasm could not be loaded: ${url} is no wasm but ${type ?? 'something else'}. ${ADVICE}`, { url, noWasm: true });
+    throw new RethreadError(
+      'not_initialized',
+      `the wasm could not be loaded: ${url} is no wasm but ${type ?? 'something else'}. ${ADVICE}`,
+      { url, noWasm: true },
+    );
   }
   return WebAssembly.compile(bytes);
 }

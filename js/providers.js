@@ -1,4 +1,5 @@
-// History providers (R33 to R35): sources of messages beside the session's log, and stores of an application that get each turn.
+// History providers (R33 to R35): sources of messages beside the session's log, and stores of an application that get
+// each turn.
 
 import { RethreadError } from './error.js';
 import { isList, memberOf, reasonOf } from './foreign.js';
@@ -19,25 +20,38 @@ const LETTERS = MEMBERS.map(lettersOf);
 /** A provider may have members of its own. One that is an option except for its spelling is rejected. */
 const isMisspelt = (member) => !MEMBERS.includes(member) && LETTERS.includes(lettersOf(member));
 
-/** One provider with its options. The provider may be an instance of a class, so its functions are called as methods. */
+/** One provider with its options. The provider may be an instance of a class, so its functions are called as
+ *  methods. */
 class HistoryProvider {
   #provider;
 
   constructor(provider, index) {
-    if (typeof provider !== 'object' || provider === null) fail('config_invalid', `\`providers[${index}]\` must be an object`);
+    if (typeof provider !== 'object' || provider === null)
+      fail('config_invalid', `\`providers[${index}]\` must be an object`);
     this.#provider = provider;
     this.name = memberOf(provider, 'name');
     if (!isName(this.name)) fail('config_invalid', `\`providers[${index}].name\` must be a string that is not empty`);
     const unknown = Object.keys(provider).find(isMisspelt);
-    if (unknown) fail('config_invalid', `\`providers[${index}].${unknown}\` is not an option of this version; known here: \`${MEMBERS.join('`, `')}\``);
+    if (unknown)
+      fail(
+        'config_invalid',
+        `\`providers[${index}].${unknown}\` is not an option of this version; known here: \`${MEMBERS.join('`, `')}\``,
+      );
     const option = (member, isValid, requirement) => {
       const value = memberOf(provider, member) ?? undefined;
-      if (value !== undefined && !isValid(value)) fail('config_invalid', `\`providers[${index}].${member}\` must be ${requirement}`);
+      if (value !== undefined && !isValid(value))
+        fail('config_invalid', `\`providers[${index}].${member}\` must be ${requirement}`);
       return value;
     };
     for (const member of FUNCTIONS) option(member, (value) => typeof value === 'function', 'a function');
-    const [loads, storesInputs, storesOutputs, storesContext] = FLAGS.map((flag) => option(flag, (value) => typeof value === 'boolean', 'true or false'));
-    const contextFrom = option('storeContextFrom', (value) => isList(value) && value.every(isName), 'a list of names of providers');
+    const [loads, storesInputs, storesOutputs, storesContext] = FLAGS.map((flag) =>
+      option(flag, (value) => typeof value === 'boolean', 'true or false'),
+    );
+    const contextFrom = option(
+      'storeContextFrom',
+      (value) => isList(value) && value.every(isName),
+      'a list of names of providers',
+    );
     this.stateKey = option('stateKey', isName, 'a string that is not empty') ?? this.name;
     this.loads = loads ?? false;
     this.storesInputs = storesInputs ?? true;
@@ -59,8 +73,10 @@ class HistoryProvider {
   }
 
   async store(session, { context, input, output, error }) {
-    const isWanted = ({ id }) => this.storesContext && (this.contextFrom ? this.contextFrom.includes(id) : id !== this.name);
-    const selected = (messages, isStored) => messages.filter(({ source }) => (source.type === 'context' ? isWanted(source) : isStored));
+    const isWanted = ({ id }) =>
+      this.storesContext && (this.contextFrom ? this.contextFrom.includes(id) : id !== this.name);
+    const selected = (messages, isStored) =>
+      messages.filter(({ source }) => (source.type === 'context' ? isWanted(source) : isStored));
     const filtered = (messages) => this.#filtered('filterStored', 'filterStored', messages);
     const inputs = selected([...context, ...input], this.storesInputs);
     const turn = { session, input: filtered(inputs), output: filtered(selected(output, this.storesOutputs)) };
@@ -68,7 +84,8 @@ class HistoryProvider {
   }
 
   #filtered(filter, source, messages) {
-    const check = (name, list) => (isList(list) ? list : fail('callback_failed', `\`${name}\` must return a list of messages`));
+    const check = (name, list) =>
+      isList(list) ? list : fail('callback_failed', `\`${name}\` must return a list of messages`);
     return this.has(filter) ? check(filter, this.#provider[filter](check(source, messages))) : check(source, messages);
   }
 }
@@ -89,7 +106,10 @@ export class HistoryProviders {
     const loaders = this.#list.filter(({ loads }) => loads).map(({ name }) => `"${name}"`);
     if (loaders.length + (ownHistory ? 1 : 0) > 1 && loaders.length > 0) {
       const others = [...loaders, ...(ownHistory ? [ownHistory] : [])];
-      fail('two_loaders', `${others.join(' and ')} load the history, so the model would get it twice; leave \`loadMessages\` of all but one out`);
+      fail(
+        'two_loaders',
+        `${others.join(' and ')} load the history, so the model would get it twice; leave \`loadMessages\` of all but one out`,
+      );
     }
   }
 
@@ -97,14 +117,23 @@ export class HistoryProviders {
     const names = new Set();
     const keys = new Map();
     for (const { name, stateKey } of this.#list) {
-      if (keys.has(stateKey)) fail('state_key_conflict', `the history providers "${keys.get(stateKey)}" and "${name}" have the state key "${stateKey}"; give one of them another \`stateKey\``);
-      if (names.has(name)) fail('config_invalid', `two history providers have the name "${name}"; messages are stamped with it, so give one of them another`);
+      if (keys.has(stateKey))
+        fail(
+          'state_key_conflict',
+          `the history providers "${keys.get(stateKey)}" and "${name}" have the state key "${stateKey}"; give one of them another \`stateKey\``,
+        );
+      if (names.has(name))
+        fail(
+          'config_invalid',
+          `two history providers have the name "${name}"; messages are stamped with it, so give one of them another`,
+        );
       names.add(name);
       keys.set(stateKey, name);
     }
   }
 
-  /** The functions that the core calls; none if there are no providers. The owner, and so `ownHistory`, may have changed. `loads`: a provider may load. */
+  /** The functions that the core calls; none if there are no providers. The owner, and so `ownHistory`, may have
+   *  changed. `loads`: a provider may load. */
   hooks(session, ownHistory, loads) {
     if (this.#list.length === 0) return undefined;
     this.#checkLoaders(ownHistory);
@@ -117,7 +146,8 @@ export class HistoryProviders {
     return { store: (turn) => this.#store(session, turn) };
   }
 
-  /** Returns what the providers provide: the history that one loads, then the context in their order. Nothing is loaded where a service has the history. */
+  /** Returns what the providers provide: the history that one loads, then the context in their order. Nothing is loaded
+   *  where a service has the history. */
   async #provide(session, input, loads) {
     const provided = [];
     const asked = this.#list.filter((one) => one.has('provide') && (loads || !one.loads));
@@ -126,13 +156,19 @@ export class HistoryProviders {
         const messages = await provider.provide(session, structuredClone(input));
         provided.push({ provider: provider.name, loads: provider.loads, messages });
       } catch (cause) {
-        throw new RethreadError('callback_failed', `\`provide\` of the history provider "${provider.name}" failed, so nothing was sent or stored: ${reasonOf(cause)}`, {}, { cause });
+        throw new RethreadError(
+          'callback_failed',
+          `\`provide\` of the history provider "${provider.name}" failed, so nothing was sent or stored: ${reasonOf(cause)}`,
+          {},
+          { cause },
+        );
       }
     }
     return provided;
   }
 
-  /** Gives the turn, or what was appended, to each provider. Returns a sentence for each that failed. What was loaded is not stored again. */
+  /** Gives the turn, or what was appended, to each provider. Returns a sentence for each that failed. What was loaded
+   *  is not stored again. */
   async #store(session, { context, input, output, error }) {
     const failures = [];
     const isNew = ({ source }) => source.type !== 'history';
@@ -142,7 +178,9 @@ export class HistoryProviders {
       try {
         await provider.store(session, structuredClone(turn));
       } catch (cause) {
-        failures.push(`\`store\` of the history provider "${provider.name}" failed; the session's own history is not affected: ${reasonOf(cause)}`);
+        failures.push(
+          `\`store\` of the history provider "${provider.name}" failed; the session's own history is not affected: ${reasonOf(cause)}`,
+        );
       }
     }
     return failures;

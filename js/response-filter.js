@@ -12,8 +12,9 @@ const REDACTED_BYTES = new TextEncoder().encode(REDACTED);
 const NOTHING = new Uint8Array(0);
 
 /**
- * Passes bytes on immediately while they contain no credential. Bytes from a credential on are held until the stream event or the
- * body is complete; then `isError`, called with the credential removed, decides whether to pass the redacted or the original bytes.
+ * Passes bytes on immediately while they contain no credential. Bytes from a credential on are held until the stream
+ * event or the body is complete; then `isError`, called with the credential removed, decides whether to pass the
+ * redacted or the original bytes.
  */
 export class ResponseFilter {
   #credentials;
@@ -60,7 +61,11 @@ export class ResponseFilter {
   }
 
   #isClean(bytes) {
-    return this.#searched === this.#length && this.#found.length === 0 && this.#credentials.find(bytes, bytes.length, 0, false) === null;
+    return (
+      this.#searched === this.#length &&
+      this.#found.length === 0 &&
+      this.#credentials.find(bytes, bytes.length, 0, false) === null
+    );
   }
 
   /** Passes bytes without a credential, and keeps the start of an unfinished event for `isError`. */

@@ -23,7 +23,11 @@ export class Rethread {
 
   /** @type {PublicRethread['session']} */
   session(id, options) {
-    return this.#handle.promise((store) => store.session(id, options), () => check.sessionId(id))
+    return this.#handle
+      .promise(
+        (store) => store.session(id, options),
+        () => check.sessionId(id),
+      )
       .then((object) => this.#session(object, memberOf(options, 'providers')));
   }
 
@@ -34,12 +38,18 @@ export class Rethread {
 
   /** @type {PublicRethread['deleteSession']} */
   deleteSession(id) {
-    return this.#handle.promise((store) => store.deleteSession(id), () => check.sessionId(id));
+    return this.#handle.promise(
+      (store) => store.deleteSession(id),
+      () => check.sessionId(id),
+    );
   }
 
   /** @type {PublicRethread['exportSession']} */
   exportSession(id) {
-    return this.#handle.promise((store) => store.exportSession(id), () => check.sessionId(id));
+    return this.#handle.promise(
+      (store) => store.exportSession(id),
+      () => check.sessionId(id),
+    );
   }
 
   /** @type {PublicRethread['importSession']} */
@@ -48,7 +58,8 @@ export class Rethread {
       check.exportedSession(lines);
       check.restoredId(options);
     };
-    return this.#handle.promise((store) => store.importSession(lines, options), checks)
+    return this.#handle
+      .promise((store) => store.importSession(lines, options), checks)
       .then((object) => this.#session(object));
   }
 
@@ -58,7 +69,8 @@ export class Rethread {
       check.serializedSession(serialized);
       check.restoredId(options);
     };
-    return this.#handle.promise((store) => store.restore(serialized, options), checks)
+    return this.#handle
+      .promise((store) => store.restore(serialized, options), checks)
       .then((object) => this.#session(object));
   }
 
@@ -115,7 +127,12 @@ export async function open(options = {}) {
   await program.load();
   const instance = await instances.enter();
   try {
-    return new Rethread(new WasmHandle(instance, await instance.promise(() => instance.exports.openRethread(options, localStorageDriver))));
+    return new Rethread(
+      new WasmHandle(
+        instance,
+        await instance.promise(() => instance.exports.openRethread(options, localStorageDriver)),
+      ),
+    );
   } catch (error) {
     instances.leave(instance);
     throw error;

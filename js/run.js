@@ -99,7 +99,10 @@ export class Run {
 
   /** @type {PublicRun['approve']} */
   approve(id) {
-    return this.#handle.promise((run) => run.approve(id), () => check.callId(id));
+    return this.#handle.promise(
+      (run) => run.approve(id),
+      () => check.callId(id),
+    );
   }
 
   /** @type {PublicRun['reject']} */

@@ -14,7 +14,7 @@ import { SessionView } from './view.js';
 /** @typedef {import('./types.js').Session} PublicSession */
 
 /** What loads the history beside the providers, by the kind of owner; `two_loaders` names it. */
-const HISTORY_OF = { session: 'the session\'s own log' };
+const HISTORY_OF = { session: "the session's own log" };
 /** The kind of owner whose history a provider may load: of the others, the log or the service has it. */
 const LOADING_OWNER = 'caller';
 
@@ -127,7 +127,9 @@ export class Session {
 
   /** @type {PublicSession['external']} */
   external(options) {
-    return new ExternalLoop(this.#wrap(this.#handle.call((session) => session.external(options, this.#providers.storeHook(this)))));
+    return new ExternalLoop(
+      this.#wrap(this.#handle.call((session) => session.external(options, this.#providers.storeHook(this)))),
+    );
   }
 
   /** @type {PublicSession['pendingRuns']} */
@@ -146,7 +148,10 @@ export class Session {
 
   /** @type {PublicSession['discard']} */
   discard(run, options) {
-    return this.#handle.promise((session) => session.discard(run, options, this.#providers.storeHook(this)), () => check.runId(run));
+    return this.#handle.promise(
+      (session) => session.discard(run, options, this.#providers.storeHook(this)),
+      () => check.runId(run),
+    );
   }
 
   /** @type {PublicSession['branches']} */
@@ -183,7 +188,9 @@ export class Session {
   /** The functions of the providers of a run: its own, or else the session's. */
   #hooks(request) {
     const providers = memberOf(request, 'providers');
-    return this.#hooksOf(providers === undefined || providers === null ? this.#providers : this.#readProviders(providers));
+    return this.#hooksOf(
+      providers === undefined || providers === null ? this.#providers : this.#readProviders(providers),
+    );
   }
 
   #hooksOf(providers) {
@@ -209,7 +216,8 @@ export class Session {
     return new Run(this.#wrap(await this.#handle.promise(work)), toolsOfAgents);
   }
 
-  /** Frees the session; it leaves memory unless one of its runs or views is still in use. Never throws, because `using` calls it. */
+  /** Frees the session; it leaves memory unless one of its runs or views is still in use. Never throws, because `using`
+   *  calls it. */
   [dispose]() {
     if (this.#handle.isDisposed) return;
     try {

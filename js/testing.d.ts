@@ -11,9 +11,9 @@ export interface ConformanceCase {
   run(): Promise<void>;
 }
 
-/** The cases that every store must pass. `openStore` returns what `open` takes as `store`, or a promise of it. It is called twice in each
- *  case of a durable store, and both must show the same data; return the same object if a second handle is not possible. Every case
- *  uses its own sessions, whose ids differ from run to run. */
+/** The cases that every store must pass. `openStore` returns what `open` takes as `store`, or a promise of it. It is
+ *  called twice in each case of a durable store, and both must show the same data; return the same object if a second
+ *  handle is not possible. Every case uses its own sessions, whose ids differ from run to run. */
 export function conformance(openStore: () => Store | Promise<Store>): ConformanceCase[];
 
 /** Loads the wasm. Needed in browsers only, before `conformance`. */

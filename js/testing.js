@@ -11,7 +11,8 @@ export const init = (source) => program.load(source);
 
 /** @type {typeof import('./testing.js').conformance} */
 export function conformance(openStore) {
-  if (typeof openStore !== 'function') throw new RethreadError('config_invalid', '`conformance` takes a function that opens the store');
+  if (typeof openStore !== 'function')
+    throw new RethreadError('config_invalid', '`conformance` takes a function that opens the store');
   const names = Instance.now(program, ADVICE).exports.checkNames();
   // Sessions of another run may be in the store.
   const run = `conformance-${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;

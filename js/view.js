@@ -27,7 +27,8 @@ export class SessionView {
     return this.#last;
   };
 
-  /** Replaces `run.cancel` by one that rejects if the instance stops. An unchanged snapshot is the same object, so its `run.cancel` may already be wrapped. */
+  /** Replaces `run.cancel` by one that rejects if the instance stops. An unchanged snapshot is the same object, so its
+   *  `run.cancel` may already be wrapped. */
   #guardCancel(run) {
     const cancel = run.cancel;
     if (this.#cancels.get(cancel) === cancel) return;
@@ -51,7 +52,10 @@ export class SessionView {
   #whenStopped() {
     const { code, message } = this.#handle.instance.stopped;
     const { run } = this.#last;
-    this.#lastWhenStopped ??= run?.status === 'running' ? { ...this.#last, run: { id: run.id, status: 'failed', error: { code, message } } } : this.#last;
+    this.#lastWhenStopped ??=
+      run?.status === 'running'
+        ? { ...this.#last, run: { id: run.id, status: 'failed', error: { code, message } } }
+        : this.#last;
     return this.#lastWhenStopped;
   }
 }

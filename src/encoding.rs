@@ -1,8 +1,9 @@
-//! How stored values are encoded: CBOR maps and arrays whose fields have numbers, as [`minicbor`] derives them. Most structs
-//! use `encode_fields!`, which writes the same bytes: the derived decoder contains each field twice and enlarges the wasm.
+//! How stored values are encoded: CBOR maps and arrays whose fields have numbers, as [`minicbor`] derives them. Most
+//! structs use `encode_fields!`, which writes the same bytes: the derived decoder contains each field twice and
+//! enlarges the wasm.
 //!
-//! A number is never used twice. A reader skips fields that it does not know, and a field that is absent reads as its default, so two
-//! builds work on one database. Texts are not copied: they are slices of the record's bytes.
+//! A number is never used twice. A reader skips fields that it does not know, and a field that is absent reads as its
+//! default, so two builds work on one database. Texts are not copied: they are slices of the record's bytes.
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -91,8 +92,9 @@ fn text_range(from: &Decoder<'_>) -> Option<Range<usize>> {
 /// Number of items that are preallocated for a list whatever the record's size.
 const SHORT_LIST: usize = 64;
 
-/// Decodes a list without spare capacity, of which there would be much in lists of one or two items, and without moving the items of a
-/// long one as it grows. A damaged record may claim any length, so a long list gets at most as many bytes as the record still has.
+/// Decodes a list without spare capacity, of which there would be much in lists of one or two items, and without moving
+/// the items of a long one as it grows. A damaged record may claim any length, so a long list gets at most as many
+/// bytes as the record still has.
 pub(crate) fn exact_list<'b, Ctx, T: Decode<'b, Ctx>>(
     from: &mut Decoder<'b>,
     context: &mut Ctx,
@@ -112,8 +114,8 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Fields of a newer build, kept as they were read, so that writing the value again does not lose them. In order of their numbers as
-/// the writer had them.
+/// Fields of a newer build, kept as they were read, so that writing the value again does not lose them. In order of
+/// their numbers as the writer had them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnknownFields(Vec<(Int, Bytes)>);
 
@@ -168,8 +170,9 @@ pub(crate) fn map_length(from: &mut Decoder<'_>) -> Result<u64, Error> {
     from.map()?.ok_or_else(|| Error::message("a stored map must have a definite length"))
 }
 
-/// Encodes and decodes a struct as a map with numbered fields, in ascending order. A field that is `required` is always written, and its
-/// absence is an error; any other is not written if it has its default value. A `list` is decoded by [`exact_list`].
+/// Encodes and decodes a struct as a map with numbered fields, in ascending order. A field that is `required` is always
+/// written, and its absence is an error; any other is not written if it has its default value. A `list` is decoded by
+/// [`exact_list`].
 macro_rules! encode_fields {
     (struct $name:ident { $($number:literal => $field:ident $(: $mode:ident)?),* $(,)? }) => {
         impl<Ctx: $crate::encoding::TextSource> minicbor::Encode<Ctx> for $name {
@@ -217,8 +220,8 @@ macro_rules! encode_fields {
 }
 pub(crate) use encode_fields;
 
-/// Encodes and decodes a struct that is read, changed and written again (a session's head). The fields of a newer build stay in
-/// `unknown`. A field with its default value is not written.
+/// Encodes and decodes a struct that is read, changed and written again (a session's head). The fields of a newer build
+/// stay in `unknown`. A field with its default value is not written.
 macro_rules! encode_with_unknown_fields {
     (struct $name:ident { $($number:literal => $field:ident),* $(,)? }) => {
         impl<Ctx: $crate::encoding::TextSource> minicbor::Encode<Ctx> for $name {

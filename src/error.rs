@@ -76,9 +76,11 @@ codes! {
     CorruptRecord = "corrupt_record",
     /// A value is larger than a limit, or than the memory.
     TooLarge = "too_large",
-    /// The store cannot be reached; it may be reached later. `details.outcome` is `none` if nothing was written, else `unknown`.
+    /// The store cannot be reached; it may be reached later. `details.outcome` is `none` if nothing was written, else
+    /// `unknown`.
     Unavailable = "unavailable",
-    /// The store's service limits the rate of requests, and repetitions were rejected too. The rejected request wrote nothing.
+    /// The store's service limits the rate of requests, and repetitions were rejected too. The rejected request wrote
+    /// nothing.
     RateLimited = "rate_limited",
     /// The store shows less than was written; reading again later may show it.
     MaybeStale = "maybe_stale",
@@ -133,8 +135,8 @@ impl Error {
         })
     }
 
-    /// Creates the `store_error` of a store that did not answer in time. `may_write`: it may have written what it was asked to, or may do so
-    /// later.
+    /// Creates the `store_error` of a store that did not answer in time. `may_write`: it may have written what it was
+    /// asked to, or may do so later.
     pub fn unanswered(message: impl Into<String>, may_write: bool) -> Self {
         Self::new(ErrorCode::StoreError, message).with(|details| {
             details.text("outcome", if may_write { "unknown" } else { "none" });

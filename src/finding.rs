@@ -86,8 +86,8 @@ finding_codes! {
     ReasoningUnbound = "reasoning_unbound",
     /// The provider left reasoning of the request out, or would have.
     ReasoningDropped = "reasoning_dropped",
-    /// Reasoning, signatures or encrypted content are left out, which another host of the dialect has made, or another model where none is
-    /// bound to its prefix.
+    /// Reasoning, signatures or encrypted content are left out, which another host of the dialect has made, or another
+    /// model where none is bound to its prefix.
     ReasoningForeign = "reasoning_foreign",
     /// Sources that the answer does not cite are left out.
     Uncited = "uncited",

@@ -43,8 +43,9 @@ pub struct IdMap<V> {
     values: Vec<V>,
 }
 
-/// The place of each id. Whoever writes a body chooses its ids: without a seed that they do not know, they could choose ids of one hash, and
-/// each access would take time in proportion to all of them. A tree takes a few comparisons whatever the ids are.
+/// The place of each id. Whoever writes a body chooses its ids: without a seed that they do not know, they could choose
+/// ids of one hash, and each access would take time in proportion to all of them. A tree takes a few comparisons
+/// whatever the ids are.
 #[derive(Clone, Debug)]
 enum IdIndex {
     Tree(BTreeMap<String, usize>),
@@ -160,8 +161,8 @@ impl<V> IdMap<V> {
     }
 }
 
-/// The hash seed of an [`IdMap`]: random in a binding, so that nobody can choose colliding ids; fixed in a test. Where no seed is at hand, as
-/// in functions of a body, it is 0, the default, and the map is a tree.
+/// The hash seed of an [`IdMap`]: random in a binding, so that nobody can choose colliding ids; fixed in a test. Where
+/// no seed is at hand, as in functions of a body, it is 0, the default, and the map is a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seed(pub u64);
 
@@ -174,8 +175,9 @@ impl std::hash::BuildHasher for Seed {
     }
 }
 
-/// The hasher of an [`IdMap`], which mixes eight bytes at a time. Both halves of each product count, and its factor is of the seed: without the
-/// seed, nobody can tell which ids have one hash. In [`hash_words`] some pairs of words have, whatever the seed is.
+/// The hasher of an [`IdMap`], which mixes eight bytes at a time. Both halves of each product count, and its factor is
+/// of the seed: without the seed, nobody can tell which ids have one hash. In [`hash_words`] some pairs of words have,
+/// whatever the seed is.
 #[derive(Clone, Copy, Debug)]
 pub struct IdHasher {
     state: u64,
@@ -202,8 +204,8 @@ impl std::hash::Hasher for IdHasher {
     }
 }
 
-/// Returns a fast hash of a long text. Segments store it, so it may not change. Each step is reversible: if only one word of two texts differs, their
-/// hashes differ.
+/// Returns a fast hash of a long text. Segments store it, so it may not change. Each step is reversible: if only one
+/// word of two texts differs, their hashes differ.
 #[must_use]
 pub fn hash_words(seed: u64, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -276,7 +278,8 @@ mod tests {
     fn r63_ids_of_one_hash_cannot_be_chosen() {
         // Without a seed there is no hash.
         assert!(matches!(IdMap::<()>::with_seed(Seed::default()).index, IdIndex::Tree(_)));
-        // These have one hash in `hash_words` for half of the seeds, so a few such blocks in a row make thousands of ids of one hash.
+        // These have one hash in `hash_words` for half of the seeds, so a few such blocks in a row make thousands of
+        // ids of one hash.
         let (one, two) = (b"call-xx!--A-----", b"call-xxa--a-----");
         let hash_of = |seed: u64, id: &[u8]| {
             let mut hasher = std::hash::BuildHasher::build_hasher(&Seed(seed));

@@ -1,10 +1,11 @@
 //! The history layer of chats that call tools.
 //!
-//! rethread stores chat sessions, builds from them a request body that the model provider accepts, and steps a *run* from one
-//! model call to the next. It performs no I/O except through the stores: a host sends the requests and executes the tools.
+//! rethread stores chat sessions, builds from them a request body that the model provider accepts, and steps a *run*
+//! from one model call to the next. It performs no I/O except through the stores: a host sends the requests and
+//! executes the tools.
 //!
-//! A provider rejects a chat whose tool calls and results do not match. [`provider::repair`] fixes such a body; here, a call that
-//! never got a result:
+//! A provider rejects a chat whose tool calls and results do not match. [`provider::repair`] fixes such a body; here, a
+//! call that never got a result:
 //!
 //! ```
 //! use rethread::finding::FindingCode;

@@ -1,4 +1,5 @@
-//! Messages: data types. What an application reads is neutral; the remaining members of the wire message are kept in a template.
+//! Messages: data types. What an application reads is neutral; the remaining members of the wire message are kept in a
+//! template.
 
 mod answer_maker;
 mod dialect;
@@ -93,8 +94,8 @@ encode_fields!(struct Source {
 });
 
 impl Source {
-    /// Returns true if a provider of context or history is the source. In a live turn a provider has added such a message to the request alone;
-    /// in history it is one that was appended with this source, and is sent as any other.
+    /// Returns true if a provider of context or history is the source. In a live turn a provider has added such a
+    /// message to the request alone; in history it is one that was appended with this source, and is sent as any other.
     #[must_use]
     pub fn is_of_provider(&self) -> bool {
         self.kind != SourceKind::External
@@ -285,8 +286,8 @@ encode_fields!(struct AnswerMeta {
     9 => prefix,
 });
 
-/// What a request contained before its answer, as hashes (R70). A provider that binds reasoning to what precedes it accepts the reasoning of
-/// the answer only where these are the same again.
+/// What a request contained before its answer, as hashes (R70). A provider that binds reasoning to what precedes it
+/// accepts the reasoning of the answer only where these are the same again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefixMark {
     /// The hash of the instructions.
@@ -308,8 +309,8 @@ encode_fields!(struct PrefixMark {
     4 => has_provided,
 });
 
-/// What a service that keeps the conversation has acknowledged with an answer: the answer, the messages of its run before it, and the
-/// stored messages before `until` with the results of their calls; except what is `pending`.
+/// What a service that keeps the conversation has acknowledged with an answer: the answer, the messages of its run
+/// before it, and the stored messages before `until` with the results of their calls; except what is `pending`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceMark {
     /// The conversation; `None` for a chain of responses.
@@ -416,11 +417,11 @@ impl From<PartBody> for Part {
     }
 }
 
-/// The members of a wire object in their order, with slots for the neutral values. So nothing is stored twice, and a call can be renamed,
-/// redacted or dropped in one place.
+/// The members of a wire object in their order, with slots for the neutral values. So nothing is stored twice, and a
+/// call can be renamed, redacted or dropped in one place.
 ///
-/// The template of a text part `{"type":"text","text":"Hi","cache_control":{…}}` has the members `type` and `cache_control` as
-/// [`Raw`](TemplateSlot::Raw) values and `text` as [`Text`](TemplateSlot::Text).
+/// The template of a text part `{"type":"text","text":"Hi","cache_control":{…}}` has the members `type` and
+/// `cache_control` as [`Raw`](TemplateSlot::Raw) values and `text` as [`Text`](TemplateSlot::Text).
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireTemplate(pub Vec<(JsonStr, TemplateSlot)>);
 
@@ -464,8 +465,9 @@ pub enum TemplateSlot {
     Raw(#[n(0)] Json),
     /// The text of the message's part at that index.
     ///
-    /// Members with an empty key have another meaning. Two at the start of a result's template are the result's index in its wire message
-    /// and the number of results there. Those at the end of a message's template are the numbers of parts before each result.
+    /// Members with an empty key have another meaning. Two at the start of a result's template are the result's index
+    /// in its wire message and the number of results there. Those at the end of a message's template are the numbers of
+    /// parts before each result.
     #[n(1)]
     Part(#[n(0)] u32),
     /// All parts that no other slot names, as the dialect's array of blocks.

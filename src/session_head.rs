@@ -6,7 +6,8 @@ use crate::error::{Error, ErrorCode};
 use crate::json::Json;
 use minicbor::bytes::ByteVec;
 
-/// Number of runs resumed from snapshots that a session remembers, so that none of them begins twice. The head is written with each append.
+/// Number of runs resumed from snapshots that a session remembers, so that none of them begins twice. The head is
+/// written with each append.
 const MAX_RESUMED_RUNS: usize = 64;
 
 /// Number of marks of what providers refused that a session remembers. A mark has some ten bytes.
@@ -19,7 +20,8 @@ pub struct SessionHead {
     pub id: String,
     /// When it was first written.
     pub created_at: Ms,
-    /// The store's revision of the first write, 0 before it. It distinguishes the session from a deleted one of the same id.
+    /// The store's revision of the first write, 0 before it. It distinguishes the session from a deleted one of the
+    /// same id.
     pub born: u64,
     /// When it was last written.
     pub updated_at: Ms,
@@ -33,8 +35,9 @@ pub struct SessionHead {
     pub owner: StoredOwner,
     /// The state bag, sorted by key.
     pub state: Vec<(String, Json)>,
-    /// The session's public revision: the number of appends that changed history, 0 while it is empty. After a session was deleted, a
-    /// new one with its id continues from the last revision, so that one revision never stands for two histories.
+    /// The session's public revision: the number of appends that changed history, 0 while it is empty. After a session
+    /// was deleted, a new one with its id continues from the last revision, so that one revision never stands for two
+    /// histories.
     pub history_revision: u64,
     /// The `seq` of the next message.
     pub next_seq: u64,
@@ -52,18 +55,23 @@ pub struct SessionHead {
     pub source_high_water: i64,
     /// Unfinished runs.
     pub runs: Vec<RunEntry>,
-    /// The key after the newest segment of the log, 0 for none. A hint for reading the end of the log; a rebuilt head lacks it.
+    /// The key after the newest segment of the log, 0 for none. A hint for reading the end of the log; a rebuilt head
+    /// lacks it.
     pub merged_until: u64,
-    /// True if a compaction was asked for that could not be made yet. The next one that can is made, however short the history is.
+    /// True if a compaction was asked for that could not be made yet. The next one that can is made, however short the
+    /// history is.
     pub has_deferred_compaction: bool,
-    /// The ids of the newest runs that were resumed here from a snapshot of another session or store, oldest first. A rebuilt head lacks them.
+    /// The ids of the newest runs that were resumed here from a snapshot of another session or store, oldest first. A
+    /// rebuilt head lacks them.
     pub resumed_runs: Vec<String>,
-    /// Marks of what providers refused in runs of this session, oldest first: [`Healed::refused`](crate::provider::Healed::refused). It is not
-    /// sent again. A rebuilt head lacks them.
+    /// Marks of what providers refused in runs of this session, oldest first:
+    /// [`Healed::refused`](crate::provider::Healed::refused). It is not sent again. A rebuilt head lacks them.
     pub refused: Vec<String>,
-    /// What the last request contained of the history, encoded by `replay`; `None` if the next one does not repeat it. A rebuilt head lacks it.
+    /// What the last request contained of the history, encoded by `replay`; `None` if the next one does not repeat it.
+    /// A rebuilt head lacks it.
     pub last_request: Option<ByteVec>,
-    /// True if a request let the service drop reasoning whose prefix had changed: later requests do so, too. A rebuilt head lacks it.
+    /// True if a request let the service drop reasoning whose prefix had changed: later requests do so, too. A rebuilt
+    /// head lacks it.
     pub has_dropped: bool,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
@@ -210,8 +218,8 @@ impl SessionHead {
         self.last_request.as_ref().map(|bytes| bytes.as_slice())
     }
 
-    /// Replaces the last request, if it still is the one that `next` followed. Of another process's request, which was stored meanwhile, this
-    /// one knew nothing.
+    /// Replaces the last request, if it still is the one that `next` followed. Of another process's request, which was
+    /// stored meanwhile, this one knew nothing.
     pub fn follow_last_request(&mut self, before: Option<&[u8]>, next: Option<&[u8]>) {
         if self.last_request() == before {
             self.last_request = next.map(|bytes| bytes.to_vec().into());
@@ -230,7 +238,8 @@ impl SessionHead {
         self.source_high_water = self.source_high_water.max(number);
     }
 
-    /// Returns the runs that are in progress or wait to be resumed or discarded: all unfinished ones except those that the user stopped.
+    /// Returns the runs that are in progress or wait to be resumed or discarded: all unfinished ones except those that
+    /// the user stopped.
     pub fn pending_runs(&self) -> impl Iterator<Item = &RunEntry> {
         self.runs.iter().filter(|run| !run.is_stopped())
     }
@@ -291,9 +300,11 @@ encode_fields!(struct HeadMark {
     10 => source_high_water,
 });
 
-/// The owner of a conversation's state, in the form in which it is stored: `owner/` gives it its meaning. The default is the session.
+/// The owner of a conversation's state, in the form in which it is stored: `owner/` gives it its meaning. The default
+/// is the session.
 ///
-/// Number 7 was an owner without an id, of which there was one. A build that does not know number 19 keeps it and replays history.
+/// Number 7 was an owner without an id, of which there was one. A build that does not know number 19 keeps it and
+/// replays history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredOwner {
     /// The number of the kind of owner.
@@ -326,10 +337,11 @@ pub struct RunEntry {
     pub lease_until: Ms,
     /// When it began.
     pub started_at: Ms,
-    /// Code and message of the error of a failed run, which waits to be resumed or discarded. The code is `aborted` if the user stopped it.
+    /// Code and message of the error of a failed run, which waits to be resumed or discarded. The code is `aborted` if
+    /// the user stopped it.
     pub failed: Option<(String, String)>,
-    /// The epoch and the name of the open store that wrote the lease, such as `2:k3v9`. A rebuilt head lacks it. The epoch is part of it, since a
-    /// build that does not know the field leaves it as it was.
+    /// The epoch and the name of the open store that wrote the lease, such as `2:k3v9`. A rebuilt head lacks it. The
+    /// epoch is part of it, since a build that does not know the field leaves it as it was.
     pub holder: Option<String>,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,

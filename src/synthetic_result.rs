@@ -1,7 +1,8 @@
 //! The texts that stand for a tool result that there is not, or not whole.
 //!
-//! Requests contain them, so they come back: in a body for `repair`, in a checkpoint, in an append. There a result of the tool takes the
-//! place of such a text. Whoever changes a text keeps the old one as one more constant: bodies of earlier builds have it.
+//! Requests contain them, so they come back: in a body for `repair`, in a checkpoint, in an append. There a result of
+//! the tool takes the place of such a text. Whoever changes a text keeps the old one as one more constant: bodies of
+//! earlier builds have it.
 
 use crate::json::{JsonKind, JsonRef};
 
@@ -18,7 +19,8 @@ pub const NOT_RUN: &str = "Not run: this call was cancelled before it started.";
 pub const PENDING: &str =
     "Pending: this tool is still running. Its output will come in a later message; do not call it again for this.";
 
-/// Begins the message with a late result, in dialects in which a result has one place only. It is in the user's role, and not the user's.
+/// Begins the message with a late result, in dialects in which a result has one place only. It is in the user's role,
+/// and not the user's.
 pub const LATE_RESULT: &str = "[Late output of a tool, not written by the user]";
 
 /// The result of an interrupted call that a person did not let run again. A reason may follow.
@@ -67,7 +69,8 @@ fn is_shortened(text: JsonRef<'_>) -> bool {
     text.as_raw().strip_suffix('"').is_some_and(|token| token.ends_with(&SHORTENED.replace('\n', "\\n")))
 }
 
-/// Returns a text without the word that marks errors in dialects that have no member for it. Long texts are not decoded.
+/// Returns a text without the word that marks errors in dialects that have no member for it. Long texts are not
+/// decoded.
 fn text_of(text: JsonRef<'_>) -> Option<String> {
     let longest = INTERRUPTED.len() + 1_000;
     let text = text.as_text().filter(|_| text.as_raw().len() < longest)?;
@@ -75,7 +78,8 @@ fn text_of(text: JsonRef<'_>) -> Option<String> {
     Some(text.strip_prefix("Error: ").filter(|_| !is_own).unwrap_or(&text).to_owned())
 }
 
-/// Returns true for a text, or for a list or an object that has one of these as its text: `[{"type":"text","text":"…"}]`, `{"error":"…"}`.
+/// Returns true for a text, or for a list or an object that has one of these as its text:
+/// `[{"type":"text","text":"…"}]`, `{"error":"…"}`.
 fn any_text(content: JsonRef<'_>, test: &dyn Fn(JsonRef<'_>) -> bool) -> bool {
     match content.kind() {
         JsonKind::String => test(content),

@@ -54,13 +54,15 @@ pub struct ToolInvocation {
     pub template: Option<WireTemplate>,
     /// True if the call was stored before its run ended. Its tool may have run although no start is stored.
     pub stored_during_run: bool,
-    /// True if the conversation went on without the result (R75): it is sent in a place of its own, and the call keeps its place.
+    /// True if the conversation went on without the result (R75): it is sent in a place of its own, and the call keeps
+    /// its place.
     pub is_deferred: bool,
     /// True if its tool has `persist`, which decides what is stored of a result that comes later, too (R12).
     pub has_persist: bool,
     /// True if its tool is asynchronous, so that the run that made the call may go on without the result (R75).
     pub is_async: bool,
-    /// True if `persist` replaced or withheld a result that came later. Requests contain what is stored of it, from the first one on.
+    /// True if `persist` replaced or withheld a result that came later. Requests contain what is stored of it, from the
+    /// first one on.
     pub has_redacted_result: bool,
 }
 encode_fields!(struct ToolInvocation {
@@ -113,8 +115,8 @@ impl ToolInvocation {
         self.redacted || self.has_redacted_result
     }
 
-    /// Returns true if only the fact of the call is stored. Such a call is never sent. Empty arguments of a call that is otherwise
-    /// redacted are stored as `{}`.
+    /// Returns true if only the fact of the call is stored. Such a call is never sent. Empty arguments of a call that
+    /// is otherwise redacted are stored as `{}`.
     #[must_use]
     pub fn is_withheld(&self) -> bool {
         self.redacted && matches!(&self.arguments, Arguments::Text(text) if text.is_empty())

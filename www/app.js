@@ -1,6 +1,7 @@
 // The page: opens chats and handles its buttons.
 //
-// Query parameters: ?session=ID opens a chat, ?db=NAME uses another database, ?lane=NAME a separate lane of the stand-in.
+// Query parameters: ?session=ID opens a chat, ?db=NAME uses another database, ?lane=NAME a separate lane of the
+// stand-in.
 
 import { open } from 'rethread';
 import { Chat } from './chat.js';
@@ -128,7 +129,11 @@ async function restore(file) {
   const { session, isCopy } = await restoreChat(db, file, () => crypto.randomUUID());
   await show(session.id);
   const shared = isCopy && session.owner.kind !== 'session' ? ' Both continue what the service keeps.' : '';
-  notices.show(isCopy ? `This chat is here already, so the file was restored as a copy.${shared}` : `"${session.title || 'Untitled'}" was restored.`);
+  notices.show(
+    isCopy
+      ? `This chat is here already, so the file was restored as a copy.${shared}`
+      : `"${session.title || 'Untitled'}" was restored.`,
+  );
   refreshList();
   paint();
 }
@@ -216,7 +221,11 @@ async function start() {
     remove,
   });
   store = new StoreStatus(db);
-  detailsDialog = new ChatDetailsDialog({ chat: () => chat, restore, formatKeepsConversations: () => settings.keepsConversations });
+  detailsDialog = new ChatDetailsDialog({
+    chat: () => chat,
+    restore,
+    formatKeepsConversations: () => settings.keepsConversations,
+  });
   addListeners();
   db.subscribe(onChange);
   setInterval(() => {
@@ -229,5 +238,11 @@ async function start() {
 }
 
 start().catch((error) => {
-  $('#notices').replaceChildren(el('div.notice.failed', { role: 'alert' }, el('p', {}, el('strong', {}, 'The demo could not start. '), error?.message ?? String(error))));
+  $('#notices').replaceChildren(
+    el(
+      'div.notice.failed',
+      { role: 'alert' },
+      el('p', {}, el('strong', {}, 'The demo could not start. '), error?.message ?? String(error)),
+    ),
+  );
 });

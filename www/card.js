@@ -3,30 +3,46 @@
 import { clip, duration, el, setText } from './dom.js';
 
 const WORDS = {
-  waiting: 'waiting', pending: 'waiting', running: 'running', ok: 'done', error: 'failed',
-  interrupted: 'interrupted', aborted: 'stopped', rejected: 'rejected', asking: 'needs your approval',
+  waiting: 'waiting',
+  pending: 'waiting',
+  running: 'running',
+  ok: 'done',
+  error: 'failed',
+  interrupted: 'interrupted',
+  aborted: 'stopped',
+  rejected: 'rejected',
+  asking: 'needs your approval',
 };
 
-/** Characters that are not shown, or change the order of those that are: text of the model must not look like other text. */
+/** Characters that are not shown, or change the order of those that are: text of the model must not look like other
+ *  text. */
 const INVISIBLE = /[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 const visible = (text) => text.replace(INVISIBLE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
-const pretty = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 2) ?? '');
+const pretty = (value) => (typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? ''));
 
 /** Arguments on one line. */
 function brief(args) {
   if (args === null || typeof args !== 'object' || Array.isArray(args)) return clip(pretty(args), 80);
-  const members = Object.entries(args).map(([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`);
+  const members = Object.entries(args).map(
+    ([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  );
   return clip(members.join(', '), 80);
 }
 
 /** A pending call that has a start time is running. */
-const statusOf = (call, asks) => (asks ? 'asking' : call.status === 'pending' && call.startedAt ? 'running' : call.status);
+const statusOf = (call, asks) =>
+  asks ? 'asking' : call.status === 'pending' && call.startedAt ? 'running' : call.status;
 
 export class Card {
   #parts = {
-    name: el('code.call-name'), args: el('span.call-args'), status: el('span.call-status'), took: el('span.call-took'),
-    full: el('pre'), result: el('pre.call-result'), id: el('code'),
+    name: el('code.call-name'),
+    args: el('span.call-args'),
+    status: el('span.call-status'),
+    took: el('span.call-took'),
+    full: el('pre'),
+    result: el('pre.call-result'),
+    id: el('code'),
   };
   #resultTitle = el('h4', {}, 'Result');
   #decide = null;
@@ -34,30 +50,57 @@ export class Card {
   #canDecide = false;
   /** True until a decision is stored, or has failed. */
   #isDeciding = false;
-  #reason = el('input.reason', { type: 'text', placeholder: 'Reason (optional)', 'aria-label': 'Reason for rejecting' });
-  #approval = el('div.actions.approval', { hidden: true, role: 'group', 'aria-label': 'Approval' },
+  #reason = el('input.reason', {
+    type: 'text',
+    placeholder: 'Reason (optional)',
+    'aria-label': 'Reason for rejecting',
+  });
+  #approval = el(
+    'div.actions.approval',
+    { hidden: true, role: 'group', 'aria-label': 'Approval' },
     this.#button('Approve', 'primary', () => this.#decide?.(true)),
     this.#button('Reject', 'quiet', () => this.#decide?.(false, this.#reason.value)),
-    this.#reason);
+    this.#reason,
+  );
 
   #button(label, style, action) {
     const button = el(`button.${style}`, { type: 'button' }, label);
     button.addEventListener('click', () => {
       // A second click decides nothing.
       this.#isDeciding = this.#approval.hidden = true;
-      Promise.resolve(action()).catch(() => {}).finally(() => {
-        this.#isDeciding = false;
-        this.#approval.hidden = !this.#canDecide;
-      });
+      Promise.resolve(action())
+        .catch(() => {})
+        .finally(() => {
+          this.#isDeciding = false;
+          this.#approval.hidden = !this.#canDecide;
+        });
     });
     return button;
   }
 
   constructor() {
     const { name, args, status, took, full, result, id } = this.#parts;
-    this.details = el('details.call', {},
-      el('summary', {}, el('span.call-mark', { 'aria-hidden': 'true' }), el('span.call-line', {}, name, args), status, took),
-      el('div.call-body', {}, el('h4', {}, 'Arguments'), full, this.#resultTitle, result, el('p.call-id', {}, 'call ', id)));
+    this.details = el(
+      'details.call',
+      {},
+      el(
+        'summary',
+        {},
+        el('span.call-mark', { 'aria-hidden': 'true' }),
+        el('span.call-line', {}, name, args),
+        status,
+        took,
+      ),
+      el(
+        'div.call-body',
+        {},
+        el('h4', {}, 'Arguments'),
+        full,
+        this.#resultTitle,
+        result,
+        el('p.call-id', {}, 'call ', id),
+      ),
+    );
     this.node = el('div.call-frame', {}, this.details, this.#approval);
   }
 

@@ -73,7 +73,8 @@ export class Chat {
     };
     const chosen = await owners[kind]();
     // The owner must be the session in between: a service cannot follow another one.
-    if (owner.kind === 'conversation' && chosen.kind !== 'session') await this.#db.session(this.id, { owner: { kind: 'session' } });
+    if (owner.kind === 'conversation' && chosen.kind !== 'session')
+      await this.#db.session(this.id, { owner: { kind: 'session' } });
     await this.#db.session(this.id, { owner: chosen });
     // A chat that is not stored yet stores it with its first turn.
     if (this.#session.revision > 0) await this.#session.save();
@@ -98,7 +99,8 @@ export class Chat {
   send(question) {
     return this.#drive(async (request) => {
       // The first question becomes the title of the chat.
-      if (!this.title) await this.#db.session(this.id, { owner: this.owner, title: clip(question.replace(/\s+/g, ' '), 60) });
+      if (!this.title)
+        await this.#db.session(this.id, { owner: this.owner, title: clip(question.replace(/\s+/g, ' '), 60) });
       const unfinished = this.view.getSnapshot().run;
       const run = await this.#session.run({ ...request, input: question });
       // The new run replaces an unfinished one in the view.
@@ -121,7 +123,8 @@ export class Chat {
     }
   }
 
-  /** Approves a call, by its invocation id, of a run that waits for it, or rejects it with a reason. The run may be one of before a reload, or of another tab. */
+  /** Approves a call, by its invocation id, of a run that waits for it, or rejects it with a reason. The run may be one
+   *  of before a reload, or of another tab. */
   async decide(runId, call, approves, reason) {
     const decide = (run) => (approves ? run.approve(call) : run.reject(call, reason));
     const active = this.#run?.id === runId ? this.#run : null;
@@ -171,15 +174,24 @@ export class Chat {
   async #follow(begin, stop) {
     const { provider, headers, hostile, counter, keepsConversations } = this.#settings;
     try {
-      if (this.owner.kind === 'caller') throw new Error('An application owns this conversation, and passes all of it with each question. Choose this page as the owner, below the question.');
-      if (this.owner.kind !== 'session' && !keepsConversations) throw new Error('A service of OpenAI Responses owns this conversation. Choose that wire format in the settings, or this page as the owner, below the question.');
+      if (this.owner.kind === 'caller')
+        throw new Error(
+          'An application owns this conversation, and passes all of it with each question. Choose this page as the owner, below the question.',
+        );
+      if (this.owner.kind !== 'session' && !keepsConversations)
+        throw new Error(
+          'A service of OpenAI Responses owns this conversation. Choose that wire format in the settings, or this page as the owner, below the question.',
+        );
       const run = await begin({ provider, tools: toolsFor({ hostile, counter }) });
       this.#run = run;
       const driven = drive(run, { headers, signal: stop.signal, idleTimeoutMs: 120_000, toolTimeoutMs: 120_000 });
       for await (const event of driven) {
         if (event.type === 'model_called') this.#noteRequest(run);
         if (event.type !== 'save_failed') continue;
-        this.failure = { text: `The answer could not be stored: ${event.error.message}`, retry: () => run.save().catch((error) => this.#fail(error)) };
+        this.failure = {
+          text: `The answer could not be stored: ${event.error.message}`,
+          retry: () => run.save().catch((error) => this.#fail(error)),
+        };
         this.#changed();
       }
       const { status, saved } = await driven.result;
@@ -196,7 +208,10 @@ export class Chat {
     const call = run.effects().find(({ type }) => type === 'call_model');
     if (!call) return;
     const messages = this.view.getSnapshot().messages.filter(({ saved, runId }) => saved || runId === run.id);
-    this.lastRequest = describeRequest(new TextDecoder().decode(call.request.body), { before: this.lastRequest, messages });
+    this.lastRequest = describeRequest(new TextDecoder().decode(call.request.body), {
+      before: this.lastRequest,
+      messages,
+    });
     this.#changed();
   }
 

@@ -1,10 +1,14 @@
-// Renders the conversation from `session.view()`. An unchanged message is the same object as before and keeps its nodes; a growing
-// message updates them in place.
+// Renders the conversation from `session.view()`. An unchanged message is the same object as before and keeps its
+// nodes; a growing message updates them in place.
 
 import { Card } from './card.js';
 import { duration, el, setText } from './dom.js';
 
-const textOf = (message) => message.parts.filter((part) => part.type === 'text').map((part) => part.text).join('\n');
+const textOf = (message) =>
+  message.parts
+    .filter((part) => part.type === 'text')
+    .map((part) => part.text)
+    .join('\n');
 
 /** The blocks of a message. Consecutive calls form one block. */
 function blocksOf(message) {
@@ -63,7 +67,11 @@ class CallsBlock {
     this.node.setAttribute('aria-label', this.#label.textContent);
     known.forEach((part, at) => {
       this.#cards[at] ??= new Card();
-      this.#cards[at].update(part.call, part.awaitingApproval, decide && ((approves, reason) => decide(part.call.id, approves, reason)));
+      this.#cards[at].update(
+        part.call,
+        part.awaitingApproval,
+        decide && ((approves, reason) => decide(part.call.id, approves, reason)),
+      );
       if (!this.#cards[at].node.parentNode) this.node.append(this.#cards[at].node);
     });
     for (const card of this.#cards.splice(known.length)) card.node.remove();
@@ -82,7 +90,12 @@ class MessageView {
   #canDecide = false;
 
   constructor(message) {
-    this.node = el(`article.message.${message.role}`, { 'aria-label': message.role === 'user' ? 'You' : 'Assistant' }, this.#body, this.#meta);
+    this.node = el(
+      `article.message.${message.role}`,
+      { 'aria-label': message.role === 'user' ? 'You' : 'Assistant' },
+      this.#body,
+      this.#meta,
+    );
     this.node.dataset.message = message.id;
   }
 
@@ -96,7 +109,8 @@ class MessageView {
     this.node.dataset.status = message.status;
     const wanted = blocksOf(message);
     wanted.forEach((block, at) => {
-      if (this.#blocks[at] && this.#blocks[at].type !== block.type) for (const old of this.#blocks.splice(at)) old.node.remove();
+      if (this.#blocks[at] && this.#blocks[at].type !== block.type)
+        for (const old of this.#blocks.splice(at)) old.node.remove();
       if (!this.#blocks[at]) {
         this.#blocks[at] = new BLOCKS[block.type]();
         this.#body.append(this.#blocks[at].node);
@@ -154,8 +168,16 @@ export class Conversation {
       if (!shown) this.#views.set(message.id, (shown = new MessageView(message)));
       // A call of a run in another tab is decided there.
       const canDecide = run && message.runId === run.id && (run.cancel || run.status === 'waiting_approval');
-      shown.paint(message, canDecide && decide ? (call, approves, reason) => decide(run.id, call, approves, reason) : null);
-      shown.node.classList.toggle('growing', message.status === 'streaming' && Boolean(textOf(message)) && !message.parts.some((part) => part.type !== 'text' && part.type !== 'reasoning'));
+      shown.paint(
+        message,
+        canDecide && decide ? (call, approves, reason) => decide(run.id, call, approves, reason) : null,
+      );
+      shown.node.classList.toggle(
+        'growing',
+        message.status === 'streaming' &&
+          Boolean(textOf(message)) &&
+          !message.parts.some((part) => part.type !== 'text' && part.type !== 'reasoning'),
+      );
       shown.node.classList.toggle('left', !message.saved && !running);
       wanted.push(shown.node);
     }

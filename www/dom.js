@@ -1,6 +1,7 @@
 // Creates elements from text only: output of models and tools is never parsed as HTML.
 
-/** Creates an element: `el('p.text', { title }, 'text', child)`. Names with a dash, `role` and `for` become attributes, others are properties. */
+/** Creates an element: `el('p.text', { title }, 'text', child)`. Names with a dash, `role` and `for` become attributes,
+ *  others are properties. */
 export function el(name, props = {}, ...children) {
   const [tag, ...classes] = name.split('.');
   const node = document.createElement(tag);
@@ -33,7 +34,8 @@ export function setText(node, text) {
   } else first.data = text;
 }
 
-/** Returns a function that runs `work` once before the next frame, however often it is called. A hidden tab has no frames. */
+/** Returns a function that runs `work` once before the next frame, however often it is called. A hidden tab has no
+ *  frames. */
 export function perFrame(work) {
   let isScheduled = false;
   return () => {
@@ -70,8 +72,13 @@ export function duration(ms) {
 
 export function bytes(count) {
   if (count < 1e3) return `${count} B`;
-  for (const [size, unit] of [[1e9, 'GB'], [1e6, 'MB']]) if (count >= size) return `${(count / size).toFixed(1)} ${unit}`;
+  for (const [size, unit] of [
+    [1e9, 'GB'],
+    [1e6, 'MB'],
+  ])
+    if (count >= size) return `${(count / size).toFixed(1)} ${unit}`;
   return `${Math.round(count / 1e3)} KB`;
 }
 
-export const clip = (text, maxLength) => (text.length > maxLength ? `${text.slice(0, maxLength - 1).trimEnd()}…` : text);
+export const clip = (text, maxLength) =>
+  text.length > maxLength ? `${text.slice(0, maxLength - 1).trimEnd()}…` : text;

@@ -8,36 +8,87 @@ const TOOLS = toolsFor({ hostile: true, counter: null });
 const textOf = ({ parts }) => parts.map((part) => part.text ?? '').join(' ');
 
 function notice(kind, content, actions = [], subject = '') {
-  const node = el(`div.notice.${kind}`, {},
+  const node = el(
+    `div.notice.${kind}`,
+    {},
     el('p', {}, ...content),
-    ...(actions.length ? [el('div.actions', {}, ...actions.map(([label, action, style = 'quiet']) => {
-      const button = el(`button.${style}`, { type: 'button', 'aria-label': subject ? `${label}: ${subject}` : label }, label);
-      button.addEventListener('click', action);
-      return button;
-    }))] : []));
+    ...(actions.length
+      ? [
+          el(
+            'div.actions',
+            {},
+            ...actions.map(([label, action, style = 'quiet']) => {
+              const button = el(
+                `button.${style}`,
+                { type: 'button', 'aria-label': subject ? `${label}: ${subject}` : label },
+                label,
+              );
+              button.addEventListener('click', action);
+              return button;
+            }),
+          ),
+        ]
+      : []),
+  );
   return node;
 }
 
 /** The notice of a run that is not active in this tab. */
 function unfinished(chat, { messages, run }) {
   const turn = messages.filter(({ saved, runId }) => !saved && runId === run.id);
-  const question = clip(turn.filter(({ role }) => role === 'user').map(textOf).join(' ').replace(/\s+/g, ' ').trim(), 70);
+  const question = clip(
+    turn
+      .filter(({ role }) => role === 'user')
+      .map(textOf)
+      .join(' ')
+      .replace(/\s+/g, ' ')
+      .trim(),
+    70,
+  );
   const quoted = el('q', {}, question);
   // Only one run at a time is active in this tab.
-  const buttons = (label) => (chat.running ? [] : [[label, () => chat.resume(run.id), 'primary'], ['Discard', () => chat.discard(run.id)]]);
+  const buttons = (label) =>
+    chat.running
+      ? []
+      : [
+          [label, () => chat.resume(run.id), 'primary'],
+          ['Discard', () => chat.discard(run.id)],
+        ];
   if (run.status === 'running') return notice('live', [el('strong', {}, 'Running in another tab: '), quoted]);
   if (run.status === 'failed') {
     const reason = run.error?.message ?? 'unknown reason';
-    return notice('failed', [el('strong', {}, 'This run failed: '), `${reason.replace(/[.\s]*$/, '')}. Nothing is lost.`], buttons('Retry'), question);
+    return notice(
+      'failed',
+      [el('strong', {}, 'This run failed: '), `${reason.replace(/[.\s]*$/, '')}. Nothing is lost.`],
+      buttons('Retry'),
+      question,
+    );
   }
-  if (run.status === 'waiting_approval') return notice('info', [el('strong', {}, 'Waiting for your approval: '), quoted], chat.running ? [] : [['Discard', () => chat.discard(run.id)]], question);
+  if (run.status === 'waiting_approval')
+    return notice(
+      'info',
+      [el('strong', {}, 'Waiting for your approval: '), quoted],
+      chat.running ? [] : [['Discard', () => chat.discard(run.id)]],
+      question,
+    );
   // A stopped run is ended: its question can be sent again.
   if (run.status === 'cancelled') {
-    const text = turn.filter(({ role }) => role === 'user').map(textOf).join(' ');
-    const actions = chat.running ? [] : [['Ask again', () => chat.send(text), 'primary'], ['Discard', () => chat.discard(run.id)]];
+    const text = turn
+      .filter(({ role }) => role === 'user')
+      .map(textOf)
+      .join(' ');
+    const actions = chat.running
+      ? []
+      : [
+          ['Ask again', () => chat.send(text), 'primary'],
+          ['Discard', () => chat.discard(run.id)],
+        ];
     return notice('info', [el('strong', {}, 'Stopped. '), 'The history is unchanged.'], actions, question);
   }
-  const calls = turn.flatMap(({ parts }) => parts).filter(({ type }) => type === 'tool').map(({ call }) => call);
+  const calls = turn
+    .flatMap(({ parts }) => parts)
+    .filter(({ type }) => type === 'tool')
+    .map(({ call }) => call);
   const round = calls.filter(({ roundIndex }) => roundIndex === calls.at(-1).roundIndex);
   const cut = round.filter(({ status }) => status === 'interrupted');
   const asks = cut.filter(({ name }) => TOOLS[name]?.onInterrupted === 'ask').length;
@@ -47,8 +98,15 @@ function unfinished(chat, { messages, run }) {
     answered ? `${answered} of ${round.length} calls had finished and will not run again.` : '',
     started ? `${started === 1 ? 'One was' : `${started} were`} interrupted; the model will be informed.` : '',
     asks ? `${asks === 1 ? 'One was' : `${asks} were`} interrupted; you will be asked before it runs again.` : '',
-  ].filter(Boolean).join(' ');
-  return notice('cut', [el('strong', {}, 'This run was interrupted: '), quoted, ` (${shortTime(turn[0]?.createdAt)}). ${facts}`], buttons('Resume'), question);
+  ]
+    .filter(Boolean)
+    .join(' ');
+  return notice(
+    'cut',
+    [el('strong', {}, 'This run was interrupted: '), quoted, ` (${shortTime(turn[0]?.createdAt)}). ${facts}`],
+    buttons('Resume'),
+    question,
+  );
 }
 
 export class Notices {
@@ -66,7 +124,9 @@ export class Notices {
     const snapshot = chat.view.getSnapshot();
     const { run } = snapshot;
     const elsewhere = run !== null && !run.cancel;
-    const unsaved = elsewhere ? snapshot.messages.filter(({ saved }) => !saved).map(({ parts }) => parts.map(({ call }) => call?.status)) : [];
+    const unsaved = elsewhere
+      ? snapshot.messages.filter(({ saved }) => !saved).map(({ parts }) => parts.map(({ call }) => call?.status))
+      : [];
     const key = JSON.stringify([chat.id, run, elsewhere, unsaved, chat.running, chat.failure?.text, this.#message]);
     if (key === this.#painted) return;
     this.#painted = key;
@@ -74,17 +134,42 @@ export class Notices {
       this.#painted = '';
       this.paint(chat);
     };
-    const dismiss = (clear) => ['Dismiss', () => {
-      clear();
-      repaint();
-    }];
+    const dismiss = (clear) => [
+      'Dismiss',
+      () => {
+        clear();
+        repaint();
+      },
+    ];
     const nodes = elsewhere ? [unfinished(chat, snapshot)] : [];
     if (chat.failure) {
       const { text, retry } = chat.failure;
-      nodes.push(notice('failed', [text], [...(retry ? [['Store again', retry, 'primary']] : []), dismiss(() => { chat.failure = null; })]));
+      nodes.push(
+        notice(
+          'failed',
+          [text],
+          [
+            ...(retry ? [['Store again', retry, 'primary']] : []),
+            dismiss(() => {
+              chat.failure = null;
+            }),
+          ],
+        ),
+      );
     }
     if (run?.retryAt) nodes.push(this.#countdown(run.retryAt));
-    if (this.#message) nodes.push(notice('info', [this.#message], [dismiss(() => { this.#message = null; })]));
+    if (this.#message)
+      nodes.push(
+        notice(
+          'info',
+          [this.#message],
+          [
+            dismiss(() => {
+              this.#message = null;
+            }),
+          ],
+        ),
+      );
     this.#root.replaceChildren(...nodes);
   }
 

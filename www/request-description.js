@@ -4,21 +4,29 @@ import { clip } from './dom.js';
 
 const MAX_TEXT = 160;
 
-const plainText = (value) => (typeof value === 'string' ? value : JSON.stringify(value) ?? '');
+const plainText = (value) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''));
 
 /** The text of a content: a string, or parts of any of the formats. */
 function textOf(content) {
   if (!Array.isArray(content)) return content === undefined || content === null ? '' : plainText(content);
-  return content.map((part) => part.text ?? (typeof part.content === 'string' ? part.content : `[${part.type ?? 'part'}]`)).join(' ');
+  return content
+    .map((part) => part.text ?? (typeof part.content === 'string' ? part.content : `[${part.type ?? 'part'}]`))
+    .join(' ');
 }
 
 /** The calls and results of a message, in Anthropic's and Gemini's formats parts of it. */
 function partsOf({ content, parts }) {
   const all = parts ?? (Array.isArray(content) ? content : []);
   return {
-    calls: all.filter((part) => part.type === 'tool_use' || part.functionCall).map((part) => part.name ?? part.functionCall.name),
-    results: all.filter((part) => part.type === 'tool_result' || part.functionResponse).map((part) => textOf(part.content ?? part.functionResponse?.response)),
-    text: parts ? textOf(parts.filter((part) => part.text !== undefined)) : textOf(Array.isArray(content) ? content.filter(({ type }) => !/^tool_/.test(type)) : content),
+    calls: all
+      .filter((part) => part.type === 'tool_use' || part.functionCall)
+      .map((part) => part.name ?? part.functionCall.name),
+    results: all
+      .filter((part) => part.type === 'tool_result' || part.functionResponse)
+      .map((part) => textOf(part.content ?? part.functionResponse?.response)),
+    text: parts
+      ? textOf(parts.filter((part) => part.text !== undefined))
+      : textOf(Array.isArray(content) ? content.filter(({ type }) => !/^tool_/.test(type)) : content),
   };
 }
 
@@ -33,7 +41,8 @@ function describeItem(item) {
   if (role === 'tool') return ['result', textOf(item.content)];
   const { calls, results, text } = partsOf(item);
   const called = [...calls, ...(item.tool_calls ?? []).map((call) => call.function?.name)];
-  if (results.length) return [results.length === 1 ? 'result' : `${results.length} results`, [...results, text].join(' ')];
+  if (results.length)
+    return [results.length === 1 ? 'result' : `${results.length} results`, [...results, text].join(' ')];
   if (called.length) return [`${role}, calls ${called.join(' and ')}`, text];
   return [role ?? 'item', text];
 }
@@ -51,12 +60,17 @@ export function requestItems(body) {
 export function countItems(messages) {
   const itemsOf = ({ role, parts }) => {
     if (role !== 'assistant') return 1;
-    return parts.reduce((count, part) => count + (part.type === 'tool' ? 1 + Number(part.call.result !== undefined && part.call.result !== null) : 1), 0);
+    return parts.reduce(
+      (count, part) =>
+        count + (part.type === 'tool' ? 1 + Number(part.call.result !== undefined && part.call.result !== null) : 1),
+      0,
+    );
   };
   return messages.reduce((count, message) => count + itemsOf(message), 0);
 }
 
-/** What a request contains: `items` with those that are new, and how many items the service kept already. `before`: the same of the request before. */
+/** What a request contains: `items` with those that are new, and how many items the service kept already. `before`: the
+ *  same of the request before. */
 export function describeRequest(text, { before, messages }) {
   const body = JSON.parse(text);
   const items = requestItems(body);
@@ -64,11 +78,14 @@ export function describeRequest(text, { before, messages }) {
   const previousResponseId = body.previous_response_id ?? null;
   const isDelta = Boolean(conversationId ?? previousResponseId);
   let repeated = 0;
-  if (!isDelta && before && !before.isDelta) while (repeated < items.length && items[repeated].key === before.items[repeated]?.key) repeated += 1;
+  if (!isDelta && before && !before.isDelta)
+    while (repeated < items.length && items[repeated].key === before.items[repeated]?.key) repeated += 1;
   return {
     items: items.map((item, at) => ({ ...item, isNew: at >= repeated })),
     newItemCount: items.length - repeated,
-    isDelta, conversationId, previousResponseId,
+    isDelta,
+    conversationId,
+    previousResponseId,
     keptItemCount: isDelta ? Math.max(0, countItems(messages) - items.length) : 0,
     body: JSON.stringify(body, null, 2),
   };

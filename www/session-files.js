@@ -9,7 +9,11 @@ export function download(name, content, type) {
 }
 
 /** A file name of a title: what is no letter or digit of any script becomes a dash. */
-export const fileNameOf = (title) => (title ?? '').replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 60) || 'chat';
+export const fileNameOf = (title) =>
+  (title ?? '')
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-|-$/g, '')
+    .slice(0, 60) || 'chat';
 
 /** Reads a file that was downloaded here: `{ name, lines }` or `{ name, bytes }`. */
 export async function readChatFile(file) {
@@ -19,9 +23,10 @@ export async function readChatFile(file) {
 }
 
 const REASONS = {
-  invalid_input: (error) => (error.details?.line
-    ? `Line ${error.details.line} of it was changed or cut off.`
-    : 'It is damaged or cut off, or no file of a chat.'),
+  invalid_input: (error) =>
+    error.details?.line
+      ? `Line ${error.details.line} of it was changed or cut off.`
+      : 'It is damaged or cut off, or no file of a chat.',
   unsupported_version: () => 'Another version of rethread wrote it.',
   too_large: () => 'It is too large.',
   quota_exceeded: () => 'There is no space left in this browser.',
@@ -34,7 +39,8 @@ export function restoreFailure(name, error) {
   return `"${name}" was not restored. ${reason} Nothing was stored. (${message})`.replace(/ +/g, ' ');
 }
 
-/** Stores a chat that was read from a file, and returns `{ session, isCopy }`: a chat that is here already is stored beside it. */
+/** Stores a chat that was read from a file, and returns `{ session, isCopy }`: a chat that is here already is stored
+ *  beside it. */
 export async function restoreChat(db, { name, lines, bytes }, newId) {
   const store = (options) => (lines === undefined ? db.restore(bytes, options) : db.importSession(lines, options));
   let isCopy = false;

@@ -114,7 +114,11 @@ export class StoreStatus {
   #db;
   #root = document.querySelector('#store');
   #facts = el('p');
-  #keep = el('button.quiet', { type: 'button', title: 'Asks the browser not to delete this when the disk is full' }, 'Keep it safe');
+  #keep = el(
+    'button.quiet',
+    { type: 'button', title: 'Asks the browser not to delete this when the disk is full' },
+    'Keep it safe',
+  );
 
   constructor(db) {
     this.#db = db;
@@ -129,7 +133,8 @@ export class StoreStatus {
   async refresh() {
     const { store, persisted, usageBytes, quotaBytes, state } = await this.#db.status();
     const facts = [store === 'indexeddb' ? 'Stored in this browser' : 'In memory only: lost when the tab closes'];
-    if (usageBytes !== null) facts.push(quotaBytes ? `${bytes(usageBytes)} of ${bytes(quotaBytes)}` : bytes(usageBytes));
+    if (usageBytes !== null)
+      facts.push(quotaBytes ? `${bytes(usageBytes)} of ${bytes(quotaBytes)}` : bytes(usageBytes));
     if (persisted !== null) facts.push(persisted ? 'kept safe' : 'may be deleted when the disk is full');
     if (state !== 'ready') facts.push(state);
     this.#facts.textContent = facts.join(' · ');

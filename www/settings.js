@@ -43,7 +43,11 @@ export class Settings {
   }
 
   of(dialect) {
-    return { endpoint: this.#values.endpoints[dialect] ?? '', model: this.#values.models[dialect] ?? '', key: this.#keys[dialect] };
+    return {
+      endpoint: this.#values.endpoints[dialect] ?? '',
+      model: this.#values.models[dialect] ?? '',
+      key: this.#keys[dialect],
+    };
   }
 
   get model() {
@@ -92,7 +96,10 @@ export class Settings {
     const headers = { 'content-type': 'application/json', ...this.headers({ dialect }) };
     const response = await fetch(url, { method: 'POST', headers, body: '{}', redirect: 'error' });
     const { id, error } = await response.json().catch(() => ({}));
-    if (!response.ok || typeof id !== 'string') throw new Error(`The service did not begin a conversation (status ${response.status})${error?.message ? `: ${error.message}` : '.'}`);
+    if (!response.ok || typeof id !== 'string')
+      throw new Error(
+        `The service did not begin a conversation (status ${response.status})${error?.message ? `: ${error.message}` : '.'}`,
+      );
     return id;
   }
 

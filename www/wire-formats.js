@@ -1,5 +1,5 @@
-// The wire formats of the demo. `path`: where the stand-in speaks it, and the beginning of a provider's address of the same shape.
-// `keepsConversations`: a service of it can own a conversation.
+// The wire formats of the demo. `path`: where the stand-in speaks it, and the beginning of a provider's address of the
+// same shape. `keepsConversations`: a service of it can own a conversation.
 
 export const WIRE_FORMATS = {
   'openai-chat': { name: 'OpenAI chat', path: 'v1/chat/completions' },
@@ -13,7 +13,8 @@ export const WIRE_FORMATS = {
   gemini: {
     name: 'Gemini',
     path: 'v1beta/models',
-    endpointHint: 'Otherwise the address without a model, such as https://generativelanguage.googleapis.com/v1beta/models.',
+    endpointHint:
+      'Otherwise the address without a model, such as https://generativelanguage.googleapis.com/v1beta/models.',
     /** The address names the model and selects streaming. */
     url(endpoint, { model, stream }) {
       if (!URL.canParse(endpoint)) return endpoint; // the run reports it

@@ -32,27 +32,38 @@ const array = (value) => (Array.isArray(value) ? value : []);
 const has = (value, key) => typeof value === 'object' && value !== null && Object.hasOwn(value, key);
 const a = (word) => `${/^[aeiou]/.test(word) ? 'an' : 'a'} \`${word}\``;
 
-/** Sentences about a message without its blocks, the most telling first. Each returns undefined for a message without the mark. */
+/** Sentences about a message without its blocks, the most telling first. Each returns undefined for a message without
+ *  the mark. */
 const OF_MESSAGE = [
   (message, { partMembers }) => {
     // Parts with a `type` belong to messages of an SDK.
-    const part = partMembers && [message?.parts].flat().find((one) => has(one, 'type') === false && partMembers.some((key) => has(one, key)));
+    const part =
+      partMembers &&
+      [message?.parts].flat().find((one) => has(one, 'type') === false && partMembers.some((key) => has(one, key)));
     return part && `a part has \`${partMembers.find((key) => has(part, key))}\` and no type`;
   },
-  (message, { itemTypes }) => (itemTypes?.includes(message?.type) ? `an item is of type \`${message.type}\`` : undefined),
+  (message, { itemTypes }) =>
+    itemTypes?.includes(message?.type) ? `an item is of type \`${message.type}\`` : undefined,
   (message, { flag }) => (flag && message?.[flag] === true ? `a message has \`${flag}\`` : undefined),
   (message, { list }) => (list && array(message?.[list]).length ? `a message has \`${list}\`` : undefined),
   (message, { roles }) => {
     const member = has(roles, message?.role) ? roles[message.role] : undefined;
-    return member === null || (member && has(message, member)) ? `a message has the role \`${message.role}\`` : undefined;
+    return member === null || (member && has(message, member))
+      ? `a message has the role \`${message.role}\``
+      : undefined;
   },
 ];
 
 /** Sentences about a block. */
 const OF_BLOCK = [
-  (block, { listInBlock }) => (listInBlock && block.type === listInBlock && Array.isArray(block[listInBlock]) ? `a message has \`${listInBlock}\` with parts` : undefined),
-  (block, { blockWithMember: [type, member] = [], blockWord }) => (type && block.type === type && block[member] ? `a message has ${a(type)} ${blockWord}` : undefined),
-  (block, { blockTypes, blockWord }) => (blockTypes?.test(block.type) ? `a message has ${a(block.type)} ${blockWord}` : undefined),
+  (block, { listInBlock }) =>
+    listInBlock && block.type === listInBlock && Array.isArray(block[listInBlock])
+      ? `a message has \`${listInBlock}\` with parts`
+      : undefined,
+  (block, { blockWithMember: [type, member] = [], blockWord }) =>
+    type && block.type === type && block[member] ? `a message has ${a(type)} ${blockWord}` : undefined,
+  (block, { blockTypes, blockWord }) =>
+    blockTypes?.test(block.type) ? `a message has ${a(block.type)} ${blockWord}` : undefined,
 ];
 
 /** Returns the first dialect for which one of the sentences is true, as [dialect, sentence], or undefined. */
@@ -91,7 +102,9 @@ function evidenceOfBody(body) {
       besideMessages && hasMessages && has(body, besideMessages) && `it has \`${besideMessages}\` beside the messages`,
       hasTool && hasMessages && `its tools have ${a(toolMember)}`,
       hasMessages && models?.test(body.model) && `its model is ${body.model}`,
-    ].filter(Boolean).map((why) => [dialect, why]);
+    ]
+      .filter(Boolean)
+      .map((why) => [dialect, why]);
   };
   return Object.entries(MARKS).flatMap(ofDialect);
 }
@@ -99,7 +112,8 @@ function evidenceOfBody(body) {
 /** Returns {dialect, why}, or null if the evidence is missing or contradictory. */
 export function guessDialect({ value, items }) {
   const body = items || typeof value !== 'object' ? null : value;
-  const list = items ?? array(LISTS.map((member) => body?.[member]).find((member) => member !== undefined && member !== null));
+  const list =
+    items ?? array(LISTS.map((member) => body?.[member]).find((member) => member !== undefined && member !== null));
   const evidence = [...list.map(evidenceOf).filter(Boolean), ...(body ? evidenceOfBody(body) : [])];
   // A variant has the marks of its family and further ones.
   const found = evidence.filter(([dialect]) => !evidence.some(([other]) => MARKS[other]?.family === dialect));
@@ -107,6 +121,8 @@ export function guessDialect({ value, items }) {
   if (dialects.size !== 1 || dialects.has('other')) return null;
   const [dialect, why] = found[0];
   const ids = list.flatMap((message) => array(message?.[MARKS[dialect].list ?? '']).map((call) => call?.id));
-  const variant = Object.entries(MARKS).find(([, { family, callIds }]) => family === dialect && ids.length && ids.every((id) => callIds?.test(id)));
+  const variant = Object.entries(MARKS).find(
+    ([, { family, callIds }]) => family === dialect && ids.length && ids.every((id) => callIds?.test(id)),
+  );
   return variant ? { dialect: variant[0], why: `${why}, with ${variant[1].callIdWords}` } : { dialect, why };
 }

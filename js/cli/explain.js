@@ -30,7 +30,9 @@ function sectionsOf(name) {
 function readSections(dialect) {
   const page = readFileSync(pageOf(dialect), 'utf8');
   const sections = page.split(`\n${HEADING}`).slice(1);
-  return new Map(sections.map((section) => [section.slice(0, section.indexOf('\n')), `${HEADING}${section.trimEnd()}\n`]));
+  return new Map(
+    sections.map((section) => [section.slice(0, section.indexOf('\n')), `${HEADING}${section.trimEnd()}\n`]),
+  );
 }
 
 /** The page of a dialect in the installed package, as a path. */
@@ -40,37 +42,59 @@ function pagePath(dialect) {
   return relative.startsWith('..') ? file : relative;
 }
 
-/** Lines that point to the rules behind these findings: a command for each code that has a rule, and the page in the package. */
+/** Lines that point to the rules behind these findings: a command for each code that has a rule, and the page in the
+ *  package. */
 export function seeAlso(findings, dialect) {
   const sections = sectionsOf(dialect);
   const codes = [...new Set(findings.map(({ code }) => code))].filter((code) => sections.has(code));
   if (!codes.length) return [];
-  return [...codes.map((code) => `see: npx rethread explain ${code} --dialect ${dialect}`), `rules: ${pagePath(dialect)}`];
+  return [
+    ...codes.map((code) => `see: npx rethread explain ${code} --dialect ${dialect}`),
+    `rules: ${pagePath(dialect)}`,
+  ];
 }
 
-/** A text as it can be compared: gateways escape and replace quotation marks, and the ids of a conversation differ from the page's. */
+/** A text as it can be compared: gateways escape and replace quotation marks, and the ids of a conversation differ from
+ *  the page's. */
 function plain(text) {
-  const unescaped = text.replace(/\\+[nrt]/g, ' ').replace(/[\\"'`]/g, '').toLowerCase();
+  const unescaped = text
+    .replace(/\\+[nrt]/g, ' ')
+    .replace(/[\\"'`]/g, '')
+    .toLowerCase();
   return unescaped.replace(/\s+/g, ' ').trim();
 }
 
 /** The text without words that have digits, which are ids and places, and without what stands for them. */
-const withoutIds = (text) => text.replace(/\S*(?:\d|…|\.\.\.)\S*/g, ' ').replace(/\s+/g, ' ').trim();
+const withoutIds = (text) =>
+  text
+    .replace(/\S*(?:\d|…|\.\.\.)\S*/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
 
-/** The provider's sentences and codes in a section: its quotation, and what is quoted in the paragraphs about its source. */
+/** The provider's sentences and codes in a section: its quotation, and what is quoted in the paragraphs about its
+ *  source. */
 function sentencesOf(section) {
   const prose = section.replace(/^```[\s\S]*?^```$/gm, '');
   const quotations = [...prose.matchAll(/^> (.*)$/gm)].map(([, sentence]) => sentence);
-  const sources = prose.split('\n').filter((line) => /^(?:Source|Also)\b/.test(line)).join('\n');
+  const sources = prose
+    .split('\n')
+    .filter((line) => /^(?:Source|Also)\b/.test(line))
+    .join('\n');
   const all = [...quotations, ...[...sources.matchAll(/"((?:[^"\n]|\\")+)"/g)].map(([, sentence]) => sentence)];
   // Clients shorten errors: one sentence of several is enough.
-  return [...all, ...all.flatMap((text) => text.split(/\.(?: |$)/).filter((sentence) => sentence.length >= MIN_SENTENCE))];
+  return [
+    ...all,
+    ...all.flatMap((text) => text.split(/\.(?: |$)/).filter((sentence) => sentence.length >= MIN_SENTENCE)),
+  ];
 }
 
 /** What is compared of a provider's sentence: its parts between ids, and the whole without ids. */
 function comparable(sentence) {
   const text = plain(sentence);
-  const parts = text.split(/\S*(?:\d|…|\.\.\.)\S*/).map((part) => part.trim()).filter((part) => part.length >= MIN_PART);
+  const parts = text
+    .split(/\S*(?:\d|…|\.\.\.)\S*/)
+    .map((part) => part.trim())
+    .filter((part) => part.length >= MIN_PART);
   return { parts, length: parts.join('').length, whole: withoutIds(text) };
 }
 
@@ -79,21 +103,31 @@ const readRules = new Map();
 /** The rules of a dialect: [{dialect, code, section, name, sentences}], with `name` to find the code in a text. */
 function rulesOf(dialect) {
   if (!readRules.has(dialect)) {
-    readRules.set(dialect, [...sectionsOf(dialect)].map(([code, section]) => ({
-      dialect, code, section, name: code.includes('_') ? new RegExp(`(?<![a-z_])${code}(?![a-z_])`) : null, sentences: sentencesOf(section).map(comparable),
-    })));
+    readRules.set(
+      dialect,
+      [...sectionsOf(dialect)].map(([code, section]) => ({
+        dialect,
+        code,
+        section,
+        name: code.includes('_') ? new RegExp(`(?<![a-z_])${code}(?![a-z_])`) : null,
+        sentences: sentencesOf(section).map(comparable),
+      })),
+    );
   }
   return readRules.get(dialect);
 }
 
-/** How well a text contains a sentence, or is a part of it: the number of equal characters, or 0. `shorter`: the text without ids, if it may be a part. */
+/** How well a text contains a sentence, or is a part of it: the number of equal characters, or 0. `shorter`: the text
+ *  without ids, if it may be a part. */
 function similarity({ parts, length, whole }, text, shorter) {
   let at = 0;
-  const isContained = parts.length > 0 && parts.every((part) => {
-    const found = text.indexOf(part, at);
-    at = found + part.length;
-    return found >= 0;
-  });
+  const isContained =
+    parts.length > 0 &&
+    parts.every((part) => {
+      const found = text.indexOf(part, at);
+      at = found + part.length;
+      return found >= 0;
+    });
   // A whole sentence says more than a part of one.
   if (isContained) return length + 0.5;
   return shorter && whole.includes(shorter) ? shorter.length : 0;
@@ -118,7 +152,10 @@ export function rulesIn(text, dialect) {
   let best = 0;
   let found = [];
   for (const { name, sentences, ...rule } of (dialect ? [dialect] : DIALECTS).flatMap(rulesOf)) {
-    const score = Math.max(name?.test(given) ? rule.code.length : 0, ...sentences.map((sentence) => similarity(sentence, given, shorter)));
+    const score = Math.max(
+      name?.test(given) ? rule.code.length : 0,
+      ...sentences.map((sentence) => similarity(sentence, given, shorter)),
+    );
     if (score > best) found = [];
     if (score >= Math.max(best, 1)) found.push(rule);
     best = Math.max(best, score);
@@ -133,19 +170,26 @@ export const cureOf = (section) => /^Cure: (.*)$/m.exec(section)?.[1] ?? null;
 
 const shortened = (asked) => (asked.length > 60 ? `${asked.slice(0, 60)}…` : asked).replace(/\s+/g, ' ');
 
-/** Returns the text of a rule from the page of each dialect that has it, or of `dialect` alone: by its code, or by what a provider
- *  said; or of a finding that is about no rule. */
+/** Returns the text of a rule from the page of each dialect that has it, or of `dialect` alone: by its code, or by what
+ *  a provider said; or of a finding that is about no rule. */
 export function explanation(asked, dialect) {
   const sections = (dialect ? [dialect] : DIALECTS).map((name) => [name, sectionsOf(name)]);
   const finding = sectionsOf(FINDINGS).get(asked);
   if (finding) return `# ${FINDINGS}\n\n${finding}`;
-  const named = sections.filter(([, rules]) => rules.has(asked)).map(([name, rules]) => ({ dialect: name, section: rules.get(asked) }));
+  const named = sections
+    .filter(([, rules]) => rules.has(asked))
+    .map(([name, rules]) => ({ dialect: name, section: rules.get(asked) }));
   const found = named.length ? named : rulesIn(asked, dialect);
   if (!found.length) {
     const isCode = /^[a-z_]+$/.test(asked);
-    if (!isCode) throw new Misuse(`this sentence is not known: "${shortened(asked)}"${dialect ? ` of ${dialect}` : ''}; docs/rules in the package has what is`);
+    if (!isCode)
+      throw new Misuse(
+        `this sentence is not known: "${shortened(asked)}"${dialect ? ` of ${dialect}` : ''}; docs/rules in the package has what is`,
+      );
     const known = [...new Set(sections.flatMap(([, rules]) => [...rules.keys()]))].sort();
-    throw new Misuse(`there is no rule "${shortened(asked)}"${dialect ? ` of ${dialect}` : ''}; the rules are ${known.join(', ')}; or pass the provider's sentence`);
+    throw new Misuse(
+      `there is no rule "${shortened(asked)}"${dialect ? ` of ${dialect}` : ''}; the rules are ${known.join(', ')}; or pass the provider's sentence`,
+    );
   }
   return found.map((rule) => `# ${rule.dialect}\n\n${rule.section}`).join('\n');
 }

@@ -66,7 +66,11 @@ const MAX_BRACKETS = 16;
 
 /** The lines with something in them as {text, number, value}; `value` is undefined for a line that is not JSON. */
 function linesOf(text) {
-  const lines = text.replace(/^\ufeff/, '').split('\n').map((line, i) => ({ text: line.trim(), number: i + 1 })).filter((line) => line.text);
+  const lines = text
+    .replace(/^\ufeff/, '')
+    .split('\n')
+    .map((line, i) => ({ text: line.trim(), number: i + 1 }))
+    .filter((line) => line.text);
   return lines.map((line) => ({ ...line, value: parsed(line.text)?.value }));
 }
 
@@ -91,13 +95,14 @@ function conversationsOfLine({ text, value }, isKnown) {
   const json = value === undefined ? jsonAtEnd(text) : { text, value };
   const found = json && !isMessage(json.value) ? conversationsIn(json.text, json.value) : [];
   // A bare list of anything is no conversation of a log.
-  const own = found.filter(({ form, items }) => form !== 'list' || items.length > 0 && items.every(isMessage));
+  const own = found.filter(({ form, items }) => form !== 'list' || (items.length > 0 && items.every(isMessage)));
   if (own.length) return own;
   if (isKnown && rulesIn(text).length) return [{ form: 'error', text }];
   return !json && CUT_JSON.test(text) ? [{ form: 'foreign', what: NOT_JSON }] : [];
 }
 
-/** The conversations of a text that is no JSON as a whole: those of JSON Lines of messages, or of the lines of a log; null if there are none. */
+/** The conversations of a text that is no JSON as a whole: those of JSON Lines of messages, or of the lines of a log;
+ *  null if there are none. */
 function conversationsOfLines(original, name) {
   const lines = linesOf(original);
   const [first] = lines;
@@ -114,24 +119,40 @@ function conversationsOfLines(original, name) {
   const found = lines.flatMap((line) => named(conversationsOfLine(line, isKnown), `${name}:${line.number}`));
   if (found.length) return found;
   const bad = lines.find(({ value }) => value === undefined);
-  if (bad && first.value !== undefined && !isKnown) throw new Misuse(`${name} is neither JSON nor JSON Lines: line ${bad.number} is not JSON`);
-  return bad ? null : lines.map(({ number }) => ({ form: 'foreign', name: `${name}:${number}`, what: NO_CONVERSATION }));
+  if (bad && first.value !== undefined && !isKnown)
+    throw new Misuse(`${name} is neither JSON nor JSON Lines: line ${bad.number} is not JSON`);
+  return bad
+    ? null
+    : lines.map(({ number }) => ({ form: 'foreign', name: `${name}:${number}`, what: NO_CONVERSATION }));
 }
 
 function messageLines(lines, name, original) {
-  return { name, form: 'lines', original, text: `[${lines.map((line) => line.text).join(',')}]`, items: lines.map(({ value }) => value), lines: lines.map(({ number }) => number) };
+  return {
+    name,
+    form: 'lines',
+    original,
+    text: `[${lines.map((line) => line.text).join(',')}]`,
+    items: lines.map(({ value }) => value),
+    lines: lines.map(({ number }) => number),
+  };
 }
 
-const NO_CONVERSATION = 'no body, batch line, log entry or message: there is no `messages`, `input` or `contents` in it';
+const NO_CONVERSATION =
+  'no body, batch line, log entry or message: there is no `messages`, `input` or `contents` in it';
 
 /** Gives conversations their names: the file's, with the label of one of several. */
 function named(found, name) {
-  return found.map(({ label, ...one }) => ({ ...one, name: found.length > 1 || label?.startsWith('[') === false ? `${name} ${label ?? ''}`.trimEnd() : name, original: one.text }));
+  return found.map(({ label, ...one }) => ({
+    ...one,
+    name: found.length > 1 || label?.startsWith('[') === false ? `${name} ${label ?? ''}`.trimEnd() : name,
+    original: one.text,
+  }));
 }
 
-/** Reads a file: a list of {name, form, original, text, value, items, lines}. `form`: "body", "list" (a bare array), "lines" (JSON Lines of
- *  messages), "error" (what a provider answered) or "foreign" (`what` names it). `original` is the text of the file or of what an envelope
- *  contains, `text` the body or the array; `items` are the parsed messages of a list and of lines, `lines` their line numbers. */
+/** Reads a file: a list of {name, form, original, text, value, items, lines}. `form`: "body", "list" (a bare array),
+ *  "lines" (JSON Lines of messages), "error" (what a provider answered) or "foreign" (`what` names it). `original` is
+ *  the text of the file or of what an envelope contains, `text` the body or the array; `items` are the parsed messages
+ *  of a list and of lines, `lines` their line numbers. */
 export async function readConversations(file, stdin) {
   const name = file === '-' ? 'standard input' : file;
   const original = textOf(await bytesOf(file, stdin), name);
@@ -144,7 +165,8 @@ export async function readConversations(file, stdin) {
     if (!found.length && rulesIn(text).length) return [{ name, form: 'error', original, text }];
     if (!found.length) return [{ name, form: 'body', original, text: original, value: whole.value }];
     // What is no envelope keeps the bytes of the file.
-    if (found.length === 1 && found[0].text === text) return [{ ...found[0], name, original, text: found[0].form === 'body' ? original : text }];
+    if (found.length === 1 && found[0].text === text)
+      return [{ ...found[0], name, original, text: found[0].form === 'body' ? original : text }];
     return named(found, name);
   }
   const found = conversationsOfLines(original, name);
@@ -156,8 +178,14 @@ export async function readConversations(file, stdin) {
 /** Reads the one conversation of a file, for commands that write one. */
 export async function readConversation(file, stdin) {
   const [found, ...others] = await readConversations(file, stdin);
-  if (others.length) throw new Misuse(`${file} has ${others.length + 1} conversations; \`rethread check\` takes them all, this command one`);
-  if (found.form === 'error') throw new Misuse(`${found.name} is an error of a provider, not a conversation; \`rethread explain\` and \`rethread check\` say what cures it`);
+  if (others.length)
+    throw new Misuse(
+      `${file} has ${others.length + 1} conversations; \`rethread check\` takes them all, this command one`,
+    );
+  if (found.form === 'error')
+    throw new Misuse(
+      `${found.name} is an error of a provider, not a conversation; \`rethread explain\` and \`rethread check\` say what cures it`,
+    );
   if (found.form === 'foreign') throw new Misuse(`${found.name}: ${found.what}`);
   return found;
 }

@@ -1,5 +1,5 @@
-// What the commands use of the wasm besides `rethread/formats`: parts of JSON texts as written, since parsing and serializing would change
-// digits, duplicate keys and escapes; and the table of known errors.
+// What the commands use of the wasm besides `rethread/formats`: parts of JSON texts as written, since parsing and
+// serializing would change digits, duplicate keys and escapes; and the table of known errors.
 
 import { Instance } from '../instance.js';
 import '../entry/formats-node.js'; // loads the wasm

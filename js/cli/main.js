@@ -14,9 +14,15 @@ import { count, escaped, lines, paintFor, plural, summary } from './report.js';
 
 /** @satisfies {NonNullable<import('node:util').ParseArgsConfig['options']>} */
 const OPTIONS = {
-  dialect: { type: 'string', short: 'd' }, from: { type: 'string' }, to: { type: 'string' }, out: { type: 'string', short: 'o' }, json: { type: 'boolean' },
-  'dangling-calls': { type: 'string' }, 'dangling-text': { type: 'string' },
-  help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' },
+  dialect: { type: 'string', short: 'd' },
+  from: { type: 'string' },
+  to: { type: 'string' },
+  out: { type: 'string', short: 'o' },
+  json: { type: 'boolean' },
+  'dangling-calls': { type: 'string' },
+  'dangling-text': { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'v' },
 };
 const WRITING = ['json', 'out', 'dangling-calls', 'dangling-text'];
 /** The commands: the function, its options, and whether it takes several arguments. */
@@ -46,11 +52,14 @@ function knownDialect(dialect) {
 function foreignFindings(conversation, guess) {
   const dialect = guess?.dialect ?? 'openai-chat';
   const framed = frame(conversation, dialect);
-  const found = validate(framed.text, dialect).filter(({ code, severity }) => code === 'unknown_shape' && severity === 'error');
+  const found = validate(framed.text, dialect).filter(
+    ({ code, severity }) => code === 'unknown_shape' && severity === 'error',
+  );
   return withFilePaths(found, framed);
 }
 
-/** Returns the dialect of the option, else the one that the shape suggests; null, with the errors in `foreign`, for another format. */
+/** Returns the dialect of the option, else the one that the shape suggests; null, with the errors in `foreign`, for
+ *  another format. */
 function chooseDialect(requested, conversation, note, option) {
   const guess = guessDialect(conversation);
   if (requested !== undefined) return { dialect: knownDialect(requested), why: null, guess };
@@ -66,11 +75,13 @@ function chooseDialect(requested, conversation, note, option) {
 /** Like `chooseDialect`, for commands that need a dialect. */
 function requireDialect(requested, conversation, note, option) {
   const chosen = chooseDialect(requested, conversation, note, option);
-  if (chosen.dialect === null) throw new Misuse(`${conversation.name} is not in a dialect: ${chosen.foreign[0].message}`);
+  if (chosen.dialect === null)
+    throw new Misuse(`${conversation.name} is not in a dialect: ${chosen.foreign[0].message}`);
   return chosen;
 }
 
-/** Returns the conversation as a body of the dialect. `toFilePath` maps a JSON pointer into that body to one into the file. */
+/** Returns the conversation as a body of the dialect. `toFilePath` maps a JSON pointer into that body to one into the
+ *  file. */
 function frame(conversation, dialect) {
   const list = CONVERSATION_MEMBERS[dialect];
   if (conversation.form === 'body') {
@@ -89,11 +100,15 @@ function unframed(body, framed, conversation, dialect, note) {
   const systemMember = Object.keys(JSON.parse(body)).find((key) => SYSTEM_MEMBERS.includes(key));
   const list = memberText(body, CONVERSATION_MEMBERS[dialect]);
   if (systemMember || list === undefined) {
-    note(`in ${dialect} a part of the conversation is outside of the messages${systemMember ? `, in \`${systemMember}\`` : ''}, so a complete body is written`);
+    note(
+      `in ${dialect} a part of the conversation is outside of the messages${systemMember ? `, in \`${systemMember}\`` : ''}, so a complete body is written`,
+    );
     return `${body}\n`;
   }
   if (conversation.form === 'list') return `${list}\n`;
-  return itemTexts(list).map((item) => `${item.replace(/[\r\n]+/g, ' ')}\n`).join('');
+  return itemTexts(list)
+    .map((item) => `${item.replace(/[\r\n]+/g, ' ')}\n`)
+    .join('');
 }
 
 /** Returns the findings as text lines, followed by references to their rules. */
@@ -104,14 +119,16 @@ function findingLines(findings, framed, conversation, { dialect, paint }) {
   return [...lines(findings, { list: framed.list, roleOf, placeOf }, paint), ...related];
 }
 
-const withFilePaths = (findings, framed) => findings.map((finding) => ('path' in finding ? { ...finding, path: framed.toFilePath(finding.path) } : finding));
+const withFilePaths = (findings, framed) =>
+  findings.map((finding) => ('path' in finding ? { ...finding, path: framed.toFilePath(finding.path) } : finding));
 
 function reportOf({ name, form }, { dialect, why }, findings, more) {
   const { errors, warnings } = count(findings);
   return { file: name, form, dialect, guessed: why, ...more, errors, warnings, findings };
 }
 
-/** Checks the conversations of files. The exit code is 1 if the provider rejects one of them, 2 if one of the files cannot be read. */
+/** Checks the conversations of files. The exit code is 1 if the provider rejects one of them, 2 if one of the files
+ *  cannot be read. */
 async function check(files, values, io) {
   const results = [];
   let isUnreadable = false;
@@ -124,7 +141,11 @@ async function check(files, values, io) {
       // What the other files have is printed.
       if (files.length === 1 || !(error instanceof Misuse)) throw error;
       isUnreadable = true;
-      results.push({ ok: false, text: escaped(error.message), json: { file, form: 'unreadable', ok: false, what: error.message } });
+      results.push({
+        ok: false,
+        text: escaped(error.message),
+        json: { file, form: 'unreadable', ok: false, what: error.message },
+      });
     }
   }
   const failed = results.filter(({ ok }) => !ok).length;
@@ -144,30 +165,56 @@ function checked(conversation, values, { stdout, stderr, env }, isOneOfMany) {
   const { name, form } = conversation;
   const paint = paintFor(stdout, env);
   if (form === 'error') return checkedError(conversation, values, paint);
-  if (form === 'foreign') return { ok: false, text: `${paint('bold', escaped(name))}: ${escaped(conversation.what)}`, json: { file: name, form, ok: false, what: conversation.what } };
+  if (form === 'foreign')
+    return {
+      ok: false,
+      text: `${paint('bold', escaped(name))}: ${escaped(conversation.what)}`,
+      json: { file: name, form, ok: false, what: conversation.what },
+    };
   const note = (text) => stderr.write(`rethread: ${text}\n`);
   let chosen;
   try {
     chosen = chooseDialect(values.dialect, conversation, values.json ? () => {} : note, '--dialect');
   } catch (error) {
     if (!isOneOfMany || !(error instanceof Misuse)) throw error;
-    return { ok: false, text: `${paint('bold', escaped(name))}: ${error.message}`, json: { file: name, form, ok: false, what: error.message } };
+    return {
+      ok: false,
+      text: `${paint('bold', escaped(name))}: ${error.message}`,
+      json: { file: name, form, ok: false, what: error.message },
+    };
   }
   const framed = frame(conversation, chosen.dialect ?? 'openai-chat');
   const findings = chosen.foreign ?? withFilePaths(validate(framed.text, chosen.dialect), framed);
   const { errors } = count(findings);
   const looksLike = errors && chosen.guess && chosen.guess.dialect !== chosen.dialect ? chosen.guess : undefined;
-  if (values.json) return { ok: errors === 0, json: reportOf(conversation, chosen, findings, { ok: errors === 0, looksLike }) };
+  if (values.json)
+    return { ok: errors === 0, json: reportOf(conversation, chosen, findings, { ok: errors === 0, looksLike }) };
   if (looksLike) note(`it looks like ${looksLike.dialect}: ${looksLike.why}`);
   const title = `${escaped(name)}: ${chosen.dialect ?? 'no dialect'}, ${plural(framed.items.length, 'message')}, ${summary(findings)}`;
-  return { ok: errors === 0, text: [paint('bold', title), ...findingLines(findings, framed, conversation, { dialect: chosen.dialect, paint })].join('\n') };
+  return {
+    ok: errors === 0,
+    text: [
+      paint('bold', title),
+      ...findingLines(findings, framed, conversation, { dialect: chosen.dialect, paint }),
+    ].join('\n'),
+  };
 }
 
 /** The rules that an error of a provider is about, each with the line that cures it. */
 function checkedError({ name, text }, { dialect }, paint) {
-  const rules = rulesIn(text, dialect === undefined ? undefined : knownDialect(dialect)).map((rule) => ({ dialect: rule.dialect, code: rule.code, cure: cureOf(rule.section) }));
-  const title = paint('bold', `${escaped(name)}: an error of a provider, not a conversation; ${rules.length ? 'it is known' : 'there is no rule for it'}`);
-  const cures = rules.flatMap((rule) => [...(rule.cure ? [`  cure: ${rule.cure}`] : []), paint('dim', `see: npx rethread explain ${rule.code} --dialect ${rule.dialect}`)]);
+  const rules = rulesIn(text, dialect === undefined ? undefined : knownDialect(dialect)).map((rule) => ({
+    dialect: rule.dialect,
+    code: rule.code,
+    cure: cureOf(rule.section),
+  }));
+  const title = paint(
+    'bold',
+    `${escaped(name)}: an error of a provider, not a conversation; ${rules.length ? 'it is known' : 'there is no rule for it'}`,
+  );
+  const cures = rules.flatMap((rule) => [
+    ...(rule.cure ? [`  cure: ${rule.cure}`] : []),
+    paint('dim', `see: npx rethread explain ${rule.code} --dialect ${rule.dialect}`),
+  ]);
   return { ok: false, text: [title, ...cures].join('\n'), json: { file: name, form: 'error', ok: false, rules } };
 }
 
@@ -182,7 +229,9 @@ function writeResult({ body, report, framed, conversation, chosen, target, note 
     const paint = paintFor(stderr, env);
     const repaired = remaining === 0 && count(findings).errors ? ', repaired' : '';
     const title = `${conversation.name}: ${chosen.dialect}${to ? ` to ${to}` : ''}, ${summary(findings)}${repaired}`;
-    stderr.write(`${[paint('bold', title), ...findingLines(findings, framed, conversation, { dialect: target, paint })].join('\n')}\n`);
+    stderr.write(
+      `${[paint('bold', title), ...findingLines(findings, framed, conversation, { dialect: target, paint })].join('\n')}\n`,
+    );
   }
   write(unframed(body, framed, conversation, target, note), values.out, stdout);
   return remaining ? 1 : 0;
@@ -203,7 +252,11 @@ async function repairFile([file], values, { stdin, stdout, stderr, env }) {
   const chosen = requireDialect(values.dialect, conversation, note, '--dialect');
   const framed = frame(conversation, chosen.dialect);
   const { body, report } = repair(framed.text, chosen.dialect, options);
-  return writeResult({ body, report, framed, conversation, chosen, target: chosen.dialect, note }, values, { stdout, stderr, env });
+  return writeResult({ body, report, framed, conversation, chosen, target: chosen.dialect, note }, values, {
+    stdout,
+    stderr,
+    env,
+  });
 }
 
 async function convertFile([file], values, { stdin, stdout, stderr, env }) {
@@ -238,8 +291,14 @@ async function run(args, io) {
   }
   const [name, ...given] = positionals;
   if (name === undefined) throw new Misuse(`pass a command: ${oneOf(Object.keys(COMMANDS))}`);
-  if (!Object.hasOwn(COMMANDS, name)) throw new Misuse(`"${name}" is not a command; use ${oneOf(Object.keys(COMMANDS))}`);
-  if (!given.length) throw new Misuse(name === 'explain' ? 'explain needs the code of a finding, such as dangling_call, or what a provider said' : `${name} needs a file, or "-" for standard input`);
+  if (!Object.hasOwn(COMMANDS, name))
+    throw new Misuse(`"${name}" is not a command; use ${oneOf(Object.keys(COMMANDS))}`);
+  if (!given.length)
+    throw new Misuse(
+      name === 'explain'
+        ? 'explain needs the code of a finding, such as dangling_call, or what a provider said'
+        : `${name} needs a file, or "-" for standard input`,
+    );
   const [command, options, takesMany] = COMMANDS[name];
   if (!takesMany && given.length > 1) throw new Misuse(`${name} takes one file, not ${given.length}`);
   const unknown = Object.keys(values).find((option) => !options.includes(option));

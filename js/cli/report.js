@@ -9,7 +9,11 @@ export function paintFor(stream, env) {
 }
 
 /** Escapes control characters, which a terminal would interpret. */
-export const escaped = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+export const escaped = (text) =>
+  text.replace(
+    /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 
 export const plural = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;
 
@@ -20,7 +24,11 @@ export function count(findings) {
 
 export function summary(findings) {
   const { errors, warnings, notes } = count(findings);
-  const parts = [errors && plural(errors, 'error'), warnings && plural(warnings, 'warning'), notes && plural(notes, 'note')].filter(Boolean);
+  const parts = [
+    errors && plural(errors, 'error'),
+    warnings && plural(warnings, 'warning'),
+    notes && plural(notes, 'note'),
+  ].filter(Boolean);
   return parts.length ? parts.join(', ') : 'nothing wrong';
 }
 
@@ -31,7 +39,8 @@ function numberOf(path, list) {
   return number === undefined ? null : Number(number);
 }
 
-/** Returns the lines of a report. `list`: the member that contains the messages, null for a bare array; `roleOf(n)` and `placeOf(n)` describe message n. */
+/** Returns the lines of a report. `list`: the member that contains the messages, null for a bare array; `roleOf(n)` and
+ *  `placeOf(n)` describe message n. */
 export function lines(findings, { list, roleOf, placeOf }, paint) {
   const groups = new Map();
   for (const finding of findings) {
@@ -42,11 +51,18 @@ export function lines(findings, { list, roleOf, placeOf }, paint) {
   const out = [];
   for (const number of [...groups.keys()].sort((a, b) => (a ?? -1) - (b ?? -1))) {
     const role = number === null ? null : roleOf(number);
-    out.push(paint('bold', escaped(number === null ? 'the whole body' : `message ${number}${role ? `, ${role}` : ''}${placeOf(number)}`)));
+    out.push(
+      paint(
+        'bold',
+        escaped(number === null ? 'the whole body' : `message ${number}${role ? `, ${role}` : ''}${placeOf(number)}`),
+      ),
+    );
     for (const { severity, code, path, action, message } of groups.get(number)) {
       const done = action && action !== 'kept' ? ` (${action})` : '';
       const where = path ? `${paint('dim', escaped(path))}  ` : '';
-      out.push(`  ${paint(severity, (severity === 'info' ? 'note' : severity).padEnd(7))}  ${code.padEnd(width)}  ${where}${escaped(message)}${done}`);
+      out.push(
+        `  ${paint(severity, (severity === 'info' ? 'note' : severity).padEnd(7))}  ${code.padEnd(width)}  ${where}${escaped(message)}${done}`,
+      );
     }
   }
   return out;

@@ -3,6 +3,8 @@
 import { findMovedFile } from '../moved-file.js';
 import { program } from '../rethread-program.js';
 
-program.setSource(new URL('../../dist/rethread_bg.wasm', import.meta.url), () => findMovedFile('rethread/rethread.wasm', import.meta.url));
+program.setSource(new URL('../../dist/rethread_bg.wasm', import.meta.url), () =>
+  findMovedFile('rethread/rethread.wasm', import.meta.url),
+);
 
 export * from '../api.js';

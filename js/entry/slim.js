@@ -1,3 +1,4 @@
-// Without a wasm: for libraries, and for pages that serve the file elsewhere. `init(source)` must be called first, on every platform.
+// Without a wasm: for libraries, and for pages that serve the file elsewhere. `init(source)` must be called first, on
+// every platform.
 
 export * from '../api.js';

@@ -1,4 +1,5 @@
-// The conformance suite for browsers, and bundlers for them: fetched by `init`. Bundlers look for the literal `new URL`.
+// The conformance suite for browsers, and bundlers for them: fetched by `init`. Bundlers look for the literal `new
+// URL`.
 
 import { program } from '../testing-program.js';
 

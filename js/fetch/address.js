@@ -5,9 +5,24 @@ import { CHAT_PATHS } from '../dialects.js';
 /** Other endpoints whose bodies look like a conversation. They are never inspected, whatever the options. */
 const OTHER = new RegExp(
   `[/:](?:${[
-    'count[-_]?tokens', 'input_tokens', 'compact', 'tokenize', 'embeddings', 'moderations', 'classifications', 'embedContent',
-    'batchEmbedContents', 'batchGenerateContent', 'batches', 'cachedContents', 'files', 'v1\\/threads', 'predict',
-  ].join('|')})(?:$|:)`, 'i');
+    'count[-_]?tokens',
+    'input_tokens',
+    'compact',
+    'tokenize',
+    'embeddings',
+    'moderations',
+    'classifications',
+    'embedContent',
+    'batchEmbedContents',
+    'batchGenerateContent',
+    'batches',
+    'cachedContents',
+    'files',
+    'v1\\/threads',
+    'predict',
+  ].join('|')})(?:$|:)`,
+  'i',
+);
 
 const isWithin = (host, domain) => host === domain || host.endsWith(`.${domain}`);
 

@@ -41,20 +41,29 @@ export class RefusedMarks {
 
 const scopeOf = (url, dialect) => `${url.origin} ${dialect}`;
 
-/** The repaired request as {text, info, refused}, if the answer is a known refusal of this body; otherwise null. The answer stays unread. */
+/** The repaired request as {text, info, refused}, if the answer is a known refusal of this body; otherwise null. The
+ *  answer stays unread. */
 export async function healedRequest(response, { text, url, dialect, model }, { danglingCalls, danglingText }) {
   // After a redirect, another address than this one answered.
-  if (response?.status !== 400 || response.redirected || response.bodyUsed || typeof response.clone !== 'function') return null;
+  if (response?.status !== 400 || response.redirected || response.bodyUsed || typeof response.clone !== 'function')
+    return null;
   const answer = await readAnswer(response);
-  const healed = answer && withModel(text, model, (body) => heal(body, dialect, answer, { danglingCalls, danglingText }));
-  return healed && { text: healed.body, refused: healed.refused, info: { url: publicUrl(url), dialect, report: healed.report } };
+  const healed =
+    answer && withModel(text, model, (body) => heal(body, dialect, answer, { danglingCalls, danglingText }));
+  return (
+    healed && {
+      text: healed.body,
+      refused: healed.refused,
+      info: { url: publicUrl(url), dialect, report: healed.report },
+    }
+  );
 }
 
 /** The bytes of an answer, read from a clone; null if there are too many, or if they take too long. */
 async function readAnswer(response) {
   const length = Number(response.headers?.get?.('content-length') ?? NaN);
   const limit = response instanceof Response ? MAX_ERROR_BYTES : MAX_BUFFERED_BYTES;
-  if (length > limit || !(response instanceof Response) && !(length > 0)) return null;
+  if (length > limit || (!(response instanceof Response) && !(length > 0))) return null;
   const copy = response.clone();
   if (typeof copy.body?.getReader !== 'function') {
     const buffer = await inTime(copy.arrayBuffer());
@@ -70,7 +79,9 @@ async function readAnswer(response) {
 /** What a promise resolves to; null if it takes longer than MAX_ERROR_MS. */
 async function inTime(promise) {
   let timer;
-  const late = new Promise((resolve) => { timer = setTimeout(resolve, MAX_ERROR_MS, null); });
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, MAX_ERROR_MS, null);
+  });
   try {
     return await Promise.race([promise, late]);
   } finally {

@@ -6,8 +6,8 @@ import { repair, validate } from '../formats-api.js';
 import { publicUrl } from './address.js';
 import { knownDialect } from './options.js';
 
-/** {dialect, model, info, body, isRepairable} of a conversation; `model` is the URL's, and `info` null if nothing is reported. Null
- *  for any other body. */
+/** {dialect, model, info, body, isRepairable} of a conversation; `model` is the URL's, and `info` null if nothing is
+ *  reported. Null for any other body. */
 export function inspect(text, { url, address }, options, refusedBy) {
   const value = parsed(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
@@ -15,12 +15,23 @@ export function inspect(text, { url, address }, options, refusedBy) {
   if (!dialect || !Array.isArray(value[CONVERSATION_MEMBERS[dialect]])) return null;
   // Some rules depend on the model, which Google's addresses name instead of the body.
   const model = Object.hasOwn(value, 'model') ? undefined : address?.model;
-  const { body, report, isRepairable = true } = repaired(text, dialect, model, { ...options, refused: refusedBy(dialect) });
+  const {
+    body,
+    report,
+    isRepairable = true,
+  } = repaired(text, dialect, model, { ...options, refused: refusedBy(dialect) });
   const isReported = ({ severity, code }) => severity === 'error' || code === 'healed' || code === 'missing_reasoning';
   if (!report.some(isReported)) return { dialect, model, info: null, body: text, isRepairable };
-  // A repair that removes every message is not applied: the provider's error describes the original conversation better.
+  // A repair that removes every message is not applied: the provider's error describes the original conversation
+  // better.
   const isEmptied = body !== text && !parsed(body)?.[CONVERSATION_MEMBERS[dialect]]?.length;
-  return { dialect, model, info: { url: publicUrl(url), dialect, report }, body: isEmptied ? text : body, isRepairable };
+  return {
+    dialect,
+    model,
+    info: { url: publicUrl(url), dialect, report },
+    body: isEmptied ? text : body,
+    isRepairable,
+  };
 }
 
 function parsed(text) {
@@ -52,14 +63,17 @@ function repaired(text, dialect, model, { danglingCalls, danglingText, refused }
   }
 }
 
-/** The result of `work`, which gets the body with the model that the URL names, and returns {body}, without that model, or null. */
+/** The result of `work`, which gets the body with the model that the URL names, and returns {body}, without that model,
+ *  or null. */
 export function withModel(text, model, work) {
   if (model === undefined) return work(text);
   const head = `{"model":${JSON.stringify(decodeURIComponent(model))},`;
   const open = text.indexOf('{') + 1;
   const done = work(head + text.slice(open));
   if (!done) return null;
-  return done.body.startsWith(head) ? { ...done, body: text.slice(0, open) + done.body.slice(head.length) } : work(text);
+  return done.body.startsWith(head)
+    ? { ...done, body: text.slice(0, open) + done.body.slice(head.length) }
+    : work(text);
 }
 
 /** The error that mode "reject" throws. */

@@ -9,7 +9,11 @@ const DANGLING = ['synthesize', 'omit'];
 const reject = (message) => {
   throw new RethreadError('config_invalid', message);
 };
-const oneOf = (names) => names.map((name) => `"${name}"`).join(', ').replace(/, (?="[^"]*"$)/, ' or ');
+const oneOf = (names) =>
+  names
+    .map((name) => `"${name}"`)
+    .join(', ')
+    .replace(/, (?="[^"]*"$)/, ' or ');
 const callback = (name) => (value) => typeof value === 'function' || reject(`\`${name}\` must be a function`);
 const choice = (name, values) => (value) => values.includes(value) || reject(`\`${name}\` must be ${oneOf(values)}`);
 
@@ -35,7 +39,8 @@ export function checkedOptions(userOptions) {
   /** @type {any} */
   const options = { mode: 'repair', heal: true };
   for (const [name, value] of Object.entries(userOptions)) {
-    if (!Object.hasOwn(CHECKS, name)) reject(`\`${name}\` is not an option of \`repairing\`; the options are ${Object.keys(CHECKS).join(', ')}`);
+    if (!Object.hasOwn(CHECKS, name))
+      reject(`\`${name}\` is not an option of \`repairing\`; the options are ${Object.keys(CHECKS).join(', ')}`);
     if (value === undefined) continue;
     CHECKS[name](value);
     options[name] = value;

@@ -7,12 +7,26 @@ const MAX_BYTES = 32 * 1024 * 1024;
 const DIGESTS = ['x-amz-content-sha256', 'content-digest', 'repr-digest', 'digest', 'content-md5', 'signature'];
 const JSON_TYPE = /^(?:application\/(?:[\w.-]+\+)?json|text\/(?:plain|json))\s*(?:;|$)/i;
 /** Members of a `Request` used as `init`: getters of its class, which spreading does not copy. */
-const MEMBERS = ['method', 'headers', 'mode', 'credentials', 'cache', 'redirect', 'referrer', 'referrerPolicy', 'integrity', 'keepalive', 'signal', 'duplex'];
+const MEMBERS = [
+  'method',
+  'headers',
+  'mode',
+  'credentials',
+  'cache',
+  'redirect',
+  'referrer',
+  'referrerPolicy',
+  'integrity',
+  'keepalive',
+  'signal',
+  'duplex',
+];
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 // Recognized by their methods: a client may have classes of its own.
-const isRequest = (input) => typeof input === 'object' && input !== null && typeof input.url === 'string' && typeof input.clone === 'function';
+const isRequest = (input) =>
+  typeof input === 'object' && input !== null && typeof input.url === 'string' && typeof input.clone === 'function';
 const isBytes = (body) => body instanceof ArrayBuffer || ArrayBuffer.isView(body);
 const isBlob = (body) => typeof Blob === 'function' && body instanceof Blob;
 const isWebStream = (body) => typeof body?.getReader === 'function';
@@ -41,7 +55,8 @@ function isSigned(headers) {
   return /^AWS4-/.test(headers.get('authorization') ?? '') || DIGESTS.some((name) => headers.has(name));
 }
 
-/** Reads the body. `text` is null if it is too large or not UTF-8. If reading consumed the body, `again()` returns an equal one. */
+/** Reads the body. `text` is null if it is too large or not UTF-8. If reading consumed the body, `again()` returns an
+ *  equal one. */
 export async function readBody({ body, request, signal }) {
   if (typeof body === 'string') return { text: isTooLarge(body) ? null : body };
   if (isBytes(body)) return { text: decoded(body) };
@@ -57,7 +72,9 @@ export async function readBody({ body, request, signal }) {
 
 /** True if the text has more bytes than the limit. A UTF-16 unit has at most three. */
 function isTooLarge(text) {
-  return text.length > MAX_BYTES || text.length > MAX_BYTES / 3 && new TextEncoder().encode(text).byteLength > MAX_BYTES;
+  return (
+    text.length > MAX_BYTES || (text.length > MAX_BYTES / 3 && new TextEncoder().encode(text).byteLength > MAX_BYTES)
+  );
 }
 
 function decoded(bytes) {
@@ -147,6 +164,7 @@ export const isUsedUp = ({ body }) => isWebStream(body) || isIterable(body);
 
 function withChanges([input, init, ...rest], changes) {
   const members = { ...init };
-  for (const name of init ? MEMBERS : []) if (!(name in members) && init[name] !== undefined) members[name] = init[name];
+  for (const name of init ? MEMBERS : [])
+    if (!(name in members) && init[name] !== undefined) members[name] = init[name];
   return [input, { ...members, ...changes }, ...rest];
 }

@@ -34,10 +34,14 @@ export class Approvals {
       if (this.#asked.has(invocationId)) continue;
       this.#asked.add(invocationId);
       this.#openQuestions += 1;
-      this.#decide(invocationId, call).catch((error) => { this.#failures.set(invocationId, error); }).finally(() => {
-        this.#openQuestions -= 1;
-        this.wake();
-      });
+      this.#decide(invocationId, call)
+        .catch((error) => {
+          this.#failures.set(invocationId, error);
+        })
+        .finally(() => {
+          this.#openQuestions -= 1;
+          this.wake();
+        });
     }
   }
 
@@ -53,7 +57,9 @@ export class Approvals {
 
   /** Resolves when the next question has its answer, or at `wake`. */
   answered() {
-    return new Promise((resolve) => { this.#resolveAnswered = () => resolve(undefined); });
+    return new Promise((resolve) => {
+      this.#resolveAnswered = () => resolve(undefined);
+    });
   }
 
   /** Throws the reason why a call still waits although `onApproval` was called for it. */
@@ -82,11 +88,17 @@ export class Approvals {
       const { onApproval } = this.#options;
       answer = await onApproval(call);
     } catch (error) {
-      throw new RethreadError('callback_failed', `\`onApproval\` threw, so the call still waits: ${redactedError(error, this.#options).message}`);
+      throw new RethreadError(
+        'callback_failed',
+        `\`onApproval\` threw, so the call still waits: ${redactedError(error, this.#options).message}`,
+      );
     }
     if (typeof answer === 'boolean') return { approves: answer };
     const reason = memberOf(answer, 'reject');
     if (typeof reason === 'string') return { approves: false, reason };
-    throw new RethreadError('callback_failed', '`onApproval` must return true, false or { reject: "the reason" }, so the call still waits');
+    throw new RethreadError(
+      'callback_failed',
+      '`onApproval` must return true, false or { reject: "the reason" }, so the call still waits',
+    );
   }
 }

@@ -5,20 +5,28 @@ const LONGEST_DELAY = 2 ** 31 - 1;
 
 /** Resolves after `ms` milliseconds, or when the signal aborts. */
 export async function sleep(ms, signal) {
-  for (let rest = ms; rest > 0 && !signal.aborted; rest -= LONGEST_DELAY) await pause(Math.min(rest, LONGEST_DELAY), signal);
+  for (let rest = ms; rest > 0 && !signal.aborted; rest -= LONGEST_DELAY)
+    await pause(Math.min(rest, LONGEST_DELAY), signal);
 }
 
 function pause(ms, signal) {
-  return /** @type {Promise<void>} */ (new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    }, { once: true });
-  }));
+  return /** @type {Promise<void>} */ (
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      signal.addEventListener(
+        'abort',
+        () => {
+          clearTimeout(timer);
+          resolve();
+        },
+        { once: true },
+      );
+    })
+  );
 }
 
-/** Aborts work of which a single step takes longer than `ms`; without a positive, finite `ms`, only when `outerSignal` aborts. */
+/** Aborts work of which a single step takes longer than `ms`; without a positive, finite `ms`, only when `outerSignal`
+ *  aborts. */
 export class IdleTimeout {
   /** Aborts with `outerSignal` and after a timeout; the reason is then a `TimeoutError`. */
   signal;
@@ -46,11 +54,14 @@ export class IdleTimeout {
         return fail();
       }
       signal.addEventListener('abort', fail, { once: true });
-      if (this.#ms > 0 && this.#ms !== Infinity) timer = setTimeout(() => this.#expire(), Math.min(this.#ms, LONGEST_DELAY));
-      Promise.resolve(step).then(resolve, reject).finally(() => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', fail);
-      });
+      if (this.#ms > 0 && this.#ms !== Infinity)
+        timer = setTimeout(() => this.#expire(), Math.min(this.#ms, LONGEST_DELAY));
+      Promise.resolve(step)
+        .then(resolve, reject)
+        .finally(() => {
+          clearTimeout(timer);
+          signal.removeEventListener('abort', fail);
+        });
     });
   }
 

@@ -4,14 +4,16 @@ import { errorWords, plainWords } from '../credentials.js';
 import { memberOf } from '../foreign.js';
 import { headerPairs } from '../header-pairs.js';
 
-/** The application's headers for a model call, with names in lower case, registered as credentials. A `headers` function must answer within `timeout`. */
+/** The application's headers for a model call, with names in lower case, registered as credentials. A `headers`
+ *  function must answer within `timeout`. */
 export async function requestHeaders({ request, dialect }, { headers, credentials }, timeout) {
   let provided = headers;
   if (typeof headers === 'function') {
     try {
       provided = await timeout.limit(headers({ url: request.url, dialect, model: modelOf(request.body) }));
     } catch (error) {
-      if (timeout.hasExpired) throw headersError(`\`headers\` of \`drive\`: ${timeout.signal.reason.message}`, timeout.signal.reason.name);
+      if (timeout.hasExpired)
+        throw headersError(`\`headers\` of \`drive\`: ${timeout.signal.reason.message}`, timeout.signal.reason.name);
       // The error may quote a credential that is not registered yet: repeat only plain words.
       const { code, message } = errorWords(error);
       throw headersError(`\`headers\` of \`drive\` threw: ${plainWords(credentials.redact(message))}`, code);
@@ -21,7 +23,10 @@ export async function requestHeaders({ request, dialect }, { headers, credential
     credentials.add(provided);
     return Object.fromEntries(headerPairs(provided));
   } catch (error) {
-    throw headersError('`headers` of `drive` must be an object of strings, or a function that returns one', memberOf(error, 'name'));
+    throw headersError(
+      '`headers` of `drive` must be an object of strings, or a function that returns one',
+      memberOf(error, 'name'),
+    );
   }
 }
 
@@ -33,7 +38,10 @@ export function mergedHeaders(own, provided) {
   const merged = { ...own, ...provided };
   for (const name of LISTS) {
     if (own[name] === undefined || provided[name] === undefined) continue;
-    const values = `${own[name]},${provided[name]}`.split(',').map((value) => value.trim()).filter(Boolean);
+    const values = `${own[name]},${provided[name]}`
+      .split(',')
+      .map((value) => value.trim())
+      .filter(Boolean);
     merged[name] = [...new Set(values)].join(', ');
   }
   return merged;

@@ -19,7 +19,8 @@ export async function callModel(run, effect, options, signal) {
     if (signal.aborted) return;
     headers = await requestHeaders(effect, options, timeout);
   } catch (error) {
-    if (!signal.aborted) await run.answer(effect.id, { type: 'failed', error: redactedError(error, options), sent: false });
+    if (!signal.aborted)
+      await run.answer(effect.id, { type: 'failed', error: redactedError(error, options), sent: false });
     return;
   }
   if (signal.aborted) return;
@@ -29,7 +30,8 @@ export async function callModel(run, effect, options, signal) {
     response = await timeout.limit(send(fetch, effect.request, headers, timeout.signal));
     rejectRedirect(response);
   } catch (error) {
-    if (!signal.aborted) await run.answer(effect.id, { type: 'failed', error: fetchError(error, options), sent: wasSent(error, fetch) });
+    if (!signal.aborted)
+      await run.answer(effect.id, { type: 'failed', error: fetchError(error, options), sent: wasSent(error, fetch) });
     return;
   }
   const responseHeaders = options.credentials.redactEach(Object.fromEntries(response.headers));

@@ -3,10 +3,12 @@
 import { redactedError } from './redacted-error.js';
 
 const REDIRECT_CODE = 'redirect';
-const NO_REDIRECT = 'redirects are not followed, because the request contains credentials; set `provider.url` to the target of the redirect';
+const NO_REDIRECT =
+  'redirects are not followed, because the request contains credentials; set `provider.url` to the target of the redirect';
 
 let supportedMode;
-/** The redirect mode for `fetch`: "error", or "manual" where that mode does not exist (workerd); then the redirect is the response. */
+/** The redirect mode for `fetch`: "error", or "manual" where that mode does not exist (workerd); then the redirect is
+ *  the response. */
 export function redirectMode() {
   try {
     supportedMode ??= new Request('http://localhost/', { redirect: 'error' }).redirect;
@@ -29,6 +31,9 @@ const NO_REASON = /^(?:Failed to fetch|NetworkError when attempting to fetch res
 export function fetchError(error, options) {
   const reported = redactedError(error, options);
   // Node's message, from the cause.
-  if (/\bunexpected redirect\b/.test(reported.message)) return { code: REDIRECT_CODE, message: `the server answered with a redirect: ${NO_REDIRECT}` };
-  return NO_REASON.test(reported.message) ? { ...reported, message: `${reported.message} (if the server redirects: ${NO_REDIRECT})` } : reported;
+  if (/\bunexpected redirect\b/.test(reported.message))
+    return { code: REDIRECT_CODE, message: `the server answered with a redirect: ${NO_REDIRECT}` };
+  return NO_REASON.test(reported.message)
+    ? { ...reported, message: `${reported.message} (if the server redirects: ${NO_REDIRECT})` }
+    : reported;
 }

@@ -8,7 +8,8 @@ const LONGEST_PAUSE_MS = 5000;
 const SHORTEST_ATTEMPT_MS = 50;
 const DEFAULT_TIMEOUT_MS = 60_000;
 
-/** The saves of a run, repeated after growing pauses; the run ends "failed" when `saveTimeoutMs` have passed since the first failure. */
+/** The saves of a run, repeated after growing pauses; the run ends "failed" when `saveTimeoutMs` have passed since the
+ *  first failure. */
 export class SaveRetries {
   #run;
   #timeoutMs;
@@ -25,7 +26,11 @@ export class SaveRetries {
   begin() {
     if (this.#isRepeating) return;
     this.#isRepeating = true;
-    this.#repeat().catch(() => {}).finally(() => { this.#isRepeating = false; });
+    this.#repeat()
+      .catch(() => {})
+      .finally(() => {
+        this.#isRepeating = false;
+      });
   }
 
   async #repeat() {
@@ -35,7 +40,7 @@ export class SaveRetries {
       await sleep(Math.min(pause, rest()), this.#signal);
       if (this.#signal.aborted) return;
       // An attempt that is cut off may still be written, so none is made at the very end.
-      if (rest() > SHORTEST_ATTEMPT_MS && await this.#save(rest())) return;
+      if (rest() > SHORTEST_ATTEMPT_MS && (await this.#save(rest()))) return;
     }
     if (!this.#signal.aborted) await this.#run.abandonSaves();
   }
@@ -44,7 +49,10 @@ export class SaveRetries {
   async #save(ms) {
     const timer = new AbortController();
     const expired = sleep(ms, AbortSignal.any([this.#signal, timer.signal])).then(() => false);
-    const saved = this.#run.save().then(() => true, (error) => memberOf(error, 'code') === 'wrong_state');
+    const saved = this.#run.save().then(
+      () => true,
+      (error) => memberOf(error, 'code') === 'wrong_state',
+    );
     try {
       return await Promise.race([saved, expired]);
     } finally {

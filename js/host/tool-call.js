@@ -5,7 +5,8 @@ import { pending, validateArguments, validates } from '../tool.js';
 import { IdleTimeout } from './async.js';
 import { redactedError } from './redacted-error.js';
 
-/** Executes a `run_tool` effect. Returns without an answer if `signal` aborts, and for a tool that the application answers itself. */
+/** Executes a `run_tool` effect. Returns without an answer if `signal` aborts, and for a tool that the application
+ *  answers itself. */
 export async function runTool(run, effect, options, signal) {
   if (signal.aborted) return;
   // The name is the model's: an inherited member, such as `toString`, is no tool.
@@ -36,7 +37,11 @@ async function toolResult(tool, args, effect, timeout, options) {
     const content = await timeout.limit(Promise.resolve().then(() => tool.execute(args, context)));
     return content === pending ? { type: 'pending' } : { type: 'tool_result', content };
   } catch (error) {
-    return errorResult(timeout.hasExpired ? `the tool did not return within ${options.toolTimeoutMs} ms` : redactedError(error, options).message);
+    return errorResult(
+      timeout.hasExpired
+        ? `the tool did not return within ${options.toolTimeoutMs} ms`
+        : redactedError(error, options).message,
+    );
   }
 }
 
@@ -44,7 +49,8 @@ async function answerResult(run, effect, result, options) {
   try {
     await run.answer(effect.id, result);
   } catch (error) {
-    // A result without a JSON representation (a cycle, a BigInt) is a failure of the tool, and so is `pending` of a tool that is not `async`.
+    // A result without a JSON representation (a cycle, a BigInt) is a failure of the tool, and so is `pending` of a
+    // tool that is not `async`.
     const isFailure = result.type === 'pending' ? 'wrong_state' : 'invalid_input';
     if (memberOf(error, 'code') !== isFailure) throw error;
     await run.answer(effect.id, errorResult(redactedError(error, options).message));
@@ -53,7 +59,8 @@ async function answerResult(run, effect, result, options) {
 
 const errorResult = (message) => ({ type: 'tool_result', content: `Error: ${message}`, isError: true });
 
-/** The validated arguments, or the reason why the tool does not run. Also for tools that the application answers itself. */
+/** The validated arguments, or the reason why the tool does not run. Also for tools that the application answers
+ *  itself. */
 async function validArguments(tool, effect, timeout, { toolTimeoutMs }) {
   if (!validates(tool)) return { value: effect.arguments };
   try {

@@ -14,7 +14,9 @@ function sharedBy(storage) {
 const changesOf = (listeners) => ({
   subscribe(listener) {
     listeners.add(listener);
-    return () => { listeners.delete(listener); };
+    return () => {
+      listeners.delete(listener);
+    };
   },
   publish(notice) {
     for (const listener of listeners) queueMicrotask(() => listener(notice));
@@ -26,7 +28,10 @@ export function durableObject(objectStorage) {
   /** @type {any} */
   const storage = objectStorage;
   if (typeof storage?.transactionSync !== 'function' || typeof storage.sql?.exec !== 'function') {
-    throw new RethreadError('config_invalid', '`durableObject` takes the `ctx.storage` of an object whose class has SQLite storage (`new_sqlite_classes`)');
+    throw new RethreadError(
+      'config_invalid',
+      '`durableObject` takes the `ctx.storage` of an object whose class has SQLite storage (`new_sqlite_classes`)',
+    );
   }
   const { ownedRuns, listeners } = sharedBy(storage);
   return {
@@ -34,6 +39,7 @@ export function durableObject(objectStorage) {
     ownedRuns,
     changes: changesOf(listeners),
     setDurability() {}, // the platform holds responses back until earlier writes are on disk
-    transaction: (statements) => storage.transactionSync(() => statements.map(({ sql, params }) => storage.sql.exec(sql, ...params).toArray())),
+    transaction: (statements) =>
+      storage.transactionSync(() => statements.map(({ sql, params }) => storage.sql.exec(sql, ...params).toArray())),
   };
 }

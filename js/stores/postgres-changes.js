@@ -1,4 +1,5 @@
-// Changes of other processes, by PostgreSQL's LISTEN and NOTIFY. The engine's statements notify, in the transaction of an append.
+// Changes of other processes, by PostgreSQL's LISTEN and NOTIFY. The engine's statements notify, in the transaction of
+// an append.
 
 /** The channel of a schema, as the engine's statements name it. */
 const CHANNEL = { sql: "SELECT 'rethread_' || md5(current_schema()) AS channel", params: [] };
@@ -11,7 +12,8 @@ const MAX_RETRY_MS = 30_000;
  * @typedef {object} Connections
  * @property {() => Promise<any>} connect acquires a connection
  * @property {(client: any, error?: Error) => void} release returns it
- * @property {(client: any, statements: any[]) => Promise<any[][]>} transaction runs statements in the schema of the store
+ * @property {(client: any, statements: any[]) => Promise<any[][]>} transaction runs statements in the schema of the
+ *   store
  */
 export class ChangeListener {
   #connections;
@@ -91,7 +93,10 @@ export class ChangeListener {
     if (this.#isEnded) return;
     this.#retry = setTimeout(() => {
       // Notices may have been missed meanwhile.
-      this.start().then(() => this.#listener(null), () => this.#startAgain(Math.min(wait * 2, MAX_RETRY_MS)));
+      this.start().then(
+        () => this.#listener(null),
+        () => this.#startAgain(Math.min(wait * 2, MAX_RETRY_MS)),
+      );
     }, wait);
     this.#retry.unref?.();
   }

@@ -10,17 +10,23 @@ function retryAfterMs(headers) {
   return Number.isFinite(wait) ? Math.max(0, wait) : undefined;
 }
 
-/** The message of a Workers KV binding, whose errors have no status. Anchored, since other messages may have a number in a key. */
+/** The message of a Workers KV binding, whose errors have no status. Anchored, since other messages may have a number
+ *  in a key. */
 const WORKERS_KV_LIMIT = /^KV [A-Z_]+ failed: 429\b/;
 
-/** Runs an operation of a service. A response with status 429 is thrown as `rate_limited`: the service executed nothing. */
+/** Runs an operation of a service. A response with status 429 is thrown as `rate_limited`: the service executed
+ *  nothing. */
 export async function withRateLimitErrors(operation) {
   try {
     return await operation();
   } catch (error) {
-    const isLimit = [error?.status, error?.statusCode, error?.response?.status].includes(429) || WORKERS_KV_LIMIT.test(error?.message ?? '');
+    const isLimit =
+      [error?.status, error?.statusCode, error?.response?.status].includes(429) ||
+      WORKERS_KV_LIMIT.test(error?.message ?? '');
     if (!isLimit) throw error;
     const wait = retryAfterMs(error.response?.headers);
-    throw new RethreadError('rate_limited', error.message, wait === undefined ? {} : { retryAfterMs: wait }, { cause: error });
+    throw new RethreadError('rate_limited', error.message, wait === undefined ? {} : { retryAfterMs: wait }, {
+      cause: error,
+    });
   }
 }

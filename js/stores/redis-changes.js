@@ -1,4 +1,5 @@
-// Changes of other processes, by Redis's PUBLISH and SUBSCRIBE. The script of a commit publishes the notice of an append.
+// Changes of other processes, by Redis's PUBLISH and SUBSCRIBE. The script of a commit publishes the notice of an
+// append.
 
 /**
  * A change feed. Its listening connection is a duplicate of the client, which connects and subscribes again by itself.
@@ -11,7 +12,10 @@ export const changesOf = (client, channel, publish) => ({
   async subscribe(listener) {
     const subscriber = client.duplicate();
     const isIoredis = typeof client.callBuffer === 'function';
-    const end = () => { if (isIoredis || !subscriber.destroy) subscriber.disconnect(); else subscriber.destroy(); };
+    const end = () => {
+      if (isIoredis || !subscriber.destroy) subscriber.disconnect();
+      else subscriber.destroy();
+    };
     // The client replaces a lost connection; 'ready' follows.
     subscriber.on('error', () => {});
     const onNotice = (notice) => listener(notice);
@@ -25,7 +29,12 @@ export const changesOf = (client, channel, publish) => ({
       throw error;
     }
     // Notices may have been missed while the connection was lost.
-    subscriber.on('ready', () => listen().then(() => listener(null), () => {}));
+    subscriber.on('ready', () =>
+      listen().then(
+        () => listener(null),
+        () => {},
+      ),
+    );
     return end;
   },
   publish,

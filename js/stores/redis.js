@@ -4,9 +4,9 @@ import { RethreadError } from '../error.js';
 import { changesOf } from './redis-changes.js';
 
 /**
- * Writes if every checked key has its version, which is the SHA-1 of its value. The sorted set KEYS[1] lists all keys in order. The last
- * argument is a notice; if it is not empty, it is published to the channel named by the argument before it. `pcall`: a user without
- * permission for the channel can still write.
+ * Writes if every checked key has its version, which is the SHA-1 of its value. The sorted set KEYS[1] lists all keys
+ * in order. The last argument is a notice; if it is not empty, it is published to the channel named by the argument
+ * before it. `pcall`: a user without permission for the channel can still write.
  */
 const COMMIT = `
 local count = tonumber(ARGV[1])
@@ -38,17 +38,36 @@ export function redis(client, { prefix = 'rethread:' } = {}) {
   /** @type {any} */
   const redisClient = client;
   const isIoredis = typeof redisClient?.callBuffer === 'function';
-  if (!isIoredis && typeof redisClient?.sendCommand !== 'function') throw new RethreadError('config_invalid', '`redis` takes a connected client of ioredis or redis');
-  if (typeof prefix !== 'string' || !prefix) throw new RethreadError('config_invalid', '`prefix` must be a string that is not empty');
+  if (!isIoredis && typeof redisClient?.sendCommand !== 'function')
+    throw new RethreadError('config_invalid', '`redis` takes a connected client of ioredis or redis');
+  if (typeof prefix !== 'string' || !prefix)
+    throw new RethreadError('config_invalid', '`prefix` must be a string that is not empty');
   /** @type {(...args: (string | Buffer)[]) => Promise<any>} */
-  const call = isIoredis ? (...args) => redisClient.callBuffer(...args) : async (...args) => redisClient.sendCommand(args, BYTES);
+  const call = isIoredis
+    ? (...args) => redisClient.callBuffer(...args)
+    : async (...args) => redisClient.sendCommand(args, BYTES);
   const index = `${prefix}:keys`;
   const bytes = (value) => value && new Uint8Array(value);
   const channel = `${prefix}:changes`;
   const commit = async (checks, writes, notice = '') => {
     const keys = [...checks, ...writes].map(({ key }) => prefix + key);
-    const values = writes.flatMap(({ value }) => (value ? ['1', Buffer.from(value.buffer, value.byteOffset, value.byteLength)] : ['0', '']));
-    return await call('EVAL', COMMIT, String(keys.length + 1), index, ...keys, String(checks.length), ...checks.map(({ version }) => version ?? ''), ...values, channel, notice) === 1;
+    const values = writes.flatMap(({ value }) =>
+      value ? ['1', Buffer.from(value.buffer, value.byteOffset, value.byteLength)] : ['0', ''],
+    );
+    return (
+      (await call(
+        'EVAL',
+        COMMIT,
+        String(keys.length + 1),
+        index,
+        ...keys,
+        String(checks.length),
+        ...checks.map(({ version }) => version ?? ''),
+        ...values,
+        channel,
+        notice,
+      )) === 1
+    );
   };
   return {
     name: 'redis',
@@ -62,14 +81,25 @@ export function redis(client, { prefix = 'rethread:' } = {}) {
       // The engine lists all keys once, if the store seems to be new: keys of other applications are not in the index.
       if (!keyPrefix && !cursor) return { keys: await scan(call, prefix), cursor: null };
       const from = cursor === null ? `[${prefix}${keyPrefix}` : `(${prefix}${cursor}`;
-      const found = await call('ZRANGEBYLEX', index, from, Buffer.concat([Buffer.from(`[${prefix}${keyPrefix}`), Buffer.of(255)]), 'LIMIT', '0', String(limit));
+      const found = await call(
+        'ZRANGEBYLEX',
+        index,
+        from,
+        Buffer.concat([Buffer.from(`[${prefix}${keyPrefix}`), Buffer.of(255)]),
+        'LIMIT',
+        '0',
+        String(limit),
+      );
       const keys = found.map((key) => String(key).slice(prefix.length));
       return { keys, cursor: keys.length < limit ? null : keys.at(-1) };
     },
     put: (key, value) => commit([], [{ key, value }]).then(() => {}),
     delete: (key) => commit([], [{ key, value: null }]).then(() => {}),
     commit,
-    changes: typeof redisClient.duplicate === 'function' ? changesOf(redisClient, channel, (notice) => call('PUBLISH', channel, notice)) : undefined,
+    changes:
+      typeof redisClient.duplicate === 'function'
+        ? changesOf(redisClient, channel, (notice) => call('PUBLISH', channel, notice))
+        : undefined,
   };
 }
 

@@ -12,7 +12,10 @@ export function sqlite(database) {
   let isStrict = false;
   let isPrepared = path === null;
   if (path === null && typeof open?.prepare !== 'function' && typeof open?.batch !== 'function') {
-    throw new RethreadError('config_invalid', '`sqlite` takes the path of a file, or an open database of node:sqlite, better-sqlite3 or @libsql/client');
+    throw new RethreadError(
+      'config_invalid',
+      '`sqlite` takes the path of a file, or an open database of node:sqlite, better-sqlite3 or @libsql/client',
+    );
   }
   return {
     dialect: 'sqlite',
@@ -41,13 +44,18 @@ export function sqlite(database) {
 function openFile(path) {
   /** @type {any} */
   const module = globalThis.process?.getBuiltinModule?.('node:sqlite');
-  if (!module) throw new RethreadError('config_invalid', 'a path needs node:sqlite, which Node has since version 22.13; pass an open database of better-sqlite3 or @libsql/client instead');
+  if (!module)
+    throw new RethreadError(
+      'config_invalid',
+      'a path needs node:sqlite, which Node has since version 22.13; pass an open database of better-sqlite3 or @libsql/client instead',
+    );
   const database = new module.DatabaseSync(path);
   database.exec('PRAGMA busy_timeout = 5000');
   return database;
 }
 
-/** Sets the journal mode of a file before its first write. In WAL mode a commit survives the process without waiting for the disk. */
+/** Sets the journal mode of a file before its first write. In WAL mode a commit survives the process without waiting
+ *  for the disk. */
 function prepareFile(database, isStrict) {
   let mode;
   try {
@@ -66,12 +74,17 @@ async function syncEachCommit(database) {
   }
   // libSQL may open another connection at any time, so a setting would not last; its default must be sufficient.
   const level = database.protocol === 'file' ? Number((await database.execute('PRAGMA synchronous')).rows[0]?.[0]) : 0;
-  if (!(level >= 2)) throw new RethreadError('config_invalid', '`durability`: libSQL does not report that it waits for the disk, so "strict" cannot be guaranteed; use "relaxed", or a database of node:sqlite or better-sqlite3');
+  if (!(level >= 2))
+    throw new RethreadError(
+      'config_invalid',
+      '`durability`: libSQL does not report that it waits for the disk, so "strict" cannot be guaranteed; use "relaxed", or a database of node:sqlite or better-sqlite3',
+    );
 }
 
 /** node:sqlite and better-sqlite3, which are synchronous: no other work of this process runs in between. */
 function transaction(database, statements) {
-  // IMMEDIATE takes the write lock at once. A transaction that reads before it writes fails if another connection wrote in between.
+  // IMMEDIATE takes the write lock at once. A transaction that reads before it writes fails if another connection wrote
+  // in between.
   database.exec(statements.every(isRead) ? 'BEGIN' : 'BEGIN IMMEDIATE');
   try {
     const results = statements.map(({ sql, params }) => {
@@ -95,6 +108,9 @@ function transaction(database, statements) {
 /** @libsql/client. */
 async function batch(client, statements) {
   const mode = statements.every(isRead) ? 'read' : 'write';
-  const results = await client.batch(statements.map(({ sql, params }) => ({ sql, args: params })), mode);
+  const results = await client.batch(
+    statements.map(({ sql, params }) => ({ sql, args: params })),
+    mode,
+  );
   return results.map(({ rows }) => rows);
 }

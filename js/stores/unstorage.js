@@ -10,7 +10,8 @@ export function unstorage(untypedStorage, { prefix = 'rethread' } = {}) {
   if (typeof storage?.getItemRaw !== 'function' || typeof storage.getKeys !== 'function') {
     throw new RethreadError('config_invalid', '`unstorage` takes the return value of `createStorage` of unstorage');
   }
-  if (typeof prefix !== 'string' || !/^[\w-]+$/.test(prefix)) throw new RethreadError('config_invalid', '`prefix` must consist of letters, digits, - and _');
+  if (typeof prefix !== 'string' || !/^[\w-]+$/.test(prefix))
+    throw new RethreadError('config_invalid', '`prefix` must consist of letters, digits, - and _');
   const base = `${prefix}:`;
   return {
     name: 'unstorage',
@@ -21,8 +22,13 @@ export function unstorage(untypedStorage, { prefix = 'rethread' } = {}) {
     },
     async list(keyPrefix, cursor, limit) {
       // `getKeys` accepts a base only up to a colon; the filter below applies the rest of the prefix.
-      const all = await withRateLimitErrors(() => storage.getKeys(base + keyPrefix.slice(0, keyPrefix.lastIndexOf(':') + 1)));
-      const keys = all.map((key) => key.slice(base.length)).filter((key) => key.startsWith(keyPrefix) && (cursor === null || key > cursor)).sort();
+      const all = await withRateLimitErrors(() =>
+        storage.getKeys(base + keyPrefix.slice(0, keyPrefix.lastIndexOf(':') + 1)),
+      );
+      const keys = all
+        .map((key) => key.slice(base.length))
+        .filter((key) => key.startsWith(keyPrefix) && (cursor === null || key > cursor))
+        .sort();
       return { keys: keys.slice(0, limit), cursor: keys.length > limit ? keys[limit - 1] : null };
     },
     put: (key, value) => withRateLimitErrors(() => storage.setItemRaw(base + key, value)),
@@ -34,5 +40,8 @@ export function unstorage(untypedStorage, { prefix = 'rethread' } = {}) {
 function toBytes(value) {
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
-  throw new RethreadError('config_invalid', 'the storage does not return bytes; use a driver that supports `getItemRaw`');
+  throw new RethreadError(
+    'config_invalid',
+    'the storage does not return bytes; use a driver that supports `getItemRaw`',
+  );
 }

@@ -19,8 +19,13 @@ export function workersKv(binding, { prefix = '' } = {}) {
       return value && { value: new Uint8Array(value) };
     },
     async list(keyPrefix, cursor, limit) {
-      const page = await withRateLimitErrors(() => namespace.list({ prefix: prefix + keyPrefix, cursor, limit: Math.min(limit, 1000) }));
-      return { keys: page.keys.map(({ name }) => name.slice(prefix.length)), cursor: page.list_complete ? null : page.cursor };
+      const page = await withRateLimitErrors(() =>
+        namespace.list({ prefix: prefix + keyPrefix, cursor, limit: Math.min(limit, 1000) }),
+      );
+      return {
+        keys: page.keys.map(({ name }) => name.slice(prefix.length)),
+        cursor: page.list_complete ? null : page.cursor,
+      };
     },
     put: (key, value) => withRateLimitErrors(() => namespace.put(prefix + key, value)),
     delete: (key) => withRateLimitErrors(() => namespace.delete(prefix + key)),

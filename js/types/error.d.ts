@@ -4,12 +4,36 @@ import type { AssembledResponse } from "./formats.js";
 
 /** The stable codes of errors. */
 export type ErrorCode =
-  | "not_initialized" | "not_found" | "closed" | "invalid_input" | "config_invalid" | "unknown_effect" | "wrong_state"
-  | "conflict" | "busy"
-  | "quota_exceeded" | "upgrade_blocked" | "unsupported_version" | "corrupt_record" | "too_large" | "unavailable" | "rate_limited" | "maybe_stale" | "evicted" | "store_error"
-  | "state_owner_conflict" | "conversation_conflict"
+  | "not_initialized"
+  | "not_found"
+  | "closed"
+  | "invalid_input"
+  | "config_invalid"
+  | "unknown_effect"
+  | "wrong_state"
+  | "conflict"
+  | "busy"
+  | "quota_exceeded"
+  | "upgrade_blocked"
+  | "unsupported_version"
+  | "corrupt_record"
+  | "too_large"
+  | "unavailable"
+  | "rate_limited"
+  | "maybe_stale"
+  | "evicted"
+  | "store_error"
+  | "state_owner_conflict"
+  | "conversation_conflict"
   | "handoff_filter_not_supported"
-  | "model_error" | "callback_failed" | "two_loaders" | "state_key_conflict" | "replay_unsafe" | "max_turns" | "aborted" | "internal";
+  | "model_error"
+  | "callback_failed"
+  | "two_loaders"
+  | "state_key_conflict"
+  | "replay_unsafe"
+  | "max_turns"
+  | "aborted"
+  | "internal";
 
 /** Machine-readable details of an error, by code. Later versions may add members. */
 type Details<Known> = Readonly<Known> & { readonly [fact: string]: unknown };
@@ -31,10 +55,11 @@ interface KnownDetails {
   conflict: { expected?: number; revision?: number };
   /** When the lease of the run's owner ends. */
   busy: { leaseUntil?: number };
-  /** "none": nothing was written. "unknown": the append may have been written; read the session again before repeating it. */
+  /** "none": nothing was written. "unknown": the append may have been written; read the session again before repeating
+   *  it. */
   unavailable: { outcome?: "none" | "unknown" };
-  /** Present if the store did not answer within `storeTimeoutMs`. "unknown": what it was asked to write may be stored, also later. "none": it
-   *  was asked to read. */
+  /** Present if the store did not answer within `storeTimeoutMs`. "unknown": what it was asked to write may be stored,
+   *  also later. "none": it was asked to read. */
   store_error: { outcome?: "none" | "unknown" };
   /** How long the service asked to wait, in milliseconds, if it said so. */
   rate_limited: { retryAfterMs?: number };
@@ -44,7 +69,9 @@ interface KnownDetails {
   /** Of the failed request that is not repeated. */
   replay_unsafe: ModelErrorDetails;
 }
-export type ErrorDetails<Code extends ErrorCode = ErrorCode> = Code extends keyof KnownDetails ? Details<KnownDetails[Code]> : Details<{}>;
+export type ErrorDetails<Code extends ErrorCode = ErrorCode> = Code extends keyof KnownDetails
+  ? Details<KnownDetails[Code]>
+  : Details<{}>;
 
 /** An error as a plain value: of a run or of a failed save. */
 export type ErrorInfo<Code extends ErrorCode = ErrorCode> = Code extends ErrorCode
@@ -53,10 +80,20 @@ export type ErrorInfo<Code extends ErrorCode = ErrorCode> = Code extends ErrorCo
 
 /** The class of every error that is thrown. `code` determines the type of `details`. */
 export type RethreadError<Code extends ErrorCode = ErrorCode> = Code extends ErrorCode
-  ? Error & { readonly name: "RethreadError"; readonly code: Code; readonly details: ErrorDetails<Code>; readonly cause?: unknown }
+  ? Error & {
+      readonly name: "RethreadError";
+      readonly code: Code;
+      readonly details: ErrorDetails<Code>;
+      readonly cause?: unknown;
+    }
   : never;
 export const RethreadError: {
-  new <Code extends ErrorCode>(code: Code, message: string, details?: ErrorDetails<Code>, options?: ErrorOptions): RethreadError<Code>;
+  new <Code extends ErrorCode>(
+    code: Code,
+    message: string,
+    details?: ErrorDetails<Code>,
+    options?: ErrorOptions,
+  ): RethreadError<Code>;
   readonly prototype: RethreadError;
 };
 

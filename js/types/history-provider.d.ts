@@ -33,9 +33,10 @@ export interface HistoryProvider {
    *  is closed as interrupted. If it throws, the run or the render rejects with `callback_failed`, and nothing is
    *  sent or stored. The run has its place in the session already: another run of the session that is awaited here
    *  or in `store` is `busy`, and with `whenBusy: "queue"` both wait for each other until the store is closed. */
-  provide?(
-    context: { session: Session; input: MessageWithCalls[] },
-  ): NewMessage[] | Message[] | undefined | null | Promise<NewMessage[] | Message[] | undefined | null>;
+  provide?(context: {
+    session: Session;
+    input: MessageWithCalls[];
+  }): NewMessage[] | Message[] | undefined | null | Promise<NewMessage[] | Message[] | undefined | null>;
   /** Called after the session's log has stored something, and awaited by what stored it. Of a run it gets the turn,
    *  once, when the run is over, as history has it (`persist` of a tool applies). After a run that failed or was
    *  cancelled, `error` is set; `input` and `output` are then empty, unless history keeps the turn
@@ -45,9 +46,12 @@ export interface HistoryProvider {
    *  result. Nothing is passed twice, and a kill between log and `store` loses the call: `Session.messages` then has
    *  messages that the provider has not. Compare by `id`. If it throws, or the run is cancelled or disposed before
    *  it returns, the warning is `callback_failed`; the session has the messages. */
-  store?(
-    context: { session: Session; input: MessageWithCalls[]; output: MessageWithCalls[]; error?: RethreadError },
-  ): void | Promise<void>;
+  store?(context: {
+    session: Session;
+    input: MessageWithCalls[];
+    output: MessageWithCalls[];
+    error?: RethreadError;
+  }): void | Promise<void>;
   filterProvided?(messages: (NewMessage | Message)[]): (NewMessage | Message)[];
   /** Called for the input and for the output. */
   filterStored?(messages: MessageWithCalls[]): MessageWithCalls[];

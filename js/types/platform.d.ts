@@ -1,11 +1,14 @@
-// Types of the platform, as the project declares them: the library "dom", @types/node or @cloudflare/workers-types. Where nothing declares
-// one, the least that is used of it, so that these declarations compile in each project.
+// Types of the platform, as the project declares them: the library "dom", @types/node or @cloudflare/workers-types.
+// Where nothing declares one, the least that is used of it, so that these declarations compile in each project.
 
 /** The type of the instances of a global class, or `Else`. */
 type InstanceOf<Name extends string, Else> = typeof globalThis extends Record<Name, { prototype: infer T }> ? T : Else;
 
 export type PlatformAbortSignal = InstanceOf<"AbortSignal", { readonly aborted: boolean; readonly reason: unknown }>;
-export type PlatformBlob = InstanceOf<"Blob", { readonly size: number; readonly type: string; arrayBuffer(): Promise<ArrayBuffer> }>;
+export type PlatformBlob = InstanceOf<
+  "Blob",
+  { readonly size: number; readonly type: string; arrayBuffer(): Promise<ArrayBuffer> }
+>;
 export type PlatformURL = InstanceOf<"URL", { readonly href: string }>;
 export type PlatformFetch = typeof globalThis extends { fetch: infer T } ? T : (input: any, init?: any) => Promise<any>;
 /** A compiled `WebAssembly.Module`. */

@@ -2,7 +2,16 @@
 
 import type { Bytes, Dialect, WireInput } from "./formats.js";
 import type { HistoryProvider } from "./history-provider.js";
-import type { InvocationQuery, Message, MessageSource, MessageWithCalls, NewMessage, NewToolMessage, Part, ToolInvocation } from "./message.js";
+import type {
+  InvocationQuery,
+  Message,
+  MessageSource,
+  MessageWithCalls,
+  NewMessage,
+  NewToolMessage,
+  Part,
+  ToolInvocation,
+} from "./message.js";
 import type { ReplayPolicy, Rendered, RenderRequest } from "./replay.js";
 import type { ErrorCode } from "./error.js";
 import type { EffectAnswer, Handoff, PendingRun, Run, RunRequest } from "./run.js";
@@ -13,25 +22,26 @@ export interface SessionOptions {
   /** A group of sessions with replay settings of its own (`OpenOptions.channels`), and a filter of queries. */
   channel?: string;
   title?: string;
-  /** Who owns the conversation's state. It is stored with the next append. Default: the stored one, else `{ kind: "session" }`. */
+  /** Who owns the conversation's state. It is stored with the next append. Default: the stored one, else `{ kind:
+   *  "session" }`. */
   owner?: StateOwner;
-  /** The service's answer names a conversation that the session did not send, and history is kept here. "throw": the run fails with
-   *  `conversation_conflict` before anything of the answer is stored; the default of a session with an `owner`. "warn": a finding; the
-   *  default of a session that chose no owner. "clear": the conversation becomes the owner, so that later
-   *  requests contain only what is new; history stays stored. A response id is no conflict. */
+  /** The service's answer names a conversation that the session did not send, and history is kept here. "throw": the
+   *  run fails with `conversation_conflict` before anything of the answer is stored; the default of a session with an
+   *  `owner`. "warn": a finding; the default of a session that chose no owner. "clear": the conversation becomes the
+   *  owner, so that later requests contain only what is new; history stays stored. A response id is no conflict. */
   onConflict?: "throw" | "warn" | "clear";
   /** When history is written. Default "run". */
   persistence?: Persistence;
-  /** In mode "run": leaves out of history results that no later model call saw (`endsRun`), as a provider that stores conversations does.
-   *  Default false. */
+  /** In mode "run": leaves out of history results that no later model call saw (`endsRun`), as a provider that stores
+   *  conversations does. Default false. */
   trimTrailingResults?: boolean;
-  /** For a run that is cancelled or fails: "discard" (default) leaves history unchanged; "keep" stores the question and the partial
-   *  answer with their status. In modes "call" and "result" a run that is cancelled while its answer streams leaves the inputs of that
-   *  call in history, which the service has too. */
+  /** For a run that is cancelled or fails: "discard" (default) leaves history unchanged; "keep" stores the question and
+   *  the partial answer with their status. In modes "call" and "result" a run that is cancelled while its answer
+   *  streams leaves the inputs of that call in history, which the service has too. */
   onStop?: "discard" | "keep";
-  /** Minimum milliseconds between two writes of a run's journal, for stores that charge per write. At most 60000. A kill loses at most the
-   *  work of that time. Appends, updates, decisions about calls, results of asynchronous tools and the end of a run are written at once. Default
-   *  0: nothing is lost. */
+  /** Minimum milliseconds between two writes of a run's journal, for stores that charge per write. At most 60000. A
+   *  kill loses at most the work of that time. Appends, updates, decisions about calls, results of asynchronous tools
+   *  and the end of a run are written at once. Default 0: nothing is lost. */
   flushMs?: number;
   replay?: ReplayPolicy;
   /** History providers of the runs and renders of the session object that this call resolves to. */
@@ -39,30 +49,34 @@ export interface SessionOptions {
   metadata?: Record<string, unknown>;
 }
 
-/** "session": history is replayed in full from here. "conversation" and "response": the service keeps it, and a request contains only what
- *  the service has not acknowledged; only services of the dialect "openai-responses" do. History is stored here too, so that the owner can be changed:
- *  what the new owner lacks is sent with its first request. A conversation keeps every answer at once, so `persistence: "run"` acts as "call" with it.
- *  A chain of responses continues the newest response that has an id. A member of two kinds is `state_owner_conflict`, as is another
- *  `conversationId` than the stored one, and `previous_response_id` or `conversation` in `params`. Reducers shorten only what the session owns. */
+/** "session": history is replayed in full from here. "conversation" and "response": the service keeps it, and a request
+ *  contains only what the service has not acknowledged; only services of the dialect "openai-responses" do. History is
+ *  stored here too, so that the owner can be changed: what the new owner lacks is sent with its first request. A
+ *  conversation keeps every answer at once, so `persistence: "run"` acts as "call" with it. A chain of responses
+ *  continues the newest response that has an id. A member of two kinds is `state_owner_conflict`, as is another
+ *  `conversationId` than the stored one, and `previous_response_id` or `conversation` in `params`. Reducers shorten
+ *  only what the session owns. */
 export type StateOwner =
   | { kind: "session" }
-  /** The application holds the conversation: the input of each run is a whole wire body, such as `RunResult.replay` of the last one and the
-   *  next question. Requests contain nothing of the stored history, which gets each turn once. */
+  /** The application holds the conversation: the input of each run is a whole wire body, such as `RunResult.replay` of
+   *  the last one and the next question. Requests contain nothing of the stored history, which gets each turn once. */
   | { kind: "caller" }
   | { kind: "conversation"; conversationId: string }
   | { kind: "response"; previousResponseId: string; auto?: boolean }
   | { kind: "response"; previousResponseId?: undefined; auto: true };
 
-/** "run": one atomic append when the run succeeds. "call": after each model call its new inputs and its answer, as a service stores
- *  them; results that end the run are not stored. "result": as "call", and each tool result the moment it exists. In every mode a durable
- *  store also keeps a journal of the unfinished run outside history, so that a crash loses no work. "call" and "result" store what a run
- *  that fails later has done; calls without a result are closed in the next request. */
+/** "run": one atomic append when the run succeeds. "call": after each model call its new inputs and its answer, as a
+ *  service stores them; results that end the run are not stored. "result": as "call", and each tool result the moment
+ *  it exists. In every mode a durable store also keeps a journal of the unfinished run outside history, so that a crash
+ *  loses no work. "call" and "result" store what a run that fails later has done; calls without a result are closed in
+ *  the next request. */
 export type Persistence = "run" | "call" | "result";
 
 /** One conversation. */
 export interface Session {
   readonly id: string;
-  /** Increases with each append to history; 0 while history is empty. Titles, state and unfinished runs do not change it. */
+  /** Increases with each append to history; 0 while history is empty. Titles, state and unfinished runs do not change
+   *  it. */
   readonly revision: number;
   readonly owner: StateOwner;
   readonly branch: string;
@@ -71,101 +85,135 @@ export interface Session {
   /** State by key, stored with the session: by the next append, or by `save`. */
   readonly state: StateBag;
   save(): Promise<void>;
-  /** Appends messages in a dialect's format. An item of another format is `invalid_input`, and nothing is stored. `expectedRevision` makes
-   *  the append conditional (`conflict`). Results get the time `at`, else now; a result of a stored open call answers that call. If an
-   *  unfinished run has the call, the rules are those of `answer`: `wrong_state` if the run takes its tool's own result, or if history does not have
-   *  the call yet. */
-  append(body: WireInput, dialect: Dialect, options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
-  /** Appends neutral messages, with their own ids and times: for migration, images, and parts of the application. What `messages` or a view of another
-   *  session returned is appended without loss: an empty session then renders the same bodies. Of pages, append the oldest first; a page that others precede
-   *  is `invalid_input` as a whole, so pass its `items`. A snapshot of a view has only the messages that are loaded, 100 at first: it is `invalid_input`
-   *  while `hasOlder` or `loading` is true, but its `messages` alone are appended, without those that precede them. An id that the session already has is
-   *  `invalid_input`. Text after a result is another answer of the model, unless the message was one before: the message `m` becomes `m`, `m.2`, and so on. */
-  append(messages: readonly (NewMessage | NewToolMessage)[] | Page<MessageWithCalls> | SessionSnapshot, options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
-  /** Stores the result of a call that has none, or that has the status "interrupted": of an asynchronous tool (`Tool.async`), or an imported call that waits
-   *  for a form on the page. The result of an "interrupted" call replaces the text that said so, in its place, although the model may have answered that, and
-   *  a run without `input` is `invalid_input`; such a run answers only results of calls that the run went on without. `call` is the invocation's `id`, or a
-   *  `callId`, which selects the newest call with that id that takes a result. Works from any tab or process, at any time, also while the run that made the
-   *  call is under way, interrupted or failed: the result is stored once, views show it, and the next request contains it. `persist` of the tool is asked
-   *  what is stored: that of the last run of this session object that had the tool, or of `tools`; if neither has it, `config_invalid`. Rejects with
-   *  `not_found` if no call has the id, `wrong_state` if it has a result, was not started (a tool without `execute` never is: `Run.answer` its effect), or
-   *  belongs to a tool without `async` whose run is under way, here (`Run.answer`) or in another tab or process: that run takes the tool's own result. Once
-   *  its owner is dead (`PendingRun.state`), the call is answered here. Of an answer and the result that the tool itself returns, the one that is stored first
-   *  counts: a later answer is `wrong_state`, a later result of the tool is set aside, and the run reports it as `duplicate_result`. */
-  answer(call: string, answer: Extract<EffectAnswer, { type: "tool_result" }> & { finishedAt?: number }, options?: AnswerOptions): Promise<{ revision: number }>;
-  /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. `branch` is one of `branches()`;
-   *  default "main". A conflict that has grown has another name: `not_found`. */
+  /** Appends messages in a dialect's format. An item of another format is `invalid_input`, and nothing is stored.
+   *  `expectedRevision` makes the append conditional (`conflict`). Results get the time `at`, else now; a result of a
+   *  stored open call answers that call. If an unfinished run has the call, the rules are those of `answer`:
+   *  `wrong_state` if the run takes its tool's own result, or if history does not have the call yet. */
+  append(
+    body: WireInput,
+    dialect: Dialect,
+    options?: AppendOptions,
+  ): Promise<{ revision: number; messageIds: string[] }>;
+  /** Appends neutral messages, with their own ids and times: for migration, images, and parts of the application. What
+   *  `messages` or a view of another session returned is appended without loss: an empty session then renders the same
+   *  bodies. Of pages, append the oldest first; a page that others precede is `invalid_input` as a whole, so pass its
+   *  `items`. A snapshot of a view has only the messages that are loaded, 100 at first: it is `invalid_input` while
+   *  `hasOlder` or `loading` is true, but its `messages` alone are appended, without those that precede them. An id
+   *  that the session already has is `invalid_input`. Text after a result is another answer of the model, unless the
+   *  message was one before: the message `m` becomes `m`, `m.2`, and so on. */
+  append(
+    messages: readonly (NewMessage | NewToolMessage)[] | Page<MessageWithCalls> | SessionSnapshot,
+    options?: AppendOptions,
+  ): Promise<{ revision: number; messageIds: string[] }>;
+  /** Stores the result of a call that has none, or that has the status "interrupted": of an asynchronous tool
+   *  (`Tool.async`), or an imported call that waits for a form on the page. The result of an "interrupted" call
+   *  replaces the text that said so, in its place, although the model may have answered that, and a run without `input`
+   *  is `invalid_input`; such a run answers only results of calls that the run went on without. `call` is the
+   *  invocation's `id`, or a `callId`, which selects the newest call with that id that takes a result. Works from any
+   *  tab or process, at any time, also while the run that made the call is under way, interrupted or failed: the result
+   *  is stored once, views show it, and the next request contains it. `persist` of the tool is asked what is stored:
+   *  that of the last run of this session object that had the tool, or of `tools`; if neither has it, `config_invalid`.
+   *  Rejects with `not_found` if no call has the id, `wrong_state` if it has a result, was not started (a tool without
+   *  `execute` never is: `Run.answer` its effect), or belongs to a tool without `async` whose run is under way, here
+   *  (`Run.answer`) or in another tab or process: that run takes the tool's own result. Once its owner is dead
+   *  (`PendingRun.state`), the call is answered here. Of an answer and the result that the tool itself returns, the one
+   *  that is stored first counts: a later answer is `wrong_state`, a later result of the tool is set aside, and the run
+   *  reports it as `duplicate_result`. */
+  answer(
+    call: string,
+    answer: Extract<EffectAnswer, { type: "tool_result" }> & { finishedAt?: number },
+    options?: AnswerOptions,
+  ): Promise<{ revision: number }>;
+  /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. `branch` is one
+   *  of `branches()`; default "main". A conflict that has grown has another name: `not_found`. */
   messages(options?: { limit?: number; cursor?: string; branch?: string }): Promise<Page<MessageWithCalls>>;
-  /** The session for rendering: messages joined with their calls, the streaming answer, changes of other tabs. Always the same object. */
+  /** The session for rendering: messages joined with their calls, the streaming answer, changes of other tabs. Always
+   *  the same object. */
   view(): SessionView;
   invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;
-  /** The body of the next request as UTF-8 JSON: history after the replay policy, valid for the dialect, followed by `input`. */
+  /** The body of the next request as UTF-8 JSON: history after the replay policy, valid for the dialect, followed by
+   *  `input`. */
   render(request: RenderRequest): Promise<Rendered>;
   run(request: RunRequest): Promise<Run>;
-  /** Begins a loop that the application drives itself, with another SDK say. `persistence` is by default the session's. */
+  /** Begins a loop that the application drives itself, with another SDK say. `persistence` is by default the
+   *  session's. */
   external(options?: { persistence?: Persistence }): ExternalLoop;
-  /** Runs that a crash or a reload interrupted, that failed, that wait for an approval, or that another tab drives ("live"). */
+  /** Runs that a crash or a reload interrupted, that failed, that wait for an approval, or that another tab drives
+   *  ("live"). */
   pendingRuns(): Promise<PendingRun[]>;
-  /** Resumes a run by its id, or by a snapshot of it. Rejects with `busy` while another tab or process owns it. Of the request only the input and
-   *  `persistence` are taken from the store: pass `instructions`, `tools`, `replay` and all callbacks again, as in `run`. What is left out is missing, and no
-   *  error says so: without `instructions` the next request has no system prompt, and a call whose tool is missing gets an error result. With a snapshot the
-   *  store need not have the run: its journal is written again, and an empty session first gets the messages that the run's requests need. A journal that is
-   *  newer than the snapshot is continued instead. Rejects with `conflict` if the run has ended in this session or was cancelled, if the session was cleared
-   *  or deleted since (it cannot know then), or if it has messages but not the one before the run. Stores do not coordinate: a snapshot resumed in two stores
-   *  runs in both. */
-  resume(run: string | Uint8Array, request: Omit<RunRequest, "input"> & {
-    /** The handoffs of the run (`PendingRun.handoffs` names them), in their order; other ones are `config_invalid`. The `tools` and
-     *  `instructions` of the request are those that the run began with. Filters are called again. */
-    handoffs?: Handoff[];
-  }): Promise<Run>;
-  /** Removes an unfinished run. `keep` stores what the journal has: the question, the complete answers with their calls, and the answer that a cancellation
-   *  or a failure cut. The last message has the status "stopped", of a failed run "failed". Of an answer that was streaming when the tab or process ended,
-   *  nothing is stored (`PendingRun.text`). Without it, results that `answer` has stored for its calls are set aside, and reported to `onWarning` as
-   *  `orphan_result`. */
+  /** Resumes a run by its id, or by a snapshot of it. Rejects with `busy` while another tab or process owns it. Of the
+   *  request only the input and `persistence` are taken from the store: pass `instructions`, `tools`, `replay` and all
+   *  callbacks again, as in `run`. What is left out is missing, and no error says so: without `instructions` the next
+   *  request has no system prompt, and a call whose tool is missing gets an error result. With a snapshot the store
+   *  need not have the run: its journal is written again, and an empty session first gets the messages that the run's
+   *  requests need. A journal that is newer than the snapshot is continued instead. Rejects with `conflict` if the run
+   *  has ended in this session or was cancelled, if the session was cleared or deleted since (it cannot know then), or
+   *  if it has messages but not the one before the run. Stores do not coordinate: a snapshot resumed in two stores runs
+   *  in both. */
+  resume(
+    run: string | Uint8Array,
+    request: Omit<RunRequest, "input"> & {
+      /** The handoffs of the run (`PendingRun.handoffs` names them), in their order; other ones are `config_invalid`.
+       *  The `tools` and `instructions` of the request are those that the run began with. Filters are called again. */
+      handoffs?: Handoff[];
+    },
+  ): Promise<Run>;
+  /** Removes an unfinished run. `keep` stores what the journal has: the question, the complete answers with their
+   *  calls, and the answer that a cancellation or a failure cut. The last message has the status "stopped", of a failed
+   *  run "failed". Of an answer that was streaming when the tab or process ended, nothing is stored
+   *  (`PendingRun.text`). Without it, results that `answer` has stored for its calls are set aside, and reported to
+   *  `onWarning` as `orphan_result`. */
   discard(runId: string, options?: { keep?: boolean }): Promise<void>;
   /** Reads what other tabs and processes have appended. */
   refresh(): Promise<{ revision: number }>;
-  /** The history ("main") and the conflicting sides. In a store that cannot exclude a second writer (Workers KV, unstorage), two writers
-   *  create two sides: every reader chooses the same one as history, and the other is kept as a "conflict". */
+  /** The history ("main") and the conflicting sides. In a store that cannot exclude a second writer (Workers KV,
+   *  unstorage), two writers create two sides: every reader chooses the same one as history, and the other is kept as a
+   *  "conflict". */
   branches(): Promise<Branch[]>;
-  /** Shortens what the model is shown: `summarize` sends a request to a model and returns its text, which requests then contain instead of the
-   *  completed turns. Everything stays stored and visible, and is sent again where the summary does not apply: a covered message is missing,
-   *  or a covered call was answered later. While a run is under way, or the newest turn waits for results of tools, the compaction is
-   *  deferred: this session object runs it when the turn ends and reports a failure as a warning, `callback_failed` or `compaction_failed`.
-   *  A reload loses `summarize`; the next call of `compact` then needs no minimum. `callback_failed` if `summarize` throws or returns no text, `state_owner_conflict` for an owner whose
-   *  conversation cannot be shortened like this, `config_invalid` for a wrong option, or if `dialect` is missing and neither a run, a
-   *  render nor a stored message names one; nothing is stored then. */
+  /** Shortens what the model is shown: `summarize` sends a request to a model and returns its text, which requests then
+   *  contain instead of the completed turns. Everything stays stored and visible, and is sent again where the summary
+   *  does not apply: a covered message is missing, or a covered call was answered later. While a run is under way, or
+   *  the newest turn waits for results of tools, the compaction is deferred: this session object runs it when the turn
+   *  ends and reports a failure as a warning, `callback_failed` or `compaction_failed`. A reload loses `summarize`; the
+   *  next call of `compact` then needs no minimum. `callback_failed` if `summarize` throws or returns no text,
+   *  `state_owner_conflict` for an owner whose conversation cannot be shortened like this, `config_invalid` for a wrong
+   *  option, or if `dialect` is missing and neither a run, a render nor a stored message names one; nothing is stored
+   *  then. */
   compact(options: CompactOptions): Promise<{ compacted: boolean; reason: CompactReason }>;
-  /** Removes all messages, tool calls and unfinished runs, in one append; title, channel, metadata, owner and state stay. Other tabs then
-   *  see an empty session; a write of a tab that has not read it yet is `not_found`. `busy` while a run is under way, here or elsewhere. */
+  /** Removes all messages, tool calls and unfinished runs, in one append; title, channel, metadata, owner and state
+   *  stay. Other tabs then see an empty session; a write of a tab that has not read it yet is `not_found`. `busy` while
+   *  a run is under way, here or elsewhere. */
   clear(): Promise<void>;
-  /** The whole session as bytes, for `Rethread.restore`: ids, times, signatures, state and unfinished runs. Opaque and versioned, with a
-   *  checksum. The results of tools are in it, credentials are not. `not_found` for a session that is not stored yet. Values of `state` and the
-   *  work of a run with `flushMs` that are not stored yet are stored first; if the store fails to, this rejects with its error, such as
-   *  `quota_exceeded`. */
+  /** The whole session as bytes, for `Rethread.restore`: ids, times, signatures, state and unfinished runs. Opaque and
+   *  versioned, with a checksum. The results of tools are in it, credentials are not. `not_found` for a session that is
+   *  not stored yet. Values of `state` and the work of a run with `flushMs` that are not stored yet are stored first;
+   *  if the store fails to, this rejects with its error, such as `quota_exceeded`. */
   serialize(): Promise<Bytes>;
   /** Calls the listener after each change, in this tab or another. Returns the unsubscribe function. */
   subscribe(listener: () => void): () => void;
   [Symbol.dispose](): void;
 }
 export interface CompactOptions {
-  /** "input": from the messages that are stored here. "previous_response_id": by the service, from its chain of responses. "auto" (default):
-   *  "input", unless the chain begins with a response whose content is not stored here. */
+  /** "input": from the messages that are stored here. "previous_response_id": by the service, from its chain of
+   *  responses. "auto" (default): "input", unless the chain begins with a response whose content is not stored here. */
   mode?: "auto" | "input" | "previous_response_id";
   /** Compacts less than ten answers, calls and results, too. Default false. */
   force?: boolean;
-  /** "input": gets the body of a request for a summary, as UTF-8 JSON, not streamed, and returns the model's text. "previous_response_id": gets
-   *  the body of a `POST /responses/compact`, and returns the body of its answer as text. */
+  /** "input": gets the body of a request for a summary, as UTF-8 JSON, not streamed, and returns the model's text.
+   *  "previous_response_id": gets the body of a `POST /responses/compact`, and returns the body of its answer as
+   *  text. */
   summarize: (body: Bytes, mode: "input" | "previous_response_id") => string | Promise<string>;
-  /** The body's dialect. Default: that of the last run or render of this session object, with its `params`, else that of the newest stored answer,
-   *  with its model. */
+  /** The body's dialect. Default: that of the last run or render of this session object, with its `params`, else that
+   *  of the newest stored answer, with its model. */
   dialect?: Dialect;
   /** Members of the body, such as `model` and `max_tokens`. Only with `dialect`. */
   params?: Record<string, unknown>;
 }
-/** Compacted: "threshold" (there are ten answers, calls and results, or more), "forced" (`force`), "was_deferred" (an earlier call was "deferred").
- *  Not compacted: "below_threshold"; "nothing_new" (no turn is over that is not compacted); "deferred" (made when the turn is over: by this object,
- *  else by the next call that can); "under_way" (another call here); "superseded" (another tab compacted meanwhile or changed those messages, or a run continued the chain of responses). */
+/** Compacted: "threshold" (there are ten answers, calls and results, or more), "forced" (`force`), "was_deferred" (an
+ *  earlier call was "deferred"). Not compacted: "below_threshold"; "nothing_new" (no turn is over that is not
+ *  compacted); "deferred" (made when the turn is over: by this object, else by the next call that can); "under_way"
+ *  (another call here); "superseded" (another tab compacted meanwhile or changed those messages, or a run continued the
+ *  chain of responses). */
 export type CompactReason =
   | "threshold"
   | "forced"
@@ -177,33 +225,41 @@ export type CompactReason =
   | "superseded";
 /** A loop that the application drives itself. A crash loses what came after the last stored checkpoint. */
 export interface ExternalLoop {
-  /** Passes the conversation so far in a dialect's format: what is stored, as it was sent or as `render` gives it, followed by what is new.
-   *  In modes "call" and "result" what is new is stored at once, in one append, and a repeated checkpoint stores nothing; in mode "run"
-   *  the last checkpoint is stored by `end`. A result of a stored open call answers that call. System messages at the beginning are stored
-   *  with the first messages of a session only. A body that lacks a stored message, or has another one in its place, is `invalid_input`,
-   *  and nothing is stored. After `end` it is `wrong_state`. */
+  /** Passes the conversation so far in a dialect's format: what is stored, as it was sent or as `render` gives it,
+   *  followed by what is new. In modes "call" and "result" what is new is stored at once, in one append, and a repeated
+   *  checkpoint stores nothing; in mode "run" the last checkpoint is stored by `end`. A result of a stored open call
+   *  answers that call. System messages at the beginning are stored with the first messages of a session only. A body
+   *  that lacks a stored message, or has another one in its place, is `invalid_input`, and nothing is stored. After
+   *  `end` it is `wrong_state`. */
   checkpoint(body: WireInput, dialect: Dialect): Promise<void>;
-  /** Ends the loop. A loop of mode "call" or "result" that had no checkpoint is reported to `onWarning` as `no_checkpoint`. If the last
-   *  checkpoint cannot be stored, call it again. */
+  /** Ends the loop. A loop of mode "call" or "result" that had no checkpoint is reported to `onWarning` as
+   *  `no_checkpoint`. If the last checkpoint cannot be stored, call it again. */
   end(): Promise<void>;
 }
 /** Of `Session.answer`. `tools`: `persist` of the call's tool is asked what is stored of the result. */
-export interface AnswerOptions extends AppendOptions { tools?: Tools }
+export interface AnswerOptions extends AppendOptions {
+  tools?: Tools;
+}
 export interface AppendOptions {
   expectedRevision?: number;
   /** Stamped on the messages. Whatever it is, they are messages of history as all others, and in all requests. */
   source?: MessageSource;
   at?: number;
-  /** Milliseconds that the appended results, and later results of the appended open calls, stay replayable. Stored with them. Takes
-   *  precedence over every `ReplayPolicy` and `Tool.freshness` except the request's own policy. `null` or absent: inherited. */
+  /** Milliseconds that the appended results, and later results of the appended open calls, stay replayable. Stored with
+   *  them. Takes precedence over every `ReplayPolicy` and `Tool.freshness` except the request's own policy. `null` or
+   *  absent: inherited. */
   freshness?: number | null;
 }
-/** Values are stored as JSON, as `JSON.stringify` writes them (`undefined` as null). `get` returns a copy. Two tabs that set different keys both
- *  keep their values; of one key the last write stays. */
-export interface StateBag { get(key: string): unknown; set(key: string, value: unknown): void; keys(): string[] }
+/** Values are stored as JSON, as `JSON.stringify` writes them (`undefined` as null). `get` returns a copy. Two tabs
+ *  that set different keys both keep their values; of one key the last write stays. */
+export interface StateBag {
+  get(key: string): unknown;
+  set(key: string, value: unknown): void;
+  keys(): string[];
+}
 
-/** A session for rendering, for React's `useSyncExternalStore` and similar functions: `getSnapshot` returns the same object until something
- *  changes, and unchanged messages are the same objects in each snapshot. */
+/** A session for rendering, for React's `useSyncExternalStore` and similar functions: `getSnapshot` returns the same
+ *  object until something changes, and unchanged messages are the same objects in each snapshot. */
 export interface SessionView {
   getSnapshot(): SessionSnapshot;
   subscribe(listener: () => void): () => void;
@@ -211,28 +267,45 @@ export interface SessionView {
   older(): Promise<boolean>;
 }
 export interface SessionSnapshot {
-  loading: boolean; revision: number; branch: string; hasOlder: boolean;
-  /** Set while the store fails to read the session: `messages` may lack some. The next call that reads tries again, `refresh` for example. */
+  loading: boolean;
+  revision: number;
+  branch: string;
+  hasOlder: boolean;
+  /** Set while the store fails to read the session: `messages` may lack some. The next call that reads tries again,
+   *  `refresh` for example. */
   readError?: { code: ErrorCode; message: string };
-  /** History, followed by turns that are not stored in it, oldest first: of runs that were interrupted or wait for an approval, until they are
-   *  resumed or discarded; of the last run if it failed or was cancelled, also only until the next run begins; and of a live run (of this
-   *  tab or another). */
+  /** History, followed by turns that are not stored in it, oldest first: of runs that were interrupted or wait for an
+   *  approval, until they are resumed or discarded; of the last run if it failed or was cancelled, also only until the
+   *  next run begins; and of a live run (of this tab or another). */
   messages: readonly ViewMessage[];
-  /** The newest run whose turn is shown. A "running" run without `cancel` runs in another tab. `error` is set for a failed run, also if history keeps
-   *  its turn (`onStop: "keep"`): then until the next run begins or the page is reloaded. */
+  /** The newest run whose turn is shown. A "running" run without `cancel` runs in another tab. `error` is set for a
+   *  failed run, also if history keeps its turn (`onStop: "keep"`): then until the next run begins or the page is
+   *  reloaded. */
   run: {
-    id: string; status: Run["status"] | "interrupted"; retryAt?: number; error?: { code: ErrorCode; message: string };
+    id: string;
+    status: Run["status"] | "interrupted";
+    retryAt?: number;
+    error?: { code: ErrorCode; message: string };
     /** Cancels the run. Present if this tab runs it. */
     cancel?: () => Promise<void>;
   } | null;
 }
-/** An incomplete answer has the status "stopped" (cancelled), "failed" (the run failed) or "truncated": the provider cut it at its length limit, or its tab
- *  closed or crashed, or its run was disposed, while this page showed it. The latter is stored nowhere, and gone after a reload. Calls of such a turn that
- *  started without a result are "aborted" or "interrupted". */
+/** An incomplete answer has the status "stopped" (cancelled), "failed" (the run failed) or "truncated": the provider
+ *  cut it at its length limit, or its tab closed or crashed, or its run was disposed, while this page showed it. The
+ *  latter is stored nowhere, and gone after a reload. Calls of such a turn that started without a result are "aborted"
+ *  or "interrupted". */
 export type ViewMessage = Omit<Message, "parts"> & {
   /** True if the message is stored in history. */
   saved: boolean;
-  parts: readonly (Exclude<Part, { type: "tool_call" }> | { type: "tool"; call: ToolInvocation; /** True if the call waits for an approval. */ awaitingApproval: boolean; /** True if the run went on without the result of the call, which is still to come. */ awaitingResult: boolean })[];
+  parts: readonly (
+    | Exclude<Part, { type: "tool_call" }>
+    | {
+        type: "tool";
+        call: ToolInvocation /** True if the call waits for an approval. */;
+        awaitingApproval: boolean /** True if the run went on without the result of the call, which is still to come. */;
+        awaitingResult: boolean;
+      }
+  )[];
 };
 export interface Branch {
   branch: string;

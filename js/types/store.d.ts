@@ -83,11 +83,15 @@ export interface Rethread {
   [Symbol.asyncDispose](): Promise<void>;
 }
 /** A page of a list. `cursor` selects the next page; `null` after the last one. */
-export interface Page<T> { items: T[]; cursor: string | null }
+export interface Page<T> {
+  items: T[];
+  cursor: string | null;
+}
 export interface StoreStatus {
   store: string;
   persisted: boolean | null;
-  usageBytes: number | null; quotaBytes: number | null;
+  usageBytes: number | null;
+  quotaBytes: number | null;
   /** "degraded": unreadable data was rebuilt or left out, or the store fails to read (`read_failed`, until a read
    *  succeeds), see `findings`. "evicted": the platform has deleted the database, or a session that was open is gone
    *  without having been deleted (`FLUSHALL`): calls of that session reject with `evicted`, and opening it again
@@ -96,6 +100,13 @@ export interface StoreStatus {
   findings: Finding[];
 }
 export interface SessionSummary {
-  id: string; channel: string | null; title: string | null; createdAt: number; updatedAt: number; revision: number;
-  messageCount: number; pendingRuns: number; metadata: unknown;
+  id: string;
+  channel: string | null;
+  title: string | null;
+  createdAt: number;
+  updatedAt: number;
+  revision: number;
+  messageCount: number;
+  pendingRuns: number;
+  metadata: unknown;
 }

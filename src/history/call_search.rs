@@ -1,4 +1,5 @@
-//! The open call that an answer names, in history or in the turn of an unfinished run, which history does not have (R75).
+//! The open call that an answer names, in history or in the turn of an unfinished run, which history does not have
+//! (R75).
 
 use super::entry::ResultEntry;
 use super::fold::History;
@@ -28,7 +29,8 @@ pub enum CallSearch<'h, R> {
     None,
 }
 
-/// Finds the call that an answer names, by the id of its invocation or by a call id, of which the newest answerable one counts.
+/// Finds the call that an answer names, by the id of its invocation or by a call id, of which the newest answerable one
+/// counts.
 pub fn find_call<'h, R>(
     history: &'h History,
     name: &str,

@@ -14,14 +14,15 @@ pub enum Compactable {
     Turns {
         /// The index after their last message.
         end: usize,
-        /// The number of answers, calls and results in them that no compaction covers. Messages of the user do not count.
+        /// The number of answers, calls and results in them that no compaction covers. Messages of the user do not
+        /// count.
         item_count: usize,
     },
 }
 
 impl History {
-    /// Returns what a compaction would cover: all turns before the first that is not over, or that belongs to a run for which `is_pending`
-    /// returns true.
+    /// Returns what a compaction would cover: all turns before the first that is not over, or that belongs to a run for
+    /// which `is_pending` returns true.
     #[must_use]
     pub fn compactable(&self, is_pending: &dyn Fn(&str) -> bool) -> Compactable {
         let messages = self.messages();

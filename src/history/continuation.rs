@@ -1,8 +1,10 @@
-//! Finds what is new in a body that continues a stored conversation, such as a checkpoint of a loop that the application drives (R19).
+//! Finds what is new in a body that continues a stored conversation, such as a checkpoint of a loop that the
+//! application drives (R19).
 //!
-//! Both sides are compared as sequences of units: texts, media and calls. Units that a request may lack or that differ from request to
-//! request (system messages, reasoning, blocks without a neutral meaning) are compared too, but either side may lack them. Calls of earlier
-//! turns may be missing in the body, since a request leaves out stale ones. Results have no place in the sequence: each is given to its call.
+//! Both sides are compared as sequences of units: texts, media and calls. Units that a request may lack or that differ
+//! from request to request (system messages, reasoning, blocks without a neutral meaning) are compared too, but either
+//! side may lack them. Calls of earlier turns may be missing in the body, since a request leaves out stale ones.
+//! Results have no place in the sequence: each is given to its call.
 
 use super::entry::{HistoryEntry, ResultEntry};
 use super::fold::History;
@@ -21,7 +23,8 @@ pub struct Continuation {
     pub items: Vec<Incoming>,
     /// Results of stored calls that had none, with the ids of the invocations.
     pub answers: Vec<(String, IncomingResult)>,
-    /// The ids of stored calls whose missing result the model was told of, and answered: nobody waits for them any more.
+    /// The ids of stored calls whose missing result the model was told of, and answered: nobody waits for them any
+    /// more.
     pub interrupted: Vec<String>,
 }
 
@@ -32,7 +35,8 @@ impl Continuation {
         self.items.len() + self.answers.len()
     }
 
-    /// Adds a result of the body. A result of the tool takes the place of a text that stood for it in an earlier request.
+    /// Adds a result of the body. A result of the tool takes the place of a text that stood for it in an earlier
+    /// request.
     fn add_result(
         &mut self,
         result: IncomingResult,
@@ -171,7 +175,8 @@ impl ConversationUnits {
         self
     }
 
-    /// Returns the number of units at the beginning of `body` that are these units; `None` if the body does not continue them.
+    /// Returns the number of units at the beginning of `body` that are these units; `None` if the body does not
+    /// continue them.
     fn aligned(&self, body: &[(Unit, PartPlace)]) -> Option<usize> {
         let (mut known, mut required) = (0, 0);
         for unit in &self.0 {
@@ -246,7 +251,8 @@ impl UnitHasher {
         hash_words(self.0.0 ^ tag.wrapping_mul(0x9e37_79b9_7f4a_7c15), bytes)
     }
 
-    /// Returns the unit of a part that is no call; none for empty text and for data of the application, which is never sent.
+    /// Returns the unit of a part that is no call; none for empty text and for data of the application, which is never
+    /// sent.
     fn part(self, role: Role, part: &PartBody) -> Option<Unit> {
         let is_instruction = matches!(role, Role::System | Role::Developer);
         let kind = if is_instruction { UnitKind::Optional } else { UnitKind::Content };
@@ -530,7 +536,8 @@ fn calls_of(message: &IncomingMessage) -> impl Iterator<Item = (usize, String)> 
     })
 }
 
-/// Returns the key of a call: its id or, without one, its tool's name. No call id begins with the first character of the latter.
+/// Returns the key of a call: its id or, without one, its tool's name. No call id begins with the first character of
+/// the latter.
 fn call_key(id: &str, name: &str) -> String {
     if id.is_empty() { format!("\u{1}{name}") } else { id.to_owned() }
 }

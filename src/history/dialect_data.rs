@@ -1,5 +1,6 @@
-//! `dialectData`: what is stored of a message, a part or a call and has no member of its own in the public types, as JSON text (R57). With it a
-//! message that `messages` or a view returned can be appended elsewhere without loss. As text it passes through JavaScript unchanged.
+//! `dialectData`: what is stored of a message, a part or a call and has no member of its own in the public types, as
+//! JSON text (R57). With it a message that `messages` or a view returned can be appended elsewhere without loss. As
+//! text it passes through JavaScript unchanged.
 //!
 //! Example, of a part: `{"template":[["type",0,"thinking"],["thinking",5],["signature",0,"c2ln"]]}`.
 
@@ -142,7 +143,8 @@ fn write_window(data: &mut ObjectWriter<'_>, key: &str, window: Option<Window>) 
     }
 }
 
-/// Writes a text that JavaScript would write differently, such as one with the escape `\u00e9`: reasoning is bound to what was sent.
+/// Writes a text that JavaScript would write differently, such as one with the escape `\u00e9`: reasoning is bound to
+/// what was sent.
 fn write_exact_body(data: &mut ObjectWriter<'_>, body: &PartBody) {
     match body {
         PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) if !text.is_kept_by_javascript() => {
@@ -254,8 +256,8 @@ impl<'a> DataText<'a> {
         })
     }
 
-    /// Adds the data to a part that was read from the public members. An exact text that is another one than the part's is left out: the
-    /// part was changed.
+    /// Adds the data to a part that was read from the public members. An exact text that is another one than the part's
+    /// is left out: the part was changed.
     ///
     /// # Errors
     /// `invalid_input`.

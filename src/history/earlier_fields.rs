@@ -1,5 +1,5 @@
-//! What messages and calls that were stored before have beside their content (R57): how they ended, who made them, their times, and the data of
-//! their dialect. An append takes it from what `messages` and a view return.
+//! What messages and calls that were stored before have beside their content (R57): how they ended, who made them,
+//! their times, and the data of their dialect. An append takes it from what `messages` and a view return.
 
 use super::dialect_data::{CallData, DataText, MessageData};
 use super::fold::History;
@@ -47,8 +47,8 @@ impl EarlierFields {
         })
     }
 
-    /// Returns the fields of one of several answers that the message becomes: the data of the dialect is that of the whole, and how the whole
-    /// ended and what it took is said once, by the last answer.
+    /// Returns the fields of one of several answers that the message becomes: the data of the dialect is that of the
+    /// whole, and how the whole ended and what it took is said once, by the last answer.
     pub(super) fn of_a_part(&self, is_last: bool) -> Self {
         let data = MessageData { dialect: self.data.dialect, ..MessageData::default() };
         let part = Self { data, ..self.clone() };
@@ -73,7 +73,8 @@ impl EarlierFields {
     }
 }
 
-/// The ids of the invocations whose results may have come late: those of this append by the ids that they had, and those of the history.
+/// The ids of the invocations whose results may have come late: those of this append by the ids that they had, and
+/// those of the history.
 pub(super) struct LateResultIds<'h> {
     pub history: &'h History,
     pub appended: IdMap<String>,

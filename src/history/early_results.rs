@@ -1,5 +1,6 @@
-//! Results of calls that history does not have yet: a run in mode "run" keeps its turn in its journal until it ends, and its asynchronous calls
-//! can be answered before (R75). The result is stored in the log, and waits there for its call. If the run ends without the call, it is set aside.
+//! Results of calls that history does not have yet: a run in mode "run" keeps its turn in its journal until it ends,
+//! and its asynchronous calls can be answered before (R75). The result is stored in the log, and waits there for its
+//! call. If the run ends without the call, it is set aside.
 
 use super::entry::ResultEntry;
 use crate::tool::{InvocationStatus, ToolInvocation};

@@ -103,7 +103,8 @@ encode_fields!(struct ResultEntry {
 });
 
 impl ResultEntry {
-    /// Returns the entry that says that a call has no result and that nobody waits for one. A later result takes its place.
+    /// Returns the entry that says that a call has no result and that nobody waits for one. A later result takes its
+    /// place.
     #[must_use]
     pub fn interrupted(invocation: String) -> Self {
         Self { invocation, status: InvocationStatus::Interrupted, ..Self::default() }
@@ -154,7 +155,8 @@ impl SetAsideItem {
         Self { reason, dialect: result.dialect, value: result.content, at, invocation: None }
     }
 
-    /// Returns true for the result of a call that never came into history: it waits no more. A second result of a call leaves the first one.
+    /// Returns true for the result of a call that never came into history: it waits no more. A second result of a call
+    /// leaves the first one.
     #[must_use]
     pub fn is_early_result(&self) -> bool {
         self.reason == FindingCode::OrphanResult.as_str()

@@ -188,7 +188,8 @@ impl History {
         self.open.update(call, CallPosition::new(message.unwrap_or(0), at), dialect);
     }
 
-    /// Returns the indexes of the invocations whose results contain sources, in the order in which the results were stored.
+    /// Returns the indexes of the invocations whose results contain sources, in the order in which the results were
+    /// stored.
     #[must_use]
     pub fn with_sources(&self) -> &[usize] {
         &self.with_sources
@@ -206,8 +207,8 @@ impl History {
         self.highest_source
     }
 
-    /// Raises the highest source number to at least `number`, for results that this history does not contain: unreadable or
-    /// never stored ones.
+    /// Raises the highest source number to at least `number`, for results that this history does not contain:
+    /// unreadable or never stored ones.
     pub fn raise_highest_source(&mut self, number: Option<u64>) {
         self.highest_source = self.highest_source.max(number);
     }
@@ -273,8 +274,8 @@ impl History {
         })
     }
 
-    /// Returns the invocation with this id to a reader that goes from call to call: `next` is the place after the one that it read last, where
-    /// this one usually is.
+    /// Returns the invocation with this id to a reader that goes from call to call: `next` is the place after the one
+    /// that it read last, where this one usually is.
     pub fn next_invocation(&self, id: &str, next: &Cell<usize>) -> Option<&ToolInvocation> {
         let is_next = self.invocations.get(next.get()).is_some_and(|call| call.id == id);
         let at = if is_next { next.get() } else { *self.invocation_at.get(id)? };
@@ -326,8 +327,8 @@ impl History {
         }
         let uses = self.call_id_uses.get_or_insert(&invocation.call_id, 0);
         *uses += 1;
-        // `join` renames repeated call ids within a session. A turn that another writer's turn precedes, or a merged log, may
-        // repeat one all the same.
+        // `join` renames repeated call ids within a session. A turn that another writer's turn precedes, or a merged
+        // log, may repeat one all the same.
         if invocation.replay_id.is_none() && *uses > 1 {
             invocation.replay_id = Some(synthesized_call_id(&invocation.id));
         }
@@ -406,8 +407,9 @@ impl History {
         self.messages.len() + self.invocations.len()
     }
 
-    /// Calls `visit` with the number and the item of each source in all results, to show what `[source3]` stands for. An item without
-    /// a `content` string is skipped; of two items with one number the later counts. `content_id` is copied to `id` if there is none.
+    /// Calls `visit` with the number and the item of each source in all results, to show what `[source3]` stands for.
+    /// An item without a `content` string is skipped; of two items with one number the later counts. `content_id` is
+    /// copied to `id` if there is none.
     pub fn each_source(&self, visit: &mut dyn FnMut(u64, Json)) {
         let calls = self.with_sources.iter().filter_map(|at| self.invocations.get(*at));
         for result in calls.filter_map(|call| call.result.as_ref()) {
@@ -416,8 +418,8 @@ impl History {
     }
 }
 
-/// Returns true if the entry's result becomes that of the call. A result replaces the note "interrupted"; nothing else replaces a result,
-/// except an entry that says so.
+/// Returns true if the entry's result becomes that of the call. A result replaces the note "interrupted"; nothing else
+/// replaces a result, except an entry that says so.
 fn takes_result(invocation: &ToolInvocation, entry: &ResultEntry) -> bool {
     match entry.is_replacement {
         true => !invocation.is_withheld(),

@@ -64,6 +64,7 @@ pub struct IncomingResult {
     pub template: Option<WireTemplate>,
     /// The item's wire JSON, stored if the result has to be set aside.
     pub raw: Json,
-    /// True if the provider may know a call that the body does not contain: without a call, the result is then sent by itself.
+    /// True if the provider may know a call that the body does not contain: without a call, the result is then sent by
+    /// itself.
     pub stands_alone: bool,
 }

@@ -82,8 +82,8 @@ pub struct JoinedEntries {
 
 /// Joins `incoming` to a history.
 ///
-/// A result goes to the newest open call with its id (or, without an id, of its tool), whether the call is stored already, comes
-/// earlier in `incoming`, or comes later. A result without an open call is set aside (R2, R5).
+/// A result goes to the newest open call with its id (or, without an id, of its tool), whether the call is stored
+/// already, comes earlier in `incoming`, or comes later. A result without an open call is set aside (R2, R5).
 pub fn join(base: JoinBase<'_>, incoming: Vec<Incoming>, origin: &Origin, ids: &dyn IdSource) -> JoinedEntries {
     let mut joiner = Joiner::new(base, &incoming, origin, ids);
     let mut message_ids = origin.message_ids.iter();
@@ -120,7 +120,8 @@ struct Joiner<'h> {
     joined: JoinedEntries,
     /// Which open calls of the history are candidates, by the call id or the tool name of an incoming result.
     stored: IdMap<StoredCalls>,
-    /// Invocations that are answered by an entry of its own: stored ones, and those that the conversation goes on without.
+    /// Invocations that are answered by an entry of its own: stored ones, and those that the conversation goes on
+    /// without.
     answered: IdMap<()>,
     /// Open calls of the incoming items, as indexes into `joined.entries`, by call id or by tool name.
     new_calls: IdMap<OpenCalls<usize>>,
@@ -134,7 +135,8 @@ struct Joiner<'h> {
     late: Vec<IncomingResult>,
     /// The late results that are sent before the next message.
     late_results: Vec<String>,
-    /// By call id or tool name: the entry whose result is a placeholder, as index into `joined.entries`, if the last result is one.
+    /// By call id or tool name: the entry whose result is a placeholder, as index into `joined.entries`, if the last
+    /// result is one.
     placeholders: IdMap<Option<usize>>,
     position: TurnPosition,
     /// Ids that this append uses.
@@ -171,8 +173,8 @@ impl<'h> Joiner<'h> {
         joiner
     }
 
-    /// Returns the keys by which a result may refer to a call: the call's id and, in a dialect that pairs by name or if results do, the
-    /// tool's name.
+    /// Returns the keys by which a result may refer to a call: the call's id and, in a dialect that pairs by name or if
+    /// results do, the tool's name.
     fn pairing_keys(&self, dialect: Option<Dialect>, call_id: &str, name: &str) -> Vec<String> {
         let mut keys = Vec::new();
         let by_name = pairs_by_name(dialect);
@@ -295,8 +297,8 @@ impl<'h> Joiner<'h> {
         replay_id
     }
 
-    /// Joins the results that came before their calls. Results with a call id come first; the others are paired with the remaining
-    /// calls.
+    /// Joins the results that came before their calls. Results with a call id come first; the others are paired with
+    /// the remaining calls.
     fn join_late_results(&mut self) {
         let (with_id, without_id): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.late).into_iter().partition(|result| !result.call_id.is_empty());
@@ -331,8 +333,8 @@ impl<'h> Joiner<'h> {
         }
     }
 
-    /// Stores a result with the newest open call of `key`; if `without_id`, only with a call that has no call id. Returns the result
-    /// if there is no such call.
+    /// Stores a result with the newest open call of `key`; if `without_id`, only with a call that has no call id.
+    /// Returns the result if there is no such call.
     fn pair(&mut self, key: &str, result: IncomingResult, without_id: bool) -> Option<IncomingResult> {
         let pending = &self.pending_results;
         // A result without an id does not answer a call for which a result with its id follows.

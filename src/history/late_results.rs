@@ -1,4 +1,5 @@
-//! Results that came after the conversation had gone on without them (R75), and the messages before which requests contain them.
+//! Results that came after the conversation had gone on without them (R75), and the messages before which requests
+//! contain them.
 
 use crate::json::{JsonKind, JsonRef};
 use crate::message::{Dialect, Message, Role};
@@ -8,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The late results of a history.
 ///
-/// A late result has no place of its own in the log: its place is before the message that lists it ([`Message::late_results`]), which is
-/// the first one that was sent or stored after it. So it stays where the request had it.
+/// A late result has no place of its own in the log: its place is before the message that lists it
+/// ([`Message::late_results`]), which is the first one that was sent or stored after it. So it stays where the request
+/// had it.
 #[derive(Clone, Debug, Default)]
 pub struct LateResults {
     /// In the order in which they were stored.

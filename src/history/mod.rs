@@ -1,7 +1,7 @@
 //! What happened: messages in order, the tool calls in them, and the results of these calls.
 //!
-//! A [`History`] is folded from the [`HistoryEntry`]s of the log. Entries are never rewritten: a result that comes later is an
-//! entry of its own, and a message refers to its calls by id.
+//! A [`History`] is folded from the [`HistoryEntry`]s of the log. Entries are never rewritten: a result that comes
+//! later is an entry of its own, and a message refers to its calls by id.
 
 mod call_search;
 mod compactable;

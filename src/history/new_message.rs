@@ -184,7 +184,8 @@ fn dialect_of_opaque(parts: JsonRef<'_>) -> Result<Option<Dialect>> {
     Ok(found)
 }
 
-/// Returns true if the calls of a message say that they are of one answer: stored calls, and those that a view shows in their message.
+/// Returns true if the calls of a message say that they are of one answer: stored calls, and those that a view shows in
+/// their message.
 fn is_one_answer(id: Option<&str>, parts: JsonRef<'_>) -> bool {
     let is_of_message = |call: JsonRef<'_>| id.is_some_and(|id| call.has_text("messageId", id));
     let mut calls = parts.items().filter(|part| part.has_text("type", "tool") || part.has_text("type", "tool_call"));
@@ -384,8 +385,8 @@ impl JoinInput {
     }
 }
 
-/// Joins messages in the neutral format to `history`. Content after a result or a "step-start" is another answer of the model and
-/// becomes a message of its own: `m`, then `m.2`.
+/// Joins messages in the neutral format to `history`. Content after a result or a "step-start" is another answer of the
+/// model and becomes a message of its own: `m`, then `m.2`.
 ///
 /// # Errors
 /// `invalid_input` for an id that the session has already; else as [`join_results`].

@@ -1,5 +1,5 @@
-//! Results of calls that were stored without one, in the neutral format (R57). Examples: a form that the user filled in later, a job
-//! that ended after the conversation was imported.
+//! Results of calls that were stored without one, in the neutral format (R57). Examples: a form that the user filled in
+//! later, a job that ended after the conversation was imported.
 
 use super::entry::{HistoryEntry, ResultEntry};
 use super::fold::History;
@@ -101,8 +101,9 @@ pub(super) fn read_time(object: JsonRef<'_>, key: &str) -> Result<Option<Ms>> {
     }
 }
 
-/// Pairs each result with a call of the same append or of `history`: by the id of an invocation or by a call id. Of several open calls
-/// it takes the first one of the newest message. A call that was closed as interrupted is open for its real result.
+/// Pairs each result with a call of the same append or of `history`: by the id of an invocation or by a call id. Of
+/// several open calls it takes the first one of the newest message. A call that was closed as interrupted is open for
+/// its real result.
 ///
 /// # Errors
 /// `not_found` for an unknown call; `wrong_state` for a call that has its result.

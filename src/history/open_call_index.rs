@@ -1,4 +1,5 @@
-//! The calls of a history that take a result, by what a result names. A result finds its call without a walk over the others (R63).
+//! The calls of a history that take a result, by what a result names. A result finds its call without a walk over the
+//! others (R63).
 
 use super::open_calls::Selection;
 use crate::message::{CallMatching, Dialect};
@@ -7,7 +8,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// A call in the order in which results are paired with calls: those of the newest message first, and in it the first one.
+/// A call in the order in which results are paired with calls: those of the newest message first, and in it the first
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CallPosition {
     /// The index of its message.
@@ -77,7 +79,8 @@ impl OpenCallIndex {
 pub(super) struct StoredCalls {
     /// The last call that was a candidate.
     passed: Option<CallPosition>,
-    /// Calls that wait for a result with their own id. [`restore_deferred`](Self::restore_deferred) makes them candidates again.
+    /// Calls that wait for a result with their own id. [`restore_deferred`](Self::restore_deferred) makes them
+    /// candidates again.
     deferred: Vec<CallPosition>,
     restored: BTreeSet<CallPosition>,
 }

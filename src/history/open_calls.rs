@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 pub(super) struct OpenCalls<T> {
     /// By message, oldest first.
     groups: Vec<MessageCalls<T>>,
-    /// Calls that wait for a result with their own id. [`restore_deferred`](Self::restore_deferred) makes them candidates again.
+    /// Calls that wait for a result with their own id. [`restore_deferred`](Self::restore_deferred) makes them
+    /// candidates again.
     deferred: Vec<MessageCalls<T>>,
     count: usize,
 }

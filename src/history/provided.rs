@@ -1,5 +1,6 @@
-//! Messages that the application adds to a request: those of its history providers (R33), and the conversation that it holds itself (R22).
-//! They precede the input of the run, and are never stored in history. Loaded ones are the history of the conversation (R34).
+//! Messages that the application adds to a request: those of its history providers (R33), and the conversation that it
+//! holds itself (R22). They precede the input of the run, and are never stored in history. Loaded ones are the history
+//! of the conversation (R34).
 
 use super::fold::History;
 use super::incoming::{Incoming, IncomingPart};
@@ -67,7 +68,8 @@ fn rejection(source: &Source, error: &Error) -> Error {
     Error::new(ErrorCode::CallbackFailed, message)
 }
 
-/// Adds provided messages to a live turn, in the order of the providers. A call without a result is closed in the request.
+/// Adds provided messages to a live turn, in the order of the providers. A call without a result is closed in the
+/// request.
 ///
 /// # Errors
 /// `callback_failed`, which names the provider, for a result whose call the provider did not give.
@@ -112,7 +114,8 @@ impl HeldConversation {
         Self { earlier: items, input }
     }
 
-    /// Returns true if the model would have nothing to answer: there is no input, and the last item is an answer without calls.
+    /// Returns true if the model would have nothing to answer: there is no input, and the last item is an answer
+    /// without calls.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         self.input.is_empty()
@@ -126,8 +129,8 @@ impl HeldConversation {
     }
 }
 
-/// Adds the earlier part of a conversation that the application holds to an empty live turn, with its calls and their results. Call ids
-/// are those of the application, whatever history contains. Returns the report.
+/// Adds the earlier part of a conversation that the application holds to an empty live turn, with its calls and their
+/// results. Call ids are those of the application, whatever history contains. Returns the report.
 pub fn join_held(live: &mut History, earlier: Vec<Incoming>, origin: &Origin, ids: &dyn IdSource) -> Report {
     let source = Source { kind: SourceKind::History, id: None };
     let origin = Origin { source, message_ids: Vec::new(), ..origin.clone() };

@@ -1,8 +1,8 @@
 //! Sources in tool results: numbered items, which an answer cites as `[source3]` (R8, R9).
 //!
 //! A source list is a JSON array in which some object has a `source_number`, for example
-//! `[{"source_number":3,"content":"Berlin is …"}]`. The list is the result itself, its text, or the text of one of its blocks.
-//! A list inside an object is no source list.
+//! `[{"source_number":3,"content":"Berlin is …"}]`. The list is the result itself, its text, or the text of one of its
+//! blocks. A list inside an object is no source list.
 
 use super::entry::HistoryEntry;
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
@@ -21,8 +21,8 @@ pub fn source_number(item: JsonRef<'_>) -> Option<u64> {
     number.as_u64().or_else(|| number.as_bool().map(u64::from)).filter(|number| *number <= MAX_NUMBER)
 }
 
-/// Calls `change` with every source list of a result and replaces the list with what it returns: a JSON array, or a sentence.
-/// Returns the new content, or `None` if nothing changed.
+/// Calls `change` with every source list of a result and replaces the list with what it returns: a JSON array, or a
+/// sentence. Returns the new content, or `None` if nothing changed.
 pub fn change_sources(result: &ToolResult, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>) -> Option<Json> {
     let content = result.content.view();
     // Most results contain no source and cost only this search.
@@ -76,7 +76,8 @@ fn change_text(text: &str, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>
     if is_list(value) { change(value) } else { None }
 }
 
-/// Returns true if `text` contains [`NUMBER`]. Every result that is read from a store is searched, so this looks for the rarest byte first.
+/// Returns true if `text` contains [`NUMBER`]. Every result that is read from a store is searched, so this looks for
+/// the rarest byte first.
 fn contains_source_key(text: &str) -> bool {
     let Some((before, after)) = NUMBER.split_once('_') else { return false };
     let at_mark = |at: usize| {
@@ -86,7 +87,8 @@ fn contains_source_key(text: &str) -> bool {
     text.match_indices('_').any(|(at, _)| at_mark(at))
 }
 
-/// Returns true if decoding and encoding `text` loses nothing. An unpaired surrogate decodes to U+FFFD and would be lost.
+/// Returns true if decoding and encoding `text` loses nothing. An unpaired surrogate decodes to U+FFFD and would be
+/// lost.
 fn is_exact(token: JsonRef<'_>, text: &str) -> bool {
     let read = text.matches('\u{fffd}').count();
     let written =

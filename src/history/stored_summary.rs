@@ -1,9 +1,10 @@
-//! Stored summaries: a request contains the message of a summary instead of the messages that it covers (R30, R36). These stay stored, and
-//! everything but replay shows them.
+//! Stored summaries: a request contains the message of a summary instead of the messages that it covers (R30, R36).
+//! These stay stored, and everything but replay shows them.
 //!
-//! A summary replaces exactly the messages that it was made of. It does not apply to a history in which one of them is missing (another
-//! side of a fork, an erased message, a damaged record), or in which a call of theirs was answered after the summary was made: then the
-//! request contains the messages. So no summary can hide a message or a result that it does not contain.
+//! A summary replaces exactly the messages that it was made of. It does not apply to a history in which one of them is
+//! missing (another side of a fork, an erased message, a damaged record), or in which a call of theirs was answered
+//! after the summary was made: then the request contains the messages. So no summary can hide a message or a result
+//! that it does not contain.
 
 use crate::encoding::encode_fields;
 use crate::json::Json;
@@ -18,7 +19,8 @@ pub struct StoredSummary {
     pub message: Message,
     /// The hash of the reducer that asked for it, with its settings; `None` for a compaction.
     pub reducer_hash: Option<u64>,
-    /// The response that the application gave as the beginning of the service's chain of responses, if the summary contains that chain.
+    /// The response that the application gave as the beginning of the service's chain of responses, if the summary
+    /// contains that chain.
     pub chain_start: Option<String>,
 }
 encode_fields!(struct StoredSummary {
@@ -29,7 +31,8 @@ encode_fields!(struct StoredSummary {
 });
 
 impl StoredSummary {
-    /// Creates a compaction from the model's text. Its message is the user's, so that every provider accepts it at the beginning, and alone.
+    /// Creates a compaction from the model's text. Its message is the user's, so that every provider accepts it at the
+    /// beginning, and alone.
     #[must_use]
     pub fn compaction(coverage: Coverage, text: &str, chain_start: Option<String>) -> Self {
         Self { coverage, message: summary_message(Role::User, text), reducer_hash: None, chain_start }

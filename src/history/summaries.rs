@@ -13,7 +13,8 @@ impl History {
         self.summaries().coverage(last, &self.messages().get(last)?.id)
     }
 
-    /// Returns true if a summary of these messages applies: all of them are here, and none of their calls was answered later.
+    /// Returns true if a summary of these messages applies: all of them are here, and none of their calls was answered
+    /// later.
     #[must_use]
     pub fn covers(&self, coverage: &Coverage) -> bool {
         self.summaries().covered_end(coverage).is_some()

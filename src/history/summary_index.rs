@@ -1,4 +1,5 @@
-//! [`SummaryIndex`]: the summaries that apply to a history, and the hashes that decide whether a stored summary applies.
+//! [`SummaryIndex`]: the summaries that apply to a history, and the hashes that decide whether a stored summary
+//! applies.
 
 use super::stored_summary::{Coverage, StoredSummary};
 use crate::id::{HASH_START, hash_on};
@@ -87,8 +88,8 @@ impl SummaryIndex {
         })
     }
 
-    /// Adds a summary that applies. Removes the former one of the same reducer, and the oldest one if there are too many: a compaction if it
-    /// is one, else that of a reducer.
+    /// Adds a summary that applies. Removes the former one of the same reducer, and the oldest one if there are too
+    /// many: a compaction if it is one, else that of a reducer.
     pub fn add(&mut self, summary: ActiveSummary) {
         let reducer_hash = summary.stored.reducer_hash;
         let limit = if reducer_hash.is_none() { MAX_COMPACTIONS } else { MAX_REDUCER_SUMMARIES };

@@ -35,7 +35,8 @@ pub struct MessageWriter<'h> {
 }
 
 impl MessageWriter<'_> {
-    /// Writes the members of a message. `previous` is the id of the message before it, its parent unless it has another.
+    /// Writes the members of a message. `previous` is the id of the message before it, its parent unless it has
+    /// another.
     pub fn write(&self, out: &mut ObjectWriter<'_>, message: &Message, previous: Option<&str>) {
         let write_parts = |parts: &mut ArrayWriter<'_>| {
             for part in &message.parts {

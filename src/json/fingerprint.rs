@@ -18,7 +18,8 @@ impl OpenValue {
         Self { is_object, hash: 1 + u64::from(is_object), key: 0 }
     }
 
-    /// Adds an item, or the value of the newest key. The members of an object are added up, so their order has no effect.
+    /// Adds an item, or the value of the newest key. The members of an object are added up, so their order has no
+    /// effect.
     fn add(&mut self, value: u64) {
         if self.is_object {
             self.hash = self.hash.wrapping_add(hash_word(self.key, value));
@@ -29,7 +30,8 @@ impl OpenValue {
 }
 
 impl JsonRef<'_> {
-    /// Returns a hash that does not depend on white space and on the order of members. Numbers and strings are equal if they are written alike.
+    /// Returns a hash that does not depend on white space and on the order of members. Numbers and strings are equal if
+    /// they are written alike.
     #[must_use]
     pub fn fingerprint(self) -> u64 {
         let mut open = vec![OpenValue::new(false)];

@@ -1,5 +1,5 @@
-//! What a value is after JavaScript has parsed it: digits of numbers, duplicate keys, white space, the spelling of escapes and the place of
-//! keys that are array indexes are lost.
+//! What a value is after JavaScript has parsed it: digits of numbers, duplicate keys, white space, the spelling of
+//! escapes and the place of keys that are array indexes are lost.
 
 use super::string::JsonStr;
 use super::tokens::{JsonToken, JsonTokens};
@@ -31,7 +31,8 @@ struct OpenValue {
 }
 
 impl OpenValue {
-    /// Notes a key. Returns false if JavaScript moves it: it lists keys that are array indexes first, in ascending order.
+    /// Notes a key. Returns false if JavaScript moves it: it lists keys that are array indexes first, in ascending
+    /// order.
     fn note_key(&mut self, key: &str, hash: u64) -> bool {
         self.key = hash;
         let Some(index) = array_index(key) else { return true };

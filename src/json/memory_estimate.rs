@@ -1,16 +1,18 @@
 //! Estimates the memory that decoding a JSON text takes, before it is allocated.
 
-/// Bytes of memory per byte of the text, for the copies that decoding and encoding make. Measured: 11 for `convert` of one long string.
+/// Bytes of memory per byte of the text, for the copies that decoding and encoding make. Measured: 11 for `convert` of
+/// one long string.
 const MEMORY_PER_BYTE: u64 = 12;
 
-/// Bytes of memory per value, for its message and its findings. Values are counted by commas. Measured: 570 for an invalid item.
+/// Bytes of memory per value, for its message and its findings. Values are counted by commas. Measured: 570 for an
+/// invalid item.
 const MEMORY_PER_ITEM: u64 = 600;
 
 /// Upper limit of the estimate, in bytes. Wasm has 4 GB, of which an open session takes a part.
 const MAX_MEMORY: u64 = 3 * 1024 * 1024 * 1024;
 
-/// Returns true if there is memory to decode this text and to report findings on all of its items. Commas in strings count as items, so
-/// the estimate is too high rather than too low.
+/// Returns true if there is memory to decode this text and to report findings on all of its items. Commas in strings
+/// count as items, so the estimate is too high rather than too low.
 #[must_use]
 pub fn fits_memory(text: &[u8]) -> bool {
     // A text has no more items than bytes, so a short one needs no count.

@@ -1,8 +1,9 @@
 //! Lossless JSON.
 //!
-//! Providers compare what they sent with what they receive, so digits of a number, order and duplicates of keys, escapes and lone
-//! surrogates must survive storage (R45). A value is kept as the text that it was written in, checked once, and read through borrowed
-//! views; a value is decoded only when an application reads it. Nothing recurses, so nesting of any depth is safe.
+//! Providers compare what they sent with what they receive, so digits of a number, order and duplicates of keys,
+//! escapes and lone surrogates must survive storage (R45). A value is kept as the text that it was written in, checked
+//! once, and read through borrowed views; a value is decoded only when an application reads it. Nothing recurses, so
+//! nesting of any depth is safe.
 //!
 //! [`Json`] is an owned value, [`JsonRef`] a view of one, [`JsonStr`] the token of a string.
 

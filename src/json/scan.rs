@@ -36,7 +36,8 @@ fn is_space(byte: &u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// Returns true if all bytes are white space. Looks at all of them at a time, because long white space is scanned several times.
+/// Returns true if all bytes are white space. Looks at all of them at a time, because long white space is scanned
+/// several times.
 fn is_all_space(group: [u8; 8]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const LOWS: u64 = ONES * 0x7f;
@@ -243,8 +244,8 @@ pub(super) fn find_escape(inside: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the offset of the next quote, backslash or control character, or one in the last eight bytes before it. Looks at eight bytes
-/// at a time, because long strings are scanned several times.
+/// Returns the offset of the next quote, backslash or control character, or one in the last eight bytes before it.
+/// Looks at eight bytes at a time, because long strings are scanned several times.
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = ONES << 7;

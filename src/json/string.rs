@@ -8,8 +8,8 @@ use minicbor::encode::{Encoder, Write};
 use minicbor::{Decode, Decoder, Encode};
 use std::borrow::Cow;
 
-/// A JSON string as its token: the literal with quotes, in the escapes that it was written in. A lone surrogate, which a Rust string
-/// cannot contain, is kept as its escape `\uXXXX`.
+/// A JSON string as its token: the literal with quotes, in the escapes that it was written in. A lone surrogate, which
+/// a Rust string cannot contain, is kept as its escape `\uXXXX`.
 #[derive(Clone)]
 pub struct JsonStr(Token);
 
@@ -206,7 +206,8 @@ pub(super) fn unescape(inside: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Decodes `uXXXX` and, after a high surrogate, the low one that follows. Returns the character and the number of bytes read.
+/// Decodes `uXXXX` and, after a high surrogate, the low one that follows. Returns the character and the number of bytes
+/// read.
 fn unescape_unit(tail: &str) -> (char, usize) {
     let unit = |at: usize| tail.get(at..at + 4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
     let Some(high) = unit(1) else { return ('\u{fffd}', 1) };
@@ -223,7 +224,8 @@ fn unescape_unit(tail: &str) -> (char, usize) {
     (char::from_u32(high).unwrap_or('\u{fffd}'), 5)
 }
 
-/// Returns true if the inside of a token ends in the escape of a high surrogate, whose low one may follow in the next fragment.
+/// Returns true if the inside of a token ends in the escape of a high surrogate, whose low one may follow in the next
+/// fragment.
 pub(crate) fn ends_in_high_surrogate(inside: &str) -> bool {
     let Some(tail) = inside.len().checked_sub(6).and_then(|at| inside.get(at..)) else { return false };
     let Some(hex) = tail.strip_prefix("\\u") else { return false };

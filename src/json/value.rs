@@ -6,8 +6,8 @@ use bytestring::ByteString;
 use minicbor::encode::{Encoder, Write};
 use minicbor::{Decode, Decoder, Encode};
 
-/// An owned JSON value, kept as the text that it was written in. The text is always well-formed: it comes from [`Json::parse`] or from
-/// a writer. A clone shares the text.
+/// An owned JSON value, kept as the text that it was written in. The text is always well-formed: it comes from
+/// [`Json::parse`] or from a writer. A clone shares the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Json(ByteString);
 

@@ -17,7 +17,8 @@ pub enum JsonKind {
     Object,
 }
 
-/// A view of a JSON value inside checked text, without surrounding white space. The default view is empty and reads as `null`.
+/// A view of a JSON value inside checked text, without surrounding white space. The default view is empty and reads as
+/// `null`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct JsonRef<'a>(&'a str);
 
@@ -90,8 +91,8 @@ impl<'a> JsonRef<'a> {
         }
     }
 
-    /// Returns a number that is whole and not negative, however it is written: `12000`, `12e3`, `12000.0`. It is read without the
-    /// standard library's parser of floats, which would add more to the wasm than this module has.
+    /// Returns a number that is whole and not negative, however it is written: `12000`, `12e3`, `12000.0`. It is read
+    /// without the standard library's parser of floats, which would add more to the wasm than this module has.
     #[must_use]
     pub fn as_u64(self) -> Option<u64> {
         if self.kind() != JsonKind::Number {
@@ -172,8 +173,8 @@ impl<'a> JsonRef<'a> {
     /// Returns true if this is a string whose decoded text is `text`.
     #[must_use]
     pub fn is_text(self, text: &str) -> bool {
-        // Names are compared more often than anything else is done, so their bytes are, and rarely have escapes. An escape is longer than its
-        // character, and at most six times as long.
+        // Names are compared more often than anything else is done, so their bytes are, and rarely have escapes. An
+        // escape is longer than its character, and at most six times as long.
         let (token, text_bytes) = (self.0.as_bytes(), text.as_bytes());
         let inside_length = token.len().saturating_sub(2);
         if self.kind() != JsonKind::String || inside_length < text_bytes.len() {
@@ -288,10 +289,11 @@ fn next_start(bytes: &[u8], at: usize) -> Option<usize> {
     (!matches!(bytes.get(at), None | Some(b'}' | b']'))).then_some(at)
 }
 
-/// Reads a whole number with a point or an exponent, such as `1.0` and `12e3`, below 2^53. From there on, a float stands for several
-/// whole numbers.
+/// Reads a whole number with a point or an exponent, such as `1.0` and `12e3`, below 2^53. From there on, a float
+/// stands for several whole numbers.
 fn whole(text: &str) -> Option<u64> {
-    // The number up to its last digit that is not zero, the zeros after that digit, and the power of ten from point and exponent.
+    // The number up to its last digit that is not zero, the zeros after that digit, and the power of ten from point and
+    // exponent.
     let (mut number, mut zeros, mut scale) = (0_u64, 0_u32, 0_i64);
     let (mut step, mut exponent) = (0, None);
     for (at, byte) in text.bytes().enumerate() {

@@ -29,8 +29,8 @@ impl JsonRef<'_> {
     }
 }
 
-/// Returns the range to cut with a member at `start..end`: with the comma before it, or else the one after it. What precedes `from` is cut
-/// already.
+/// Returns the range to cut with a member at `start..end`: with the comma before it, or else the one after it. What
+/// precedes `from` is cut already.
 fn cut(json: &str, from: usize, start: usize, end: usize) -> (usize, usize) {
     let before = json.get(from..start).unwrap_or_default().trim_end();
     if before.ends_with(',') {

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 /// Who made an answer: the server and the model that were asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerMaker {
-    /// The host of the request's URL, in lower case, with its port if that is not the scheme's own: `api.example.com`, `localhost:4000`.
-    /// `None` if the URL is relative.
+    /// The host of the request's URL, in lower case, with its port if that is not the scheme's own: `api.example.com`,
+    /// `localhost:4000`. `None` if the URL is relative.
     pub host: Option<String>,
     /// The model that the request named; `None` if it named none.
     pub model: Option<String>,

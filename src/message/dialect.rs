@@ -2,8 +2,8 @@
 
 use minicbor::{Decode, Encode};
 
-/// Gives the list of dialects to a macro: of each its number in stored records, its public name, its folder in `src/provider`, how its results name
-/// their calls, and where they may be.
+/// Gives the list of dialects to a macro: of each its number in stored records, its public name, its folder in
+/// `src/provider`, how its results name their calls, and where they may be.
 macro_rules! dialects {
     ($make:ident) => {
         $make! {

@@ -2,7 +2,8 @@
 
 use minicbor::{Decode, Encode};
 
-/// What a text of the model is within its answer (OpenAI Responses, on assistant messages). An unknown one stays in the template.
+/// What a text of the model is within its answer (OpenAI Responses, on assistant messages). An unknown one stays in the
+/// template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Phase {

@@ -17,8 +17,8 @@ pub enum Unacknowledged {
 
 /// What a service has not acknowledged of a history that a live turn follows.
 ///
-/// It is found from the newest answer with a mark, so it costs as much as what is new. A result is identified by its invocation: a call id
-/// that is used again hides no result.
+/// It is found from the newest answer with a mark, so it costs as much as what is new. A result is identified by its
+/// invocation: a call id that is used again hides no result.
 #[derive(Clone, Debug)]
 pub struct Delta<'h> {
     history: &'h History,
@@ -31,7 +31,8 @@ pub struct Delta<'h> {
     pending: BTreeSet<&'h str>,
     /// The number of stored system messages at the beginning that every request repeats.
     repeated: usize,
-    /// What is sent instead of the messages that it covers: the service has none of the conversation, or the chain is restarted with it.
+    /// What is sent instead of the messages that it covers: the service has none of the conversation, or the chain is
+    /// restarted with it.
     compaction: Option<&'h ActiveSummary>,
     /// True if a request of another run contained the live turn's newest answer, and closed its calls.
     calls_are_closed: bool,
@@ -47,8 +48,8 @@ struct AcknowledgedAnswer<'h> {
 }
 
 impl AcknowledgedAnswer<'_> {
-    /// Returns the `seq` up to which the service has the stored messages. A copy of the session may number them otherwise: then it is at most
-    /// that of the answer.
+    /// Returns the `seq` up to which the service has the stored messages. A copy of the session may number them
+    /// otherwise: then it is at most that of the answer.
     fn until(&self) -> u64 {
         if self.live_index.is_some() { self.mark.until } else { self.mark.until.min(self.message.seq) }
     }
@@ -74,8 +75,8 @@ impl<'h> Delta<'h> {
             if owner.is_conversation() {
                 delta.find_concurrent_answers(owner, newest);
             }
-            // A chain branches at the live turn's newest answer, whose calls are open there. An answer that was given under another owner
-            // came into the chain with a request of another run, which closed its calls.
+            // A chain branches at the live turn's newest answer, whose calls are open there. An answer that was given
+            // under another owner came into the chain with a request of another run, which closed its calls.
             if owner.is_conversation() || newest.live_index.is_none() {
                 delta.calls_are_closed = delta.has_closed_calls(owner);
             }
@@ -83,8 +84,8 @@ impl<'h> Delta<'h> {
         delta
     }
 
-    /// Selects the system messages at the beginning for which `is_repeated` returns true: the service does not keep what is sent beside the
-    /// list of messages.
+    /// Selects the system messages at the beginning for which `is_repeated` returns true: the service does not keep
+    /// what is sent beside the list of messages.
     #[must_use]
     pub fn repeating(mut self, is_repeated: &dyn Fn(&Message) -> bool) -> Self {
         let is_leading = |message: &&Message| message.is_system() && is_repeated(message);
@@ -92,7 +93,8 @@ impl<'h> Delta<'h> {
         self
     }
 
-    /// Finds the newest answer of each other run that wrote to the conversation since the newest answer's request was built.
+    /// Finds the newest answer of each other run that wrote to the conversation since the newest answer's request was
+    /// built.
     fn find_concurrent_answers(&mut self, owner: &StateOwner, newest: AcknowledgedAnswer<'h>) {
         let history = self.history;
         for message in history.messages().iter().rev().take_while(|message| message.seq >= newest.until()) {
@@ -103,8 +105,8 @@ impl<'h> Delta<'h> {
         }
     }
 
-    /// Returns true if the live turn's newest answer has calls, and a request of another run contained it or its place in history: a service
-    /// refuses a request that leaves a call open, so that request closed them.
+    /// Returns true if the live turn's newest answer has calls, and a request of another run contained it or its place
+    /// in history: a service refuses a request that leaves a call open, so that request closed them.
     fn has_closed_calls(&self, owner: &StateOwner) -> bool {
         let answer = self.live.and_then(|live| live.last_answer().filter(|answer| live.has_calls(answer)));
         let Some(stored) = answer.and_then(|answer| self.history.message(&answer.id)) else { return false };
@@ -133,8 +135,8 @@ impl<'h> Delta<'h> {
         self.newest?.message.answer.as_ref()?.response_id.as_deref()
     }
 
-    /// Returns the index after the newest answer of the chain of responses, if the service has everything before it, and the turn of the answer is
-    /// over.
+    /// Returns the index after the newest answer of the chain of responses, if the service has everything before it,
+    /// and the turn of the answer is over.
     #[must_use]
     pub fn chain_end(&self) -> Option<usize> {
         let newest = self.newest.filter(|newest| newest.live_index.is_none())?.message;
@@ -174,7 +176,8 @@ impl<'h> Delta<'h> {
         ascending(indexes).filter_map(select).collect()
     }
 
-    /// Returns the indexes of the messages of the live turn of which something may be sent, ascending, and what of each.
+    /// Returns the indexes of the messages of the live turn of which something may be sent, ascending, and what of
+    /// each.
     #[must_use]
     pub fn live(&self) -> Vec<(usize, Unacknowledged)> {
         let Some(live) = self.live else { return Vec::new() };
@@ -221,8 +224,8 @@ impl<'h> Delta<'h> {
             || run.and_then(|run| self.concurrent.get(run)).is_some_and(|last| message.seq <= *last)
     }
 
-    /// Returns true if the service has a call of this message, and not its result: the message is the newest answer, or the result was
-    /// held back.
+    /// Returns true if the service has a call of this message, and not its result: the message is the newest answer, or
+    /// the result was held back.
     #[must_use]
     pub fn is_pending_result(&self, message: &Message, invocation: &str) -> bool {
         let is_newest = self.newest.is_some_and(|newest| newest.message.id == message.id);

@@ -38,8 +38,8 @@ impl StateOwner {
         matches!(self, Self::Conversation { .. } | Self::Response { .. })
     }
 
-    /// Returns true if the service adds the input of each request to one conversation, whether or not its answer arrives. A chain of
-    /// responses is different: a response that did not arrive is no part of it.
+    /// Returns true if the service adds the input of each request to one conversation, whether or not its answer
+    /// arrives. A chain of responses is different: a response that did not arrive is no part of it.
     #[must_use]
     pub fn is_conversation(&self) -> bool {
         matches!(self, Self::Conversation { .. })
@@ -67,7 +67,8 @@ impl StateOwner {
 
     /// Returns the mark of an answer that acknowledges everything, except the `seq` up to which history was sent.
     ///
-    /// Returns `None` if the service keeps nothing, or if the answer has no id, so that no later request can name it (R25).
+    /// Returns `None` if the service keeps nothing, or if the answer has no id, so that no later request can name it
+    /// (R25).
     #[must_use]
     pub fn mark(&self, response_id: Option<&str>) -> Option<ServiceMark> {
         match self {
@@ -93,8 +94,8 @@ impl StateOwner {
         }
     }
 
-    /// Returns true if the next request begins a chain of responses with this compaction, although the service has a chain already: the
-    /// compaction contains everything in that chain.
+    /// Returns true if the next request begins a chain of responses with this compaction, although the service has a
+    /// chain already: the compaction contains everything in that chain.
     #[must_use]
     pub fn replaces_chain(&self, compaction: &ActiveSummary) -> bool {
         match self {
@@ -105,8 +106,8 @@ impl StateOwner {
 
     /// Returns the owner that is in effect if `requested` is passed for a session whose stored owner is `self`.
     ///
-    /// # Errors
-    /// `state_owner_conflict` for another conversation: what the session sent to the first one would be missing in the second.
+    /// # Errors `state_owner_conflict` for another conversation: what the session sent to the first one would be
+    /// missing in the second.
     pub fn change_to(&self, requested: &Self) -> Result<()> {
         match (self, requested) {
             (Self::Conversation { id: stored }, Self::Conversation { id }) if stored != id => Err(Error::new(
@@ -120,7 +121,8 @@ impl StateOwner {
         }
     }
 
-    /// Returns the form in which a session's head contains the owner. `unknown` are the fields of the stored owner that a newer build wrote.
+    /// Returns the form in which a session's head contains the owner. `unknown` are the fields of the stored owner that
+    /// a newer build wrote.
     #[must_use]
     pub fn to_stored(&self) -> StoredOwner {
         let (kind, id) = match self {
@@ -135,8 +137,8 @@ impl StateOwner {
 
     /// Reads the owner in a session's head.
     ///
-    /// # Errors
-    /// `state_owner_conflict` if it names a second owner, which this library never writes; `unsupported_version` for an owner of a newer build.
+    /// # Errors `state_owner_conflict` if it names a second owner, which this library never writes;
+    /// `unsupported_version` for an owner of a newer build.
     pub fn from_stored(stored: &StoredOwner) -> Result<Self> {
         match (stored.kind, &stored.id) {
             (SESSION | CALLER, Some(_)) => Err(second_owner()),

@@ -5,8 +5,9 @@ use crate::finding::{Action, Finding, FindingCode};
 use crate::history::History;
 use crate::message::{Message, MessageStatus, Part};
 
-/// Returns `not_transferred` warnings for content that is not stored here: what preceded a chain, the rest of answers that broke off, and parts
-/// for which `is_reference` returns true. Empty unless the newest answer is of a service that is not the owner, and this run has no answer yet.
+/// Returns `not_transferred` warnings for content that is not stored here: what preceded a chain, the rest of answers
+/// that broke off, and parts for which `is_reference` returns true. Empty unless the newest answer is of a service that
+/// is not the owner, and this run has no answer yet.
 #[must_use]
 pub fn transfer_findings(
     owner: &StateOwner,

@@ -1,5 +1,6 @@
-//! The functions of wire formats by the name of a dialect, which is looked up in the registry. What they do is in `rules`, `healing`, `request`
-//! and `stream`, which take a [`DialectSpec`](super::DialectSpec) and know no list of dialects.
+//! The functions of wire formats by the name of a dialect, which is looked up in the registry. What they do is in
+//! `rules`, `healing`, `request` and `stream`, which take a [`DialectSpec`](super::DialectSpec) and know no list of
+//! dialects.
 
 use super::healing::{self, Healed};
 use super::models::ModelFacts;
@@ -21,23 +22,23 @@ pub fn model_facts(request: &ProviderRequest) -> ModelFacts {
     spec(request.dialect).models.facts_of(request)
 }
 
-/// Returns the violations in a request's body. If none has the severity error, the provider accepts the messages. If the body as a
-/// whole has a foreign format, only `unknown_shape` is reported. After [`MAX_FINDINGS`](crate::finding::MAX_FINDINGS) findings the others are
-/// counted (`findings_omitted`), and a body with too many errors is not read to its end (`too_many_edits`).
+/// Returns the violations in a request's body. If none has the severity error, the provider accepts the messages. If
+/// the body as a whole has a foreign format, only `unknown_shape` is reported. After
+/// [`MAX_FINDINGS`](crate::finding::MAX_FINDINGS) findings the others are counted (`findings_omitted`), and a body with
+/// too many errors is not read to its end (`too_many_edits`).
 #[must_use]
 pub fn validate(body: &[u8], dialect: Dialect) -> Report {
     rules::validate(body, named(dialect))
 }
 
-/// Repairs a request's body. Returns the valid body and a report of the violations and their repairs. A body without errors is
-/// returned byte for byte, as is text that is not JSON. A JSON value that is not an object becomes an object with an empty list. An
-/// empty list is only a warning, since no edit can fix it. A body with too many errors is returned byte for byte, with the finding
-/// `too_many_edits` alone.
+/// Repairs a request's body. Returns the valid body and a report of the violations and their repairs. A body without
+/// errors is returned byte for byte, as is text that is not JSON. A JSON value that is not an object becomes an object
+/// with an empty list. An empty list is only a warning, since no edit can fix it. A body with too many errors is
+/// returned byte for byte, with the finding `too_many_edits` alone.
 ///
-/// # Errors
-/// `invalid_input` for a body in a foreign format: its items are those of another dialect or SDK, or of no known one, or lists, or it may
-/// hold the result of a call in a form that cannot be read. Also for a body of which nothing would be left, one of calls and
-/// results that were all removed.
+/// # Errors `invalid_input` for a body in a foreign format: its items are those of another dialect or SDK, or of no
+/// known one, or lists, or it may hold the result of a call in a form that cannot be read. Also for a body of which
+/// nothing would be left, one of calls and results that were all removed.
 pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
     rules::repair(body, named(dialect), options)
 }
@@ -48,27 +49,28 @@ pub(crate) fn repair_rendered(body: &[u8], dialect: Dialect, options: &RepairOpt
     rules::repair_rendered(body, named(dialect), options)
 }
 
-/// Repairs the members of a body beside its list, which the rules of some models limit. `model` is the one that the request names elsewhere.
-/// Returns `None` if the rules accept them.
+/// Repairs the members of a body beside its list, which the rules of some models limit. `model` is the one that the
+/// request names elsewhere. Returns `None` if the rules accept them.
 pub(crate) fn repair_head(head: JsonRef<'_>, dialect: Dialect, model: Option<&str>) -> Option<(Json, Report)> {
     rules::repair_head(head, named(dialect), model)
 }
 
-/// Repairs a body that its provider refused with a status 400. `answer` is the body of that answer. Returns `None` for an error that is
-/// in no table, and if the repair would change nothing: such a request must not be repeated.
+/// Repairs a body that its provider refused with a status 400. `answer` is the body of that answer. Returns `None` for
+/// an error that is in no table, and if the repair would change nothing: such a request must not be repeated.
 #[must_use]
 pub fn heal(body: &[u8], dialect: Dialect, answer: &[u8], options: &RepairOptions) -> Option<Healed> {
     healing::heal(body, named(dialect), answer, options)
 }
 
-/// Returns the rule that an answer with an error is about, by the table of the dialect: the heading of its entry in the page of rules.
+/// Returns the rule that an answer with an error is about, by the table of the dialect: the heading of its entry in the
+/// page of rules.
 #[must_use]
 pub fn refused_rule(answer: &[u8], dialect: Dialect) -> Option<&'static str> {
     healing::refused_rule(answer, spec(dialect))
 }
 
-/// Repairs a body from which something is to be left out that its provider refused before: what the marks of [`Healed::refused`] name. Returns
-/// `None` if the body contains none of it.
+/// Repairs a body from which something is to be left out that its provider refused before: what the marks of
+/// [`Healed::refused`] name. Returns `None` if the body contains none of it.
 #[must_use]
 pub fn leave_out_refused(
     body: &[u8],
@@ -144,8 +146,8 @@ impl ProviderRequest {
         self.head().write(object, tools, report)
     }
 
-    /// Returns the request with the parameter and the header that let the service drop reasoning whose prefix has changed; `None` if the
-    /// dialect or the model has none, or the request does not think.
+    /// Returns the request with the parameter and the header that let the service drop reasoning whose prefix has
+    /// changed; `None` if the dialect or the model has none, or the request does not think.
     #[must_use]
     pub fn dropping_unbound(&self) -> Option<Self> {
         request::dropping_unbound(spec(self.dialect), self)
@@ -160,7 +162,8 @@ pub fn check_owner(provider: &ProviderRequest, owner: &StateOwner) -> Result<()>
     request::check_owner(spec(provider.dialect), provider, owner)
 }
 
-/// Rejects an input that refers to what a service keeps: the request would not contain the reference, and the model would lack its content.
+/// Rejects an input that refers to what a service keeps: the request would not contain the reference, and the model
+/// would lack its content.
 ///
 /// # Errors
 /// `state_owner_conflict`.
@@ -192,20 +195,22 @@ pub fn names_tool_choice(member: &str) -> bool {
     request::names_tool_choice(ALL, member)
 }
 
-/// Returns parameters without a tool choice that names a tool for which `has_tool` returns false; `None` if they have none.
+/// Returns parameters without a tool choice that names a tool for which `has_tool` returns false; `None` if they have
+/// none.
 #[must_use]
 pub fn drop_unavailable_tool_choice(params: JsonRef<'_>, has_tool: &dyn Fn(&str) -> bool) -> Option<Json> {
     request::drop_unavailable_tool_choice(ALL, params, has_tool)
 }
 
-/// Returns the body of a request that has the service shorten its chain of responses up to `previous`; `None` if services of the dialect do
-/// not do that.
+/// Returns the body of a request that has the service shorten its chain of responses up to `previous`; `None` if
+/// services of the dialect do not do that.
 #[must_use]
 pub fn compaction_request(dialect: Dialect, model: Option<&str>, previous: &str) -> Option<Vec<u8>> {
     request::compaction_request(spec(dialect), model, previous)
 }
 
-/// Returns the items that stand for the conversation, from the body of the answer to a [`compaction_request`]; `None` for any other text.
+/// Returns the items that stand for the conversation, from the body of the answer to a [`compaction_request`]; `None`
+/// for any other text.
 #[must_use]
 pub fn compacted_items(dialect: Dialect, answer: &str) -> Option<Vec<Json>> {
     request::compacted_items(spec(dialect), answer)
@@ -216,7 +221,8 @@ pub(crate) fn withhold(dialect: Dialect, params: &Json) -> Withheld {
     request::withhold(spec(dialect), params)
 }
 
-/// Returns the first path in `members` that `params` do not contain. Indexes of lists are ignored: the caller may reorder its tools.
+/// Returns the first path in `members` that `params` do not contain. Indexes of lists are ignored: the caller may
+/// reorder its tools.
 pub(crate) fn first_missing<'m>(dialect: Dialect, members: &'m [String], params: &Json) -> Option<&'m String> {
     request::first_missing(spec(dialect), members, params)
 }

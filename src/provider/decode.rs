@@ -70,7 +70,8 @@ pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMess
     })
 }
 
-/// Returns what an answer contains in a form that only its own dialect has, if that dialect accepts an answer of nothing else.
+/// Returns what an answer contains in a form that only its own dialect has, if that dialect accepts an answer of
+/// nothing else.
 #[must_use]
 pub fn extra_content(message: &Message) -> ExtraContent {
     let dialect = message.dialect.filter(|_| message.role == Role::Assistant);

@@ -68,7 +68,8 @@ impl ForeignFormat {
         })
     }
 
-    /// Returns the end of a sentence with the function of the SDK that writes requests from its messages; empty if none is known.
+    /// Returns the end of a sentence with the function of the SDK that writes requests from its messages; empty if none
+    /// is known.
     fn converter(self) -> &'static str {
         match self {
             Self::AiSdkUi => {
@@ -189,7 +190,8 @@ const LANGCHAIN_TYPES: [&str; 8] =
     ["system", "developer", "tool", "function", "generic", "chat", "remove", "placeholder"];
 const AGENTS_TYPES: [&str; 3] = ["function_call_result", "hosted_tool_call", "computer_call_result"];
 
-/// Returns true if messages of an SDK have a member like this one, and those of most items do not: each item of a body is looked at.
+/// Returns true if messages of an SDK have a member like this one, and those of most items do not: each item of a body
+/// is looked at.
 fn may_be_of_sdk((key, value): &(JsonRef<'_>, JsonRef<'_>)) -> bool {
     match key.as_text().unwrap_or_default().as_ref() {
         "role" | "name" | "id" | "tool_call_id" | "call_id" | "arguments" | "output" | "status" | "summary" => false,
@@ -250,8 +252,8 @@ fn sdk_format(item: &Fields<'_>) -> Option<ForeignFormat> {
     parts_format(list("parts")?, has("content") && !has_own_id)
 }
 
-/// Returns the format of the SDK by the `parts` of a message. Parts of SDKs have a `type`, those of Gemini do not. Beside a readable
-/// `content`, only parts that are not in it count.
+/// Returns the format of the SDK by the `parts` of a message. Parts of SDKs have a `type`, those of Gemini do not.
+/// Beside a readable `content`, only parts that are not in it count.
 fn parts_format(parts: JsonRef<'_>, beside_content: bool) -> Option<ForeignFormat> {
     let mut found = None;
     for part in parts.items().filter(|part| part.is_object()) {

@@ -34,7 +34,8 @@ fn is_variant(spec: &DialectSpec) -> bool {
     spec.items.family != spec.items.dialect
 }
 
-/// Returns every dialect, variants before the dialect that they are a variant of: they have its marks and paths, and others.
+/// Returns every dialect, variants before the dialect that they are a variant of: they have its marks and paths, and
+/// others.
 fn variants_first() -> Vec<&'static DialectSpec> {
     let (mut specs, others): (Vec<_>, Vec<_>) = ALL.iter().copied().partition(|spec| is_variant(spec));
     specs.extend(others);
@@ -65,7 +66,7 @@ fn dialects_file() -> String {
     out.push_str("/** Members that contain a part of the conversation outside of that list. */\n");
     writeln!(out, "export const SYSTEM_MEMBERS = {};\n", list(&system_members())).unwrap();
     out.push_str(
-        "/**\n * Paths of chat endpoints, most specific first, each with its dialect and the domain that it counts in. A group is the model.\n *\n * @type {[RegExp, import('./types.js').Dialect, string?][]}\n */\nexport const CHAT_PATHS = [\n",
+        "/**\n * Paths of chat endpoints, most specific first, each with its dialect and the domain that it counts in. A group is\n * the model.\n *\n * @type {[RegExp, import('./types.js').Dialect, string?][]}\n */\nexport const CHAT_PATHS = [\n",
     );
     for spec in variants_first() {
         let name = quoted(spec.dialect().as_str());

@@ -1,4 +1,5 @@
-//! Wire formats, a folder each: rules, encode, decode, stream. [`DialectSpec`] describes a dialect, `registry.rs` lists them.
+//! Wire formats, a folder each: rules, encode, decode, stream. [`DialectSpec`] describes a dialect, `registry.rs` lists
+//! them.
 
 mod anthropic;
 mod by_dialect;

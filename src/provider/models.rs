@@ -1,4 +1,5 @@
-//! Facts that differ by model within a dialect. The tables, dated and with their sources, are the `models.rs` of the dialects' folders.
+//! Facts that differ by model within a dialect. The tables, dated and with their sources, are the `models.rs` of the
+//! dialects' folders.
 
 /// What a provider does with reasoning that is sent back when something before it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use super::neutral::text_of;
 use crate::json::{JsonRef, JsonStr};
 use crate::message::{Part, PartBody, TemplateSlot, WireTemplate};
 
-/// Returns the template of an object. `slot` returns the slot for a member, by its name and value, or `None` if the template keeps the
-/// member's value.
+/// Returns the template of an object. `slot` returns the slot for a member, by its name and value, or `None` if the
+/// template keeps the member's value.
 pub fn template_of(
     object: JsonRef<'_>,
     slot: &mut dyn FnMut(&str, JsonRef<'_>) -> Option<TemplateSlot>,
@@ -25,7 +25,8 @@ pub fn template_with_slots(object: JsonRef<'_>, slots: &[(&str, TemplateSlot)]) 
     template_of(object, &mut |name, _| slots.iter().find(|(member, _)| *member == name).map(|(_, slot)| slot.clone()))
 }
 
-/// Writes an object by its template. `fill` writes the value of a slot, given the member's name, or returns false to omit the member.
+/// Writes an object by its template. `fill` writes the value of a slot, given the member's name, or returns false to
+/// omit the member.
 pub fn write_template(
     out: &mut String,
     template: &WireTemplate,
@@ -71,7 +72,8 @@ pub fn write_filled(out: &mut String, template: &WireTemplate, values: &[(Templa
     });
 }
 
-/// Writes a part by its template. Its slot is its text, or the data or URL of its media; or the file id, in the members `file_id_members`.
+/// Writes a part by its template. Its slot is its text, or the data or URL of its media; or the file id, in the members
+/// `file_id_members`.
 pub fn write_part(out: &mut String, part: &Part, template: &WireTemplate, file_id_members: &[&str]) {
     write_template(out, template, &mut |name, slot, out| {
         let token = match (slot, &part.body) {
@@ -88,8 +90,8 @@ pub fn write_part(out: &mut String, part: &Part, template: &WireTemplate, file_i
     });
 }
 
-/// Returns true if a template equals `pattern`, the JSON of an object in which slots are written as `#id`, `#name` and so on. An object
-/// with such a template can be written without it.
+/// Returns true if a template equals `pattern`, the JSON of an object in which slots are written as `#id`, `#name` and
+/// so on. An object with such a template can be written without it.
 pub fn matches_pattern(template: &WireTemplate, pattern: &str) -> bool {
     let mut written = String::new();
     write_template(&mut written, template, &mut |_, slot, out| {
@@ -112,7 +114,8 @@ pub fn matches_pattern(template: &WireTemplate, pattern: &str) -> bool {
 }
 
 /// Returns a part with its template, or without it if `write_block` writes the same bytes either way. `write_block`
-/// writes a part of its dialect, by its template if the flag is true; it returns false if the dialect has no block for the part.
+/// writes a part of its dialect, by its template if the flag is true; it returns false if the dialect has no block for
+/// the part.
 pub fn without_plain_template(
     write_block: &dyn Fn(&mut String, &Part, bool) -> bool,
     body: PartBody,

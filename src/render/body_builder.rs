@@ -110,7 +110,8 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
         }
     }
 
-    /// Checks that the dialect allows the first and the last message at their places. If the body is continued, any may be the last.
+    /// Checks that the dialect allows the first and the last message at their places. If the body is continued, any may
+    /// be the last.
     pub fn check_first_and_last(&mut self, is_continued: bool) {
         if let Some(first) = self.spans.first_mut() {
             first.span.is_valid &= self.may_begin;
@@ -137,7 +138,8 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
         self.spans.iter().all(|body_span| body_span.span.is_valid)
     }
 
-    /// Returns how much of the last body this one repeats. `changed` is the index of the first byte that a repair changed.
+    /// Returns how much of the last body this one repeats. `changed` is the index of the first byte that a repair
+    /// changed.
     pub fn stable_prefix(&mut self, changed: usize) -> StablePrefix {
         let spans = self.spans.iter().map(|body_span| (body_span.span, body_span.is_fresh));
         self.cache.stable_prefix(spans, &self.fresh, self.head.len()..changed)
@@ -160,7 +162,8 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
         out.push(END);
     }
 
-    /// Returns the spans that are not empty. Spans that are adjacent in the cache are one, so that an unchanged history is one copy.
+    /// Returns the spans that are not empty. Spans that are adjacent in the cache are one, so that an unchanged history
+    /// is one copy.
     pub fn merged_spans(&self) -> Vec<BodySpan> {
         let mut merged: Vec<BodySpan> = Vec::new();
         for next in self.spans.iter().filter(|next| next.span.end > next.span.start) {

@@ -1,4 +1,5 @@
-//! The body that an application's filter returned (R24): items of the composed body, some of them dropped, moved or changed.
+//! The body that an application's filter returned (R24): items of the composed body, some of them dropped, moved or
+//! changed.
 
 use super::item_matcher::{ItemMatcher, ItemOrigin, belongs_to_call, invalid_item, match_equal};
 use crate::error::{Error, ErrorCode, Result};
@@ -33,7 +34,8 @@ pub struct FilterableBody {
 /// What the filter of the application got and returned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BodyFilterReply {
-    /// The body that the filter got, as JavaScript writes it: `output` is compared with it, since JavaScript may change digits and escapes.
+    /// The body that the filter got, as JavaScript writes it: `output` is compared with it, since JavaScript may change
+    /// digits and escapes.
     pub input: Json,
     /// What the filter returned.
     pub output: Json,
@@ -42,7 +44,8 @@ pub struct BodyFilterReply {
 /// A filtered body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilteredBody {
-    /// UTF-8 JSON, in which what the filter did not change has the bytes of the composed body; `None` if it changed nothing.
+    /// UTF-8 JSON, in which what the filter did not change has the bytes of the composed body; `None` if it changed
+    /// nothing.
     pub body: Option<Vec<u8>>,
     /// The ids of the messages that the filter held back from a service that keeps the conversation.
     pub held_back: Vec<String>,
@@ -67,9 +70,9 @@ impl FilterableBody {
 
     /// Returns the body that is sent instead.
     ///
-    /// # Errors
-    /// `callback_failed` if the filter returned no object, `state_owner_conflict` if it changed the reference to what the service keeps,
-    /// `invalid_input` with the `path` of the item if it added items, duplicated one, or returned what the provider rejects.
+    /// # Errors `callback_failed` if the filter returned no object, `state_owner_conflict` if it changed the reference
+    /// to what the service keeps, `invalid_input` with the `path` of the item if it added items, duplicated one, or
+    /// returned what the provider rejects.
     pub fn apply(&self, reply: &BodyFilterReply) -> Result<FilteredBody> {
         let (input, output) = (reply.input.view(), reply.output.view());
         if !output.is_object() {
@@ -178,9 +181,8 @@ impl FilterableBody {
 
     /// Returns the ids of the messages without any returned item.
     ///
-    /// # Errors
-    /// `invalid_input` if a call or a result is held back without its message: the service would wait for the result, or not know the call; and
-    /// if a summary is held back, which is no message that could be sent later.
+    /// # Errors `invalid_input` if a call or a result is held back without its message: the service would wait for the
+    /// result, or not know the call; and if a summary is held back, which is no message that could be sent later.
     fn held_back(&self, origins: &[ItemOrigin]) -> Result<Vec<String>> {
         let Some(composed_items) = &self.composed_items else { return Ok(Vec::new()) };
         let body_items: Vec<JsonRef<'_>> = self.items().collect();

@@ -7,9 +7,9 @@ use crate::json::{Json, JsonRef};
 use crate::provider::{ProviderRequest, repair_head};
 use std::rc::Rc;
 
-/// Checks a head, an object that is not closed, unless it is the one of the last body (R70, R73): the application's parameters may be ones that
-/// the model rejects. Returns the members of the repaired head, which replaces it; `None` if the rules accept it. What is repaired is
-/// reported as a warning, unless the last repair of a head was the same.
+/// Checks a head, an object that is not closed, unless it is the one of the last body (R70, R73): the application's
+/// parameters may be ones that the model rejects. Returns the members of the repaired head, which replaces it; `None`
+/// if the rules accept it. What is repaired is reported as a warning, unless the last repair of a head was the same.
 pub fn check_head(
     head: &mut String,
     provider: &ProviderRequest,

@@ -13,8 +13,8 @@ use crate::message::SourceKind;
 use crate::provider::extra_content;
 use crate::replay::{HistoryScope, Policy, ReducerCache, ReducerReplies, ReplayInput, replay};
 
-/// Returns the members of a body that contain a live turn (its list of messages, and its system messages), without the context of history
-/// providers. The list may end in an answer, since the application adds a question.
+/// Returns the members of a body that contain a live turn (its list of messages, and its system messages), without the
+/// context of history providers. The list may end in an answer, since the application adds a question.
 ///
 /// # Errors
 /// `config_invalid` if the request's parameters are invalid.

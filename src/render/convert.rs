@@ -15,12 +15,11 @@ use crate::provider::{
 use crate::replay::{DanglingCalls, Policy};
 use crate::tool::Window;
 
-/// Converts a body of one dialect to another, repaired. The report has the violations, at their places in the given body, and what the
-/// target does not support. Ids, tools and parameters get the form of the target.
+/// Converts a body of one dialect to another, repaired. The report has the violations, at their places in the given
+/// body, and what the target does not support. Ids, tools and parameters get the form of the target.
 ///
-/// # Errors
-/// `invalid_input` if the body is not JSON, not a body of `from`, or one with too many errors to repair; `config_invalid` if a tool is
-/// defined twice.
+/// # Errors `invalid_input` if the body is not JSON, not a body of `from`, or one with too many errors to repair;
+/// `config_invalid` if a tool is defined twice.
 pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
     if from == to {
         return repair(body, from, options);
@@ -94,7 +93,8 @@ fn not_json() -> Error {
 struct ParameterConversion<'b, 'r> {
     from: Dialect,
     to: Dialect,
-    /// Place in the target (`temperature`, or `generationConfig.topP`) and JSON value; sorted by the place's first name.
+    /// Place in the target (`temperature`, or `generationConfig.topP`) and JSON value; sorted by the place's first
+    /// name.
     places: Vec<(&'static str, String)>,
     tool_choice: Option<JsonRef<'b>>,
     report: &'r mut Report,
@@ -202,7 +202,8 @@ fn foreign_model(body: JsonRef<'_>, from: Dialect, to: Dialect) -> Finding {
     Finding::warning(FindingCode::ForeignModel, message).at("/model").with_action(Action::Kept)
 }
 
-/// Returns the note that the target has no place for what the texts of the model are within their answers; none if no text says it.
+/// Returns the note that the target has no place for what the texts of the model are within their answers; none if no
+/// text says it.
 fn lost_phases(history: &History, to: Dialect) -> Option<Finding> {
     let count =
         history.messages().iter().flat_map(|message| &message.parts).filter(|part| part.phase.is_some()).count();
@@ -210,7 +211,8 @@ fn lost_phases(history: &History, to: Dialect) -> Option<Finding> {
     (count > 0).then(|| Finding::info(FindingCode::UnsupportedKey, message).with_action(Action::Dropped))
 }
 
-/// Returns the definitions of a body's tools. Tools that a provider runs itself are dropped: no other provider has them.
+/// Returns the definitions of a body's tools. Tools that a provider runs itself are dropped: no other provider has
+/// them.
 fn tools(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) -> Vec<ToolDefinition> {
     let mut tools = Vec::new();
     let Some(list) = body.get(TOOLS).filter(|list| list.kind() == JsonKind::Array) else { return tools };
@@ -230,8 +232,8 @@ fn tools(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) -> 
     tools
 }
 
-/// Returns the definitions in an entry of a body's tools: in the form of `dialect`, otherwise in that of another one. Returns an empty
-/// list for a tool that the provider runs itself.
+/// Returns the definitions in an entry of a body's tools: in the form of `dialect`, otherwise in that of another one.
+/// Returns an empty list for a tool that the provider runs itself.
 fn read_tools(entry: JsonRef<'_>, dialect: Dialect) -> Vec<ToolDefinition> {
     let tools = spec(dialect).tools.read_tools(entry);
     if !tools.is_empty() {

@@ -17,14 +17,16 @@ pub fn extend_prefix(prefix: u64, item: u64) -> u64 {
     hash_word(prefix, item)
 }
 
-/// Returns the hash of an item in a list. What the provider takes for the same has the same hash: cache breakpoints do not count.
+/// Returns the hash of an item in a list. What the provider takes for the same has the same hash: cache breakpoints do
+/// not count.
 pub fn item_hash(spec: &DialectSpec, item: &str) -> u64 {
     let has_breakpoint = spec.prompt_cache.breakpoints.is_some_and(|breakpoints| item.contains(breakpoints.member));
     let compared = if has_breakpoint { spec.reasoning.compared_form(item) } else { None };
     hash_words(1, compared.as_deref().unwrap_or(item).as_bytes())
 }
 
-/// Returns the hash of a member of the body that the provider compares, 0 if it is absent. The order of members does not count.
+/// Returns the hash of a member of the body that the provider compares, 0 if it is absent. The order of members does
+/// not count.
 pub fn member_hash(spec: &DialectSpec, value: Option<JsonRef<'_>>) -> u64 {
     let Some(value) = value else { return 0 };
     match spec.reasoning.compared_form(value.as_raw()) {

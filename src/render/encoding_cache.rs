@@ -127,8 +127,8 @@ pub struct StablePrefix {
     pub messages: u32,
     /// Their bytes, with the commas after them.
     pub bytes: usize,
-    /// The index of the first message that differs from the last body's, among those with a wire form; `None` if the body contains all of the
-    /// last one, or a repair changed it there.
+    /// The index of the first message that differs from the last body's, among those with a wire form; `None` if the
+    /// body contains all of the last one, or a repair changed it there.
     pub first_changed: Option<usize>,
     /// True if the body repeats all of the last one.
     pub is_whole: bool,
@@ -163,7 +163,8 @@ impl EncodingCache {
         &self.encoded
     }
 
-    /// Returns the span of the message at `index` in history. Encodes the message if no encoding with this signature is cached.
+    /// Returns the span of the message at `index` in history. Encodes the message if no encoding with this signature is
+    /// cached.
     pub fn span(
         &mut self,
         index: usize,
@@ -193,7 +194,8 @@ impl EncodingCache {
         span
     }
 
-    /// Returns the span of the message at `index` in history without its reasoning, as [`span`](Self::span) does with it.
+    /// Returns the span of the message at `index` in history without its reasoning, as [`span`](Self::span) does with
+    /// it.
     pub fn bare_span(
         &mut self,
         index: usize,
@@ -222,8 +224,8 @@ impl EncodingCache {
         span
     }
 
-    /// Reserves memory for the remaining messages of a first pass, from the average length so far. Otherwise the text of a long history
-    /// is copied at each growth. Applies only after a sixteenth of the messages.
+    /// Reserves memory for the remaining messages of a first pass, from the average length so far. Otherwise the text
+    /// of a long history is copied at each growth. Applies only after a sixteenth of the messages.
     fn reserve_rest(&mut self, index: usize) {
         let text = &mut self.encoded.text;
         let is_full = text.capacity().saturating_sub(text.len()) < RESERVED_AHEAD;
@@ -237,8 +239,9 @@ impl EncodingCache {
 
     /// Returns how much of the last body this one repeats, and keeps this body for the next call.
     ///
-    /// `spans` say whether they refer to `fresh` or to this cache. `intact` are the bytes of the body from the first message to the first byte
-    /// that a repair changed. Messages after it count as changed, in this call and in the next one.
+    /// `spans` say whether they refer to `fresh` or to this cache. `intact` are the bytes of the body from the first
+    /// message to the first byte that a repair changed. Messages after it count as changed, in this call and in the
+    /// next one.
     pub fn stable_prefix(
         &mut self,
         spans: impl Iterator<Item = (EncodedSpan, bool)>,
@@ -279,8 +282,8 @@ impl EncodingCache {
         self.last_head.replace(head)
     }
 
-    /// Returns the members of the repaired head, if the head with this hash needs a repair. It is checked if it is not the last one.
-    /// Findings are added to the report if the last repair did not have them.
+    /// Returns the members of the repaired head, if the head with this hash needs a repair. It is checked if it is not
+    /// the last one. Findings are added to the report if the last repair did not have them.
     pub fn checked_head(
         &mut self,
         hash: u64,

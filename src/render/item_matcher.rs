@@ -125,8 +125,8 @@ impl UnmatchedItems {
     }
 }
 
-/// Returns for each of `items` the index of an equal one in `candidates`, which is used once: the first that is written alike, else the
-/// first that differs in the order of its members only.
+/// Returns for each of `items` the index of an equal one in `candidates`, which is used once: the first that is written
+/// alike, else the first that differs in the order of its members only.
 pub(super) fn match_equal(candidates: &[JsonRef<'_>], items: &[JsonRef<'_>]) -> Vec<Option<usize>> {
     let mut by_text: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
     for (index, candidate) in candidates.iter().enumerate() {

@@ -26,13 +26,15 @@ impl<'d, 'h> JoinedMessage<'d, 'h> {
         Some(Self { item, before: all.get(all.len() - joined..).unwrap_or(&[]) })
     }
 
-    /// Returns a hash of everything in which two drafts of one message may differ. It depends on the order of the messages.
+    /// Returns a hash of everything in which two drafts of one message may differ. It depends on the order of the
+    /// messages.
     pub fn signature(&self) -> u64 {
         let add = |hash, before: &DraftMessage<'_>| hash_word(hash, before.signature());
         self.before.iter().fold(self.item.signature(), add)
     }
 
-    /// Returns true if a part of the wire form in a dialect was received as it is, so that this crate did not choose its form.
+    /// Returns true if a part of the wire form in a dialect was received as it is, so that this crate did not choose
+    /// its form.
     pub fn is_as_received(&self, dialect: Dialect) -> bool {
         is_as_received(self.item, dialect) || self.before.iter().any(|before| is_as_received(before, dialect))
     }

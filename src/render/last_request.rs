@@ -33,8 +33,8 @@ impl LastRequest {
     }
 }
 
-/// The last request of this process. Another process has sent a newer one if the session's head has another one than is known here: the order is
-/// that of the store, since clocks of processes differ.
+/// The last request of this process. Another process has sent a newer one if the session's head has another one than is
+/// known here: the order is that of the store, since clocks of processes differ.
 #[derive(Clone, Debug)]
 pub(super) struct OwnRequest {
     request: LastRequest,
@@ -65,7 +65,8 @@ impl OwnRequest {
         self.newest(head).filter(|_| !self.is_stored)
     }
 
-    /// Notes that the head has a request: this one, or an earlier one of this process. Then this one is still the newest.
+    /// Notes that the head has a request: this one, or an earlier one of this process. Then this one is still the
+    /// newest.
     pub fn on_stored(&mut self, stored: &LastRequest) {
         self.head = stored.to_bytes();
         self.is_stored = self.request == *stored;

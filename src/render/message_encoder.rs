@@ -90,7 +90,8 @@ impl MessageEncoder {
         message.item.message.dialect == Some(self.spec.dialect())
     }
 
-    /// Returns false if a message cannot have reasoning of its own dialect: it has none and nothing in its received form.
+    /// Returns false if a message cannot have reasoning of its own dialect: it has none and nothing in its received
+    /// form.
     fn may_have_reasoning(&self, message: JoinedMessage<'_, '_>) -> bool {
         let item = message.item;
         let is_kept =
@@ -102,13 +103,14 @@ impl MessageEncoder {
                 || item.calls.iter().any(|call| call.invocation.template.is_some()))
     }
 
-    /// Returns the number of cache breakpoints in a text, or more: a string may contain the words, too. Returns 0 if there is no limit.
+    /// Returns the number of cache breakpoints in a text, or more: a string may contain the words, too. Returns 0 if
+    /// there is no limit.
     pub fn cache_breakpoints_in(&self, text: &str) -> usize {
         self.spec.prompt_cache.breakpoints.map_or(0, |breakpoints| text.matches(breakpoints.member).count())
     }
 
-    /// Reports the content of another dialect's message that is not in the wire form: reasoning, and parts and members that this dialect
-    /// does not have. `is_reported` is true if the encoder reported something itself.
+    /// Reports the content of another dialect's message that is not in the wire form: reasoning, and parts and members
+    /// that this dialect does not have. `is_reported` is true if the encoder reported something itself.
     fn report_unsupported(
         &self,
         message: JoinedMessage<'_, '_>,
@@ -135,8 +137,8 @@ impl MessageEncoder {
 
     /// Returns true if the dialect's rules accept an encoded message.
     ///
-    /// Content that was encoded from neutral values is valid by construction. Content in its received form is checked once, between two
-    /// messages that no provider rejects.
+    /// Content that was encoded from neutral values is valid by construction. Content in its received form is checked
+    /// once, between two messages that no provider rejects.
     fn is_valid(&self, text: &str, message: JoinedMessage<'_, '_>) -> bool {
         // The first half of a round is checked together with the message that holds its results.
         let is_late_result = message.item.origin == DraftOrigin::LateResult;
@@ -147,7 +149,8 @@ impl MessageEncoder {
         findings.iter().all(|finding| finding.severity != Severity::Error)
     }
 
-    /// Returns a body with an encoded message and the messages before it, between two messages that no provider rejects.
+    /// Returns a body with an encoded message and the messages before it, between two messages that no provider
+    /// rejects.
     fn probe(&self, text: &str, message: JoinedMessage<'_, '_>) -> String {
         let plain = self.spec.body.placeholder_message;
         let model = if self.settings.model.is_empty() { ANY_MODEL } else { self.settings.model };

@@ -1,5 +1,5 @@
-//! Reports answers of the running tool loop that go back without the reasoning that their model demands (R73). Only the newest messages are
-//! read, up to the user's: what precedes them is not demanded.
+//! Reports answers of the running tool loop that go back without the reasoning that their model demands (R73). Only the
+//! newest messages are read, up to the user's: what precedes them is not demanded.
 
 use super::body_builder::{BodyBuilder, BodySpan};
 use super::encoded_text::item_hash;
@@ -10,7 +10,8 @@ use crate::provider::{DialectSpec, ProviderRequest};
 use crate::replay::{DraftMessage, RequestDraft};
 use std::collections::BTreeMap;
 
-/// Adds a warning for each answer with calls, after the last message of the user, that a body, as it is composed, has without reasoning.
+/// Adds a warning for each answer with calls, after the last message of the user, that a body, as it is composed, has
+/// without reasoning.
 pub(super) fn report_missing(
     body: &BodyBuilder<'_, '_, '_>,
     draft: &RequestDraft<'_>,
@@ -30,7 +31,8 @@ pub(super) fn report_missing(
 /// The messages of the running tool loop in a body that is changed after it was composed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LoopMessages {
-    /// Their ids by the hashes of their items without reasoning; none if the model of the composed body demands no reasoning.
+    /// Their ids by the hashes of their items without reasoning; none if the model of the composed body demands no
+    /// reasoning.
     ids: BTreeMap<u64, String>,
 }
 
@@ -53,7 +55,8 @@ impl LoopMessages {
         Self { ids }
     }
 
-    /// As [`report_missing`](report_missing()), for the body that is sent. An answer that is no message of the composed body has its place.
+    /// As [`report_missing`](report_missing()), for the body that is sent. An answer that is no message of the composed
+    /// body has its place.
     pub fn report_missing(&self, spec: &DialectSpec, body: JsonRef<'_>, report: &mut Report) {
         let Some(find) = spec.rules.find_missing_reasoning(body) else { return };
         let list = body.get(spec.items.list).unwrap_or_default();

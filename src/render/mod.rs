@@ -1,7 +1,7 @@
 //! The renderer of a session: builds request bodies from replay and a provider, with cached encodings.
 //!
-//! A message is encoded once per dialect. A body is a copy of cached encodings, so its cost follows what is new. The cache is in memory
-//! only.
+//! A message is encoded once per dialect. A body is a copy of cached encodings, so its cost follows what is new. The
+//! cache is in memory only.
 
 mod body;
 mod body_buffer;

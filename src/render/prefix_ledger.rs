@@ -1,9 +1,9 @@
-//! Decides which reasoning goes back (R70, R76): that of a provider that can read it, and, where the provider binds it to what precedes it,
-//! only where that is what it was when the reasoning was made.
+//! Decides which reasoning goes back (R70, R76): that of a provider that can read it, and, where the provider binds it
+//! to what precedes it, only where that is what it was when the reasoning was made.
 //!
-//! Freshness, reducers, citations, redaction, filters, history providers and handoffs need not know this: the decision is made after them,
-//! about the body as it is sent. Reasoning that is left out changes what follows, so later reasoning goes too, by the same comparison; and
-//! reasoning that was made after such an omission stays.
+//! Freshness, reducers, citations, redaction, filters, history providers and handoffs need not know this: the decision
+//! is made after them, about the body as it is sent. Reasoning that is left out changes what follows, so later
+//! reasoning goes too, by the same comparison; and reasoning that was made after such an omission stays.
 
 use super::draft_changes::DraftChanges;
 use crate::finding::{Action, Finding, FindingCode, PrefixChange};
@@ -144,7 +144,8 @@ impl<'d, 'h> WalkedChanges<'d, 'h> {
         Self { draft, omitted: None, omitted_since_match: None }
     }
 
-    /// Returns what changed before the answer at an index of the draft: since the newest one that matched if this one has a mark, else ever.
+    /// Returns what changed before the answer at an index of the draft: since the newest one that matched if this one
+    /// has a mark, else ever.
     pub fn before(&mut self, index: usize, has_mark: bool) -> Option<PrefixChange> {
         if let Some(change) = self.draft.inside(index) {
             return Some(change);

@@ -9,8 +9,8 @@ pub enum ReasoningChoice<'c> {
     All,
     /// What the provider accepts.
     Accepted(ReasoningContext<'c>),
-    /// All, until the body was changed: by a filter, or since something was refused before. Then [`BodyLedger::settle`] leaves out what
-    /// the provider does not accept.
+    /// All, until the body was changed: by a filter, or since something was refused before. Then [`BodyLedger::settle`]
+    /// leaves out what the provider does not accept.
     AfterChanges(ReasoningContext<'c>),
 }
 

@@ -156,14 +156,15 @@ impl<'c> ReasoningSelection<'c> {
         omission
     }
 
-    /// Returns true if reasoning of the turn that is still running is left out: the rules know whether the model needs it.
+    /// Returns true if reasoning of the turn that is still running is left out: the rules know whether the model needs
+    /// it.
     fn is_in_open_turn(&self, draft: &RequestDraft<'_>) -> bool {
         let asked = draft.messages.iter().rposition(|item| item.message.role == Role::User).unwrap_or(0);
         self.omissions.keys().next_back().is_some_and(|index| *index > asked)
     }
 
-    /// Repairs a body that the rules of its dialect may reject, and leaves out the reasoning that the provider would not accept in it. Stored
-    /// messages do not change. Returns the body, and the index of its first changed byte.
+    /// Repairs a body that the rules of its dialect may reject, and leaves out the reasoning that the provider would
+    /// not accept in it. Stored messages do not change. Returns the body, and the index of its first changed byte.
     pub fn repaired(
         &self,
         composed: Vec<u8>,

@@ -38,9 +38,11 @@ pub struct Rendered {
     pub report: Report,
     /// The number of leading messages that are byte-identical to the last body of this dialect.
     pub stable_prefix: u32,
-    /// How many bytes of the last body of this dialect are repeated, and what changed the rest (R72); both as they were composed.
+    /// How many bytes of the last body of this dialect are repeated, and what changed the rest (R72); both as they were
+    /// composed.
     pub prefix: PrefixReuse,
-    /// What the request contains, for its answer; `None` if no provider of the dialect binds reasoning to it, or a service keeps the rest.
+    /// What the request contains, for its answer; `None` if no provider of the dialect binds reasoning to it, or a
+    /// service keeps the rest.
     pub mark: Option<PrefixMark>,
     /// The highest source number so far. The next tool continues numbering after it (R9).
     pub max_source: Option<u64>,
@@ -86,8 +88,8 @@ impl Renderer {
         self.is_drop_unsaved = false;
     }
 
-    /// Returns the last request of the session: that of this process, of which it knows more than the head, or the one that another process has
-    /// stored since. `head` is what the session's head has.
+    /// Returns the last request of the session: that of this process, of which it knows more than the head, or the one
+    /// that another process has stored since. `head` is what the session's head has.
     #[must_use]
     pub fn last_request(&self, head: Option<&[u8]>) -> Option<LastRequest> {
         let own = self.last_request.as_ref().and_then(|own| own.newest(head)).cloned();
@@ -104,7 +106,8 @@ impl Renderer {
         self.last_request = Some(OwnRequest::stored(request));
     }
 
-    /// Returns the last request, to write it with the next append, if neither it nor a newer one is in the session's head, which has this.
+    /// Returns the last request, to write it with the next append, if neither it nor a newer one is in the session's
+    /// head, which has this.
     #[must_use]
     pub fn unsaved_last_request(&self, head: Option<&[u8]>) -> Option<LastRequest> {
         self.last_request.as_ref()?.newest_unstored(head).cloned()
@@ -117,7 +120,8 @@ impl Renderer {
         }
     }
 
-    /// Notes that a request that no run sends lets the service drop reasoning: later requests of the session do so, too.
+    /// Notes that a request that no run sends lets the service drop reasoning: later requests of the session do so,
+    /// too.
     pub fn note_drop(&mut self) {
         self.is_drop_unsaved = true;
     }
@@ -149,7 +153,8 @@ impl Renderer {
         self.reducer_cache.on_saved(stored);
     }
 
-    /// Builds the next body of a history that the session owns, without asking the application: a reducer that has a question is skipped.
+    /// Builds the next body of a history that the session owns, without asking the application: a reducer that has a
+    /// question is skipped.
     ///
     /// # Errors
     /// As [`step`](Self::step).
@@ -185,12 +190,11 @@ impl Renderer {
         }
     }
 
-    /// Builds the next body, or returns the question of a reducer. After [`take_reply`](Self::take_reply) the same step continues,
-    /// with the same input.
+    /// Builds the next body, or returns the question of a reducer. After [`take_reply`](Self::take_reply) the same step
+    /// continues, with the same input.
     ///
-    /// # Errors
-    /// `config_invalid` if the request's parameters or tools are invalid; `conflict` if another run closed the calls of the live turn in the
-    /// service's conversation.
+    /// # Errors `config_invalid` if the request's parameters or tools are invalid; `conflict` if another run closed the
+    /// calls of the live turn in the service's conversation.
     pub fn step(
         &mut self,
         input: RenderInput<'_>,
@@ -205,8 +209,9 @@ impl Renderer {
         Ok(step)
     }
 
-    /// As [`step`](Self::step), for a body that is changed before it is sent, by a filter or since something was refused before: it has all
-    /// reasoning, and the ledger leaves out what the provider does not accept in the changed body.
+    /// As [`step`](Self::step), for a body that is changed before it is sent, by a filter or since something was
+    /// refused before: it has all reasoning, and the ledger leaves out what the provider does not accept in the changed
+    /// body.
     ///
     /// # Errors
     /// As [`step`](Self::step).
@@ -289,7 +294,8 @@ impl Renderer {
         Ok((RenderStep::Done(rendered), ledger))
     }
 
-    /// Returns the items in the list of the body that [`step`](Self::step) has composed of this input, with the messages that they are of.
+    /// Returns the items in the list of the body that [`step`](Self::step) has composed of this input, with the
+    /// messages that they are of.
     ///
     /// # Errors
     /// As [`step`](Self::step); `internal` if a reducer has a question, which a composed body has not.

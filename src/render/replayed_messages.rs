@@ -6,8 +6,9 @@ use crate::history::History;
 use crate::provider::extra_content;
 use crate::replay::{DraftOrigin, HistoryScope, Policy, ReducerCache, ReducerReplies, ReplayInput, replay};
 
-/// Returns the indices of the stored messages that a request contains, in order. With a reducer that asks the application these are all
-/// messages: what it would reply is not known here. All messages, too, if a compaction applies, since its summary is not a message of the history.
+/// Returns the indices of the stored messages that a request contains, in order. With a reducer that asks the
+/// application these are all messages: what it would reply is not known here. All messages, too, if a compaction
+/// applies, since its summary is not a message of the history.
 #[must_use]
 pub fn replayed_messages(history: &History, live: &History, policy: &Policy, now: Ms) -> Vec<usize> {
     let (cache, replies) = (ReducerCache::default(), ReducerReplies::default());

@@ -64,8 +64,8 @@ pub struct RenderInput<'r> {
 }
 
 impl<'r> RenderInput<'r> {
-    /// Returns the input of a request of this owner: without the stored messages, for which `nothing` is passed, if the application holds the
-    /// conversation. Then the live turn contains it.
+    /// Returns the input of a request of this owner: without the stored messages, for which `nothing` is passed, if the
+    /// application holds the conversation. Then the live turn contains it.
     #[must_use]
     pub fn without_stored_messages(self, nothing: &'r History) -> Self {
         if *self.owner == StateOwner::Caller { Self { history: nothing, ..self } } else { self }

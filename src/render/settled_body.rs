@@ -1,4 +1,5 @@
-//! The decision about reasoning in a body that is complete as text: a rule repaired it, or a filter of the application changed it.
+//! The decision about reasoning in a body that is complete as text: a rule repaired it, or a filter of the application
+//! changed it.
 
 use super::encoded_text::{extend_prefix, item_hash, member_hash};
 use super::missing_reasoning::LoopMessages;
@@ -59,8 +60,8 @@ pub(super) fn reasoning_key(reasoning: &str) -> u64 {
 }
 
 impl BodyLedger {
-    /// Creates the ledger of a body that was sent, for one that is repaired and sent again: its reasoning is bound to what precedes it there.
-    /// `mark` is that of the body; without one, reasoning is not compared.
+    /// Creates the ledger of a body that was sent, for one that is repaired and sent again: its reasoning is bound to
+    /// what precedes it there. `mark` is that of the body; without one, reasoning is not compared.
     #[must_use]
     pub fn of_sent(body: &[u8], mark: Option<PrefixMark>, request: &RenderRequest<'_>) -> Self {
         let dialect = request.provider.dialect;
@@ -99,7 +100,8 @@ impl BodyLedger {
         }
     }
 
-    /// Leaves out of a body the reasoning that its provider would not accept, and reports it. `changed_by` is what changed the composed body.
+    /// Leaves out of a body the reasoning that its provider would not accept, and reports it. `changed_by` is what
+    /// changed the composed body.
     pub fn settle(&self, body: Vec<u8>, changed_by: PrefixChange, report: &mut Report) -> SettledBody {
         let mut body = body;
         loop {
@@ -233,7 +235,8 @@ impl<'b> ListWalk<'b> {
         at + 1 + rest.take_while(|item| spec.reasoning.is_of_answer(**item) && !is_of_other_answer(**item)).count()
     }
 
-    /// Returns why the reasoning of an answer is left out. `starts` are the hashes before the items at which it may begin.
+    /// Returns why the reasoning of an answer is left out. `starts` are the hashes before the items at which it may
+    /// begin.
     fn omission(&self, answer: Option<&AnswerInBody>, starts: &[u64], items: Range<usize>) -> Option<PrefixChange> {
         let meta = answer.and_then(|answer| answer.meta.as_deref());
         let mark = meta.and_then(|meta| meta.prefix);

@@ -20,8 +20,9 @@ use std::collections::BTreeSet;
 /// The last message of a body that asks a model for a summary.
 const SUMMARY_PROMPT: &str = "Summarize the conversation above for someone who continues it: the facts, decisions, results and open questions. Answer with the summary alone.";
 
-/// Returns the body that asks for a summary of the messages before the index `end` of a history, as the policy shows them; in their place an
-/// earlier compaction, if there is one. Reducers are not run: the summary must contain what they would drop.
+/// Returns the body that asks for a summary of the messages before the index `end` of a history, as the policy shows
+/// them; in their place an earlier compaction, if there is one. Reducers are not run: the summary must contain what
+/// they would drop.
 ///
 /// # Errors
 /// `config_invalid` if the request's parameters are invalid.
@@ -59,7 +60,8 @@ pub fn compaction_body(history: &History, end: usize, request: &RenderRequest<'_
     summary_body(draft, history.messages().len(), &RenderRequest { policy: &policy, tools, ..*request })
 }
 
-/// Returns definitions of the called tools, if the request defines none: Anthropic rejects calls and results in a request without tools.
+/// Returns definitions of the called tools, if the request defines none: Anthropic rejects calls and results in a
+/// request without tools.
 fn called_tools(draft: &RequestDraft<'_>, request: &RenderRequest<'_>) -> Vec<ToolDefinition> {
     if !request.tools.is_empty() || has_tools(request.provider.params.view()) {
         return Vec::new();

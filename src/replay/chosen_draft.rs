@@ -58,7 +58,8 @@ pub fn choice_of(draft: &RequestDraft<'_>, input: &ReplayInput<'_, '_>, report: 
 }
 
 impl ReplaySelection {
-    /// Returns the draft of the selection, with the messages that the live turn got since. Returns `None` if messages of it were deleted.
+    /// Returns the draft of the selection, with the messages that the live turn got since. Returns `None` if messages
+    /// of it were deleted.
     pub(super) fn restore<'h>(&'h self, input: &ReplayInput<'h, '_>) -> Option<RequestDraft<'h>> {
         let mut messages = Vec::new();
         let late = LateSelection { history: input.history, live: input.live };
@@ -301,8 +302,8 @@ impl<'b, 'h> RangeBuilder<'b, 'h> {
         if is_live { self.input.live } else { Some(self.input.history) }
     }
 
-    /// Returns what becomes of the calls of the newest range if it grows up to this message, whose calls have one outcome. Returns `None` if it
-    /// cannot: other calls have another outcome, or a message between them is left out.
+    /// Returns what becomes of the calls of the newest range if it grows up to this message, whose calls have one
+    /// outcome. Returns `None` if it cannot: other calls have another outcome, or a message between them is left out.
     fn joined_rule(&self, is_live: bool, index: usize, outcome: Option<CallOutcome>) -> Option<Option<CallOutcome>> {
         let (_, last) = self.newest.filter(|(of_live, last)| *of_live == is_live && *last < index)?;
         let from = self.source(is_live)?;

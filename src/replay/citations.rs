@@ -1,7 +1,7 @@
 //! Citations: sources that the answer of their turn does not cite are dropped (R8).
 //!
-//! A citation is `[source3]`, in upper or lower case, with nothing else between the brackets. Cited sources stay unchanged, and so do
-//! turns without an answer and results without sources.
+//! A citation is `[source3]`, in upper or lower case, with nothing else between the brackets. Cited sources stay
+//! unchanged, and so do turns without an answer and results without sources.
 
 use super::policy::{Citations, Policy};
 use super::request_draft::{DraftOrigin, DraftResult, RequestDraft};
@@ -103,8 +103,9 @@ pub struct CompletedTurns<'h> {
 }
 
 impl CompletedTurns<'_> {
-    /// Drops uncited sources from the entries of turns that are stored with their answers, if the policy says so. A result that was stored
-    /// before its turn's answer is replaced by another entry. Returns the highest source number that was in the entries before.
+    /// Drops uncited sources from the entries of turns that are stored with their answers, if the policy says so. A
+    /// result that was stored before its turn's answer is replaced by another entry. Returns the highest source number
+    /// that was in the entries before.
     pub fn drop_uncited_sources(
         &self,
         entries: &mut Vec<HistoryEntry>,
@@ -229,7 +230,8 @@ impl TurnCitations {
         }
     }
 
-    /// Returns a result with its cited sources only, and the number of dropped items; `None` if the result does not change.
+    /// Returns a result with its cited sources only, and the number of dropped items; `None` if the result does not
+    /// change.
     fn keep(&self, result: &ToolResult) -> Option<(ToolResult, usize)> {
         if !self.answered {
             return None;

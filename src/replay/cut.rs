@@ -19,7 +19,8 @@ pub enum Cut {
     Budget,
     /// What the last request contained is not known here: the store has too little of it, or must not have it.
     NotStored,
-    /// Messages of the last request are not in history any more, or what replaced messages in it does not say what is known of them by now.
+    /// Messages of the last request are not in history any more, or what replaced messages in it does not say what is
+    /// known of them by now.
     History,
 }
 

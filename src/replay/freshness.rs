@@ -1,8 +1,8 @@
 //! Freshness: results that are too old are dropped or replaced by a note (R10, R11).
 //!
-//! The age counts from the end of the tool call. A result is stale if its age exceeds its window; a window of 0 makes every result
-//! stale. A time stamp up to a minute in the future is clock skew and counts as now; one further ahead is stale. The running turn is
-//! never stale.
+//! The age counts from the end of the tool call. A result is stale if its age exceeds its window; a window of 0 makes
+//! every result stale. A time stamp up to a minute in the future is clock skew and counts as now; one further ahead is
+//! stale. The running turn is never stale.
 
 use super::input::ReplayInput;
 use super::policy::{OnStale, Policy, StaleUnit};
@@ -96,9 +96,9 @@ impl FreshnessPass<'_> {
         stale
     }
 
-    /// Replaces late results that are too old by a note, whatever the policy does with other results: their calls stay, and where they stand
-    /// the model was told to wait. The age counts from the answer. A result that no request has contained yet, or that the live turn began
-    /// with, is not stale.
+    /// Replaces late results that are too old by a note, whatever the policy does with other results: their calls stay,
+    /// and where they stand the model was told to wait. The age counts from the answer. A result that no request has
+    /// contained yet, or that the live turn began with, is not stale.
     fn replace_late_results<'h>(&self, draft: &mut RequestDraft<'h>, input: &ReplayInput<'h, '_>, report: &mut Report) {
         let history = input.history;
         let is_placed_in_live =
@@ -121,8 +121,8 @@ impl FreshnessPass<'_> {
         }
     }
 
-    /// Returns false for a call that is dropped: it is stale, or another call of its unit is. Replaces its result if the policy
-    /// wants a note instead.
+    /// Returns false for a call that is dropped: it is stale, or another call of its unit is. Replaces its result if
+    /// the policy wants a note instead.
     fn keep(&self, call: &mut DraftCall<'_>, message: &Message, stale: &StaleRounds, report: &mut Report) -> bool {
         let reason = staleness(call, self.policy, self.now);
         let is_dropped = match self.policy.stale_unit() {

@@ -21,7 +21,8 @@ pub struct ReplayInput<'h, 'p> {
     pub live: Option<&'h History>,
     /// Results without uncited sources, up to date with `history` and `policy`. None keeps all sources.
     pub trimmed: Option<&'h TrimmedResults>,
-    /// What the service that owns the conversation has not acknowledged; the draft has only that. `None` if no service owns it.
+    /// What the service that owns the conversation has not acknowledged; the draft has only that. `None` if no service
+    /// owns it.
     pub delta: Option<&'p Delta<'h>>,
     /// The dialect of the request; without one, no summary of a service is sent.
     pub dialect: Option<Dialect>,
@@ -44,7 +45,8 @@ pub struct ReplayInput<'h, 'p> {
 }
 
 impl<'h> ReplayInput<'h, '_> {
-    /// Returns true if a provider of context or history has added the message to the live turn, unchanged or changed by a reducer.
+    /// Returns true if a provider of context or history has added the message to the live turn, unchanged or changed by
+    /// a reducer.
     pub(super) fn is_provided(&self, item: &DraftMessage<'_>) -> bool {
         let is_in_live = || {
             let original = self.live.and_then(|live| live.message(&item.message.id));
@@ -71,7 +73,8 @@ pub enum HistoryScope<'h> {
     /// All of it.
     #[default]
     Whole,
-    /// What was stored when the run began: the messages up to this id, or none for an empty id. All messages if that is not known.
+    /// What was stored when the run began: the messages up to this id, or none for an empty id. All messages if that is
+    /// not known.
     UpTo(Option<&'h str>),
     /// What the run has chosen before.
     Chosen {
@@ -83,7 +86,8 @@ pub enum HistoryScope<'h> {
 }
 
 impl<'h> HistoryScope<'h> {
-    /// Returns the id of the last message that was stored when the run began, empty if there was none; `None` if that is not known.
+    /// Returns the id of the last message that was stored when the run began, empty if there was none; `None` if that
+    /// is not known.
     pub(super) fn base(&self) -> Option<&'h str> {
         match *self {
             Self::Whole => None,

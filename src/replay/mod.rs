@@ -37,8 +37,8 @@ use crate::message::{Part, PartBody};
 
 /// Drafts what the model is shown: the history, then the live turn.
 ///
-/// # Errors
-/// The question of a reducer that the application must answer first. Replay then runs again from the start, with the reply.
+/// # Errors The question of a reducer that the application must answer first. Replay then runs again from the start,
+/// with the reply.
 pub fn replay<'h>(
     input: &ReplayInput<'h, '_>,
     report: &mut Report,

@@ -15,8 +15,8 @@ pub(super) fn pair_results<'h>(draft: &mut RequestDraft<'h>, input: &ReplayInput
     let policy = input.policy;
     let keeps_open = input.dialect.is_some_and(|dialect| dialect.result_places() == ResultPlaces::Later);
     for item in &mut draft.messages {
-        // A round of this session is dropped if none of its calls started. A round that was appended, or that an application holds, may
-        // have run.
+        // A round of this session is dropped if none of its calls started. A round that was appended, or that an
+        // application holds, may have run.
         let ours = item.message.run_id.is_some() && !item.message.source.is_of_provider();
         let never_ran = |call: &DraftCall<'_>| {
             let call = (call.result.is_none() && !call.invocation.is_deferred).then_some(call.invocation);
@@ -57,7 +57,8 @@ pub(super) fn pair_results<'h>(draft: &mut RequestDraft<'h>, input: &ReplayInput
     join_answers(draft);
 }
 
-/// Leaves a call open whose result comes later; in a dialect that allows no open call it gets a result that says so (R75).
+/// Leaves a call open whose result comes later; in a dialect that allows no open call it gets a result that says so
+/// (R75).
 fn defer(call: &mut DraftCall<'_>, keeps_open: bool, message_id: &str, report: &mut Report) {
     if !keeps_open {
         call.result = Some(DraftResult::Placeholder(PENDING));
@@ -72,8 +73,8 @@ fn defer(call: &mut DraftCall<'_>, keeps_open: bool, message_id: &str, report: &
     }
 }
 
-/// Turns late results into outputs of their calls, for a dialect in which an output may come later. A result whose call is not in the request,
-/// and not at the service, stays a message.
+/// Turns late results into outputs of their calls, for a dialect in which an output may come later. A result whose call
+/// is not in the request, and not at the service, stays a message.
 fn give_outputs<'h>(draft: &mut RequestDraft<'h>, input: &ReplayInput<'h, '_>) {
     if !draft.messages.iter().any(|item| item.origin == DraftOrigin::LateResult) {
         return;
@@ -141,8 +142,8 @@ fn join_answers(draft: &mut RequestDraft<'_>) {
     }
 }
 
-/// Returns the number of results that were received in one wire message with those of an answer's calls. Returns 0 if they were received
-/// alone, or if a call of the answer was dropped.
+/// Returns the number of results that were received in one wire message with those of an answer's calls. Returns 0 if
+/// they were received alone, or if a call of the answer was dropped.
 fn came_among(item: &DraftMessage<'_>) -> usize {
     let among = |call: &DraftCall<'_>| match call.result {
         Some(DraftResult::Stored(result)) => {

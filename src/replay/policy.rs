@@ -103,7 +103,8 @@ pub struct Policy {
     pub session: PolicyLayer,
     pub channel: PolicyLayer,
     pub global: PolicyLayer,
-    /// True if earlier requests of the session asked the service to drop reasoning: so do the later ones, unless a level says otherwise.
+    /// True if earlier requests of the session asked the service to drop reasoning: so do the later ones, unless a
+    /// level says otherwise.
     pub has_dropped: bool,
 }
 

@@ -1,6 +1,8 @@
-//! The draft that repeats what the last request of the session contained of the history, and adds what is new since (R72).
+//! The draft that repeats what the last request of the session contained of the history, and adds what is new since
+//! (R72).
 //!
-//! Freshness and citations apply to what is new when it is first sent, and to the rest at a [`Cut`]; reducers apply at a cut only.
+//! Freshness and citations apply to what is new when it is first sent, and to the rest at a [`Cut`]; reducers apply at
+//! a cut only.
 
 use super::chosen_draft::draft_message;
 use super::citations::TrimmedResults;
@@ -104,8 +106,8 @@ impl<'h> RepeatedMessages<'h, '_, '_> {
         Some(messages)
     }
 
-    /// Inserts the stored messages that the last request did not know, in their order. What they have is judged now: nobody has seen it. Returns
-    /// `None` if that cannot be known.
+    /// Inserts the stored messages that the last request did not know, in their order. What they have is judged now:
+    /// nobody has seen it. Returns `None` if that cannot be known.
     fn insert_new(&self, messages: &mut Vec<DraftMessage<'h>>, report: &mut Report) -> Option<()> {
         let history = self.input.history;
         let known = self.known()?;

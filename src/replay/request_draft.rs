@@ -110,7 +110,8 @@ impl<'h> DraftMessage<'h> {
         }
     }
 
-    /// Returns true if a provider of context or history has added the message to this request, and no reducer has changed it.
+    /// Returns true if a provider of context or history has added the message to this request, and no reducer has
+    /// changed it.
     #[must_use]
     pub fn is_provided(&self) -> bool {
         matches!(self.origin, DraftOrigin::Live(_)) && self.message.source.is_of_provider()
@@ -141,7 +142,8 @@ impl<'h> DraftMessage<'h> {
         })
     }
 
-    /// Returns true if there is something to send: in an answer, content, calls, or [`extra_content`](Self::has_extra_content).
+    /// Returns true if there is something to send: in an answer, content, calls, or
+    /// [`extra_content`](Self::has_extra_content).
     #[must_use]
     pub fn is_sendable(&self, with_reasoning: bool) -> bool {
         self.message.role != Role::Assistant
@@ -150,7 +152,8 @@ impl<'h> DraftMessage<'h> {
             || self.has_extra_content(with_reasoning)
     }
 
-    /// Returns true if an answer has [`extra_content`](Self::extra_content). Reasoning counts only if `with_reasoning` is set.
+    /// Returns true if an answer has [`extra_content`](Self::extra_content). Reasoning counts only if `with_reasoning`
+    /// is set.
     ///
     /// Returns false if a call of the answer was dropped: that content is dropped with it.
     #[must_use]

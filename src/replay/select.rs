@@ -1,5 +1,5 @@
-//! The first pass: every stored message with its calls, and each call with its stored result, in their order. A call whose content is
-//! not stored is dropped, unless it is in the live turn (R12).
+//! The first pass: every stored message with its calls, and each call with its stored result, in their order. A call
+//! whose content is not stored is dropped, unless it is in the live turn (R12).
 
 use super::input::ReplayInput;
 use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
@@ -58,8 +58,8 @@ pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Re
         }
     }
     messages.extend(late_results.unplaced());
-    // The results of the live turn precede the calls of other runs, whose ids may be the same: a service pairs an output with the newest call
-    // of its id.
+    // The results of the live turn precede the calls of other runs, whose ids may be the same: a service pairs an
+    // output with the newest call of its id.
     let answered = input.delta.map_or(0, Delta::answered_live_count);
     messages.sort_by_key(|draft| !matches!(draft.origin, DraftOrigin::Live(index) if index < answered));
     if let Some(compaction) = compaction {
@@ -105,7 +105,8 @@ pub(super) struct LateSelection<'h> {
 }
 
 impl<'h> LateSelection<'h> {
-    /// Returns the late results that are sent before a message: those that it lists first. What the live turn has been sent does not move.
+    /// Returns the late results that are sent before a message: those that it lists first. What the live turn has been
+    /// sent does not move.
     pub fn before(&self, message: &'h Message) -> impl Iterator<Item = DraftMessage<'h>> {
         let is_first = |invocation: &&String| {
             let in_live = self.live.and_then(|live| live.late_results().place(invocation));

@@ -1,7 +1,8 @@
 //! [`ReplaySelection`]: what a run sends of history, chosen once and repeated in each of its requests (R71).
 //!
-//! A draft is stored as ranges of messages. A range has the ids of its first and its last message and what became of the calls in it, so an
-//! old history whose calls are stale and a new one whose calls are sent are two ranges, however long they are.
+//! A draft is stored as ranges of messages. A range has the ids of its first and its last message and what became of
+//! the calls in it, so an old history whose calls are stale and a new one whose calls are sent are two ranges, however
+//! long they are.
 
 use crate::encoding::encode_fields;
 use crate::finding::{Action, Finding, FindingCode, Report};
@@ -65,8 +66,8 @@ encode_fields!(struct SelectedCall {
     1 => outcome,
 });
 
-/// What is sent of a call, as a number: the bits 0 to 2 are the kind, bit 3 says that uncited sources are left out of the result, and the rest
-/// is the length in bytes of a shortened result.
+/// What is sent of a call, as a number: the bits 0 to 2 are the kind, bit 3 says that uncited sources are left out of
+/// the result, and the rest is the length in bytes of a shortened result.
 pub type CallOutcome = u64;
 
 /// A selection, and why its messages and calls are left out.
@@ -92,7 +93,8 @@ impl ReplayChoice {
 }
 
 impl ReplaySelection {
-    /// Returns the indices of the stored messages that the selection contains; `None` if it has a message that replaces others.
+    /// Returns the indices of the stored messages that the selection contains; `None` if it has a message that replaces
+    /// others.
     #[must_use]
     pub fn stored_messages(&self, history: &History) -> Option<Vec<usize>> {
         let mut indices = Vec::new();

@@ -56,7 +56,8 @@ pub struct SentRequestRecord {
     pub at: Ms,
     /// What else the provider's cache depends on.
     pub identity: RequestIdentity,
-    /// The id of the last message that was stored then, empty if there was none. What became of it and of earlier ones is decided.
+    /// The id of the last message that was stored then, empty if there was none. What became of it and of earlier ones
+    /// is decided.
     pub base: String,
     /// The run that sent it.
     pub run: Option<String>,
@@ -64,10 +65,11 @@ pub struct SentRequestRecord {
     pub live_end: Option<String>,
     /// A hash of what the compaction covers; 0 without one.
     pub compaction: u64,
-    /// The number of calls without a result that it does not contain. If one of them has a result since, it must be looked at again.
+    /// The number of calls without a result that it does not contain. If one of them has a result since, it must be
+    /// looked at again.
     pub hidden_open_calls: u64,
-    /// The messages, in the order in which they were sent, without those that are not stored, such as those of history providers. One that
-    /// replaces others and has no message is the compaction.
+    /// The messages, in the order in which they were sent, without those that are not stored, such as those of history
+    /// providers. One that replaces others and has no message is the compaction.
     pub ranges: Vec<SelectedRange>,
     /// True if something was left out or changed.
     pub is_reduced: bool,
@@ -91,14 +93,16 @@ encode_fields!(struct SentRequestRecord {
 });
 
 impl SentRequest {
-    /// Returns the bytes that the session's head contains. If there are too many ranges, they are not among them, and only this process has them.
+    /// Returns the bytes that the session's head contains. If there are too many ranges, they are not among them, and
+    /// only this process has them.
     #[must_use]
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let bytes = self.record.encoded()?;
         if bytes.len() <= MAX_STORED_BYTES { Some(bytes) } else { self.without_ranges().record.encoded() }
     }
 
-    /// Returns what is known of the request if its ranges are not: that there was one, and why the next one may be decided anew otherwise.
+    /// Returns what is known of the request if its ranges are not: that there was one, and why the next one may be
+    /// decided anew otherwise.
     #[must_use]
     pub fn without_ranges(&self) -> Self {
         let SentRequestRecord { at, identity, cache_life, .. } = self.record;
@@ -107,7 +111,8 @@ impl SentRequest {
         Self { record, report: Report::new() }
     }
 
-    /// Reads the bytes of a session's head. What cannot be read is as if it was not there: the next request is decided anew.
+    /// Reads the bytes of a session's head. What cannot be read is as if it was not there: the next request is decided
+    /// anew.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let record = minicbor::decode_with(bytes, &mut RecordSource::new(Bytes::copy_from_slice(bytes))).ok()?;
@@ -147,7 +152,8 @@ impl SentRequestRecord {
         self.ranges.iter().any(|range| range.message.is_some())
     }
 
-    /// Returns the index after the last stored message that is decided; `None` if that message is not in history any more.
+    /// Returns the index after the last stored message that is decided; `None` if that message is not in history any
+    /// more.
     pub(super) fn base_end(&self, history: &History) -> Option<usize> {
         if self.base.is_empty() { Some(0) } else { history.message_index(&self.base).map(|index| index + 1) }
     }

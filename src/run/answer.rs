@@ -123,7 +123,8 @@ fn empty_answer() -> IncomingMessage {
     IncomingMessage { role: Role::Assistant, parts: Vec::new(), dialect: None, template: None }
 }
 
-/// Returns the mark of an answer. A response that did not end as it should is no part of a chain; a conversation has its request.
+/// Returns the mark of an answer. A response that did not end as it should is no part of a chain; a conversation has
+/// its request.
 fn service_mark(turn: &RunData, assembled: &Assembled, status: MessageStatus) -> Option<Box<ServiceMark>> {
     let is_whole = matches!(status, MessageStatus::Complete | MessageStatus::Truncated);
     let mark = turn.service_mark(assembled.response_id.as_deref());
@@ -149,8 +150,8 @@ fn with_tool_settings(mut call: ToolInvocation, setup: &RunSetup) -> ToolInvocat
     call
 }
 
-/// Adds the calls that the decoder could not represent: their arguments are no JSON object. The model is told what is wrong with them,
-/// so they are in the message as it wrote them.
+/// Adds the calls that the decoder could not represent: their arguments are no JSON object. The model is told what is
+/// wrong with them, so they are in the message as it wrote them.
 fn with_broken_calls(message: Option<IncomingMessage>, assembled: &Assembled) -> Option<IncomingMessage> {
     let is_broken = |call: &AssembledCall| !call.executable && !call.name.is_empty();
     if assembled.status != AnswerStatus::Complete || !assembled.calls.iter().any(is_broken) {

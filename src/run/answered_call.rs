@@ -34,7 +34,8 @@ pub struct AnsweredCall {
     pub call: ToolInvocation,
     /// The unfinished run that has it.
     pub run: Option<String>,
-    /// The number of records of that run's journal, none of which is the result. `None` if the run goes on without the result.
+    /// The number of records of that run's journal, none of which is the result. `None` if the run goes on without the
+    /// result.
     pub records: Option<u64>,
     /// True if it takes an answer only because nobody drives that run.
     pub needs_dead_holder: bool,
@@ -85,7 +86,8 @@ impl Rejection {
 }
 
 impl PendingTurn<'_> {
-    /// Returns why an answer may not take the place of the result for which the run waits: it would not read the answer, so there would be two.
+    /// Returns why an answer may not take the place of the result for which the run waits: it would not read the
+    /// answer, so there would be two.
     fn rejection(&self, invocation: &str) -> Option<Rejection> {
         let call = self.turn.invocation(invocation)?;
         match self.holder {
@@ -114,20 +116,19 @@ fn has_begun(call: &ToolInvocation) -> bool {
     call.awaits_result() || call.started_at.is_some()
 }
 
-/// Returns true if history alone says whether the call of this name takes an answer: no turn of an unfinished run has to be read. The journal
-/// of a run that waits for the call may have its result first.
+/// Returns true if history alone says whether the call of this name takes an answer: no turn of an unfinished run has
+/// to be read. The journal of a run that waits for the call may have its result first.
 #[must_use]
 pub fn is_known_to_history(history: &History, name: &str) -> bool {
     let is_settled = |call: &ToolInvocation| !call.takes_result() || !call.stored_during_run || call.is_deferred;
     history.early_result(name).is_some() || history.invocation(name).is_some_and(is_settled)
 }
 
-/// Finds the call that an answer names, by the id of its invocation or by a call id, of which the newest one counts that takes an answer. The
-/// calls of `turns`, the newest run first, are newer than those of history.
+/// Finds the call that an answer names, by the id of its invocation or by a call id, of which the newest one counts
+/// that takes an answer. The calls of `turns`, the newest run first, are newer than those of history.
 ///
-/// # Errors
-/// `wrong_state` if every call of this name is answered, was not started, or is of a tool whose result its run takes; `not_found` if there
-/// is none.
+/// # Errors `wrong_state` if every call of this name is answered, was not started, or is of a tool whose result its run
+/// takes; `not_found` if there is none.
 pub fn find_answered_call(history: &History, turns: &[PendingTurn<'_>], name: &str) -> Result<AnsweredCall> {
     if history.early_result(name).is_some() {
         return Err(Rejection::Answered.into_error(name));

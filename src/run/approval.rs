@@ -1,4 +1,5 @@
-//! Approvals (R29): whether a person must approve a tool call before its tool runs, and what a rejection tells the model.
+//! Approvals (R29): whether a person must approve a tool call before its tool runs, and what a rejection tells the
+//! model.
 
 use crate::json::Json;
 use crate::replay::Callback;

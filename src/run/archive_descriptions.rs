@@ -1,4 +1,5 @@
-//! What an export shows a person of values that the store does not interpret (R37): the owner of the conversation and the entries of journals.
+//! What an export shows a person of values that the store does not interpret (R37): the owner of the conversation and
+//! the entries of journals.
 
 use super::journal::{JournalEntry, RunStart};
 use crate::history::{History, MessageFormat, MessageWriter, write_invocation, write_result_entry};

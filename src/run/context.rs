@@ -17,7 +17,8 @@ pub struct RunContext<'d> {
     pub ids: &'d dyn IdSource,
     /// The hash seed of the live turn's maps.
     pub seed: Seed,
-    /// The session's marks of what providers refused: [`SessionHead::refused`](crate::session_head::SessionHead::refused).
+    /// The session's marks of what providers refused:
+    /// [`SessionHead::refused`](crate::session_head::SessionHead::refused).
     pub refused: &'d [String],
     /// The session's last request: [`SessionHead::last_request`](crate::session_head::SessionHead::last_request).
     pub last_request: Option<&'d [u8]>,

@@ -9,8 +9,8 @@ const REDACTED: &str = "[redacted]";
 /// The length of the shortest value that is removed. Shorter values may occur in other words.
 const MIN_LENGTH: usize = 8;
 
-/// Removes credentials from texts: the values in `params` exactly, and what looks like a key of a known provider. The forms are a
-/// second line of defense, for hosts that do not remove the credentials that they send, as `drive` does.
+/// Removes credentials from texts: the values in `params` exactly, and what looks like a key of a known provider. The
+/// forms are a second line of defense, for hosts that do not remove the credentials that they send, as `drive` does.
 #[derive(Debug, Default)]
 pub(super) struct CredentialFilter {
     /// Credentials of the request, longest first, since one may contain another.

@@ -28,8 +28,8 @@ pub struct Effect {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum EffectKind {
-    /// Send this request. `repeatable`: it has no effect at the service, so it may be sent again. `not_before`: the time before which it must
-    /// not be sent.
+    /// Send this request. `repeatable`: it has no effect at the service, so it may be sent again. `not_before`: the
+    /// time before which it must not be sent.
     CallModel {
         dialect: Dialect,
         url: String,
@@ -41,7 +41,8 @@ pub enum EffectKind {
     },
     /// Execute this tool.
     RunTool { call_id: String, invocation: String, attempt: u32, name: String, arguments: Json, arguments_text: String },
-    /// Wait this long, in milliseconds. A host that sleeps instead answers at once; the next effect then says until when.
+    /// Wait this long, in milliseconds. A host that sleeps instead answers at once; the next effect then says until
+    /// when.
     Wait { ms: Ms },
 }
 
@@ -73,11 +74,13 @@ pub enum RunInput {
     OwnershipLost(Error),
     /// Repeats the saves that failed.
     RetrySave,
-    /// The store did not take the run's saves for too long: the run ends failed, with what is stored, and can be resumed.
+    /// The store did not take the run's saves for too long: the run ends failed, with what is stored, and can be
+    /// resumed.
     AbandonSaves(Error),
     /// The application's reply to a reducer's question.
     ReducerReply(ReducerReply),
-    /// The reply of the application's filter to the question of [`Run::take_body_filter_question`](super::Run::take_body_filter_question), or its error.
+    /// The reply of the application's filter to the question of
+    /// [`Run::take_body_filter_question`](super::Run::take_body_filter_question), or its error.
     BodyFilterReply(Result<BodyFilterReply, Error>),
     /// The next model call is another agent's.
     HandOff(Box<Handoff>),
@@ -88,11 +91,11 @@ pub enum RunInput {
         /// The decision.
         decision: ApprovalDecision,
     },
-    /// The application's reply to the question of [`Run::take_approval_question`](super::Run::take_approval_question), about the
-    /// invocation of this id.
+    /// The application's reply to the question of [`Run::take_approval_question`](super::Run::take_approval_question),
+    /// about the invocation of this id.
     ApprovalReply(String, ApprovalReply),
-    /// The application's reply to the question of [`Run::take_replay_question`](super::Run::take_replay_question): true if the request may
-    /// be sent again.
+    /// The application's reply to the question of [`Run::take_replay_question`](super::Run::take_replay_question): true
+    /// if the request may be sent again.
     ReplayReply(bool),
     /// The application's reply to the question of [`Run::take_persist_question`](super::Run::take_persist_question).
     PersistReply(PersistQuestion, PersistReply),
@@ -170,15 +173,15 @@ pub struct Save {
 }
 
 impl Save {
-    /// Returns true if the run must not go on before the save is in the store: it has a decision, or the result of a call that other writers
-    /// may answer, of which the first stored result counts.
+    /// Returns true if the run must not go on before the save is in the store: it has a decision, or the result of a
+    /// call that other writers may answer, of which the first stored result counts.
     #[must_use]
     pub fn is_urgent(&self) -> bool {
         self.has_decision() || self.has_async_result
     }
 
-    /// Returns true if the save has a person's decision: an approval, which must be in the store before its tool runs, or a rejection, after
-    /// which nobody is asked again.
+    /// Returns true if the save has a person's decision: an approval, which must be in the store before its tool runs,
+    /// or a rejection, after which nobody is asked again.
     fn has_decision(&self) -> bool {
         let is_decision = |entry: &JournalEntry| match entry {
             JournalEntry::Approved { .. } => true,

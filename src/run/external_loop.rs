@@ -1,7 +1,7 @@
 //! A loop that the application drives, with an SDK say, and checkpoints here (R19).
 //!
-//! A checkpoint has the conversation so far, in the format of a dialect. What it adds to history is appended at once in modes `call` and
-//! `result`, and at the end of the loop in mode `run`. A crash loses what was not checkpointed.
+//! A checkpoint has the conversation so far, in the format of a dialect. What it adds to history is appended at once in
+//! modes `call` and `result`, and at the end of the loop in mode `run`. A crash loses what was not checkpointed.
 
 use super::setup::Persistence;
 use crate::clock::Ms;
@@ -109,7 +109,8 @@ impl ExternalLoop {
         let history = context.history;
         let find = |units: &ConversationUnits| continuation(history, units, body.items.clone(), &wire_id);
         let of_history = find(&ConversationUnits::of_history(history, &wire_id));
-        // Another process with the same loop may have stored more than the last checkpoint of this one: what adds less is true.
+        // Another process with the same loop may have stored more than the last checkpoint of this one: what adds less
+        // is true.
         let of_stored = self.stored.as_ref().map_or(Err(NoContinuation::Diverges), find);
         let mut failure = match (of_history, of_stored) {
             (Ok(one), Ok(other)) => return Ok(if other.count() < one.count() { other } else { one }),

@@ -1,7 +1,7 @@
 //! Handoffs: from the next model call on, the run belongs to another agent (R31).
 //!
-//! A handoff is accepted while the run is under way, and takes effect when the tools of the round are answered. The journal has the agent's
-//! name only: instructions, tools and functions are passed to a resumed run again.
+//! A handoff is accepted while the run is under way, and takes effect when the tools of the round are answered. The
+//! journal has the agent's name only: instructions, tools and functions are passed to a resumed run again.
 
 use super::setup::{RunSetup, ToolSettings};
 use crate::error::{Error, ErrorCode, Result};
@@ -34,9 +34,8 @@ pub struct Handoff {
 impl Handoff {
     /// Checks that a run of this setup can be handed off.
     ///
-    /// # Errors
-    /// `config_invalid` for an agent without a name and for tools that the request cannot have; `handoff_filter_not_supported` if a service
-    /// keeps the conversation, of which no message can be taken back.
+    /// # Errors `config_invalid` for an agent without a name and for tools that the request cannot have;
+    /// `handoff_filter_not_supported` if a service keeps the conversation, of which no message can be taken back.
     pub(super) fn check(&self, setup: &RunSetup) -> Result<()> {
         if self.name.is_empty() {
             return Err(Error::config("`name` of a handoff is empty; it names the agent in history"));
@@ -131,7 +130,8 @@ impl RunHandoffs {
 
     /// Activates the pending handoff and changes the setup. `view` has the ends of the messages before it.
     pub fn activate_pending(&mut self, setup: &mut RunSetup, view: HandoffView) {
-        // An answer that the model continues is continued by the same agent, and no tool of it runs: the journal has no entry yet.
+        // An answer that the model continues is continued by the same agent, and no tool of it runs: the journal has no
+        // entry yet.
         if self.is_journaled
             && let Some(handoff) = self.pending.take()
         {

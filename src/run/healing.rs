@@ -21,8 +21,8 @@ impl RunHealing {
         Self { refused, ..Self::default() }
     }
 
-    /// Repairs the body of model call number `call`, which was refused with this answer. Returns `None` if the error is not a known one, or
-    /// the call was healed before.
+    /// Repairs the body of model call number `call`, which was refused with this answer. Returns `None` if the error is
+    /// not a known one, or the call was healed before.
     pub fn heal(&mut self, call: u32, (body, dialect): (&[u8], Dialect), answer: &[u8]) -> Option<Healed> {
         if self.healed_call == Some(call) {
             return None;
@@ -39,8 +39,8 @@ impl RunHealing {
         !(self.refused.is_empty() && of_session.is_empty())
     }
 
-    /// Returns a body without what was refused before, in this run or another one of the session; `None` if it contains none of that. The
-    /// report is empty if the run has reported it already.
+    /// Returns a body without what was refused before, in this run or another one of the session; `None` if it contains
+    /// none of that. The report is empty if the run has reported it already.
     pub fn leave_out(&mut self, body: &[u8], dialect: Dialect, of_session: &[String]) -> Option<(Vec<u8>, Report)> {
         let refused = [&self.refused, of_session].concat();
         let (body, report) = leave_out_refused(body, dialect, &refused, &RepairOptions::default())?;

@@ -1,8 +1,9 @@
 //! [`HistoryChoice`]: a run chooses once what its requests contain of history, and keeps it to its end (R71).
 //!
-//! The first request decides, for the time at which the run began and with the messages that were stored then. The decision is in the journal
-//! with the next entry that is written; if the application was asked for it, it is written before the request is sent, so that nobody is
-//! asked again after a kill. Until then a resumed run decides again, from the same messages and for the same time.
+//! The first request decides, for the time at which the run began and with the messages that were stored then. The
+//! decision is in the journal with the next entry that is written; if the application was asked for it, it is written
+//! before the request is sent, so that nobody is asked again after a kill. Until then a resumed run decides again, from
+//! the same messages and for the same time.
 
 use super::effect::{Save, SaveKind};
 use super::journal::{JournalEntry, RunStart};
@@ -15,7 +16,8 @@ use std::rc::Rc;
 /// What the requests of a run contain of history.
 #[derive(Debug, Default)]
 pub(super) struct HistoryChoice {
-    /// When the run began, and the id of the last stored message then; `None` in a run of a build that did not store it.
+    /// When the run began, and the id of the last stored message then; `None` in a run of a build that did not store
+    /// it.
     began: Option<(Ms, String)>,
     choice: Option<ReplayChoice>,
     /// The entry that the journal does not have yet.
@@ -38,7 +40,8 @@ impl HistoryChoice {
         self.began.as_ref().map_or(now, |(at, _)| *at)
     }
 
-    /// Returns what of history the next request contains, after `handoffs` handoffs with a view of their own: a new one is chosen with it.
+    /// Returns what of history the next request contains, after `handoffs` handoffs with a view of their own: a new one
+    /// is chosen with it.
     pub fn scope(&self, handoffs: usize) -> HistoryScope<'_> {
         let base = self.began.as_ref().map(|(_, base)| base.as_str());
         match &self.choice {
@@ -47,15 +50,16 @@ impl HistoryChoice {
         }
     }
 
-    /// Keeps a choice. `has_redactable_calls`: a message that replaces or repeats a part of the live turn may have what `persist` keeps from the
-    /// store; then only this process has the choice.
+    /// Keeps a choice. `has_redactable_calls`: a message that replaces or repeats a part of the live turn may have what
+    /// `persist` keeps from the store; then only this process has the choice.
     pub fn keep(&mut self, choice: ReplayChoice, has_redactable_calls: bool) {
         let is_storable = !(has_redactable_calls && choice.selection.has_own_messages());
         self.unjournaled = is_storable.then(|| JournalEntry::Selected(choice.selection.clone()));
         self.choice = Some(choice);
     }
 
-    /// Keeps what was sent at `at`, for the session's next request. `was_known`: the session has an earlier one, which is repeated no more.
+    /// Keeps what was sent at `at`, for the session's next request. `was_known`: the session has an earlier one, which
+    /// is repeated no more.
     pub fn keep_last_request(&mut self, at: Ms, sent: Option<Rc<SentRequest>>, was_known: bool) {
         let sent = sent.map(|sent| {
             let mut sent = Rc::unwrap_or_clone(sent);
@@ -90,8 +94,8 @@ impl HistoryChoice {
         self.unjournaled.take()
     }
 
-    /// Returns the indices of the stored messages that the requests contain; `None` if that is not chosen, or has a message that replaces
-    /// others.
+    /// Returns the indices of the stored messages that the requests contain; `None` if that is not chosen, or has a
+    /// message that replaces others.
     pub fn stored_messages(&self, history: &History) -> Option<Vec<usize>> {
         self.choice.as_ref()?.selection.stored_messages(history)
     }

@@ -20,7 +20,8 @@ pub struct IncomingAnswer<'r> {
 }
 
 impl<'r> IncomingAnswer<'r> {
-    /// Returns none if nothing of the answer can be shown. `message` is the answer's without parts, `duration` the time since the request.
+    /// Returns none if nothing of the answer can be shown. `message` is the answer's without parts, `duration` the time
+    /// since the request.
     pub(super) fn new(message: &'r Message, assembler: &'r StreamAssembler, duration: Ms) -> Option<Self> {
         let mut is_empty = true;
         assembler.visit_blocks(&mut |_| is_empty = false);

@@ -61,7 +61,8 @@ pub enum JournalEntry {
         /// The error's message.
         #[n(1)]
         message: String,
-        /// False if a service may have a request whose answer is not stored; a resume in a conversation then needs `approveUnsafeReplay`.
+        /// False if a service may have a request whose answer is not stored; a resume in a conversation then needs
+        /// `approveUnsafeReplay`.
         #[n(2)]
         #[cbor(default)]
         is_replay_safe: bool,
@@ -116,8 +117,8 @@ pub enum JournalEntry {
         #[n(1)]
         not_before: Ms,
     },
-    /// The model gave the answer that ends the turn, which history does not have yet; `None` if the answer has no message. In snapshots: a
-    /// journal ends with the append to history.
+    /// The model gave the answer that ends the turn, which history does not have yet; `None` if the answer has no
+    /// message. In snapshots: a journal ends with the append to history.
     #[n(11)]
     Completed(#[n(0)] Option<Message>),
     /// The next model call is another agent's.
@@ -162,7 +163,8 @@ pub struct RunStart {
     pub persistence: Persistence,
     /// The calls of a conversation that the application holds, with their results.
     pub calls: Vec<ToolInvocation>,
-    /// The id of the last stored message, empty if there was none. Messages that others append later are not in the run's requests.
+    /// The id of the last stored message, empty if there was none. Messages that others append later are not in the
+    /// run's requests.
     pub base: Option<String>,
 }
 encode_fields!(struct RunStart {
@@ -175,8 +177,8 @@ encode_fields!(struct RunStart {
     6 => base,
 });
 
-/// The provider of a run, for a resume. Contains no credential: [`ProviderRequest::check`] refuses one in the address and in the headers,
-/// and of the parameters those that hold one are left out.
+/// The provider of a run, for a resume. Contains no credential: [`ProviderRequest::check`] refuses one in the address
+/// and in the headers, and of the parameters those that hold one are left out.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct StoredProvider {
@@ -222,7 +224,8 @@ impl StoredProvider {
 }
 
 impl JournalEntry {
-    /// Returns the first entries of a run. Of the input's calls whose tools have `persist`, only the existence is stored (R12).
+    /// Returns the first entries of a run. Of the input's calls whose tools have `persist`, only the existence is
+    /// stored (R12).
     pub(super) fn beginning(setup: &RunSetup, at: Ms, live: &History, history: &History) -> Vec<Self> {
         let Withheld { params, members, .. } = withhold(setup.provider.dialect, &setup.provider.params);
         let provider = StoredProvider::new(&setup.provider, params);
@@ -239,7 +242,8 @@ impl JournalEntry {
         entries
     }
 
-    /// Returns what tells the entry from the others of its journal, however much of it is redacted. A call's redaction is stored with its result.
+    /// Returns what tells the entry from the others of its journal, however much of it is redacted. A call's redaction
+    /// is stored with its result.
     pub(super) fn identity(&self) -> Bytes {
         match self {
             Self::Answered { message, .. } => format!("answer {}", message.id).into(),
@@ -389,7 +393,8 @@ impl RecoveredRun {
         open.peek().is_some() && open.all(|call| self.live.awaits_approval(&call.id))
     }
 
-    /// Adds the results that history has of the turn's open calls, to show them. A resumed run takes them itself. Returns true if there are any.
+    /// Adds the results that history has of the turn's open calls, to show them. A resumed run takes them itself.
+    /// Returns true if there are any.
     pub fn take_stored_results(&mut self, history: &History) -> bool {
         let open = self.live.open_calls();
         let results: Vec<ResultEntry> = open.filter_map(|call| stored_result(history, &call.id)).collect();

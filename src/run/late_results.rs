@@ -31,7 +31,8 @@ pub(super) fn prepare_late_results(turn: &mut RunData, history: &History) {
     turn.set_late_results(unplaced);
 }
 
-/// Returns the late results that no message lists, by the ids of their invocations. `stored`: the history, if requests contain it.
+/// Returns the late results that no message lists, by the ids of their invocations. `stored`: the history, if requests
+/// contain it.
 fn unplaced_results(live: &History, stored: Option<&History>) -> Vec<String> {
     let placed = live.late_results();
     let mut unplaced = placed.unplaced_ids();

@@ -1,4 +1,5 @@
-//! The end of a run that can store nothing any more: another owner has it, its session is gone, or its saves keep failing.
+//! The end of a run that can store nothing any more: another owner has it, its session is gone, or its saves keep
+//! failing.
 
 use super::machine::{Run, RunState};
 use super::next_state::{FinalResult, NextState};

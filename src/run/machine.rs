@@ -465,8 +465,8 @@ impl Run {
 
     /// Checks that a call waits for an approval. `id`: its invocation id or its call id.
     ///
-    /// # Errors
-    /// `wrong_state` for another call of the turn, `invalid_input` for a call id of several calls, `not_found` for any other id.
+    /// # Errors `wrong_state` for another call of the turn, `invalid_input` for a call id of several calls, `not_found`
+    /// for any other id.
     pub fn check_waiting(&self, id: &str) -> Result<()> {
         match self.state.tools() {
             Some(tools) => tools.find_waiting(&self.turn, id).map(|_| ()),
@@ -479,7 +479,8 @@ impl Run {
         self.state.retry_mut()?.take_question()
     }
 
-    /// Takes the next question about the next save. Of a call whose question is not answered, only its existence is stored.
+    /// Takes the next question about the next save. Of a call whose question is not answered, only its existence is
+    /// stored.
     pub fn take_persist_question(&mut self) -> Option<PersistQuestion> {
         self.turn.take_persist_question()
     }

@@ -1,10 +1,11 @@
 //! The run: one turn, from its input to the answer that ends it, as a state machine without I/O.
 //!
 //! The host performs the open effects ([`Run::effects`]) and reports back ([`Run::handle`]). The binding answers
-//! [`Run::take_save`] itself. An answer, the start of a tool and its result are each saved before the next effect is offered.
+//! [`Run::take_save`] itself. An answer, the start of a tool and its result are each saved before the next effect is
+//! offered.
 //!
-//! `machine.rs` has [`Run`], `state/` a file for each of its states, `turn.rs` what they share. A state handles the inputs that concern it and
-//! returns a `NextState`, which the machine enters.
+//! `machine.rs` has [`Run`], `state/` a file for each of its states, `turn.rs` what they share. A state handles the
+//! inputs that concern it and returns a `NextState`, which the machine enters.
 
 mod answer;
 mod answered_call;

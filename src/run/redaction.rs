@@ -1,5 +1,6 @@
-//! Redaction of saves (R12): the `persist` function of a tool decides what is stored of a call, before the call is saved and again with
-//! its result. The live turn keeps the original values; every [`Save`](super::Save) is redacted here.
+//! Redaction of saves (R12): the `persist` function of a tool decides what is stored of a call, before the call is
+//! saved and again with its result. The live turn keeps the original values; every [`Save`](super::Save) is redacted
+//! here.
 
 use super::effect::{Save, SaveKind};
 use super::journal::JournalEntry;
@@ -50,7 +51,8 @@ impl Redactions {
         Self { by_invocation: IdMap::with_seed(seed), save: 0, next: (0, 0) }
     }
 
-    /// Takes the next question about the next save. Of a call whose question is not answered, only its existence is stored.
+    /// Takes the next question about the next save. Of a call whose question is not answered, only its existence is
+    /// stored.
     pub fn take_question(
         &mut self,
         save: &Save,
@@ -325,8 +327,8 @@ fn answered_call<'s>(result: &ResultEntry, live: &'s History) -> &'s [ToolInvoca
     live.invocation(&result.invocation).map(std::slice::from_ref).unwrap_or_default()
 }
 
-/// Returns the arguments to store instead of a call's own, in the same form. `None` keeps its own. Empty arguments would mean that the
-/// call is withheld, so `{}` replaces them.
+/// Returns the arguments to store instead of a call's own, in the same form. `None` keeps its own. Empty arguments
+/// would mean that the call is withheld, so `{}` replaces them.
 fn stored_arguments(call: &ToolInvocation, known: &Redaction) -> Option<Arguments> {
     let empty = matches!(&call.arguments, Arguments::Text(text) if text.is_empty());
     let own = known.arguments.as_ref().map(Json::as_str).or(empty.then_some("{}"))?;

@@ -38,8 +38,8 @@ pub enum ReplaySafety {
 }
 
 impl ReplaySafety {
-    /// Decides whether a request may be sent again. `is_stateful`: it changes a conversation that the service keeps, so that processing it
-    /// twice adds its input twice. A stateless request has no effect at the service.
+    /// Decides whether a request may be sent again. `is_stateful`: it changes a conversation that the service keeps, so
+    /// that processing it twice adds its input twice. A stateless request has no effect at the service.
     #[must_use]
     pub fn of(evidence: RequestEvidence, is_stateful: bool) -> Self {
         match evidence {
@@ -53,7 +53,8 @@ impl ReplaySafety {
     }
 }
 
-/// Returns the evidence in a host's report of a failure. `sent` says whether a byte of the request may have reached the service.
+/// Returns the evidence in a host's report of a failure. `sent` says whether a byte of the request may have reached the
+/// service.
 #[must_use]
 pub fn evidence_of_failure(code: Option<&str>, sent: Option<bool>) -> RequestEvidence {
     match (code, sent) {

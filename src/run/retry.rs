@@ -35,12 +35,13 @@ impl Default for RetryPolicy {
 /// The longest pause in milliseconds, unless the provider's `Retry-After` asks for a longer one.
 const LONGEST_BACKOFF: Ms = 60_000;
 
-/// The longest pause that a provider may ask for, in milliseconds: a day, after which the longest of known limits begin anew. Instead of a longer
-/// one the run fails, so that its session is not busy for ever.
+/// The longest pause that a provider may ask for, in milliseconds: a day, after which the longest of known limits begin
+/// anew. Instead of a longer one the run fails, so that its session is not busy for ever.
 const LONGEST_REQUESTED: Ms = 86_400_000;
 
 impl RetryPolicy {
-    /// Returns the pause after attempt number `attempt` (from 1), or `None` after the last one. `requested` is the provider's wish.
+    /// Returns the pause after attempt number `attempt` (from 1), or `None` after the last one. `requested` is the
+    /// provider's wish.
     #[must_use]
     pub fn wait_after(&self, attempt: u32, requested: Option<Ms>) -> Option<Ms> {
         if attempt >= self.attempts || requested.is_some_and(|wait| wait > LONGEST_REQUESTED) {
@@ -50,7 +51,8 @@ impl RetryPolicy {
         Some(requested.unwrap_or(doubled.min(LONGEST_BACKOFF)))
     }
 
-    /// Returns the policy for a conversation that another request holds: three pauses of 1, 2 and 4 seconds, unless nothing is repeated.
+    /// Returns the policy for a conversation that another request holds: three pauses of 1, 2 and 4 seconds, unless
+    /// nothing is repeated.
     #[must_use]
     pub fn for_locked_conversation(&self) -> Self {
         let attempts = if self.attempts > 1 { self.attempts.max(LOCKED_ATTEMPTS) } else { self.attempts };
@@ -68,7 +70,8 @@ pub fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504 | 520..=524 | 529)
 }
 
-/// Returns the pause that the provider requests, in milliseconds: `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
+/// Returns the pause that the provider requests, in milliseconds: `retry-after-ms`, or `retry-after` in seconds or as
+/// an HTTP date.
 #[must_use]
 pub fn requested_wait(headers: &[(String, String)], now: Ms) -> Option<Ms> {
     let header =

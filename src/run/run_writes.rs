@@ -162,8 +162,8 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
     Ok(change)
 }
 
-/// Returns the edit of the head that belongs to a save: the run's new owner, what a provider refused, what the last request contained, and
-/// whether the service may drop reasoning.
+/// Returns the edit of the head that belongs to a save: the run's new owner, what a provider refused, what the last
+/// request contained, and whether the service may drop reasoning.
 fn head_edit(save: &Save) -> Option<HeadEdit> {
     let refused: Vec<String> = match &save.kind {
         SaveKind::Write(entries) => {

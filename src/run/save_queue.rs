@@ -36,7 +36,8 @@ impl SaveQueue {
         self.waiting.pop_front()
     }
 
-    /// Returns true if a save may hold results of calls that only a failed save contains: history ignores a result before its call.
+    /// Returns true if a save may hold results of calls that only a failed save contains: history ignores a result
+    /// before its call.
     fn must_wait(&self, next: &Save) -> bool {
         matches!(next.kind, SaveKind::Store { .. }) && self.failed.iter().flat_map(stored_calls).next().is_some()
     }

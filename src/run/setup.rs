@@ -59,8 +59,8 @@ impl RunSetup {
         self.policy.unbound_reasoning() == UnboundReasoning::DropBlock && self.provider.dropping_unbound().is_some()
     }
 
-    /// Returns the setup in which history is written as often as the owner needs. A conversation keeps every answer at once, so history has
-    /// to: a turn of which it had nothing could be discarded here and not there.
+    /// Returns the setup in which history is written as often as the owner needs. A conversation keeps every answer at
+    /// once, so history has to: a turn of which it had nothing could be discarded here and not there.
     #[must_use]
     pub(super) fn for_owner(mut self) -> Self {
         if self.owner.is_conversation() && self.persistence == Persistence::Run {

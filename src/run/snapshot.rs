@@ -1,4 +1,5 @@
-//! The snapshot of an unfinished run: its journal, and what its requests need of history, in bytes from which any machine resumes it (R28).
+//! The snapshot of an unfinished run: its journal, and what its requests need of history, in bytes from which any
+//! machine resumes it (R28).
 //!
 //! ```text
 //! "rethread run\n"   the mark of a snapshot
@@ -106,9 +107,8 @@ impl RunSnapshot {
 
     /// Decodes a snapshot of a session.
     ///
-    /// # Errors
-    /// `invalid_input` for bytes that are no snapshot, or one of another session; `unsupported_version` for one of a newer build;
-    /// `corrupt_record` for one that is damaged.
+    /// # Errors `invalid_input` for bytes that are no snapshot, or one of another session; `unsupported_version` for
+    /// one of a newer build; `corrupt_record` for one that is damaged.
     pub fn open(bytes: &Bytes, session: &str) -> Result<Self> {
         if !bytes.starts_with(MARK) {
             return Err(Error::invalid(
@@ -142,10 +142,12 @@ impl RunSnapshot {
         Ok(recovered)
     }
 
-    /// Returns the entries that a stored journal of the run lacks. A journal with entries that the snapshot lacks is newer: it lacks none.
+    /// Returns the entries that a stored journal of the run lacks. A journal with entries that the snapshot lacks is
+    /// newer: it lacks none.
     #[must_use]
     pub fn missing_entries(&self, stored: &[Bytes]) -> Vec<Bytes> {
-        // Not by their bytes: an entry that waited for the reply of `persist` has more in the journal than in the snapshot.
+        // Not by their bytes: an entry that waited for the reply of `persist` has more in the journal than in the
+        // snapshot.
         let identity = |record: &Bytes| {
             let entry = open_whole_record::<JournalEntry>(RecordKind::Journal, record);
             entry.map_or_else(|_| record.clone(), |entry| entry.identity())
@@ -158,11 +160,11 @@ impl RunSnapshot {
         self.journal.iter().filter(|entry| !stored.contains(&entry.identity())).map(JournalEntry::seal).collect()
     }
 
-    /// Checks that the run, which the head does not have, has not ended in this session, as far as the session can know.
+    /// Checks that the run, which the head does not have, has not ended in this session, as far as the session can
+    /// know.
     ///
-    /// # Errors
-    /// `conflict` if the run has ended here. Also if the session was cleared or deleted in this store and the run began before or elsewhere:
-    /// what ended before that is forgotten.
+    /// # Errors `conflict` if the run has ended here. Also if the session was cleared or deleted in this store and the
+    /// run began before or elsewhere: what ended before that is forgotten.
     fn check_not_ended(&self, log: &SessionLog) -> Result<()> {
         let SessionLog { head, history, .. } = log;
         if history.messages().iter().any(|message| message.run_id.as_ref() == Some(&self.run)) {
@@ -179,12 +181,11 @@ impl RunSnapshot {
         }
     }
 
-    /// Returns the change that begins the run's journal in a session that does not have it. An empty session gets the snapshot's history in the
-    /// same append. The history must not have changed since when the change is written.
+    /// Returns the change that begins the run's journal in a session that does not have it. An empty session gets the
+    /// snapshot's history in the same append. The history must not have changed since when the change is written.
     ///
-    /// # Errors
-    /// `conflict` if the run has ended in this session, or if that cannot be known because the session was cleared or deleted, or if history
-    /// lacks the message that the run continues.
+    /// # Errors `conflict` if the run has ended in this session, or if that cannot be known because the session was
+    /// cleared or deleted, or if history lacks the message that the run continues.
     pub fn begin(&self, log: &SessionLog, writer: &RunWriter<'_>) -> Result<Change> {
         self.check_not_ended(log)?;
         let history = &log.history;

@@ -24,9 +24,8 @@ pub struct TurnInput {
 
 /// Returns the live turn of a run's input, and the report of joining it.
 ///
-/// # Errors
-/// `invalid_input` if the input is not messages, has an id that is in use, or leaves nothing to answer; `two_loaders` if it has a conversation
-/// that a provider has loaded.
+/// # Errors `invalid_input` if the input is not messages, has an id that is in use, or leaves nothing to answer;
+/// `two_loaders` if it has a conversation that a provider has loaded.
 pub(super) fn join_input(setup: &RunSetup, input: TurnInput, context: &RunContext<'_>) -> Result<(History, Report)> {
     let TurnInput { input, input_id, provided } = input;
     let is_held = setup.owner == StateOwner::Caller;

@@ -14,7 +14,8 @@ impl Run {
         !call.is_deferred && settings.is_none_or(|settings| settings.timing == ToolTiming::InRun)
     }
 
-    /// Adds to the turn the results of its open calls that other writers have stored, for a view. The next request contains them.
+    /// Adds to the turn the results of its open calls that other writers have stored, for a view. The next request
+    /// contains them.
     pub fn take_stored_results(&mut self, history: &History) {
         take_stored_results(&mut self.turn, history);
     }

@@ -45,8 +45,8 @@ impl StoredTurn {
         stored
     }
 
-    /// Takes the entries of the turn that were not stored: results of stored calls, then messages with their calls. `run_continues`: the tools
-    /// of calls without a result may run after they are stored.
+    /// Takes the entries of the turn that were not stored: results of stored calls, then messages with their calls.
+    /// `run_continues`: the tools of calls without a result may run after they are stored.
     pub fn take_unstored(&mut self, live: &History, run_continues: bool) -> Vec<HistoryEntry> {
         let mut entries: Vec<HistoryEntry> = self.second.drain(..).map(HistoryEntry::Result).collect();
         let mut open_calls = Vec::new();
@@ -118,7 +118,8 @@ impl StoredTurn {
         self.second.push(own);
     }
 
-    /// Returns the results that other writers stored. The journal has the tool's own result of a call that is not deferred.
+    /// Returns the results that other writers stored. The journal has the tool's own result of a call that is not
+    /// deferred.
     pub fn results_elsewhere(&self, live: &History) -> Vec<ResultEntry> {
         let result = |call: &ToolInvocation| ResultEntry { is_replacement: !call.is_deferred, ..result_of(call) };
         self.elsewhere.iter().filter_map(|id| live.invocation(id)).map(result).collect()
@@ -137,8 +138,8 @@ impl StoredTurn {
     }
 }
 
-/// Returns true if the run does not wait for the call any more: it was answered, or its result comes later. The result of an answered call may be
-/// withheld from the store (R12).
+/// Returns true if the run does not wait for the call any more: it was answered, or its result comes later. The result
+/// of an answered call may be withheld from the store (R12).
 fn has_outcome(call: &ToolInvocation) -> bool {
     call.result.is_some() || call.status != InvocationStatus::Pending || call.is_deferred
 }

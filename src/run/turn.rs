@@ -51,7 +51,8 @@ pub(super) struct RunData {
     redactions: Redactions,
     /// The incomplete answer of a run that failed or was stopped.
     cut_answer: Option<Message>,
-    /// The sealed journal entries by the save that they were taken with, redacted, for snapshots. Those of a resumed run are at 0.
+    /// The sealed journal entries by the save that they were taken with, redacted, for snapshots. Those of a resumed
+    /// run are at 0.
     journal: BTreeMap<u64, Vec<Bytes>>,
     /// The `seq` after the last stored message when the newest body was built.
     history_end: u64,
@@ -313,7 +314,8 @@ impl RunData {
         Some(self.save(SaveKind::Write(vec![selected])))
     }
 
-    /// Queues a save of the messages that the model was sent and history has not, if this mode writes history before the run ends.
+    /// Queues a save of the messages that the model was sent and history has not, if this mode writes history before
+    /// the run ends.
     pub fn save_inputs(&mut self) {
         if self.setup.persistence == Persistence::Run {
             return;
@@ -332,7 +334,8 @@ impl RunData {
         }
     }
 
-    /// Queues a save of journal entries and, in the modes that write history at this point, the entries that no save has yet.
+    /// Queues a save of journal entries and, in the modes that write history at this point, the entries that no save
+    /// has yet.
     pub fn save_answer(&mut self, entry: JournalEntry) -> u64 {
         let kind = match self.setup.persistence {
             Persistence::Run => SaveKind::Write(vec![entry]),
@@ -343,7 +346,8 @@ impl RunData {
         self.save(kind)
     }
 
-    /// Queues a save of journal entries and, in mode `result`, of these results in history. In mode `call` history gets those that come later.
+    /// Queues a save of journal entries and, in mode `result`, of these results in history. In mode `call` history gets
+    /// those that come later.
     pub fn save_results(&mut self, journal: Vec<JournalEntry>, results: Vec<ResultEntry>) -> u64 {
         let kind = match self.setup.persistence {
             Persistence::Run => SaveKind::Write(journal),
@@ -541,7 +545,8 @@ impl RunData {
         self.request_delivery
     }
 
-    /// Returns the owner to build the next request for: the session while a chain is restarted, so that the request contains the history.
+    /// Returns the owner to build the next request for: the session while a chain is restarted, so that the request
+    /// contains the history.
     pub fn owner_of_request(&self) -> &StateOwner {
         if self.chain_is_restarted { &StateOwner::Session } else { &self.setup.owner }
     }
@@ -551,8 +556,8 @@ impl RunData {
         self.chain_is_restarted
     }
 
-    /// Returns true, once, if the chain can be restarted from the history: it began here, so the session has all of it. The refused request
-    /// does not count as a model call.
+    /// Returns true, once, if the chain can be restarted from the history: it began here, so the session has all of it.
+    /// The refused request does not count as a model call.
     pub fn try_restart_chain(&mut self) -> bool {
         let began_here = self.setup.owner == StateOwner::Response { previous: None };
         let restarts = began_here && !self.chain_is_restarted;

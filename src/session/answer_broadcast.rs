@@ -1,5 +1,5 @@
-//! Sends the streamed answer of a run to other tabs. A tab that shows the run requests the answer so far from its holder, which then sends
-//! each addition. Nothing is sent while no other tab shows the run, and nothing is stored.
+//! Sends the streamed answer of a run to other tabs. A tab that shows the run requests the answer so far from its
+//! holder, which then sends each addition. Nothing is sent while no other tab shows the run, and nothing is stored.
 
 use super::host::AnswerNews;
 use super::open_session::OpenSession;

@@ -36,10 +36,11 @@ impl OpenSession {
         Origin { at, source, channel: self.channel(), freshness, ..Origin::default() }
     }
 
-    /// Appends messages of a dialect, or neutral ones, which are JSON. `expected` is the revision that the history must have.
+    /// Appends messages of a dialect, or neutral ones, which are JSON. `expected` is the revision that the history must
+    /// have.
     ///
-    /// # Errors
-    /// `invalid_input` for messages that cannot be read, and for a result without an open call; `conflict`; the store's own.
+    /// # Errors `invalid_input` for messages that cannot be read, and for a result without an open call; `conflict`;
+    /// the store's own.
     pub async fn append(
         &self,
         given: &Json,
@@ -50,8 +51,9 @@ impl OpenSession {
         self.append_joined(&join, expected, None).await
     }
 
-    /// Appends the outcome of `join`. Calls `join` again after another writer has appended a missing call or has answered an open one, or if a run
-    /// on which a result depends went on. `run`: the one that an answer depends on, if any.
+    /// Appends the outcome of `join`. Calls `join` again after another writer has appended a missing call or has
+    /// answered an open one, or if a run on which a result depends went on. `run`: the one that an answer depends on,
+    /// if any.
     pub async fn append_joined(
         &self,
         join: &dyn Fn() -> Result<JoinedEntries>,

@@ -34,7 +34,8 @@ pub trait Application {
     /// Calls `persist` of a tool, which answers at once.
     fn persist(&self, question: &PersistQuestion) -> PersistReply;
 
-    /// Calls `summarize` of `compact` with a body and the mode. Resolves to its text, which is not empty, or to `callback_failed`.
+    /// Calls `summarize` of `compact` with a body and the mode. Resolves to its text, which is not empty, or to
+    /// `callback_failed`.
     fn summarize<'q>(
         &'q self,
         callback: &'q Callback,
@@ -42,7 +43,8 @@ pub trait Application {
         mode: &'q str,
     ) -> LocalFuture<'q, Result<String>>;
 
-    /// Asks the history providers for messages that precede an input: the input's messages as JSON. `callback_failed` names the provider.
+    /// Asks the history providers for messages that precede an input: the input's messages as JSON. `callback_failed`
+    /// names the provider.
     fn provide<'q>(&'q self, callback: &'q Callback, input: Json) -> LocalFuture<'q, Result<Json>>;
 
     /// Gives a turn to the history providers. Resolves to a warning for each of them that failed.

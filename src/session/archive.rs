@@ -6,13 +6,12 @@ use super::run_lock::acquire_run_lock;
 use crate::error::{Error, Result};
 use crate::store::{SessionArchive, clear_session};
 
-/// Reads a session with everything that is stored of it. `open` is the session if it is open: what its run deferred, and values of its state
-/// bag that are not stored yet, are stored first. Title, channel, metadata and owner that it was opened with are added to the archive, not to
-/// the store.
+/// Reads a session with everything that is stored of it. `open` is the session if it is open: what its run deferred,
+/// and values of its state bag that are not stored yet, are stored first. Title, channel, metadata and owner that it
+/// was opened with are added to the archive, not to the store.
 ///
-/// # Errors
-/// `not_found` for a session that is not stored; `busy`; the store's own, also if something cannot be stored first: an archive that lacks what
-/// the session shows would be worse.
+/// # Errors `not_found` for a session that is not stored; `busy`; the store's own, also if something cannot be stored
+/// first: an archive that lacks what the session shows would be worse.
 pub async fn read_archive(context: &StoreContext, open: Option<&OpenSession>, id: &str) -> Result<SessionArchive> {
     if let Some(run) = open.and_then(OpenSession::live_run) {
         run.flush_before_read().await?;

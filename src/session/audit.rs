@@ -16,8 +16,8 @@ pub struct JsonPage {
     pub cursor: Option<String>,
 }
 
-/// Returns a page of the audit table, the newest rows first: with arguments and results if `payload` is set. `message`: the id of the message
-/// whose rows are wanted.
+/// Returns a page of the audit table, the newest rows first: with arguments and results if `payload` is set. `message`:
+/// the id of the message whose rows are wanted.
 ///
 /// # Errors
 /// The store's own.

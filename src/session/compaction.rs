@@ -1,4 +1,5 @@
-//! `Session.compact`: the application's model writes a summary of the turns that are over, which requests then contain instead of them (R30).
+//! `Session.compact`: the application's model writes a summary of the turns that are over, which requests then contain
+//! instead of them (R30).
 
 use super::compaction_state::{CompactionMode, CompactionOutcome, CompactionRequest};
 use super::journals::journal_of;
@@ -31,7 +32,8 @@ pub async fn compact(session: &Rc<OpenSession>, request: Rc<CompactionRequest>) 
     outcome
 }
 
-/// Compacts a session, unless another call does. Then makes the compaction that an earlier call deferred, if it is possible now.
+/// Compacts a session, unless another call does. Then makes the compaction that an earlier call deferred, if it is
+/// possible now.
 async fn compact_exclusively(session: &Rc<OpenSession>, request: &CompactionRequest) -> Result<CompactionOutcome> {
     let state = &session.compaction;
     if state.is_under_way.replace(true) {
@@ -162,7 +164,8 @@ async fn has_run_under_way(session: &OpenSession) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns the dialect and params of the summary's request: those of the call, of the last run or render, or of the stored history.
+/// Returns the dialect and params of the summary's request: those of the call, of the last run or render, or of the
+/// stored history.
 fn provider_of(session: &OpenSession, request: &CompactionRequest) -> Result<ProviderRequest> {
     match request.provider.clone().or_else(|| session.last_provider.borrow().clone()) {
         Some(provider) => Ok(provider),
@@ -178,8 +181,8 @@ fn summary_request(session: &OpenSession, provider: &ProviderRequest, end: usize
     compaction_body(&session.log.borrow().history, end, &request, now)
 }
 
-/// Returns the body that has the service shorten its chain of responses, and the index after the last message in the chain. None if the chain
-/// has nothing new, or more than the turns before the index `end`.
+/// Returns the body that has the service shorten its chain of responses, and the index after the last message in the
+/// chain. None if the chain has nothing new, or more than the turns before the index `end`.
 ///
 /// # Errors
 /// `state_owner_conflict` if the dialect's service does not shorten chains.
@@ -223,7 +226,8 @@ fn read_items(provider: &ProviderRequest, text: &str) -> Result<Vec<Json>> {
     })
 }
 
-/// Returns a request to the model that gave the newest stored answer; without an answer, in the dialect of the newest message.
+/// Returns a request to the model that gave the newest stored answer; without an answer, in the dialect of the newest
+/// message.
 fn provider_of_history(session: &OpenSession) -> Result<ProviderRequest> {
     let log = session.log.borrow();
     let newest = || log.history.messages().iter().rev();

@@ -35,7 +35,8 @@ pub struct CompactionState {
     pub is_under_way: Cell<bool>,
     /// What waits for a turn to be over.
     pub deferred: RefCell<Option<Rc<CompactionRequest>>>,
-    /// True if the session changed while a call of `compact` was under way, so that the deferred one may be possible now.
+    /// True if the session changed while a call of `compact` was under way, so that the deferred one may be possible
+    /// now.
     pub must_check_again: Cell<bool>,
 }
 
@@ -80,6 +81,7 @@ pub enum CompactionOutcome {
     Deferred,
     /// Another call of this session is under way.
     UnderWay,
-    /// Another writer compacted meanwhile, or changed what the summary covers, or a run continued the chain of responses.
+    /// Another writer compacted meanwhile, or changed what the summary covers, or a run continued the chain of
+    /// responses.
     Superseded,
 }

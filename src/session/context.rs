@@ -30,9 +30,11 @@ pub struct StoreSettings {
     pub global: PolicyLayer,
     /// The replay settings of each channel that has some.
     pub channels: Vec<(String, PolicyLayer)>,
-    /// Where no lock shows who is alive: how long the holder of a run counts as alive after its last write, in milliseconds.
+    /// Where no lock shows who is alive: how long the holder of a run counts as alive after its last write, in
+    /// milliseconds.
     pub lease_ms: Ms,
-    /// How long an operation of the store may take, in milliseconds. What ends a run or the store waits no longer than that.
+    /// How long an operation of the store may take, in milliseconds. What ends a run or the store waits no longer than
+    /// that.
     pub store_timeout: Ms,
 }
 
@@ -140,8 +142,8 @@ impl StoreContext {
         self.host.spawn(Box::pin(work));
     }
 
-    /// Does work and returns its outcome; none if it has not ended when the store's timeout is over. It goes on then. Without timers it is
-    /// waited for as long as it takes.
+    /// Does work and returns its outcome; none if it has not ended when the store's timeout is over. It goes on then.
+    /// Without timers it is waited for as long as it takes.
     pub async fn outcome_in_time(&self, work: LocalFuture<'static, Result<()>>) -> Option<Result<()>> {
         let (outcome, ended) = (Rc::new(RefCell::new(None)), Signal::default());
         let (kept, end) = (outcome.clone(), ended.clone());
@@ -276,7 +278,8 @@ impl StoreContext {
     }
 }
 
-/// Returns true if a finding of a rendered body is also reported to `onWarning`: it concerns the settings, not this body alone.
+/// Returns true if a finding of a rendered body is also reported to `onWarning`: it concerns the settings, not this
+/// body alone.
 pub fn concerns_settings(finding: &Finding) -> bool {
     matches!(finding.code, FindingCode::StaleDefault | FindingCode::CallbackFailed)
 }

@@ -7,7 +7,8 @@ use std::cell::{Cell, RefCell};
 /// The journal writes of a run that were not made yet.
 #[derive(Default)]
 pub struct DeferredSaves {
-    /// The batch that is being written, or was not acknowledged. It is repeated unchanged, since it may have been written.
+    /// The batch that is being written, or was not acknowledged. It is repeated unchanged, since it may have been
+    /// written.
     pub attempted: RefCell<Option<Change>>,
     /// What came after it.
     gathered: RefCell<Option<Change>>,

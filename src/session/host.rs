@@ -13,8 +13,8 @@ use std::rc::Rc;
 
 /// The world around an open store. A binding implements it, and so do tests, with a clock of their own.
 ///
-/// [`now`](Clock::now) and [`draw_ids`](Self::draw_ids) may call functions of the application: they are called before a step, with nothing
-/// borrowed. [`new_id`](IdSource::new_id) calls none.
+/// [`now`](Clock::now) and [`draw_ids`](Self::draw_ids) may call functions of the application: they are called before a
+/// step, with nothing borrowed. [`new_id`](IdSource::new_id) calls none.
 pub trait Host: Clock + IdSource + Application {
     /// Draws the ids of the next step from the application's source.
     fn draw_ids(&self);
@@ -25,7 +25,8 @@ pub trait Host: Clock + IdSource + Application {
     /// Runs work that nobody awaits.
     fn spawn(&self, work: LocalFuture<'static, ()>);
 
-    /// Resolves after `ms` milliseconds, or to false at once on a platform without timers. A process need not stay for it.
+    /// Resolves after `ms` milliseconds, or to false at once on a platform without timers. A process need not stay for
+    /// it.
     fn sleep(&self, ms: Ms) -> LocalFuture<'static, bool>;
 
     /// As [`sleep`](Self::sleep), for the limit of a wait: a process stays for it, until it is dropped.

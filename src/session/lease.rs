@@ -1,8 +1,8 @@
 //! The lease of a run. Where no lock shows who is alive, the head says until when the holder of a run counts as alive.
 //!
-//! The holder renews the lease while the run is under way, whenever a third of it has passed. Times are those of the holder's clock, so a
-//! process whose clock is ahead by more than two thirds of a lease resumes a run too early. That does no harm: the run's epoch
-//! rises, and the former holder's writes conflict.
+//! The holder renews the lease while the run is under way, whenever a third of it has passed. Times are those of the
+//! holder's clock, so a process whose clock is ahead by more than two thirds of a lease resumes a run too early. That
+//! does no harm: the run's epoch rises, and the former holder's writes conflict.
 
 use super::context::StoreContext;
 use super::run_driver::RunDriver;
@@ -12,7 +12,8 @@ use crate::run::RunInput;
 use crate::store::{Change, JournalChange, JournalStep};
 use std::rc::Rc;
 
-/// Returns true if nothing but a lease shows other processes that a run's holder is alive. A memory store has no other processes.
+/// Returns true if nothing but a lease shows other processes that a run's holder is alive. A memory store has no other
+/// processes.
 pub fn is_leased(context: &StoreContext, has_lock: bool) -> bool {
     !has_lock && context.is_durable()
 }
@@ -33,7 +34,8 @@ impl RunDriver {
         lease_end(&self.session.context, self.has_lock)
     }
 
-    /// Renews the run's lease from now on, until the run is over or released, or its store is closed. Must be called when the run is in the head.
+    /// Renews the run's lease from now on, until the run is over or released, or its store is closed. Must be called
+    /// when the run is in the head.
     pub fn keep_lease(&self) {
         if !self.is_leased() || self.keeps_lease.replace(true) {
             return;
@@ -76,7 +78,8 @@ impl RunDriver {
         Some(until.saturating_sub(now).saturating_sub(lease / 3 * 2).clamp(lease / 10, lease / 3))
     }
 
-    /// Renews the lease, unless a write of the run has just done so. The run fails with `conflict` if another holder has taken it over.
+    /// Renews the lease, unless a write of the run has just done so. The run fails with `conflict` if another holder
+    /// has taken it over.
     async fn renew_lease(self: &Rc<Self>) {
         if self.time_to_renewal().is_none_or(|wait| wait > self.session.context.settings.lease_ms / 10) {
             return;

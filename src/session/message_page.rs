@@ -8,8 +8,8 @@ use crate::history::{History, MessageFormat, MessageWriter};
 use crate::json::ArrayWriter;
 
 impl OpenSession {
-    /// Returns a page of messages of a branch, at most `limit` before the number `before`, in order within the page. The cursor is the number of
-    /// the page's first message.
+    /// Returns a page of messages of a branch, at most `limit` before the number `before`, in order within the page.
+    /// The cursor is the number of the page's first message.
     ///
     /// # Errors
     /// `not_found` for a branch that is not there; the store's own.

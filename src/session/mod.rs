@@ -1,8 +1,8 @@
 //! Open sessions: what every binding does with them, whatever its language.
 //!
-//! [`OpenStore`] opens sessions of a store, [`OpenSession`] is one, [`RunDriver`] drives a run in it. They see the world through [`Host`], which a
-//! binding implements, and so does a test with a clock of its own: nothing here knows a type of JavaScript, reads a clock or draws a random
-//! number.
+//! [`OpenStore`] opens sessions of a store, [`OpenSession`] is one, [`RunDriver`] drives a run in it. They see the
+//! world through [`Host`], which a binding implements, and so does a test with a clock of its own: nothing here knows a
+//! type of JavaScript, reads a clock or draws a random number.
 //!
 //! No function holds a borrow across an await or while a function of the application runs: it may call back.
 

@@ -1,6 +1,7 @@
 //! Reads the older records of a session that was opened by the end of its log.
 //!
-//! The newest messages are shown first. Whatever needs the whole history waits for it here; otherwise it is read in the background.
+//! The newest messages are shown first. Whatever needs the whole history waits for it here; otherwise it is read in the
+//! background.
 
 use super::open_session::OpenSession;
 use super::read_error::ReadError;
@@ -9,7 +10,8 @@ use crate::finding::{Finding, FindingCode};
 use crate::store::read_older;
 
 impl OpenSession {
-    /// Waits until the history is whole, or has all that the store can read of it. A failure is reported, and kept for `status` (R7).
+    /// Waits until the history is whole, or has all that the store can read of it. A failure is reported, and kept for
+    /// `status` (R7).
     ///
     /// # Errors
     /// Those of the store if nothing of the history can be read, `closed`.

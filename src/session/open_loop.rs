@@ -11,7 +11,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A loop of the application, and the session in which its checkpoints are stored. Its methods are called with a turn of the session's writes.
+/// A loop of the application, and the session in which its checkpoints are stored. Its methods are called with a turn
+/// of the session's writes.
 pub struct OpenLoop {
     /// The session.
     pub session: Rc<OpenSession>,
@@ -29,10 +30,11 @@ impl OpenLoop {
         Rc::new(Self { session, state: RefCell::new(ExternalLoop::new(persistence)), known })
     }
 
-    /// Stores what the body adds to the session, or keeps it for [`end`](Self::end) in mode `run`. Returns what was stored.
+    /// Stores what the body adds to the session, or keeps it for [`end`](Self::end) in mode `run`. Returns what was
+    /// stored.
     ///
-    /// # Errors
-    /// `closed`; `invalid_input` if the body does not continue what is stored, `conflict` if another writer is the reason; the store's own.
+    /// # Errors `closed`; `invalid_input` if the body does not continue what is stored, `conflict` if another writer is
+    /// the reason; the store's own.
     pub async fn checkpoint(&self, body: ExternalBody) -> Result<AppendedContent> {
         let Self { session, state, known } = self;
         state.borrow().check_open()?;
@@ -94,7 +96,8 @@ impl OpenSession {
         }
     }
 
-    /// Returns the error of a checkpoint that does not continue history: a conflict, if another writer has appended since `known`.
+    /// Returns the error of a checkpoint that does not continue history: a conflict, if another writer has appended
+    /// since `known`.
     fn conflict_of_loops(&self, error: Error, known: u64) -> Error {
         let revision = self.revision();
         if error.code != ErrorCode::InvalidInput || revision == known {

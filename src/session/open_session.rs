@@ -52,7 +52,8 @@ pub struct OpenSession {
     pub flush_ms: Cell<Ms>,
     /// Orders appends, updates and saves.
     pub writes: WriteQueue,
-    /// Orders the commits of this process. Two at once would conflict, and a journal is read in the order in which it was written.
+    /// Orders the commits of this process. Two at once would conflict, and a journal is read in the order in which it
+    /// was written.
     commits: WriteQueue,
     generation: Cell<u64>,
     policy: RefCell<PolicyLayer>,
@@ -228,7 +229,8 @@ impl OpenSession {
         }
     }
 
-    /// Returns what happens if a service keeps the conversation too. A session that configured nothing is warned at most (R26).
+    /// Returns what happens if a service keeps the conversation too. A session that configured nothing is warned at
+    /// most (R26).
     pub fn on_conflict(&self) -> OnConflict {
         let is_chosen = self.has_chosen_owner.get() || self.owner().is_ok_and(|owner| owner != StateOwner::Session);
         let default = if is_chosen { OnConflict::Throw } else { OnConflict::Warn };
@@ -294,7 +296,8 @@ impl OpenSession {
         Ok(is_visible)
     }
 
-    /// Ends the run of this tab if its session was deleted elsewhere, or lost by the store: nothing of it could be stored.
+    /// Ends the run of this tab if its session was deleted elsewhere, or lost by the store: nothing of it could be
+    /// stored.
     fn end_run_without_session(&self) {
         let Err(error) = self.log.borrow().writable() else { return };
         if error.code == ErrorCode::Evicted {
@@ -315,7 +318,8 @@ impl OpenSession {
         self.log.borrow().history.messages().iter().any(|message| message.run_id.as_deref() == Some(run))
     }
 
-    /// Reads the session again after a change in another tab or process. Further changes during the read cause one more read.
+    /// Reads the session again after a change in another tab or process. Further changes during the read cause one more
+    /// read.
     pub fn on_change_elsewhere(self: &Rc<Self>) {
         if self.refreshing.replace(true) {
             self.refresh_again.set(true);
@@ -337,7 +341,8 @@ impl OpenSession {
         });
     }
 
-    /// Drops what was made of an earlier history: after the session was deleted, cleared, or replaced by another side of a fork.
+    /// Drops what was made of an earlier history: after the session was deleted, cleared, or replaced by another side
+    /// of a fork.
     pub fn drop_views_of_replaced_history(&self) {
         let generation = self.log.borrow().generation;
         if self.generation.replace(generation) != generation {
@@ -351,7 +356,8 @@ impl OpenSession {
         Ok(self.append_change(change).await?.revision)
     }
 
-    /// Writes a change, and the values of the state bag that are not stored yet, on top of what other writers appended meanwhile.
+    /// Writes a change, and the values of the state bag that are not stored yet, on top of what other writers appended
+    /// meanwhile.
     pub async fn append_change(&self, mut change: Change) -> Result<Committed> {
         let turn = self.commits.enter().start().await;
         self.context.check_open()?;
@@ -443,8 +449,9 @@ impl OpenSession {
         }
     }
 
-    /// Keeps the session in memory while it has something that reading it again would not give: listeners, values that are not stored
-    /// yet, a turn that only this tab has, and the reason why it cannot be written to, which `status` reports.
+    /// Keeps the session in memory while it has something that reading it again would not give: listeners, values that
+    /// are not stored yet, a turn that only this tab has, and the reason why it cannot be written to, which `status`
+    /// reports.
     pub fn update_hold(&self) {
         let has_own_turn = || self.pending.borrow().iter().any(|run| matches!(run.source, TurnSource::Memory { .. }));
         let is_read_only = || !self.is_deleted() && self.log.borrow().writable().is_err();
@@ -508,7 +515,8 @@ impl OpenSession {
         }
     }
 
-    /// Keeps a reference to a run that was released while it waits for an approval, to release it wholly when the store is closed.
+    /// Keeps a reference to a run that was released while it waits for an approval, to release it wholly when the store
+    /// is closed.
     pub fn keep_waiting_run(&self, run: Weak<dyn LiveRun>) {
         let mut runs = self.waiting_runs.borrow_mut();
         runs.retain(|other| other.strong_count() > 0 && !other.ptr_eq(&run));

@@ -85,8 +85,8 @@ impl OpenStore {
 
     /// Opens a session, or returns the open one.
     ///
-    /// # Errors
-    /// `invalid_input` for an empty id; that of [`change_to`](StateOwner::change_to) for an owner that the session cannot get; the store's own.
+    /// # Errors `invalid_input` for an empty id; that of [`change_to`](StateOwner::change_to) for an owner that the
+    /// session cannot get; the store's own.
     pub async fn open_session(&self, id: &str, settings: SessionSettings) -> Result<Rc<OpenSession>> {
         if id.is_empty() {
             return Err(Error::invalid("a session's id is any text but the empty one"));
@@ -204,7 +204,8 @@ impl OpenStore {
         pending_runs(context, heads, &|_| {}).await
     }
 
-    /// Reads the heads of all sessions. Returns what is wrong with the store, as far as it was read since it was opened.
+    /// Reads the heads of all sessions. Returns what is wrong with the store, as far as it was read since it was
+    /// opened.
     ///
     /// # Errors
     /// `closed`.
@@ -238,7 +239,8 @@ impl OpenStore {
         failures
     }
 
-    /// Returns the state of the store, as far as it was read since it was opened: `ready`, `degraded`, `read_only` or `evicted`.
+    /// Returns the state of the store, as far as it was read since it was opened: `ready`, `degraded`, `read_only` or
+    /// `evicted`.
     pub fn state(&self) -> &'static str {
         let is_writable = |session: Rc<OpenSession>| session.is_deleted() || session.log.borrow().writable().is_ok();
         if self.context.store.was_evicted() || self.context.was_emptied.get() {
@@ -252,7 +254,8 @@ impl OpenStore {
         }
     }
 
-    /// Writes what the runs under way here have deferred, and ends their leases, so that another process may resume them at once.
+    /// Writes what the runs under way here have deferred, and ends their leases, so that another process may resume
+    /// them at once.
     pub async fn end_holds(&self) {
         for run in self.open_sessions().iter().filter_map(|session| session.live_run()) {
             run.write_last().await;

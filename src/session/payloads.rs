@@ -1,7 +1,7 @@
 //! Reads the arguments and results of audit rows from the log records that the rows refer to.
 //!
-//! One record may hold the calls of many pages, and is decoded once: the records of the last session of a page are kept for the next
-//! page while the session's revision is unchanged.
+//! One record may hold the calls of many pages, and is decoded once: the records of the last session of a page are kept
+//! for the next page while the session's revision is unchanged.
 
 use crate::error::Result;
 use crate::history::{HistoryEntry, LogRecord};

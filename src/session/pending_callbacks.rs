@@ -1,4 +1,5 @@
-//! Waits for asynchronous functions of the application. One may never answer, so a wait ends when the store is closed or the run is disposed.
+//! Waits for asynchronous functions of the application. One may never answer, so a wait ends when the store is closed
+//! or the run is disposed.
 
 use super::signal::Signal;
 use crate::error::{Error, ErrorCode, Result};

@@ -1,5 +1,5 @@
-//! A pending run as the view shows it: interrupted, waiting for an approval, failed, stopped, or under way in another tab. A run that ended in this tab is shown
-//! from memory, any other from its journal.
+//! A pending run as the view shows it: interrupted, waiting for an approval, failed, stopped, or under way in another
+//! tab. A run that ended in this tab is shown from memory, any other from its journal.
 
 use crate::history::{History, HistoryEntry, stored_result};
 use crate::message::{Message, MessageStatus};
@@ -49,7 +49,8 @@ impl PendingState {
         }
     }
 
-    /// Returns true if the next run takes the place of this one in the view. Others stay until they are resumed or discarded.
+    /// Returns true if the next run takes the place of this one in the view. Others stay until they are resumed or
+    /// discarded.
     pub fn is_superseded_by_next(&self) -> bool {
         matches!(self, Self::Stopped | Self::Failed(..))
     }
@@ -93,8 +94,8 @@ pub struct PendingRun {
 
 /// Where the turn of a pending run comes from.
 pub enum TurnSource {
-    /// The run ended in this tab, and the turn is what the user saw. `epoch` is the holder's in the head; none if the run was never
-    /// written. `next_run` is the head's at that time.
+    /// The run ended in this tab, and the turn is what the user saw. `epoch` is the holder's in the head; none if the
+    /// run was never written. `next_run` is the head's at that time.
     Memory { epoch: Option<u32>, next_run: u64 },
     /// The first `read` entries of the run's journal.
     Journal { recovered: Box<RecoveredRun>, read: u64, epoch: u32 },
@@ -104,7 +105,8 @@ pub enum TurnSource {
 
 /// How much of a run is known without reading its journal.
 pub enum JournalProgress {
-    /// Nothing is read: memory holds more of the run than its journal, or this holder's journal is known to be unreadable.
+    /// Nothing is read: memory holds more of the run than its journal, or this holder's journal is known to be
+    /// unreadable.
     NotNeeded,
     /// The first entries of its journal were read; the number is how many.
     Read(u64),
@@ -129,7 +131,8 @@ impl PendingRun {
         }
     }
 
-    /// Returns true if the view shows the run: until it is resumed or discarded, and one that failed or was stopped until the next run starts.
+    /// Returns true if the view shows the run: until it is resumed or discarded, and one that failed or was stopped
+    /// until the next run starts.
     pub fn is_shown(&self, head: &SessionHead) -> bool {
         let entry = head.run(&self.id);
         let stays = entry.is_some() && !self.state.is_superseded_by_next();

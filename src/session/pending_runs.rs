@@ -16,8 +16,8 @@ use crate::store::read_journal_from;
 const MAX_LIVENESS_WAITS: u32 = 8;
 
 impl OpenSession {
-    /// Keeps the turn of a run that ended in this tab, waits for an approval or was given up, without being appended: the view still shows it. Of
-    /// a run that failed and whose turn history keeps, only the error is kept.
+    /// Keeps the turn of a run that ended in this tab, waits for an approval or was given up, without being appended:
+    /// the view still shows it. Of a run that failed and whose turn history keeps, only the error is kept.
     pub fn keep_ended_run(&self, run: &dyn LiveRun) {
         let (status, error, saved) = {
             let outcome = run.machine().outcome();
@@ -235,7 +235,8 @@ impl OpenSession {
         }
     }
 
-    /// Calls [`update_pending`](Self::update_pending) after the run's holder has released it or died. Waiting does not compete for its lock.
+    /// Calls [`update_pending`](Self::update_pending) after the run's holder has released it or died. Waiting does not
+    /// compete for its lock.
     fn await_release(&self, run: &str) {
         if !self.awaited_runs.borrow_mut().insert(run.to_owned()) {
             return;
@@ -246,7 +247,8 @@ impl OpenSession {
         let host = self.context.host.clone();
         self.context.spawn(async move {
             for attempt in 0_u32.. {
-                // A waiter on the liveness lock does not block a new holder. A holder without one has the holder's lock only.
+                // A waiter on the liveness lock does not block a new holder. A holder without one has the holder's lock
+                // only.
                 let name = if attempt < MAX_LIVENESS_WAITS { &liveness } else { &holder };
                 if !host.lock_released(name).await {
                     // No locks here: the lease says how long the holder counts as alive.

@@ -47,7 +47,8 @@ impl OpenSession {
         let id = found.run.clone()?;
         let now = self.context.now();
         let log = self.log.borrow();
-        // Another process may have renewed a lease since the head was read. Where locks show who is alive, leases do not matter.
+        // Another process may have renewed a lease since the head was read. Where locks show who is alive, leases do
+        // not matter.
         let is_leased = found.needs_dead_holder && holders.is_some_and(LiveHolders::are_known_by_leases);
         let entry = log.head.run(&id);
         // A lease that this tab has left behind is nobody's.
@@ -57,7 +58,8 @@ impl OpenSession {
         Some(ExpectedRun { id, epoch, records: found.records, lease_ended_by })
     }
 
-    /// Checks the results of an append whose calls pending runs may have. Returns the runs that must not move before they are stored.
+    /// Checks the results of an append whose calls pending runs may have. Returns the runs that must not move before
+    /// they are stored.
     ///
     /// # Errors
     /// `wrong_state` if a run takes the result of its tool itself, and the errors of the store.
@@ -70,8 +72,8 @@ impl OpenSession {
         Ok(calls.iter().filter_map(|call| self.expected_run(call, holders.as_ref())).collect())
     }
 
-    /// Reads what is new in the journals of the pending runs that are not under way here. Returns those that could be read, the newest
-    /// first, and their holders.
+    /// Reads what is new in the journals of the pending runs that are not under way here. Returns those that could be
+    /// read, the newest first, and their holders.
     async fn read_pending_runs(&self) -> Result<(Vec<RunEntry>, Option<LiveHolders>)> {
         let live = self.live_run();
         // A cancelled run has ended, whatever its journal says.

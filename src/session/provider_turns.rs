@@ -1,5 +1,5 @@
-//! History providers of the application (R33): they are asked before the first request of a run, and given what was stored, the turn of a run
-//! that is over and what an append has added (R34).
+//! History providers of the application (R33): they are asked before the first request of a run, and given what was
+//! stored, the turn of a run that is over and what an append has added (R34).
 
 use super::open_session::OpenSession;
 use super::run_driver::RunDriver;

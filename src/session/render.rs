@@ -12,10 +12,11 @@ use crate::render::{BodyBuffer, LastRequest, RenderInput, RenderRequest, RenderS
 use crate::replay::{HistoryScope, ReducerReplies};
 
 impl OpenSession {
-    /// Writes the body of the next request at the time `now` to `body`. The caller has drawn ids, and read what can be read of history.
+    /// Writes the body of the next request at the time `now` to `body`. The caller has drawn ids, and read what can be
+    /// read of history.
     ///
-    /// # Errors
-    /// Those of the input, of what is provided, and of the request; `closed` if the wait for a function of the application was ended.
+    /// # Errors Those of the input, of what is provided, and of the request; `closed` if the wait for a function of the
+    /// application was ended.
     pub async fn render(
         &self,
         request: &RenderRequest<'_>,

@@ -39,7 +39,8 @@ async fn lock_run(session: &OpenSession, id: &str) -> Result<LockedRun> {
     // Read again: the last holder may have ended the run.
     session.refresh().await?;
     let entry = entry_of(session, id)?;
-    // This tab may have left its own lease behind: the reply to the write was lost. Later writes of that holder end later.
+    // This tab may have left its own lease behind: the reply to the write was lost. Later writes of that holder end
+    // later.
     let is_left_behind = claim.is_some() && entry.is_held_by(&session.context.origin());
     let lease_ended_by = match (&lock, session.context.now()) {
         (Some(_), _) => Ms::MAX,
@@ -131,7 +132,8 @@ pub async fn resume_run(
     }
     let mut revision = commit_as_new_holder(session, id, change).await?;
     if entry_of(session, id)?.entries != entry.entries + 1 {
-        // A write of the former holder arrived after its journal was read. From now on none does. Whoever is next need not wait for the lease.
+        // A write of the former holder arrived after its journal was read. From now on none does. Whoever is next need
+        // not wait for the lease.
         let entry = RunEntry { epoch: entry.epoch + 1, ..entry };
         // If that fails, the lease runs out: the caller has to come again in any case.
         let _ = session.commit(journal_change(session, &entry, JournalStep::Renew, Ms::MAX)).await;
@@ -153,8 +155,8 @@ pub async fn resume_run(
 
 /// Acquires a run that this tab released while it waited for an approval. Returns its lock, if the platform has locks.
 ///
-/// # Errors
-/// `busy` if another tab or process has the run at this moment, `conflict` if one had taken it over, `not_found` if the run has ended.
+/// # Errors `busy` if another tab or process has the run at this moment, `conflict` if one had taken it over,
+/// `not_found` if the run has ended.
 pub async fn lock_waiting_run(session: &OpenSession, id: &str, epoch: u32) -> Result<Option<RunLock>> {
     let LockedRun { entry, lock, lease_ended_by, _claim } = lock_run(session, id).await?;
     if entry.epoch != epoch {

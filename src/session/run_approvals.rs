@@ -1,5 +1,5 @@
-//! Approvals of a run's tool calls (R29). Nobody holds a run that can only wait for a person: the tab releases it, so that another tab or
-//! process may take it over, and acquires it again for a decision.
+//! Approvals of a run's tool calls (R29). Nobody holds a run that can only wait for a person: the tab releases it, so
+//! that another tab or process may take it over, and acquires it again for a decision.
 
 use super::live_run::LiveRun;
 use super::resume::lock_waiting_run;
@@ -12,8 +12,8 @@ use std::rc::Rc;
 impl RunDriver {
     /// Passes a person's decision about a call to the run, which this tab acquires before if nobody holds it.
     ///
-    /// # Errors
-    /// `wrong_state` or `not_found` if the call does not wait, `invalid_input` if several calls have the id, those of [`hold_if_waiting`](Self::hold_if_waiting), and those of the store.
+    /// # Errors `wrong_state` or `not_found` if the call does not wait, `invalid_input` if several calls have the id,
+    /// those of [`hold_if_waiting`](Self::hold_if_waiting), and those of the store.
     pub async fn decide(self: &Rc<Self>, id: String, decision: ApprovalDecision) -> Result<()> {
         self.check_not_disposed()?;
         self.machine.borrow().check_waiting(&id)?;
@@ -70,9 +70,9 @@ impl RunDriver {
 
     /// Acquires a run that waits for an approval and that nobody holds, as its holder so far.
     ///
-    /// # Errors
-    /// `busy` if another run of the session is under way here, or another tab has this one at the moment. `conflict` if another holder took
-    /// the run over, and `not_found` if the run has ended elsewhere; it has failed then. `closed`.
+    /// # Errors `busy` if another run of the session is under way here, or another tab has this one at the moment.
+    /// `conflict` if another holder took the run over, and `not_found` if the run has ended elsewhere; it has failed
+    /// then. `closed`.
     pub async fn hold_if_waiting(self: &Rc<Self>) -> Result<()> {
         self.check_not_disposed()?;
         if self.is_holder.get() && self.machine.borrow().status() != RunStatus::WaitingApproval {

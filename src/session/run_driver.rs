@@ -175,8 +175,8 @@ impl RunDriver {
 
     /// Cancels the run.
     ///
-    /// # Errors
-    /// Those of [`hold_if_waiting`](Self::hold_if_waiting), and `store_error` if the store does not answer for a run that waits for an approval.
+    /// # Errors Those of [`hold_if_waiting`](Self::hold_if_waiting), and `store_error` if the store does not answer for
+    /// a run that waits for an approval.
     pub async fn cancel(self: Rc<Self>) -> Result<()> {
         if self.machine.borrow().status().is_over() {
             // It waits for `store` of its providers at most.
@@ -249,9 +249,8 @@ impl RunDriver {
 
     /// Takes the answer to an effect. Resolves when everything is stored that must be stored before the next effect.
     ///
-    /// # Errors
-    /// `unknown_effect`, `wrong_state` or `closed` if the answer is not expected. If the start of a tool cannot be written, the store's own: the
-    /// tool must not run. The event `save_failed` reports any other failure.
+    /// # Errors `unknown_effect`, `wrong_state` or `closed` if the answer is not expected. If the start of a tool
+    /// cannot be written, the store's own: the tool must not run. The event `save_failed` reports any other failure.
     pub async fn answer(self: &Rc<Self>, effect: String, reply: EffectReply) -> Result<()> {
         let strict = matches!(reply, EffectReply::Started);
         match self.handle(RunInput::Answer { effect, reply }).await {
@@ -274,9 +273,8 @@ impl RunDriver {
 
     /// Hands the run off to another agent, and returns what writes it.
     ///
-    /// # Errors
-    /// `closed`, `config_invalid`, `handoff_filter_not_supported`, and `wrong_state` if the run waits for an approval, is over or is handed off
-    /// already; nothing has changed then.
+    /// # Errors `closed`, `config_invalid`, `handoff_filter_not_supported`, and `wrong_state` if the run waits for an
+    /// approval, is over or is handed off already; nothing has changed then.
     pub fn hand_off(self: &Rc<Self>, handoff: Handoff) -> Result<impl Future<Output = Result<()>> + use<>> {
         self.session.context.check_open()?;
         self.step(RunInput::HandOff(Box::new(handoff)))?;
@@ -294,8 +292,8 @@ impl RunDriver {
         Ok(snapshot.seal())
     }
 
-    /// Does the machine's writes until none is left, and then asks its question, if there is one. Returns the error of the first failed
-    /// write.
+    /// Does the machine's writes until none is left, and then asks its question, if there is one. Returns the error of
+    /// the first failed write.
     async fn write_pending(self: &Rc<Self>) -> Result<()> {
         let mut failure = None;
         let mut wrote = false;

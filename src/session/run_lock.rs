@@ -8,8 +8,8 @@ use crate::session_head::RunEntry;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Returns the name of a run's lock, unique in all tabs of an origin. It contains the session, since an application's id source may
-/// give runs of two sessions one id; the lengths keep the parts apart.
+/// Returns the name of a run's lock, unique in all tabs of an origin. It contains the session, since an application's
+/// id source may give runs of two sessions one id; the lengths keep the parts apart.
 pub fn lock_name(context: &StoreContext, session: &str, run: &str) -> String {
     let name = &context.settings.name;
     let (database, place) = (name.len(), session.len());
@@ -29,8 +29,8 @@ pub struct RunHold {
     pub lock: Option<RunLock>,
 }
 
-/// Marks a run that is taken over here, or of which is written what is left, until it is dropped. Meanwhile no other call takes its lease for
-/// one that was left behind.
+/// Marks a run that is taken over here, or of which is written what is left, until it is dropped. Meanwhile no other
+/// call takes its lease for one that was left behind.
 pub struct RunClaim {
     context: Rc<StoreContext>,
     name: String,
@@ -96,8 +96,9 @@ impl LiveHolders {
         self.held.is_none()
     }
 
-    /// Returns true if the run's lock is held, or, where nothing but a lease tells, its lease has not run out. A lease of this open store that
-    /// no run of it has was left behind: the reply to its write was lost, or it could not be ended.
+    /// Returns true if the run's lock is held, or, where nothing but a lease tells, its lease has not run out. A lease
+    /// of this open store that no run of it has was left behind: the reply to its write was lost, or it could not be
+    /// ended.
     pub fn has_holder(&self, lock_name: &str, run: &RunEntry) -> bool {
         match &self.held {
             Some(is_held) => is_held(lock_name),

@@ -1,9 +1,9 @@
 //! Commits the saves of a run: at once, or coalesced where a store charges for each write (R21).
 //!
-//! With `flushMs` the entries of a run's journal are gathered for that long and written as one batch; a kill loses what was gathered and no
-//! more. The end of a run is never deferred: what `saved` reports is stored. Nor is a decision about a call: a person is not asked twice. Nor is
-//! the result of an asynchronous tool: another process may have answered the call first.
-//! Without `flushMs`, the default, nothing is deferred.
+//! With `flushMs` the entries of a run's journal are gathered for that long and written as one batch; a kill loses what
+//! was gathered and no more. The end of a run is never deferred: what `saved` reports is stored. Nor is a decision
+//! about a call: a person is not asked twice. Nor is the result of an asynchronous tool: another process may have
+//! answered the call first. Without `flushMs`, the default, nothing is deferred.
 
 use super::deferred_saves::{is_deferrable, step_of};
 use super::run_driver::RunDriver;
@@ -13,7 +13,8 @@ use crate::store::{Change, JournalStep};
 use std::rc::Rc;
 
 impl RunDriver {
-    /// Writes the change of a save, after those that were deferred, or defers it, unless it is urgent. Returns the revision of the history.
+    /// Writes the change of a save, after those that were deferred, or defers it, unless it is urgent. Returns the
+    /// revision of the history.
     pub async fn commit_save(&self, change: Change, is_urgent: bool) -> Result<u64> {
         if !is_urgent && self.session.flush_ms.get() > 0 && is_deferrable(&change) {
             self.deferred.push(change);
@@ -55,8 +56,8 @@ impl RunDriver {
         self.write_deferred().await
     }
 
-    /// Writes what was deferred before the stored session is read. A run that another holder took over fails instead: what it deferred is no
-    /// part of the session.
+    /// Writes what was deferred before the stored session is read. A run that another holder took over fails instead:
+    /// what it deferred is no part of the session.
     pub async fn flush_before_read(&self) -> Result<()> {
         match self.flush().await {
             Err(error) if is_hold_lost(&error) => {

@@ -19,7 +19,8 @@ impl SharedTask {
         is_free
     }
 
-    /// Returns true if the caller is to do the work now. Otherwise waits for the end of the work that is under way, and returns false.
+    /// Returns true if the caller is to do the work now. Otherwise waits for the end of the work that is under way, and
+    /// returns false.
     pub async fn begin(&self) -> bool {
         if self.try_begin() {
             return true;

@@ -44,7 +44,8 @@ impl Signal {
         .await;
     }
 
-    /// Does work unless the signal is given before it ends: then it is dropped, and none is returned. It is begun in any case.
+    /// Does work unless the signal is given before it ends: then it is dropped, and none is returned. It is begun in
+    /// any case.
     pub async fn unless_given<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         poll_fn(|task| {

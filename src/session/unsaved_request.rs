@@ -1,4 +1,5 @@
-//! What requests of `render` leave for the session's head, which the next append writes: the application sends them, and appends what came of it.
+//! What requests of `render` leave for the session's head, which the next append writes: the application sends them,
+//! and appends what came of it.
 
 use crate::render::{LastRequest, Renderer};
 use crate::session_head::SessionHead;
@@ -14,7 +15,8 @@ pub struct UnsavedRequest {
 }
 
 impl UnsavedRequest {
-    /// Adds to a change of history what `head` lacks of the requests of `render`; returns that. A run writes its own last request.
+    /// Adds to a change of history what `head` lacks of the requests of `render`; returns that. A run writes its own
+    /// last request.
     pub fn add_to(change: &mut Change, renderer: &Renderer, head: &SessionHead) -> Self {
         if change.entries.is_empty() {
             return Self::default();

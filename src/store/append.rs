@@ -1,7 +1,7 @@
 //! Appends a change to a session.
 //!
-//! An append is prepared from the known state and written if the head still has the expected revision. Otherwise it is prepared again
-//! after what the other writer appended: whole, never dropped and never interleaved (R15).
+//! An append is prepared from the known state and written if the head still has the expected revision. Otherwise it is
+//! prepared again after what the other writer appended: whole, never dropped and never interleaved (R15).
 
 use super::audit::keep_unknown_fields;
 use super::log::{Change, SessionLog};
@@ -18,7 +18,8 @@ const MAX_CONFLICTS: u32 = 200;
 /// Maximum time between two attempts, in milliseconds.
 const MAX_PAUSE: Ms = 64;
 
-/// Waits after an attempt that conflicted. Does not wait after the first conflict: usually the only other writer has finished.
+/// Waits after an attempt that conflicted. Does not wait after the first conflict: usually the only other writer has
+/// finished.
 async fn pause(change: &Change, attempt: u32) {
     if let (Some(pause), 1..) = (&change.pause, attempt) {
         pause(1_u64.checked_shl(attempt).unwrap_or(MAX_PAUSE).min(MAX_PAUSE)).await;
@@ -32,16 +33,16 @@ pub struct Committed {
     pub revision: u64,
     /// The ids of its messages as stored, in order; empty if an earlier attempt had stored them.
     pub message_ids: Vec<String>,
-    /// The number of results that it has set aside because the run of their calls ended without them; 0 if an earlier attempt did.
+    /// The number of results that it has set aside because the run of their calls ended without them; 0 if an earlier
+    /// attempt did.
     pub orphan_results: usize,
 }
 
 /// Appends a change after what other writers have appended since the last refresh.
 ///
-/// # Errors
-/// `conflict` if history is not at the expected revision, or the run has another owner; `invalid_input` if another writer has stored a
-/// message with one of the caller's ids; `unsupported_version`, `not_found` if the session cannot be written; and the errors of the
-/// store. Nothing is written then.
+/// # Errors `conflict` if history is not at the expected revision, or the run has another owner; `invalid_input` if
+/// another writer has stored a message with one of the caller's ids; `unsupported_version`, `not_found` if the session
+/// cannot be written; and the errors of the store. Nothing is written then.
 pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &Change) -> Result<Committed> {
     read_older(store, cell).await?;
     let born = cell.borrow().head.born;
@@ -75,7 +76,8 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
                 pause(change, attempt).await;
                 refresh(store, cell).await?;
                 let mut log = cell.borrow_mut();
-                // The head is a tombstone. A session that was opened after the deletion is created again; one opened before is not.
+                // The head is a tombstone. A session that was opened after the deletion is created again; one opened
+                // before is not.
                 if log.revision == 0 && fresh && log.read_only.is_none() {
                     change.when_deleted.clone().map_or(Ok(()), Err)?;
                     log.set_revision(actual);

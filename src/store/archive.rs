@@ -5,7 +5,8 @@
 //!                        a sealed record, see `store/record.rs`: versions, kind, checksum and the value
 //! ```
 //!
-//! An archive has the stored records as they are: ids, times, signatures, journals of unfinished runs, and fields of newer builds.
+//! An archive has the stored records as they are: ids, times, signatures, journals of unfinished runs, and fields of
+//! newer builds.
 
 use super::log::NoticeText;
 use super::open::read_head;
@@ -41,12 +42,11 @@ pub struct SessionArchive {
 }
 
 impl SessionArchive {
-    /// Reads a session, and returns the problems that were found: a damaged head is rebuilt without metadata and state bag. While others
-    /// write to the session, it is read again.
+    /// Reads a session, and returns the problems that were found: a damaged head is rebuilt without metadata and state
+    /// bag. While others write to the session, it is read again.
     ///
-    /// # Errors
-    /// `not_found` for a session that is not stored; `busy` if it changes faster than it can be read; `unsupported_version` for a head of a
-    /// newer build; the store's own.
+    /// # Errors `not_found` for a session that is not stored; `busy` if it changes faster than it can be read;
+    /// `unsupported_version` for a head of a newer build; the store's own.
     pub async fn read(store: &dyn LogStore, session: &str, seed: Seed) -> Result<(Self, Report)> {
         for _ in 0..MAX_READS {
             let stored = store.head(session).await?.ok_or_else(|| not_stored(session))?;
@@ -79,8 +79,8 @@ impl SessionArchive {
 
     /// Decodes what [`seal`](Self::seal) made.
     ///
-    /// # Errors
-    /// `unsupported_version` for an archive of a newer format; `invalid_input` for one that is damaged, incomplete, or no archive.
+    /// # Errors `unsupported_version` for an archive of a newer format; `invalid_input` for one that is damaged,
+    /// incomplete, or no archive.
     pub fn open(bytes: &Bytes) -> Result<Self> {
         let not_an_archive = || {
             Error::invalid(
@@ -99,8 +99,9 @@ impl SessionArchive {
         Ok(Self { revision, head, records })
     }
 
-    /// Writes the archive as the session `id`, in one append. Its history then is as it was when the archive was read. `operation` is the
-    /// unique name of the append; `notice` makes its [notice](Batch::notice). Returns the revision of the restored history.
+    /// Writes the archive as the session `id`, in one append. Its history then is as it was when the archive was read.
+    /// `operation` is the unique name of the append; `notice` makes its [notice](Batch::notice). Returns the revision
+    /// of the restored history.
     ///
     /// # Errors
     /// `conflict` if a session of this id exists; `too_large`; the store's own. Nothing is written then.

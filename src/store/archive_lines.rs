@@ -8,9 +8,10 @@
 //! {"line":5,"end":true,"crc":…}
 //! ```
 //!
-//! `head` and `value` are the stored bytes in base64. An import reads these, the session's `revision`, and where a record belongs: `table`, keys
-//! and `index`. The other members say for people what is in the bytes. `crc` is the CRC-32 of the `crc` of the line above and of this line
-//! up to its own, so that a line that was edited, or is of another export, is found and named.
+//! `head` and `value` are the stored bytes in base64. An import reads these, the session's `revision`, and where a
+//! record belongs: `table`, keys and `index`. The other members say for people what is in the bytes. `crc` is the
+//! CRC-32 of the `crc` of the line above and of this line up to its own, so that a line that was edited, or is of
+//! another export, is found and named.
 
 use super::archive::SessionArchive;
 use super::journal::{JournalMark, split_record};
@@ -94,9 +95,8 @@ impl SessionArchive {
 
     /// Reads what [`to_json_lines`](Self::to_json_lines) wrote.
     ///
-    /// # Errors
-    /// `invalid_input` for a text that is no export, that ends too early, or has a line that was changed, with the line's number in
-    /// `details.line`; `unsupported_version` for another version of the format.
+    /// # Errors `invalid_input` for a text that is no export, that ends too early, or has a line that was changed, with
+    /// the line's number in `details.line`; `unsupported_version` for another version of the format.
     pub fn from_json_lines(text: &str) -> Result<Self> {
         let mut archive: Option<Self> = None;
         let mut has_ended = false;
@@ -268,7 +268,8 @@ fn read_first_line(parsed: JsonRef<'_>) -> Result<SessionArchive> {
     Ok(SessionArchive { revision, head, records: Vec::new() })
 }
 
-/// Checks that a line is the one with this number, as it was written after the line with the checksum `previous_crc`. Returns its checksum.
+/// Checks that a line is the one with this number, as it was written after the line with the checksum `previous_crc`.
+/// Returns its checksum.
 fn check_line(line: &str, parsed: JsonRef<'_>, number: u64, previous_crc: &str) -> Result<String> {
     if parsed.get("line").and_then(JsonRef::as_u64) != Some(number) {
         return Err(at_line(number, "is in the wrong place: lines were removed, added or moved"));

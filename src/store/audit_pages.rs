@@ -1,5 +1,5 @@
-//! Pages of the audit table over any store, the newest rows first. A store without an index of times is read once for all pages of a
-//! query, not once for each (R13, R63).
+//! Pages of the audit table over any store, the newest rows first. A store without an index of times is read once for
+//! all pages of a query, not once for each (R13, R63).
 
 use super::audit::AuditRow;
 use super::newest::{AuditPosition, NewestRows, SCANNED_ROWS};
@@ -21,8 +21,8 @@ const KEPT_ROWS: usize = 1_000_000;
 /// Rows that are read with others although nobody asked for them, if they are between two that somebody did.
 const MAX_GAP: u64 = 4;
 
-/// Reads pages of the audit table. Where the store has no index of times, the order of a query's rows is kept in memory (24 bytes a
-/// row) from its first page on, for the queries that were used last.
+/// Reads pages of the audit table. Where the store has no index of times, the order of a query's rows is kept in memory
+/// (24 bytes a row) from its first page on, for the queries that were used last.
 #[derive(Default)]
 pub struct AuditPages {
     /// The one that was used last is the last one.

@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::id::Seed;
 use crate::session_head::SessionHead;
 
-/// Returns the log of a side: what it shares with the session's history, and what it alone has. It cannot be appended to.
+/// Returns the log of a side: what it shares with the session's history, and what it alone has. It cannot be appended
+/// to.
 ///
 /// # Errors
 /// If the store cannot be read.

@@ -14,13 +14,13 @@ use std::cell::RefCell;
 /// Conflicts after which clearing fails with `busy`.
 const MAX_CONFLICTS: u32 = 20;
 
-/// Removes all messages, invocations and unfinished runs of a session in one append. Title, channel, metadata, owner and state bag stay.
-/// For other writers the session is a new one: their open appends fail with `not_found`, and a refresh shows it empty. `operation` is the
-/// unique name of the append; `owned_runs` are the unfinished runs that the caller owns, and nobody else; `notice` makes its [notice](Batch::notice).
+/// Removes all messages, invocations and unfinished runs of a session in one append. Title, channel, metadata, owner
+/// and state bag stay. For other writers the session is a new one: their open appends fail with `not_found`, and a
+/// refresh shows it empty. `operation` is the unique name of the append; `owned_runs` are the unfinished runs that the
+/// caller owns, and nobody else; `notice` makes its [notice](Batch::notice).
 ///
-/// # Errors
-/// `busy` while another tab or process owns a run, or if others write all the time; those of [`SessionLog::writable`]; the store's own.
-/// Nothing is removed then.
+/// # Errors `busy` while another tab or process owns a run, or if others write all the time; those of
+/// [`SessionLog::writable`]; the store's own. Nothing is removed then.
 pub async fn clear_session(
     store: &dyn LogStore,
     cell: &RefCell<SessionLog>,

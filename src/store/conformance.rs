@@ -1,7 +1,7 @@
 //! The behavior that the contract demands of every store, as checks. Native stores block on them, browsers await them.
 //!
-//! A store's tests call [`check_all`] with a function that opens the store. A durable store is opened a second time within each check,
-//! and both handles must show the same data.
+//! A store's tests call [`check_all`] with a function that opens the store. A durable store is opened a second time
+//! within each check, and both handles must show the same data.
 
 mod appends;
 mod audit_pages;
@@ -24,8 +24,8 @@ use std::rc::Rc;
 /// Opens the store. For a durable store, every call returns another connection to the same data.
 pub type OpenStore<'o> = &'o dyn Fn() -> StoreFuture<'static, Rc<dyn LogStore>>;
 
-/// Runs every check, each with sessions of its own. `run` is part of the sessions' ids, so a store that outlives the run needs another
-/// `run` each time.
+/// Runs every check, each with sessions of its own. `run` is part of the sessions' ids, so a store that outlives the
+/// run needs another `run` each time.
 ///
 /// # Errors
 /// `internal`, naming every failed check and its reason.

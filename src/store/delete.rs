@@ -11,9 +11,9 @@ use crate::session_head::SessionHead;
 /// Conflicts after which a deletion fails with `busy`.
 const MAX_CONFLICTS: u32 = 20;
 
-/// Deletes a session. If the store has lost the head's revision, it is raised first above all that anybody may have seen: the tombstone
-/// continues from it, and a tab that still shows the session can neither write to the tombstone nor take a new session for its own.
-/// `operation` is the unique name of that write.
+/// Deletes a session. If the store has lost the head's revision, it is raised first above all that anybody may have
+/// seen: the tombstone continues from it, and a tab that still shows the session can neither write to the tombstone nor
+/// take a new session for its own. `operation` is the unique name of that write.
 ///
 /// # Errors
 /// `busy` if others write all the time, and the store's own. The session is as it was then, or deleted.

@@ -1,7 +1,7 @@
 //! Replaces ids of new entries that history has already, when they are written.
 //!
-//! An application's id source may return the same ids after a reload or in another tab. `History::apply` ignores an entry whose id is
-//! in use, so without this the content would be lost.
+//! An application's id source may return the same ids after a reload or in another tab. `History::apply` ignores an
+//! entry whose id is in use, so without this the content would be lost.
 
 use crate::error::{Error, Result};
 use crate::history::{History, HistoryEntry, free_id};

@@ -26,7 +26,8 @@ pub struct JournalChange {
     pub epoch: u32,
     /// End of the lease: until then the owner is considered alive.
     pub lease_until: Ms,
-    /// Set by a writer that does not own the run: the present lease must have ended by then, else the append fails with `busy`.
+    /// Set by a writer that does not own the run: the present lease must have ended by then, else the append fails with
+    /// `busy`.
     pub lease_ended_by: Option<Ms>,
     /// What changes.
     pub step: JournalStep,
@@ -251,7 +252,8 @@ pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -
     read_journal_from(store, session, run, 0).await
 }
 
-/// Reads the entries of an unfinished run's journal from record `first` on, as bytes. Changes of owner have no entry and are skipped.
+/// Reads the entries of an unfinished run's journal from record `first` on, as bytes. Changes of owner have no entry
+/// and are skipped.
 ///
 /// # Errors
 /// Those of [`read_journal`].

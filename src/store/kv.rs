@@ -1,8 +1,8 @@
 //! Key-value services: where a browser, a server or a Worker keeps chats without a SQL database.
 //!
-//! A [`KvDriver`] gets, lists and writes values; keys, values and what they mean are here. With [`KvDriver::commit`] every append is one
-//! commit that is applied if the head is as it was read, and [`KvStore`] keeps the whole contract. Without, [`WriteOnceStore`] keeps what one
-//! writer needs, and detects a second one.
+//! A [`KvDriver`] gets, lists and writes values; keys, values and what they mean are here. With [`KvDriver::commit`]
+//! every append is one commit that is applied if the head is as it was read, and [`KvStore`] keeps the whole contract.
+//! Without, [`WriteOnceStore`] keeps what one writer needs, and detects a second one.
 
 mod append_commit;
 mod append_tree;
@@ -46,9 +46,8 @@ pub struct KvStore {
 impl KvStore {
     /// Opens the store.
     ///
-    /// # Errors
-    /// `unsupported_version` if a newer version wrote the keys, `config_invalid` if somebody else did, or the driver has no `commit` or too
-    /// narrow limits, and the driver's own. Nothing is written then.
+    /// # Errors `unsupported_version` if a newer version wrote the keys, `config_invalid` if somebody else did, or the
+    /// driver has no `commit` or too narrow limits, and the driver's own. Nothing is written then.
     pub async fn open(driver: Rc<dyn KvDriver>) -> Result<Self> {
         if !driver.has_commit() {
             return Err(Error::config(format!("the {} store: its driver has no `commit`", driver.name())));

@@ -1,5 +1,5 @@
-//! [`SessionLog`]: the head and history of an open session. It prepares appends, and folds records that were read; the reading is in
-//! `open.rs`, the writing in `append.rs`.
+//! [`SessionLog`]: the head and history of an open session. It prepares appends, and folds records that were read; the
+//! reading is in `open.rs`, the writing in `append.rs`.
 
 use super::audit::AuditRow;
 use super::id_collisions::replace_ids_in_use;
@@ -49,7 +49,8 @@ pub struct SessionLog {
     pub generation: u64,
     /// Names of the appends whose records this log has read or written.
     pub(super) operations: IdMap<()>,
-    /// True if a newer build wrote a record of the log, so that audit rows may have fields that this build does not know.
+    /// True if a newer build wrote a record of the log, so that audit rows may have fields that this build does not
+    /// know.
     pub(super) has_newer_records: bool,
     /// Why the session cannot be written to.
     pub(super) read_only: Option<Error>,
@@ -67,8 +68,8 @@ pub(super) struct UnreadRecords {
 /// The content of an append.
 #[derive(Default)]
 pub struct Change {
-    /// The unique name of the append, by which a repeated attempt is recognized. It must be unique over all processes, so it must not
-    /// come from an id source that may return an id twice.
+    /// The unique name of the append, by which a repeated attempt is recognized. It must be unique over all processes,
+    /// so it must not come from an id source that may return an id twice.
     pub operation: String,
     /// The run that appends.
     pub run: Option<String>,
@@ -84,16 +85,18 @@ pub struct Change {
     pub holder: Option<String>,
     /// The highest source number assigned by the run. It is above those in `entries` if sources were dropped (R9).
     pub sources: Option<u64>,
-    /// Ids that must not be replaced: those of messages that the caller chose, and those to which a run's later appends refer. If history has
-    /// one of these, the append fails; any other id in use is replaced.
+    /// Ids that must not be replaced: those of messages that the caller chose, and those to which a run's later appends
+    /// refer. If history has one of these, the append fails; any other id in use is replaced.
     pub caller_ids: Vec<String>,
     /// The [`history_revision`](SessionHead::history_revision) that the session must have, or the append is a conflict.
     pub expected: Option<u64>,
     /// The runs that must be as they were, or the append is a conflict.
     pub expected_runs: Vec<ExpectedRun>,
-    /// The error of the append if the session was deleted before it was opened. Without it the session is created again.
+    /// The error of the append if the session was deleted before it was opened. Without it the session is created
+    /// again.
     pub when_deleted: Option<Error>,
-    /// Summaries to store. One of a reducer that does not apply any more is dropped; with a compaction that does not, the append is a conflict.
+    /// Summaries to store. One of a reducer that does not apply any more is dropped; with a compaction that does not,
+    /// the append is a conflict.
     pub summaries: Vec<StoredSummary>,
     /// A change of the head only.
     pub edit: Option<HeadEdit>,
@@ -216,7 +219,8 @@ impl SessionLog {
         self.read_only.clone().map_or(Ok(()), Err)
     }
 
-    /// Returns true if the session was deleted after it was opened, or the store lost it. The log stays empty; a new session of the same id has another log.
+    /// Returns true if the session was deleted after it was opened, or the store lost it. The log stays empty; a new
+    /// session of the same id has another log.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         self.read_only.as_ref().is_some_and(|error| matches!(error.code, ErrorCode::NotFound | ErrorCode::Evicted))
@@ -227,7 +231,8 @@ impl SessionLog {
         self.writable()?;
         if let Some(expected) = change.expected {
             let actual = self.head.history_revision;
-            // The store's revision is accepted too. It is higher than the history revision: edits of the head (title, state bag) also raise it.
+            // The store's revision is accepted too. It is higher than the history revision: edits of the head (title,
+            // state bag) also raise it.
             if expected < actual || expected > self.revision {
                 let sentence = "another writer appended to the session; read it again before appending";
                 return Err(Error::new(ErrorCode::Conflict, sentence).with(|details| {
@@ -342,7 +347,8 @@ impl SessionLog {
         self.head = head;
     }
 
-    /// Returns true if the change is in history already: the reply of an earlier attempt was lost, and a refresh has read its record.
+    /// Returns true if the change is in history already: the reply of an earlier attempt was lost, and a refresh has
+    /// read its record.
     pub(super) fn has_applied(&self, change: &Change) -> bool {
         let has_record = !change.entries.is_empty() || !change.summaries.is_empty();
         has_record && self.operations.contains_key(&change.operation)
@@ -356,8 +362,8 @@ impl SessionLog {
         self.warn(format!("{gone} log records at the end of session \"{}\" are gone", self.head.id));
     }
 
-    /// Folds log records and segments into the history. `next` is the key of the next expected record; records from `end` on belong to
-    /// a later head.
+    /// Folds log records and segments into the history. `next` is the key of the next expected record; records from
+    /// `end` on belong to a later head.
     pub(super) fn add_records(&mut self, records: &[Record], next: &mut u64, end: u64) {
         for record in records {
             let past = record.last_key.unwrap_or(record.key).saturating_add(1).min(end);
@@ -440,7 +446,8 @@ impl SessionLog {
         self.findings.push(Finding::warning(FindingCode::Malformed, what).with_action(Action::Kept));
     }
 
-    /// Returns what the store failed to read. The history then has what is readable, and is not [whole](Self::is_whole).
+    /// Returns what the store failed to read. The history then has what is readable, and is not
+    /// [whole](Self::is_whole).
     #[must_use]
     pub fn read_failure(&self) -> Option<&ReadFailure> {
         self.read_failure.as_ref()

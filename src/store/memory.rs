@@ -35,8 +35,8 @@ pub(super) struct StoredSession {
     records: BTreeMap<(Table, u64), Box<Record>>,
     /// The times and keys of the audit rows.
     row_times: BTreeSet<(Ms, u64)>,
-    /// The largest distance between the first and last key of a segment so far. A segment that overlaps a range begins at most this far
-    /// before it.
+    /// The largest distance between the first and last key of a segment so far. A segment that overlaps a range begins
+    /// at most this far before it.
     widest: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Merging: replaces runs of small log records by segments, in the background.
 //!
-//! A merge changes no history. It is one guarded append that writes the segment and removes its records, so it is done whole or not at
-//! all, and a writer that is faster wins: the merge is tried again later.
+//! A merge changes no history. It is one guarded append that writes the segment and removes its records, so it is done
+//! whole or not at all, and a writer that is faster wins: the merge is tried again later.
 
 use super::log::SessionLog;
 use super::merge_queue::MergeWindow;

@@ -1,7 +1,7 @@
 //! The store contract, [`LogStore`]: a log per session, appended to atomically if the head has the expected revision.
 //!
-//! A store keeps bytes and compares revisions; it does not interpret the bytes. The contract is async and independent of an executor.
-//! Every store passes the suite in [`conformance`].
+//! A store keeps bytes and compares revisions; it does not interpret the bytes. The contract is async and independent
+//! of an executor. Every store passes the suite in [`conformance`].
 
 mod append;
 mod archive;
@@ -161,7 +161,8 @@ pub struct Batch {
     pub head: Bytes,
     /// The session's channel, for listing by it.
     pub channel: Option<String>,
-    /// The lowest revision that the append may have. A rebuilt head continues above all revisions that a reader may have seen.
+    /// The lowest revision that the append may have. A rebuilt head continues above all revisions that a reader may
+    /// have seen.
     pub at_least: u64,
     /// New records. They never overwrite a record: see [`Appended::Occupied`].
     pub put: Vec<Record>,
@@ -169,16 +170,16 @@ pub struct Batch {
     pub replace: Vec<Record>,
     /// Records to remove before others are written. Absent ones are ignored.
     pub remove: Vec<(Table, u64)>,
-    /// Text for the store's other users, of a store that [sends notices](LogStore::sends_notices): sent if the batch is written.
+    /// Text for the store's other users, of a store that [sends notices](LogStore::sends_notices): sent if the batch is
+    /// written.
     pub notice: Option<String>,
 }
 
 impl Batch {
     /// Checks that a store can keep the batch, before anything is written.
     ///
-    /// # Errors
-    /// `too_large` for a value above the store's limit; `invalid_input` for a key above [`MAX_KEY`], a segment whose last key is below
-    /// its first, or an empty operation name.
+    /// # Errors `too_large` for a value above the store's limit; `invalid_input` for a key above [`MAX_KEY`], a segment
+    /// whose last key is below its first, or an empty operation name.
     pub fn check(&self, operation: &str, max_value_bytes: u64) -> Result<()> {
         if operation.is_empty() {
             return Err(Error::invalid("an append needs the name of its operation, so that it can be repeated"));
@@ -203,7 +204,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns the records that the batch writes, in the order of tables and keys. Of several with one key the last one is written.
+    /// Returns the records that the batch writes, in the order of tables and keys. Of several with one key the last one
+    /// is written.
     pub(crate) fn written(&self) -> Vec<&Record> {
         let mut records = BTreeMap::new();
         for record in self.put.iter().chain(&self.replace) {
@@ -231,8 +233,8 @@ const PART_BYTES: u64 = 4 * 1024 * 1024;
 /// Number of operations that a store remembers per session. An append is repeated immediately or not at all.
 pub const REMEMBERED_OPERATIONS: usize = 16;
 
-/// The latest operations of a session, with the revision of each. Conflicts are not kept: revisions only rise, so a repeated append
-/// conflicts again.
+/// The latest operations of a session, with the revision of each. Conflicts are not kept: revisions only rise, so a
+/// repeated append conflicts again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Operations(pub(crate) Vec<(String, u64)>);
 
@@ -257,7 +259,8 @@ impl Operations {
 /// The outcome of an append to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// It was written. The head has this revision: one more than expected, or the batch's [`at_least`](Batch::at_least).
+    /// It was written. The head has this revision: one more than expected, or the batch's
+    /// [`at_least`](Batch::at_least).
     Revision(u64),
     /// Nothing was written: the head has this revision.
     Conflict(u64),
@@ -265,8 +268,8 @@ pub enum Appended {
     Occupied,
 }
 
-/// A head and its revision. If a store has records of a session but no head, or a head of a wrong type, it returns a head without bytes,
-/// and revision 0 if that is lost too: the session is damaged, not empty.
+/// A head and its revision. If a store has records of a session but no head, or a head of a wrong type, it returns a
+/// head without bytes, and revision 0 if that is lost too: the session is damaged, not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredHead {
     /// Counts appends, from 1.
@@ -286,7 +289,8 @@ pub struct Query {
     pub to: u64,
     /// Newest first.
     pub reverse: bool,
-    /// Stops after the record with which the values reach this size, in bytes. At least one record is returned, if there is one.
+    /// Stops after the record with which the values reach this size, in bytes. At least one record is returned, if
+    /// there is one.
     pub limit_bytes: u64,
     /// Number of records that are expected to be enough, 0 if unknown. A hint for the size of a store's first request.
     pub expected_records: u64,
@@ -381,8 +385,8 @@ pub struct StoredBranch {
     pub log: Vec<Record>,
 }
 
-/// The contract of a store. Revision 0 is an absent session. Deleting a session leaves a tombstone whose revision goes on, so that a
-/// stale writer cannot restore the session by appending to the revision that it read last.
+/// The contract of a store. Revision 0 is an absent session. Deleting a session leaves a tombstone whose revision goes
+/// on, so that a stale writer cannot restore the session by appending to the revision that it read last.
 pub trait LogStore {
     /// Returns what this store can do.
     fn capabilities(&self) -> Capabilities;
@@ -397,8 +401,8 @@ pub trait LogStore {
         false
     }
 
-    /// Counts how often the session's history was replaced by another side of a fork, as far as this handle has read. Always 0 where
-    /// [`Capabilities::compare_and_append`] is true.
+    /// Counts how often the session's history was replaced by another side of a fork, as far as this handle has read.
+    /// Always 0 where [`Capabilities::compare_and_append`] is true.
     fn lineage(&self, _session: &str) -> u64 {
         0
     }
@@ -424,7 +428,8 @@ pub trait LogStore {
         false
     }
 
-    /// Writes the session's newest appends once more in a form that is read with fewer requests. Changes nothing else; for idle moments.
+    /// Writes the session's newest appends once more in a form that is read with fewer requests. Changes nothing else;
+    /// for idle moments.
     ///
     /// # Errors
     /// If the store cannot be written to.
@@ -447,12 +452,11 @@ pub trait LogStore {
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>>;
 
     /// Writes the batch if the head has the revision `expected`; 0 for an absent session. For a deleted one,
-    /// [`Appended::Conflict`] returns the tombstone's revision, which is to be expected next.
-    /// Repeating an `operation` returns its revision again, as long as fewer than [`REMEMBERED_OPERATIONS`] others followed.
+    /// [`Appended::Conflict`] returns the tombstone's revision, which is to be expected next. Repeating an `operation`
+    /// returns its revision again, as long as fewer than [`REMEMBERED_OPERATIONS`] others followed.
     ///
-    /// # Errors
-    /// `quota_exceeded`, `too_large`, `busy`, `unavailable` and `store_error`. Nothing was written, or the outcome is unknown: repeat
-    /// the append with the same `operation`.
+    /// # Errors `quota_exceeded`, `too_large`, `busy`, `unavailable` and `store_error`. Nothing was written, or the
+    /// outcome is unknown: repeat the append with the same `operation`.
     fn append<'a>(
         &'a self,
         session: &'a str,
@@ -467,8 +471,8 @@ pub trait LogStore {
     /// If the store cannot be read.
     fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>>;
 
-    /// Returns the head, as [`head`](Self::head) does, and the records of the query that `select` makes of it. A store that has
-    /// transactions may read both in one.
+    /// Returns the head, as [`head`](Self::head) does, and the records of the query that `select` makes of it. A store
+    /// that has transactions may read both in one.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -487,8 +491,8 @@ pub trait LogStore {
         })
     }
 
-    /// Reads a range in key order, whatever its size, and passes the records on in parts. A store may request the next part before
-    /// `take` gets one.
+    /// Reads a range in key order, whatever its size, and passes the records on in parts. A store may request the next
+    /// part before `take` gets one.
     ///
     /// # Errors
     /// If the store cannot be read. `take` may have got some records.
@@ -506,7 +510,8 @@ pub trait LogStore {
         })
     }
 
-    /// Returns a page of sessions in a stable order. Damaged ones are included if no channel is given. `limit` 0 means [`PAGE`].
+    /// Returns a page of sessions in a stable order. Damaged ones are included if no channel is given. `limit` 0 means
+    /// [`PAGE`].
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -517,8 +522,9 @@ pub trait LogStore {
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>>;
 
-    /// Returns the log records that have these keys, each with its session: the payloads of a page of audit rows. A segment is returned
-    /// once for all its keys if they follow each other; keys without a record are left out. A database reads them with a join.
+    /// Returns the log records that have these keys, each with its session: the payloads of a page of audit rows. A
+    /// segment is returned once for all its keys if they follow each other; keys without a record are left out. A
+    /// database reads them with a join.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -543,14 +549,15 @@ pub trait LogStore {
     /// If the store cannot be read.
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>>;
 
-    /// Returns a page of audit rows of all sessions, the newest first: by the time in their index, then by session and key. Its cursors
-    /// are the positions of rows in this order. None if the store has no index of times; [`AuditPages`] then finds the order.
+    /// Returns a page of audit rows of all sessions, the newest first: by the time in their index, then by session and
+    /// key. Its cursors are the positions of rows in this order. None if the store has no index of times;
+    /// [`AuditPages`] then finds the order.
     fn newest_invocations<'a>(&'a self, _query: &'a AuditQuery) -> Option<StoreFuture<'a, Page<(String, Record)>>> {
         None
     }
 
-    /// Removes a session's records and leaves a tombstone, whose revision is one higher. An absent session stays absent; a damaged one
-    /// is removed like any other.
+    /// Removes a session's records and leaves a tombstone, whose revision is one higher. An absent session stays
+    /// absent; a damaged one is removed like any other.
     ///
     /// # Errors
     /// If the store cannot be written to.

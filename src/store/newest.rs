@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 /// Number of rows that are read at once.
 pub(super) const SCANNED_ROWS: usize = 1000;
 
-/// The place of an audit row in the order of [`newest_invocations`](super::LogStore::newest_invocations), which is descending.
+/// The place of an audit row in the order of [`newest_invocations`](super::LogStore::newest_invocations), which is
+/// descending.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AuditPosition {
     pub(crate) at: Ms,

@@ -23,8 +23,8 @@ const LARGE_LOG_BYTES: u64 = 512 * 1024;
 /// Size of a small stored message in bytes.
 const SMALL_MESSAGE_BYTES: u64 = 64;
 
-/// Opens a session. Reads the head and then the log in pages of [`LOG_PAGE_BYTES`]; an empty session costs one read (R6). A damaged head is
-/// rebuilt.
+/// Opens a session. Reads the head and then the log in pages of [`LOG_PAGE_BYTES`]; an empty session costs one read
+/// (R6). A damaged head is rebuilt.
 ///
 /// If the store fails to read a part of the log, the history has the rest: see [`SessionLog::read_failure`].
 ///
@@ -34,8 +34,9 @@ pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -
     open_from(store, (id, now), seed, false).await
 }
 
-/// Opens a session as [`open_session`] does, but reads only the end of a large log. Then [`SessionLog::is_whole`] is false: the history has
-/// the newest messages with their calls and results, until [`read_older`] has read the rest. Appends and refreshes read it first.
+/// Opens a session as [`open_session`] does, but reads only the end of a large log. Then [`SessionLog::is_whole`] is
+/// false: the history has the newest messages with their calls and results, until [`read_older`] has read the rest.
+/// Appends and refreshes read it first.
 ///
 /// # Errors
 /// As [`open_session`].
@@ -166,8 +167,8 @@ fn tail_start(tail: &[Record]) -> Option<u64> {
 
 /// Reads the records that [`open_session_tail`] left out, or that could not be read. Without any it does nothing.
 ///
-/// # Errors
-/// The store's own. The history then has what is readable ([`SessionLog::read_failure`]), and the next call reads the rest.
+/// # Errors The store's own. The history then has what is readable ([`SessionLog::read_failure`]), and the next call
+/// reads the rest.
 pub async fn read_older(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
     let (id, seed, now, end) = {
         let log = cell.borrow();
@@ -263,7 +264,8 @@ async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> R
     Ok(())
 }
 
-/// Returns the head of a session, for lists and for the search for pending runs, and the problems found. A damaged head is rebuilt.
+/// Returns the head of a session, for lists and for the search for pending runs, and the problems found. A damaged head
+/// is rebuilt.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -319,7 +321,8 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         reopen(store, cell).await?;
         return Ok(true);
     };
-    // The session was deleted and created again, or another side of a fork is its history: what was read belongs to another session.
+    // The session was deleted and created again, or another side of a fork is its history: what was read belongs to
+    // another session.
     let restarted = is_other_side
         || (born != 0 && session.born != born)
         || session.next_record < next
@@ -348,7 +351,8 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     Ok(changed)
 }
 
-/// Returns the error of writing to a session whose head is gone. A deleted session has a tombstone; one that the store lost has nothing.
+/// Returns the error of writing to a session whose head is gone. A deleted session has a tombstone; one that the store
+/// lost has nothing.
 async fn why_gone(store: &dyn LogStore, id: &str) -> Result<Error> {
     // Written nowhere: no session has this revision, so the store answers which one it has.
     let probe = store.append(id, MAX_KEY, Batch::default(), "is it deleted").await?;

@@ -53,13 +53,15 @@ impl ReadableRecords {
     }
 }
 
-/// Returns false for an error that another read would meet as well: the store as a whole cannot be read, or does not answer.
+/// Returns false for an error that another read would meet as well: the store as a whole cannot be read, or does not
+/// answer.
 fn may_read_around(error: &Error) -> bool {
     !error.is_unanswered()
         && matches!(error.code, ErrorCode::StoreError | ErrorCode::CorruptRecord | ErrorCode::TooLarge)
 }
 
-/// Reads the records from a key to before another. A range that fails is halved, so that a record that cannot be read costs that record alone.
+/// Reads the records from a key to before another. A range that fails is halved, so that a record that cannot be read
+/// costs that record alone.
 pub(super) async fn read_readable(store: &dyn LogStore, id: &str, range: (u64, u64)) -> ReadableRecords {
     let (mut read, mut level, mut failed_reads) = (ReadableRecords::default(), vec![range], 0);
     for depth in 0_usize.. {

@@ -13,11 +13,12 @@ use crate::history::{History, LogRecord};
 use crate::session_head::{HeadMark, RunEntry, SessionHead};
 use std::collections::BTreeSet;
 
-/// Distance between the last revision that a mark has and that of a rebuilt head, if the store lost the revision too. A tab that saw the
-/// lost head must not mistake a new revision for one that it has read.
+/// Distance between the last revision that a mark has and that of a rebuilt head, if the store lost the revision too. A
+/// tab that saw the lost head must not mistake a new revision for one that it has read.
 pub(super) const REVISION_GAP: u64 = 1 << 20;
 
-/// Lower limit of the size of a stored message, in bytes. It limits the number of messages in a record that cannot be read.
+/// Lower limit of the size of a stored message, in bytes. It limits the number of messages in a record that cannot be
+/// read.
 const MIN_MESSAGE_BYTES: u64 = 16;
 
 /// What the log says about the head.

@@ -20,8 +20,8 @@ use std::sync::OnceLock;
 /// The format version of this build. It rises when a field or a variant is added.
 pub const VERSION: u8 = 1;
 
-/// The oldest format version that may read what this build writes. It rises when a reader of an older version would misunderstand or
-/// lose something, which an added optional field does not cause.
+/// The oldest format version that may read what this build writes. It rises when a reader of an older version would
+/// misunderstand or lose something, which an added optional field does not cause.
 const OLDEST_READER: u8 = 1;
 
 /// Maximum size of a record in bytes. Edge stores reject larger values.
@@ -89,9 +89,8 @@ pub fn seal_payload(kind: RecordKind, payload: &[u8]) -> Bytes {
 
 /// Decodes what [`seal_record`] made. Texts of the value are slices of `bytes`.
 ///
-/// # Errors
-/// `unsupported_version` for a record that this build may not read, or of a newer build that it cannot read; `corrupt_record` for one
-/// that is damaged or of another kind.
+/// # Errors `unsupported_version` for a record that this build may not read, or of a newer build that it cannot read;
+/// `corrupt_record` for one that is damaged or of another kind.
 pub fn open_record<T: StoredValue>(kind: RecordKind, bytes: &Bytes) -> Result<T> {
     check_sum(bytes)?;
     open_verified_record(kind, bytes)

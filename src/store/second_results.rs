@@ -1,8 +1,8 @@
 //! Results and calls that are stored in another order than they were made: sets aside new results of calls that another
 //! writer has answered in the meantime.
 //!
-//! `History::apply` keeps the first result of a call, so without this the second one would be lost, and its audit row would describe a
-//! result that nobody sees.
+//! `History::apply` keeps the first result of a call, so without this the second one would be lost, and its audit row
+//! would describe a result that nobody sees.
 
 use crate::clock::Ms;
 use crate::finding::FindingCode;
@@ -62,8 +62,8 @@ pub(super) fn complete_answered_calls(history: &History, entries: &mut Vec<Histo
     entries.append(&mut second);
 }
 
-/// Sets aside the results that were stored before their calls, if the runs of these calls end and none of the new entries is the call (R75).
-/// Returns how many. Of one whose content `persist` withheld nothing is left to set aside.
+/// Sets aside the results that were stored before their calls, if the runs of these calls end and none of the new
+/// entries is the call (R75). Returns how many. Of one whose content `persist` withheld nothing is left to set aside.
 pub(super) fn set_aside_results_without_calls(
     history: &History,
     ended: &[&str],

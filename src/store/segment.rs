@@ -1,4 +1,5 @@
-//! Segments: old log records, merged into one record of about 256 KB, since a store reads few large records faster than many small ones.
+//! Segments: old log records, merged into one record of about 256 KB, since a store reads few large records faster than
+//! many small ones.
 //!
 //! ```text
 //! the index: a sealed [`SegmentIndex`], with the key and the length of each record
@@ -6,8 +7,9 @@
 //! the last 4 bytes: length of the index, little-endian
 //! ```
 //!
-//! A damaged byte in a record costs that record alone, as it did before the merge: each record keeps its checksum. The index has a hash of
-//! all of them, which takes a quarter of the time of the checksums: they are checked only where it does not match.
+//! A damaged byte in a record costs that record alone, as it did before the merge: each record keeps its checksum. The
+//! index has a hash of all of them, which takes a quarter of the time of the checksums: they are checked only where it
+//! does not match.
 
 use super::record::{RecordKind, is_intact, open_record, seal_record};
 use super::{Record, Table};
@@ -55,8 +57,8 @@ pub struct SplitRecords {
     pub is_verified: bool,
 }
 
-/// Merges log records, in key order, into a segment. Returns none for less than two records, or if one is damaged: what cannot be read
-/// stays as it is.
+/// Merges log records, in key order, into a segment. Returns none for less than two records, or if one is damaged: what
+/// cannot be read stays as it is.
 pub(super) fn seal_segment(records: &[Record]) -> Option<Record> {
     let (first, last) = match records {
         [first, .., last] => (first.key, last.key),
@@ -83,7 +85,8 @@ pub(super) fn seal_segment(records: &[Record]) -> Option<Record> {
     Some(Record { table: Table::Log, key: first, last_key: Some(last), index: None, value: value.into() })
 }
 
-/// Returns the hash of the records of a segment, which is stored: it may not change. Damage within 8 bytes always changes it.
+/// Returns the hash of the records of a segment, which is stored: it may not change. Damage within 8 bytes always
+/// changes it.
 fn segment_hash(records: &[u8]) -> u64 {
     hash_words(0, records)
 }

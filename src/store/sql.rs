@@ -1,7 +1,8 @@
 //! SQL databases: where a server or a Worker keeps chats.
 //!
-//! A [`SqlDriver`] runs statements; tables, statements and what they mean are here. Every append is one batch that changes
-//! nothing unless the head is at the expected revision, so a driver needs no more than "all of these in one transaction".
+//! A [`SqlDriver`] runs statements; tables, statements and what they mean are here. Every append is one batch that
+//! changes nothing unless the head is at the expected revision, so a driver needs no more than "all of these in one
+//! transaction".
 
 mod append_statements;
 mod driver;
@@ -38,9 +39,8 @@ pub struct SqlStore {
 impl SqlStore {
     /// Opens the store, and makes its tables where there are none.
     ///
-    /// # Errors
-    /// `unsupported_version` if a newer version made the tables, `config_invalid` if somebody else did or the driver's limits
-    /// are too narrow, and the driver's own. Nothing is written then.
+    /// # Errors `unsupported_version` if a newer version made the tables, `config_invalid` if somebody else did or the
+    /// driver's limits are too narrow, and the driver's own. Nothing is written then.
     pub async fn open(driver: Rc<dyn SqlDriver>) -> Result<Self> {
         driver.limits().check()?;
         schema::prepare(&*driver).await?;
@@ -134,7 +134,8 @@ impl LogStore for SqlStore {
             let (dialect, limits) = (self.dialect(), self.driver.limits());
             let plan = AppendPlan { dialect, limits, session, operation, expected, batch: &batch };
             let results = match self.transaction(plan.statements()?).await {
-                // The reply was lost. The operation is remembered, so a second attempt writes nothing if the first one did.
+                // The reply was lost. The operation is remembered, so a second attempt writes nothing if the first one
+                // did.
                 Err(error) if error.may_have_written() => {
                     self.transaction(plan.statements()?).await.map_err(|_| error)?
                 }

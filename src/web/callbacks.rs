@@ -1,5 +1,5 @@
-//! Calls functions of the application: those of reducers, `summarize` of `compact`, `inputFilter`, `persist` and `needsApproval` of a tool, and
-//! `approveUnsafeReplay`. Nothing is borrowed while one is called.
+//! Calls functions of the application: those of reducers, `summarize` of `compact`, `inputFilter`, `persist` and
+//! `needsApproval` of a tool, and `approveUnsafeReplay`. Nothing is borrowed while one is called.
 
 use super::convert::{object_to_js, to_js, to_json};
 use super::foreign::{callback_failed, get, items, reason_of, string};
@@ -41,7 +41,8 @@ impl FunctionNumbers {
 /// Maximum number of warnings of the providers of one run.
 const MAX_WARNINGS: u32 = 1000;
 
-/// Maximum number of functions that are recognized when they are given again. What a recognized one has counted is kept.
+/// Maximum number of functions that are recognized when they are given again. What a recognized one has counted is
+/// kept.
 const MAX_NUMBERED_FUNCTIONS: usize = 32;
 
 thread_local! {
@@ -153,7 +154,8 @@ fn read_counts(returned: &JsValue, most: u32) -> Result<Vec<u64>> {
 /// `callback_failed` if it throws or returns a value that JSON cannot represent.
 pub async fn call_input_filter(question: &BodyFilterQuestion) -> Result<BodyFilterReply> {
     let body = to_js(question.body.view());
-    // Written before the filter can change it: digits and escapes that JavaScript does not keep are no change of the filter.
+    // Written before the filter can change it: digits and escapes that JavaScript does not keep are no change of the
+    // filter.
     let given = to_json(&body)?;
     let called = call(&question.callback, &Array::of1(&body));
     let failed = |error: JsValue| callback_failed("`inputFilter` threw", &error);
@@ -228,8 +230,8 @@ pub fn call_persist(ask: &PersistQuestion) -> PersistReply {
     }
 }
 
-/// Returns a member of the return value of `persist` that is not known, such as `args` instead of `arguments`: ignoring it would store
-/// the real arguments.
+/// Returns a member of the return value of `persist` that is not known, such as `args` instead of `arguments`: ignoring
+/// it would store the real arguments.
 fn unknown_member(returned: &JsValue) -> Option<String> {
     let Ok(keys) = js_sys::Reflect::own_keys(returned) else { return Some("what cannot be read".to_owned()) };
     let mut names = keys.iter().filter_map(|key| key.as_string());

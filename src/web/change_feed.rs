@@ -18,7 +18,8 @@ const MAX_NOTICE_BYTES: usize = 7500;
 
 /// A way to the other users of a store.
 pub trait ChangeFeed {
-    /// Begins to hear of the others' changes, if that has not begun yet. `on_failure` is called with a sentence if it cannot.
+    /// Begins to hear of the others' changes, if that has not begun yet. `on_failure` is called with a sentence if it
+    /// cannot.
     fn listen(&self, on_failure: Box<dyn FnOnce(String)>);
 
     /// Tells the others of a change.
@@ -131,7 +132,8 @@ impl DriverFeed {
     }
 }
 
-/// Returns the notice of a change. A session's id that is too long for it is left out: then all sessions are read again.
+/// Returns the notice of a change. A session's id that is too long for it is left out: then all sessions are read
+/// again.
 pub fn notice_text(change: &JsValue, origin: &str) -> Option<String> {
     let text = |change: &JsValue| {
         set(change, "from", &JsValue::from_str(origin));

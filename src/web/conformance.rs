@@ -17,8 +17,8 @@ pub fn check_names() -> Array {
     CHECKS.iter().map(|(name, _)| JsValue::from_str(name)).collect()
 }
 
-/// Runs one check. `openStore` returns a store or a promise of one: another handle on the same data at each call. `run` names the
-/// sessions. Rejects with the reason if the check fails.
+/// Runs one check. `openStore` returns a store or a promise of one: another handle on the same data at each call. `run`
+/// names the sessions. Rejects with the reason if the check fails.
 #[wasm_bindgen(js_name = runCheck, skip_typescript)]
 pub fn run_check(name: String, run: String, open: Function) -> Promise {
     promise(async move {

@@ -6,7 +6,8 @@ use std::mem::ManuallyDrop;
 use wasm_bindgen::prelude::*;
 
 thread_local! {
-    /// The class `RethreadError` of the package, so that `instanceof` works. Never dropped: the thread lives as long as the page.
+    /// The class `RethreadError` of the package, so that `instanceof` works. Never dropped: the thread lives as long as
+    /// the page.
     static CLASS: ManuallyDrop<RefCell<Option<js_sys::Function>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 

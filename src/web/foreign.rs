@@ -1,7 +1,8 @@
 //! Defensive reads of JavaScript values that an application passes or throws (R62).
 //!
-//! A getter may throw, a proxy may be revoked, a buffer may be detached, an error's `message` may be no string. An exception that
-//! leaves an import without `catch` unwinds past Rust frames and ends the instance, so all reads here use imports with `catch`.
+//! A getter may throw, a proxy may be revoked, a buffer may be detached, an error's `message` may be no string. An
+//! exception that leaves an import without `catch` unwinds past Rust frames and ends the instance, so all reads here
+//! use imports with `catch`.
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::fits_memory;
@@ -31,7 +32,8 @@ extern "C" {
     fn get_with_receiver(target: &JsValue, key: &JsValue, receiver: &JsValue) -> std::result::Result<JsValue, JsValue>;
 }
 
-/// Maximum size in bytes of a value that is copied into the wasm: reading it takes several times its size, and wasm has 4 GB.
+/// Maximum size in bytes of a value that is copied into the wasm: reading it takes several times its size, and wasm has
+/// 4 GB.
 pub const MAX_VALUE_BYTES: u32 = 256 * 1024 * 1024;
 
 /// Length of a text, in UTF-16 units, above which the platform's encoder is faster than the loop of wasm-bindgen.
@@ -87,8 +89,8 @@ fn encoded(text: &JsString) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
 }
 
-/// Returns true if the value is a real `Uint8Array`. Reads its tag with the getter that all typed arrays share, since `instanceof` only
-/// looks at the prototype.
+/// Returns true if the value is a real `Uint8Array`. Reads its tag with the getter that all typed arrays share, since
+/// `instanceof` only looks at the prototype.
 pub fn is_bytes(value: &JsValue) -> bool {
     let read = || {
         let typed_array = Reflect::get_prototype_of(&Object::get_prototype_of(&Uint8Array::new_with_length(0)).into())?;
@@ -130,7 +132,8 @@ pub fn items(what: &str, value: &JsValue, most: u32) -> Result<Option<Vec<JsValu
     (0..length).map(|at| Reflect::get_u32(value, at).map_err(unreadable)).collect::<Result<_>>().map(Some)
 }
 
-/// Returns the last items of an array, at most `most`, and none for any other value. The items before them are not read.
+/// Returns the last items of an array, at most `most`, and none for any other value. The items before them are not
+/// read.
 ///
 /// # Errors
 /// `invalid_input` when it cannot be read.
@@ -198,8 +201,8 @@ pub fn is_options_object(value: &JsValue) -> Result<bool> {
 /// Maximum length of the chain of prototypes that is searched for options.
 const MAX_PROTOTYPES: usize = 16;
 
-/// Returns the keys of all enumerable members of an object, inherited ones included. Returns none for an instance of a class, which may
-/// have fields of its own.
+/// Returns the keys of all enumerable members of an object, inherited ones included. Returns none for an instance of a
+/// class, which may have fields of its own.
 ///
 /// # Errors
 /// `invalid_input` when they cannot be read.
@@ -222,8 +225,8 @@ pub fn keys_of_options(object: &JsValue) -> Result<Vec<String>> {
     Ok(keys)
 }
 
-/// Returns true for the prototype of a class and for `Object.prototype`: its member `constructor` is a function with this prototype. An
-/// option may have that name, too.
+/// Returns true for the prototype of a class and for `Object.prototype`: its member `constructor` is a function with
+/// this prototype. An option may have that name, too.
 fn is_class_prototype(value: &JsValue) -> Result<bool> {
     let object: &Object = value.unchecked_ref();
     let descriptor = Reflect::get_own_property_descriptor(object, &JsValue::from_str("constructor"));

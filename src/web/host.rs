@@ -1,4 +1,5 @@
-//! The platform as the host of open stores: its clock, timers and locks, its channels to other tabs, and the functions of the application.
+//! The platform as the host of open stores: its clock, timers and locks, its channels to other tabs, and the functions
+//! of the application.
 
 use super::answer_channel::answer_message;
 use super::callbacks;
@@ -42,8 +43,8 @@ pub struct WebHostSettings {
     pub kind: &'static str,
     /// The runs of this process, if only this process can have the database open.
     pub owned_runs: Option<OwnedRuns>,
-    /// True if tabs of this browser share the data, and nobody else does. Then the platform's locks and channels tell who uses it; of a
-    /// database server they tell nothing.
+    /// True if tabs of this browser share the data, and nobody else does. Then the platform's locks and channels tell
+    /// who uses it; of a database server they tell nothing.
     pub has_tabs: bool,
 }
 
@@ -267,7 +268,8 @@ impl Host for WebHost {
     }
 }
 
-/// The Web Locks of a run. They are released in the order of the fields, so a tab that waits for the liveness lock can acquire the other one.
+/// The Web Locks of a run. They are released in the order of the fields, so a tab that waits for the liveness lock can
+/// acquire the other one.
 struct WebLocks {
     _holder: WebLock,
     _liveness: Option<WebLock>,

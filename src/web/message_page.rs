@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::session::{MAIN_BRANCH, OpenSession};
 use wasm_bindgen::JsValue;
 
-/// Returns a page of messages, the newest page first, in order within the page. The cursor is the number of the page's first message.
+/// Returns a page of messages, the newest page first, in order within the page. The cursor is the number of the page's
+/// first message.
 pub async fn messages(inner: &OpenSession, options: &JsValue) -> Result<JsValue> {
     let options: MessagePageOptions = read_optional("the options", options)?;
     let limit = usize::try_from(options.limit.unwrap_or(100).max(1)).unwrap_or(usize::MAX);

@@ -1,6 +1,7 @@
 //! The JavaScript classes, for browsers, Node and Workers. Nothing outside of this module knows of `JsValue`.
 //!
-//! With the feature `formats` alone: the functions of bodies and the stream assembler. With `testing`: the conformance suite for stores.
+//! With the feature `formats` alone: the functions of bodies and the stream assembler. With `testing`: the conformance
+//! suite for stores.
 //!
 //! No method holds a borrow across an await or while JavaScript runs: a callback may call back.
 

@@ -1,11 +1,11 @@
 //! Reads the options of public methods into structs, as a serde deserializer over JavaScript values (R62).
 //!
-//! An option may be a getter that throws, a revoked proxy or a cycle, so every read goes through an import with `catch`, and only the
-//! members that a struct declares are read. Error messages name the path of an option and never quote a value of the wrong type, which
-//! may be a credential.
+//! An option may be a getter that throws, a revoked proxy or a cycle, so every read goes through an import with
+//! `catch`, and only the members that a struct declares are read. Error messages name the path of an option and never
+//! quote a value of the wrong type, which may be a credential.
 //!
-//! Why not the deserializer of serde-wasm-bindgen: it reads without `catch`, and it never visits members that a struct does not
-//! declare, so `deny_unknown_fields` would find nothing.
+//! Why not the deserializer of serde-wasm-bindgen: it reads without `catch`, and it never visits members that a struct
+//! does not declare, so `deny_unknown_fields` would find nothing.
 
 use super::foreign::{get, is_bytes, is_options_object, items, keys_of_options, members, string};
 use crate::error::{Error, ErrorCode};
@@ -27,9 +27,8 @@ const MAX_ITEMS: u32 = 1000;
 
 /// Reads required options. `what` names the argument in error messages, as in "a run's request".
 ///
-/// # Errors
-/// `config_invalid` with the path of a wrong or unknown option, `invalid_input` when the argument is no object or cannot be read,
-/// `too_large`.
+/// # Errors `config_invalid` with the path of a wrong or unknown option, `invalid_input` when the argument is no object
+/// or cannot be read, `too_large`.
 pub fn read_options<T: DeserializeOwned>(what: &str, value: &JsValue) -> Result<T, Error> {
     T::deserialize(OptionReader { object: JsValue::UNDEFINED, value: value.clone() })
         .map_err(|error| error.into_error(what))

@@ -1,7 +1,8 @@
 //! The runs under way in this process, as the driver of a database that nobody else can have open keeps them.
 //!
-//! A Durable Object is the only user of its storage. So a run that is not under way in it was cut off, whatever its lease says, and a new
-//! instance of the object resumes it at once. The set is the driver's: several open stores of one object share it.
+//! A Durable Object is the only user of its storage. So a run that is not under way in it was cut off, whatever its
+//! lease says, and a new instance of the object resumes it at once. The set is the driver's: several open stores of one
+//! object share it.
 
 use super::foreign::get;
 use super::trap_cleanup::TrapCleanup;

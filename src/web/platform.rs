@@ -67,7 +67,8 @@ impl Clock for PlatformClock {
     }
 }
 
-/// The id source: the option `newId`, or random ids. `newId` is called before a step and never in it, since it may call back.
+/// The id source: the option `newId`, or random ids. `newId` is called before a step and never in it, since it may call
+/// back.
 pub struct PlatformIds {
     new_id: Option<Function>,
     drawn: RefCell<VecDeque<String>>,
@@ -103,8 +104,8 @@ impl IdSource for PlatformIds {
 
 /// Returns a random id, independent of the application's id source. Used where correctness requires a unique id.
 ///
-/// Opening a store fails without randomness. If it is gone later, this throws and the instance stops, since any other id could be
-/// another tab's.
+/// Opening a store fails without randomness. If it is gone later, this throws and the instance stops, since any other
+/// id could be another tab's.
 pub fn random_id() -> String {
     const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let bytes = random_bytes().unwrap_or_else(|error| wasm_bindgen::throw_str(&error.message));

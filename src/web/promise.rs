@@ -8,7 +8,8 @@ use std::rc::Rc;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::{JsFuture, future_to_promise, spawn_local};
 
-/// The work of an exported method. Boxed, so that what makes a promise of it is in the wasm once and not once for each method.
+/// The work of an exported method. Boxed, so that what makes a promise of it is in the wasm once and not once for each
+/// method.
 pub type PromisedWork = Pin<Box<dyn Future<Output = Result<JsValue>>>>;
 
 /// Runs a future; the promise resolves to its value or rejects with its error.
@@ -57,8 +58,8 @@ pub fn adopted(returned: &JsValue) -> Promise {
     promise
 }
 
-/// Awaits the return value of a function, a store's driver or the platform. Functions of the application may never answer, so
-/// `PendingCallbacks` ends the wait for them.
+/// Awaits the return value of a function, a store's driver or the platform. Functions of the application may never
+/// answer, so `PendingCallbacks` ends the wait for them.
 pub async fn await_settled(returned: JsValue) -> std::result::Result<JsValue, JsValue> {
     JsFuture::from(adopted(&returned)).await
 }

@@ -38,7 +38,8 @@ pub struct ToolOptions {
     needs_approval: Option<FlagOrFunction>,
 }
 
-/// The tools of a request: their definitions for the model, how the run treats each, and the callbacks that decide what is stored and what needs an approval.
+/// The tools of a request: their definitions for the model, how the run treats each, and the callbacks that decide what
+/// is stored and what needs an approval.
 #[derive(Default)]
 pub struct RequestTools {
     pub definitions: Vec<ToolDefinition>,

@@ -63,8 +63,8 @@ impl JsRun {
         self.open_effects().all(&self.inner.machine.borrow())
     }
 
-    /// Returns the effects `opened` and the ids of the effects `closed` since the last call. For a host that drives thousands of effects:
-    /// listing all at each step costs their square.
+    /// Returns the effects `opened` and the ids of the effects `closed` since the last call. For a host that drives
+    /// thousands of effects: listing all at each step costs their square.
     #[wasm_bindgen(js_name = takeEffects)]
     pub fn take_effects(&self) -> JsValue {
         self.open_effects().take(&self.inner.machine.borrow())
@@ -80,7 +80,8 @@ impl JsRun {
         })
     }
 
-    /// Resolves at the next change of effects, events or status. Throws `closed` for a running run whose store was closed.
+    /// Resolves at the next change of effects, events or status. Throws `closed` for a running run whose store was
+    /// closed.
     pub fn changed(&self) -> std::result::Result<Promise, JsValue> {
         let inner = &self.inner;
         if !inner.machine.borrow().status().is_over() {
@@ -126,7 +127,8 @@ impl JsRun {
         })
     }
 
-    /// Returns true if the bytes, one event of a response stream or a whole response body, report a failure. Does not change the run.
+    /// Returns true if the bytes, one event of a response stream or a whole response body, report a failure. Does not
+    /// change the run.
     #[wasm_bindgen(js_name = isErrorResponse)]
     pub fn is_error_response(&self, bytes: &JsValue) -> std::result::Result<bool, JsValue> {
         let bytes = foreign::bytes("a response", bytes)?.unwrap_or_default();
@@ -160,7 +162,8 @@ impl JsRun {
         })
     }
 
-    /// Approves a call that waits, by its invocation id or its call id. Resolves when the approval is stored; then its tool may run.
+    /// Approves a call that waits, by its invocation id or its call id. Resolves when the approval is stored; then its
+    /// tool may run.
     pub fn approve(&self, id: String) -> Promise {
         self.decide(id, ApprovalDecision::Approve)
     }

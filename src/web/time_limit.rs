@@ -7,8 +7,8 @@ use js_sys::{Array, Function, Object, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
-/// Awaits a promise for at most `ms` milliseconds. Returns none if it has not settled by then; on a platform without timers, it is waited for
-/// as long as it takes. The timer keeps a Node process alive: whoever waits gets an answer.
+/// Awaits a promise for at most `ms` milliseconds. Returns none if it has not settled by then; on a platform without
+/// timers, it is waited for as long as it takes. The timer keeps a Node process alive: whoever waits gets an answer.
 pub async fn settled_within(awaited: &Promise, ms: Ms) -> Option<Result<JsValue, JsValue>> {
     let (expired, expire) = deferred();
     let marker = JsValue::from(Object::new());

@@ -23,7 +23,8 @@ fn releases() -> Option<Set> {
     RELEASES.with(|own| own.borrow().clone())
 }
 
-/// The registration of a resource, removed on drop. The owner releases the resource itself; the facade does so after a trap.
+/// The registration of a resource, removed on drop. The owner releases the resource itself; the facade does so after a
+/// trap.
 pub struct TrapCleanup {
     release: Function,
 }

@@ -1,7 +1,7 @@
 //! The class `SessionView`: snapshots of a session for a page (R56).
 //!
-//! A message becomes a JavaScript object once, and again only when something about it changes (`view_message.rs`); the snapshot is the
-//! same object until anything does.
+//! A message becomes a JavaScript object once, and again only when something about it changes (`view_message.rs`); the
+//! snapshot is the same object until anything does.
 
 use super::convert::{object_to_js, set};
 use super::promise::promise;
@@ -65,7 +65,8 @@ impl JsSessionView {
             let surface = inner.web_surface();
             let more = inner.log.borrow().history.messages().len() > surface.view.borrow().window;
             if more {
-                // Grows with the window, since each snapshot lists the whole window: paging to the end must not cost its square.
+                // Grows with the window, since each snapshot lists the whole window: paging to the end must not cost
+                // its square.
                 let mut view = surface.view.borrow_mut();
                 view.window += WINDOW.max(view.window / 2);
                 drop(view);
@@ -172,8 +173,8 @@ struct SnapshotBuilder<'v> {
 }
 
 impl SnapshotBuilder<'_> {
-    /// Adds the newest messages of history that fit into the window, and returns the index of the first one. Of a turn that goes on,
-    /// `turns` knows more than history does.
+    /// Adds the newest messages of history that fit into the window, and returns the index of the first one. Of a turn
+    /// that goes on, `turns` knows more than history does.
     fn stored(&mut self, stored: &History, turns: &[(&str, &History)], (window, is_loading): (usize, bool)) -> usize {
         let all = stored.messages();
         // The first message of a log that was read by its end waits for the one before it, which it refers to.

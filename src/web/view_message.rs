@@ -1,5 +1,6 @@
-//! A message of the view as a JavaScript object. When it changes, only what changed of it is made again: a text that grows gets the piece
-//! that is new, and all other parts stay the same objects. So an answer that is read after each piece costs what its pieces cost (R63).
+//! A message of the view as a JavaScript object. When it changes, only what changed of it is made again: a text that
+//! grows gets the piece that is new, and all other parts stay the same objects. So an answer that is read after each
+//! piece costs what its pieces cost (R63).
 
 use super::convert::{object_to_js, parse_json, set};
 use super::foreign::member;
@@ -178,7 +179,8 @@ impl<'m> ShownMessage<'m> {
         PartState { key, version: text_version(kind, part.phase, revision), text_bytes: text.len() }
     }
 
-    /// Returns a hash of everything that may change about the message: its status, its calls and, while it is not saved, its parts.
+    /// Returns a hash of everything that may change about the message: its status, its calls and, while it is not
+    /// saved, its parts.
     fn version(&self) -> u64 {
         let MessageForm { saved, streaming } = self.form;
         let mut sum = hash_words(u64::from(saved) + 2 * u64::from(streaming), self.previous.unwrap_or("").as_bytes());

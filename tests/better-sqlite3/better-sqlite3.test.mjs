@@ -33,7 +33,9 @@ after(() => {
 });
 
 let testing;
-before(async () => { testing = await startTesting(); });
+before(async () => {
+  testing = await startTesting();
+});
 const question = [{ role: 'user', parts: [{ type: 'text', text: 'q' }] }];
 
 test('r46 it conforms', async () => {
@@ -47,7 +49,11 @@ test('a chat is written and read', async () => {
 test('r47 two processes lose nothing', async () => {
   connect('processes').pragma('journal_mode = WAL');
   const writer = fileURLToPath(new URL('writer.mjs', import.meta.url));
-  await Promise.all([0, 1].map((number) => promisify(execFile)(process.execPath, [writer, path.join(folder, 'processes'), `${number}`])));
+  await Promise.all(
+    [0, 1].map((number) =>
+      promisify(execFile)(process.execPath, [writer, path.join(folder, 'processes'), `${number}`]),
+    ),
+  );
   await testing.nothingLost(sqlite(connect('processes')), 's', 200);
 });
 
@@ -57,7 +63,11 @@ test('r48 SIGKILL of the process: acknowledged appends are found', async () => {
   const doubtful = [];
   const kills = process.env.RETHREAD_LONG ? 20 : 2;
   for (let kill = 0; kill < kills; kill += 1) {
-    const child = endsWithThisProcess(spawn(process.execPath, [program, path.join(folder, 'killed'), `kill${kill}`], { stdio: ['ignore', 'pipe', 'inherit'] }));
+    const child = endsWithThisProcess(
+      spawn(process.execPath, [program, path.join(folder, 'killed'), `kill${kill}`], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      }),
+    );
     const exited = once(child, 'exit');
     const appends = 1 + Math.floor(Math.random() * 200);
     let printed = '';
@@ -106,11 +116,18 @@ test('r48 what version 1 wrote is read; what a newer one or somebody else wrote 
   copyFileSync(frozen('chat-1.sqlite'), path.join(folder, 'newer'));
   const found = await readFrozenChat(open, { store: sqlite(connect('old')) });
   assert.deepEqual(found, JSON.parse(readFileSync(frozen('chat-1.expected.json'), 'utf8')));
-  for (const [name, sql, code] of [['newer', 'UPDATE rethread_schema SET version = 99', 'unsupported_version'], ['foreign', 'CREATE TABLE rethread_log (id INTEGER)', 'config_invalid']]) {
+  for (const [name, sql, code] of [
+    ['newer', 'UPDATE rethread_schema SET version = 99', 'unsupported_version'],
+    ['foreign', 'CREATE TABLE rethread_log (id INTEGER)', 'config_invalid'],
+  ]) {
     const database = connect(name);
     database.exec(sql);
     const content = readFileSync(path.join(folder, name));
-    await assert.rejects(open({ store: sqlite(database) }), { name: 'RethreadError', code, message: /the sqlite store/ });
+    await assert.rejects(open({ store: sqlite(database) }), {
+      name: 'RethreadError',
+      code,
+      message: /the sqlite store/,
+    });
     assert.deepEqual(readFileSync(path.join(folder, name)), content);
   }
 });

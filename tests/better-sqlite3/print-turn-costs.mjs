@@ -1,6 +1,7 @@
 // Prints what a turn costs on better-sqlite3, at so many messages.
 //
-//   node tests/better-sqlite3/print-turn-costs.mjs [messages …]     BETTER_SQLITE3 names the folder in which it is installed
+//   node tests/better-sqlite3/print-turn-costs.mjs [messages …]     BETTER_SQLITE3 names the folder in which it is
+//   installed
 
 import { createRequire } from 'node:module';
 import path from 'node:path';

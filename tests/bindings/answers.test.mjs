@@ -1,4 +1,5 @@
-// R75 through JavaScript: a call is answered from any process at any time, and `persist` is asked what is stored of the answer.
+// R75 through JavaScript: a call is answered from any process at any time, and `persist` is asked what is stored of the
+// answer.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -9,19 +10,26 @@ import { startStandIn } from '../stand-in/server.mjs';
 import { keyValueService } from './key-value-service.mjs';
 
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
 const parameters = { type: 'object', properties: {} };
 const exporting = (more = {}) => ({ export_rows: { parameters, async: true, execute: () => pending, ...more } });
 const CALLS = { text: 'Starting.', calls: [{ name: 'export_rows', arguments: { secret: 'raw-arguments' } }] };
 const result = (content) => ({ type: 'tool_result', content });
-const parts = (session) => session.view().getSnapshot().messages.flatMap((message) => message.parts).filter(({ type }) => type === 'tool');
+const parts = (session) =>
+  session
+    .view()
+    .getSnapshot()
+    .messages.flatMap((message) => message.parts)
+    .filter(({ type }) => type === 'tool');
 const statuses = (session) => parts(session).map(({ call, awaitingResult }) => [call.status, awaitingResult]);
 
 let lanes = 0;
 async function start(script, store = keyValueService()) {
-  const lane = laneOf(standIn.url, `answers-${lanes += 1}`);
+  const lane = laneOf(standIn.url, `answers-${(lanes += 1)}`);
   await lane.script(script);
   const provider = { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream: false };
   const client = await open({ store });
@@ -67,7 +75,10 @@ for (const where of ['here', 'in another process']) {
     assert.equal((await session.invocations({ payload: true })).items[0].result.content.rows, 7001);
     await drive(await session.run({ input: 'And now?', provider, tools: exporting() })).result;
     const bodies = (await lane.requests()).map(({ body }) => JSON.stringify(body.messages));
-    assert.deepEqual(bodies.map((body) => body.split('7001').length - 1), [0, 0, 1]);
+    assert.deepEqual(
+      bodies.map((body) => body.split('7001').length - 1),
+      [0, 0, 1],
+    );
   });
 }
 
@@ -101,7 +112,12 @@ test('r75 a call of an interrupted run is answered, shown, and sent when the run
   const { invocationId } = await deferCall(run);
   await client.close();
   const second = await elsewhere(store);
-  const [{ id, openCalls: [open] }] = await second.pendingRuns();
+  const [
+    {
+      id,
+      openCalls: [open],
+    },
+  ] = await second.pendingRuns();
   assert.equal(open.state, 'awaiting_result');
   await second.answer(invocationId, result('row-7001'));
   assert.equal((await second.pendingRuns())[0].openCalls[0].state, 'answered');
@@ -113,18 +129,30 @@ test('r75 a call of an interrupted run is answered, shown, and sent when the run
 
 for (const persistence of ['run', 'call', 'result']) {
   test(`r75 a call that waits for an approval, or has its result, takes no other, mode ${persistence}`, async () => {
-    const round = { calls: [{ name: 'look', arguments: {} }, { name: 'pay', arguments: {} }] };
+    const round = {
+      calls: [
+        { name: 'look', arguments: {} },
+        { name: 'pay', arguments: {} },
+      ],
+    };
     const { provider, session, lane } = await start([round, { text: 'Paid.' }]);
-    const tools = { look: { parameters, execute: () => 'looked-up' }, pay: { parameters, needsApproval: true, execute: () => 'receipt-42' } };
+    const tools = {
+      look: { parameters, execute: () => 'looked-up' },
+      pay: { parameters, needsApproval: true, execute: () => 'receipt-42' },
+    };
     const run = await session.run({ input: 'Pay', provider, tools, persistence });
     await drive(run).result;
     const [{ openCalls }] = await session.pendingRuns();
-    for (const call of openCalls) await assert.rejects(session.answer(call.invocationId, result('other')), { code: 'wrong_state' }, call.name);
+    for (const call of openCalls)
+      await assert.rejects(session.answer(call.invocationId, result('other')), { code: 'wrong_state' }, call.name);
     await run.approve(run.approvals()[0].invocationId);
     assert.equal((await drive(run).result).status, 'finished');
     const sent = JSON.stringify((await lane.requests()).at(-1).body);
     assert.ok(sent.includes('receipt-42') && !sent.includes('other'), sent);
-    assert.deepEqual(parts(session).map(({ call }) => call.result.content), ['looked-up', 'receipt-42']);
+    assert.deepEqual(
+      parts(session).map(({ call }) => call.result.content),
+      ['looked-up', 'receipt-42'],
+    );
   });
 }
 
@@ -153,7 +181,11 @@ test('r75 a call that the run itself waits for is answered by its effect', async
 });
 
 test('r75 the result of a call that was reported as interrupted takes its place, and a run without input has nothing to answer', async () => {
-  const { lane, provider, store, client, session } = await start([CALLS, { text: 'It was interrupted.' }, { text: 'Seven.' }]);
+  const { lane, provider, store, client, session } = await start([
+    CALLS,
+    { text: 'It was interrupted.' },
+    { text: 'Seven.' },
+  ]);
   const tools = { export_rows: { parameters } };
   const run = await session.run({ input: 'Export', provider, tools });
   await callModel(run);
@@ -166,7 +198,10 @@ test('r75 the result of a call that was reported as interrupted takes its place,
   await assert.rejects(second.run({ provider, tools }), { code: 'invalid_input', message: /no message to answer/ });
   await drive(await second.run({ input: 'The result is here.', provider, tools })).result;
   const { messages } = (await lane.requests()).at(-1).body;
-  assert.deepEqual(messages.map(({ role }) => role), ['user', 'assistant', 'tool', 'assistant', 'user']);
+  assert.deepEqual(
+    messages.map(({ role }) => role),
+    ['user', 'assistant', 'tool', 'assistant', 'user'],
+  );
   assert.equal(messages[2].content, 'row-7001');
 });
 
@@ -180,14 +215,20 @@ for (const persistence of ['run', 'call', 'result']) {
     await run.answer(tool.id, { type: 'started' });
     const second = await elsewhere(store);
     for (const id of [tool.invocationId, tool.callId]) {
-      await assert.rejects(second.answer(id, result('outside')), { code: 'wrong_state', message: /another tab or process/ });
+      await assert.rejects(second.answer(id, result('outside')), {
+        code: 'wrong_state',
+        message: /another tab or process/,
+      });
     }
     await client.close();
     await second.answer(tool.invocationId, result('outside'));
     const [{ id, openCalls }] = await second.pendingRuns();
     assert.equal(openCalls[0].state, 'answered');
     assert.equal((await drive(await second.resume(id, { provider, tools })).result).text, 'Done.');
-    assert.deepEqual((await second.invocations({ payload: true })).items.map((row) => row.result.content), ['outside']);
+    assert.deepEqual(
+      (await second.invocations({ payload: true })).items.map((row) => row.result.content),
+      ['outside'],
+    );
   });
 }
 
@@ -216,13 +257,15 @@ test('r75 a result whose run is discarded is set aside with a warning, and its c
   await second.discard(id);
   assert.deepEqual(codes, ['orphan_result']);
   await assert.rejects(second.answer(invocationId, result('again')), { code: 'not_found' });
-  assert.deepEqual([(await second.messages()).items, (await second.pendingRuns())], [[], []]);
+  assert.deepEqual([(await second.messages()).items, await second.pendingRuns()], [[], []]);
 });
 
 test('r12 r75 a copied open call keeps that persist decides about its result', async () => {
   const { provider, session } = await start([CALLS, { text: 'It runs.' }]);
   const tools = exporting({ persist: (invocation, given) => (given === undefined ? {} : { result: 'masked' }) });
-  const { openCalls: [call] } = await drive(await session.run({ input: 'Export', provider, tools })).result;
+  const {
+    openCalls: [call],
+  } = await drive(await session.run({ input: 'Export', provider, tools })).result;
   const copy = await (await open({ store: 'memory' })).session('copy');
   await copy.append(await session.messages());
   await assert.rejects(copy.answer(call.callId, result('raw-result')), { code: 'config_invalid', message: /persist/ });
@@ -232,9 +275,18 @@ test('r12 r75 a copied open call keeps that persist decides about its result', a
 });
 
 const REPLIES = {
-  replaced: [(invocation, given) => (given === undefined ? { arguments: { secret: '-' } } : { result: `kept ${given.length}` }), 'kept 10'],
+  replaced: [
+    (invocation, given) => (given === undefined ? { arguments: { secret: '-' } } : { result: `kept ${given.length}` }),
+    'kept 10',
+  ],
   withheld: [(invocation, given) => (given === undefined ? { arguments: { secret: '-' } } : null), null],
-  failed: [(invocation, given) => { if (given !== undefined) throw new Error('no'); return { arguments: { secret: '-' } }; }, null],
+  failed: [
+    (invocation, given) => {
+      if (given !== undefined) throw new Error('no');
+      return { arguments: { secret: '-' } };
+    },
+    null,
+  ],
   'the result alone': [(invocation, given) => (given === undefined ? {} : { result: 'kept it' }), 'kept it'],
   'not the result': [(invocation, given) => (given === undefined ? {} : null), null],
   'the same': [(invocation, given) => (given === undefined ? {} : { result: given }), 'raw-result'],
@@ -244,11 +296,19 @@ for (const [name, [persist, expected]] of Object.entries(REPLIES)) {
   test(`r12 r75 persist decides what is stored of a late result: ${name}`, async () => {
     const { lane, provider, store, session } = await start([CALLS, { text: 'It runs.' }, { text: 'Welcome.' }]);
     const tools = exporting({ persist });
-    const { openCalls: [call] } = await drive(await session.run({ input: 'Export', provider, tools })).result;
+    const {
+      openCalls: [call],
+    } = await drive(await session.run({ input: 'Export', provider, tools })).result;
     const second = await elsewhere(store);
     // Another process does not have the function, and nothing is stored without it.
-    await assert.rejects(second.answer(call.invocationId, result('raw-result')), { code: 'config_invalid', message: /persist/ });
-    await assert.rejects(second.answer(call.invocationId, result('raw-result'), { tools: { export_rows: { persist: 'no' } } }), { code: 'config_invalid' });
+    await assert.rejects(second.answer(call.invocationId, result('raw-result')), {
+      code: 'config_invalid',
+      message: /persist/,
+    });
+    await assert.rejects(
+      second.answer(call.invocationId, result('raw-result'), { tools: { export_rows: { persist: 'no' } } }),
+      { code: 'config_invalid' },
+    );
     await second.answer(call.invocationId, result('raw-result'), { tools });
     await assert.rejects(second.answer(call.invocationId, result('again'), { tools }), { code: 'wrong_state' });
     const [row] = (await second.invocations({ payload: true })).items;
@@ -268,7 +328,10 @@ test('r12 r57 persist decides what is stored of a late result of a call that was
   const tools = exporting({ persist: REPLIES.withheld[0] });
   await drive(await session.run({ input: 'Export', provider, tools })).result;
   const other = await open({ store });
-  for (const [id, messages] of [['copy of messages', await session.messages()], ['copy of a view', session.view().getSnapshot().messages]]) {
+  for (const [id, messages] of [
+    ['copy of messages', await session.messages()],
+    ['copy of a view', session.view().getSnapshot().messages],
+  ]) {
     const copy = await other.session(id);
     await copy.append(messages);
     const [{ id: call }] = (await copy.invocations({ tool: 'export_rows' })).items;
@@ -283,8 +346,12 @@ test('r12 r75 the session that ran the tool knows its persist, also while the ru
   class Tool {
     parameters = parameters;
     async = true;
-    execute() { return pending; }
-    persist(invocation, given) { return given === undefined ? {} : { result: this.mask }; }
+    execute() {
+      return pending;
+    }
+    persist(invocation, given) {
+      return given === undefined ? {} : { result: this.mask };
+    }
     mask = 'masked';
   }
   const run = await session.run({ input: 'Export', provider, tools: { export_rows: new Tool() } });

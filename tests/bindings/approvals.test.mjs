@@ -9,7 +9,9 @@ import { startStandIn } from '../stand-in/server.mjs';
 import { sleep, until } from './scenarios/kit.mjs';
 
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
 const parameters = { type: 'object', properties: {} };
@@ -25,39 +27,81 @@ async function chat(name, steps = ONE, { needsApproval = true, ...options } = {}
   const session = await client.session('s', options);
   const ran = [];
   const tools = {
-    look: { parameters, execute: () => { ran.push('look'); return 'seen'; } },
-    pay: { parameters, needsApproval, execute: ({ n }) => { ran.push(n); return `paid ${n}`; } },
+    look: {
+      parameters,
+      execute: () => {
+        ran.push('look');
+        return 'seen';
+      },
+    },
+    pay: {
+      parameters,
+      needsApproval,
+      execute: ({ n }) => {
+        ran.push(n);
+        return `paid ${n}`;
+      },
+    },
   };
   const request = { provider: { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream: true }, tools };
   const start = () => session.run({ ...request, input: 'x' });
   return { lane, client, session, request, start, ran, warnings };
 }
 
-const parts = (session) => session.view().getSnapshot().messages.flatMap((message) => message.parts).filter(({ type }) => type === 'tool');
-const shown = (session) => parts(session).map(({ call, awaitingApproval }) => `${call.name} ${call.status}${awaitingApproval ? ' waits' : ''}`);
-const results = async (lane) => JSON.parse((await lane.requests()).at(-1).bodyText).messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
+const parts = (session) =>
+  session
+    .view()
+    .getSnapshot()
+    .messages.flatMap((message) => message.parts)
+    .filter(({ type }) => type === 'tool');
+const shown = (session) =>
+  parts(session).map(({ call, awaitingApproval }) => `${call.name} ${call.status}${awaitingApproval ? ' waits' : ''}`);
+const results = async (lane) =>
+  JSON.parse((await lane.requests()).at(-1).bodyText)
+    .messages.filter(({ role }) => role === 'tool')
+    .map(({ content }) => content);
 
-test('r29 without `onApproval` the run waits, is decided, and is driven again; all outputs go out together', { timeout: 20_000 }, async () => {
+test('r29 without `onApproval` the run waits, is decided, and is driven again; all outputs go out together', {
+  timeout: 20_000,
+}, async () => {
   const { lane, session, start, ran } = await chat('waits', THREE);
   const run = await start();
   const driven = drive(run);
   const events = [];
   for await (const event of driven) events.push(event);
   const result = await driven.result;
-  assert.deepEqual([result.status, result.saved, result.error, run.status], ['waiting_approval', false, null, 'waiting_approval']);
+  assert.deepEqual(
+    [result.status, result.saved, result.error, run.status],
+    ['waiting_approval', false, null, 'waiting_approval'],
+  );
   const asked = events.filter(({ type }) => type === 'approval_needed');
-  assert.deepEqual(asked.map(({ name, arguments: args }) => [name, args]), [['pay', { n: 1 }], ['pay', { n: 2 }]]);
+  assert.deepEqual(
+    asked.map(({ name, arguments: args }) => [name, args]),
+    [
+      ['pay', { n: 1 }],
+      ['pay', { n: 2 }],
+    ],
+  );
   const calls = run.approvals();
-  assert.deepEqual(calls, asked.map(({ callId, invocationId, name, arguments: args }) => ({ callId, invocationId, name, arguments: args })));
+  assert.deepEqual(
+    calls,
+    asked.map(({ callId, invocationId, name, arguments: args }) => ({ callId, invocationId, name, arguments: args })),
+  );
   // Whatever is done to the arguments that are shown, the tool gets those that the model wrote.
   calls[1].arguments.n = 1000;
   assert.deepEqual([ran, (await lane.requests()).length], [['look'], 1]);
   assert.deepEqual(shown(session), ['look ok', 'pay pending waits', 'pay pending waits']);
   assert.equal(session.view().getSnapshot().run.status, 'waiting_approval');
   const [pending] = await session.pendingRuns();
-  assert.deepEqual([pending.state, ...pending.openCalls.map(({ state }) => state)], ['waiting_approval', 'answered', 'awaiting_approval', 'awaiting_approval']);
+  assert.deepEqual(
+    [pending.state, ...pending.openCalls.map(({ state }) => state)],
+    ['waiting_approval', 'answered', 'awaiting_approval', 'awaiting_approval'],
+  );
   const ids = parts(session).map(({ call }) => call.id);
-  assert.deepEqual([pending.openCalls, calls].map((list) => list.map(({ invocationId }) => invocationId)), [ids, ids.slice(1)]);
+  assert.deepEqual(
+    [pending.openCalls, calls].map((list) => list.map(({ invocationId }) => invocationId)),
+    [ids, ids.slice(1)],
+  );
 
   await run.approve(calls[1].callId);
   assert.equal(run.status, 'running');
@@ -68,9 +112,16 @@ test('r29 without `onApproval` the run waits, is decided, and is driven again; a
   const end = await drive(run).result;
   assert.deepEqual([end.status, end.turns, end.text, ran], ['finished', 2, 'All done.', ['look', 2]]);
   assert.deepEqual(shown(session), ['look ok', 'pay rejected', 'pay ok']);
-  assert.deepEqual(await results(lane), ['seen', 'Error: the call was rejected, so the tool did not run: too much', 'paid 2']);
+  assert.deepEqual(await results(lane), [
+    'seen',
+    'Error: the call was rejected, so the tool did not run: too much',
+    'paid 2',
+  ]);
   const { items } = await session.invocations({ status: 'rejected', payload: true });
-  assert.deepEqual(items.map(({ name, result: { isError } }) => [name, isError]), [['pay', true]]);
+  assert.deepEqual(
+    items.map(({ name, result: { isError } }) => [name, isError]),
+    [['pay', true]],
+  );
   assert.deepEqual(await session.pendingRuns(), []);
 });
 
@@ -88,14 +139,34 @@ test('r29 `onApproval` decides, once for each call, while other tools run', { ti
       return args.n === 1 ? answer : true;
     };
     const result = await drive(await start(), { onApproval }).result;
-    assert.deepEqual([result.status, asked], ['finished', [['pay', 1, 'string'], ['pay', 2, 'string']]], JSON.stringify(result.error));
+    assert.deepEqual(
+      [result.status, asked],
+      [
+        'finished',
+        [
+          ['pay', 1, 'string'],
+          ['pay', 2, 'string'],
+        ],
+      ],
+      JSON.stringify(result.error),
+    );
     assert.deepEqual(await results(lane), ['seen', want, 'paid 2']);
     assert.equal(ran.includes(1), answer === true);
   }
 });
 
-test('r29 an `onApproval` that throws or answers something else approves nothing, and the reason is reported', { timeout: 20_000 }, async () => {
-  for (const onApproval of [() => { throw new Error('dialog closed'); }, async () => 'yes', () => undefined, () => ({ reject: 5 }), () => 1]) {
+test('r29 an `onApproval` that throws or answers something else approves nothing, and the reason is reported', {
+  timeout: 20_000,
+}, async () => {
+  for (const onApproval of [
+    () => {
+      throw new Error('dialog closed');
+    },
+    async () => 'yes',
+    () => undefined,
+    () => ({ reject: 5 }),
+    () => 1,
+  ]) {
     const { start, ran, session } = await chat('throws');
     const run = await start();
     await assert.rejects(drive(run, { onApproval }).result, { code: 'callback_failed', message: /onApproval/ });
@@ -108,9 +179,31 @@ test('r29 an `onApproval` that throws or answers something else approves nothing
 test('r29 `needsApproval` by a function, which fails safe', { timeout: 20_000 }, async () => {
   for (const [name, needsApproval, waits, warns] of [
     ['no', () => false, false, false],
-    ['later', async ({ n }) => { await sleep(5); return n > 0; }, true, false],
-    ['throws', () => { throw new Error('no rates'); }, true, true],
-    ['rejects', async () => { throw new Error('no rates'); }, true, true],
+    [
+      'later',
+      async ({ n }) => {
+        await sleep(5);
+        return n > 0;
+      },
+      true,
+      false,
+    ],
+    [
+      'throws',
+      () => {
+        throw new Error('no rates');
+      },
+      true,
+      true,
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new Error('no rates');
+      },
+      true,
+      true,
+    ],
     ['nothing', () => undefined, true, true],
     ['text', () => 'no', true, true],
   ]) {
@@ -118,7 +211,11 @@ test('r29 `needsApproval` by a function, which fails safe', { timeout: 20_000 },
     const run = await start();
     const { status, report } = await drive(run).result;
     assert.deepEqual([status, ran], waits ? ['waiting_approval', []] : ['finished', [1]], name);
-    assert.equal(warnings.filter((text) => /callback_failed.*needsApproval/.test(text)).length, Number(warns), warnings.join('\n'));
+    assert.equal(
+      warnings.filter((text) => /callback_failed.*needsApproval/.test(text)).length,
+      Number(warns),
+      warnings.join('\n'),
+    );
     assert.equal(report.filter(({ code }) => code === 'callback_failed').length, Number(warns));
     if (!waits) continue;
     await run.approve(run.approvals()[0].callId);
@@ -127,19 +224,25 @@ test('r29 `needsApproval` by a function, which fails safe', { timeout: 20_000 },
   }
 });
 
-test('r29 a decision about a call that does not wait is an error, and changes nothing', { timeout: 20_000 }, async () => {
+test('r29 a decision about a call that does not wait is an error, and changes nothing', {
+  timeout: 20_000,
+}, async () => {
   const { start, ran } = await chat('misuse');
   const run = await start();
   await assert.rejects(run.approve('call_x'), { code: 'not_found' });
   await drive(run).result;
   const [{ callId }] = run.approvals();
   await assert.rejects(run.approve('call_x'), { code: 'not_found' });
-  for (const wrong of [undefined, null, 5, {}, '\ud800']) await assert.rejects(run.approve(wrong), { code: 'invalid_input' });
+  for (const wrong of [undefined, null, 5, {}, '\ud800'])
+    await assert.rejects(run.approve(wrong), { code: 'invalid_input' });
   await assert.rejects(run.reject(callId, 5), { code: 'invalid_input' });
   assert.deepEqual([run.status, run.approvals().length], ['waiting_approval', 1]);
   // Two clicks at once: one decides.
   const outcomes = await Promise.allSettled([run.approve(callId), run.reject(callId)]);
-  assert.deepEqual(outcomes.map(({ status, reason }) => reason?.code ?? status), ['fulfilled', 'wrong_state']);
+  assert.deepEqual(
+    outcomes.map(({ status, reason }) => reason?.code ?? status),
+    ['fulfilled', 'wrong_state'],
+  );
   await assert.rejects(run.approve(callId), { code: 'wrong_state' });
   assert.equal((await drive(run).result).status, 'finished');
   assert.deepEqual(ran, [1]);
@@ -147,7 +250,9 @@ test('r29 a decision about a call that does not wait is an error, and changes no
   assert.throws(() => drive(run, { onApproval: true }), { code: 'config_invalid' });
 });
 
-test('r29 a waiting run has no owner: it is resumed, discarded or cancelled, and another run may begin', { timeout: 20_000 }, async () => {
+test('r29 a waiting run has no owner: it is resumed, discarded or cancelled, and another run may begin', {
+  timeout: 20_000,
+}, async () => {
   const { start, session, request, ran, lane } = await chat('owner');
   const run = await start();
   await drive(run).result;
@@ -175,15 +280,23 @@ test('r29 a waiting run has no owner: it is resumed, discarded or cancelled, and
   const cancelled = await start();
   await drive(cancelled).result;
   await cancelled.cancel();
-  assert.deepEqual([cancelled.status, await session.pendingRuns(), shown(session).at(-1)], ['cancelled', [], 'pay pending']);
+  assert.deepEqual(
+    [cancelled.status, await session.pendingRuns(), shown(session).at(-1)],
+    ['cancelled', [], 'pay pending'],
+  );
 });
 
-test('r21 r29 what is gathered before the wait is written before the run is released', { timeout: 20_000 }, async () => {
+test('r21 r29 what is gathered before the wait is written before the run is released', {
+  timeout: 20_000,
+}, async () => {
   const { start, session, request, ran } = await chat('flush', THREE, { flushMs: 60_000 });
   const run = await start();
   await drive(run).result;
   const [pending] = await session.pendingRuns();
-  assert.deepEqual([pending.state, ...pending.openCalls.map(({ state }) => state)], ['waiting_approval', 'answered', 'awaiting_approval', 'awaiting_approval']);
+  assert.deepEqual(
+    [pending.state, ...pending.openCalls.map(({ state }) => state)],
+    ['waiting_approval', 'answered', 'awaiting_approval', 'awaiting_approval'],
+  );
   const resumed = await session.resume(run.id, request);
   for (const { callId } of resumed.approvals()) await resumed.approve(callId);
   assert.equal((await drive(resumed).result).status, 'finished');
@@ -194,7 +307,13 @@ test('r29 a signal ends a run whose approval is being asked for', { timeout: 20_
   const { start, ran } = await chat('aborts');
   const stop = new AbortController();
   let answer;
-  const driven = drive(await start(), { signal: stop.signal, onApproval: () => new Promise((resolve) => { answer = resolve; }) });
+  const driven = drive(await start(), {
+    signal: stop.signal,
+    onApproval: () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      }),
+  });
   await until(() => answer);
   stop.abort();
   assert.equal((await driven.result).status, 'cancelled');
@@ -230,12 +349,20 @@ test('r16 r17 r29 pp_17 pp_18 what the modes store while a run waits, and after'
   }
 });
 
-test('r29 a cancellation that fails ends the drive with its reason, though a dialog is open', { timeout: 20_000 }, async () => {
+test('r29 a cancellation that fails ends the drive with its reason, though a dialog is open', {
+  timeout: 20_000,
+}, async () => {
   const { start, ran, lane } = await chat('abort-fails');
   const stop = new AbortController();
   let answer;
   const run = await start();
-  const driven = drive(run, { signal: stop.signal, onApproval: () => new Promise((resolve) => { answer = resolve; }) });
+  const driven = drive(run, {
+    signal: stop.signal,
+    onApproval: () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      }),
+  });
   await until(() => answer && run.status === 'waiting_approval');
   await lane.script([{ text: 'Hi.' }]);
   const other = await start();
@@ -246,11 +373,19 @@ test('r29 a cancellation that fails ends the drive with its reason, though a dia
   await sleep(20);
   assert.deepEqual([ran, run.status], [[], 'waiting_approval']);
   let asked = 0;
-  const again = drive(run, { signal: AbortSignal.abort(), onApproval: () => { asked += 1; return true; } });
+  const again = drive(run, {
+    signal: AbortSignal.abort(),
+    onApproval: () => {
+      asked += 1;
+      return true;
+    },
+  });
   assert.deepEqual([(await again.result).status, asked, ran], ['cancelled', 0, []]);
 });
 
-test('r29 `onApproval` does not get the options; the failure for a call that is decided meanwhile is not reported', { timeout: 20_000 }, async () => {
+test('r29 `onApproval` does not get the options; the failure for a call that is decided meanwhile is not reported', {
+  timeout: 20_000,
+}, async () => {
   const { start, ran } = await chat('failures', THREE);
   const run = await start();
   const receivers = new Set();

@@ -26,9 +26,26 @@ async function contentOf(client, id) {
   const session = await client.session(id);
   const { items: messages } = await session.messages();
   const { items: calls } = await session.invocations({ payload: true });
-  const { items: [listed] } = await client.sessions();
-  const body = new TextDecoder().decode((await session.render({ dialect: 'anthropic', params: { model: 'm', max_tokens: 9 }, replay: { freshness: Infinity } })).body);
-  return { messages, calls: calls.map((call) => ({ ...call, sessionId: null })), listed: { ...listed, id: null }, memory: session.state.get('memory'), body, revision: session.revision };
+  const {
+    items: [listed],
+  } = await client.sessions();
+  const body = new TextDecoder().decode(
+    (
+      await session.render({
+        dialect: 'anthropic',
+        params: { model: 'm', max_tokens: 9 },
+        replay: { freshness: Infinity },
+      })
+    ).body,
+  );
+  return {
+    messages,
+    calls: calls.map((call) => ({ ...call, sessionId: null })),
+    listed: { ...listed, id: null },
+    memory: session.state.get('memory'),
+    body,
+    revision: session.revision,
+  };
 }
 
 test('r37 a session is restored in another store with everything in it, from bytes and from JSON Lines', async () => {
@@ -36,7 +53,10 @@ test('r37 a session is restored in another store with everything in it, from byt
   const [bytes, lines] = [await session.serialize(), await client.exportSession('s')];
   const original = await contentOf(client, 's');
   assert.equal(original.messages.length, 3);
-  for (const restore of [(other) => other.restore(bytes, { id: 'copy' }), (other) => other.importSession(lines, { id: 'copy' })]) {
+  for (const restore of [
+    (other) => other.restore(bytes, { id: 'copy' }),
+    (other) => other.importSession(lines, { id: 'copy' }),
+  ]) {
     const other = await open({ store: 'memory' });
     const copy = await restore(other);
     assert.equal(copy.id, 'copy');
@@ -45,7 +65,12 @@ test('r37 a session is restored in another store with everything in it, from byt
     assert.equal((await copy.messages()).items.length, 4);
     await other.close();
   }
-  assert.ok(lines.split('\n').slice(0, -1).every((line) => JSON.parse(line)) && lines.includes('"Weather"'));
+  assert.ok(
+    lines
+      .split('\n')
+      .slice(0, -1)
+      .every((line) => JSON.parse(line)) && lines.includes('"Weather"'),
+  );
   await client.close();
 });
 
@@ -53,7 +78,11 @@ test('r37 a session is not restored over another, and edited, cut or foreign inp
   const { client, session } = await filled();
   const [bytes, lines] = [await session.serialize(), await client.exportSession('s')];
   const rejected = async (work, code, line) => {
-    await assert.rejects(work, (error) => error.code === code && (line === undefined || error.details.line === line) && error.message.length > 20);
+    await assert.rejects(
+      work,
+      (error) =>
+        error.code === code && (line === undefined || error.details.line === line) && error.message.length > 20,
+    );
   };
   await rejected(() => client.restore(bytes), 'conflict');
   await rejected(() => client.importSession(lines), 'conflict');
@@ -66,7 +95,8 @@ test('r37 a session is not restored over another, and edited, cut or foreign inp
   const newer = bytes.slice();
   newer['rethread session\n'.length] = 9;
   await rejected(() => other.restore(newer), 'unsupported_version');
-  for (const foreign of [[], [9, 9, 9, 9, 9, 9, 9, 9], [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]]) await rejected(() => other.restore(new Uint8Array(foreign)), 'invalid_input');
+  for (const foreign of [[], [9, 9, 9, 9, 9, 9, 9, 9], [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]])
+    await rejected(() => other.restore(new Uint8Array(foreign)), 'invalid_input');
   await rejected(() => other.restore(/** @type {any} */ (lines)), 'invalid_input');
   await rejected(() => other.importSession(lines.replace('Oslo?', 'Rome?')), 'invalid_input', 2);
   await session.append([{ role: 'user', parts: [{ type: 'text', text: 'later' }] }]);
@@ -91,10 +121,18 @@ test('r37 an interrupted run is resumed where its session was restored', async (
   const other = await open({ store: 'memory' });
   const copy = await other.restore(bytes);
   const [pending] = await copy.pendingRuns();
-  assert.deepEqual([pending.id, pending.state, pending.input[0].parts], [run.id, 'interrupted', [{ type: 'text', text: 'Bergen?' }]]);
+  assert.deepEqual(
+    [pending.id, pending.state, pending.input[0].parts],
+    [run.id, 'interrupted', [{ type: 'text', text: 'Bergen?' }]],
+  );
   const resumed = await copy.resume(run.id, { provider });
   const [effect] = resumed.effects();
-  const body = JSON.stringify({ id: 'r', object: 'chat.completion', model: 'm', choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Rain.' } }] });
+  const body = JSON.stringify({
+    id: 'r',
+    object: 'chat.completion',
+    model: 'm',
+    choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Rain.' } }],
+  });
   await resumed.answer(effect.id, { type: 'response', status: 200, body });
   assert.deepEqual([resumed.result().status, resumed.result().text], ['finished', 'Rain.']);
   await run.cancel();
@@ -108,24 +146,44 @@ test('r37 what is not written yet is in the archive: fields of the open session,
   await session.append([{ role: 'user', parts: [{ type: 'text', text: 'Oslo?' }] }]);
   const owner = { kind: 'response', auto: true };
   await client.session('s', { owner, title: 'New', channel: 'mail', metadata: { user: 7 } });
-  const run = await session.run({ input: 'Bergen?', provider: { ...provider, dialect: 'openai-responses' }, tools: { f: { execute: () => 1 } } });
+  const run = await session.run({
+    input: 'Bergen?',
+    provider: { ...provider, dialect: 'openai-responses' },
+    tools: { f: { execute: () => 1 } },
+  });
   const output = [{ type: 'function_call', id: 'fc', call_id: 'c', name: 'f', arguments: '{}', status: 'completed' }];
-  await run.answer(run.effects()[0].id, { type: 'response', status: 200, body: JSON.stringify({ id: 'r', object: 'response', model: 'm', status: 'completed', error: null, output }) });
+  await run.answer(run.effects()[0].id, {
+    type: 'response',
+    status: 200,
+    body: JSON.stringify({ id: 'r', object: 'response', model: 'm', status: 'completed', error: null, output }),
+  });
   const [tool] = run.effects();
   await run.answer(tool.id, { type: 'started' });
-  for (const work of [async (other) => other.restore(await session.serialize()), async (other) => other.importSession(await client.exportSession('s'))]) {
+  for (const work of [
+    async (other) => other.restore(await session.serialize()),
+    async (other) => other.importSession(await client.exportSession('s')),
+  ]) {
     const other = await open({ store: 'memory' });
     const copy = await work(other);
     const [listed] = (await other.sessions()).items;
     assert.deepEqual([copy.owner, copy.title, listed.channel, listed.metadata], [owner, 'New', 'mail', { user: 7 }]);
     const [pending] = await copy.pendingRuns();
-    assert.deepEqual(pending.openCalls.map(({ name, state }) => [name, state]), [['f', 'started']]);
+    assert.deepEqual(
+      pending.openCalls.map(({ name, state }) => [name, state]),
+      [['f', 'started']],
+    );
     await other.close();
   }
-  const lines = (await client.exportSession('s')).trim().split('\n').map((line) => JSON.parse(line));
+  const lines = (await client.exportSession('s'))
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
   assert.deepEqual(lines[0].owner, owner);
   const entries = lines.filter((line) => line.table === 'runs').map((line) => [line.run, line.entry.type]);
-  assert.deepEqual(entries, ['began', 'answered', 'tool_started'].map((type) => [run.id, type]));
+  assert.deepEqual(
+    entries,
+    ['began', 'answered', 'tool_started'].map((type) => [run.id, type]),
+  );
   await run.cancel();
   await client.close();
 });
@@ -165,16 +223,26 @@ test('r37 a session is exported by a tab whose run another process took over', a
   const run = await session.run({ input: 'Q', provider, tools: { f: { execute: () => 1 } } });
   // Stores the beginning of the run.
   await session.serialize();
-  const message = { role: 'assistant', content: null, tool_calls: [{ id: 'k', type: 'function', function: { name: 'f', arguments: '{}' } }] };
+  const message = {
+    role: 'assistant',
+    content: null,
+    tool_calls: [{ id: 'k', type: 'function', function: { name: 'f', arguments: '{}' } }],
+  };
   const body = JSON.stringify({ id: 'x', model: 'm', choices: [{ index: 0, finish_reason: 'tool_calls', message }] });
   await run.answer(run.effects()[0].id, { type: 'response', status: 200, body });
   clock += 60_000;
   const other = await second.session('s');
   const resumed = await other.resume(run.id, { provider, tools: { f: { execute: () => 1 } } });
-  for (const work of [async (target) => target.importSession(await first.exportSession('s')), async (target) => target.restore(await session.serialize())]) {
+  for (const work of [
+    async (target) => target.importSession(await first.exportSession('s')),
+    async (target) => target.restore(await session.serialize()),
+  ]) {
     const copies = await open({ store: 'memory' });
     const copy = await work(copies);
-    assert.deepEqual((await copy.pendingRuns()).map(({ id }) => id), [run.id]);
+    assert.deepEqual(
+      (await copy.pendingRuns()).map(({ id }) => id),
+      [run.id],
+    );
     await copies.close();
   }
   await until(() => run.status === 'failed');
@@ -190,7 +258,9 @@ test('r37 a session whose run cannot store what it has done is not exported with
   const run = await session.run({ input: 'Q', provider });
   await run.answer(run.effects()[0].id, { type: 'response', status: 500, body: '{}' });
   const append = store.append;
-  store.append = async () => { throw Object.assign(new Error('full'), { code: 'quota_exceeded' }); };
+  store.append = async () => {
+    throw Object.assign(new Error('full'), { code: 'quota_exceeded' });
+  };
   await assert.rejects(client.exportSession('s'), { code: 'quota_exceeded' });
   await assert.rejects(session.serialize(), { code: 'quota_exceeded' });
   store.append = append;
@@ -208,9 +278,15 @@ test('r37 clear empties a session, its view and its runs, and keeps its title', 
   await session.clear();
   assert.deepEqual(view.getSnapshot().messages, []);
   assert.equal(view.getSnapshot().run, null);
-  assert.deepEqual([(await session.messages()).items, (await session.invocations()).items, await session.pendingRuns()], [[], [], []]);
+  assert.deepEqual(
+    [(await session.messages()).items, (await session.invocations()).items, await session.pendingRuns()],
+    [[], [], []],
+  );
   assert.deepEqual([session.title, (await client.sessions()).items[0].messageCount], ['Weather', 0]);
-  assert.ok(session.revision > revision && changes.some((change) => change.session === 's' && change.revision === session.revision));
+  assert.ok(
+    session.revision > revision &&
+      changes.some((change) => change.session === 's' && change.revision === session.revision),
+  );
   await session.append({ messages: [{ role: 'user', content: 'again' }] }, 'openai-chat');
   assert.equal((await session.messages()).items.length, 1);
   assert.ok(new TextDecoder().decode((await session.render({ dialect: 'openai-chat' })).body).includes('again'));

@@ -1,4 +1,5 @@
-// R22 through JavaScript, for a conversation that the application holds: any interleaving of turns, crashes, retries, edits and moves, in every dialect.
+// R22 through JavaScript, for a conversation that the application holds: any interleaving of turns, crashes, retries,
+// edits and moves, in every dialect.
 
 import { test } from 'node:test';
 import { playCallerSeed } from './scenarios/caller-interleavings.mjs';

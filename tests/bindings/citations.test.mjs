@@ -8,7 +8,10 @@ import { laneOf } from '../browser/page.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
 import { control } from './scenarios/kit.mjs';
 
-const FOUND = [{ source_number: 4, content: 'four' }, { source_number: 9, content: 'nine' }];
+const FOUND = [
+  { source_number: 4, content: 'four' },
+  { source_number: 9, content: 'nine' },
+];
 const KEPT = [FOUND[0]];
 const policy = { replay: { citations: 'store', freshness: Infinity } };
 const call = (id) => ({ id, type: 'function', function: { name: 'search', arguments: '{}' } });
@@ -18,16 +21,30 @@ const found = { role: 'tool', tool_call_id: 'call_1', content: JSON.stringify(FO
 const answer = { role: 'assistant', content: 'As [source4] says.' };
 
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
 /** What a page, a request and the audit table have of the results. */
 async function shown(store, session) {
-  const { body, maxSourceNumber } = await session.render({ dialect: 'openai-chat', params: { model: 'm' }, input: 'And now?' });
-  const sent = JSON.parse(new TextDecoder().decode(body)).messages.filter(({ role }) => role === 'tool').map(({ content }) => JSON.parse(content));
-  const payload = (await store.invocations({ session: session.id, payload: true })).items.map(({ result }) => result.content).map((one) => (typeof one === 'string' ? JSON.parse(one) : one));
+  const { body, maxSourceNumber } = await session.render({
+    dialect: 'openai-chat',
+    params: { model: 'm' },
+    input: 'And now?',
+  });
+  const sent = JSON.parse(new TextDecoder().decode(body))
+    .messages.filter(({ role }) => role === 'tool')
+    .map(({ content }) => JSON.parse(content));
+  const payload = (await store.invocations({ session: session.id, payload: true })).items
+    .map(({ result }) => result.content)
+    .map((one) => (typeof one === 'string' ? JSON.parse(one) : one));
   const { messages } = session.view().getSnapshot();
-  const viewed = messages.flatMap(({ parts }) => parts).filter(({ type }) => type === 'tool').map(({ call: { result } }) => result.content).map((one) => (typeof one === 'string' ? JSON.parse(one) : one));
+  const viewed = messages
+    .flatMap(({ parts }) => parts)
+    .filter(({ type }) => type === 'tool')
+    .map(({ call: { result } }) => result.content)
+    .map((one) => (typeof one === 'string' ? JSON.parse(one) : one));
   return { sent, payload, viewed, maxSourceNumber };
 }
 const all = (results) => ({ sent: results, payload: results, viewed: results, maxSourceNumber: 9 });
@@ -65,7 +82,16 @@ for (const persistence of ['run', 'call', 'result']) {
   test(`r08 a run in mode ${persistence} stores the cited sources, of every round`, async () => {
     const { base, chat } = laneOf(standIn.url, `citations-${persistence}`);
     const env = { lane: { base } };
-    await control.script(env, [{ calls: [{ name: 'search', arguments: {} }] }, { calls: [{ name: 'search', arguments: {} }, { name: 'search', arguments: {} }] }, { text: 'As [source4] says.' }]);
+    await control.script(env, [
+      { calls: [{ name: 'search', arguments: {} }] },
+      {
+        calls: [
+          { name: 'search', arguments: {} },
+          { name: 'search', arguments: {} },
+        ],
+      },
+      { text: 'As [source4] says.' },
+    ]);
     const store = await open({ store: 'memory', ...policy });
     const session = await store.session('s', { persistence });
     const tools = { search: { parameters: { type: 'object', properties: {} }, execute: () => FOUND } };

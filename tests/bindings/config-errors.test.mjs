@@ -1,4 +1,5 @@
-// A wrong option is an error that says what is expected and what was given, and quotes no value: it may be a credential.
+// A wrong option is an error that says what is expected and what was given, and quotes no value: it may be a
+// credential.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -16,7 +17,10 @@ const CASES = [
 
 for (const [options, sentence] of CASES) {
   test(`r62 a wrong option: ${sentence}`, async () => {
-    const error = await open({ store: 'memory', ...options }).then(() => assert.fail('it was taken'), (thrown) => thrown);
+    const error = await open({ store: 'memory', ...options }).then(
+      () => assert.fail('it was taken'),
+      (thrown) => thrown,
+    );
     assert.equal(error.code, 'config_invalid');
     assert.ok(error.message.startsWith(sentence), error.message);
     assert.ok(!error.message.includes('secret'));
@@ -24,6 +28,12 @@ for (const [options, sentence] of CASES) {
 }
 
 test('r62 a wrong option of repair', () => {
-  assert.throws(() => repair('{"messages":[]}', 'openai-chat', /** @type {any} */ ({ danglingText: 5 })), { code: 'config_invalid', message: /`danglingText` must be a string, not this number/ });
-  assert.throws(() => repair('{"messages":[]}', 'openai-chat', /** @type {any} */ ({ danglingCalls: 'drop' })), { code: 'config_invalid', message: /`danglingCalls` must be "synthesize" or "omit", not "drop"/ });
+  assert.throws(() => repair('{"messages":[]}', 'openai-chat', /** @type {any} */ ({ danglingText: 5 })), {
+    code: 'config_invalid',
+    message: /`danglingText` must be a string, not this number/,
+  });
+  assert.throws(() => repair('{"messages":[]}', 'openai-chat', /** @type {any} */ ({ danglingCalls: 'drop' })), {
+    code: 'config_invalid',
+    message: /`danglingCalls` must be "synthesize" or "omit", not "drop"/,
+  });
 });

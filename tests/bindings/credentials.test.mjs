@@ -31,7 +31,18 @@ const FORMS = {
 test('r68: the exact value is removed in every encoding and every field', () => {
   const credentials = of({ 'x-api-key': KEY });
   for (const [name, form] of Object.entries(FORMS)) {
-    for (const [before, after] of [['', ''], ['key ', ' is wrong'], ['\n', '\n'], ['\t', '\t'], ['api_key=', '&x=1'], ['a,', ',b'], ['{"k":"', '"}'], ['https://h/?k=', '#x'], ['word', 'word'], [`${form}x`, `x${form}`]]) {
+    for (const [before, after] of [
+      ['', ''],
+      ['key ', ' is wrong'],
+      ['\n', '\n'],
+      ['\t', '\t'],
+      ['api_key=', '&x=1'],
+      ['a,', ',b'],
+      ['{"k":"', '"}'],
+      ['https://h/?k=', '#x'],
+      ['word', 'word'],
+      [`${form}x`, `x${form}`],
+    ]) {
       const text = credentials.redact(`${before}${form}${after}`);
       assert.ok(!text.includes(form), `${name}: ${text}`);
       if (!before.includes(form)) assert.equal(text, `${before}${REDACTED}${after}`, name);
@@ -44,7 +55,13 @@ test('r68: the token of a scheme, the parts of a Basic pair and the values of co
   for (const [headers, texts] of [
     [{ Authorization: 'Bearer abcdefgh12' }, ['Bearer abcdefgh12', 'abcdefgh12']],
     [{ authorization: `Basic ${basic}` }, [basic, 'user-of-us:pa55word:x', 'pa55word:x', 'user-of-us']],
-    [{ authorization: 'AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1, SignedHeaders=host, Signature=fe5f80f77d5fa3be' }, ['fe5f80f77d5fa3be', 'AKIDEXAMPLE/20260101/us-east-1']],
+    [
+      {
+        authorization:
+          'AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1, SignedHeaders=host, Signature=fe5f80f77d5fa3be',
+      },
+      ['fe5f80f77d5fa3be', 'AKIDEXAMPLE/20260101/us-east-1'],
+    ],
     [{ authorization: 'Digest username="eva-of-us", response="6629fae49393a053"' }, ['eva-of-us', '6629fae49393a053']],
     [{ cookie: 'a=first-value; session=second-value' }, ['first-value', 'second-value']],
     [new Headers({ 'x-goog-api-key': 'AIzaSomething' }), ['AIzaSomething']],
@@ -58,10 +75,22 @@ test('r68: the token of a scheme, the parts of a Basic pair and the values of co
 
 test('r68: common and short values, and headers without credentials, are not removed from text', () => {
   const credentials = of({
-    'x-a': '1', 'x-b': 'true', 'x-c': 'application/json', 'x-d': '2023-06-01', 'x-e': 'abc', 'x-f': 'none', 'x-g': '', 'x-h': undefined, 'x-i': 'text/plain; charset=utf-8',
-    'anthropic-version': 'bedrock-2023-05-31', 'OpenAI-Organization': 'org-1234567890', 'user-agent': 'my-application/1.0', 'x-stainless-runtime': 'node-is-what-it-is',
+    'x-a': '1',
+    'x-b': 'true',
+    'x-c': 'application/json',
+    'x-d': '2023-06-01',
+    'x-e': 'abc',
+    'x-f': 'none',
+    'x-g': '',
+    'x-h': undefined,
+    'x-i': 'text/plain; charset=utf-8',
+    'anthropic-version': 'bedrock-2023-05-31',
+    'OpenAI-Organization': 'org-1234567890',
+    'user-agent': 'my-application/1.0',
+    'x-stainless-runtime': 'node-is-what-it-is',
   });
-  const text = '1 true application/json 2023-06-01 abc none undefined text/plain; charset=utf-8 bedrock-2023-05-31 org-1234567890 my-application/1.0 node-is-what-it-is';
+  const text =
+    '1 true application/json 2023-06-01 abc none undefined text/plain; charset=utf-8 bedrock-2023-05-31 org-1234567890 my-application/1.0 node-is-what-it-is';
   assert.equal(credentials.redact(text), text);
   const short = of({ 'x-key': 'gpt4' });
   assert.equal(short.redact('gpt4o egpt4 gpt4-x'), `gpt4o egpt4 ${REDACTED}-x`);
@@ -81,7 +110,12 @@ const textOf = (pieces) => new TextDecoder().decode(Uint8Array.from(pieces.flatM
 /** What comes out of a body that is fed in pieces of so many bytes. */
 function filtered(body, size, options) {
   const credentials = of({ 'x-api-key': KEY });
-  const filter = new ResponseFilter({ credentials, isSingleValue: false, isError: (bytes) => /error/.test(textOf([bytes])), ...options });
+  const filter = new ResponseFilter({
+    credentials,
+    isSingleValue: false,
+    isError: (bytes) => /error/.test(textOf([bytes])),
+    ...options,
+  });
   const bytes = typeof body === 'string' ? bytesOf(body) : body;
   const out = [];
   for (let at = 0; at < bytes.length; at += size) out.push(filter.push(bytes.subarray(at, at + size)));
@@ -93,26 +127,42 @@ test('r68: the key is removed from an error response however it is split, in eve
   for (const [name, form] of Object.entries(FORMS)) {
     const body = `é ${form} and ${form}\n\n{"x":1}`;
     for (const size of [1, 2, 3, 7, 1000]) {
-      assert.equal(filtered(body, size, { isSingleValue: true, isError: () => true }), `é ${REDACTED} and ${REDACTED}\n\n{"x":1}`, `${name} by ${size}`);
+      assert.equal(
+        filtered(body, size, { isSingleValue: true, isError: () => true }),
+        `é ${REDACTED} and ${REDACTED}\n\n{"x":1}`,
+        `${name} by ${size}`,
+      );
     }
   }
   const invalid = Uint8Array.from([0xff, 0xfe, ...bytesOf(KEY), 0x80]);
   assert.ok(!filtered(invalid, 1, { isSingleValue: true, isError: () => true }).includes(KEY));
   const utf16 = Uint8Array.from([...KEY].flatMap((char) => [char.charCodeAt(0), 0]));
-  assert.ok(!filtered(utf16, 3, { isSingleValue: true, isError: () => true }).replaceAll('\0', '').includes(KEY));
+  assert.ok(
+    !filtered(utf16, 3, { isSingleValue: true, isError: () => true })
+      .replaceAll('\0', '')
+      .includes(KEY),
+  );
 });
 
 test('r68: the key is removed from error events of a stream, and every other event is unchanged', () => {
   for (const end of ['\n', '\r\n', '\r']) {
     const event = (name) => `event: ${name}${end}data: {"${name}":${JSON.stringify(KEY)}}${end}${end}`;
-    const stream = `\ufeff: hello${end}${end}` + ['text', 'error', 'text', 'text', 'error'].map(event).join('') + `data: ${KEY.slice(0, 5)}`;
+    const stream =
+      `\ufeff: hello${end}${end}` +
+      ['text', 'error', 'text', 'text', 'error'].map(event).join('') +
+      `data: ${KEY.slice(0, 5)}`;
     const want = stream.replaceAll(`{"error":${JSON.stringify(KEY)}}`, `{"error":"${REDACTED}"}`);
-    for (const size of [1, 2, 5, 11, 40, 10_000]) assert.equal(filtered(stream, size), want.replace('\ufeff', ''), `${JSON.stringify(end)} by ${size}`);
+    for (const size of [1, 2, 5, 11, 40, 10_000])
+      assert.equal(filtered(stream, size), want.replace('\ufeff', ''), `${JSON.stringify(end)} by ${size}`);
   }
 });
 
 test('r68: bytes without a key pass at once and unchanged', () => {
-  const filter = new ResponseFilter({ credentials: of({ 'x-api-key': KEY }), isSingleValue: false, isError: () => true });
+  const filter = new ResponseFilter({
+    credentials: of({ 'x-api-key': KEY }),
+    isSingleValue: false,
+    isError: () => true,
+  });
   for (const piece of ['data: {"a"', ':1}\n\nda', 'ta: 2']) {
     const bytes = bytesOf(piece);
     assert.equal(filter.push(bytes), bytes);
@@ -130,11 +180,21 @@ test('r68: a JSON body is filtered as a whole', () => {
 });
 
 test('an error contains the messages of its causes, whatever their type', () => {
-  assert.deepEqual(errorWords(new TypeError('fetch failed', { cause: Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }) })), { code: 'ECONNREFUSED', message: 'fetch failed (refused)' });
+  assert.deepEqual(
+    errorWords(new TypeError('fetch failed', { cause: Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }) })),
+    { code: 'ECONNREFUSED', message: 'fetch failed (refused)' },
+  );
   assert.deepEqual(errorWords('text'), { message: 'text' });
   assert.equal(errorWords(undefined).message, 'it failed without a message');
   assert.equal(errorWords(Object.create(null)).message.length > 5, true);
-  const hostile = new Proxy({}, { get() { throw new Error('no'); } });
+  const hostile = new Proxy(
+    {},
+    {
+      get() {
+        throw new Error('no');
+      },
+    },
+  );
   assert.equal(errorWords(hostile).message, 'an error whose text cannot be read');
   const circle = new Error('round');
   circle.cause = circle;

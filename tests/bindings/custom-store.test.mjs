@@ -10,7 +10,13 @@ const METHODS = ['capabilities', 'head', 'append', 'read', 'sessions', 'invocati
 const question = [{ role: 'user', parts: [{ type: 'text', text: 'q' }] }];
 const exchange = [
   ...question,
-  { role: 'assistant', parts: [{ type: 'tool', callId: 'c', name: 'look', arguments: {}, result: 1 }, { type: 'text', text: 'A cat.' }] },
+  {
+    role: 'assistant',
+    parts: [
+      { type: 'tool', callId: 'c', name: 'look', arguments: {}, result: 1 },
+      { type: 'text', text: 'A cat.' },
+    ],
+  },
 ];
 
 /** A chat that is written by one `open` and read by another. */
@@ -23,8 +29,14 @@ async function chat(store) {
   await session.append(question, { expectedRevision: session.revision });
   assert.equal((await session.messages()).items.length, 4);
   const rows = await second.invocations({ tool: 'look', payload: true });
-  assert.deepEqual(rows.items.map(({ callId }) => callId), ['c']);
-  assert.deepEqual((await second.sessions()).items.map(({ id }) => id), ['s']);
+  assert.deepEqual(
+    rows.items.map(({ callId }) => callId),
+    ['c'],
+  );
+  assert.deepEqual(
+    (await second.sessions()).items.map(({ id }) => id),
+    ['s'],
+  );
   await second.deleteSession('s');
   assert.deepEqual((await second.sessions()).items, []);
   await first.close();
@@ -37,7 +49,13 @@ test('a store that writes the `put` records of a batch unconditionally', async (
   const store = new MemoryLogStore();
   const { append } = store;
   store.append = async (id, expected, { head, put, remove }, operation) => {
-    const batch = { head, channel: 'web', atLeast: 0, remove, put: put.map((record) => ({ ...record, replace: true })) };
+    const batch = {
+      head,
+      channel: 'web',
+      atLeast: 0,
+      remove,
+      put: put.map((record) => ({ ...record, replace: true })),
+    };
     return append.call(store, id, expected, batch, operation);
   };
   await chat(store);
@@ -54,13 +72,20 @@ describe('r48 a store is rejected that', () => {
     test(`has no ${method}`, async () => {
       for (const wrong of [undefined, 7, {}]) {
         const store = Object.assign(new MemoryLogStore(), { [method]: wrong });
-        await assert.rejects(open({ store }), { code: 'config_invalid', message: new RegExp(`custom store.*\`${method}\``) });
+        await assert.rejects(open({ store }), {
+          code: 'config_invalid',
+          message: new RegExp(`custom store.*\`${method}\``),
+        });
       }
     });
   }
 
   for (const [what, more] of Object.entries({
-    compareAndAppend: false, atomicBatch: false, readYourWrites: false, maxValueBytes: 100, durable: 'yes',
+    compareAndAppend: false,
+    atomicBatch: false,
+    readYourWrites: false,
+    maxValueBytes: 100,
+    durable: 'yes',
   })) {
     test(`reports ${what}: ${more}`, async () => {
       for (const wrong of [more, null, 'x']) {
@@ -73,9 +98,19 @@ describe('r48 a store is rejected that', () => {
   }
 
   test('throws, or lacks a requested guarantee', async () => {
-    const throwing = Object.assign(new MemoryLogStore(), { capabilities: () => { throw new Error('no'); } });
-    await assert.rejects(open({ store: throwing }), { code: 'config_invalid', message: /custom store: `capabilities` threw: no/ });
-    await assert.rejects(open({ store: new MemoryLogStore(), durability: 'strict' }), { code: 'config_invalid', message: /custom store.*strict/ });
+    const throwing = Object.assign(new MemoryLogStore(), {
+      capabilities: () => {
+        throw new Error('no');
+      },
+    });
+    await assert.rejects(open({ store: throwing }), {
+      code: 'config_invalid',
+      message: /custom store: `capabilities` threw: no/,
+    });
+    await assert.rejects(open({ store: new MemoryLogStore(), durability: 'strict' }), {
+      code: 'config_invalid',
+      message: /custom store.*strict/,
+    });
     const strict = new MemoryLogStore();
     strict.capabilities = () => ({ ...MemoryLogStore.prototype.capabilities(), strict: true });
     await (await open({ store: strict, durability: 'strict' })).close();
@@ -85,10 +120,14 @@ describe('r48 a store is rejected that', () => {
 
 test('closing waits for the store, and reports its failure', async () => {
   const events = [];
-  const store = Object.assign(new MemoryLogStore(), { close: async () => {
-    await new Promise((resolve) => { setImmediate(resolve); });
-    events.push('closed');
-  } });
+  const store = Object.assign(new MemoryLogStore(), {
+    close: async () => {
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+      events.push('closed');
+    },
+  });
   const opened = await open({ store });
   await opened.close();
   assert.deepEqual(events, ['closed']);
@@ -100,13 +139,32 @@ test('closing waits for the store, and reports its failure', async () => {
   await assert.rejects(failing.session('s'), { code: 'closed' });
 });
 
-const throwing = new Proxy({}, { get: () => { throw new Error('no'); }, getPrototypeOf: () => { throw new Error('no'); } });
+const throwing = new Proxy(
+  {},
+  {
+    get: () => {
+      throw new Error('no');
+    },
+    getPrototypeOf: () => {
+      throw new Error('no');
+    },
+  },
+);
 const { proxy: revoked, revoke } = Proxy.revocable({}, {});
 revoke();
 const WRONG = {
-  undefined, seven: 7, text: 'x', array: [7], 'an empty object': {}, 'a proxy that throws': throwing, 'a revoked proxy': revoked,
-  'wrong members': { revision: 1.5, value: 'x', items: 'x', cursor: 7 }, 'a negative revision': { revision: -1, value: new Uint8Array(1) },
-  'items that throw': { items: [throwing], cursor: null }, 'a list that throws': { items: throwing, cursor: null }, 'a rejection': Promise.reject(new Error('no')),
+  undefined,
+  seven: 7,
+  text: 'x',
+  array: [7],
+  'an empty object': {},
+  'a proxy that throws': throwing,
+  'a revoked proxy': revoked,
+  'wrong members': { revision: 1.5, value: 'x', items: 'x', cursor: 7 },
+  'a negative revision': { revision: -1, value: new Uint8Array(1) },
+  'items that throw': { items: [throwing], cursor: null },
+  'a list that throws': { items: throwing, cursor: null },
+  'a rejection': Promise.reject(new Error('no')),
 };
 WRONG['a rejection'].catch(() => {});
 
@@ -144,7 +202,10 @@ describe('r48 what a store returns is checked', () => {
     await (await opened.session('s')).append(exchange);
     const { read } = store;
     store.read = (...query) => change(read.apply(store, query));
-    await assert.rejects((await open({ store })).session('s'), { code: 'store_error', message: /custom store: `read` returned/ });
+    await assert.rejects((await open({ store })).session('s'), {
+      code: 'store_error',
+      message: /custom store: `read` returned/,
+    });
   };
   test('records that were not requested, or in another order', async () => {
     await records((list) => list.map((record) => ({ ...record, table: 'runs' })));
@@ -161,7 +222,10 @@ describe('r48 what a store returns is checked', () => {
     await (await opened.session('s')).append(exchange);
     const { invocations, sessions } = store;
     store.invocations = ({ tool, ...query }) => invocations.call(store, query);
-    await assert.rejects(opened.invocations({ tool: 'other' }), { code: 'store_error', message: /`invocations` returned a row/ });
+    await assert.rejects(opened.invocations({ tool: 'other' }), {
+      code: 'store_error',
+      message: /`invocations` returned a row/,
+    });
     store.sessions = (query) => ({ ...sessions.call(store, { ...query, cursor: null }), cursor: 'same' });
     await assert.rejects(opened.pendingRuns(), { code: 'store_error', message: /`sessions` returned the cursor/ });
     const { state, findings } = await opened.status();
@@ -169,19 +233,55 @@ describe('r48 what a store returns is checked', () => {
     assert.match(findings[0].message, /`sessions` returned the cursor/);
     store.sessions = (query) => sessions.call(store, { ...query, limit: Infinity });
     await (await opened.session('t')).append(question);
-    await assert.rejects(opened.sessions({ limit: 1 }), { code: 'store_error', message: /`sessions` returned a page of 2/ });
+    await assert.rejects(opened.sessions({ limit: 1 }), {
+      code: 'store_error',
+      message: /`sessions` returned a page of 2/,
+    });
     store.append = (id, expected) => ({ conflict: expected });
-    await assert.rejects((await opened.session('u')).append(question), { code: 'store_error', message: /`append` returned a conflict/ });
+    await assert.rejects((await opened.session('u')).append(question), {
+      code: 'store_error',
+      message: /`append` returned a conflict/,
+    });
   });
 
   test('an error that a store throws keeps its code', async () => {
-    for (const code of ['busy', 'quota_exceeded', 'closed', 'too_large', 'unavailable', 'evicted', 'corrupt_record', 'unsupported_version']) {
-      const store = Object.assign(new MemoryLogStore(), { head: () => { throw Object.assign(new Error('no'), { code }); } });
-      await assert.rejects((await open({ store })).session('s'), { code, message: 'the custom store: `head` failed: no' });
+    for (const code of [
+      'busy',
+      'quota_exceeded',
+      'closed',
+      'too_large',
+      'unavailable',
+      'evicted',
+      'corrupt_record',
+      'unsupported_version',
+    ]) {
+      const store = Object.assign(new MemoryLogStore(), {
+        head: () => {
+          throw Object.assign(new Error('no'), { code });
+        },
+      });
+      await assert.rejects((await open({ store })).session('s'), {
+        code,
+        message: 'the custom store: `head` failed: no',
+      });
     }
-    for (const thrown of [undefined, null, 'x', throwing, revoked, Object.assign(new Error('no'), { code: 'aborted' })]) {
-      const store = Object.assign(new MemoryLogStore(), { head: () => { throw thrown; } });
-      await assert.rejects((await open({ store })).session('s'), { code: 'store_error', message: /custom store: `head` failed/ });
+    for (const thrown of [
+      undefined,
+      null,
+      'x',
+      throwing,
+      revoked,
+      Object.assign(new Error('no'), { code: 'aborted' }),
+    ]) {
+      const store = Object.assign(new MemoryLogStore(), {
+        head: () => {
+          throw thrown;
+        },
+      });
+      await assert.rejects((await open({ store })).session('s'), {
+        code: 'store_error',
+        message: /custom store: `head` failed/,
+      });
     }
   });
 });
@@ -211,7 +311,10 @@ describe('r48 a lost reply', () => {
   }
 
   test('that stays lost, or of an append that certainly failed, is reported to the caller', async () => {
-    for (const [store, outcome] of [[losing('unknown', false, 2), 'unknown'], [losing('none', false), 'none']]) {
+    for (const [store, outcome] of [
+      [losing('unknown', false, 2), 'unknown'],
+      [losing('none', false), 'none'],
+    ]) {
       const session = await (await open({ store })).session('s');
       await assert.rejects(session.append(question), (error) => {
         assert.deepEqual([error.code, error.details], ['unavailable', { outcome }]);

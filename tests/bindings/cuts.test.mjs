@@ -12,7 +12,8 @@ const replay = { changes: 'at_cuts', freshness: MINUTE };
 const dialect = 'openai-chat';
 const provider = { dialect, url: 'https://model.example/v1', params: { model: 'm' } };
 const parameters = { type: 'object', properties: {} };
-const listOf = (bytes) => JSON.parse(new TextDecoder().decode(bytes)).messages.map((message) => JSON.stringify(message));
+const listOf = (bytes) =>
+  JSON.parse(new TextDecoder().decode(bytes)).messages.map((message) => JSON.stringify(message));
 const resultsIn = (bytes) => listOf(bytes).filter((message) => message.includes('"role":"tool"')).length;
 
 function assertExtends(before, after) {
@@ -23,7 +24,10 @@ function assertExtends(before, after) {
 
 const completion = (message) =>
   Response.json({ choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }] });
-const call = (id) => ({ content: null, tool_calls: [{ id, type: 'function', function: { name: 'look', arguments: '{}' } }] });
+const call = (id) => ({
+  content: null,
+  tool_calls: [{ id, type: 'function', function: { name: 'look', arguments: '{}' } }],
+});
 
 /** Processes over one store and one clock. */
 function world(options = {}) {
@@ -32,7 +36,9 @@ function world(options = {}) {
   world.fetch = async (_, { body }) => {
     world.sent.push(body.slice());
     world.asked += 1;
-    return completion(listOf(body).at(-1).includes('"role":"user"') ? call(`call_${world.asked}`) : { content: 'Done.' });
+    return completion(
+      listOf(body).at(-1).includes('"role":"user"') ? call(`call_${world.asked}`) : { content: 'Done.' },
+    );
   };
   world.ask = async (session, request = {}) => {
     const tools = { look: { parameters, execute: () => `seen at ${world.now}` } };
@@ -54,7 +60,10 @@ test('r72 what was sent stays over windows, processes and modes, until the sessi
       chat.now += 4 * MINUTE;
     }
     for (let at = 1; at < chat.sent.length; at += 1) assertExtends(chat.sent[at - 1], chat.sent[at]);
-    assert.ok(chat.prefixes.every(({ cut, changedBy }) => cut === null && changedBy === null), persistence);
+    assert.ok(
+      chat.prefixes.every(({ cut, changedBy }) => cut === null && changedBy === null),
+      persistence,
+    );
     assert.equal(resultsIn(chat.sent.at(-1)), 4);
 
     chat.now += 2 * MINUTE;
@@ -82,14 +91,20 @@ test('r72 a run that was killed and is resumed elsewhere extends what was sent, 
   const first = await chat.client();
   await chat.ask(await first.session('s'));
   chat.now += 2 * MINUTE;
-  const run = await (await first.session('s')).run({ input: 'Go', provider, tools: { look: { parameters, execute: () => new Promise(() => {}) } } });
+  const run = await (await first.session('s')).run({
+    input: 'Go',
+    provider,
+    tools: { look: { parameters, execute: () => new Promise(() => {}) } },
+  });
   drive(run, { fetch: chat.fetch });
   await until(() => chat.sent.length === 3 && run.effects?.().some?.(({ type }) => type === 'run_tool') !== false);
   const id = run.id;
   run[Symbol.dispose]();
   chat.now += 2 * MINUTE;
   const session = await (await chat.client()).session('s');
-  await until(async () => (await session.pendingRuns()).some((pending) => pending.id === id && pending.state !== 'live'));
+  await until(async () =>
+    (await session.pendingRuns()).some((pending) => pending.id === id && pending.state !== 'live'),
+  );
   const tools = { look: { parameters, execute: () => 'seen late', onInterrupted: 'rerun' } };
   const resumed = await drive(await session.resume(id, { provider, tools }), { fetch: chat.fetch }).result;
   assert.equal(resumed.status, 'finished', JSON.stringify(resumed.error));
@@ -111,7 +126,10 @@ test('r72 the requests of `render` extend each other, also in another process af
   for (let turn = 0; turn < 3; turn += 1) {
     await append([{ role: 'user', content: `Question ${turn}` }]);
     assert.equal((await render()).cut, null);
-    await append([{ role: 'assistant', ...call(`call_${turn}`) }, { role: 'tool', tool_call_id: `call_${turn}`, content: 'seen' }]);
+    await append([
+      { role: 'assistant', ...call(`call_${turn}`) },
+      { role: 'tool', tool_call_id: `call_${turn}`, content: 'seen' },
+    ]);
     assert.equal((await render()).cut, null);
     await append([{ role: 'assistant', content: 'Done.' }]);
     chat.now += 4 * MINUTE;
@@ -122,7 +140,11 @@ test('r72 the requests of `render` extend each other, also in another process af
 
   // An input that is stored later, under another id, is no other input.
   await render({ input: 'And?' });
-  await append([{ role: 'user', content: 'And?' }, { role: 'assistant', content: 'Yes.' }, { role: 'user', content: 'So?' }]);
+  await append([
+    { role: 'user', content: 'And?' },
+    { role: 'assistant', content: 'Yes.' },
+    { role: 'user', content: 'So?' },
+  ]);
   await render();
   assertExtends(bodies.at(-2), bodies.at(-1));
 
@@ -139,7 +161,13 @@ test('r72 a request in which all may change makes the next one decide anew', asy
   chat.now += 2 * MINUTE;
   const tools = { look: { parameters } };
   const render = async (policy) => {
-    const { body, prefix } = await session.render({ dialect, input: 'q', params: { model: 'm' }, tools, replay: policy });
+    const { body, prefix } = await session.render({
+      dialect,
+      input: 'q',
+      params: { model: 'm' },
+      tools,
+      replay: policy,
+    });
     return [resultsIn(body), prefix.cut];
   };
   assert.deepEqual(await render(), [1, null]);
@@ -148,5 +176,8 @@ test('r72 a request in which all may change makes the next one decide anew', asy
 });
 
 test('r72 `changes` is one of two words', async () => {
-  await assert.rejects(open({ store: 'memory', replay: { changes: 'never' } }), { code: 'config_invalid', message: /at_cuts/ });
+  await assert.rejects(open({ store: 'memory', replay: { changes: 'never' } }), {
+    code: 'config_invalid',
+    message: /at_cuts/,
+  });
 });

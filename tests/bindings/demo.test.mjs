@@ -34,28 +34,44 @@ test('the tools of the demo reject arguments that do not fit their schema', asyn
     ['send_money', { to: 'Anna', amount: '5' }, '`amount` must be a number'],
     ['send_money', { to: 'Anna', amount: 0 }, '`amount` must be a positive number'],
   ];
-  for (const [name, args, message] of cases) await assert.rejects(tools[name].execute(args, invocation), { message }, JSON.stringify(args));
+  for (const [name, args, message] of cases)
+    await assert.rejects(tools[name].execute(args, invocation), { message }, JSON.stringify(args));
   assert.match(await tools.get_weather.execute({ city: 'Oslo' }, invocation), /^Oslo: -?\d+ °C/);
 });
 
 test('the items of a request are described in each wire format', () => {
   const chat = [
     { role: 'user', content: 'Hi' },
-    { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }] },
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }],
+    },
     { role: 'tool', tool_call_id: 'a', content: 'sun' },
   ];
   const bodies = {
     'openai-chat': { messages: chat },
-    'openai-responses': { input: [{ role: 'user', content: 'Hi' }, { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' }, { type: 'function_call_output', call_id: 'a', output: 'sun' }] },
-    anthropic: { messages: [
-      { role: 'user', content: [{ type: 'text', text: 'Hi' }] },
-      { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'f', input: {} }] },
-      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'sun' }] },
-    ] },
-    gemini: { contents: [
-      { role: 'user', parts: [{ text: 'Hi' }] }, { role: 'model', parts: [{ functionCall: { name: 'f', args: {} } }] },
-      { role: 'user', parts: [{ functionResponse: { name: 'f', response: { result: 'sun' } } }] },
-    ] },
+    'openai-responses': {
+      input: [
+        { role: 'user', content: 'Hi' },
+        { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' },
+        { type: 'function_call_output', call_id: 'a', output: 'sun' },
+      ],
+    },
+    anthropic: {
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'Hi' }] },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'f', input: {} }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'sun' }] },
+      ],
+    },
+    gemini: {
+      contents: [
+        { role: 'user', parts: [{ text: 'Hi' }] },
+        { role: 'model', parts: [{ functionCall: { name: 'f', args: {} } }] },
+        { role: 'user', parts: [{ functionResponse: { name: 'f', response: { result: 'sun' } } }] },
+      ],
+    },
   };
   for (const [dialect, body] of Object.entries(bodies)) {
     const [question, call, result] = requestItems(body);
@@ -64,23 +80,50 @@ test('the items of a request are described in each wire format', () => {
     assert.equal(result.label, 'result', dialect);
     assert.match(result.text, /sun/, dialect);
   }
-  assert.deepEqual(requestItems({ input: 'Hi' }).map(({ label, text }) => [label, text]), [['user', 'Hi']]);
-  const rare = { messages: [{ role: 'user', content: [{ type: 'image' }] }, { role: 'assistant', content: null }, { type: 'web_search_call' }] };
-  assert.deepEqual(requestItems(rare).map(({ label }) => label), ['user', 'assistant', 'web_search_call']);
+  assert.deepEqual(
+    requestItems({ input: 'Hi' }).map(({ label, text }) => [label, text]),
+    [['user', 'Hi']],
+  );
+  const rare = {
+    messages: [
+      { role: 'user', content: [{ type: 'image' }] },
+      { role: 'assistant', content: null },
+      { type: 'web_search_call' },
+    ],
+  };
+  assert.deepEqual(
+    requestItems(rare).map(({ label }) => label),
+    ['user', 'assistant', 'web_search_call'],
+  );
 });
 
 test('r23 a summary shows what is new, and what the service had', () => {
   const text = (value) => JSON.stringify(value);
-  const [one, two] = [{ role: 'user', content: 'One' }, { role: 'assistant', content: 'Yes' }];
+  const [one, two] = [
+    { role: 'user', content: 'One' },
+    { role: 'assistant', content: 'Yes' },
+  ];
   const first = describeRequest(text({ messages: [one] }), { before: null, messages: [] });
   assert.equal(requestLine(first), 'last request: 1 item, the whole conversation');
   const second = describeRequest(text({ messages: [one, two, one] }), { before: first, messages: [] });
-  assert.deepEqual(second.items.map(({ isNew }) => isNew), [false, true, true]);
+  assert.deepEqual(
+    second.items.map(({ isNew }) => isNew),
+    [false, true, true],
+  );
   assert.equal(requestLine(second), 'last request: 3 items, 2 new');
   const call = { type: 'tool', call: { result: { content: 'x' } } };
-  const messages = [{ role: 'user', parts: [] }, { role: 'assistant', parts: [{ type: 'text' }, call, { type: 'tool', call: { result: null } }] }];
-  const delta = describeRequest(text({ previous_response_id: 'r', input: [{ type: 'function_call_output', call_id: 'a', output: 'x' }] }), { before: second, messages });
-  assert.deepEqual([delta.isDelta, delta.previousResponseId, delta.keptItemCount, delta.items[0].isNew], [true, 'r', 4, true]);
+  const messages = [
+    { role: 'user', parts: [] },
+    { role: 'assistant', parts: [{ type: 'text' }, call, { type: 'tool', call: { result: null } }] },
+  ];
+  const delta = describeRequest(
+    text({ previous_response_id: 'r', input: [{ type: 'function_call_output', call_id: 'a', output: 'x' }] }),
+    { before: second, messages },
+  );
+  assert.deepEqual(
+    [delta.isDelta, delta.previousResponseId, delta.keptItemCount, delta.items[0].isNew],
+    [true, 'r', 4, true],
+  );
   assert.equal(requestLine(delta), 'last request: 1 new item, the service had 4');
 });
 

@@ -11,11 +11,15 @@ import * as judge from './scenarios/judge-dialects.mjs';
 
 const kit = { rethread, drive };
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
 for (const dialect of ALL_DIALECTS) {
-  test(`r16 r17 r20 two turns over ${dialect}: streamed and whole, in each mode, store the same and send the same`, { timeout: 60_000 }, async () => {
+  test(`r16 r17 r20 two turns over ${dialect}: streamed and whole, in each mode, store the same and send the same`, {
+    timeout: 60_000,
+  }, async () => {
     const lane = laneOf(standIn.url, dialect);
     const env = { store: 'memory', base: lane.base };
     const outcomes = [];
@@ -32,11 +36,19 @@ for (const dialect of ALL_DIALECTS) {
   });
 }
 
-test('r42 the dialect changes in mid-session: every request is accepted and has every earlier result', { timeout: 60_000 }, async () => {
-  for (const [stream, persistence] of [[true, 'run'], [false, 'result']]) {
+test('r42 the dialect changes in mid-session: every request is accepted and has every earlier result', {
+  timeout: 60_000,
+}, async () => {
+  for (const [stream, persistence] of [
+    [true, 'run'],
+    [false, 'result'],
+  ]) {
     const lane = laneOf(standIn.url, `switch-${stream}`);
     await lane.script([], { then: 'brain' });
-    judge.switching(await switching(kit, { store: 'memory', base: lane.base }, { stream, persistence }), await lane.requests());
+    judge.switching(
+      await switching(kit, { store: 'memory', base: lane.base }, { stream, persistence }),
+      await lane.requests(),
+    );
   }
 });
 
@@ -47,12 +59,17 @@ test('a request that its provider rejects fails the run, in every dialect', { ti
     const { result, statuses } = await withoutLastResult(kit, { store: 'memory', base: lane.base }, dialect);
     assert.deepEqual([result.status, result.error?.code, result.saved], ['failed', 'model_error', false], dialect);
     assert.deepEqual(statuses, [200, 400], dialect);
-    assert.deepEqual((await lane.requests()).map(({ status }) => status), [200, 400]);
+    assert.deepEqual(
+      (await lane.requests()).map(({ status }) => status),
+      [200, 400],
+    );
   }
 });
 
 for (const dialect of ALL_DIALECTS) {
-  test(`r11 r58 over ${dialect}: after a failure that is kept, the next request has both questions and is accepted`, { timeout: 60_000 }, async () => {
+  test(`r11 r58 over ${dialect}: after a failure that is kept, the next request has both questions and is accepted`, {
+    timeout: 60_000,
+  }, async () => {
     const lane = laneOf(standIn.url, `kept-${dialect}`);
     await lane.script([{ status: 400 }, { text: 'Here.' }]);
     const session = await (await rethread.open({ store: 'memory' })).session('s', { onStop: 'keep' });
@@ -61,7 +78,10 @@ for (const dialect of ALL_DIALECTS) {
     assert.deepEqual([failed.status, failed.saved], ['failed', true]);
     const answered = await drive(await session.run({ input: 'Again?', provider })).result;
     assert.deepEqual([answered.status, answered.text], ['finished', 'Here.']);
-    const [refused, accepted] = (await lane.requests()).map(({ status, body }) => ({ status, text: JSON.stringify(body) }));
+    const [refused, accepted] = (await lane.requests()).map(({ status, body }) => ({
+      status,
+      text: JSON.stringify(body),
+    }));
     assert.deepEqual([refused.status, accepted.status], [400, 200]);
     assert.match(accepted.text, /Who\?.*Again\?/s);
   });

@@ -9,20 +9,30 @@ import { sleep, until } from './scenarios/kit.mjs';
 
 const dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose');
 const provider = { dialect: 'openai-chat', url: 'https://model.example/v1', params: { model: 'm' }, stream: true };
-const chunk = (delta, finish_reason = null) => `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const chunk = (delta, finish_reason = null) =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
 const streamed = (...texts) => new Response(texts.join(''), { headers: { 'content-type': 'text/event-stream' } });
-const done = async () => streamed(chunk({ role: 'assistant', content: 'Done.' }), chunk({}, 'stop'), 'data: [DONE]\n\n');
+const done = async () =>
+  streamed(chunk({ role: 'assistant', content: 'Done.' }), chunk({}, 'stop'), 'data: [DONE]\n\n');
 
 /** A model that says something and then nothing more, until the request is aborted. */
 function silent() {
   const state = { asked: 0, aborted: 0, cancelled: 0 };
   const fetch = async (_, { signal }) => {
     state.asked += 1;
-    signal.addEventListener('abort', () => { state.aborted += 1; });
-    return new Response(new ReadableStream({
-      start: (controller) => controller.enqueue(new TextEncoder().encode(chunk({ role: 'assistant', content: 'One ' }))),
-      cancel() { state.cancelled += 1; },
-    }), { headers: { 'content-type': 'text/event-stream' } });
+    signal.addEventListener('abort', () => {
+      state.aborted += 1;
+    });
+    return new Response(
+      new ReadableStream({
+        start: (controller) =>
+          controller.enqueue(new TextEncoder().encode(chunk({ role: 'assistant', content: 'One ' }))),
+        cancel() {
+          state.cancelled += 1;
+        },
+      }),
+      { headers: { 'content-type': 'text/event-stream' } },
+    );
   };
   return { state, fetch };
 }
@@ -51,7 +61,10 @@ for (const persistence of ['run', 'call', 'result']) {
     assert.deepEqual([run.state, run.text], ['interrupted', '']);
     await session.discard(run.id, { keep: true });
     const { items } = await session.messages();
-    assert.deepEqual(items.map(({ role, status }) => [role, status]), [['user', 'stopped']]);
+    assert.deepEqual(
+      items.map(({ role, status }) => [role, status]),
+      [['user', 'stopped']],
+    );
   });
 }
 
@@ -73,7 +86,9 @@ describe('r62 a disposed run ends and can be resumed', { timeout: 30_000 }, () =
     const queued = session.run({ input: 'second', provider, whenBusy: 'queue' });
     await until(async () => types.includes('text_delta'));
     let changes = 0;
-    session.subscribe(() => { changes += 1; });
+    session.subscribe(() => {
+      changes += 1;
+    });
     run[dispose]();
     await assert.rejects(driven.result, { code: 'closed' });
     await watching;
@@ -86,19 +101,41 @@ describe('r62 a disposed run ends and can be resumed', { timeout: 30_000 }, () =
     assert.equal((await drive(await queued, { fetch: done }).result).status, 'finished');
     const [pending, ...others] = await session.pendingRuns();
     assert.deepEqual([pending.id, pending.state, others.length], [run.id, 'interrupted', 0]);
-    assert.deepEqual((await client.pendingRuns()).map(({ id }) => id), [run.id]);
+    assert.deepEqual(
+      (await client.pendingRuns()).map(({ id }) => id),
+      [run.id],
+    );
     const resumed = await session.resume(run.id, { provider });
     assert.equal((await drive(resumed, { fetch: done }).result).status, 'finished');
-    assert.deepEqual((await session.messages()).items.map(({ parts }) => parts[0].text), ['second', 'Done.', 'first', 'Done.']);
+    assert.deepEqual(
+      (await session.messages()).items.map(({ parts }) => parts[0].text),
+      ['second', 'Done.', 'first', 'Done.'],
+    );
     assert.deepEqual(await session.pendingRuns(), []);
     await client.close();
   });
 
   test('r62 before the first effect, during a tool, during a wait, and after the end', async () => {
-    const calls = async () => streamed(chunk({ role: 'assistant', tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] }), chunk({}, 'tool_calls'), 'data: [DONE]\n\n');
+    const calls = async () =>
+      streamed(
+        chunk({
+          role: 'assistant',
+          tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }],
+        }),
+        chunk({}, 'tool_calls'),
+        'data: [DONE]\n\n',
+      );
     const busy = async () => new Response('{}', { status: 503 });
     let release;
-    const tools = { f: { parameters: { type: 'object', properties: {} }, execute: () => new Promise((resolve) => { release = resolve; }) } };
+    const tools = {
+      f: {
+        parameters: { type: 'object', properties: {} },
+        execute: () =>
+          new Promise((resolve) => {
+            release = resolve;
+          }),
+      },
+    };
     const moments = {
       start: [null, async () => {}],
       tool: [{ fetch: calls }, () => until(async () => release)],
@@ -117,7 +154,11 @@ describe('r62 a disposed run ends and can be resumed', { timeout: 30_000 }, () =
       assert.deepEqual([pending?.id, pending?.state], [run.id, 'interrupted'], name);
       assert.equal(session.view().getSnapshot().run?.status, 'interrupted', name);
       // The tool had started: it is reported as interrupted and does not run again.
-      assert.equal((await drive(await session.resume(run.id, { provider, tools }), { fetch: done }).result).status, 'finished', name);
+      assert.equal(
+        (await drive(await session.resume(run.id, { provider, tools }), { fetch: done }).result).status,
+        'finished',
+        name,
+      );
       await client.close();
     }
     const { client, session } = await start();
@@ -154,7 +195,13 @@ test('r62 a run can be driven once at a time', async () => {
 test('r62 drive rejects unknown options instead of ignoring them', async () => {
   const { client, session } = await start();
   const run = await session.run({ input: 'x', provider });
-  for (const options of [{ abortSignal: new AbortController().signal }, { fetch: 1 }, { idleTimeoutMs: '1' }, { toolConcurrency: -1 }, { signal: true }]) {
+  for (const options of [
+    { abortSignal: new AbortController().signal },
+    { fetch: 1 },
+    { idleTimeoutMs: '1' },
+    { toolConcurrency: -1 },
+    { signal: true },
+  ]) {
     assert.throws(() => drive(run, options), { code: 'config_invalid' }, JSON.stringify(options));
   }
   assert.equal((await drive(run, { fetch: done, signal: undefined, headers: undefined }).result).status, 'finished');

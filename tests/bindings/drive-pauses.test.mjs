@@ -16,7 +16,10 @@ function runOf(effect) {
     effects: () => [effect],
     takeEffects: () => ({ opened: [], closed: [] }),
     events: () => [],
-    changed: () => new Promise((resolve) => { change = resolve; }),
+    changed: () =>
+      new Promise((resolve) => {
+        change = resolve;
+      }),
     result: () => ({ status: run.status }),
     end(status) {
       run.status = status;
@@ -48,10 +51,22 @@ test('r60 `longestPauseMs` releases a run whose pause is longer; null is no limi
 
 test('r60 a run that is cancelled before `notBefore` asks for no headers and sends nothing', async () => {
   const request = { method: 'POST', url: 'http://name.invalid/', headers: {}, body: new Uint8Array() };
-  const run = runOf({ type: 'call_model', id: 'e1', dialect: 'openai-chat', request, stream: false, repeatable: true, notBefore: Date.now() + 3_600_000 });
+  const run = runOf({
+    type: 'call_model',
+    id: 'e1',
+    dialect: 'openai-chat',
+    request,
+    stream: false,
+    repeatable: true,
+    notBefore: Date.now() + 3_600_000,
+  });
   const calls = [];
   const stop = new AbortController();
-  const { result } = drive(run, { signal: stop.signal, headers: () => calls.push('headers'), fetch: () => calls.push('fetch') });
+  const { result } = drive(run, {
+    signal: stop.signal,
+    headers: () => calls.push('headers'),
+    fetch: () => calls.push('fetch'),
+  });
   stop.abort();
   assert.deepEqual(await result, { status: 'cancelled' });
   await new Promise(setImmediate);
@@ -85,9 +100,21 @@ test('r18 a repeated answer is ignored, one to an effect that was never offered 
   const session = await client.session('s');
   const run = await session.run({ input: 'Go', ...request });
   const { id } = only(run);
-  const answer = { type: 'response', status: 200, body: JSON.stringify({ id: 'r', object: 'chat.completion', model: 'm', choices: [{ index: 0, message: { role: 'assistant', content: 'Done.' }, finish_reason: 'stop' }] }) };
+  const answer = {
+    type: 'response',
+    status: 200,
+    body: JSON.stringify({
+      id: 'r',
+      object: 'chat.completion',
+      model: 'm',
+      choices: [{ index: 0, message: { role: 'assistant', content: 'Done.' }, finish_reason: 'stop' }],
+    }),
+  };
   await assert.rejects(run.answer('e999', answer), { code: 'unknown_effect' });
-  assert.deepEqual(run.effects().map((effect) => effect.id), [id]);
+  assert.deepEqual(
+    run.effects().map((effect) => effect.id),
+    [id],
+  );
   await run.answer(id, answer);
   const result = run.result();
   for (const late of [answer, { type: 'failed', error: { message: 'late' } }]) await run.answer(id, late);

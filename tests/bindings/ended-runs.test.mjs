@@ -1,4 +1,5 @@
-// r18, r28, r29: a run that ended is not resumed, by its id or from a snapshot: its approved tool does not run without a new approval.
+// r18, r28, r29: a run that ended is not resumed, by its id or from a snapshot: its approved tool does not run without
+// a new approval.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -12,7 +13,9 @@ const MODES = ['run', 'call', 'result'];
 const ROUND = { calls: [{ name: 'pay', arguments: {} }] };
 
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
 const hasCode = (code) => (error) => error.code === code || assert.fail(`${error.code}: ${error.message}`);
@@ -24,7 +27,10 @@ async function approved(name, persistence, store = 'memory') {
   const client = await open({ store });
   const session = await client.session('s');
   const world = { lane, client, session, ran: 0 };
-  const execute = () => { world.ran += 1; return 5; };
+  const execute = () => {
+    world.ran += 1;
+    return 5;
+  };
   const pay = { parameters: { type: 'object', properties: {} }, needsApproval: true, execute };
   const provider = { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream: true };
   world.request = { provider, tools: { pay } };
@@ -37,7 +43,7 @@ async function approved(name, persistence, store = 'memory') {
 
 /** How a run ends, and the session that is asked to resume it then. */
 const ENDS = {
-  'discarded': async ({ run, session }) => {
+  discarded: async ({ run, session }) => {
     run[Symbol.dispose]();
     await session.discard(run.id);
     return session;
@@ -64,7 +70,7 @@ const ENDS = {
     await (await client.session('s')).append([{ role: 'user', parts: [{ type: 'text', text: 'New' }] }]);
     return client.session('s');
   },
-  'cancelled': async ({ run, session }) => {
+  cancelled: async ({ run, session }) => {
     await run.cancel();
     return session;
   },
@@ -77,7 +83,9 @@ const ENDS = {
 };
 
 for (const [name, end] of Object.entries(ENDS)) {
-  test(`r18 r28 a snapshot of a run that was ${name} is a conflict in its store, in each mode`, { timeout: 20_000 }, async () => {
+  test(`r18 r28 a snapshot of a run that was ${name} is a conflict in its store, in each mode`, {
+    timeout: 20_000,
+  }, async () => {
     for (const persistence of MODES) {
       const world = await approved(`${name.replaceAll(/\W+/g, '-')}-${persistence}`, persistence);
       const session = await end(world);
@@ -89,7 +97,9 @@ for (const [name, end] of Object.entries(ENDS)) {
   });
 }
 
-test('r28 a run that was resumed elsewhere and discarded there is not resumed there again, cleared or not', { timeout: 20_000 }, async () => {
+test('r28 a run that was resumed elsewhere and discarded there is not resumed there again, cleared or not', {
+  timeout: 20_000,
+}, async () => {
   const { run, snapshot, request } = await approved('elsewhere', 'run');
   run[Symbol.dispose]();
   const client = await open({ store: 'memory' });
@@ -102,7 +112,9 @@ test('r28 a run that was resumed elsewhere and discarded there is not resumed th
   await assert.rejects(session.resume(snapshot, request), hasCode('conflict'));
 });
 
-test('r28 a snapshot of an open run is still resumed in its store, by the run\'s journal', { timeout: 20_000 }, async () => {
+test("r28 a snapshot of an open run is still resumed in its store, by the run's journal", {
+  timeout: 20_000,
+}, async () => {
   const world = await approved('open', 'run');
   world.run[Symbol.dispose]();
   const result = await drive(await world.session.resume(world.snapshot, world.request)).result;
@@ -116,7 +128,9 @@ test('r28 a snapshot of a deleted session is a conflict in a key-value store', {
   assert.equal(world.ran, 1);
 });
 
-test('r18 r29 a cancelled run is ended: neither its id nor its snapshot resumes it, and approvals are withdrawn', { timeout: 20_000 }, async () => {
+test('r18 r29 a cancelled run is ended: neither its id nor its snapshot resumes it, and approvals are withdrawn', {
+  timeout: 20_000,
+}, async () => {
   const world = await approved('cancelled', 'run');
   await world.run.cancel();
   assert.deepEqual(await world.session.pendingRuns(), []);

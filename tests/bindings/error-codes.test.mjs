@@ -17,8 +17,18 @@ test('`ErrorCode` lists the codes of Rust', () => {
 
 test('the types of error details match what Rust writes', () => {
   const types = between(read('js/types/error.d.ts'), 'interface ModelErrorDetails', '\n}\nexport ');
-  const named = new Set([...types.matchAll(/^\s+(?:\w+: \{ )?(\w+)\?:|; (\w+)\?:/gm)].map(([, first, next]) => first ?? next));
+  const named = new Set(
+    [...types.matchAll(/^\s+(?:\w+: \{ )?(\w+)\?:|; (\w+)\?:/gm)].map(([, first, next]) => first ?? next),
+  );
   assert.ok(named.size >= 11, [...named].join());
-  const rust = read('src/error.rs') + ['src/run', 'src/store', 'src/web'].flatMap((folder) => readdirSync(new URL(`../../${folder}`, import.meta.url), { recursive: true }).filter((file) => file.endsWith('.rs')).map((file) => read(`${folder}/${file}`))).join('\n');
+  const rust =
+    read('src/error.rs') +
+    ['src/run', 'src/store', 'src/web']
+      .flatMap((folder) =>
+        readdirSync(new URL(`../../${folder}`, import.meta.url), { recursive: true })
+          .filter((file) => file.endsWith('.rs'))
+          .map((file) => read(`${folder}/${file}`)),
+      )
+      .join('\n');
   for (const fact of named) assert.ok(rust.includes(`"${fact}"`), `nothing writes \`details.${fact}\``);
 });

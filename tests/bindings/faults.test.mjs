@@ -1,4 +1,5 @@
-// Whatever goes wrong in a turn, with a session in memory, in Node. tests/browser does the same in Chromium with IndexedDB.
+// Whatever goes wrong in a turn, with a session in memory, in Node. tests/browser does the same in Chromium with
+// IndexedDB.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -9,7 +10,9 @@ import { startStandIn } from '../stand-in/server.mjs';
 import { cases } from './scenarios/faults.mjs';
 
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
 for (const dialect of ['openai-chat', 'anthropic']) {
@@ -18,7 +21,10 @@ for (const dialect of ['openai-chat', 'anthropic']) {
       test(name, async () => {
         const lane = `faults-${dialect}-${at}`;
         const { base, chat, messages } = laneOf(standIn.url, lane);
-        check(assert, await run({ rethread, drive }, { dialect, store: 'memory', name: lane, lane: { base, chat, messages } }));
+        check(
+          assert,
+          await run({ rethread, drive }, { dialect, store: 'memory', name: lane, lane: { base, chat, messages } }),
+        );
       });
     }
   });

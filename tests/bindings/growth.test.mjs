@@ -7,7 +7,14 @@ import { drive } from 'rethread/host';
 
 const call = (at) => ({ id: `call_${at}`, type: 'function', function: { name: 'look', arguments: `{"n":${at}}` } });
 const calls = (count) => Array.from({ length: count }, (_, at) => call(at));
-const answer = (message) => new Response(JSON.stringify({ id: 'r', model: 'm', choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }] }));
+const answer = (message) =>
+  new Response(
+    JSON.stringify({
+      id: 'r',
+      model: 'm',
+      choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }],
+    }),
+  );
 const provider = { dialect: 'openai-chat', url: 'http://localhost/', params: { model: 'm' }, stream: false };
 const look = { parameters: { type: 'object', properties: {} }, execute: ({ n }) => ({ n }) };
 
@@ -28,7 +35,10 @@ async function effectsGiven(count, options) {
   const answers = [answer({ content: null, tool_calls: calls(count) }), answer({ content: 'Done.' })];
   const { status } = await drive(run, { ...options, fetch: async () => answers.shift() }).result;
   assert.equal(status, 'finished');
-  assert.equal((await session.invocations({ limit: 10_000 })).items.filter(({ status: one }) => one === 'ok').length, count);
+  assert.equal(
+    (await session.invocations({ limit: 10_000 })).items.filter(({ status: one }) => one === 'ok').length,
+    count,
+  );
   await client.close();
   return given;
 }
@@ -59,9 +69,32 @@ test('r63: pages with payload are consistent with writes between them', async ()
   const client = await open({ store: 'memory', now: () => 1_000 });
   const session = await client.session('s');
   const other = await client.session('t');
-  const results = (from, to, text) => Array.from({ length: to - from }, (_, at) => ({ role: 'tool', tool_call_id: `call_${from + at}`, content: `${text} ${from + at}` }));
-  await session.append({ messages: [{ role: 'user', content: 'go' }, { role: 'assistant', content: null, tool_calls: calls(30) }, ...results(20, 30, 'early')] }, 'openai-chat');
-  await other.append({ messages: [{ role: 'user', content: 'go' }, { role: 'assistant', content: null, tool_calls: [call(0)] }, ...results(0, 1, 'other')] }, 'openai-chat');
+  const results = (from, to, text) =>
+    Array.from({ length: to - from }, (_, at) => ({
+      role: 'tool',
+      tool_call_id: `call_${from + at}`,
+      content: `${text} ${from + at}`,
+    }));
+  await session.append(
+    {
+      messages: [
+        { role: 'user', content: 'go' },
+        { role: 'assistant', content: null, tool_calls: calls(30) },
+        ...results(20, 30, 'early'),
+      ],
+    },
+    'openai-chat',
+  );
+  await other.append(
+    {
+      messages: [
+        { role: 'user', content: 'go' },
+        { role: 'assistant', content: null, tool_calls: [call(0)] },
+        ...results(0, 1, 'other'),
+      ],
+    },
+    'openai-chat',
+  );
   const all = [];
   let cursor;
   for (let page = 0; ; page += 1) {
@@ -72,7 +105,12 @@ test('r63: pages with payload are consistent with writes between them', async ()
     // The record of the calls stays; the results of the next page are in a new one.
     if (page === 0) await session.append({ messages: results(0, 20, 'late') }, 'openai-chat');
   }
-  const said = all.map(({ sessionId, callId, arguments: given, result }) => [sessionId, callId, given.n, result.content]);
+  const said = all.map(({ sessionId, callId, arguments: given, result }) => [
+    sessionId,
+    callId,
+    given.n,
+    result.content,
+  ]);
   assert.equal(said.length, 31);
   for (const [sessionId, callId, n, result] of said) {
     assert.equal(callId, `call_${n}`);
@@ -82,7 +120,16 @@ test('r63: pages with payload are consistent with writes between them', async ()
   const first = await client.invocations({ session: 's', payload: true, limit: 8 });
   await client.deleteSession('s');
   const anew = await client.session('s');
-  await anew.append({ messages: [{ role: 'user', content: 'go' }, { role: 'assistant', content: null, tool_calls: calls(20) }, ...results(0, 20, 'new')] }, 'openai-chat');
+  await anew.append(
+    {
+      messages: [
+        { role: 'user', content: 'go' },
+        { role: 'assistant', content: null, tool_calls: calls(20) },
+        ...results(0, 20, 'new'),
+      ],
+    },
+    'openai-chat',
+  );
   const next = await client.invocations({ session: 's', payload: true, limit: 8, cursor: first.cursor });
   assert.ok(next.items.length > 0 && next.items.every(({ result }) => result.content.startsWith('new')));
   await client.close();

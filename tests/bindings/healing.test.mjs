@@ -5,8 +5,20 @@ import { test } from 'node:test';
 import { open } from 'rethread';
 import { drive } from 'rethread/host';
 
-const BOUND = { type: 'error', error: { type: 'invalid_request_error', message: 'messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.' } };
-const provider = { dialect: 'anthropic', url: 'https://api.anthropic.com/v1/messages', params: { model: 'claude-opus-4-6', max_tokens: 99, thinking: { type: 'adaptive' } }, stream: false };
+const BOUND = {
+  type: 'error',
+  error: {
+    type: 'invalid_request_error',
+    message:
+      'messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.',
+  },
+};
+const provider = {
+  dialect: 'anthropic',
+  url: 'https://api.anthropic.com/v1/messages',
+  params: { model: 'claude-opus-4-6', max_tokens: 99, thinking: { type: 'adaptive' } },
+  stream: false,
+};
 
 /** A service that thinks in each answer, and refuses requests with the signature S1. */
 function service() {
@@ -15,8 +27,20 @@ function service() {
     const body = new TextDecoder().decode(init.body);
     bodies.push(body);
     if (body.includes('"S1"')) return Response.json(BOUND, { status: 400 });
-    const content = [{ type: 'thinking', thinking: 'hm', signature: `S${bodies.length}` }, { type: 'text', text: 'Here.' }];
-    return Response.json({ id: 'msg', type: 'message', role: 'assistant', model: 'm', content, stop_reason: 'end_turn', stop_sequence: null, usage: { input_tokens: 1, output_tokens: 1 } });
+    const content = [
+      { type: 'thinking', thinking: 'hm', signature: `S${bodies.length}` },
+      { type: 'text', text: 'Here.' },
+    ];
+    return Response.json({
+      id: 'msg',
+      type: 'message',
+      role: 'assistant',
+      model: 'm',
+      content,
+      stop_reason: 'end_turn',
+      stop_sequence: null,
+      usage: { input_tokens: 1, output_tokens: 1 },
+    });
   };
   return { fetch, bodies };
 }
@@ -34,7 +58,9 @@ test('r74 a run heals a known refusal, reports it as a warning, and its session 
   assert.equal((await ask('First?')).result.status, 'finished');
   const { events, result } = await ask('Second?');
   assert.deepEqual([result.status, bodies.length], ['finished', 3]);
-  const warnings = events.filter(({ type }) => type === 'warning').map((event) => event.finding ?? event.warning ?? event);
+  const warnings = events
+    .filter(({ type }) => type === 'warning')
+    .map((event) => event.finding ?? event.warning ?? event);
   assert.match(JSON.stringify(warnings), /"code":"healed"/);
   assert.ok(!bodies[2].includes('"S1"'));
   await ask('Third?');

@@ -8,8 +8,12 @@ import { drive } from 'rethread/host';
 const CHAT = 'https://model.example/v1/chat/completions';
 const provider = { dialect: 'openai-chat', url: CHAT, params: { model: 'm' } };
 const say = (content) => ({ messages: [{ role: 'user', content }] });
-const answer = (message, finish_reason = 'stop') => JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason }] });
-const model = (...answers) => async () => new Response(answers.shift() ?? answer({ content: 'Done.' }), { headers: { 'content-type': 'application/json' } });
+const answer = (message, finish_reason = 'stop') =>
+  JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason }] });
+const model =
+  (...answers) =>
+  async () =>
+    new Response(answers.shift() ?? answer({ content: 'Done.' }), { headers: { 'content-type': 'application/json' } });
 
 const thrower = () => {
   throw new Error('hostile');
@@ -35,7 +39,8 @@ const THROWN = {
   'an error whose message is a number': () => Object.assign(new Error('x'), { message: 42 }),
   'an error whose message is an object': () => Object.assign(new Error('x'), { message: {} }),
   'an error whose message throws': () => Object.defineProperty(new Error('x'), 'message', { get: thrower }),
-  'an error whose code and name throw': () => Object.defineProperties(new Error(''), { code: { get: thrower }, name: { get: thrower } }),
+  'an error whose code and name throw': () =>
+    Object.defineProperties(new Error(''), { code: { get: thrower }, name: { get: thrower } }),
   'an error without a prototype': () => Object.setPrototypeOf(new Error('x'), null),
   'a null-prototype object': () => Object.create(null),
   'a revoked proxy': () => revoked(new Error('x')),
@@ -54,11 +59,16 @@ const VALUES = {
   'a revoked array': () => revoked([]),
   'an array whose traps throw': () => everyTrap([]),
   'bytes in name only': () => Object.create(Uint8Array.prototype),
-  'a view that pretends to be bytes': () => Object.setPrototypeOf(new DataView(new ArrayBuffer(4)), Uint8Array.prototype),
+  'a view that pretends to be bytes': () =>
+    Object.setPrototypeOf(new DataView(new ArrayBuffer(4)), Uint8Array.prototype),
   'detached bytes': detached,
   'a cycle': cyclic,
   'a toJSON that throws': () => ({ toJSON: thrower }),
-  'a toJSON that throws what is no error': () => ({ toJSON: () => { throw Object.assign(new Error(), { message: 1 }); } }),
+  'a toJSON that throws what is no error': () => ({
+    toJSON: () => {
+      throw Object.assign(new Error(), { message: 1 });
+    },
+  }),
   'a toJSON that gives a bigint': () => ({ toJSON: () => 1n }),
   'a long sparse array': () => ({ length: 2 ** 32 - 1, __proto__: Array.prototype }),
   'a thenable that throws': () => Object.defineProperty({}, 'then', { get: thrower }),
@@ -91,32 +101,78 @@ describe('r62 hostile arguments', { timeout: 60_000 }, () => {
   for (const [name, value] of Object.entries(VALUES)) {
     test(`r62 ${name}`, async () => {
       const calls = [
-        () => validate(value(), 'openai-chat'), () => repair(value(), 'anthropic'), () => convert(value(), 'openai-chat', 'gemini'),
-        () => repair(say('x'), 'openai-chat', value()), () => validate({}, value()), () => new StreamAssembler(value()),
-        () => new StreamAssembler('openai-chat').push(value()), () => open(value()).then((client) => client.close()),
+        () => validate(value(), 'openai-chat'),
+        () => repair(value(), 'anthropic'),
+        () => convert(value(), 'openai-chat', 'gemini'),
+        () => repair(say('x'), 'openai-chat', value()),
+        () => validate({}, value()),
+        () => new StreamAssembler(value()),
+        () => new StreamAssembler('openai-chat').push(value()),
+        () => open(value()).then((client) => client.close()),
       ];
       const ends = [];
       for (const call of calls) ends.push(await ending(call));
-      assert.ok(ends.includes('invalid_input') || ends.includes('config_invalid'), 'at least a dialect of that kind is refused');
+      assert.ok(
+        ends.includes('invalid_input') || ends.includes('config_invalid'),
+        'at least a dialect of that kind is refused',
+      );
       const client = await open({ store: 'memory' });
       const session = await client.session('s');
       const run = await session.run({ input: 'x', provider });
       const [effect] = run.effects();
       for (const call of [
-        () => client.session(value()), () => client.session('t', value()), () => client.session('t', { replay: value(), metadata: value(), title: value() }), () => client.sessions(value()),
-        () => client.deleteSession(value()), () => client.invocations(value()), () => client.invocations({ since: value() }), () => client.pendingRuns(value()),
-        () => client.subscribe(value()), () => session.subscribe(value()), () => session.view().subscribe(value()),
-        () => session.append(value(), 'openai-chat'), () => session.append(value()), () => session.append([value()]), () => session.append([{ role: 'user', parts: [value()] }]),
-        () => session.append(say(value()), 'openai-chat'), () => session.append(say('x'), 'openai-chat', value()), () => session.append(say('x'), 'openai-chat', { at: value(), source: value() }),
-        () => session.update(value()), () => session.update({ metadata: value() }), () => session.update({ title: value() }), () => session.messages(value()), () => session.messages({ cursor: value() }),
-        () => session.answer(value(), value()), () => session.answer('c', value()), () => session.append(say('x'), 'openai-chat', { freshness: value() }), () => session.state.set('k', value()), () => session.state.set(value(), 1), () => session.state.get(value()), () => session.save(),
-        () => session.render(value()), () => session.render({ dialect: 'gemini', input: value() }), () => session.render({ dialect: 'gemini', input: [value()] }), () => session.render({ dialect: 'gemini', params: value(), tools: value(), replay: { reducers: value() } }),
-        () => session.render({ dialect: 'gemini', input: [{ type: 'image', data: value() }] }), () => session.render({ dialect: 'gemini', tools: { f: { parameters: value() } } }),
-        () => session.run(value()), () => session.run({ input: value(), provider }), () => session.run({ input: 'x', provider: value() }), () => session.resume(value(), { provider }), () => session.discard(value()),
-        () => run.answer(effect.id, value()), () => run.answer(value(), { type: 'waited' }), () => run.answer(effect.id, { type: value() }), () => run.answer(effect.id, { type: 'response', status: 200, body: value() }),
-        () => run.answer(effect.id, { type: 'response_started', status: value(), headers: value() }), () => run.feed(effect.id, value()), () => run.answer(effect.id, { type: 'failed', error: value() }),
-        () => drive(value()), () => drive(run, value()),
-      ]) await ending(call);
+        () => client.session(value()),
+        () => client.session('t', value()),
+        () => client.session('t', { replay: value(), metadata: value(), title: value() }),
+        () => client.sessions(value()),
+        () => client.deleteSession(value()),
+        () => client.invocations(value()),
+        () => client.invocations({ since: value() }),
+        () => client.pendingRuns(value()),
+        () => client.subscribe(value()),
+        () => session.subscribe(value()),
+        () => session.view().subscribe(value()),
+        () => session.append(value(), 'openai-chat'),
+        () => session.append(value()),
+        () => session.append([value()]),
+        () => session.append([{ role: 'user', parts: [value()] }]),
+        () => session.append(say(value()), 'openai-chat'),
+        () => session.append(say('x'), 'openai-chat', value()),
+        () => session.append(say('x'), 'openai-chat', { at: value(), source: value() }),
+        () => session.update(value()),
+        () => session.update({ metadata: value() }),
+        () => session.update({ title: value() }),
+        () => session.messages(value()),
+        () => session.messages({ cursor: value() }),
+        () => session.answer(value(), value()),
+        () => session.answer('c', value()),
+        () => session.append(say('x'), 'openai-chat', { freshness: value() }),
+        () => session.state.set('k', value()),
+        () => session.state.set(value(), 1),
+        () => session.state.get(value()),
+        () => session.save(),
+        () => session.render(value()),
+        () => session.render({ dialect: 'gemini', input: value() }),
+        () => session.render({ dialect: 'gemini', input: [value()] }),
+        () => session.render({ dialect: 'gemini', params: value(), tools: value(), replay: { reducers: value() } }),
+        () => session.render({ dialect: 'gemini', input: [{ type: 'image', data: value() }] }),
+        () => session.render({ dialect: 'gemini', tools: { f: { parameters: value() } } }),
+        () => session.run(value()),
+        () => session.run({ input: value(), provider }),
+        () => session.run({ input: 'x', provider: value() }),
+        () => session.resume(value(), { provider }),
+        () => session.discard(value()),
+        () => run.answer(effect.id, value()),
+        () => run.answer(value(), { type: 'waited' }),
+        () => run.answer(effect.id, { type: value() }),
+        () => run.answer(effect.id, { type: 'response', status: 200, body: value() }),
+        () => run.answer(effect.id, { type: 'response_started', status: value(), headers: value() }),
+        () => run.feed(effect.id, value()),
+        () => run.answer(effect.id, { type: 'failed', error: value() }),
+        () => drive(value()),
+        () => drive(run, value()),
+      ])
+        await ending(call);
       await run.cancel();
       await works(await client.session('after'));
       if (session.revision) assert.ok((await session.messages()).items);
@@ -128,13 +184,19 @@ describe('r62 hostile arguments', { timeout: 60_000 }, () => {
 
 describe('r62 hostile thrown values', { timeout: 60_000 }, () => {
   const tools = (more) => ({ f: { parameters: { type: 'object', properties: {} }, execute: () => 'ok', ...more } });
-  const calling = answer({ content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] }, 'tool_calls');
+  const calling = answer(
+    { content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] },
+    'tool_calls',
+  );
   for (const [name, thrown] of Object.entries(THROWN)) {
     const fail = () => {
       throw thrown();
     };
     const turn = async (session, { host, ...request }) =>
-      drive(await session.run({ input: 'x', provider, retry: { attempts: 1 }, ...request }), { fetch: model(calling), ...host }).result;
+      drive(await session.run({ input: 'x', provider, retry: { attempts: 1 }, ...request }), {
+        fetch: model(calling),
+        ...host,
+      }).result;
     test(`r62 callbacks throw ${name}`, async () => {
       const client = await open({ store: 'memory', onWarning: fail, newId: fail, now: () => Date.now() });
       const session = await client.session('s');
@@ -153,8 +215,23 @@ describe('r62 hostile thrown values', { timeout: 60_000 }, () => {
         [{ tools: tools(), host: { fetch: fail } }, 'failed'],
         [{ tools: tools(), host: { fetch: async () => fail() } }, 'failed'],
         [{ tools: tools(), host: { headers: fail } }, 'failed'],
-        [{ tools: tools(), host: { fetch: async () => ({ status: 200, headers: [], body: { getReader: fail } }) } }, 'failed'],
-        [{ tools: tools(), host: { fetch: async () => ({ status: 200, headers: [], body: { getReader: () => ({ read: async () => fail(), cancel: fail }) } }) } }, 'failed'],
+        [
+          { tools: tools(), host: { fetch: async () => ({ status: 200, headers: [], body: { getReader: fail } }) } },
+          'failed',
+        ],
+        [
+          {
+            tools: tools(),
+            host: {
+              fetch: async () => ({
+                status: 200,
+                headers: [],
+                body: { getReader: () => ({ read: async () => fail(), cancel: fail }) },
+              }),
+            },
+          },
+          'failed',
+        ],
       ]) {
         const { status, error } = await turn(session, failing);
         assert.equal(status, want, `${JSON.stringify(Object.keys(failing))} ${JSON.stringify(error)}`);
@@ -169,15 +246,32 @@ test('r62 hostile return values of callbacks', { timeout: 60_000 }, async () => 
   for (const [name, value] of Object.entries(VALUES)) {
     const client = await open({ store: 'memory', newId: value, now: value });
     const session = await client.session('s');
-    for (const reducer of [{ type: 'token_budget', tokens: 10, count: value }, { type: 'custom', reduce: value }, { type: 'summarize', target: 1, summarize: value }]) {
+    for (const reducer of [
+      { type: 'token_budget', tokens: 10, count: value },
+      { type: 'custom', reduce: value },
+      { type: 'summarize', target: 1, summarize: value },
+    ]) {
       await session.append(say(`${name}, appended`), 'openai-chat');
-      const { status, error } = await drive(await session.run({ input: name, provider, replay: { reducers: [reducer] } }), { fetch: model() }).result;
+      const { status, error } = await drive(
+        await session.run({ input: name, provider, replay: { reducers: [reducer] } }),
+        { fetch: model() },
+      ).result;
       assert.equal(status, 'finished', `${name}: ${JSON.stringify(error)}`);
     }
     const execute = value;
-    const calling = answer({ content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] }, 'tool_calls');
+    const calling = answer(
+      { content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] },
+      'tool_calls',
+    );
     const persist = () => ({ arguments: value(), result: value() });
-    const ended = await drive(await session.run({ input: name, provider, tools: { f: { parameters: { type: 'object', properties: {} }, execute, persist } } }), { fetch: model(calling) }).result;
+    const ended = await drive(
+      await session.run({
+        input: name,
+        provider,
+        tools: { f: { parameters: { type: 'object', properties: {} }, execute, persist } },
+      }),
+      { fetch: model(calling) },
+    ).result;
     assert.equal(ended.status, 'finished', `${name}: ${JSON.stringify(ended.error)}`);
     await works(session);
     await client.close();

@@ -13,7 +13,9 @@ const collect = runInNewContext('gc');
 async function collected() {
   for (let round = 0; round < 3; round += 1) {
     collect();
-    await new Promise((resolve) => { setImmediate(resolve); });
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
   }
 }
 
@@ -35,41 +37,51 @@ async function withLinearMemory(work) {
   }
 }
 
-test('r62 of 1,000 sessions, opened and closed, those that nothing holds leave memory', { timeout: 170_000 }, () => withLinearMemory(async (linear) => {
-  const client = await open({ store: 'memory' });
-  const messages = Array.from({ length: 40 }, (_, at) => ({ role: at % 2 ? 'assistant' : 'user', content: `text ${at}` }));
-  const each = async (work) => {
-    for (let at = 0; at < 1_000; at += 1) await work(await client.session(`s${at}`), at);
-  };
-  await each(async (session) => {
-    await session.append({ messages }, 'openai-chat');
-    session[dispose]();
-  });
-  const full = linear();
-  await each(async (session) => {
-    assert.equal((await session.messages({ limit: 1 })).items.length, 1);
-    session[dispose]();
-    assert.equal(session.revision, 1);
-    assert.throws(() => session.state, { code: 'closed' });
-  });
-  const closed = linear() - full;
-  await each(async (session, at) => {
-    session.view().getSnapshot();
-    if (at % 50 === 0) await collected();
-  });
-  const forgotten = linear() - full;
-  const held = [];
-  await each((session) => held.push(session));
-  const opened = linear() - full;
-  assert.ok(closed < 1, `1,000 closed sessions hold ${closed} MB`);
-  assert.ok(opened > 5 && forgotten < opened / 2, `1,000 forgotten sessions hold ${forgotten} MB, and open ones ${opened} MB`);
-  await client.close();
-}));
+test('r62 of 1,000 sessions, opened and closed, those that nothing holds leave memory', { timeout: 170_000 }, () =>
+  withLinearMemory(async (linear) => {
+    const client = await open({ store: 'memory' });
+    const messages = Array.from({ length: 40 }, (_, at) => ({
+      role: at % 2 ? 'assistant' : 'user',
+      content: `text ${at}`,
+    }));
+    const each = async (work) => {
+      for (let at = 0; at < 1_000; at += 1) await work(await client.session(`s${at}`), at);
+    };
+    await each(async (session) => {
+      await session.append({ messages }, 'openai-chat');
+      session[dispose]();
+    });
+    const full = linear();
+    await each(async (session) => {
+      assert.equal((await session.messages({ limit: 1 })).items.length, 1);
+      session[dispose]();
+      assert.equal(session.revision, 1);
+      assert.throws(() => session.state, { code: 'closed' });
+    });
+    const closed = linear() - full;
+    await each(async (session, at) => {
+      session.view().getSnapshot();
+      if (at % 50 === 0) await collected();
+    });
+    const forgotten = linear() - full;
+    const held = [];
+    await each((session) => held.push(session));
+    const opened = linear() - full;
+    assert.ok(closed < 1, `1,000 closed sessions hold ${closed} MB`);
+    assert.ok(
+      opened > 5 && forgotten < opened / 2,
+      `1,000 forgotten sessions hold ${forgotten} MB, and open ones ${opened} MB`,
+    );
+    await client.close();
+  }),
+);
 
 test('r62 a session with listeners or unsaved values stays in memory', async () => {
   const client = await open({ store: 'memory' });
   let changes = 0;
-  const end = (await client.session('heard')).subscribe(() => { changes += 1; });
+  const end = (await client.session('heard')).subscribe(() => {
+    changes += 1;
+  });
   (await client.session('unsaved')).state.set('key', 'value');
   await collected();
   await (await client.session('heard')).append({ messages: [{ role: 'user', content: 'x' }] }, 'openai-chat');

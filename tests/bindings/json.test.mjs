@@ -1,4 +1,5 @@
-// JSONTestSuite against the core's own JSON: what must be read is read and comes back byte for byte, what must be refused is refused.
+// JSONTestSuite against the core's own JSON: what must be read is read and comes back byte for byte, what must be
+// refused is refused.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -6,23 +6,33 @@ import { convert, open, repair, validate } from 'rethread';
 import { drive } from 'rethread/host';
 import { until } from './scenarios/kit.mjs';
 
-const provider = (stream) => ({ dialect: 'openai-chat', url: 'https://model.example/v1', params: { model: 'm' }, stream });
-const whole = JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: 'Done.' }, finish_reason: 'stop' }] });
+const provider = (stream) => ({
+  dialect: 'openai-chat',
+  url: 'https://model.example/v1',
+  params: { model: 'm' },
+  stream,
+});
+const whole = JSON.stringify({
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Done.' }, finish_reason: 'stop' }],
+});
 const json = { headers: { 'content-type': 'application/json' } };
 const encode = (text) => new TextEncoder().encode(text);
 
 /** A response that sends `piece` for ever, and what was taken of it. */
 function endless(piece, init = json) {
   const taken = { bytes: 0, cancelled: false };
-  const body = new ReadableStream({
-    pull(controller) {
-      taken.bytes += piece.length;
-      controller.enqueue(piece);
+  const body = new ReadableStream(
+    {
+      pull(controller) {
+        taken.bytes += piece.length;
+        controller.enqueue(piece);
+      },
+      cancel() {
+        taken.cancelled = true;
+      },
     },
-    cancel() {
-      taken.cancelled = true;
-    },
-  }, { highWaterMark: 0 });
+    { highWaterMark: 0 },
+  );
   return { taken, fetch: async () => new Response(body, init) };
 }
 
@@ -33,7 +43,9 @@ async function start(request, options = {}) {
 }
 
 async function works(session) {
-  const { status, error } = await drive(await session.run({ input: 'And?', provider: provider(false) }), { fetch: async () => new Response(whole, json) }).result;
+  const { status, error } = await drive(await session.run({ input: 'And?', provider: provider(false) }), {
+    fetch: async () => new Response(whole, json),
+  }).result;
   assert.equal(status, 'finished', JSON.stringify(error));
 }
 
@@ -41,14 +53,21 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
   const sse = { headers: { 'content-type': 'text/event-stream' } };
   const cases = {
     'a line without an end': [true, encode('x'.repeat(100_000)), sse],
-    'events without an end': [true, encode(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(50_000) } }] })}\n\n`), sse],
+    'events without an end': [
+      true,
+      encode(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(50_000) } }] })}\n\n`),
+      sse,
+    ],
     'one JSON answer': [false, encode(' '.repeat(100_000)), json],
     'a refusal': [true, encode(' '.repeat(100_000)), { status: 400, ...json }],
   };
   for (const [name, [stream, piece, init]] of Object.entries(cases)) {
     for (const maxResponseBytes of [undefined, 1_000_000]) {
       test(`r62 ${name}, at most ${maxResponseBytes ?? 'the default'}`, async () => {
-        const { session, run, client } = await start({ provider: provider(stream), ...(maxResponseBytes && { maxResponseBytes }) });
+        const { session, run, client } = await start({
+          provider: provider(stream),
+          ...(maxResponseBytes && { maxResponseBytes }),
+        });
         const { taken, fetch } = endless(piece, init);
         const driven = drive(run, { fetch });
         const { status, error } = await driven.result;
@@ -82,8 +101,16 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
     const { taken, fetch } = endless(encode('x'), { headers: { 'content-length': '1001' } });
     assert.equal((await drive(run, { fetch }).result).error.code, 'too_large');
     assert.ok(taken.bytes <= 2);
-    for (const [body, want] of [['x'.repeat(1001), 'too_large'], [encode('x'.repeat(1001)), 'too_large'], [whole.padEnd(1000), null]]) {
-      const other = await (await client.session(`${want}${typeof body}`)).run({ input: 'x', provider: provider(false), maxResponseBytes: 1000 });
+    for (const [body, want] of [
+      ['x'.repeat(1001), 'too_large'],
+      [encode('x'.repeat(1001)), 'too_large'],
+      [whole.padEnd(1000), null],
+    ]) {
+      const other = await (await client.session(`${want}${typeof body}`)).run({
+        input: 'x',
+        provider: provider(false),
+        maxResponseBytes: 1000,
+      });
       await other.answer(other.effects()[0].id, { type: 'response', status: 200, body });
       assert.equal(other.result().error?.code ?? null, want);
     }
@@ -95,10 +122,18 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
     assert.equal((await drive(run, { fetch: async () => new Response(whole, json) }).result).status, 'finished');
     await client.close();
     const keeping = await start({ provider: provider(true), maxResponseBytes: 2000, onStop: 'keep' });
-    const event = encode(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(300) } }] })}\n\n`);
+    const event = encode(
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(300) } }] })}\n\n`,
+    );
     assert.equal((await drive(keeping.run, { fetch: endless(event, sse).fetch }).result).error.code, 'too_large');
     const { items } = await keeping.session.messages();
-    assert.deepEqual(items.map(({ role, status }) => [role, status]), [['user', 'complete'], ['assistant', 'failed']]);
+    assert.deepEqual(
+      items.map(({ role, status }) => [role, status]),
+      [
+        ['user', 'complete'],
+        ['assistant', 'failed'],
+      ],
+    );
     assert.match(items[1].parts[0].text, /^x{300,1800}$/);
     await works(keeping.session);
     await keeping.client.close();
@@ -108,7 +143,11 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
     const client = await open({ store: 'memory' });
     const session = await client.session('s');
     for (const maxResponseBytes of [0, -1, Infinity, '1', 2 ** 40]) {
-      await assert.rejects(session.run({ input: 'x', provider: provider(false), maxResponseBytes }), { code: 'config_invalid' }, String(maxResponseBytes));
+      await assert.rejects(
+        session.run({ input: 'x', provider: provider(false), maxResponseBytes }),
+        { code: 'config_invalid' },
+        String(maxResponseBytes),
+      );
     }
     await works(session);
     await client.close();
@@ -125,7 +164,11 @@ describe('r62 input that does not fit into memory is too_large before any work',
       const client = await open({ store: 'memory' });
       const session = await client.session('s');
       const given = body();
-      for (const call of [() => validate(given, 'openai-chat'), () => repair(given, 'gemini'), () => convert(given, 'mistral', 'gemini')]) {
+      for (const call of [
+        () => validate(given, 'openai-chat'),
+        () => repair(given, 'gemini'),
+        () => convert(given, 'mistral', 'gemini'),
+      ]) {
         assert.throws(call, { code: 'too_large' });
       }
       await assert.rejects(session.append(given, 'openai-chat'), { code: 'too_large' });

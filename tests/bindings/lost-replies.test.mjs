@@ -1,4 +1,5 @@
-// r18: a write of which the reply was lost gave this client a lease that it does not know of. It goes on at once; everybody else waits.
+// r18: a write of which the reply was lost gave this client a lease that it does not know of. It goes on at once;
+// everybody else waits.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,16 +9,30 @@ import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js'
 
 const provider = { dialect: 'openai-chat', url: 'https://model.example/v1', params: { model: 'm' } };
 const parameters = { type: 'object', properties: {} };
-const answer = (message) => new Response(JSON.stringify({ id: 'r', object: 'chat.completion', model: 'm', choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }] }), { headers: { 'content-type': 'application/json' } });
-const CALL = { content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }] };
+const answer = (message) =>
+  new Response(
+    JSON.stringify({
+      id: 'r',
+      object: 'chat.completion',
+      model: 'm',
+      choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }],
+    }),
+    { headers: { 'content-type': 'application/json' } },
+  );
+const CALL = {
+  content: null,
+  tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }],
+};
 const LEASE_MS = 60_000;
 
-/** A store that loses the replies of the next `world.lose` appends, and the world: its clock, what happens after a journal was read. */
+/** A store that loses the replies of the next `world.lose` appends, and the world: its clock, what happens after a
+ *  journal was read. */
 function unreliable() {
   const store = new MemoryLogStore();
   const world = { now: 1_000_000, lose: 0, afterJournal: () => {} };
   const guarded = { capabilities: () => ({ ...store.capabilities(), durable: true }) };
-  for (const method of ['head', 'sessions', 'invocations', 'deleteSession']) guarded[method] = (...args) => store[method](...args);
+  for (const method of ['head', 'sessions', 'invocations', 'deleteSession'])
+    guarded[method] = (...args) => store[method](...args);
   guarded.read = async (id, query) => {
     const records = store.read(id, query);
     if (query.table === 'runs') world.afterJournal();
@@ -51,9 +66,15 @@ test('r18 a resume whose reply was lost is repeated at once by the same client, 
   world.lose = 1;
   await assert.rejects(session.resume(id, { provider }), { code: 'store_error', message: /the connection broke/ });
   const elsewhere = await client();
-  assert.deepEqual((await elsewhere.pendingRuns()).map(({ state }) => state), ['live']);
+  assert.deepEqual(
+    (await elsewhere.pendingRuns()).map(({ state }) => state),
+    ['live'],
+  );
   await assert.rejects((await elsewhere.session('s')).resume(id, { provider }), { code: 'busy' });
-  assert.deepEqual((await here.pendingRuns()).map(({ state }) => state), ['interrupted']);
+  assert.deepEqual(
+    (await here.pendingRuns()).map(({ state }) => state),
+    ['interrupted'],
+  );
   const { status } = await drive(await session.resume(id, { provider }), { fetch: done }).result;
   assert.equal(status, 'finished');
   assert.equal((await session.messages()).items.length, 2);
@@ -111,7 +132,8 @@ test('r18 r29 an approval whose lease has no reply is given again at once', asyn
     ran += 1;
     return 5;
   };
-  const fetch = async (_, { body }) => answer(JSON.parse(new TextDecoder().decode(body)).messages.length > 1 ? { content: 'Done.' } : CALL);
+  const fetch = async (_, { body }) =>
+    answer(JSON.parse(new TextDecoder().decode(body)).messages.length > 1 ? { content: 'Done.' } : CALL);
   const run = await session.run({ input: 'Go', provider, tools: { f: { parameters, execute, needsApproval: true } } });
   assert.equal((await drive(run, { fetch }).result).status, 'waiting_approval');
   const [{ invocationId }] = run.approvals();
@@ -127,23 +149,41 @@ test('r18 a run whose saves failed is resumed at once by its own session', { tim
   const session = await (await client()).session('s');
   const run = await session.run({ input: 'Go', provider });
   const breaks = async () => {
-    world.silence = () => { throw new Error('the service is away'); };
+    world.silence = () => {
+      throw new Error('the service is away');
+    };
     return done();
   };
   const failed = await drive(run, { fetch: breaks, saveTimeoutMs: 100 }).result;
   assert.equal(failed.status, 'failed');
   const snapshot = run.snapshot();
   world.silence = undefined;
-  const { status } = await drive(await session.resume(snapshot, { provider }), { fetch: () => assert.fail('the answer is paid for') }).result;
+  const { status } = await drive(await session.resume(snapshot, { provider }), {
+    fetch: () => assert.fail('the answer is paid for'),
+  }).result;
   assert.equal(status, 'finished');
 });
 
-test('r18 a write of the former owner that arrives while its run is resumed is not overlooked', { timeout: 20_000 }, async () => {
+test('r18 a write of the former owner that arrives while its run is resumed is not overlooked', {
+  timeout: 20_000,
+}, async () => {
   const { world, client } = unreliable();
   const session = await (await client({ storeTimeoutMs: 100 })).session('s');
   let ran = 0;
-  const request = { provider, tools: { f: { parameters, execute: () => { ran += 1; return 5; } } } };
-  const fetch = async (_, { body }) => answer(JSON.parse(new TextDecoder().decode(body)).messages.length > 1 ? { content: 'Done.' } : CALL);
+  const request = {
+    provider,
+    tools: {
+      f: {
+        parameters,
+        execute: () => {
+          ran += 1;
+          return 5;
+        },
+      },
+    },
+  };
+  const fetch = async (_, { body }) =>
+    answer(JSON.parse(new TextDecoder().decode(body)).messages.length > 1 ? { content: 'Done.' } : CALL);
   const run = await session.run({ input: 'Go', ...request });
   const kept = [];
   const hangs = async (...args) => {
@@ -162,5 +202,8 @@ test('r18 a write of the former owner that arrives while its run is resumed is n
   const resumed = await session.resume(run.id, request);
   assert.equal((await drive(resumed, { fetch }).result).status, 'finished');
   assert.equal(ran, 1);
-  assert.deepEqual((await session.invocations()).items.map(({ status }) => status), ['ok']);
+  assert.deepEqual(
+    (await session.invocations()).items.map(({ status }) => status),
+    ['ok'],
+  );
 });

@@ -22,22 +22,30 @@ function sharedStore() {
     publish: (notice) => listeners.forEach((listener) => queueMicrotask(() => listener(notice))),
   };
   const members = Object.keys(service).map((name) => [name, (...args) => service[name](...args)]);
-  return { store: { ...Object.fromEntries(members), changes }, empty: () => { service = keyValueService(); } };
+  return {
+    store: { ...Object.fromEntries(members), changes },
+    empty: () => {
+      service = keyValueService();
+    },
+  };
 }
 
-test('r18 a chat that is deleted elsewhere ends its run at once, and aborts its request', { timeout: 20_000 }, async () => {
+test('r18 a chat that is deleted elsewhere ends its run at once, and aborts its request', {
+  timeout: 20_000,
+}, async () => {
   const { store } = sharedStore();
   const here = await open({ store, leaseMs: 300 });
   const elsewhere = await open({ store, leaseMs: 300 });
   const session = await here.session('s');
   session.subscribe(() => {});
   let aborted = false;
-  const fetch = (_, { signal }) => new Promise((_resolve, reject) => {
-    signal.addEventListener('abort', () => {
-      aborted = true;
-      reject(signal.reason);
+  const fetch = (_, { signal }) =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => {
+        aborted = true;
+        reject(signal.reason);
+      });
     });
-  });
   const run = await session.run({ input: 'Go', provider });
   const driven = drive(run, { fetch });
   await until(async () => run.effects().length);
@@ -67,7 +75,10 @@ test('r48 a store that was emptied under an open session is `evicted`, with what
   await other.append(message('one'));
   empty();
   for (let attempt = 0; attempt < 2; attempt += 1) {
-    await assert.rejects(session.append(message('two')), (error) => error.code === 'evicted' && /lost.*open the session again/.test(error.message));
+    await assert.rejects(
+      session.append(message('two')),
+      (error) => error.code === 'evicted' && /lost.*open the session again/.test(error.message),
+    );
   }
   assert.equal((await client.status()).state, 'evicted');
   await other.refresh();

@@ -5,7 +5,15 @@ import { test } from 'node:test';
 import { open } from 'rethread';
 
 const SECRET = 'c2VjcmV0';
-const ANSWER = { type: 'message', role: 'assistant', stop_reason: 'end_turn', content: [{ type: 'thinking', thinking: 'Hm', signature: SECRET }, { type: 'text', text: 'Hi.' }] };
+const ANSWER = {
+  type: 'message',
+  role: 'assistant',
+  stop_reason: 'end_turn',
+  content: [
+    { type: 'thinking', thinking: 'Hm', signature: SECRET },
+    { type: 'text', text: 'Hi.' },
+  ],
+};
 const URLS = { direct: 'https://api.anthropic.com/v1/messages', gateway: 'http://localhost:4000/v1/messages' };
 
 /** Runs a turn, and returns the body that it sent with the codes of its report. */
@@ -15,12 +23,18 @@ async function turn(session, url, replay) {
   const [{ id, request }] = run.effects();
   await run.answer(id, { type: 'response', status: 200, body: JSON.stringify(ANSWER) });
   while (run.status === 'running') await run.changed();
-  return { body: new TextDecoder().decode(request.body), codes: run.result().report.map(({ code, changedBy }) => [code, changedBy]) };
+  return {
+    body: new TextDecoder().decode(request.body),
+    codes: run.result().report.map(({ code, changedBy }) => [code, changedBy]),
+  };
 }
 
 test('r76 an option names a gateway, and the reasoning goes back', async () => {
   const sameMakers = [['api.anthropic.com', 'localhost:4000']];
-  for (const [from, to] of [[URLS.direct, URLS.gateway], [URLS.gateway, URLS.direct]]) {
+  for (const [from, to] of [
+    [URLS.direct, URLS.gateway],
+    [URLS.gateway, URLS.direct],
+  ]) {
     for (const level of ['none', 'store', 'session', 'request']) {
       const client = await open({ store: 'memory', ...(level === 'store' ? { replay: { sameMakers } } : {}) });
       const session = await client.session('s', level === 'session' ? { replay: { sameMakers } } : {});

@@ -12,7 +12,8 @@ const collect = runInNewContext('gc');
 const says = (text) => ({ messages: [{ role: 'user', content: text }] });
 const provider = { dialect: 'openai-chat', url: 'https://model.invalid', params: { model: 'm' }, stream: true };
 
-/** Opens a store, fills it, closes it in the middle of a run, and gives everything that an application may have kept of it. */
+/** Opens a store, fills it, closes it in the middle of a run, and gives everything that an application may have kept of
+ *  it. */
 async function openAndClose(at) {
   const client = await open({ store: 'memory', name: `store-${at}` });
   const large = await client.session('large');
@@ -37,7 +38,9 @@ async function megabytes() {
   return process.memoryUsage().rss / 2 ** 20;
 }
 
-test('r62 the memory of 2,000 closed stores does not add up, though their objects are still referenced', { timeout: 170_000 }, async () => {
+test('r62 the memory of 2,000 closed stores does not add up, though their objects are still referenced', {
+  timeout: 170_000,
+}, async () => {
   const held = [];
   for (let at = 0; at < 20; at += 1) held.push(await openAndClose(at));
   const before = await megabytes();
@@ -51,12 +54,22 @@ test('after close every object rejects with closed, and closing twice is harmles
   const { client, session, view, run, end } = await openAndClose(0);
   await client.close();
   end();
-  assert.deepEqual(view.getSnapshot().messages.map(({ parts }) => parts[0].text), ['shown', 'Q'], 'a page goes on painting what it has');
+  assert.deepEqual(
+    view.getSnapshot().messages.map(({ parts }) => parts[0].text),
+    ['shown', 'Q'],
+    'a page goes on painting what it has',
+  );
   const closed = (error) => error.code === 'closed';
   for (const work of [
-    () => client.session('s'), () => client.sessions(), () => client.status(), () => session.append(says('x'), 'openai-chat'),
-    () => session.messages(), () => session.refresh(), () => run.changed(),
-  ]) await assert.rejects(work, closed);
+    () => client.session('s'),
+    () => client.sessions(),
+    () => client.status(),
+    () => session.append(says('x'), 'openai-chat'),
+    () => session.messages(),
+    () => session.refresh(),
+    () => run.changed(),
+  ])
+    await assert.rejects(work, closed);
   assert.deepEqual([session.id, run.id.length > 0], ['s', true]);
 });
 
@@ -65,10 +78,13 @@ test('work in progress when the store is closed is stored or rejected, and never
   const session = await client.session('s');
   const appends = Array.from({ length: 20 }, (_, at) => session.append(says(`text ${at}`), 'openai-chat'));
   const asked = session.render({
-    dialect: 'openai-chat', params: { model: 'm' }, input: 'Q',
+    dialect: 'openai-chat',
+    params: { model: 'm' },
+    input: 'Q',
     replay: { reducers: [{ type: 'custom', reduce: () => new Promise(() => {}) }] },
   });
   const ends = Promise.allSettled([...appends, asked]);
   await client.close();
-  for (const { status, reason } of await ends) assert.ok(status === 'fulfilled' || reason.code === 'closed', String(reason));
+  for (const { status, reason } of await ends)
+    assert.ok(status === 'fulfilled' || reason.code === 'closed', String(reason));
 });

@@ -12,7 +12,9 @@ const MODES = ['run', 'call', 'result'];
 const TOOL_THEN_TEXT = [{ calls: [{ name: 'f', arguments: {} }] }, { text: 'All done.', gate: 'go', atPiece: 1 }];
 
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
 async function chat(name, { stream = true, options, steps = TOOL_THEN_TEXT } = {}) {
@@ -20,18 +22,31 @@ async function chat(name, { stream = true, options, steps = TOOL_THEN_TEXT } = {
   await lane.script(steps);
   const client = await open({ store: 'memory' });
   const session = await client.session('s', options);
-  return { lane, client, session, provider: { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream } };
+  return {
+    lane,
+    client,
+    session,
+    provider: { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream },
+  };
 }
 const tool = (execute, more) => ({ f: { parameters: { type: 'object', properties: {} }, execute, ...more } });
-const shown = (session) => session.view().getSnapshot().messages.map(({ role, saved, parts }) =>
-  [role, saved, ...parts.filter(({ type }) => type === 'tool').map(({ call }) => call.status)].join(' '));
+const shown = (session) =>
+  session
+    .view()
+    .getSnapshot()
+    .messages.map(({ role, saved, parts }) =>
+      [role, saved, ...parts.filter(({ type }) => type === 'tool').map(({ call }) => call.status)].join(' '),
+    );
 
 test('r16_r17 each mode through JavaScript: the same requests, its own appends', { timeout: 20_000 }, async () => {
   const asked = [];
   for (const persistence of MODES) {
     const { lane, session, provider } = await chat(`modes-${persistence}`, { options: { persistence } });
     const atTool = [];
-    const execute = () => { atTool.push(session.revision, ...shown(session)); return 5; };
+    const execute = () => {
+      atTool.push(session.revision, ...shown(session));
+      return 5;
+    };
     const driven = drive(await session.run({ input: 'x', provider, tools: tool(execute) }));
     await until(async () => (await lane.waiting()).length);
     await until(() => session.view().getSnapshot().messages.length === 3);
@@ -42,7 +57,9 @@ test('r16_r17 each mode through JavaScript: the same requests, its own appends',
     const snapshot = session.view().getSnapshot();
     session.subscribe(() => {})();
     assert.equal(session.view().getSnapshot(), snapshot);
-    const { items: [stored] } = await session.invocations();
+    const {
+      items: [stored],
+    } = await session.invocations();
     assert.equal(stored?.status, { run: undefined, call: 'pending', result: 'ok' }[persistence]);
     await lane.openGate('go');
     const events = [];
@@ -53,7 +70,10 @@ test('r16_r17 each mode through JavaScript: the same requests, its own appends',
     assert.deepEqual([session.revision, events.filter((type) => type === 'saved').length], [appends, appends]);
     assert.deepEqual(shown(session), ['user true', 'assistant true ok', 'assistant true']);
     const messages = (await session.messages()).items;
-    assert.deepEqual(messages.map(({ id }) => id), messageIds);
+    assert.deepEqual(
+      messages.map(({ id }) => id),
+      messageIds,
+    );
     asked.push((await lane.requests()).map(({ bodyText }) => bodyText.replaceAll(/"call_[^"]*"/g, '"id"')));
   }
   assert.deepEqual(asked[1], asked[0]);
@@ -64,7 +84,10 @@ test('r16_r18 a run that is resumed keeps its mode, and nothing is stored twice'
   for (const persistence of MODES) {
     const { lane, session, provider } = await chat(`resumed-${persistence}`);
     let ran = 0;
-    const tools = tool(() => { ran += 1; return 5; });
+    const tools = tool(() => {
+      ran += 1;
+      return 5;
+    });
     const run = await session.run({ input: 'x', provider, tools, persistence });
     const driven = drive(run);
     await until(async () => (await lane.waiting()).length);
@@ -83,7 +106,9 @@ test('r16_r18 a run that is resumed keeps its mode, and nothing is stored twice'
 });
 
 test('r16_r18 a resumed run ends in its own mode, not in the mode of the session', { timeout: 20_000 }, async () => {
-  const { lane, session, provider } = await chat('own-mode', { options: { persistence: 'call', replay: { citations: 'store' } } });
+  const { lane, session, provider } = await chat('own-mode', {
+    options: { persistence: 'call', replay: { citations: 'store' } },
+  });
   const tools = tool(() => 5);
   const run = await session.run({ input: 'x', provider, tools, persistence: 'run' });
   const driven = drive(run);
@@ -95,23 +120,42 @@ test('r16_r18 a resumed run ends in its own mode, not in the mode of the session
   assert.equal((await drive(await session.resume(run.id, { provider, tools })).result).status, 'finished');
 });
 
-test('r16 trailing results are trimmed by option; a discarded run leaves its calls as interrupted', { timeout: 20_000 }, async () => {
-  const { session, provider } = await chat('trim', { options: { trimTrailingResults: true }, steps: [{ calls: [{ name: 'f', arguments: {} }] }] });
-  const { status } = await drive(await session.run({ input: 'x', provider, tools: tool(() => 5, { endsRun: true }) })).result;
+test('r16 trailing results are trimmed by option; a discarded run leaves its calls as interrupted', {
+  timeout: 20_000,
+}, async () => {
+  const { session, provider } = await chat('trim', {
+    options: { trimTrailingResults: true },
+    steps: [{ calls: [{ name: 'f', arguments: {} }] }],
+  });
+  const { status } = await drive(await session.run({ input: 'x', provider, tools: tool(() => 5, { endsRun: true }) }))
+    .result;
   assert.equal(status, 'finished');
-  const { items: [trimmed] } = await session.invocations({ payload: true });
+  const {
+    items: [trimmed],
+  } = await session.invocations({ payload: true });
   assert.deepEqual([trimmed.status, trimmed.result], ['pending', null]);
 
   const cut = await chat('discard', { options: { persistence: 'call' } });
   let started;
-  const held = new Promise((resolve) => { started = resolve; });
-  const run = await cut.session.run({ input: 'x', provider: cut.provider, tools: tool(() => { started(); return new Promise(() => {}); }) });
+  const held = new Promise((resolve) => {
+    started = resolve;
+  });
+  const run = await cut.session.run({
+    input: 'x',
+    provider: cut.provider,
+    tools: tool(() => {
+      started();
+      return new Promise(() => {});
+    }),
+  });
   const driven = drive(run);
   await held;
   run[Symbol.dispose]();
   await driven.result.catch(() => {});
   await cut.session.discard(run.id);
-  const { items: [left] } = await cut.session.invocations();
+  const {
+    items: [left],
+  } = await cut.session.invocations();
   assert.equal(left.status, 'interrupted');
   assert.deepEqual(await cut.session.pendingRuns(), []);
   const { body } = await cut.session.render({ dialect: 'openai-chat', input: 'y' });

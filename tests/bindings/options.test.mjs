@@ -24,7 +24,19 @@ const UNKNOWN = [
   ['storage', () => open({ storage: 'memory' })],
   ['replay.freshnes', () => open({ store: 'memory', replay: { freshnes: 1 } })],
   ['channels.web.onstale', () => open({ store: 'memory', channels: { web: { onstale: 'omit' } } })],
-  ['replay.reducers[1].turn', () => open({ store: 'memory', replay: { reducers: [{ type: 'sliding_turns', turns: 1 }, { type: 'sliding_turns', turns: 1, turn: 2 }] } })],
+  [
+    'replay.reducers[1].turn',
+    () =>
+      open({
+        store: 'memory',
+        replay: {
+          reducers: [
+            { type: 'sliding_turns', turns: 1 },
+            { type: 'sliding_turns', turns: 1, turn: 2 },
+          ],
+        },
+      }),
+  ],
   ['titel', () => client.session('s', { titel: 'x' })],
   ['owner.conversation', () => client.session('s', { owner: { kind: 'session', conversation: 'c' } })],
   ['chanel', () => client.sessions({ chanel: 'web' })],
@@ -60,11 +72,17 @@ const WRONG = [
   ['replay.reducers[0]', () => open({ store: 'memory', replay: { reducers: [SECRET] } })],
   ['replay.reducers[0].type', () => open({ store: 'memory', replay: { reducers: [{ turns: 1 }] } })],
   ['replay.reducers[0].turns', () => open({ store: 'memory', replay: { reducers: [{ type: 'sliding_turns' }] } })],
-  ['replay.reducers[0].summarize', () => open({ store: 'memory', replay: { reducers: [{ type: 'summarize', target: 1, summarize: SECRET }] } })],
+  [
+    'replay.reducers[0].summarize',
+    () => open({ store: 'memory', replay: { reducers: [{ type: 'summarize', target: 1, summarize: SECRET }] } }),
+  ],
   ['replay.sameMakers', () => open({ store: 'memory', replay: { sameMakers: SECRET } })],
   ['replay.sameMakers[0]', () => open({ store: 'memory', replay: { sameMakers: [SECRET] } })],
   ['replay.sameMakers[1]', () => open({ store: 'memory', replay: { sameMakers: [['localhost'], []] } })],
-  ['replay.sameMakers[0]', () => open({ store: 'memory', replay: { sameMakers: [['api.example.com', `https://${SECRET}`]] } })],
+  [
+    'replay.sameMakers[0]',
+    () => open({ store: 'memory', replay: { sameMakers: [['api.example.com', `https://${SECRET}`]] } }),
+  ],
   ['provider', () => session.run({ input: 'x' })],
   ['provider.url', to({ url: { key: SECRET } })],
   ['provider.headers', to({ headers: SECRET })],
@@ -104,7 +122,10 @@ for (const [kind, cases] of Object.entries({ unknown: UNKNOWN, wrong: WRONG })) 
 
 test('r48 the memory store rejects `durability: "strict"`', async () => {
   for (const store of ['memory', undefined]) {
-    await assert.rejects(open({ store, durability: 'strict' }), { code: 'config_invalid', message: /`durability`: the memory store/ });
+    await assert.rejects(open({ store, durability: 'strict' }), {
+      code: 'config_invalid',
+      message: /`durability`: the memory store/,
+    });
   }
   await (await open({ store: 'memory', durability: 'relaxed' })).close();
 });
@@ -121,15 +142,34 @@ test('options can be inherited, undefined, null, or members of a class instance'
     parameters = { type: 'object', properties: {} };
     execute() {}
   }
-  const { body: rendered } = await session.render({ dialect: 'openai-chat', params: { model: 'm' }, input: 'x', tools: { f: new Tool() } });
+  const { body: rendered } = await session.render({
+    dialect: 'openai-chat',
+    params: { model: 'm' },
+    input: 'x',
+    tools: { f: new Tool() },
+  });
   assert.equal(JSON.parse(new TextDecoder().decode(rendered)).tools[0].function.description, 'From a getter.');
-  await assert.rejects(session.run({ input: 'x', provider, tools: { f: Object.assign(new Tool(), { needsApproval: 'always' }) } }), { code: 'config_invalid', message: /tools\.f\.needsApproval/ });
+  await assert.rejects(
+    session.run({ input: 'x', provider, tools: { f: Object.assign(new Tool(), { needsApproval: 'always' }) } }),
+    { code: 'config_invalid', message: /tools\.f\.needsApproval/ },
+  );
 });
 
 test('a getter is read once, and one that throws is reported', async () => {
   let reads = 0;
-  await client.session('getter', { get title() { return `T${reads += 1}`; } });
+  await client.session('getter', {
+    get title() {
+      return `T${(reads += 1)}`;
+    },
+  });
   assert.equal(reads, 1);
-  const thrown = { get freshness() { throw new Error('hostile'); } };
-  await assert.rejects(client.session('thrown', { replay: thrown }), { code: 'invalid_input', message: /freshness.*hostile/ });
+  const thrown = {
+    get freshness() {
+      throw new Error('hostile');
+    },
+  };
+  await assert.rejects(client.session('thrown', { replay: thrown }), {
+    code: 'invalid_input',
+    message: /freshness.*hostile/,
+  });
 });

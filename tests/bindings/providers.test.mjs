@@ -8,9 +8,19 @@ import { open, validate } from 'rethread';
 const provider = { dialect: 'openai-chat', url: 'https://m.example/v1/chat/completions', params: { model: 'm' } };
 const say = (text, role = 'user') => ({ role, parts: [{ type: 'text', text }] });
 const textOf = ({ parts }) => parts.map(({ text, name }) => text ?? name).join(' ');
-const shown = (messages) => messages.map((message) => `${message.source.type[0]}${message.source.id ? `(${message.source.id})` : ''} ${textOf(message)}`);
-const sent = (run) => JSON.parse(new TextDecoder().decode(run.effects()[0].request.body)).messages.map(({ content }) => content);
-const completion = (message, finish = 'stop') => ({ type: 'response', status: 200, body: JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: null, ...message }, finish_reason: finish }] }) });
+const shown = (messages) =>
+  messages.map(
+    (message) => `${message.source.type[0]}${message.source.id ? `(${message.source.id})` : ''} ${textOf(message)}`,
+  );
+const sent = (run) =>
+  JSON.parse(new TextDecoder().decode(run.effects()[0].request.body)).messages.map(({ content }) => content);
+const completion = (message, finish = 'stop') => ({
+  type: 'response',
+  status: 200,
+  body: JSON.stringify({
+    choices: [{ index: 0, message: { role: 'assistant', content: null, ...message }, finish_reason: finish }],
+  }),
+});
 const reply = async (run, answer) => {
   await run.answer(run.effects()[0].id, typeof answer === 'string' ? completion({ content: answer }) : answer);
   return run.result();
@@ -27,32 +37,62 @@ async function chat(providers, options) {
 /** A provider that keeps what it gets, as `i` input, `o` output, `e` error. */
 const recorder = (more) => {
   const got = [];
-  return { got, name: 'audit', ...more, store: ({ input, output, error }) => { got.push([...shown(input).map((text) => `i ${text}`), ...shown(output).map((text) => `o ${text}`), ...(error ? [`e ${error.code}`] : [])]); } };
+  return {
+    got,
+    name: 'audit',
+    ...more,
+    store: ({ input, output, error }) => {
+      got.push([
+        ...shown(input).map((text) => `i ${text}`),
+        ...shown(output).map((text) => `o ${text}`),
+        ...(error ? [`e ${error.code}`] : []),
+      ]);
+    },
+  };
 };
 
 test('r33 pp 32 pp 33 provided context stands between history and input, is sent, and is not stored again', async () => {
   for (const persistence of ['run', 'call', 'result']) {
     const asked = [];
-    const rag = { name: 'rag', provide: ({ session, input }) => { asked.push([session.id, ...shown(input)]); return [say(`fact ${asked.length}`)]; } };
+    const rag = {
+      name: 'rag',
+      provide: ({ session, input }) => {
+        asked.push([session.id, ...shown(input)]);
+        return [say(`fact ${asked.length}`)];
+      },
+    };
     const { session, ask, stored } = await chat([rag], { persistence });
     await session.append([say('old'), say('reply', 'assistant')]);
     const run = await session.run({ input: 'question', provider });
     assert.deepEqual(sent(run), ['old', 'reply', 'fact 1', 'question'], persistence);
-    assert.deepEqual(session.view().getSnapshot().messages.map(textOf), ['old', 'reply', 'question'], 'the view does not show it');
+    assert.deepEqual(
+      session.view().getSnapshot().messages.map(textOf),
+      ['old', 'reply', 'question'],
+      'the view does not show it',
+    );
     const result = await reply(run, 'answer');
     assert.deepEqual([result.status, result.saved, result.messageIds.length], ['finished', true, 2]);
     assert.deepEqual(await stored(), ['e old', 'e reply', 'e question', 'e answer']);
     await ask('more?', 'yes');
-    assert.deepEqual(asked, [['s', 'e question'], ['s', 'e more?']]);
+    assert.deepEqual(asked, [
+      ['s', 'e question'],
+      ['s', 'e more?'],
+    ]);
     assert.equal((await stored()).length, 6);
   }
 });
 
 test('r33 a render has what the providers provide; the order of the providers is kept', async () => {
-  const named = (name) => ({ name, provide: async ({ input }) => [say(`${name} 1 for ${textOf(input[0])}`, 'system'), say(`${name} 2`)] });
+  const named = (name) => ({
+    name,
+    provide: async ({ input }) => [say(`${name} 1 for ${textOf(input[0])}`, 'system'), say(`${name} 2`)],
+  });
   const { session } = await chat([named('a'), named('b'), { name: 'none' }]);
   const { body } = await session.render({ dialect: 'openai-chat', input: 'x' });
-  assert.deepEqual(JSON.parse(new TextDecoder().decode(body)).messages.map(({ content }) => content), ['a 1 for x', 'a 2', 'b 1 for x', 'b 2', 'x']);
+  assert.deepEqual(
+    JSON.parse(new TextDecoder().decode(body)).messages.map(({ content }) => content),
+    ['a 1 for x', 'a 2', 'b 1 for x', 'b 2', 'x'],
+  );
   const anthropic = await session.render({ dialect: 'anthropic', params: { max_tokens: 9 }, input: 'x' });
   assert.match(new TextDecoder().decode(anthropic.body), /a 2.*b 2.*"x"/);
   // A request may have providers of its own.
@@ -62,20 +102,34 @@ test('r33 a render has what the providers provide; the order of the providers is
 });
 
 test('r33 pp 35 filterProvided comes before the stamp, filterStored before storing', async () => {
-  const rag = { name: 'rag', provide: () => [say('keep'), say('drop')], filterProvided: (messages) => messages.filter((message) => message.source === undefined && textOf(message) !== 'drop') };
-  const audit = recorder({ storeContextMessages: true, filterStored: (messages) => messages.filter((message) => textOf(message) !== 'secret') });
+  const rag = {
+    name: 'rag',
+    provide: () => [say('keep'), say('drop')],
+    filterProvided: (messages) =>
+      messages.filter((message) => message.source === undefined && textOf(message) !== 'drop'),
+  };
+  const audit = recorder({
+    storeContextMessages: true,
+    filterStored: (messages) => messages.filter((message) => textOf(message) !== 'secret'),
+  });
   const { session, ask, stored } = await chat([rag, audit]);
   const run = await session.run({ input: 'secret', provider });
   assert.deepEqual(sent(run), ['keep', 'secret']);
   await reply(run, 'answer');
   await ask('open', 'secret');
-  assert.deepEqual(audit.got, [['i c(rag) keep', 'o e answer'], ['i c(rag) keep', 'i e open']]);
+  assert.deepEqual(audit.got, [
+    ['i c(rag) keep', 'o e answer'],
+    ['i c(rag) keep', 'i e open'],
+  ]);
   assert.deepEqual(await stored(), ['e secret', 'e answer', 'e open', 'e secret'], 'the session has all of it');
 });
 
 test('r33 provided calls are sent with their results, by every owner and dialect, and are in no history', async () => {
   const call = { type: 'tool', callId: 'call_p', name: 'search', arguments: { q: 1 }, result: 'the result' };
-  const rag = { name: 'rag', provide: () => [say('earlier'), { role: 'assistant', parts: [call] }, say('reply', 'assistant')] };
+  const rag = {
+    name: 'rag',
+    provide: () => [say('earlier'), { role: 'assistant', parts: [call] }, say('reply', 'assistant')],
+  };
   const { client, session, ask, stored } = await chat([rag], { persistence: 'result' });
   const add = { id: 'call_p', type: 'function', function: { name: 'add', arguments: '{}' } };
   for (const turn of [1, 2]) {
@@ -84,28 +138,62 @@ test('r33 provided calls are sent with their results, by every owner and dialect
     await run.answer(run.effects()[0].id, { type: 'tool_result', content: `sum ${turn}` });
     const messages = JSON.parse(new TextDecoder().decode(run.effects()[0].request.body)).messages;
     const own = messages.slice(messages.findIndex(({ content }) => content === 'earlier'));
-    assert.deepEqual(own.map(({ role, content }) => content ?? role), ['earlier', 'assistant', 'the result', 'reply', `q${turn}`, 'assistant', `sum ${turn}`]);
+    assert.deepEqual(
+      own.map(({ role, content }) => content ?? role),
+      ['earlier', 'assistant', 'the result', 'reply', `q${turn}`, 'assistant', `sum ${turn}`],
+    );
     const ids = messages.filter(({ role }) => role === 'tool').map(({ tool_call_id }) => tool_call_id);
     assert.equal(new Set(ids).size, ids.length, `each call has an id of its own: ${ids}`);
     await reply(run, 'done');
   }
-  assert.deepEqual((await client.invocations({})).items.map(({ name }) => name), ['add', 'add']);
+  assert.deepEqual(
+    (await client.invocations({})).items.map(({ name }) => name),
+    ['add', 'add'],
+  );
   assert.equal((await stored()).length, 6);
   for (const dialect of ['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'mistral']) {
     const { body } = await session.render({ dialect, params: { model: 'm' }, input: 'x' });
-    assert.deepEqual(validate(body, dialect).filter(({ severity }) => severity === 'error'), [], dialect);
+    assert.deepEqual(
+      validate(body, dialect).filter(({ severity }) => severity === 'error'),
+      [],
+      dialect,
+    );
     assert.match(new TextDecoder().decode(body), /the result/, dialect);
   }
   const kept = await chat([rag], { owner: { kind: 'response', auto: true } });
   const responses = { dialect: 'openai-responses', url: 'https://m.example/v1/responses', params: { model: 'm' } };
   const run = await kept.session.run({ input: 'q', provider: responses });
   const { input } = JSON.parse(new TextDecoder().decode(run.effects()[0].request.body));
-  assert.deepEqual(input.map(({ type, role }) => type ?? role), ['user', 'function_call', 'function_call_output', 'assistant', 'user']);
+  assert.deepEqual(
+    input.map(({ type, role }) => type ?? role),
+    ['user', 'function_call', 'function_call_output', 'assistant', 'user'],
+  );
   await run.cancel();
   // What a session has can be provided by another one.
   const source = await client.session('source');
   await source.append([say('old'), { role: 'assistant', parts: [call] }]);
-  const other = await chat([{ name: 'source', provide: async () => (await source.view().getSnapshot()).messages.flatMap(({ role, parts }) => [{ role, parts: parts.map((part) => (part.type === 'tool' ? { type: 'tool', callId: part.call.callId, name: part.call.name, arguments: part.call.argumentsText, result: part.call.result.content } : part)) }]) }]);
+  const other = await chat([
+    {
+      name: 'source',
+      provide: async () =>
+        (await source.view().getSnapshot()).messages.flatMap(({ role, parts }) => [
+          {
+            role,
+            parts: parts.map((part) =>
+              part.type === 'tool'
+                ? {
+                    type: 'tool',
+                    callId: part.call.callId,
+                    name: part.call.name,
+                    arguments: part.call.argumentsText,
+                    result: part.call.result.content,
+                  }
+                : part,
+            ),
+          },
+        ]),
+    },
+  ]);
   assert.deepEqual(sent(await other.session.run({ input: 'x', provider })), ['old', null, 'the result', 'x']);
   assert.equal((await ask('bye', 'bye')).status, 'finished');
 });
@@ -117,7 +205,11 @@ test('r33 source stamps survive storage', async () => {
   await session.append([say('new')]);
   assert.deepEqual(await stored(), ['c(rag) note', 'h(archive) old', 'e new']);
   await session.refresh();
-  assert.deepEqual(shown((await (await client.session('s')).messages()).items), ['c(rag) note', 'h(archive) old', 'e new']);
+  assert.deepEqual(shown((await (await client.session('s')).messages()).items), [
+    'c(rag) note',
+    'h(archive) old',
+    'e new',
+  ]);
 });
 
 test('r33 pp 41 pp 42 what store gets: inputs, outputs with their calls, and context by option', async () => {
@@ -130,7 +222,25 @@ test('r33 pp 41 pp 42 what store gets: inputs, outputs with their calls, and con
   const { session } = await chat([rag, web, all, ofRag, plain, nothing]);
   const calls = [{ id: 'call_1', type: 'function', function: { name: 'add', arguments: '{"a":2}' } }];
   let output;
-  const run = await session.run({ input: 'x', provider, tools: { add: { execute() {}, persist: (_, result) => ({ result: result && 'hidden' }) } }, providers: [rag, web, all, ofRag, plain, nothing, { name: 'calls', store: (turn) => { output = turn.output; } }] });
+  const run = await session.run({
+    input: 'x',
+    provider,
+    tools: { add: { execute() {}, persist: (_, result) => ({ result: result && 'hidden' }) } },
+    providers: [
+      rag,
+      web,
+      all,
+      ofRag,
+      plain,
+      nothing,
+      {
+        name: 'calls',
+        store: (turn) => {
+          output = turn.output;
+        },
+      },
+    ],
+  });
   assert.deepEqual(sent(run), ['fact', 'page', 'own', 'x']);
   await reply(run, completion({ tool_calls: calls }, 'tool_calls'));
   const [{ id }] = run.effects();
@@ -149,12 +259,19 @@ test('r33 pp 36 a run that fails or is cancelled gives its error, and nothing to
   for (const persistence of ['run', 'call']) {
     const audit = recorder({ storeContextMessages: true });
     const { session, stored } = await chat([{ name: 'rag', provide: () => [say('fact')] }, audit], { persistence });
-    const failed = await reply(await session.run({ input: 'x', provider }), { type: 'response', status: 400, body: '{"error":{"message":"no"}}' });
+    const failed = await reply(await session.run({ input: 'x', provider }), {
+      type: 'response',
+      status: 400,
+      body: '{"error":{"message":"no"}}',
+    });
     assert.equal(failed.status, 'failed');
     const cancelled = await session.run({ input: 'y', provider });
     await cancelled.cancel();
     assert.deepEqual(audit.got, [['e model_error'], ['e aborted']]);
-    assert.ok((await stored()).every((text) => text.startsWith('e ')), 'no context is in history');
+    assert.ok(
+      (await stored()).every((text) => text.startsWith('e ')),
+      'no context is in history',
+    );
     const kept = await session.run({ input: 'z', provider, onStop: 'keep' });
     await kept.cancel();
     assert.deepEqual(audit.got[2].slice(-2), ['i e z', 'e aborted']);
@@ -163,13 +280,27 @@ test('r33 pp 36 a run that fails or is cancelled gives its error, and nothing to
 
 test('r33 a provider that throws in provide is named; nothing is stored, nothing is sent', async () => {
   for (const [provide, reason] of [
-    [() => { throw new Error('index is down'); }, /"rag".*index is down/],
+    [
+      () => {
+        throw new Error('index is down');
+      },
+      /"rag".*index is down/,
+    ],
     [() => Promise.reject(new Error('index is down')), /"rag".*index is down/],
     [() => 'text', /"rag".*list of messages/],
     [() => [{ role: 'user' }], /"rag".*message 0/],
-    [() => [{ role: 'tool', parts: [{ type: 'tool_result', callId: 'c', result: 1 }] }], /"rag".*no stored call has the id "c"/],
+    [
+      () => [{ role: 'tool', parts: [{ type: 'tool_result', callId: 'c', result: 1 }] }],
+      /"rag".*no stored call has the id "c"/,
+    ],
     [() => [{ role: 'user', parts: [], metadata: () => {} }], /"rag".*cannot be stored/],
-    [() => { const message = { role: 'user', parts: [] }; return [{ ...message, metadata: Object.assign(message, { message }) }]; }, /"rag".*circular/s],
+    [
+      () => {
+        const message = { role: 'user', parts: [] };
+        return [{ ...message, metadata: Object.assign(message, { message }) }];
+      },
+      /"rag".*circular/s,
+    ],
     [() => [{ role: 'user', parts: [], metadata: 1n }], /"rag".*BigInt/],
   ]) {
     const audit = recorder();
@@ -185,14 +316,25 @@ test('r33 a provider that throws in provide is named; nothing is stored, nothing
 
 test('r33 a provider that throws in store is reported, and the turn is not lost', async () => {
   const audit = recorder();
-  const { session, warnings, stored } = await chat([{ name: 'broken', store: () => Promise.reject(new Error('disk full')) }, audit]);
+  const { session, warnings, stored } = await chat([
+    { name: 'broken', store: () => Promise.reject(new Error('disk full')) },
+    audit,
+  ]);
   const run = await session.run({ input: 'x', provider });
   const result = await reply(run, 'y');
   assert.deepEqual([result.status, result.saved, await stored()], ['finished', true, ['e x', 'e y']]);
   assert.equal(audit.got.length, 1);
   const events = run.events();
-  assert.deepEqual(events.slice(-2).map(({ type }) => type), ['warning', 'finished']);
-  for (const finding of [events.at(-2).finding, events.at(-1).result.report.at(-1), result.report.at(-1), warnings.at(-1)]) {
+  assert.deepEqual(
+    events.slice(-2).map(({ type }) => type),
+    ['warning', 'finished'],
+  );
+  for (const finding of [
+    events.at(-2).finding,
+    events.at(-1).result.report.at(-1),
+    result.report.at(-1),
+    warnings.at(-1),
+  ]) {
     assert.equal(finding.code, 'callback_failed');
     assert.match(finding.message, /"broken".*disk full/);
   }
@@ -202,7 +344,19 @@ test('r33 a resumed run keeps what was provided, asks nobody again, and gives it
   for (const persistence of ['run', 'call', 'result']) {
     let asked = 0;
     const audit = recorder();
-    const { session, stored } = await chat([{ name: 'rag', provide: () => { asked += 1; return [say('fact')]; } }, audit], { persistence });
+    const { session, stored } = await chat(
+      [
+        {
+          name: 'rag',
+          provide: () => {
+            asked += 1;
+            return [say('fact')];
+          },
+        },
+        audit,
+      ],
+      { persistence },
+    );
     const run = await session.run({ input: 'x', provider });
     run[Symbol.dispose]();
     const [pending] = await session.pendingRuns();
@@ -210,7 +364,11 @@ test('r33 a resumed run keeps what was provided, asks nobody again, and gives it
     const resumed = await session.resume(run.id, { provider });
     assert.deepEqual(sent(resumed), ['fact', 'x']);
     const result = await reply(resumed, 'y');
-    assert.deepEqual([result.status, asked, await stored(), audit.got], ['finished', 1, ['e x', 'e y'], [['i e x', 'o e y']]], persistence);
+    assert.deepEqual(
+      [result.status, asked, await stored(), audit.got],
+      ['finished', 1, ['e x', 'e y'], [['i e x', 'o e y']]],
+      persistence,
+    );
   }
 });
 
@@ -222,7 +380,10 @@ test('r34 pp 43 pp 44 one source loads the history: two are rejected at configur
     await assert.rejects(client.session('s', { providers }), { code: 'two_loaders', message: /"a"/ });
     await assert.rejects(session.run({ input: 'x', provider, providers }), { code: 'two_loaders' });
   }
-  await assert.rejects(client.session('c', { owner: { kind: 'caller' }, providers: [loader('a'), loader('b')] }), { code: 'two_loaders', message: /"a" and "b"/ });
+  await assert.rejects(client.session('c', { owner: { kind: 'caller' }, providers: [loader('a'), loader('b')] }), {
+    code: 'two_loaders',
+    message: /"a" and "b"/,
+  });
   assert.equal(session.revision, 0);
 });
 
@@ -230,11 +391,17 @@ test('r34 pp 43 pp 44 one source loads the history: two are rejected at configur
 function database() {
   const rows = new Map();
   const calls = [];
-  const upsert = (messages) => { for (const message of structuredClone(messages)) rows.set(message.id, message); };
+  const upsert = (messages) => {
+    for (const message of structuredClone(messages)) rows.set(message.id, message);
+  };
   const saved = {
-    name: 'saved', loadMessages: true,
+    name: 'saved',
+    loadMessages: true,
     provide: () => [...rows.values()],
-    store: ({ input, output }) => { calls.push([...input, ...output].map(textOf)); upsert([...input, ...output]); },
+    store: ({ input, output }) => {
+      calls.push([...input, ...output].map(textOf));
+      upsert([...input, ...output]);
+    },
   };
   return { rows, calls, saved, upsert };
 }
@@ -244,7 +411,10 @@ test('r34 a provider loads the history where the application holds it, and an au
   const { rows, calls, saved } = database();
   const audit = recorder({ storeContextMessages: true });
   const filtered = recorder({ name: 'filtered', storeContextFrom: ['saved', 'rag'] });
-  const { client, session } = await chat([{ name: 'rag', provide: () => [say('fact')] }, audit, saved, filtered], CALLER);
+  const { client, session } = await chat(
+    [{ name: 'rag', provide: () => [say('fact')] }, audit, saved, filtered],
+    CALLER,
+  );
   const add = { id: 'call_1', type: 'function', function: { name: 'add', arguments: '{ "a": 2 }' } };
   const tools = { add: { execute() {} } };
   const first = await session.run({ input: 'q1', provider, tools });
@@ -255,22 +425,35 @@ test('r34 a provider loads the history where the application holds it, and an au
   await reply(first, 'a1');
   const second = await session.run({ input: 'q2', provider, tools });
   // What was sent is repeated, except the context, which is new for each run.
-  const messages = (bytes) => JSON.parse(new TextDecoder().decode(bytes)).messages.filter(({ content }) => content !== 'fact');
+  const messages = (bytes) =>
+    JSON.parse(new TextDecoder().decode(bytes)).messages.filter(({ content }) => content !== 'fact');
   const again = messages(second.effects()[0].request.body);
   assert.deepEqual(again, [...messages(body), { role: 'assistant', content: 'a1' }, { role: 'user', content: 'q2' }]);
   assert.deepEqual(sent(second), ['q1', null, 'five', 'a1', 'fact', 'q2']);
   const result = await reply(second, 'a2');
-  assert.deepEqual(result.replay.messages.map(({ content }) => content), ['q1', null, 'five', 'a1', 'q2', 'a2']);
-  assert.deepEqual(calls, [['q1', 'hm add', 'a1'], ['q2', 'a2']]);
+  assert.deepEqual(
+    result.replay.messages.map(({ content }) => content),
+    ['q1', null, 'five', 'a1', 'q2', 'a2'],
+  );
+  assert.deepEqual(calls, [
+    ['q1', 'hm add', 'a1'],
+    ['q2', 'a2'],
+  ]);
   assert.equal(rows.size, 5);
-  assert.deepEqual(audit.got, [['i c(rag) fact', 'i e q1', 'o e hm add', 'o e a1'], ['i c(rag) fact', 'i e q2', 'o e a2']]);
+  assert.deepEqual(audit.got, [
+    ['i c(rag) fact', 'i e q1', 'o e hm add', 'o e a1'],
+    ['i c(rag) fact', 'i e q2', 'o e a2'],
+  ]);
   assert.deepEqual(filtered.got, audit.got);
   assert.equal((await session.messages()).items.length, 5, 'the log has each turn once');
   // The conversation comes from one place.
   await assert.rejects(session.run({ input: result.replay, provider }), { code: 'two_loaders', message: /"saved"/ });
   await assert.rejects(session.render({ dialect: 'openai-chat', input: result.replay }), { code: 'two_loaders' });
   const rendered = await session.render({ dialect: 'openai-chat', input: 'q3' });
-  assert.deepEqual(JSON.parse(new TextDecoder().decode(rendered.body)).messages.map(({ content }) => content), ['q1', null, 'five', 'a1', 'q2', 'a2', 'fact', 'q3']);
+  assert.deepEqual(
+    JSON.parse(new TextDecoder().decode(rendered.body)).messages.map(({ content }) => content),
+    ['q1', null, 'five', 'a1', 'q2', 'a2', 'fact', 'q3'],
+  );
   // Without input a loaded question is answered, and an answered one is not.
   await assert.rejects(session.run({ provider }), { code: 'invalid_input', message: /no message to answer/ });
   rows.set('asked', { ...say('q3'), id: 'asked' });
@@ -281,7 +464,13 @@ test('r34 a provider loads the history where the application holds it, and an au
 test('r34 a run that is resumed keeps what was loaded, and asks nobody again', async () => {
   const { rows, calls, saved } = database();
   let asked = 0;
-  const counted = { ...saved, provide: () => { asked += 1; return saved.provide(); } };
+  const counted = {
+    ...saved,
+    provide: () => {
+      asked += 1;
+      return saved.provide();
+    },
+  };
   rows.set('old', { ...say('old'), id: 'old' }).set('reply', { ...say('reply', 'assistant'), id: 'reply' });
   const { session } = await chat([counted], CALLER);
   const run = await session.run({ input: 'x', provider });
@@ -295,9 +484,19 @@ test('r34 a run that is resumed keeps what was loaded, and asks nobody again', a
 });
 
 test('r34 store gets what append, answer, external and discard have stored, in every mode, each once', async () => {
-  const shownCalls = ({ parts }) => parts.filter(({ type }) => type === 'tool_call').map(({ name, result }) => `${name}=${result?.content ?? 'open'}`);
+  const shownCalls = ({ parts }) =>
+    parts.filter(({ type }) => type === 'tool_call').map(({ name, result }) => `${name}=${result?.content ?? 'open'}`);
   const got = [];
-  const audit = { name: 'audit', store: ({ input, output, error }) => { got.push([...input.map((one) => `i ${textOf(one)}`), ...output.map((one) => `o ${[textOf(one), ...shownCalls(one)].join(' ')}`), ...(error ? [error.code] : [])]); } };
+  const audit = {
+    name: 'audit',
+    store: ({ input, output, error }) => {
+      got.push([
+        ...input.map((one) => `i ${textOf(one)}`),
+        ...output.map((one) => `o ${[textOf(one), ...shownCalls(one)].join(' ')}`),
+        ...(error ? [error.code] : []),
+      ]);
+    },
+  };
   const taken = () => got.splice(0);
   const { session } = await chat([audit]);
   const call = { type: 'tool', callId: 'c1', name: 'f', arguments: {} };
@@ -305,9 +504,19 @@ test('r34 store gets what append, answer, external and discard have stored, in e
   assert.deepEqual(taken(), [['i q', 'o f f f=open f=open']]);
   await session.answer('c1', { type: 'tool_result', content: 'one' });
   assert.deepEqual(taken(), [['o f f f=one f=open']]);
-  await session.append({ messages: [{ role: 'tool', tool_call_id: 'c2', content: 'two' }, { role: 'assistant', content: 'done' }] }, 'openai-chat');
+  await session.append(
+    {
+      messages: [
+        { role: 'tool', tool_call_id: 'c2', content: 'two' },
+        { role: 'assistant', content: 'done' },
+      ],
+    },
+    'openai-chat',
+  );
   assert.deepEqual(taken(), [['o f f f=one f=two', 'o done']]);
-  const sentBody = JSON.parse(new TextDecoder().decode((await session.render({ dialect: 'openai-chat', input: 'next' })).body)).messages;
+  const sentBody = JSON.parse(
+    new TextDecoder().decode((await session.render({ dialect: 'openai-chat', input: 'next' })).body),
+  ).messages;
   assert.deepEqual(taken(), []);
   for (const persistence of ['call', 'run']) {
     const loop = session.external({ persistence });
@@ -334,9 +543,20 @@ test('r34 store gets what append, answer, external and discard have stored, in e
 test('r34 store of an append that fails is a warning, and may append itself', async () => {
   const { session, warnings } = await chat([{ name: 'broken', store: () => Promise.reject(new Error('disk full')) }]);
   assert.equal((await session.append([say('q')])).messageIds.length, 1);
-  assert.deepEqual(warnings.map(({ code, message }) => [code, /"broken".*disk full/.test(message)]), [['callback_failed', true]]);
+  assert.deepEqual(
+    warnings.map(({ code, message }) => [code, /"broken".*disk full/.test(message)]),
+    [['callback_failed', true]],
+  );
   let noted = false;
-  const noting = { name: 'noting', store: async ({ session: one }) => { if (!noted) { noted = true; await one.append([say('noted')]); } } };
+  const noting = {
+    name: 'noting',
+    store: async ({ session: one }) => {
+      if (!noted) {
+        noted = true;
+        await one.append([say('noted')]);
+      }
+    },
+  };
   const { session: second, stored } = await chat([noting]);
   await second.append([say('q')]);
   assert.deepEqual(await stored(), ['e q', 'e noted']);
@@ -355,10 +575,17 @@ test('r34 a kill between log and store loses and doubles nothing for a provider 
   };
   const log = new Map();
   const store = {
-    get: (key) => { const entry = log.get(key); return entry ? { value: entry.value.slice(), version: entry.version } : null; },
+    get: (key) => {
+      const entry = log.get(key);
+      return entry ? { value: entry.value.slice(), version: entry.version } : null;
+    },
     list: (prefix) => ({ keys: [...log.keys()].filter((key) => key.startsWith(prefix)).sort(), cursor: null }),
-    put: (key, value) => { log.set(key, { value: value.slice(), version: String(Math.random()) }); },
-    delete: (key) => { log.delete(key); },
+    put: (key, value) => {
+      log.set(key, { value: value.slice(), version: String(Math.random()) });
+    },
+    delete: (key) => {
+      log.delete(key);
+    },
     commit(checks, writes) {
       if (checks.some(({ key, version }) => (log.get(key)?.version ?? null) !== version)) return false;
       for (const { key, value } of writes) value ? this.put(key, value) : this.delete(key);
@@ -369,16 +596,29 @@ test('r34 a kill between log and store loses and doubles nothing for a provider 
   for (let turn = 1; turn <= 6; turn += 1) {
     const client = await open({ store });
     const isKilled = turn % 2 === 0;
-    const provide = async ({ session }) => { await catchUp(session); return saved.provide(); };
+    const provide = async ({ session }) => {
+      await catchUp(session);
+      return saved.provide();
+    };
     let reached = 0;
     // The process is killed while `store` has not begun to write.
-    const killed = { ...saved, provide, store: () => { reached += 1; return new Promise(() => {}); } };
+    const killed = {
+      ...saved,
+      provide,
+      store: () => {
+        reached += 1;
+        return new Promise(() => {});
+      },
+    };
     const session = await client.session('s', { ...CALLER, providers: [isKilled ? killed : { ...saved, provide }] });
     const run = await session.run({ input: `q${turn}`, provider });
     assert.deepEqual(sent(run), [...expected, `q${turn}`]);
     const ended = reply(run, `a${turn}`);
     if (isKilled) {
-      while (reached === 0) await new Promise((resolve) => { setTimeout(resolve, 1); });
+      while (reached === 0)
+        await new Promise((resolve) => {
+          setTimeout(resolve, 1);
+        });
       await client.close();
       await ended.catch(() => {});
     } else {
@@ -391,16 +631,43 @@ test('r34 a kill between log and store loses and doubles nothing for a provider 
 
 test('r34 a service that owns the conversation has its history: a loading provider only stores', async () => {
   const loader = recorder({ name: 'log', loadMessages: true, provide: () => [say('old')] });
-  const { client, session } = await chat([loader, { name: 'rag', provide: () => [say('fact')] }], { owner: { kind: 'response', auto: true } });
+  const { client, session } = await chat([loader, { name: 'rag', provide: () => [say('fact')] }], {
+    owner: { kind: 'response', auto: true },
+  });
   const responses = { dialect: 'openai-responses', url: 'https://m.example/v1/responses', params: { model: 'm' } };
   for (const turn of [1, 2]) {
     const run = await session.run({ input: `q${turn}`, provider: responses });
     const { input } = JSON.parse(new TextDecoder().decode(run.effects()[0].request.body));
-    assert.deepEqual(input.map(({ content }) => content), ['fact', `q${turn}`]);
-    const output = [{ type: 'message', id: `m${turn}`, role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: 'yes', annotations: [] }] }];
-    await reply(run, { type: 'response', status: 200, body: JSON.stringify({ id: `r${turn}`, object: 'response', model: 'm', status: 'completed', error: null, output }) });
+    assert.deepEqual(
+      input.map(({ content }) => content),
+      ['fact', `q${turn}`],
+    );
+    const output = [
+      {
+        type: 'message',
+        id: `m${turn}`,
+        role: 'assistant',
+        status: 'completed',
+        content: [{ type: 'output_text', text: 'yes', annotations: [] }],
+      },
+    ];
+    await reply(run, {
+      type: 'response',
+      status: 200,
+      body: JSON.stringify({
+        id: `r${turn}`,
+        object: 'response',
+        model: 'm',
+        status: 'completed',
+        error: null,
+        output,
+      }),
+    });
   }
-  assert.deepEqual(loader.got, [['i e q1', 'o e yes'], ['i e q2', 'o e yes']]);
+  assert.deepEqual(loader.got, [
+    ['i e q1', 'o e yes'],
+    ['i e q2', 'o e yes'],
+  ]);
   // Now the session's own log is in each request.
   await client.session('s', { owner: { kind: 'session' } });
   await assert.rejects(session.run({ input: 'x', provider }), { code: 'two_loaders' });
@@ -409,12 +676,18 @@ test('r34 a service that owns the conversation has its history: a loading provid
 
 test('r33 r22 what is provided is not in the conversation that the application holds', async () => {
   let count = 0;
-  const { session } = await chat([{ name: 'rag', provide: () => [say(`fact ${count += 1}`), say('rules', 'system')] }], { owner: { kind: 'caller' } });
+  const { session } = await chat(
+    [{ name: 'rag', provide: () => [say(`fact ${(count += 1)}`), say('rules', 'system')] }],
+    { owner: { kind: 'caller' } },
+  );
   let input = { messages: [{ role: 'user', content: 'q1' }] };
   const run = await session.run({ input, provider });
   assert.deepEqual(sent(run), ['fact 1', 'rules', 'q1']);
   const { replay } = await reply(run, 'a1');
-  assert.deepEqual(replay.messages.map(({ content }) => content), ['q1', 'a1']);
+  assert.deepEqual(
+    replay.messages.map(({ content }) => content),
+    ['q1', 'a1'],
+  );
   input = { ...replay, messages: [...replay.messages, { role: 'user', content: 'q2' }] };
   assert.deepEqual(sent(await session.run({ input, provider })), ['q1', 'a1', 'fact 2', 'rules', 'q2']);
 });
@@ -426,19 +699,34 @@ test('r34 an audit provider never stores loaded history again: what it gets does
   for (let turn = 1; turn <= 4; turn += 1) await ask(`u${turn}`, `a${turn}`);
   await session.append([say('note')], { source: { type: 'context', id: 'rag' } });
   assert.deepEqual(audit.got.pop(), ['i c(rag) note']);
-  assert.deepEqual(audit.got, [1, 2, 3, 4].map((turn) => ['i c(rag) fact', `i e u${turn}`, `o e a${turn}`]));
+  assert.deepEqual(
+    audit.got,
+    [1, 2, 3, 4].map((turn) => ['i c(rag) fact', `i e u${turn}`, `o e a${turn}`]),
+  );
 });
 
 test('r35 pp 38 one provider serves many sessions; its state is in each, by its key', async () => {
   const client = await open({ store: 'memory' });
   const counting = (name, stateKey) => ({
-    name, stateKey,
-    provide({ session }) { const count = (session.state.get(stateKey ?? name) ?? 0) + 1; session.state.set(stateKey ?? name, count); return [say(`${name} ${count}`)]; },
+    name,
+    stateKey,
+    provide({ session }) {
+      const count = (session.state.get(stateKey ?? name) ?? 0) + 1;
+      session.state.set(stateKey ?? name, count);
+      return [say(`${name} ${count}`)];
+    },
   });
   const providers = [counting('a'), counting('b', 'key')];
   const sessions = [await client.session('one', { providers }), await client.session('two', { providers })];
-  for (const session of [sessions[0], sessions[0], sessions[1]]) await reply(await session.run({ input: 'x', provider }), 'y');
-  assert.deepEqual(sessions.map(({ state }) => state.keys().map((key) => `${key} ${state.get(key)}`)), [['a 2', 'key 2'], ['a 1', 'key 1']]);
+  for (const session of [sessions[0], sessions[0], sessions[1]])
+    await reply(await session.run({ input: 'x', provider }), 'y');
+  assert.deepEqual(
+    sessions.map(({ state }) => state.keys().map((key) => `${key} ${state.get(key)}`)),
+    [
+      ['a 2', 'key 2'],
+      ['a 1', 'key 1'],
+    ],
+  );
 });
 
 test('r35 two providers with one state key are rejected, and so are wrong options', async () => {
@@ -450,8 +738,22 @@ test('r35 two providers with one state key are rejected, and so are wrong option
   };
   await rejects([{ name: 'a' }, { name: 'a' }], 'state_key_conflict', /"a"/);
   await rejects([{ name: 'a' }, { name: 'b', stateKey: 'a' }], 'state_key_conflict', /"a" and "b"/);
-  await rejects([{ name: 'a', stateKey: 'k' }, { name: 'b', stateKey: 'k' }], 'state_key_conflict', /"k"/);
-  await rejects([{ name: 'a', stateKey: 'k' }, { name: 'a', stateKey: 'l' }], 'config_invalid', /the name "a"/);
+  await rejects(
+    [
+      { name: 'a', stateKey: 'k' },
+      { name: 'b', stateKey: 'k' },
+    ],
+    'state_key_conflict',
+    /"k"/,
+  );
+  await rejects(
+    [
+      { name: 'a', stateKey: 'k' },
+      { name: 'a', stateKey: 'l' },
+    ],
+    'config_invalid',
+    /the name "a"/,
+  );
   await rejects({}, 'config_invalid', /list/);
   await rejects([null], 'config_invalid', /providers\[0\]/);
   await rejects([{}], 'config_invalid', /name/);
@@ -463,9 +765,30 @@ test('r35 two providers with one state key are rejected, and so are wrong option
 
 test('r36 pp 37 a reducer is called before a request, and by nothing else', async () => {
   let calls = 0;
-  const { session } = await chat([], { replay: { reducers: [{ type: 'custom', reduce: (messages) => { calls += 1; return messages; } }] } });
+  const { session } = await chat([], {
+    replay: {
+      reducers: [
+        {
+          type: 'custom',
+          reduce: (messages) => {
+            calls += 1;
+            return messages;
+          },
+        },
+      ],
+    },
+  });
   await session.append([say('a'), say('b', 'assistant')]);
-  await session.external({ persistence: 'call' }).checkpoint({ messages: [{ role: 'user', content: 'a' }, { role: 'assistant', content: 'b' }, { role: 'user', content: 'c' }] }, 'openai-chat');
+  await session.external({ persistence: 'call' }).checkpoint(
+    {
+      messages: [
+        { role: 'user', content: 'a' },
+        { role: 'assistant', content: 'b' },
+        { role: 'user', content: 'c' },
+      ],
+    },
+    'openai-chat',
+  );
   assert.equal(calls, 0);
   await session.render({ dialect: 'openai-chat' });
   assert.equal(calls, 1);

@@ -6,11 +6,19 @@ import { open } from 'rethread';
 
 test('without a source of randomness `open` rejects with store_error, and works once there is one', async () => {
   const crypto = Object.getOwnPropertyDescriptor(globalThis, 'crypto');
-  const broken = { getRandomValues() { throw new Error('broken'); } };
+  const broken = {
+    getRandomValues() {
+      throw new Error('broken');
+    },
+  };
   try {
     for (const value of [undefined, {}, broken]) {
       Object.defineProperty(globalThis, 'crypto', { configurable: true, value });
-      await assert.rejects(open({ store: 'memory' }), { name: 'RethreadError', code: 'store_error', message: /no source of random numbers.*getRandomValues/ });
+      await assert.rejects(open({ store: 'memory' }), {
+        name: 'RethreadError',
+        code: 'store_error',
+        message: /no source of random numbers.*getRandomValues/,
+      });
     }
   } finally {
     Object.defineProperty(globalThis, 'crypto', crypto);
@@ -19,7 +27,9 @@ test('without a source of randomness `open` rejects with store_error, and works 
   const session = await client.session('s');
   const ids = new Set();
   for (let n = 0; n < 200; n += 1) {
-    for (const id of (await session.append({ messages: [{ role: 'user', content: `${n}` }] }, 'openai-chat')).messageIds) ids.add(id);
+    for (const id of (await session.append({ messages: [{ role: 'user', content: `${n}` }] }, 'openai-chat'))
+      .messageIds)
+      ids.add(id);
   }
   assert.equal(ids.size, 200);
   await client.close();

@@ -13,7 +13,8 @@ class FailingStore extends MemoryLogStore {
 
   read(id, query) {
     const records = super.read(id, query);
-    const fails = this.isDead || (query.table === 'log' && records.some(({ key, lastKey = key }) => this.isLost(key, lastKey)));
+    const fails =
+      this.isDead || (query.table === 'log' && records.some(({ key, lastKey = key }) => this.isLost(key, lastKey)));
     if (fails) throw Object.assign(new Error('a sector is gone'), { code: 'store_error' });
     return records;
   }
@@ -34,13 +35,20 @@ class FailingStore extends MemoryLogStore {
   }
 }
 
-const said = (text) => [{ role: 'user', parts: [{ type: 'text', text }] }, { role: 'assistant', parts: [{ type: 'text', text: `re ${text}` }] }];
-const textsOf = (messages) => messages.map(({ parts }) => parts[0].text.split(' ').slice(0, 2).join(' ')).filter((text) => !text.startsWith('re'));
+const said = (text) => [
+  { role: 'user', parts: [{ type: 'text', text }] },
+  { role: 'assistant', parts: [{ type: 'text', text: `re ${text}` }] },
+];
+const textsOf = (messages) =>
+  messages.map(({ parts }) => parts[0].text.split(' ').slice(0, 2).join(' ')).filter((text) => !text.startsWith('re'));
 const request = { dialect: 'openai-chat', params: { model: 'm' } };
 const sentBy = async (session) => {
   const { body, report } = await session.render(request);
   const { messages } = JSON.parse(new TextDecoder().decode(body));
-  return { texts: messages.filter(({ role }) => role === 'user').map(({ content }) => content.split(' ')[0]), report: report.map(({ code }) => code) };
+  return {
+    texts: messages.filter(({ role }) => role === 'user').map(({ content }) => content.split(' ')[0]),
+    report: report.map(({ code }) => code),
+  };
 };
 const firstWords = (messages) => textsOf(messages).map((text) => text.split(' ')[0]);
 
@@ -52,13 +60,20 @@ async function filled(store, count, size = 10) {
 }
 const range = (count, ...lost) => [...Array(count).keys()].filter((at) => !lost.includes(at)).map(String);
 
-for (const [name, count, size] of [['a small session', 20, 10], ['a session that is opened by its end', 200, 4000]]) {
+for (const [name, count, size] of [
+  ['a small session', 20, 10],
+  ['a session that is opened by its end', 200, 4000],
+]) {
   test(`r07 ${name} of which a record cannot be read shows the rest, says so, writes nothing, and heals`, async () => {
     const store = new FailingStore();
     store.close = () => {};
     await filled(store, count, size);
-    const lost = [...store.stored.get('s').records.values()].find(({ table, key, lastKey = key }) => table === 'log' && key <= 3 && lastKey >= 3);
-    const gone = range(count).slice(lost.key, (lost.lastKey ?? lost.key) + 1).map(Number);
+    const lost = [...store.stored.get('s').records.values()].find(
+      ({ table, key, lastKey = key }) => table === 'log' && key <= 3 && lastKey >= 3,
+    );
+    const gone = range(count)
+      .slice(lost.key, (lost.lastKey ?? lost.key) + 1)
+      .map(Number);
     store.isLost = (key, lastKey) => key <= 3 && lastKey >= 3;
     const warnings = [];
     const opened = await open({ store, onWarning: (finding) => warnings.push(finding) });
@@ -73,7 +88,11 @@ for (const [name, count, size] of [['a small session', 20, 10], ['a session that
     assert.deepEqual([snapshot.loading, snapshot.readError?.code, snapshot.hasOlder], [false, 'store_error', true]);
     assert.match(snapshot.readError.message, /a sector is gone/);
     assert.ok(firstWords(snapshot.messages).length > 0);
-    assert.deepEqual(warnings.map(({ code }) => code), ['read_failed'], 'reported once');
+    assert.deepEqual(
+      warnings.map(({ code }) => code),
+      ['read_failed'],
+      'reported once',
+    );
     assert.match(warnings[0].message, /failed to read \d+ log records of session "s".*a sector is gone/);
     const status = await opened.status();
     assert.deepEqual([status.state, status.findings.map(({ code }) => code)], ['degraded', ['read_failed']]);
@@ -92,7 +111,9 @@ for (const [name, count, size] of [['a small session', 20, 10], ['a session that
     // The same session object, asked again.
     assert.deepEqual(firstWords((await (await opened.session('s')).messages({ limit: 1000 })).items), rest);
     let changes = 0;
-    session.subscribe(() => { changes += 1; });
+    session.subscribe(() => {
+      changes += 1;
+    });
     store.isLost = () => false;
     await session.append(said(`${count}`));
     assert.ok(changes > 0);
@@ -105,7 +126,11 @@ for (const [name, count, size] of [['a small session', 20, 10], ['a session that
     const again = await (await open({ store })).session('s');
     const { items: stored } = await again.messages({ limit: 1000 });
     assert.deepEqual(firstWords(stored), range(count + 1));
-    assert.deepEqual(stored.map(({ seq }) => seq), [...stored.keys()], 'numbering goes on');
+    assert.deepEqual(
+      stored.map(({ seq }) => seq),
+      [...stored.keys()],
+      'numbering goes on',
+    );
   });
 }
 
@@ -123,7 +148,10 @@ test('r07 an open session of a store that died shows what it has, says so, and h
   assert.deepEqual((await sentBy(same)).texts, range(3));
   assert.deepEqual([view.getSnapshot().readError?.code, view.getSnapshot().messages.length], ['unavailable', 6]);
   const status = await opened.status();
-  assert.deepEqual([status.state, status.findings.map(({ code }) => code)], ['degraded', ['read_failed', 'read_failed']]);
+  assert.deepEqual(
+    [status.state, status.findings.map(({ code }) => code)],
+    ['degraded', ['read_failed', 'read_failed']],
+  );
   assert.deepEqual(warnings, ['read_failed']);
   await assert.rejects(session.refresh(), { code: 'unavailable' });
   // Nothing of it can be read: an error, not an empty chat.

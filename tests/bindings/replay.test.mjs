@@ -10,7 +10,9 @@ import * as replay from './scenarios/replay.mjs';
 
 const kit = { rethread, drive };
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
 const envOf = (name, dialect = 'openai-chat') => {
@@ -21,7 +23,8 @@ const envOf = (name, dialect = 'openai-chat') => {
 for (const dialect of ['openai-chat', 'anthropic']) {
   describe(dialect, () => {
     test('r01 r13 rows of the audit table', async () => judge.audit(await replay.audit(kit, envOf('audit', dialect))));
-    test('r20 streamed and whole answers are stored equally', async () => judge.streamedOrNot(await replay.streamedOrNot(kit, envOf('stream', dialect))));
+    test('r20 streamed and whole answers are stored equally', async () =>
+      judge.streamedOrNot(await replay.streamedOrNot(kit, envOf('stream', dialect))));
     for (const stream of [true, false]) {
       test(`r45 arguments are sent back as the model wrote them, ${stream ? '' : 'not '}streamed`, async () => {
         const env = envOf(`exact-${stream}`, dialect);
@@ -32,7 +35,8 @@ for (const dialect of ['openai-chat', 'anthropic']) {
 }
 
 test('r10 each level of freshness', async () => judge.freshness(await replay.freshness(kit, envOf('freshness'))));
-test('r08 r09 citations and source numbers', async () => judge.citations(await replay.citations(kit, envOf('citations'))));
+test('r08 r09 citations and source numbers', async () =>
+  judge.citations(await replay.citations(kit, envOf('citations'))));
 test('r55 tools in the form of each dialect', async () => judge.shapes(await replay.shapes(kit, envOf('shapes'))));
 test('r45 text is returned byte for byte', async () => {
   const env = envOf('text');

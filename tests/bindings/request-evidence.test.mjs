@@ -11,7 +11,9 @@ import { wasSent } from '../../js/host/request-evidence.js';
 function failedAnswer(url, options = {}) {
   return new Promise((resolve) => {
     const request = { method: 'POST', url, headers: {}, body: new TextEncoder().encode('{}') };
-    const effects = [{ type: 'call_model', id: 'e1', dialect: 'openai-chat', request, stream: false, repeatable: true }];
+    const effects = [
+      { type: 'call_model', id: 'e1', dialect: 'openai-chat', request, stream: false, repeatable: true },
+    ];
     let changed;
     const run = {
       status: 'running',
@@ -19,7 +21,10 @@ function failedAnswer(url, options = {}) {
       effects: () => effects,
       takeEffects: () => ({ opened: [], closed: [] }),
       events: () => [],
-      changed: () => new Promise((change) => { changed = change; }),
+      changed: () =>
+        new Promise((change) => {
+          changed = change;
+        }),
       result: () => ({}),
       isErrorResponse: () => false,
       cancel: async () => {},
@@ -37,8 +42,16 @@ function failedAnswer(url, options = {}) {
 
 /** A server of one test; `destroy` resets its connections. */
 async function listening(server) {
-  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
-  return { url: `http://127.0.0.1:${server.address().port}/`, close: () => new Promise((resolve) => { server.close(resolve); }) };
+  await new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${server.address().port}/`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(resolve);
+      }),
+  };
 }
 
 test('r27 nothing was sent where no connection was made', async () => {
@@ -48,7 +61,11 @@ test('r27 nothing was sent where no connection was made', async () => {
   assert.deepEqual([refused.sent, refused.error.code], [false, 'ECONNREFUSED']);
   const unknown = await failedAnswer('http://name.invalid/');
   assert.equal(unknown.sent, false, unknown.error.message);
-  const headers = await failedAnswer('http://name.invalid/', { headers: () => { throw new Error('no key'); } });
+  const headers = await failedAnswer('http://name.invalid/', {
+    headers: () => {
+      throw new Error('no key');
+    },
+  });
   assert.equal(headers.sent, false);
 });
 
@@ -57,25 +74,40 @@ test('r27 a connection that breaks after it was made may have sent the request',
   assert.equal((await failedAnswer(url)).sent, undefined);
   await close();
   // A fetch of the application may have sent the request more than once.
-  const refused = async () => { throw Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }); };
+  const refused = async () => {
+    throw Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+  };
   assert.equal((await failedAnswer(url, { fetch: refused })).sent, undefined);
 });
 
 test('r27 a code that an established connection can have too is evidence with the system call `connect` only', () => {
-  const failure = (...causes) => causes.reduceRight((cause, members) => Object.assign(new Error('x', { cause }), members), undefined);
+  const failure = (...causes) =>
+    causes.reduceRight((cause, members) => Object.assign(new Error('x', { cause }), members), undefined);
   const cases = [
-    [{ code: 'ECONNREFUSED', syscall: 'connect' }, false], [{ code: 'EHOSTUNREACH', syscall: 'connect' }, false],
-    [{ code: 'ENETUNREACH', syscall: 'read' }, undefined], [{ code: 'EHOSTUNREACH', syscall: 'read' }, undefined],
-    [{ code: 'ECONNREFUSED', syscall: 'read' }, undefined], [{ code: 'ECONNREFUSED' }, undefined], [{ code: 'EADDRNOTAVAIL' }, undefined],
-    [{ code: 'ERR_SSL_WRONG_VERSION_NUMBER' }, undefined], [{ code: 'UND_ERR_SOCKET' }, undefined],
-    [{ code: 'ENOTFOUND', syscall: 'getaddrinfo' }, false], [{ code: 'UND_ERR_CONNECT_TIMEOUT' }, false], [{ code: 'CERT_HAS_EXPIRED' }, false],
+    [{ code: 'ECONNREFUSED', syscall: 'connect' }, false],
+    [{ code: 'EHOSTUNREACH', syscall: 'connect' }, false],
+    [{ code: 'ENETUNREACH', syscall: 'read' }, undefined],
+    [{ code: 'EHOSTUNREACH', syscall: 'read' }, undefined],
+    [{ code: 'ECONNREFUSED', syscall: 'read' }, undefined],
+    [{ code: 'ECONNREFUSED' }, undefined],
+    [{ code: 'EADDRNOTAVAIL' }, undefined],
+    [{ code: 'ERR_SSL_WRONG_VERSION_NUMBER' }, undefined],
+    [{ code: 'UND_ERR_SOCKET' }, undefined],
+    [{ code: 'ENOTFOUND', syscall: 'getaddrinfo' }, false],
+    [{ code: 'UND_ERR_CONNECT_TIMEOUT' }, false],
+    [{ code: 'CERT_HAS_EXPIRED' }, false],
     // A host with several addresses: each of them must have refused.
     [{ code: 'ECONNREFUSED', errors: [{ syscall: 'connect' }, { syscall: 'connect' }] }, false],
-    [{ code: 'ECONNREFUSED', errors: [{ syscall: 'connect' }, { syscall: 'read' }] }, undefined], [{ errors: [] }, undefined],
+    [{ code: 'ECONNREFUSED', errors: [{ syscall: 'connect' }, { syscall: 'read' }] }, undefined],
+    [{ errors: [] }, undefined],
   ];
   for (const [members, sent] of cases) {
     assert.equal(wasSent(failure({}, members), globalThis.fetch), sent, JSON.stringify(members));
-    assert.equal(wasSent(failure({}, members), async () => {}), undefined, 'another fetch');
+    assert.equal(
+      wasSent(failure({}, members), async () => {}),
+      undefined,
+      'another fetch',
+    );
   }
 });
 

@@ -1,4 +1,5 @@
-// The order of a run's writes. A journal is read in the order in which it was written, whatever other writers do meanwhile.
+// The order of a run's writes. A journal is read in the order in which it was written, whatever other writers do
+// meanwhile.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -49,13 +50,25 @@ function fetchOf(...names) {
   let requests = 0;
   return async () => {
     requests += 1;
-    const calls = names.map((name, at) => ({ id: `call_${at}`, type: 'function', function: { name, arguments: '{}' } }));
-    const [message, finish_reason] = requests === 1 && calls.length > 0 ? [{ content: null, tool_calls: calls }, 'tool_calls'] : [{ content: 'Done.' }, 'stop'];
-    return Response.json({ id: 'r', choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason }] });
+    const calls = names.map((name, at) => ({
+      id: `call_${at}`,
+      type: 'function',
+      function: { name, arguments: '{}' },
+    }));
+    const [message, finish_reason] =
+      requests === 1 && calls.length > 0
+        ? [{ content: null, tool_calls: calls }, 'tool_calls']
+        : [{ content: 'Done.' }, 'stop'];
+    return Response.json({
+      id: 'r',
+      choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason }],
+    });
   };
 }
 
-test('r18 r29 a call that was approved and started is stored as such, whichever write is delayed', { timeout: 30_000 }, async () => {
+test('r18 r29 a call that was approved and started is stored as such, whichever write is delayed', {
+  timeout: 30_000,
+}, async () => {
   for (let slowest = 2; slowest < 9; slowest += 1) {
     const store = Object.assign(new SlowStore(), { slowest });
     const [client, other] = [await open({ store }), await open({ store })];
@@ -86,7 +99,9 @@ test('r18 the writes of parallel tools do not conflict with each other', { timeo
   await client.close();
 });
 
-test('r18 a run that is disposed while it writes can be resumed at once, in another process', { timeout: 30_000 }, async () => {
+test('r18 a run that is disposed while it writes can be resumed at once, in another process', {
+  timeout: 30_000,
+}, async () => {
   const store = Object.assign(new SlowStore(), { slowest: 3 });
   const [client, other] = [await open({ store }), await open({ store })];
   const tools = { look: { parameters, execute: () => 1 } };
@@ -96,7 +111,10 @@ test('r18 a run that is disposed while it writes can be resumed at once, in anot
   run[Symbol.dispose]();
   await assert.rejects(driven.result, { code: 'closed' });
   for (let idle = 0; idle < 50; idle = store.underWay > 0 ? 0 : idle + 1) await turn();
-  assert.deepEqual((await other.pendingRuns()).map(({ state }) => state), ['interrupted']);
+  assert.deepEqual(
+    (await other.pendingRuns()).map(({ state }) => state),
+    ['interrupted'],
+  );
   const resumed = await (await other.session('s')).resume(run.id, { provider: PROVIDER, tools });
   assert.equal((await drive(resumed, { fetch: fetchOf() }).result).status, 'finished');
   await client.close();

@@ -1,4 +1,5 @@
-// r62: a store that takes a call and never answers. Nothing waits for it longer than `storeTimeoutMs`, and what it writes late is there once.
+// r62: a store that takes a call and never answers. Nothing waits for it longer than `storeTimeoutMs`, and what it
+// writes late is there once.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -11,25 +12,47 @@ import { keyValueService } from './key-value-service.mjs';
 
 const provider = { dialect: 'openai-chat', url: 'https://model.example/v1', params: { model: 'm' } };
 const user = (text) => [{ role: 'user', parts: [{ type: 'text', text }] }];
-const answer = (message) => new Response(JSON.stringify({ id: 'r', object: 'chat.completion', model: 'm', choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }] }), { headers: { 'content-type': 'application/json' } });
-const CALL = { content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }] };
+const answer = (message) =>
+  new Response(
+    JSON.stringify({
+      id: 'r',
+      object: 'chat.completion',
+      model: 'm',
+      choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }],
+    }),
+    { headers: { 'content-type': 'application/json' } },
+  );
+const CALL = {
+  content: null,
+  tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }],
+};
 const parameters = { type: 'object', properties: {} };
 const STORE_TIMEOUT_MS = 150;
 /** The reads of a key-value store. */
 const READS = new Set(['get', 'list']);
-const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+const pause = (ms) =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 
 /**
- * The methods of a store behind a connection that can hang. While `line.isSilent`, calls are kept and never answered; `line.deliver()` executes
- * those that were kept, as packets that arrive late, and their callers do not learn of it. `line.isDeaf`: executed at once, not answered.
- * `line.sparesReads`: what a key-value store reads before it writes is answered.
+ * The methods of a store behind a connection that can hang. While `line.isSilent`, calls are kept and never answered;
+ * `line.deliver()` executes those that were kept, as packets that arrive late, and their callers do not learn of it.
+ * `line.isDeaf`: executed at once, not answered. `line.sparesReads`: what a key-value store reads before it writes is
+ * answered.
  */
 function behindLine(store, methods) {
-  const line = { isSilent: false, isDeaf: false, sparesReads: false, kept: [], deliver: async () => {
-    const calls = line.kept.splice(0);
-    for (const call of calls) await call();
-    return calls.length;
-  } };
+  const line = {
+    isSilent: false,
+    isDeaf: false,
+    sparesReads: false,
+    kept: [],
+    deliver: async () => {
+      const calls = line.kept.splice(0);
+      for (const call of calls) await call();
+      return calls.length;
+    },
+  };
   const guarded = { ...Object.fromEntries(Object.entries(store)) };
   for (const method of methods) {
     const call = (...args) => store[method](...args);
@@ -74,11 +97,14 @@ async function within(ms, promise, what) {
 
 const openOn = (store, more) => open({ store, storeTimeoutMs: STORE_TIMEOUT_MS, leaseMs: 60_000, ...more });
 const BOUND = 4 * STORE_TIMEOUT_MS + 500;
-const textsOf = async (session) => (await session.messages()).items.map(({ parts }) => parts.map(({ text }) => text ?? 'call').join(''));
+const textsOf = async (session) =>
+  (await session.messages()).items.map(({ parts }) => parts.map(({ text }) => text ?? 'call').join(''));
 
 for (const [kind, make] of Object.entries(KINDS)) {
   describe(`r62 ${kind} that does not answer`, () => {
-    test('an append ends with an unknown outcome, and one that arrives late is there once', { timeout: 20_000 }, async () => {
+    test('an append ends with an unknown outcome, and one that arrives late is there once', {
+      timeout: 20_000,
+    }, async () => {
       const { line, guarded } = make();
       const client = await openOn(guarded);
       const session = await client.session('s');
@@ -88,7 +114,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
       assert.deepEqual([error.code, error.details.outcome], ['store_error', 'unknown'], error.message);
       assert.match(error.message, /did not answer within 150 ms/);
       line.isSilent = false;
-      assert.ok(await line.deliver() > 0);
+      assert.ok((await line.deliver()) > 0);
       await session.refresh();
       const texts = await textsOf(session);
       assert.ok(texts.filter((text) => text === 'two').length <= 1, texts.join());
@@ -127,12 +153,22 @@ for (const [kind, make] of Object.entries(KINDS)) {
       assert.equal(closed.status, 'fulfilled');
     });
 
-    test('a cancel of a run that waits for an approval settles, and cancels it when the store answers', { timeout: 20_000 }, async () => {
+    test('a cancel of a run that waits for an approval settles, and cancels it when the store answers', {
+      timeout: 20_000,
+    }, async () => {
       const { line, guarded } = make();
       const client = await openOn(guarded);
       const session = await client.session('s');
       let ran = 0;
-      const tools = { f: { parameters, needsApproval: true, execute: () => { ran += 1; } } };
+      const tools = {
+        f: {
+          parameters,
+          needsApproval: true,
+          execute: () => {
+            ran += 1;
+          },
+        },
+      };
       const run = await session.run({ input: 'Go', provider, tools });
       assert.equal((await drive(run, { fetch: async () => answer(CALL) }).result).status, 'waiting_approval');
       line.isSilent = true;
@@ -151,7 +187,12 @@ for (const [kind, make] of Object.entries(KINDS)) {
       const client = await openOn(guarded);
       await (await client.session('s')).append(user('one'));
       line.isSilent = true;
-      for (const [what, call] of [['open', async () => (await openOn(guarded)).session('s')], ['session', () => client.session('t')], ['sessions', () => client.sessions()], ['deleteSession', () => client.deleteSession('s')]]) {
+      for (const [what, call] of [
+        ['open', async () => (await openOn(guarded)).session('s')],
+        ['session', () => client.session('t')],
+        ['sessions', () => client.sessions()],
+        ['deleteSession', () => client.deleteSession('s')],
+      ]) {
         const error = await within(BOUND, call(), what);
         assert.equal(error.code, 'store_error', `${what}: ${error.message}`);
         if (what !== 'session' && what !== 'sessions') continue;
@@ -169,7 +210,9 @@ for (const [kind, make] of Object.entries(KINDS)) {
         const client = await openOn(guarded, more);
         const session = await client.session('s');
         let ran = 0;
-        const hang = (when) => { if (when === at) onStore(line); };
+        const hang = (when) => {
+          if (when === at) onStore(line);
+        };
         const execute = async () => {
           ran += 1;
           hang('result');
@@ -189,7 +232,9 @@ for (const [kind, make] of Object.entries(KINDS)) {
 
       test('goes on when the store answers again, and writes nothing twice', { timeout: 20_000 }, async () => {
         for (const silence of ['isSilent', 'isDeaf']) {
-          const chat = await begin((line) => { line[silence] = true; });
+          const chat = await begin((line) => {
+            line[silence] = true;
+          });
           const driven = drive(chat.run, { fetch: chat.fetch, saveTimeoutMs: 10_000 });
           await pause(2 * STORE_TIMEOUT_MS + 100);
           Object.assign(chat.line, { isSilent: false, isDeaf: false });
@@ -200,7 +245,10 @@ for (const [kind, make] of Object.entries(KINDS)) {
           await chat.line.deliver();
           for (const session of [chat.session, await (await openOn(chat.guarded)).session('s')]) {
             assert.deepEqual(await textsOf(session), ['Go', 'call', 'Done.'], silence);
-            assert.deepEqual((await session.invocations()).items.map(({ status }) => status), ['ok']);
+            assert.deepEqual(
+              (await session.invocations()).items.map(({ status }) => status),
+              ['ok'],
+            );
             assert.deepEqual(await session.pendingRuns(), []);
           }
           await chat.client.close();
@@ -210,7 +258,9 @@ for (const [kind, make] of Object.entries(KINDS)) {
       test('ends by `cancel` and by an abort', { timeout: 20_000 }, async () => {
         for (const how of ['cancel', 'abort']) {
           let hung;
-          const hangs = new Promise((resolve) => { hung = resolve; });
+          const hangs = new Promise((resolve) => {
+            hung = resolve;
+          });
           const chat = await begin((line) => {
             line.isSilent = true;
             hung();
@@ -232,7 +282,11 @@ for (const [kind, make] of Object.entries(KINDS)) {
 
 test('r62 storeTimeoutMs is a whole number of milliseconds', async () => {
   for (const storeTimeoutMs of [0, 9, -1, 1.5, NaN, Infinity, '100', {}]) {
-    await assert.rejects(open({ store: 'memory', storeTimeoutMs }), (error) => error.code === 'config_invalid' && /storeTimeoutMs/.test(error.message), String(storeTimeoutMs));
+    await assert.rejects(
+      open({ store: 'memory', storeTimeoutMs }),
+      (error) => error.code === 'config_invalid' && /storeTimeoutMs/.test(error.message),
+      String(storeTimeoutMs),
+    );
   }
 });
 
@@ -240,11 +294,13 @@ test('r62 a store that answers leaves no timer behind', async () => {
   const { setTimeout: set, clearTimeout: clear } = globalThis;
   const timers = new Set();
   let count = 0;
-  globalThis.setTimeout = /** @type {any} */ ((run, ms, ...rest) => {
-    const timer = set(run, ms, ...rest);
-    if (ms === 60_000) count += timers.add(timer) && 1;
-    return timer;
-  });
+  globalThis.setTimeout = /** @type {any} */ (
+    (run, ms, ...rest) => {
+      const timer = set(run, ms, ...rest);
+      if (ms === 60_000) count += timers.add(timer) && 1;
+      return timer;
+    }
+  );
   globalThis.clearTimeout = (timer) => {
     timers.delete(timer);
     clear(timer);

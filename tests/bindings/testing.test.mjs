@@ -24,8 +24,15 @@ const BUGS = {
   'a record is written before the revision is compared': {
     append(id, expected, batch, operation) {
       const { records } = this.stored.get(id) ?? {};
-      if (records) for (const record of batch.put) if (!record.replace) records.set(`${record.table}/${record.key}`, record);
-      return original.append.call(this, id, expected, { ...batch, put: batch.put.map((record) => ({ ...record, replace: true })) }, operation);
+      if (records)
+        for (const record of batch.put) if (!record.replace) records.set(`${record.table}/${record.key}`, record);
+      return original.append.call(
+        this,
+        id,
+        expected,
+        { ...batch, put: batch.put.map((record) => ({ ...record, replace: true })) },
+        operation,
+      );
     },
   },
   'operations are not remembered': {
@@ -35,7 +42,13 @@ const BUGS = {
   },
   'a record is overwritten': {
     append(id, expected, batch, operation) {
-      return original.append.call(this, id, expected, { ...batch, put: batch.put.map((record) => ({ ...record, replace: true })) }, operation);
+      return original.append.call(
+        this,
+        id,
+        expected,
+        { ...batch, put: batch.put.map((record) => ({ ...record, replace: true })) },
+        operation,
+      );
     },
   },
   'removed records stay': {
@@ -48,7 +61,11 @@ const BUGS = {
       return original.append.call(this, id, expected, { ...batch, atLeast: 0 }, operation);
     },
   },
-  'a deletion leaves no tombstone': { deleteSession(id) { this.stored.delete(id); } },
+  'a deletion leaves no tombstone': {
+    deleteSession(id) {
+      this.stored.delete(id);
+    },
+  },
   'a deletion leaves the records': {
     deleteSession(id) {
       const session = this.stored.get(id);
@@ -70,9 +87,14 @@ const BUGS = {
       return original.read.call(this, id, { ...query, reverse: false });
     },
   },
-  'ids are compared without case': Object.fromEntries(['head', 'append', 'read', 'deleteSession'].map((name) => [name, function (id, ...rest) {
-    return original[name].call(this, id.toLowerCase(), ...rest);
-  }])),
+  'ids are compared without case': Object.fromEntries(
+    ['head', 'append', 'read', 'deleteSession'].map((name) => [
+      name,
+      function (id, ...rest) {
+        return original[name].call(this, id.toLowerCase(), ...rest);
+      },
+    ]),
+  ),
   'the channel of the list is ignored': {
     sessions({ channel, ...query }) {
       return original.sessions.call(this, query);
@@ -101,7 +123,9 @@ const BUGS = {
   },
   'bytes lose their first bit': {
     read(id, query) {
-      return original.read.call(this, id, query).map((record) => ({ ...record, value: record.value.map((byte) => byte & 127) }));
+      return original.read
+        .call(this, id, query)
+        .map((record) => ({ ...record, value: record.value.map((byte) => byte & 127) }));
     },
   },
 };
@@ -129,14 +153,18 @@ describe('the suite detects', () => {
   }
 
   test('a durable store whose handles do not share their data', async () => {
-    const isolated = () => Object.assign(new MemoryLogStore(), { capabilities: () => ({ ...original.capabilities(), durable: true }) });
+    const isolated = () =>
+      Object.assign(new MemoryLogStore(), { capabilities: () => ({ ...original.capabilities(), durable: true }) });
     assert.notEqual((await failures(isolated)).length, 0);
   });
 
   test('a store that cannot be opened', async () => {
-    const [first, ...others] = conformance(() => { throw new Error('no such server'); });
+    const [first, ...others] = conformance(() => {
+      throw new Error('no such server');
+    });
     await assert.rejects(first.run(), { code: 'store_error', message: /no such server/ });
     assert.ok(others.length);
-    for (const wrong of [undefined, 7, new MemoryLogStore()]) assert.throws(() => conformance(wrong), { code: 'config_invalid' });
+    for (const wrong of [undefined, 7, new MemoryLogStore()])
+      assert.throws(() => conformance(wrong), { code: 'config_invalid' });
   });
 });

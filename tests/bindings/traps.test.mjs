@@ -30,7 +30,11 @@ after(async () => {
 
 test('r62 validate, repair and convert recover after their memory ran out', () => {
   for (let times = 0; times < 5; times += 1) {
-    for (const call of [() => validate(large(9 * MB), 'openai-chat'), () => repair(large(9 * MB), 'anthropic'), () => convert(large(5 * MB), 'openai-chat', 'gemini')]) {
+    for (const call of [
+      () => validate(large(9 * MB), 'openai-chat'),
+      () => repair(large(9 * MB), 'anthropic'),
+      () => convert(large(5 * MB), 'openai-chat', 'gemini'),
+    ]) {
       assert.throws(call, { name: 'RethreadError', code: 'internal' });
     }
     assert.deepEqual(validate(say('x'), 'openai-chat'), []);
@@ -44,7 +48,8 @@ test('r62 an assembler that ran out of memory stops nothing else', async () => {
   const one = new StreamAssembler('openai-chat');
   const other = new StreamAssembler('openai-chat');
   assert.throws(() => one.push(new Uint8Array(9 * MB).fill(120)), { code: 'internal' });
-  for (const stopped of [one, other]) assert.throws(() => stopped.finish(), { code: 'internal', message: /make a new assembler/ });
+  for (const stopped of [one, other])
+    assert.throws(() => stopped.finish(), { code: 'internal', message: /make a new assembler/ });
   one[Symbol.dispose ?? Symbol.for('Symbol.dispose')]();
   assert.equal(new StreamAssembler('openai-chat').finish().status, 'truncated');
   assert.equal((await session.append(say('x'), 'openai-chat')).revision, 1);
@@ -63,7 +68,9 @@ describe('r62 a store whose memory ran out', { timeout: 30_000 }, () => {
       await session.append(say('kept'), 'openai-chat');
       const view = session.view();
       let calls = 0;
-      view.subscribe(() => { calls += 1; });
+      view.subscribe(() => {
+        calls += 1;
+      });
       const run = await session.run({ input: 'x', provider });
       const driven = drive(run, { fetch: silent });
       const types = (async () => {
@@ -73,12 +80,27 @@ describe('r62 a store whose memory ran out', { timeout: 30_000 }, () => {
       const before = view.getSnapshot();
       assert.equal(before.run.status, 'running');
       const queued = session.run({ input: 'y', provider, whenBusy: 'queue' });
-      const ends = [assert.rejects(driven.result, { code: 'internal' }), assert.rejects(queued, { code: 'internal' }), types];
+      const ends = [
+        assert.rejects(driven.result, { code: 'internal' }),
+        assert.rejects(queued, { code: 'internal' }),
+        types,
+      ];
       const called = calls;
-      await assert.rejects(exhaust(session), { name: 'RethreadError', code: 'internal', message: /open the store again/ });
+      await assert.rejects(exhaust(session), {
+        name: 'RethreadError',
+        code: 'internal',
+        message: /open the store again/,
+      });
       await Promise.all(ends);
       assert.equal(run.status, 'failed');
-      for (const call of [() => session.append(say('x'), 'openai-chat'), () => session.messages(), () => run.cancel(), () => client.session('t'), () => client.pendingRuns(), () => client.close()]) {
+      for (const call of [
+        () => session.append(say('x'), 'openai-chat'),
+        () => session.messages(),
+        () => run.cancel(),
+        () => client.session('t'),
+        () => client.pendingRuns(),
+        () => client.close(),
+      ]) {
         await assert.rejects(call(), { code: 'internal' });
       }
       assert.throws(() => run.effects(), { code: 'internal' });

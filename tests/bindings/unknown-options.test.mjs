@@ -34,7 +34,8 @@ const CASES = {
   invocations: () => session.invocations(UNKNOWN),
   render: () => session.render({ dialect: 'openai-chat', ...UNKNOWN }),
   'render, replay': () => session.render({ dialect: 'openai-chat', replay: UNKNOWN }),
-  'render, a reducer': () => session.render({ dialect: 'openai-chat', replay: { reducers: [{ type: 'sliding_turns', turns: 1, ...UNKNOWN }] } }),
+  'render, a reducer': () =>
+    session.render({ dialect: 'openai-chat', replay: { reducers: [{ type: 'sliding_turns', turns: 1, ...UNKNOWN }] } }),
   run: () => session.run({ provider, ...UNKNOWN }),
   'run, provider': () => session.run({ provider: { ...provider, ...UNKNOWN } }),
   'run, compat': () => session.run({ provider: { ...provider, compat: UNKNOWN } }),
@@ -50,6 +51,11 @@ const CASES = {
 
 describe('an unknown option is config_invalid and is named', () => {
   for (const [name, work] of Object.entries(CASES)) {
-    test(name, () => assert.rejects(async () => work(), ({ code, message }) => code === 'config_invalid' && message.includes('frobnicate')));
+    test(name, () =>
+      assert.rejects(
+        async () => work(),
+        ({ code, message }) => code === 'config_invalid' && message.includes('frobnicate'),
+      ),
+    );
   }
 });

@@ -9,10 +9,16 @@ import { startStandIn } from '../stand-in/server.mjs';
 import { until } from './scenarios/kit.mjs';
 
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
-const textOf = ({ parts }) => parts.filter(({ type }) => type === 'text').map(({ text }) => text).join('');
+const textOf = ({ parts }) =>
+  parts
+    .filter(({ type }) => type === 'text')
+    .map(({ text }) => text)
+    .join('');
 
 async function chat(name, steps) {
   const lane = laneOf(standIn.url, name);
@@ -20,8 +26,16 @@ async function chat(name, steps) {
   const client = await open({ store: 'memory' });
   const session = await client.session('s');
   const view = session.view();
-  const shown = () => view.getSnapshot().messages.map((message) => `${message.status} ${message.saved} ${textOf(message)}`);
-  return { lane, client, session, view, shown, provider: { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream: true } };
+  const shown = () =>
+    view.getSnapshot().messages.map((message) => `${message.status} ${message.saved} ${textOf(message)}`);
+  return {
+    lane,
+    client,
+    session,
+    view,
+    shown,
+    provider: { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream: true },
+  };
 }
 const GATED = { text: 'One two three.', gate: 'go', atPiece: 2 };
 
@@ -77,7 +91,10 @@ test('r69 a stopped run can keep the question and the partial answer', async () 
 });
 
 test('r69 a failed run keeps its text on the screen and in pendingRuns; resumed, it is shown as running', async () => {
-  const { session, view, shown, provider } = await chat('failed', [{ text: 'One two three four', cut: 2, delayMs: 30 }, { text: 'Whole.' }]);
+  const { session, view, shown, provider } = await chat('failed', [
+    { text: 'One two three four', cut: 2, delayMs: 30 },
+    { text: 'Whole.' },
+  ]);
   const run = await session.run({ input: 'Count.', provider, retry: { attempts: 1 } });
   assert.equal((await drive(run).result).status, 'failed');
   assert.equal(shown()[0], 'complete false Count.');
@@ -97,36 +114,63 @@ test('r69 a disposed run is shown as interrupted, with one more change', async (
   const driven = drive(run);
   await until(() => shown().at(-1) === 'streaming false One two');
   let changes = 0;
-  session.subscribe(() => { changes += 1; });
+  session.subscribe(() => {
+    changes += 1;
+  });
   run[Symbol.dispose ?? Symbol.for('Symbol.dispose')]();
   await driven.result.catch(() => {});
   await until(() => changes > 0);
-  assert.deepEqual([view.getSnapshot().run.status, view.getSnapshot().run.cancel, shown()], ['interrupted', undefined, ['complete false Count.', 'truncated false One two']]);
+  assert.deepEqual(
+    [view.getSnapshot().run.status, view.getSnapshot().run.cancel, shown()],
+    ['interrupted', undefined, ['complete false Count.', 'truncated false One two']],
+  );
   assert.equal((await session.pendingRuns())[0].state, 'interrupted');
   assert.equal((await drive(await session.resume(view.getSnapshot().run.id, { provider })).result).status, 'finished');
   assert.deepEqual(shown(), ['complete true Count.', 'complete true Whole.']);
 });
 
 test('r69 values that `persist` withholds are not in the journal of a stopped run', async () => {
-  const { client, session, provider } = await chat('redacted', [{ text: 'Calling.', calls: [{ name: 'f', arguments: { pin: 'secret-pin' } }] }, GATED]);
-  const tools = { f: { parameters: { type: 'object', properties: { pin: { type: 'string' } } }, execute: async () => 'secret-result', persist: () => null } };
+  const { client, session, provider } = await chat('redacted', [
+    { text: 'Calling.', calls: [{ name: 'f', arguments: { pin: 'secret-pin' } }] },
+    GATED,
+  ]);
+  const tools = {
+    f: {
+      parameters: { type: 'object', properties: { pin: { type: 'string' } } },
+      execute: async () => 'secret-result',
+      persist: () => null,
+    },
+  };
   const run = await session.run({ input: 'Count.', provider, tools });
   const driven = drive(run);
   await until(() => session.view().getSnapshot().messages.length === 3);
   await run.cancel();
   await driven.result;
   await session.discard(run.id, { keep: true });
-  const stored = JSON.stringify([(await session.messages()).items, (await client.invocations({ payload: true })).items]);
+  const stored = JSON.stringify([
+    (await session.messages()).items,
+    (await client.invocations({ payload: true })).items,
+  ]);
   assert.match(stored, /Calling\./);
   assert.doesNotMatch(stored, /secret/);
 });
 
-test('r69 a waiting approval and each interrupted run stay in the view while another run begins and ends', { timeout: 20_000 }, async () => {
+test('r69 a waiting approval and each interrupted run stay in the view while another run begins and ends', {
+  timeout: 20_000,
+}, async () => {
   const ROUND = { calls: [{ name: 'pay', arguments: {} }] };
   const { session, view, provider, client } = await chat('several', [ROUND, { text: 'Else.' }, { text: 'Last.' }]);
   const tools = { pay: { parameters: { type: 'object', properties: {} }, needsApproval: true, execute: () => 5 } };
-  const questions = () => view.getSnapshot().messages.filter(({ role }) => role === 'user').map((message) => `${message.saved} ${textOf(message)}`);
-  const waits = () => view.getSnapshot().messages.flatMap(({ parts }) => parts).some(({ awaitingApproval }) => awaitingApproval);
+  const questions = () =>
+    view
+      .getSnapshot()
+      .messages.filter(({ role }) => role === 'user')
+      .map((message) => `${message.saved} ${textOf(message)}`);
+  const waits = () =>
+    view
+      .getSnapshot()
+      .messages.flatMap(({ parts }) => parts)
+      .some(({ awaitingApproval }) => awaitingApproval);
   const waiting = await session.run({ input: 'Pay', provider, tools });
   await drive(waiting).result;
   const first = await session.run({ input: 'One', provider });
@@ -147,7 +191,9 @@ test('r69 a waiting approval and each interrupted run stay in the view while ano
   assert.deepEqual([questions().filter((question) => question.startsWith('false')), waits()], [[], false]);
 });
 
-test('r58 r69 the view shows why a run failed whose turn is kept, until the next run begins', { timeout: 20_000 }, async () => {
+test('r58 r69 the view shows why a run failed whose turn is kept, until the next run begins', {
+  timeout: 20_000,
+}, async () => {
   const lane = laneOf(standIn.url, 'kept-failure');
   await lane.script([{ status: 400 }, { text: 'Here.' }]);
   const session = await (await open({ store: 'memory' })).session('s', { onStop: 'keep' });
@@ -156,8 +202,14 @@ test('r58 r69 the view shows why a run failed whose turn is kept, until the next
   const failed = await drive(await session.run({ input: 'Go', provider, retry: { attempts: 1 } })).result;
   assert.deepEqual([failed.status, failed.saved], ['failed', true]);
   const { run, messages } = view.getSnapshot();
-  assert.deepEqual([run.status, run.error.code, run.error.message], ['failed', failed.error.code, failed.error.message]);
-  assert.deepEqual(messages.map(({ saved, role }) => [saved, role]), [[true, 'user']]);
+  assert.deepEqual(
+    [run.status, run.error.code, run.error.message],
+    ['failed', failed.error.code, failed.error.message],
+  );
+  assert.deepEqual(
+    messages.map(({ saved, role }) => [saved, role]),
+    [[true, 'user']],
+  );
   const next = await session.run({ input: 'Again', provider });
   assert.equal(view.getSnapshot().run.status, 'running');
   await drive(next).result;

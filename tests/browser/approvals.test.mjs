@@ -5,43 +5,74 @@ import { after, before, describe, test } from 'node:test';
 import { openWorld } from './page.mjs';
 
 let world;
-before(async () => { world = await openWorld(); });
+before(async () => {
+  world = await openWorld();
+});
 after(() => world?.close());
 
-const STEPS = [{ calls: [{ name: 'look', arguments: {} }, { name: 'pay', arguments: { n: 1 } }, { name: 'pay', arguments: { n: 2 } }] }, { text: 'All done.' }];
+const STEPS = [
+  {
+    calls: [
+      { name: 'look', arguments: {} },
+      { name: 'pay', arguments: { n: 1 } },
+      { name: 'pay', arguments: { n: 2 } },
+    ],
+  },
+  { text: 'All done.' },
+];
 
 /** Opens the session `s` in a page, with tools that count their calls. */
 async function openSession(page, name, url) {
-  await page.evaluate(async ([name, url]) => {
-    const client = await rethread.open({ name });
-    const parameters = { type: 'object', properties: {} };
-    globalThis.session = await client.session('s');
-    globalThis.ran = [];
-    globalThis.tools = {
-      look: { parameters, execute: () => { ran.push('look'); return 'seen'; } },
-      pay: { parameters, needsApproval: true, execute: ({ n }) => { ran.push(n); return `paid ${n}`; } },
-    };
-    globalThis.request = { provider: { dialect: 'openai-chat', url, params: { model: 'm' }, stream: true }, tools };
-    globalThis.shown = () => {
-      const { messages, run } = session.view().getSnapshot();
-      const calls = messages.flatMap(({ parts }) => parts).filter(({ type }) => type === 'tool');
-      return [run?.status ?? 'none', ...calls.map(({ call, awaitingApproval }) => `${call.status}${awaitingApproval ? ' waits' : ''}`)];
-    };
-    globalThis.until = async (test) => {
-      for (const end = Date.now() + 10_000; Date.now() < end;) {
-        if (await test()) return true;
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
-      return false;
-    };
-  }, [name, url]);
+  await page.evaluate(
+    async ([name, url]) => {
+      const client = await rethread.open({ name });
+      const parameters = { type: 'object', properties: {} };
+      globalThis.session = await client.session('s');
+      globalThis.ran = [];
+      globalThis.tools = {
+        look: {
+          parameters,
+          execute: () => {
+            ran.push('look');
+            return 'seen';
+          },
+        },
+        pay: {
+          parameters,
+          needsApproval: true,
+          execute: ({ n }) => {
+            ran.push(n);
+            return `paid ${n}`;
+          },
+        },
+      };
+      globalThis.request = { provider: { dialect: 'openai-chat', url, params: { model: 'm' }, stream: true }, tools };
+      globalThis.shown = () => {
+        const { messages, run } = session.view().getSnapshot();
+        const calls = messages.flatMap(({ parts }) => parts).filter(({ type }) => type === 'tool');
+        return [
+          run?.status ?? 'none',
+          ...calls.map(({ call, awaitingApproval }) => `${call.status}${awaitingApproval ? ' waits' : ''}`),
+        ];
+      };
+      globalThis.until = async (test) => {
+        for (const end = Date.now() + 10_000; Date.now() < end; ) {
+          if (await test()) return true;
+          await new Promise((resolve) => setTimeout(resolve, 10));
+        }
+        return false;
+      };
+    },
+    [name, url],
+  );
 }
 
-const startAndWait = (page) => page.evaluate(async () => {
-  globalThis.run = await session.run({ ...request, input: 'x' });
-  const { status } = await drive(run).result;
-  return { id: run.id, status, calls: run.approvals().map(({ callId }) => callId), ran };
-});
+const startAndWait = (page) =>
+  page.evaluate(async () => {
+    globalThis.run = await session.run({ ...request, input: 'x' });
+    const { status } = await drive(run).result;
+    return { id: run.id, status, calls: run.approvals().map(({ callId }) => callId), ran };
+  });
 const WAITING = ['waiting_approval', 'ok', 'pending waits', 'pending waits'];
 
 describe('approvals', () => {
@@ -63,17 +94,24 @@ describe('approvals', () => {
       return { state, calls: openCalls.map(({ state }) => state) };
     });
     assert.deepEqual(seen, { state: 'interrupted', calls: ['answered', 'not_started', 'awaiting_approval'] });
-    const outcome = await page.evaluate(async ([id, call]) => {
-      const resumed = await session.resume(id, request);
-      const { status } = await drive(resumed).result;
-      const between = [status, ...shown()];
-      await resumed.reject(call, 'no');
-      const end = await drive(resumed).result;
-      return { between, status: end.status, text: end.text, turns: end.turns, ran, shown: shown() };
-    }, [before.id, before.calls[1]]);
+    const outcome = await page.evaluate(
+      async ([id, call]) => {
+        const resumed = await session.resume(id, request);
+        const { status } = await drive(resumed).result;
+        const between = [status, ...shown()];
+        await resumed.reject(call, 'no');
+        const end = await drive(resumed).result;
+        return { between, status: end.status, text: end.text, turns: end.turns, ran, shown: shown() };
+      },
+      [before.id, before.calls[1]],
+    );
     assert.deepEqual(outcome, {
       between: ['waiting_approval', 'waiting_approval', 'ok', 'ok', 'pending waits'],
-      status: 'finished', text: 'All done.', turns: 2, ran: [1], shown: ['none', 'ok', 'ok', 'rejected'],
+      status: 'finished',
+      text: 'All done.',
+      turns: 2,
+      ran: [1],
+      shown: ['none', 'ok', 'ok', 'rejected'],
     });
     const requests = await lane.requests();
     assert.equal(requests.length, 2);
@@ -81,26 +119,41 @@ describe('approvals', () => {
     assert.deepEqual(page.complaints, []);
   });
 
-  test('r29 in another tab, which shows the wait at once, resumes the run and decides; the first tab learns it', { timeout: 60_000 }, async () => {
+  test('r29 in another tab, which shows the wait at once, resumes the run and decides; the first tab learns it', {
+    timeout: 60_000,
+  }, async () => {
     const lane = world.lane('approvals-tabs');
     await lane.script(STEPS);
     const context = await world.context();
     const [first, second] = [await world.page(context), await world.page(context)];
     for (const page of [first, second]) await openSession(page, 'approvals-tabs', lane.chat);
-    await second.evaluate(() => { session.view().subscribe(() => {}); });
+    await second.evaluate(() => {
+      session.view().subscribe(() => {});
+    });
     const { id, calls } = await startAndWait(first);
-    assert.ok(await second.evaluate((want) => until(() => JSON.stringify(shown()) === JSON.stringify(want)), WAITING), JSON.stringify(await second.evaluate(() => shown())));
+    assert.ok(
+      await second.evaluate((want) => until(() => JSON.stringify(shown()) === JSON.stringify(want)), WAITING),
+      JSON.stringify(await second.evaluate(() => shown())),
+    );
     assert.deepEqual(await first.evaluate(() => shown()), WAITING);
-    assert.deepEqual(await second.evaluate(async () => (await session.pendingRuns()).map(({ state }) => state)), ['waiting_approval']);
-    const end = await second.evaluate(async ([id, calls]) => {
-      const resumed = await session.resume(id, request);
-      for (const call of calls) await resumed.approve(call);
-      const { status, error } = await drive(resumed).result;
-      return { status, error, ran };
-    }, [id, calls]);
+    assert.deepEqual(await second.evaluate(async () => (await session.pendingRuns()).map(({ state }) => state)), [
+      'waiting_approval',
+    ]);
+    const end = await second.evaluate(
+      async ([id, calls]) => {
+        const resumed = await session.resume(id, request);
+        for (const call of calls) await resumed.approve(call);
+        const { status, error } = await drive(resumed).result;
+        return { status, error, ran };
+      },
+      [id, calls],
+    );
     assert.deepEqual(end, { status: 'finished', error: null, ran: [1, 2] });
     const late = await first.evaluate(async (call) => {
-      const code = await run.approve(call).then(() => null, (error) => error.code);
+      const code = await run.approve(call).then(
+        () => null,
+        (error) => error.code,
+      );
       await until(() => shown()[0] === 'none');
       return { code, status: run.status, shown: shown(), ran };
     }, calls[0]);

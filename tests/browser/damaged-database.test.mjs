@@ -1,4 +1,5 @@
-// A database that Chromium deletes because a kill has cut its log. docs/stores.md, "Kills of Chromium", describes the defect.
+// A database that Chromium deletes because a kill has cut its log. docs/stores.md, "Kills of Chromium", describes the
+// defect.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm, stat, truncate } from 'node:fs/promises';

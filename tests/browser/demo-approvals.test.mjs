@@ -67,13 +67,17 @@ describe('r29 the demo asks before it sends money', { concurrency: 3 }, () => {
   test('of two calls with one id the approved one runs; characters that hide are shown', async () => {
     const guest = await Guest.visit(demo, 'same-id');
     const pay = (to, amount) => ({ id: 'call_same', name: 'send_money', arguments: { to, amount } });
-    await guest.control('script', { steps: [{ calls: [pay('Ada', 20), pay('\u202eadA\u200b', 30)] }, { text: 'All done.' }] });
+    await guest.control('script', {
+      steps: [{ calls: [pay('Ada', 20), pay('\u202eadA\u200b', 30)] }, { text: 'All done.' }],
+    });
     await guest.ask('Pay both.');
     await guest.card('send_money', 'asking').nth(1).waitFor();
     assert.match(await guest.card('send_money').nth(1).locator('pre').first().innerText(), /\\u202eadA\\u200b/);
     await button(guest.page, 'Approve').nth(1).click();
     await guest.card('send_money', 'ok').waitFor();
-    const ran = (await guest.control('tools')).filter(({ phase }) => phase === 'start').map(({ arguments: { amount } }) => amount);
+    const ran = (await guest.control('tools'))
+      .filter(({ phase }) => phase === 'start')
+      .map(({ arguments: { amount } }) => amount);
     assert.deepEqual(ran, [30]);
     await guest.answered();
     await button(guest.page, 'Reject').click();
@@ -90,7 +94,9 @@ describe('r29 the demo asks before it sends money', { concurrency: 3 }, () => {
     await guest.ask('Please send 20 euros to Ada.');
     await guest.hold('send_money');
     await button(page, 'Approve').click();
-    await until('send_money hangs', async () => (await guest.control('waiting')).some(({ name }) => name === 'send_money'));
+    await until('send_money hangs', async () =>
+      (await guest.control('waiting')).some(({ name }) => name === 'send_money'),
+    );
     await guest.reload();
     const bar = guest.notice('This run was interrupted');
     await bar.waitFor();

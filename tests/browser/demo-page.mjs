@@ -11,7 +11,11 @@ export async function startDemo() {
   const standIn = createStandIn();
   const inRoot = (name) => path.join(root, name);
   const { url, close } = await serve({
-    folders: { '/': inRoot('www'), '/node_modules/rethread/js/': inRoot('js'), '/node_modules/rethread/dist/': inRoot('dist') },
+    folders: {
+      '/': inRoot('www'),
+      '/node_modules/rethread/js/': inRoot('js'),
+      '/node_modules/rethread/dist/': inRoot('dist'),
+    },
     handle: standIn.handle,
   });
   const browser = await launchBrowser();
@@ -61,9 +65,14 @@ export class Guest {
   }
 
   ready(page = this.page) {
-    return page.locator('body[data-ready]').waitFor().catch(async () => {
-      throw new Error(`the page did not start: ${await page.locator('#notices').innerText()} ${this.complaints.join('\n')}`);
-    });
+    return page
+      .locator('body[data-ready]')
+      .waitFor()
+      .catch(async () => {
+        throw new Error(
+          `the page did not start: ${await page.locator('#notices').innerText()} ${this.complaints.join('\n')}`,
+        );
+      });
   }
 
   async reload(page = this.page) {
@@ -72,7 +81,10 @@ export class Guest {
   }
 
   async control(path, body) {
-    const response = await fetch(`${this.demo.url}/lane/${this.lane}/control/${path}`, body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) });
+    const response = await fetch(
+      `${this.demo.url}/lane/${this.lane}/control/${path}`,
+      body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) },
+    );
     return response.json();
   }
 
@@ -83,7 +95,8 @@ export class Guest {
   /** How often each tool began, as the server counted. */
   async runs() {
     const counts = {};
-    for (const { name, phase } of await this.control('tools')) if (phase === 'start') counts[name] = (counts[name] ?? 0) + 1;
+    for (const { name, phase } of await this.control('tools'))
+      if (phase === 'start') counts[name] = (counts[name] ?? 0) + 1;
     return counts;
   }
 
@@ -118,8 +131,10 @@ export class Guest {
     await page.locator('#settings-open').click();
     const form = page.locator('#settings form');
     if (change.dialect) await form.locator(`[name=dialect][value=${change.dialect}]`).check();
-    for (const name of ['endpoint', 'model', 'key']) if (name in change) await form.locator(`[name=${name}]`).fill(change[name]);
-    for (const name of ['stream', 'hostile']) if (name in change) await form.locator(`[name=${name}]`).setChecked(change[name]);
+    for (const name of ['endpoint', 'model', 'key'])
+      if (name in change) await form.locator(`[name=${name}]`).fill(change[name]);
+    for (const name of ['stream', 'hostile'])
+      if (name in change) await form.locator(`[name=${name}]`).setChecked(change[name]);
     await form.getByRole('button', { name: 'Apply' }).click();
     await page.locator('#settings').waitFor({ state: 'hidden' });
   }
@@ -128,14 +143,16 @@ export class Guest {
   stored(page = this.page) {
     return page.evaluate(async () => {
       const decoder = new TextDecoder();
-      const spell = (value) => JSON.stringify(value, (key, inner) => {
-        if (inner instanceof ArrayBuffer) return decoder.decode(inner);
-        return ArrayBuffer.isView(inner) ? decoder.decode(inner) : inner;
-      });
-      const asked = (request) => new Promise((resolve, reject) => {
-        request.onsuccess = () => resolve(request.result);
-        request.onerror = () => reject(request.error);
-      });
+      const spell = (value) =>
+        JSON.stringify(value, (key, inner) => {
+          if (inner instanceof ArrayBuffer) return decoder.decode(inner);
+          return ArrayBuffer.isView(inner) ? decoder.decode(inner) : inner;
+        });
+      const asked = (request) =>
+        new Promise((resolve, reject) => {
+          request.onsuccess = () => resolve(request.result);
+          request.onerror = () => reject(request.error);
+        });
       const found = [spell({ ...localStorage }), spell({ ...sessionStorage }), document.cookie, location.href];
       let records = 0;
       for (const { name } of await indexedDB.databases()) {

@@ -34,7 +34,8 @@ async function chooseOwner(guest, owner, id = '') {
 }
 
 /** The types of the items of each request, in order. */
-const sentTypes = async (guest) => (await guest.control('requests')).map(({ body }) => body.input.map(({ type, role }) => type ?? role));
+const sentTypes = async (guest) =>
+  (await guest.control('requests')).map(({ body }) => body.input.map(({ type, role }) => type ?? role));
 
 async function saved(guest, button) {
   const [file] = await Promise.all([guest.page.waitForEvent('download'), guest.page.locator(button).click()]);
@@ -52,17 +53,31 @@ describe('r22 r23 r37 the demo and the details of a chat', { concurrency: 3 }, (
     await openDetails(guest);
     await page.locator('#export-lines').click();
     await message(guest).filter({ hasText: 'Nothing of this chat is stored yet.' }).waitFor();
-    assert.equal(await page.locator('#chat-details [value=response]').isDisabled(), true, 'OpenAI chat has no such service');
+    assert.equal(
+      await page.locator('#chat-details [value=response]').isDisabled(),
+      true,
+      'OpenAI chat has no such service',
+    );
     assert.match(await page.locator('#owner-hint').innerText(), /Only OpenAI Responses/);
     await closeDetails(guest);
     await guest.settings({ dialect: 'openai-responses' });
     await chooseOwner(guest, 'response');
     await guest.ask(QUESTION);
-    assert.deepEqual(await sentTypes(guest), [['user'], ['function_call_output', 'function_call_output'], ['function_call_output']]);
-    assert.equal(await line(guest), 'Owner: the service (chain of responses) · last request: 1 new item, the service had 8');
+    assert.deepEqual(await sentTypes(guest), [
+      ['user'],
+      ['function_call_output', 'function_call_output'],
+      ['function_call_output'],
+    ]);
+    assert.equal(
+      await line(guest),
+      'Owner: the service (chain of responses) · last request: 1 new item, the service had 8',
+    );
     await openDetails(guest);
     const chain = (await guest.control('requests')).at(-1).body.previous_response_id;
-    assert.match(await page.locator('#last-request p').innerText(), new RegExp(`^1 of 9 items was sent\\. The service had the other 8, up to the response ${chain}\\.$`));
+    assert.match(
+      await page.locator('#last-request p').innerText(),
+      new RegExp(`^1 of 9 items was sent\\. The service had the other 8, up to the response ${chain}\\.$`),
+    );
     assert.match(await page.locator('.request-items li').innerText(), /result\s*new\s*Oslo/);
     assert.equal(JSON.parse(await page.locator('#last-request pre').textContent()).previous_response_id, chain);
     await closeDetails(guest);
@@ -70,7 +85,11 @@ describe('r22 r23 r37 the demo and the details of a chat', { concurrency: 3 }, (
     await guest.reload();
     assert.equal(await line(guest), 'Owner: the service (chain of responses)', 'the owner is stored');
     await guest.ask('And in Rome?');
-    assert.deepEqual((await sentTypes(guest)).slice(3), [['user'], ['function_call_output', 'function_call_output'], ['function_call_output']]);
+    assert.deepEqual((await sentTypes(guest)).slice(3), [
+      ['user'],
+      ['function_call_output', 'function_call_output'],
+      ['function_call_output'],
+    ]);
     await chooseOwner(guest, 'session');
     await guest.ask('Thanks.');
     assert.equal((await sentTypes(guest))[6].filter((type) => type === 'user').length, 3);
@@ -88,9 +107,18 @@ describe('r22 r23 r37 the demo and the details of a chat', { concurrency: 3 }, (
     const [[id, items]] = Object.entries(await guest.control('conversations'));
     assert.equal(requests.at(-1).body.conversation?.id ?? requests.at(-1).body.conversation, id);
     assert.equal(requests.at(-1).body.input.length, 1);
-    assert.equal(items.filter(({ role }) => role === 'user').length, 2, 'what it lacked went out with the first request');
+    assert.equal(
+      items.filter(({ role }) => role === 'user').length,
+      2,
+      'what it lacked went out with the first request',
+    );
     assert.equal(new Set(items.map((item) => JSON.stringify(item))).size, items.length, 'nothing twice');
-    assert.match(await line(guest), new RegExp(`^Owner: the service \\(conversation\\) · last request: 1 new item, the service had ${items.length - 2}$`));
+    assert.match(
+      await line(guest),
+      new RegExp(
+        `^Owner: the service \\(conversation\\) · last request: 1 new item, the service had ${items.length - 2}$`,
+      ),
+    );
 
     // The other formats have no such service: in words, and nothing is lost.
     await guest.settings({ dialect: 'anthropic' });
@@ -104,7 +132,10 @@ describe('r22 r23 r37 the demo and the details of a chat', { concurrency: 3 }, (
     assert.deepEqual(await guest.leave({ refusals: [404], complaints: /404/ }), CLEAN);
   });
 
-  for (const [form, button, extension] of [['JSON Lines', '#export-lines', 'jsonl'], ['an opaque file', '#export-bytes', 'rethread']]) {
+  for (const [form, button, extension] of [
+    ['JSON Lines', '#export-lines', 'jsonl'],
+    ['an opaque file', '#export-bytes', 'rethread'],
+  ]) {
     test(`r37 a chat is exported as ${form} and restored: after it was deleted, as a copy, in another browser; markup in it stays text`, async () => {
       const guest = await Guest.visit(demo, `files-${extension}`);
       const { page } = guest;
@@ -126,9 +157,16 @@ describe('r22 r23 r37 the demo and the details of a chat', { concurrency: 3 }, (
       await choose(other, path);
       await other.notice('was restored').waitFor();
       assert.equal(await other.words(), words);
-      assert.equal(new URL(other.page.url()).searchParams.get('session') === new URL(page.url()).searchParams.get('session'), false, 'the copy is another chat');
+      assert.equal(
+        new URL(other.page.url()).searchParams.get('session') === new URL(page.url()).searchParams.get('session'),
+        false,
+        'the copy is another chat',
+      );
       for (const shown of [page, other.page]) {
-        assert.equal(await shown.locator('#conversation img, #conversation script, #notices img, #sessions img').count(), 0);
+        assert.equal(
+          await shown.locator('#conversation img, #conversation script, #notices img, #sessions img').count(),
+          0,
+        );
         assert.equal(await shown.evaluate(() => window.owned), undefined);
       }
       await other.reload();
@@ -142,7 +180,10 @@ describe('r22 r23 r37 the demo and the details of a chat', { concurrency: 3 }, (
   test('r37 a chat of an application is restored, with an owner and times that this page does not give, and goes on here', async () => {
     const client = await open({ store: 'memory', now: () => Number.MAX_SAFE_INTEGER });
     const session = await client.session('s', { owner: { kind: 'caller' }, title: '' });
-    await session.append([{ role: 'user', parts: [{ type: 'text', text: 'My name is Ada.' }] }, { role: 'assistant', parts: [{ type: 'text', text: 'Hello Ada.' }] }]);
+    await session.append([
+      { role: 'user', parts: [{ type: 'text', text: 'My name is Ada.' }] },
+      { role: 'assistant', parts: [{ type: 'text', text: 'Hello Ada.' }] },
+    ]);
     const buffer = Buffer.from(await client.exportSession('s'));
     await client.close();
 
@@ -184,7 +225,9 @@ describe('r22 r23 r37 the demo and the details of a chat', { concurrency: 3 }, (
     for (const [name, [content, expected]] of Object.entries(files)) {
       await writeFile(at, content);
       await choose(guest, { name, mimeType: 'application/octet-stream', buffer: await readFile(at) });
-      await message(guest).filter({ hasText: `"${name}"` }).waitFor();
+      await message(guest)
+        .filter({ hasText: `"${name}"` })
+        .waitFor();
       const text = await message(guest).innerText();
       assert.match(text, expected);
       assert.match(text, /Nothing was stored/);

@@ -45,7 +45,10 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       assert.ok(kept, 'an unchanged message keeps its node');
 
       assert.equal(await page.locator('.calls').count(), 2, 'two rounds');
-      assert.deepEqual(await page.locator('.round-label').allInnerTexts(), ['Round 1 · 2 calls at once', 'Round 2 · one call']);
+      assert.deepEqual(await page.locator('.round-label').allInnerTexts(), [
+        'Round 1 · 2 calls at once',
+        'Round 2 · one call',
+      ]);
       assert.equal(await page.locator('.call[data-status="ok"]').count(), 3);
       assert.match(await guest.words(), /I called 3 tools in 2 rounds/);
       assert.deepEqual(await guest.runs(), ONCE);
@@ -67,12 +70,25 @@ describe('r52 the demo', { concurrency: 4 }, () => {
     test('is answered in each of the five wire formats, streamed or whole, in one conversation', async () => {
       const guest = await Guest.visit(demo, 'formats');
       const formats = {
-        'openai-chat': 'OpenAI chat', 'openai-responses': 'OpenAI Responses', anthropic: 'Anthropic', gemini: 'Gemini', mistral: 'Mistral',
+        'openai-chat': 'OpenAI chat',
+        'openai-responses': 'OpenAI Responses',
+        anthropic: 'Anthropic',
+        gemini: 'Gemini',
+        mistral: 'Mistral',
       };
-      const offered = await guest.page.locator('#settings [name=dialect]').evaluateAll((radios) => radios.map(({ value }) => value));
+      const offered = await guest.page
+        .locator('#settings [name=dialect]')
+        .evaluateAll((radios) => radios.map(({ value }) => value));
       assert.deepEqual(offered, Object.keys(formats));
       const expected = [];
-      const turns = [['openai-chat', true], ['openai-responses', false], ['anthropic', true], ['gemini', true], ['gemini', false], ['mistral', false]];
+      const turns = [
+        ['openai-chat', true],
+        ['openai-responses', false],
+        ['anthropic', true],
+        ['gemini', true],
+        ['gemini', false],
+        ['mistral', false],
+      ];
       for (const [dialect, stream] of turns) {
         await guest.settings({ dialect, stream, model: 'gemini-3-stand-in' });
         await guest.ask(stream ? QUESTION : 'And in Rome?');
@@ -80,12 +96,19 @@ describe('r52 the demo', { concurrency: 4 }, () => {
         assert.equal(await guest.page.locator('#model-name').innerText(), `gemini-3-stand-in · ${formats[dialect]}`);
       }
       const requests = await guest.control('requests');
-      assert.deepEqual(requests.map(({ dialect, stream, status }) => `${dialect} ${stream} ${status}`), expected);
+      assert.deepEqual(
+        requests.map(({ dialect, stream, status }) => `${dialect} ${stream} ${status}`),
+        expected,
+      );
       assert.equal(requests[0].body.model, 'gemini-3-stand-in');
       assert.deepEqual(await guest.runs(), { get_weather: 6, get_time: 6, get_forecast: 6 });
       assert.equal((await guest.words()).match(/I called 3 tools in 2 rounds/g).length, 6);
       await guest.reload();
-      assert.equal(await guest.page.locator('#model-name').innerText(), 'gemini-3-stand-in · Mistral', 'the choice outlives a reload');
+      assert.equal(
+        await guest.page.locator('#model-name').innerText(),
+        'gemini-3-stand-in · Mistral',
+        'the choice outlives a reload',
+      );
       assert.deepEqual(await guest.leave(), CLEAN);
     });
 
@@ -98,18 +121,36 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       await card.locator('summary').click();
       assert.match(await card.locator('.call-result').innerText(), /<img src=x onerror="window.owned = true"><script>/);
       assert.match(await guest.words(), /read_page answered <h1>Rome<\/h1><img src=x/);
-      const made = await page.evaluate(() => ({ owned: window.owned ?? null, made: document.querySelectorAll('#conversation :is(img, script, a, h1, iframe)').length }));
+      const made = await page.evaluate(() => ({
+        owned: window.owned ?? null,
+        made: document.querySelectorAll('#conversation :is(img, script, a, h1, iframe)').length,
+      }));
       assert.deepEqual(made, { owned: null, made: 0 });
 
       const markup = '</code><img src=x onerror=window.owned=true>';
       await guest.control('script', {
-        steps: [{ text: markup, calls: [{ name: 'get_time', arguments: { city: markup } }, { name: 'no_such_tool', arguments: '{"not json' }] }, { text: `${markup} <b>done</b>` }],
+        steps: [
+          {
+            text: markup,
+            calls: [
+              { name: 'get_time', arguments: { city: markup } },
+              { name: 'no_such_tool', arguments: '{"not json' },
+            ],
+          },
+          { text: `${markup} <b>done</b>` },
+        ],
       });
       await guest.ask(markup);
-      assert.match(await guest.card('get_time', 'error').locator('.call-result').textContent(), /no time zone is known for "<\/code><img/);
+      assert.match(
+        await guest.card('get_time', 'error').locator('.call-result').textContent(),
+        /no time zone is known for "<\/code><img/,
+      );
       await guest.reload();
       assert.match(await guest.words(), /<b>done<\/b>/);
-      const again = await page.evaluate(() => ({ owned: window.owned ?? null, made: document.querySelectorAll('img, iframe, main b, aside img').length }));
+      const again = await page.evaluate(() => ({
+        owned: window.owned ?? null,
+        made: document.querySelectorAll('img, iframe, main b, aside img').length,
+      }));
       assert.deepEqual(again, { owned: null, made: 0 });
       assert.deepEqual(await guest.leave(), CLEAN);
     });
@@ -122,7 +163,9 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       await guest.hold('get_time');
       await guest.write(QUESTION);
       await guest.card('get_weather', 'ok').waitFor();
-      await until('get_time hangs', async () => (await guest.control('waiting')).some(({ name }) => name === 'get_time'));
+      await until('get_time hangs', async () =>
+        (await guest.control('waiting')).some(({ name }) => name === 'get_time'),
+      );
       await page.waitForTimeout(200);
       await guest.reload();
 
@@ -204,7 +247,9 @@ describe('r52 the demo', { concurrency: 4 }, () => {
     test('of a failing model shows the reason, survives a reload, and is retried', async () => {
       const guest = await Guest.visit(demo, 'fail');
       const { page } = guest;
-      await guest.control('script', { steps: [{ brain: true }, ...Array(3).fill({ status: 500, message: 'the model has a cold' })] });
+      await guest.control('script', {
+        steps: [{ brain: true }, ...Array(3).fill({ status: 500, message: 'the model has a cold' })],
+      });
       await guest.write(QUESTION);
       await guest.notice('Trying again').waitFor();
       const bar = guest.notice('This run failed');
@@ -274,7 +319,10 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       await guest.hold('get_weather');
       await guest.write('Is it warm in Oslo?');
       await guest.card('get_weather', 'running').waitFor();
-      await until('both are listed, the newest first', async () => (await titles()).join() === 'Is it warm in Oslo?,Is it warm in Rome?');
+      await until(
+        'both are listed, the newest first',
+        async () => (await titles()).join() === 'Is it warm in Oslo?,Is it warm in Rome?',
+      );
 
       await page.locator('#sessions .session', { hasText: 'Rome' }).click();
       await page.locator('.message', { hasText: 'You asked: "Is it warm in Rome?"' }).waitFor();
@@ -321,10 +369,18 @@ describe('r52 the demo', { concurrency: 4 }, () => {
         await guest.settings({ endpoint: `${far.url}/v1/chat/completions`, model: 'real-one', key: KEY });
         await guest.ask(QUESTION);
         assert.match(await guest.words(), /I called 3 tools/);
-        await guest.settings({ dialect: 'anthropic', endpoint: `${far.url}/v1/messages`, model: 'other-one', key: `${KEY}-2` });
+        await guest.settings({
+          dialect: 'anthropic',
+          endpoint: `${far.url}/v1/messages`,
+          model: 'other-one',
+          key: `${KEY}-2`,
+        });
         await guest.ask('And in Rome?');
         const sent = await requests();
-        assert.deepEqual(sent.map(({ status }) => status), Array(6).fill(200));
+        assert.deepEqual(
+          sent.map(({ status }) => status),
+          Array(6).fill(200),
+        );
         assert.deepEqual([sent[0].headers.authorization, sent[3].headers['x-api-key']], ['present', 'present']);
         assert.equal(sent[3].headers.authorization ?? 'absent', 'absent', 'a key goes to its own provider only');
         assert.ok(sent.every(({ bodyText }) => !bodyText.includes(KEY)));
@@ -335,7 +391,10 @@ describe('r52 the demo', { concurrency: 4 }, () => {
         await guest.write('And in Cairo?');
         await until('the request hangs', async () => (await requests()).length === 7);
         const { records, text } = await guest.stored();
-        assert.ok(records > 3 && text.includes('And in Rome?') && text.includes('real-one'), 'the dump sees what is stored');
+        assert.ok(
+          records > 3 && text.includes('And in Rome?') && text.includes('real-one'),
+          'the dump sees what is stored',
+        );
         assert.ok(!text.includes(KEY), 'the key is stored');
         assert.ok(!(await page.content()).includes(KEY), 'the key is in the page');
 
@@ -373,14 +432,19 @@ describe('r52 the demo', { concurrency: 4 }, () => {
   });
 
   test('a phone: nothing is wider than the screen, every control has a name, the drawer opens', async () => {
-    const guest = await Guest.visit(demo, 'phone', { viewport: { width: 390, height: 780 }, hasTouch: true, colorScheme: 'dark' });
+    const guest = await Guest.visit(demo, 'phone', {
+      viewport: { width: 390, height: 780 },
+      hasTouch: true,
+      colorScheme: 'dark',
+    });
     const { page } = guest;
     await guest.ask(QUESTION);
     for (const card of await page.locator('.call summary').all()) await card.click();
     const { wide, nameless } = await page.evaluate(() => ({
       wide: document.documentElement.scrollWidth - innerWidth,
       nameless: [...document.querySelectorAll('button, input, textarea')]
-        .filter((one) => !one.ariaLabel && !one.labels?.length && !one.textContent.trim() && one.offsetParent).map((one) => one.outerHTML),
+        .filter((one) => !one.ariaLabel && !one.labels?.length && !one.textContent.trim() && one.offsetParent)
+        .map((one) => one.outerHTML),
     }));
     assert.ok(wide <= 0, `${wide} px too wide`);
     assert.deepEqual(nameless, []);

@@ -24,7 +24,10 @@ test('r16 r20 two turns over each dialect, streamed and whole', { timeout: 90_00
       const env = envOf(`${dialect}-${stream}`);
       const lane = world.lane(env.name);
       await lane.script(judge.scriptOf(dialect), { then: 'brain' });
-      const facts = await page.evaluate(([env, settings]) => scenarios.dialects.twoTurns({ rethread, drive }, env, settings), [env, { dialect, stream, persistence }]);
+      const facts = await page.evaluate(
+        ([env, settings]) => scenarios.dialects.twoTurns({ rethread, drive }, env, settings),
+        [env, { dialect, stream, persistence }],
+      );
       outcomes.push({ facts, requests: await lane.requests(), persistence, stream });
     }
     judge.twoTurns(dialect, outcomes);
@@ -35,6 +38,9 @@ test('r16 r20 two turns over each dialect, streamed and whole', { timeout: 90_00
 test('r42 the dialect changes in mid-session', { timeout: 60_000 }, async () => {
   const env = envOf('switch');
   await world.lane('switch').script([], { then: 'brain' });
-  const facts = await page.evaluate((env) => scenarios.dialects.switching({ rethread, drive }, env, { stream: true, persistence: 'call' }), env);
+  const facts = await page.evaluate(
+    (env) => scenarios.dialects.switching({ rethread, drive }, env, { stream: true, persistence: 'call' }),
+    env,
+  );
   judge.switching(facts, await world.lane('switch').requests());
 });

@@ -1,4 +1,5 @@
-// Whatever goes wrong in a turn, with a session in IndexedDB, in Chromium. tests/bindings does the same in Node, in memory.
+// Whatever goes wrong in a turn, with a session in IndexedDB, in Chromium. tests/bindings does the same in Node, in
+// memory.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -20,7 +21,10 @@ for (const dialect of ['openai-chat', 'anthropic']) {
         const lane = `faults-${dialect}-${at}`;
         const { base, chat, messages } = world.lane(lane);
         const env = { dialect, store: 'indexeddb', name: lane, lane: { base, chat, messages } };
-        const facts = await page.evaluate(([which, given]) => scenarios.faults.cases[which].run({ rethread, drive }, given), [at, env]);
+        const facts = await page.evaluate(
+          ([which, given]) => scenarios.faults.cases[which].run({ rethread, drive }, given),
+          [at, env],
+        );
         check(assert, facts);
       });
     }

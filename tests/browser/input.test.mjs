@@ -1,4 +1,5 @@
-// Wrong calls and damaged records, in Chromium with IndexedDB. What needs no database runs in Node as well (tests/bindings).
+// Wrong calls and damaged records, in Chromium with IndexedDB. What needs no database runs in Node as well
+// (tests/bindings).
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -21,7 +22,11 @@ const envOf = (name, dialect = 'openai-chat') => {
 
 test('before init a synchronous function throws not_initialized', async () => {
   const facts = await page.evaluate(async () => {
-    const codes = [await caught(() => rethread.validate({}, 'openai-chat')), await caught(() => rethread.repair({}, 'openai-chat')), await caught(() => new rethread.StreamAssembler('openai-chat'))];
+    const codes = [
+      await caught(() => rethread.validate({}, 'openai-chat')),
+      await caught(() => rethread.repair({}, 'openai-chat')),
+      await caught(() => new rethread.StreamAssembler('openai-chat')),
+    ];
     await Promise.all([rethread.init(), rethread.init()]);
     return { codes, after: rethread.validate({ messages: [{ role: 'user', content: 'x' }] }, 'openai-chat') };
   });
@@ -37,15 +42,25 @@ test('every invalid call fails with a code and a message, and changes nothing', 
     await rethread.init();
     return scenarios.input.misuse({ rethread, drive }, env);
   }, envOf('misuse'));
-  assert.deepEqual(facts.filter(({ right }) => !right).map(({ what, want, code, message }) => ({ what, want, code, message })), []);
+  assert.deepEqual(
+    facts.filter(({ right }) => !right).map(({ what, want, code, message }) => ({ what, want, code, message })),
+    [],
+  );
   assert.equal(same, true);
   assert.deepEqual(listed, ['s']);
 });
 
 test('r49 session ids can be any text and never reach another session', async () => {
-  const { state, listed, paged, left, neighbours } = await page.evaluate((env) => scenarios.input.ids({ rethread }, env), envOf('ids'));
+  const { state, listed, paged, left, neighbours } = await page.evaluate(
+    (env) => scenarios.input.ids({ rethread }, env),
+    envOf('ids'),
+  );
   for (const id of IDS) {
-    assert.deepEqual(state[`id:${id}`], [true, 2, `of ${id.slice(0, 40)}`, 1, true, id.slice(0, 40), id.length, id.slice(0, 5), '__proto__,own'], JSON.stringify(id.slice(0, 40)));
+    assert.deepEqual(
+      state[`id:${id}`],
+      [true, 2, `of ${id.slice(0, 40)}`, 1, true, id.slice(0, 40), id.length, id.slice(0, 5), '__proto__,own'],
+      JSON.stringify(id.slice(0, 40)),
+    );
   }
   assert.deepEqual(listed, IDS.slice().sort());
   assert.deepEqual(paged, IDS.slice().sort());
@@ -58,7 +73,9 @@ describe('stored input', () => {
     const context = await world.context();
     const env = envOf('exact');
     const first = await world.page(context);
-    await first.evaluate(async (env) => { await (await scenarios.replay.storeExact({ rethread }, env)).close(); }, env);
+    await first.evaluate(async (env) => {
+      await (await scenarios.replay.storeExact({ rethread }, env)).close();
+    }, env);
     await first.close();
     const second = await world.page(context);
     judge.exact(await second.evaluate((env) => scenarios.replay.readExact({ rethread }, env), env));
@@ -66,10 +83,17 @@ describe('stored input', () => {
 
   for (const dialect of ['openai-chat', 'anthropic']) {
     test(`r01 r13 r20 r45 of a run, over ${dialect}`, async () => {
-      const facts = await page.evaluate(async (envs) => {
-        const kit = { rethread, drive };
-        return { audit: await scenarios.replay.audit(kit, envs[0]), both: await scenarios.replay.streamedOrNot(kit, envs[1]), exact: await scenarios.replay.exactAnswer(kit, envs[2], true) };
-      }, ['audit', 'both', 'raw'].map((name) => envOf(`${name}-${dialect}`, dialect)));
+      const facts = await page.evaluate(
+        async (envs) => {
+          const kit = { rethread, drive };
+          return {
+            audit: await scenarios.replay.audit(kit, envs[0]),
+            both: await scenarios.replay.streamedOrNot(kit, envs[1]),
+            exact: await scenarios.replay.exactAnswer(kit, envs[2], true),
+          };
+        },
+        ['audit', 'both', 'raw'].map((name) => envOf(`${name}-${dialect}`, dialect)),
+      );
       judge.audit(facts.audit);
       judge.streamedOrNot(facts.both);
       judge.exactAnswer(facts.exact, dialect, true);
@@ -77,7 +101,13 @@ describe('stored input', () => {
   }
 
   test('r10 r55 render through the binding', async () => {
-    const facts = await page.evaluate(async (envs) => ({ freshness: await scenarios.replay.freshness({ rethread }, envs[0]), shapes: await scenarios.replay.shapes({ rethread }, envs[1]) }), [envOf('freshness'), envOf('shapes')]);
+    const facts = await page.evaluate(
+      async (envs) => ({
+        freshness: await scenarios.replay.freshness({ rethread }, envs[0]),
+        shapes: await scenarios.replay.shapes({ rethread }, envs[1]),
+      }),
+      [envOf('freshness'), envOf('shapes')],
+    );
     judge.freshness(facts.freshness);
     judge.shapes(facts.shapes);
   });
@@ -86,7 +116,17 @@ describe('stored input', () => {
 /** A page with five appends stored, a reader that opens them anew, and a hand on the raw records. */
 async function damaged(name) {
   await page.evaluate(async (name) => {
-    const user = (n) => ({ messages: [{ role: 'user', content: `m${n}` }, { role: 'assistant', content: null, tool_calls: [{ id: `call_${n}`, type: 'function', function: { name: 'f', arguments: '{}' } }] }, { role: 'tool', tool_call_id: `call_${n}`, content: `r${n}` }] });
+    const user = (n) => ({
+      messages: [
+        { role: 'user', content: `m${n}` },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id: `call_${n}`, type: 'function', function: { name: 'f', arguments: '{}' } }],
+        },
+        { role: 'tool', tool_call_id: `call_${n}`, content: `r${n}` },
+      ],
+    });
     const client = await rethread.open({ name });
     const session = await client.session('s');
     for (let n = 0; n < 5; n += 1) await session.append(user(n), 'openai-chat');
@@ -95,41 +135,51 @@ async function damaged(name) {
     globalThis.user = user;
 
     /** Changes the bytes of one record where they lie. */
-    globalThis.touch = (table, key, change) => new Promise((resolve, reject) => {
-      const opening = indexedDB.open(name);
-      opening.onerror = () => reject(opening.error);
-      opening.onsuccess = () => {
-        const database = opening.result;
-        const transaction = database.transaction(table, 'readwrite');
-        const store = transaction.objectStore(table);
-        const reading = store.get(key);
-        reading.onsuccess = () => {
-          const row = reading.result;
-          if (row === undefined) return reject(new Error('no such record'));
-          const value = change(row instanceof Uint8Array ? row : row.v);
-          if (value === null) store.delete(key);
-          else if (row instanceof Uint8Array) store.put(value, key);
-          else store.put({ ...row, v: value }, key);
+    globalThis.touch = (table, key, change) =>
+      new Promise((resolve, reject) => {
+        const opening = indexedDB.open(name);
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const database = opening.result;
+          const transaction = database.transaction(table, 'readwrite');
+          const store = transaction.objectStore(table);
+          const reading = store.get(key);
+          reading.onsuccess = () => {
+            const row = reading.result;
+            if (row === undefined) return reject(new Error('no such record'));
+            const value = change(row instanceof Uint8Array ? row : row.v);
+            if (value === null) store.delete(key);
+            else if (row instanceof Uint8Array) store.put(value, key);
+            else store.put({ ...row, v: value }, key);
+          };
+          transaction.oncomplete = () => {
+            database.close();
+            resolve();
+          };
+          transaction.onabort = () => reject(transaction.error);
         };
-        transaction.oncomplete = () => {
-          database.close();
-          resolve();
-        };
-        transaction.onabort = () => reject(transaction.error);
-      };
-    });
+      });
     globalThis.flipped = (bytes) => bytes.map((byte, at) => (at === bytes.length >> 1 ? byte ^ 0x40 : byte));
     globalThis.newer = (bytes) => bytes.map((byte, at) => (at === 0 ? byte + 1 : byte));
     globalThis.look = async () => {
       const warnings = [];
       const client = await rethread.open({ name, onWarning: (finding) => warnings.push(finding) });
       const session = await client.session('s');
-      const texts = (await session.messages()).items.flatMap(({ parts }) => parts.filter(({ type }) => type === 'text').map(({ text }) => text));
+      const texts = (await session.messages()).items.flatMap(({ parts }) =>
+        parts.filter(({ type }) => type === 'text').map(({ text }) => text),
+      );
       const rows = await caught(async () => (await client.invocations({ session: 's', payload: true })).items.length);
       const append = await caught(() => session.append(user(7), 'openai-chat'));
       const update = await caught(() => session.update({ title: 'T' }));
-      const run = await caught(() => session.run({ input: 'x', provider: { dialect: 'openai-chat', url: 'http://127.0.0.1:9/', params: {} } }));
-      const rendered = await caught(async () => new TextDecoder().decode((await session.render({ dialect: 'openai-chat', params: { model: 'm' }, replay: { freshness: Infinity } })).body));
+      const run = await caught(() =>
+        session.run({ input: 'x', provider: { dialect: 'openai-chat', url: 'http://127.0.0.1:9/', params: {} } }),
+      );
+      const rendered = await caught(async () =>
+        new TextDecoder().decode(
+          (await session.render({ dialect: 'openai-chat', params: { model: 'm' }, replay: { freshness: Infinity } }))
+            .body,
+        ),
+      );
       const listed = await caught(async () => (await client.sessions()).items.map(({ id }) => id).join());
       const neighbour = (await (await client.session('neighbour')).messages()).items.length;
       const status = await client.status();
@@ -196,13 +246,19 @@ describe('damage', () => {
     assert.equal(facts.neighbour, 2);
   });
 
-  for (const [what, table, key] of [['head', 'heads', 's'], ['log record', 'log', ['s', 3]]]) {
+  for (const [what, table, key] of [
+    ['head', 'heads', 's'],
+    ['log record', 'log', ['s', 3]],
+  ]) {
     test(`a ${what} of a newer schema opens read-only`, async () => {
       await damaged(`newer-${table}`);
-      const facts = await page.evaluate(async ([table, key]) => {
-        await touch(table, key, newer);
-        return look();
-      }, [table, key]);
+      const facts = await page.evaluate(
+        async ([table, key]) => {
+          await touch(table, key, newer);
+          return look();
+        },
+        [table, key],
+      );
       assert.deepEqual(facts.texts, table === 'heads' ? ['m0', 'm1', 'm2', 'm3', 'm4'] : ['m0', 'm1', 'm2', 'm4']);
       for (const fact of [facts.append, facts.update, facts.run]) {
         assert.equal(fact.code, 'unsupported_version');

@@ -5,7 +5,9 @@ import { after, before, test } from 'node:test';
 import { openWorld } from './page.mjs';
 
 let world;
-before(async () => { world = await openWorld(); });
+before(async () => {
+  world = await openWorld();
+});
 after(() => world?.close());
 
 const message = { messages: [{ role: 'user', content: 'Hi.' }] };
@@ -38,7 +40,10 @@ test('r62 has 300 stores open at once, each with its own sessions', async () => 
     for (const store of stores) titles.push((await store.sessions()).items.map(({ title }) => title).join());
     return titles;
   }, message);
-  assert.deepEqual(titles, Array.from({ length: 300 }, (_, at) => `chat of ${at}`));
+  assert.deepEqual(
+    titles,
+    Array.from({ length: 300 }, (_, at) => `chat of ${at}`),
+  );
 });
 
 test('r62 a closed store rejects with closed while another store uses its instance', async () => {
@@ -50,7 +55,10 @@ test('r62 a closed store rejects with closed while another store uses its instan
     await first.close();
     const second = await rethread.open({ store: 'memory' });
     await (await second.session('chat')).append(message, 'openai-chat');
-    const code = await session.append(message, 'openai-chat').then(() => null, (error) => error.code);
+    const code = await session.append(message, 'openai-chat').then(
+      () => null,
+      (error) => error.code,
+    );
     return { code, revision: (await second.session('chat')).revision };
   }, message);
   assert.deepEqual(facts, { code: 'closed', revision: 1 });

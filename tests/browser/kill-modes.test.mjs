@@ -1,4 +1,5 @@
-// r16, r17, r18: kills in the modes `call` and `result`. 20 points, once; with `npm test -- --long` all points, five times.
+// r16, r17, r18: kills in the modes `call` and `result`. 20 points, once; with `npm test -- --long` all points, five
+// times.
 
 import { test } from 'node:test';
 import { killTests } from './kill/matrix.mjs';

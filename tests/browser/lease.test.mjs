@@ -7,7 +7,9 @@ import { openWorld } from './page.mjs';
 const LEASE_MS = 30_000;
 
 let world;
-before(async () => { world = await openWorld(); });
+before(async () => {
+  world = await openWorld();
+});
 after(() => world?.close());
 
 /** A tab without Web Locks, whose clock is `ahead` milliseconds fast, with the session `s` open. */
@@ -16,8 +18,15 @@ async function tab(context, { ahead = 0 } = {}) {
   await page.evaluate(async (ahead) => {
     const client = await rethread.open({ name: 'lease', now: () => Date.now() + ahead });
     globalThis.session = await client.session('s');
-    globalThis.request = (url) => ({ provider: { dialect: 'openai-chat', url, params: { model: 'm' }, stream: true }, tools: {} });
-    globalThis.resumed = async (id, url) => session.resume(id, request(url)).then((run) => ({ run }), ({ code, details }) => ({ code, details }));
+    globalThis.request = (url) => ({
+      provider: { dialect: 'openai-chat', url, params: { model: 'm' }, stream: true },
+      tools: {},
+    });
+    globalThis.resumed = async (id, url) =>
+      session.resume(id, request(url)).then(
+        (run) => ({ run }),
+        ({ code, details }) => ({ code, details }),
+      );
   }, ahead);
   assert.equal(await page.evaluate(() => navigator.locks), undefined, 'there are no Web Locks');
   return page;
@@ -36,22 +45,28 @@ describe('without Web Locks', () => {
       return run.id;
     }, lane.chat);
     const second = await tab(context);
-    const busy = await second.evaluate(async ([id, url]) => {
-      const now = Date.now();
-      const { code, details } = await resumed(id, url);
-      const [pending] = await session.pendingRuns();
-      return { code, left: details.leaseUntil - now, state: pending.state };
-    }, [id, lane.chat]);
+    const busy = await second.evaluate(
+      async ([id, url]) => {
+        const now = Date.now();
+        const { code, details } = await resumed(id, url);
+        const [pending] = await session.pendingRuns();
+        return { code, left: details.leaseUntil - now, state: pending.state };
+      },
+      [id, lane.chat],
+    );
     assert.deepEqual([busy.code, busy.state], ['busy', 'live']);
     assert.ok(busy.left > 0 && busy.left <= LEASE_MS, `the lease ends in ${busy.left} ms`);
 
     const later = await tab(context, { ahead: LEASE_MS + 1000 });
-    const result = await later.evaluate(async ([id, url]) => {
-      const { run, code } = await resumed(id, url);
-      if (!run) return { code };
-      const { status, text } = await drive(run).result;
-      return { status, text };
-    }, [id, lane.chat]);
+    const result = await later.evaluate(
+      async ([id, url]) => {
+        const { run, code } = await resumed(id, url);
+        if (!run) return { code };
+        const { status, text } = await drive(run).result;
+        return { status, text };
+      },
+      [id, lane.chat],
+    );
     assert.deepEqual(result, { status: 'finished', text: 'after all' });
 
     await lane.openGate('half');

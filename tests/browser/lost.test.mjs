@@ -5,21 +5,29 @@ import { after, before, describe, test } from 'node:test';
 import { openWorld } from './page.mjs';
 
 let world;
-before(async () => { world = await openWorld(); });
+before(async () => {
+  world = await openWorld();
+});
 after(() => world?.close());
 
 /** A tab of `context` with `client` on the database `name`, and what the tests say again and again. */
 async function tab(context, name, counting = false) {
   const page = await world.page(context);
-  await page.evaluate(async ([name, counting]) => {
-    globalThis.warnings = [];
-    let n = 0;
-    const ids = counting ? { newId: () => `id-${(n += 1)}` } : {};
-    globalThis.reopen = async () => { globalThis.client = await rethread.open({ name, onWarning: (finding) => warnings.push(finding), ...ids }); };
-    globalThis.says = (text) => ({ messages: [{ role: 'user', content: text }] });
-    globalThis.textsOf = async (session) => (await session.messages({ limit: 1000 })).items.map(({ parts }) => parts[0].text);
-    await reopen();
-  }, [name, counting]);
+  await page.evaluate(
+    async ([name, counting]) => {
+      globalThis.warnings = [];
+      let n = 0;
+      const ids = counting ? { newId: () => `id-${(n += 1)}` } : {};
+      globalThis.reopen = async () => {
+        globalThis.client = await rethread.open({ name, onWarning: (finding) => warnings.push(finding), ...ids });
+      };
+      globalThis.says = (text) => ({ messages: [{ role: 'user', content: text }] });
+      globalThis.textsOf = async (session) =>
+        (await session.messages({ limit: 1000 })).items.map(({ parts }) => parts[0].text);
+      await reopen();
+    },
+    [name, counting],
+  );
   return page;
 }
 
@@ -39,12 +47,25 @@ describe('deleted or evicted', () => {
       const appended = await caught(async () => (await fresh.append(says('new'), 'openai-chat')).messageIds.length);
       await other.append(says('beside'), 'openai-chat');
       return {
-        refused: refused.code, appended, same: fresh === old, again: (await caught(() => old.append(says('lost'), 'openai-chat'))).code,
-        texts: await textsOf(fresh), beside: await textsOf(other), view: fresh.view().getSnapshot().messages.length, state: (await client.status()).state,
+        refused: refused.code,
+        appended,
+        same: fresh === old,
+        again: (await caught(() => old.append(says('lost'), 'openai-chat'))).code,
+        texts: await textsOf(fresh),
+        beside: await textsOf(other),
+        view: fresh.view().getSnapshot().messages.length,
+        state: (await client.status()).state,
       };
     });
     assert.deepEqual(facts, {
-      refused: 'not_found', appended: { code: null, value: '1' }, same: false, again: 'not_found', texts: ['new'], beside: ['beside'], view: 1, state: 'ready',
+      refused: 'not_found',
+      appended: { code: null, value: '1' },
+      same: false,
+      again: 'not_found',
+      texts: ['new'],
+      beside: ['beside'],
+      view: 1,
+      state: 'ready',
     });
     assert.deepEqual(await two.evaluate(async () => textsOf(await client.session('s'))), ['new']);
   });
@@ -52,7 +73,9 @@ describe('deleted or evicted', () => {
   test('r48 after a deletion in another tab, session(id) creates a new session without a failed call before', async () => {
     const context = await world.context();
     const [one, two] = [await tab(context, 'gone-unseen'), await tab(context, 'gone-unseen')];
-    await one.evaluate(async () => { await (await client.session('s')).append(says('old'), 'openai-chat'); });
+    await one.evaluate(async () => {
+      await (await client.session('s')).append(says('old'), 'openai-chat');
+    });
     await two.evaluate(() => client.deleteSession('s'));
     const facts = await one.evaluate(async () => {
       const fresh = await client.session('s');
@@ -68,16 +91,31 @@ describe('deleted or evicted', () => {
       const facts = await page.evaluate(async (first) => {
         const old = await client.session('s');
         await old.append(says('old'), 'openai-chat');
-        await new Promise((resolve, reject) => { Object.assign(indexedDB.deleteDatabase('evicted'), { onsuccess: resolve, onerror: reject }); });
-        const noticed = await caught(() => (first === 'append' ? old.append(says('lost'), 'openai-chat') : client.session('s')));
+        await new Promise((resolve, reject) => {
+          Object.assign(indexedDB.deleteDatabase('evicted'), { onsuccess: resolve, onerror: reject });
+        });
+        const noticed = await caught(() =>
+          first === 'append' ? old.append(says('lost'), 'openai-chat') : client.session('s'),
+        );
         const fresh = await client.session('s');
         const appended = await caught(async () => (await fresh.append(says('new'), 'openai-chat')).messageIds.length);
         return {
-          noticed: noticed.code, appended, texts: await textsOf(fresh), old: (await caught(() => old.append(says('lost'), 'openai-chat'))).code,
-          state: (await client.status()).state, listed: (await client.sessions()).items.map(({ id }) => id),
+          noticed: noticed.code,
+          appended,
+          texts: await textsOf(fresh),
+          old: (await caught(() => old.append(says('lost'), 'openai-chat'))).code,
+          state: (await client.status()).state,
+          listed: (await client.sessions()).items.map(({ id }) => id),
         };
       }, first);
-      assert.deepEqual(facts, { noticed: 'evicted', appended: { code: null, value: '1' }, texts: ['new'], old: 'evicted', state: 'evicted', listed: ['s'] });
+      assert.deepEqual(facts, {
+        noticed: 'evicted',
+        appended: { code: null, value: '1' },
+        texts: ['new'],
+        old: 'evicted',
+        state: 'evicted',
+        listed: ['s'],
+      });
     });
   }
 });
@@ -93,14 +131,17 @@ describe('r47 newId starts again after a reload', () => {
       const ids = await page.evaluate(async (reload) => {
         const session = await client.session('s');
         const made = [];
-        for (const at of [1, 2, 3]) made.push((await session.append(says(`${reload}.${at}`), 'openai-chat')).messageIds[0]);
+        for (const at of [1, 2, 3])
+          made.push((await session.append(says(`${reload}.${at}`), 'openai-chat')).messageIds[0]);
         return made;
       }, reload);
       for (const at of [1, 2, 3]) want.push([ids[at - 1], `${reload}.${at}`]);
       await page.close();
     }
     const page = await tab(context, 'repeats', counting);
-    const stored = await page.evaluate(async () => (await (await client.session('s')).messages()).items.map(({ id, parts }) => [id, parts[0].text]));
+    const stored = await page.evaluate(async () =>
+      (await (await client.session('s')).messages()).items.map(({ id, parts }) => [id, parts[0].text]),
+    );
     assert.deepEqual(stored, want);
   });
 
@@ -124,26 +165,52 @@ describe('r47 newId starts again after a reload', () => {
       const { status } = await drive(run).result;
       const pending = await session.pendingRuns();
       const resumed = await drive(await session.resume(pending[0].id, { provider })).result;
-      return { id: run.id, status, pending: pending.map(({ id, state }) => [id, state]), resumed: resumed.status, texts: await textsOf(session) };
+      return {
+        id: run.id,
+        status,
+        pending: pending.map(({ id, state }) => [id, state]),
+        resumed: resumed.status,
+        texts: await textsOf(session),
+      };
     }, provider);
     assert.notEqual(facts.id, cut);
-    assert.deepEqual({ ...facts, id: undefined }, {
-      id: undefined, status: 'finished', pending: [[cut, 'interrupted']], resumed: 'finished', texts: ['second', 'Second.', 'first', 'First.'],
-    });
+    assert.deepEqual(
+      { ...facts, id: undefined },
+      {
+        id: undefined,
+        status: 'finished',
+        pending: [[cut, 'interrupted']],
+        resumed: 'finished',
+        texts: ['second', 'Second.', 'first', 'First.'],
+      },
+    );
   });
 });
 
 describe('damaged heads', () => {
-  /** A tab with two sessions of two turns, each with a call, and an unfinished run in `s`; `raw` works on the rows behind its back. */
+  /** A tab with two sessions of two turns, each with a call, and an unfinished run in `s`; `raw` works on the rows
+   *  behind its back. */
   async function damaged(name) {
     const context = await world.context();
     const lane = world.lane(name);
     const call = { calls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }] };
-    await lane.script([call, { text: 'One.' }, call, { text: 'Two.' }, call, { text: 'Never.', gate: 'never', atPiece: 0 }]);
+    await lane.script([
+      call,
+      { text: 'One.' },
+      call,
+      { text: 'Two.' },
+      call,
+      { text: 'Never.', gate: 'never', atPiece: 0 },
+    ]);
     const provider = { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream: true };
     const one = await tab(context, name);
     await one.evaluate(async (provider) => {
-      const tools = { get_weather: { parameters: { type: 'object', properties: { city: { type: 'string' } } }, execute: async () => 'mild' } };
+      const tools = {
+        get_weather: {
+          parameters: { type: 'object', properties: { city: { type: 'string' } } },
+          execute: async () => 'mild',
+        },
+      };
       const session = await client.session('s', { title: 'Title', channel: 'mail', metadata: { k: 1 } });
       for (const input of ['first', 'second']) await drive(await session.run({ input, provider, tools })).result;
       drive(await session.run({ input: 'third', provider, tools }));
@@ -153,36 +220,62 @@ describe('damaged heads', () => {
     await one.close();
     await lane.script([{ text: 'Three.' }, { text: 'Four.' }]);
     const page = await tab(context, name);
-    await page.evaluate(async ([name, provider]) => {
-      const settled = (request) => new Promise((resolve, reject) => { Object.assign(request, { onsuccess: () => resolve(request.result), onerror: () => reject(request.error) }); });
-      await client.close();
-      /** Changes rows of the object store `heads`, or of another. */
-      globalThis.raw = async (work, store = 'heads') => {
-        const database = await settled(indexedDB.open(name));
-        await work(database.transaction(store, 'readwrite').objectStore(store), settled);
-        database.close();
-      };
-      globalThis.look = async () => {
-        const pending = await client.pendingRuns();
-        const session = await client.session('s');
-        const before = { texts: await textsOf(session), revision: session.revision };
-        const listed = (await client.sessions()).items.map(({ id, title, messageCount, pendingRuns }) => [id, title, messageCount, pendingRuns]);
-        return { pending: pending.map(({ id, state, session, input }) => [state, session, input[0].parts[0].text]), listed, ...before, status: (await client.status()).state, told: [...new Set(warnings.map(({ code }) => code))] };
-      };
-      /** Resumes what is pending, then another turn. */
-      globalThis.goOn = async () => {
-        const session = await client.session('s');
-        const ends = [];
-        for (const { id } of await session.pendingRuns()) ends.push((await drive(await session.resume(id, { provider })).result).status);
-        ends.push((await drive(await session.run({ input: 'fourth', provider })).result).status);
-        return { ends, texts: (await textsOf(session)).filter(Boolean), audit: (await session.invocations({ payload: true })).items.map(({ result }) => result?.content) };
-      };
-    }, [name, provider]);
+    await page.evaluate(
+      async ([name, provider]) => {
+        const settled = (request) =>
+          new Promise((resolve, reject) => {
+            Object.assign(request, { onsuccess: () => resolve(request.result), onerror: () => reject(request.error) });
+          });
+        await client.close();
+        /** Changes rows of the object store `heads`, or of another. */
+        globalThis.raw = async (work, store = 'heads') => {
+          const database = await settled(indexedDB.open(name));
+          await work(database.transaction(store, 'readwrite').objectStore(store), settled);
+          database.close();
+        };
+        globalThis.look = async () => {
+          const pending = await client.pendingRuns();
+          const session = await client.session('s');
+          const before = { texts: await textsOf(session), revision: session.revision };
+          const listed = (await client.sessions()).items.map(({ id, title, messageCount, pendingRuns }) => [
+            id,
+            title,
+            messageCount,
+            pendingRuns,
+          ]);
+          return {
+            pending: pending.map(({ id, state, session, input }) => [state, session, input[0].parts[0].text]),
+            listed,
+            ...before,
+            status: (await client.status()).state,
+            told: [...new Set(warnings.map(({ code }) => code))],
+          };
+        };
+        /** Resumes what is pending, then another turn. */
+        globalThis.goOn = async () => {
+          const session = await client.session('s');
+          const ends = [];
+          for (const { id } of await session.pendingRuns())
+            ends.push((await drive(await session.resume(id, { provider })).result).status);
+          ends.push((await drive(await session.run({ input: 'fourth', provider })).result).status);
+          return {
+            ends,
+            texts: (await textsOf(session)).filter(Boolean),
+            audit: (await session.invocations({ payload: true })).items.map(({ result }) => result?.content),
+          };
+        };
+      },
+      [name, provider],
+    );
     return page;
   }
   const turns = ['first', undefined, 'One.', 'second', undefined, 'Two.'];
   const rebuilt = { pending: [['interrupted', 's', 'third']], texts: turns, status: 'degraded', told: ['malformed'] };
-  const gone = { ends: ['finished', 'finished'], texts: ['first', 'One.', 'second', 'Two.', 'third', 'Three.', 'fourth', 'Four.'], audit: ['mild', 'mild', 'mild'] };
+  const gone = {
+    ends: ['finished', 'finished'],
+    texts: ['first', 'One.', 'second', 'Two.', 'third', 'Three.', 'fourth', 'Four.'],
+    audit: ['mild', 'mild', 'mild'],
+  };
 
   test('r07 a flipped byte hides no message, is reported, and is repaired by the next turn', async () => {
     const page = await damaged('flipped');
@@ -203,9 +296,29 @@ describe('damaged heads', () => {
     });
     assert.equal(facts.alone, 'degraded', 'status looks at the heads');
     assert.ok(facts.seen.revision > 0);
-    assert.deepEqual({ ...facts.seen, revision: undefined }, { ...rebuilt, listed: [['s', 'Title', 6, 1], ['t', null, 1, 0]], revision: undefined });
+    assert.deepEqual(
+      { ...facts.seen, revision: undefined },
+      {
+        ...rebuilt,
+        listed: [
+          ['s', 'Title', 6, 1],
+          ['t', null, 1, 0],
+        ],
+        revision: undefined,
+      },
+    );
     assert.deepEqual(facts.later, gone);
-    assert.deepEqual([facts.healed.status, facts.healed.told, facts.healed.listed], ['ready', [], [['s', 'Title', 11, 0], ['t', null, 1, 0]]]);
+    assert.deepEqual(
+      [facts.healed.status, facts.healed.told, facts.healed.listed],
+      [
+        'ready',
+        [],
+        [
+          ['s', 'Title', 11, 0],
+          ['t', null, 1, 0],
+        ],
+      ],
+    );
   });
 
   test('r07 a missing row is rebuilt from log and journal, and nothing is overwritten', async () => {
@@ -216,7 +329,17 @@ describe('damaged heads', () => {
       return { seen: await look(), later: await goOn() };
     });
     assert.ok(facts.seen.revision > 0, 'a guard on revision 0 imports nothing');
-    assert.deepEqual({ ...facts.seen, revision: undefined }, { ...rebuilt, listed: [['s', 'Title', 6, 1], ['t', null, 1, 0]], revision: undefined });
+    assert.deepEqual(
+      { ...facts.seen, revision: undefined },
+      {
+        ...rebuilt,
+        listed: [
+          ['s', 'Title', 6, 1],
+          ['t', null, 1, 0],
+        ],
+        revision: undefined,
+      },
+    );
     assert.deepEqual(facts.later, gone);
   });
 
@@ -230,7 +353,11 @@ describe('damaged heads', () => {
       await client.close();
       await reopen();
       const again = await client.session('s');
-      return { texts: await textsOf(again), pending: (await again.pendingRuns()).length, metadata: (await client.sessions()).items[0].metadata };
+      return {
+        texts: await textsOf(again),
+        pending: (await again.pendingRuns()).length,
+        metadata: (await client.sessions()).items[0].metadata,
+      };
     });
     assert.deepEqual(facts, { texts: [...turns, 'after'], pending: 1, metadata: { k: 1 } });
   });
@@ -239,7 +366,9 @@ describe('damaged heads', () => {
     const page = await damaged('earlier');
     const facts = await page.evaluate(async () => {
       let early;
-      await raw(async (heads, settled) => { early = await settled(heads.get('s')); });
+      await raw(async (heads, settled) => {
+        early = await settled(heads.get('s'));
+      });
       await reopen();
       await (await client.session('s')).append(says('later'), 'openai-chat');
       await client.close();
@@ -252,7 +381,14 @@ describe('damaged heads', () => {
     assert.deepEqual(facts, { texts: [...turns, 'later', 'last'], status: 'degraded' });
   });
 
-  for (const [what, row] of Object.entries({ number: 7, null: null, text: 'text', array: [1, 2], members: { r: '1', v: 'no bytes', d: 5 }, empty: {} })) {
+  for (const [what, row] of Object.entries({
+    number: 7,
+    null: null,
+    text: 'text',
+    array: [1, 2],
+    members: { r: '1', v: 'no bytes', d: 5 },
+    empty: {},
+  })) {
     test(`r48 a row of a wrong shape (${what}) affects that session alone, which can be deleted`, async () => {
       const page = await damaged(`shape-${what}`);
       const facts = await page.evaluate(async (row) => {
@@ -266,10 +402,27 @@ describe('damaged heads', () => {
         await client.deleteSession('s');
         const fresh = await client.session('s');
         await fresh.append(says('anew'), 'openai-chat');
-        return { seen: { ...seen, revision: undefined }, texts, left: (await client.sessions()).items.map(({ id }) => id), anew: await textsOf(fresh), pending: await client.pendingRuns() };
+        return {
+          seen: { ...seen, revision: undefined },
+          texts,
+          left: (await client.sessions()).items.map(({ id }) => id),
+          anew: await textsOf(fresh),
+          pending: await client.pendingRuns(),
+        };
       }, row);
       assert.deepEqual(facts, {
-        seen: { ...rebuilt, listed: [['s', 'Title', 6, 1], ['t', null, 1, 0]], revision: undefined }, texts: ['other', 'more'], left: ['s'], anew: ['anew'], pending: [],
+        seen: {
+          ...rebuilt,
+          listed: [
+            ['s', 'Title', 6, 1],
+            ['t', null, 1, 0],
+          ],
+          revision: undefined,
+        },
+        texts: ['other', 'more'],
+        left: ['s'],
+        anew: ['anew'],
+        pending: [],
       });
     });
   }

@@ -1,4 +1,5 @@
-// What the browser tests share: one origin with the package and the model, one browser, and pages that hold the package.
+// What the browser tests share: one origin with the package and the model, one browser, and pages that hold the
+// package.
 
 import { fileURLToPath } from 'node:url';
 import { launchBrowser } from '../../.ci/browser.mjs';
@@ -10,7 +11,8 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 /** The control side of one lane of the stand-in. */
 export function laneOf(origin, name) {
   const base = `${origin}/lane/${encodeURIComponent(name)}`;
-  const post = async (path, body = {}) => (await fetch(`${base}/control/${path}`, { method: 'POST', body: JSON.stringify(body) })).json();
+  const post = async (path, body = {}) =>
+    (await fetch(`${base}/control/${path}`, { method: 'POST', body: JSON.stringify(body) })).json();
   const get = async (path) => (await fetch(`${base}/control/${path}`)).json();
   return {
     base,
@@ -25,13 +27,18 @@ export function laneOf(origin, name) {
   };
 }
 
-/** {url, lane, page, context, close}. A page has `rethread`, `drive` and the scenarios as globals; its errors are in `complaints`. `laterDist` is
- *  the folder of another build of the wasm, which `/later.html` loads. */
+/** {url, lane, page, context, close}. A page has `rethread`, `drive` and the scenarios as globals; its errors are in
+ *  `complaints`. `laterDist` is the folder of another build of the wasm, which `/later.html` loads. */
 export async function openWorld({ laterDist } = {}) {
   const standIn = createStandIn();
   const server = await serve({
     folders: {
-      '/': here('pages'), '/js/': here('../../js'), '/dist/': here('../../dist'), '/scenarios/': here('../bindings/scenarios'), '/servers/': here('../servers'), '/log-store/': here('../packaging/projects/store'),
+      '/': here('pages'),
+      '/js/': here('../../js'),
+      '/dist/': here('../../dist'),
+      '/scenarios/': here('../bindings/scenarios'),
+      '/servers/': here('../servers'),
+      '/log-store/': here('../packaging/projects/store'),
       ...(laterDist && { '/later/js/': here('../../js'), '/later/dist/': laterDist }),
     },
     handle: standIn.handle,
@@ -40,13 +47,14 @@ export async function openWorld({ laterDist } = {}) {
 
   /** A page in `context`, or in one of its own: two pages of one context are two tabs. */
   async function page(context, path = '/') {
-    const own = context ?? await browser.newContext();
+    const own = context ?? (await browser.newContext());
     const opened = await own.newPage();
     opened.complaints = [];
     opened.on('pageerror', (error) => opened.complaints.push(String(error?.stack ?? error)));
     opened.on('console', (message) => {
       // A request that the model refuses is written to the console by the browser itself.
-      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) opened.complaints.push(message.text());
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+        opened.complaints.push(message.text());
     });
     await opened.goto(`${server.url}${path}`);
     await opened.evaluate(() => globalThis.ready);
@@ -58,5 +66,11 @@ export async function openWorld({ laterDist } = {}) {
     standIn.state.dispose();
     await server.close();
   };
-  return { url: server.url, lane: (name) => laneOf(server.url, name), context: () => browser.newContext(), page, close };
+  return {
+    url: server.url,
+    lane: (name) => laneOf(server.url, name),
+    context: () => browser.newContext(),
+    page,
+    close,
+  };
 }

@@ -5,7 +5,9 @@ import { after, before, test } from 'node:test';
 import { openWorld } from './page.mjs';
 
 let world;
-before(async () => { world = await openWorld(); });
+before(async () => {
+  world = await openWorld();
+});
 after(() => world?.close());
 
 test('r48 a full disk is reported and loses nothing', async () => {
@@ -17,17 +19,35 @@ test('r48 a full disk is reported and loses nothing', async () => {
     globalThis.store = await rethread.open({ name: 'quota' });
     globalThis.session = await store.session('s');
     // Nothing that a disk could write shorter.
-    globalThis.noise = (length) => Array.from({ length: length / 32_768 }, () => String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32_768)).map((byte) => 48 + (byte % 64)))).join('').replaceAll('\\', '/');
+    globalThis.noise = (length) =>
+      Array.from({ length: length / 32_768 }, () =>
+        String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32_768)).map((byte) => 48 + (byte % 64))),
+      )
+        .join('')
+        .replaceAll('\\', '/');
     await session.append({ messages: [{ role: 'user', content: 'first' }] }, 'openai-chat');
   });
   const facts = await page.evaluate(async () => {
     let appended = 1;
     let error;
     while (!error && appended < 60) {
-      await session.append({ messages: [{ role: 'user', content: noise(1_048_576) }] }, 'openai-chat').then(() => { appended += 1; }, (e) => { error = e; });
+      await session.append({ messages: [{ role: 'user', content: noise(1_048_576) }] }, 'openai-chat').then(
+        () => {
+          appended += 1;
+        },
+        (e) => {
+          error = e;
+        },
+      );
     }
     await session.refresh();
-    return { appended, code: error?.code, message: error?.message, held: (await session.messages({ limit: 100 })).items.length, revision: session.revision };
+    return {
+      appended,
+      code: error?.code,
+      message: error?.message,
+      held: (await session.messages({ limit: 100 })).items.length,
+      revision: session.revision,
+    };
   });
   assert.equal(facts.code, 'quota_exceeded', facts.message);
   assert.ok(facts.appended > 1, 'something fitted');

@@ -1,4 +1,5 @@
-// R68 in Chromium: a server quotes the key, and neither the page nor the database holds it; a redirect does not carry it away.
+// R68 in Chromium: a server quotes the key, and neither the page nor the database holds it; a redirect does not carry
+// it away.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -19,10 +20,16 @@ after(async () => {
 });
 
 let count = 0;
-const look = (given) => page.evaluate((env) => scenarios.secrets.seen({ rethread, drive }, env), { store: 'indexeddb', name: `secrets-${count += 1}`, ...given });
+const look = (given) =>
+  page.evaluate((env) => scenarios.secrets.seen({ rethread, drive }, env), {
+    store: 'indexeddb',
+    name: `secrets-${(count += 1)}`,
+    ...given,
+  });
 
 function holdsNone(text, key) {
-  for (const form of formsOf(key)) assert.ok(!text.includes(form), text.slice(Math.max(0, text.indexOf(form) - 80), text.indexOf(form) + 80));
+  for (const form of formsOf(key))
+    assert.ok(!text.includes(form), text.slice(Math.max(0, text.indexOf(form) - 80), text.indexOf(form) + 80));
 }
 
 for (const dialect of DIALECTS) {
@@ -34,9 +41,16 @@ for (const dialect of DIALECTS) {
     for (const name of Object.keys(CASES)) {
       test(name, async () => {
         for (const key of [KEYS.plain, KEYS.escaped]) {
-          const facts = await look({ dialect, url: `${echo.url}/case/${dialect}/${name}`, headers: { authorization: `Bearer ${key}`, 'x-mine': key } });
+          const facts = await look({
+            dialect,
+            url: `${echo.url}/case/${dialect}/${name}`,
+            headers: { authorization: `Bearer ${key}`, 'x-mine': key },
+          });
           assert.deepEqual([facts.status, facts.pending], ['failed', 1]);
-          assert.ok(facts.stored.includes('What is it?') && facts.stored.includes('model_error'), 'the dump sees what is stored');
+          assert.ok(
+            facts.stored.includes('What is it?') && facts.stored.includes('model_error'),
+            'the dump sees what is stored',
+          );
           holdsNone(facts.text + facts.stored, key);
         }
       });

@@ -1,6 +1,6 @@
-// R22 to R31 and R37 in Chromium, over HTTP: any interleaving of turns, crashes, retries, filters, appends, owners, compactions, handoffs, processes
-// and stores against a service that keeps what it is sent. The seeds are those of tests/bindings/service-interleavings.test.mjs. And
-// conversations that the application holds, in every dialect.
+// R22 to R31 and R37 in Chromium, over HTTP: any interleaving of turns, crashes, retries, filters, appends, owners,
+// compactions, handoffs, processes and stores against a service that keeps what it is sent. The seeds are those of
+// tests/bindings/service-interleavings.test.mjs. And conversations that the application holds, in every dialect.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -9,25 +9,37 @@ import { openWorld } from './page.mjs';
 const SEEDS = process.env.RETHREAD_LONG ? 500 : 20;
 
 let world;
-before(async () => { world = await openWorld(); });
+before(async () => {
+  world = await openWorld();
+});
 after(() => world?.close());
 
 /** Plays seeds with a function of a scenario in a page. Returns {sums, failed}. */
 async function play(file, name, count) {
   const page = await world.page();
-  return page.evaluate(async ([scenario, exported, seeds, origin]) => {
-    const { [exported]: playSeed } = await import(`/scenarios/${scenario}`);
-    const { MemoryLogStore } = await import('/log-store/memory-log-store.js');
-    const sums = {};
-    const failed = [];
-    for (let seed = 0; seed < seeds; seed += 1) {
-      const base = `${origin}/lane/${exported}-${seed}`;
-      const { problems, counts } = await playSeed({ open: rethread.open, drive, store: new MemoryLogStore(), base, seed, breaksHere: true });
-      if (problems.length) failed.push(`seed ${seed}: ${problems.join('\n')}`);
-      for (const [what, value] of Object.entries(counts)) sums[what] = (sums[what] ?? 0) + value;
-    }
-    return { sums, failed };
-  }, [file, name, count, world.url]);
+  return page.evaluate(
+    async ([scenario, exported, seeds, origin]) => {
+      const { [exported]: playSeed } = await import(`/scenarios/${scenario}`);
+      const { MemoryLogStore } = await import('/log-store/memory-log-store.js');
+      const sums = {};
+      const failed = [];
+      for (let seed = 0; seed < seeds; seed += 1) {
+        const base = `${origin}/lane/${exported}-${seed}`;
+        const { problems, counts } = await playSeed({
+          open: rethread.open,
+          drive,
+          store: new MemoryLogStore(),
+          base,
+          seed,
+          breaksHere: true,
+        });
+        if (problems.length) failed.push(`seed ${seed}: ${problems.join('\n')}`);
+        for (const [what, value] of Object.entries(counts)) sums[what] = (sums[what] ?? 0) + value;
+      }
+      return { sums, failed };
+    },
+    [file, name, count, world.url],
+  );
 }
 
 function assertPlayed({ sums, failed }, count) {

@@ -7,7 +7,9 @@ import { drive } from 'rethread/host';
 import { openWorld } from './page.mjs';
 
 let world;
-before(async () => { world = await openWorld(); });
+before(async () => {
+  world = await openWorld();
+});
 after(() => world?.close());
 
 test('r28 from Node to a page: no model call and no tool is repeated', { timeout: 60_000 }, async () => {
@@ -18,7 +20,11 @@ test('r28 from Node to a page: no model call and no tool is repeated', { timeout
   const provider = { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream: true };
   await drive(await session.run({ input: 'Hello', provider })).result;
   const execute = () => 5;
-  const run = await session.run({ input: 'Go', provider, tools: { f: { parameters: { type: 'object', properties: {} }, execute } } });
+  const run = await session.run({
+    input: 'Go',
+    provider,
+    tools: { f: { parameters: { type: 'object', properties: {} }, execute } },
+  });
   for await (const { type } of drive(run)) if (type === 'text_delta') break;
   const snapshot = [...run.snapshot()];
   run[Symbol.dispose]();
@@ -26,17 +32,38 @@ test('r28 from Node to a page: no model call and no tool is repeated', { timeout
   await lane.script([{ text: 'All done.' }]);
 
   const page = await world.page();
-  const found = await page.evaluate(async ([bytes, url]) => {
-    let ran = 0;
-    const parameters = { type: 'object', properties: {} };
-    const request = { provider: { dialect: 'openai-chat', url, params: { model: 'm' }, stream: true }, tools: { f: { parameters, execute: () => { ran += 1; } } } };
-    const client = await rethread.open({ name: 'from-node' });
-    const { status, turns, text } = await drive(await (await client.session('s')).resume(Uint8Array.from(bytes), request)).result;
-    await client.close();
-    const { items } = await (await (await rethread.open({ name: 'from-node' })).session('s')).messages();
-    return { ran, status, turns, text, roles: items.map(({ role }) => role) };
-  }, [snapshot, lane.chat]);
-  assert.deepEqual(found, { ran: 0, status: 'finished', turns: 2, text: 'All done.', roles: ['user', 'assistant', 'user', 'assistant', 'assistant'] });
+  const found = await page.evaluate(
+    async ([bytes, url]) => {
+      let ran = 0;
+      const parameters = { type: 'object', properties: {} };
+      const request = {
+        provider: { dialect: 'openai-chat', url, params: { model: 'm' }, stream: true },
+        tools: {
+          f: {
+            parameters,
+            execute: () => {
+              ran += 1;
+            },
+          },
+        },
+      };
+      const client = await rethread.open({ name: 'from-node' });
+      const { status, turns, text } = await drive(
+        await (await client.session('s')).resume(Uint8Array.from(bytes), request),
+      ).result;
+      await client.close();
+      const { items } = await (await (await rethread.open({ name: 'from-node' })).session('s')).messages();
+      return { ran, status, turns, text, roles: items.map(({ role }) => role) };
+    },
+    [snapshot, lane.chat],
+  );
+  assert.deepEqual(found, {
+    ran: 0,
+    status: 'finished',
+    turns: 2,
+    text: 'All done.',
+    roles: ['user', 'assistant', 'user', 'assistant', 'assistant'],
+  });
   const bodies = (await lane.requests()).map(({ bodyText }) => JSON.parse(bodyText).messages);
   assert.deepEqual([bodies.length, bodies.at(-1)], [4, bodies.at(-2)]);
   assert.deepEqual(page.complaints, []);

@@ -7,13 +7,17 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openWorld } from './page.mjs';
 
-const folder = path.join(process.env.RETHREAD_DATA || fileURLToPath(new URL('../corpora', import.meta.url)), 'trajectories');
+const folder = path.join(
+  process.env.RETHREAD_DATA || fileURLToPath(new URL('../corpora', import.meta.url)),
+  'trajectories',
+);
 const conversations = readdirSync(folder)
   .filter((file) => file.endsWith('.json') && file !== 'index.json')
   .sort()
   .map((file) => ({ file, body: JSON.parse(readFileSync(path.join(folder, file), 'utf8')) }));
 
-/** Call ids by their order of appearance, so that a renamed one compares equal; nothing else is touched. Says which ids were used twice. */
+/** Call ids by their order of appearance, so that a renamed one compares equal; nothing else is touched. Says which ids
+ *  were used twice. */
 function normal(given) {
   const messages = structuredClone(given);
   const seen = new Map();
@@ -26,7 +30,7 @@ function normal(given) {
       for (const call of message.tool_calls) {
         if (seen.has(call.id)) twice.add(call.id);
         seen.set(call.id, true);
-        open.set(call.id, [...open.get(call.id) ?? [], `#${count}`]);
+        open.set(call.id, [...(open.get(call.id) ?? []), `#${count}`]);
         call.id = `#${count}`;
         count += 1;
       }
@@ -40,7 +44,8 @@ function normal(given) {
   return { messages, twice: [...twice] };
 }
 
-const textOf = (content) => (typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join(''));
+const textOf = (content) =>
+  typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join('');
 
 /** Texts, names, arguments and results, in order. */
 function said(messages) {
@@ -68,30 +73,44 @@ before(async () => {
   await first.close();
 
   const second = await world.page(context);
-  out = new Map(await second.evaluate(async ([files, model]) => {
-    const client = await rethread.open({ name: 'trajectories' });
-    const read = ({ body }) => JSON.parse(new TextDecoder().decode(body));
-    const send = async (url, { body }) => {
-      const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' }, body });
-      return { status: response.status, text: response.ok ? '' : await response.text() };
-    };
-    const replay = { freshness: Infinity };
-    const facts = [];
-    for (const file of files) {
-      const session = await client.session(file);
-      const chat = await session.render({ dialect: 'openai-chat', params: { model: 'm' }, replay });
-      const claude = await session.render({ dialect: 'anthropic', params: { model: 'm' }, replay });
-      const other = await client.session(`${file}:back`);
-      await other.append(claude.body, 'anthropic');
-      const back = await other.render({ dialect: 'openai-chat', params: { model: 'm' }, replay });
-      facts.push([file, {
-        chat: read(chat), back: read(back), report: [...chat.report, ...claude.report],
-        sent: [await send(model.chat, chat), await send(model.messages, claude), await send(model.chat, back)],
-      }]);
-    }
-    await client.close();
-    return facts;
-  }, [conversations.map(({ file }) => file), { chat: lane.chat, messages: lane.messages }]));
+  out = new Map(
+    await second.evaluate(
+      async ([files, model]) => {
+        const client = await rethread.open({ name: 'trajectories' });
+        const read = ({ body }) => JSON.parse(new TextDecoder().decode(body));
+        const send = async (url, { body }) => {
+          const response = await fetch(url, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' },
+            body,
+          });
+          return { status: response.status, text: response.ok ? '' : await response.text() };
+        };
+        const replay = { freshness: Infinity };
+        const facts = [];
+        for (const file of files) {
+          const session = await client.session(file);
+          const chat = await session.render({ dialect: 'openai-chat', params: { model: 'm' }, replay });
+          const claude = await session.render({ dialect: 'anthropic', params: { model: 'm' }, replay });
+          const other = await client.session(`${file}:back`);
+          await other.append(claude.body, 'anthropic');
+          const back = await other.render({ dialect: 'openai-chat', params: { model: 'm' }, replay });
+          facts.push([
+            file,
+            {
+              chat: read(chat),
+              back: read(back),
+              report: [...chat.report, ...claude.report],
+              sent: [await send(model.chat, chat), await send(model.messages, claude), await send(model.chat, back)],
+            },
+          ]);
+        }
+        await client.close();
+        return facts;
+      },
+      [conversations.map(({ file }) => file), { chat: lane.chat, messages: lane.messages }],
+    ),
+  );
   assert.deepEqual(second.complaints, []);
 });
 after(() => world?.close());
@@ -100,7 +119,10 @@ after(() => world?.close());
 const LEAST_CONVERSATIONS = 55;
 
 test('no recorded conversation was lost', () => {
-  assert.ok(conversations.length >= LEAST_CONVERSATIONS, `${conversations.length} conversations, ${LEAST_CONVERSATIONS} at least`);
+  assert.ok(
+    conversations.length >= LEAST_CONVERSATIONS,
+    `${conversations.length} conversations, ${LEAST_CONVERSATIONS} at least`,
+  );
 });
 
 describe('r03 every conversation survives IndexedDB and a reload', () => {
@@ -114,11 +136,23 @@ describe('r03 every conversation survives IndexedDB and a reload', () => {
       assert.equal(got.messages.length, want.messages.length + open);
       assert.deepEqual(got.messages.slice(0, want.messages.length), want.messages);
       for (const closing of got.messages.slice(want.messages.length)) assert.equal(closing.role, 'tool');
-      const renamed = new Set(report.filter(({ code, action }) => code === 'duplicate_call_id' && action === 'renamed').map(({ callId }) => callId));
+      const renamed = new Set(
+        report
+          .filter(({ code, action }) => code === 'duplicate_call_id' && action === 'renamed')
+          .map(({ callId }) => callId),
+      );
       assert.deepEqual([...renamed].sort(), want.twice.sort(), 'what is renamed is reported, and nothing else is');
       if (!want.twice.length) assert.deepEqual(chat.messages.slice(0, body.messages.length), body.messages);
       assert.deepEqual(said(back.messages), said(chat.messages), 'through Anthropic and back');
-      assert.deepEqual(sent.map(({ status, text }) => [status, text]), [[200, ''], [200, ''], [200, '']], 'the model takes it');
+      assert.deepEqual(
+        sent.map(({ status, text }) => [status, text]),
+        [
+          [200, ''],
+          [200, ''],
+          [200, ''],
+        ],
+        'the model takes it',
+      );
     });
   }
 });

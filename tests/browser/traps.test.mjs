@@ -8,7 +8,9 @@ import { openWorld } from './page.mjs';
 
 const wasm = readFileSync(new URL('../../dist/rethread_bg.wasm', import.meta.url));
 let world;
-before(async () => { world = await openWorld(); });
+before(async () => {
+  world = await openWorld();
+});
 after(() => world?.close());
 
 /** A page whose wasm has little memory. */
@@ -23,11 +25,17 @@ test('r62 after memory ran out in a run, the page opens its store again and resu
   const page = await littlePage();
   const facts = await page.evaluate(async () => {
     const provider = { dialect: 'openai-chat', url: 'https://model.example/v1', params: { model: 'm' }, stream: true };
-    const chunk = (delta, finish_reason = null) => `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const chunk = (delta, finish_reason = null) =>
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
     const head = { headers: { 'content-type': 'text/event-stream' } };
-    const answer = async () => new Response(`${chunk({ role: 'assistant', content: 'Done.' })}${chunk({}, 'stop')}data: [DONE]\n\n`, head);
+    const answer = async () =>
+      new Response(`${chunk({ role: 'assistant', content: 'Done.' })}${chunk({}, 'stop')}data: [DONE]\n\n`, head);
     const user = (content) => ({ messages: [{ role: 'user', content }] });
-    const codeOf = (promise) => promise.then(() => null, (error) => error.code);
+    const codeOf = (promise) =>
+      promise.then(
+        () => null,
+        (error) => error.code,
+      );
     const client = await rethread.open({ name: 'trap' });
     const neighbour = await (await rethread.open({ name: 'neighbour' })).session('n');
     const session = await client.session('s');
@@ -63,8 +71,18 @@ test('r62 after memory ran out in a run, the page opens its store again and resu
     return facts;
   });
   assert.deepEqual(facts, {
-    before: 'running', append: 'internal', driven: 'internal', later: 'internal', painted: 'failed', validate: 0, neighbour: 1, messages: 1, state: 'interrupted',
-    resumed: 'finished', all: ['kept', 'asked', 'Done.'], deleted: 'deleted',
+    before: 'running',
+    append: 'internal',
+    driven: 'internal',
+    later: 'internal',
+    painted: 'failed',
+    validate: 0,
+    neighbour: 1,
+    messages: 1,
+    state: 'interrupted',
+    resumed: 'finished',
+    all: ['kept', 'asked', 'Done.'],
+    deleted: 'deleted',
   });
   assert.deepEqual(page.complaints, []);
 });
@@ -97,7 +115,11 @@ test('r62 after the stack ran out in getSnapshot, the page renders again', async
         // the stack is exhausted, as it should be
       }
     }
-    return { ends: Object.keys(ends), shown: view.getSnapshot().messages.length, revision: (await session.append({ messages: [{ role: 'user', content: 'x' }] }, 'openai-chat')).revision };
+    return {
+      ends: Object.keys(ends),
+      shown: view.getSnapshot().messages.length,
+      revision: (await session.append({ messages: [{ role: 'user', content: 'x' }] }, 'openai-chat')).revision,
+    };
   });
   assert.deepEqual(facts, { ends: ['RangeError'], shown: 10, revision: 11 });
   assert.deepEqual(page.complaints, []);
@@ -110,7 +132,9 @@ test('r62 a disposed run can be resumed by another tab at once', async () => {
     const provider = { dialect: 'openai-chat', url: 'https://model.example/v1', params: { model: 'm' }, stream: true };
     const session = await (await rethread.open({ name: 'dispose' })).session('s');
     const run = await session.run({ input: 'asked', provider });
-    const driven = drive(run, { fetch: async () => new Response(new ReadableStream({}), { headers: { 'content-type': 'text/event-stream' } }) });
+    const driven = drive(run, {
+      fetch: async () => new Response(new ReadableStream({}), { headers: { 'content-type': 'text/event-stream' } }),
+    });
     await new Promise((resolve) => setTimeout(resolve, 20));
     run[Symbol.dispose ?? Symbol.for('Symbol.dispose')]();
     await driven.result.catch(() => {});
@@ -119,7 +143,9 @@ test('r62 a disposed run can be resumed by another tab at once', async () => {
   const facts = await two.evaluate(async (id) => {
     const provider = { dialect: 'openai-chat', url: 'https://model.example/v1', params: { model: 'm' } };
     const session = await (await rethread.open({ name: 'dispose' })).session('s');
-    const answer = JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: 'Done.' }, finish_reason: 'stop' }] });
+    const answer = JSON.stringify({
+      choices: [{ index: 0, message: { role: 'assistant', content: 'Done.' }, finish_reason: 'stop' }],
+    });
     const [pending] = await session.pendingRuns();
     const fetch = async () => new Response(answer, { headers: { 'content-type': 'application/json' } });
     return [pending.id, pending.state, (await drive(await session.resume(id, { provider }), { fetch }).result).status];

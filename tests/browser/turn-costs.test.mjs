@@ -1,4 +1,5 @@
-// r46: a turn costs IndexedDB the same at 100 and at 10,000 messages, and localStorage at 100 and 3,000: it has no room for more.
+// r46: a turn costs IndexedDB the same at 100 and at 10,000 messages, and localStorage at 100 and 3,000: it has no room
+// for more.
 
 import { after, before, test } from 'node:test';
 import { assertConstant, LENGTHS, TURNS_AT_ONCE } from '../servers/constant-costs.mjs';
@@ -6,7 +7,9 @@ import { openWorld } from './page.mjs';
 import { pageCosts } from './page-costs.mjs';
 
 let world;
-before(async () => { world = await openWorld(); });
+before(async () => {
+  world = await openWorld();
+});
 after(() => world?.close());
 
 for (const [store, lengths] of Object.entries({ indexeddb: LENGTHS, localstorage: [100, 3000] })) {

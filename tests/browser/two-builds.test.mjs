@@ -1,5 +1,5 @@
-// R67 in a browser: two builds work on one IndexedDB database. The later build has added fields, an added variant and removed fields
-// (tests/evolution/builds.mjs).
+// R67 in a browser: two builds work on one IndexedDB database. The later build has added fields, an added variant and
+// removed fields (tests/evolution/builds.mjs).
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -23,17 +23,33 @@ async function tab(context, path, name) {
     globalThis.session = await client.session('s');
     globalThis.texts = async () => {
       await session.refresh();
-      return (await session.messages({ limit: 100 })).items.flatMap(({ parts }) => parts.flatMap(({ type, text }) => (type === 'text' ? [text] : [])));
+      return (await session.messages({ limit: 100 })).items.flatMap(({ parts }) =>
+        parts.flatMap(({ type, text }) => (type === 'text' ? [text] : [])),
+      );
     };
-    globalThis.appendTurn = (text, options) => session.append({ messages: [{ role: 'user', content: text }, { role: 'assistant', content: 'ok' }] }, 'openai-chat', options);
+    globalThis.appendTurn = (text, options) =>
+      session.append(
+        {
+          messages: [
+            { role: 'user', content: text },
+            { role: 'assistant', content: 'ok' },
+          ],
+        },
+        'openai-chat',
+        options,
+      );
     /** The bytes of all values of a table, as Latin-1. */
     globalThis.stored = async (table) => {
       const request = indexedDB.open(name);
-      const database = await new Promise((resolve, reject) => Object.assign(request, { onsuccess: () => resolve(request.result), onerror: () => reject(request.error) }));
+      const database = await new Promise((resolve, reject) =>
+        Object.assign(request, { onsuccess: () => resolve(request.result), onerror: () => reject(request.error) }),
+      );
       const values = database.transaction(table).objectStore(table).getAll();
       await new Promise((resolve, reject) => Object.assign(values, { onsuccess: resolve, onerror: reject }));
       database.close();
-      const arrays = values.result.flatMap((value) => (value instanceof Uint8Array ? [value] : Object.values(value).filter((member) => member instanceof Uint8Array)));
+      const arrays = values.result.flatMap((value) =>
+        value instanceof Uint8Array ? [value] : Object.values(value).filter((member) => member instanceof Uint8Array),
+      );
       return arrays.map((bytes) => new TextDecoder('latin1').decode(bytes)).join('\n');
     };
   }, name);
@@ -56,17 +72,38 @@ describe('r67 two builds in one browser', () => {
       await appendTurn('a');
     });
     // The later build has no titles any more.
-    assert.deepEqual(await later.evaluate(async () => ({ texts: await texts(), title: session.title })), { texts: ['a', 'ok'], title: null });
+    assert.deepEqual(await later.evaluate(async () => ({ texts: await texts(), title: session.title })), {
+      texts: ['a', 'ok'],
+      title: null,
+    });
     await later.evaluate(async () => {
       await appendTurn('b');
       const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } };
-      await session.append({ messages: [{ role: 'user', content: 'call' }, { role: 'assistant', content: null, tool_calls: [call] }] }, 'openai-chat');
+      await session.append(
+        {
+          messages: [
+            { role: 'user', content: 'call' },
+            { role: 'assistant', content: null, tool_calls: [call] },
+          ],
+        },
+        'openai-chat',
+      );
     });
     const [heads, log, invocations] = await allStored(later);
-    assert.ok(heads.includes('bright') && log.includes('calm') && invocations.includes('calm'), 'the later build stores its new fields');
+    assert.ok(
+      heads.includes('bright') && log.includes('calm') && invocations.includes('calm'),
+      'the later build stores its new fields',
+    );
 
-    const read = await now.evaluate(async () => ({ texts: await texts(), title: session.title, status: await client.status() }));
-    assert.deepEqual([read.texts, read.title, read.status.state, read.status.findings], [['a', 'ok', 'b', 'ok', 'call'], 'Title', 'ready', []]);
+    const read = await now.evaluate(async () => ({
+      texts: await texts(),
+      title: session.title,
+      status: await client.status(),
+    }));
+    assert.deepEqual(
+      [read.texts, read.title, read.status.state, read.status.findings],
+      [['a', 'ok', 'b', 'ok', 'call'], 'Title', 'ready', []],
+    );
     await now.evaluate(async () => {
       await session.answer('c', { type: 'tool_result', content: 'done' });
       await appendTurn('d');
@@ -79,9 +116,17 @@ describe('r67 two builds in one browser', () => {
     const after = await later.evaluate(async () => {
       const seen = await texts();
       const { items } = await session.invocations({ payload: true });
-      return { texts: seen, calls: items.map(({ status, result }) => [status, result.content]), state: (await client.status()).state };
+      return {
+        texts: seen,
+        calls: items.map(({ status, result }) => [status, result.content]),
+        state: (await client.status()).state,
+      };
     });
-    assert.deepEqual(after, { texts: ['a', 'ok', 'b', 'ok', 'call', 'd', 'ok'], calls: [['ok', 'done']], state: 'ready' });
+    assert.deepEqual(after, {
+      texts: ['a', 'ok', 'b', 'ok', 'call', 'd', 'ok'],
+      calls: [['ok', 'done']],
+      state: 'ready',
+    });
     assert.deepEqual([now.complaints, later.complaints], [[], []]);
   });
 
@@ -91,15 +136,29 @@ describe('r67 two builds in one browser', () => {
     await later.evaluate(() => appendTurn('b', { source: { type: 'plugin' } }));
     const before = await allStored(later);
     const seen = await now.evaluate(async () => ({
-      texts: await texts(), state: (await client.status()).state, append: (await caught(() => appendTurn('c'))).code, update: (await caught(() => session.update({ title: 'T' }))).code,
+      texts: await texts(),
+      state: (await client.status()).state,
+      append: (await caught(() => appendTurn('c'))).code,
+      update: (await caught(() => session.update({ title: 'T' }))).code,
     }));
-    assert.deepEqual(seen, { texts: ['a', 'ok'], state: 'read_only', append: 'unsupported_version', update: 'unsupported_version' });
+    assert.deepEqual(seen, {
+      texts: ['a', 'ok'],
+      state: 'read_only',
+      append: 'unsupported_version',
+      update: 'unsupported_version',
+    });
     assert.deepEqual(await allStored(now), before);
     assert.deepEqual(await later.evaluate(() => texts()), ['a', 'ok', 'b', 'ok']);
   });
 
-  for (const [writer, reader] of [[NOW, LATER], [LATER, NOW]]) {
-    const promise = writer === NOW ? 'the current build left unfinished is resumed by the later one' : 'the later build left unfinished is rejected by the current one, and is kept';
+  for (const [writer, reader] of [
+    [NOW, LATER],
+    [LATER, NOW],
+  ]) {
+    const promise =
+      writer === NOW
+        ? 'the current build left unfinished is resumed by the later one'
+        : 'the later build left unfinished is rejected by the current one, and is kept';
     test(`r67 in IndexedDB a run that ${promise}`, async () => {
       const name = `run${writer === NOW ? '-now' : '-later'}`;
       const lane = world.lane(name);
@@ -113,7 +172,11 @@ describe('r67 two builds in one browser', () => {
           started.resolve();
           return new Promise(() => {});
         };
-        const run = await session.run({ input: 'Weather in Oslo?', ...request, tools: { get_weather: { parameters, execute }, get_time: { parameters, execute } } });
+        const run = await session.run({
+          input: 'Weather in Oslo?',
+          ...request,
+          tools: { get_weather: { parameters, execute }, get_time: { parameters, execute } },
+        });
         drive(run);
         await started.promise;
         return run.id;
@@ -121,16 +184,27 @@ describe('r67 two builds in one browser', () => {
       await first.close();
 
       const second = await tab(context, reader, name);
-      const resume = (page) => page.evaluate(async ([id, request]) => {
-        const listed = (await session.pendingRuns()).map(({ id, state }) => `${id} ${state}`);
-        const parameters = { type: 'object', properties: { city: { type: 'string' } } };
-        const tool = { parameters, execute: () => 'mild', onInterrupted: 'rerun' };
-        const outcome = await caught(async () => {
-          const { status, error } = await drive(await session.resume(id, { ...request, tools: { get_weather: tool, get_time: tool } })).result;
-          return error ? `${status}: ${error.message}` : status;
-        });
-        return { listed, code: outcome.code, value: outcome.value, findings: (await client.status()).findings.length };
-      }, [id, request]);
+      const resume = (page) =>
+        page.evaluate(
+          async ([id, request]) => {
+            const listed = (await session.pendingRuns()).map(({ id, state }) => `${id} ${state}`);
+            const parameters = { type: 'object', properties: { city: { type: 'string' } } };
+            const tool = { parameters, execute: () => 'mild', onInterrupted: 'rerun' };
+            const outcome = await caught(async () => {
+              const { status, error } = await drive(
+                await session.resume(id, { ...request, tools: { get_weather: tool, get_time: tool } }),
+              ).result;
+              return error ? `${status}: ${error.message}` : status;
+            });
+            return {
+              listed,
+              code: outcome.code,
+              value: outcome.value,
+              findings: (await client.status()).findings.length,
+            };
+          },
+          [id, request],
+        );
       const finished = { listed: [`${id} interrupted`], code: null, value: 'finished', findings: 0 };
       const outcome = await resume(second);
       if (writer === NOW) {

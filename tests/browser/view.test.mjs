@@ -5,24 +5,33 @@ import { after, before, test } from 'node:test';
 import { openWorld } from './page.mjs';
 
 let world;
-before(async () => { world = await openWorld(); });
+before(async () => {
+  world = await openWorld();
+});
 after(() => world?.close());
 
 async function opened(name, context, extra) {
   const page = await world.page(context);
-  await page.evaluate(async ([name, extra]) => {
-    globalThis.client = await rethread.open({ name });
-    globalThis.session = await client.session('s', extra);
-    globalThis.until = async (test) => {
-      for (const end = Date.now() + 5000; Date.now() < end;) {
-        if (await test()) return true;
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-      return false;
-    };
-    globalThis.textOf = ({ parts }) => parts.filter(({ type }) => type === 'text').map(({ text }) => text).join('');
-    globalThis.user = (content) => ({ messages: [{ role: 'user', content }] });
-  }, [name, extra ?? {}]);
+  await page.evaluate(
+    async ([name, extra]) => {
+      globalThis.client = await rethread.open({ name });
+      globalThis.session = await client.session('s', extra);
+      globalThis.until = async (test) => {
+        for (const end = Date.now() + 5000; Date.now() < end; ) {
+          if (await test()) return true;
+          await new Promise((resolve) => setTimeout(resolve, 5));
+        }
+        return false;
+      };
+      globalThis.textOf = ({ parts }) =>
+        parts
+          .filter(({ type }) => type === 'text')
+          .map(({ text }) => text)
+          .join('');
+      globalThis.user = (content) => ({ messages: [{ role: 'user', content }] });
+    },
+    [name, extra ?? {}],
+  );
   return page;
 }
 
@@ -32,7 +41,9 @@ test('r56 the snapshot is one object between changes, and so is every unchanged 
     // As React's useSyncExternalStore calls them.
     const { getSnapshot, subscribe } = session.view();
     let calls = 0;
-    const end = subscribe(() => { calls += 1; });
+    const end = subscribe(() => {
+      calls += 1;
+    });
     const empty = getSnapshot();
     const same = empty === getSnapshot();
     await session.append(user('one'), 'openai-chat');
@@ -44,12 +55,29 @@ test('r56 the snapshot is one object between changes, and so is every unchanged 
     end();
     await session.append(user('three'), 'openai-chat');
     return {
-      empty, same, stable, called, afterEnd: calls, kept: two.messages[0] === one.messages[0], list: two.messages !== one.messages,
-      oldOne: one.messages.length, two: two.messages.map(textOf), saved: two.messages.map(({ saved }) => saved), one: session.view() === session.view(),
-      revision: two.revision, again: (await client.session('s')).view().getSnapshot().messages.length,
+      empty,
+      same,
+      stable,
+      called,
+      afterEnd: calls,
+      kept: two.messages[0] === one.messages[0],
+      list: two.messages !== one.messages,
+      oldOne: one.messages.length,
+      two: two.messages.map(textOf),
+      saved: two.messages.map(({ saved }) => saved),
+      one: session.view() === session.view(),
+      revision: two.revision,
+      again: (await client.session('s')).view().getSnapshot().messages.length,
     };
   });
-  assert.deepEqual(facts.empty, { loading: false, revision: 0, branch: 'main', hasOlder: false, messages: [], run: null });
+  assert.deepEqual(facts.empty, {
+    loading: false,
+    revision: 0,
+    branch: 'main',
+    hasOlder: false,
+    messages: [],
+    run: null,
+  });
   assert.deepEqual([facts.same, facts.stable, facts.kept, facts.list, facts.one], [true, true, true, true, true]);
   assert.ok(facts.called >= 2);
   assert.equal(facts.afterEnd, facts.called, 'ended means ended');
@@ -70,7 +98,9 @@ test('r56 changes of another tab arrive without a refresh; unchanged messages ke
     await until(() => view.getSnapshot().messages.length === 1);
     globalThis.kept = view.getSnapshot().messages[0];
     globalThis.changes = 0;
-    view.subscribe(() => { changes += 1; });
+    view.subscribe(() => {
+      changes += 1;
+    });
   });
   await one.evaluate(() => session.append(user('second'), 'openai-chat'));
   const facts = await two.evaluate(async () => {
@@ -91,30 +121,66 @@ for (const dialect of ['openai-chat', 'anthropic']) {
       { text: 'Looking.', calls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }] },
       { text: 'one two three four five six', gate: 'half', atPiece: 3 },
     ]);
-    await page.evaluate(async ([dialect, url]) => {
-      await session.append({ messages: [{ role: 'user', content: 'old' }, { role: 'assistant', content: 'older answer' }] }, 'openai-chat');
-      const { getSnapshot, subscribe } = session.view();
-      globalThis.before = getSnapshot();
-      globalThis.seen = [];
-      globalThis.identities = new Set();
-      subscribe(() => {
-        const { messages, run } = getSnapshot();
-        identities.add(messages[0]);
-        seen.push({ status: run?.status ?? null, length: messages.length, last: textOf(messages.at(-1)), saved: messages.at(-1).saved, tools: messages.flatMap(({ parts }) => parts).filter(({ type }) => type === 'tool').map(({ call }) => call.status) });
-      });
-      const city = { type: 'object', properties: { city: { type: 'string' } } };
-      globalThis.driven = drive(await session.run({
-        input: 'Go', provider: { dialect, url, params: { model: 'm' }, stream: true },
-        tools: { get_weather: { parameters: city, execute: async () => { await new Promise((resolve) => setTimeout(resolve, 30)); return 'mild'; } } },
-      }));
-    }, [dialect, dialect === 'anthropic' ? lane.messages : lane.chat]);
+    await page.evaluate(
+      async ([dialect, url]) => {
+        await session.append(
+          {
+            messages: [
+              { role: 'user', content: 'old' },
+              { role: 'assistant', content: 'older answer' },
+            ],
+          },
+          'openai-chat',
+        );
+        const { getSnapshot, subscribe } = session.view();
+        globalThis.before = getSnapshot();
+        globalThis.seen = [];
+        globalThis.identities = new Set();
+        subscribe(() => {
+          const { messages, run } = getSnapshot();
+          identities.add(messages[0]);
+          seen.push({
+            status: run?.status ?? null,
+            length: messages.length,
+            last: textOf(messages.at(-1)),
+            saved: messages.at(-1).saved,
+            tools: messages
+              .flatMap(({ parts }) => parts)
+              .filter(({ type }) => type === 'tool')
+              .map(({ call }) => call.status),
+          });
+        });
+        const city = { type: 'object', properties: { city: { type: 'string' } } };
+        globalThis.driven = drive(
+          await session.run({
+            input: 'Go',
+            provider: { dialect, url, params: { model: 'm' }, stream: true },
+            tools: {
+              get_weather: {
+                parameters: city,
+                execute: async () => {
+                  await new Promise((resolve) => setTimeout(resolve, 30));
+                  return 'mild';
+                },
+              },
+            },
+          }),
+        );
+      },
+      [dialect, dialect === 'anthropic' ? lane.messages : lane.chat],
+    );
     const half = await page.evaluate(async () => {
       const { getSnapshot } = session.view();
       await until(() => textOf(getSnapshot().messages.at(-1)).startsWith('one two'));
       const { messages, run } = getSnapshot();
       const answer = messages.at(-1);
       const tool = messages.flatMap(({ parts }) => parts).find(({ type }) => type === 'tool');
-      return { run: { status: run.status, id: typeof run.id }, text: textOf(answer), saved: messages.map(({ saved }) => saved), tool: { status: tool.call.status, result: tool.call.result, name: tool.call.name } };
+      return {
+        run: { status: run.status, id: typeof run.id },
+        text: textOf(answer),
+        saved: messages.map(({ saved }) => saved),
+        tool: { status: tool.call.status, result: tool.call.result, name: tool.call.name },
+      };
     });
     assert.deepEqual(half.run, { status: 'running', id: 'string' });
     assert.match(half.text, /^one two/);
@@ -124,7 +190,15 @@ for (const dialect of ['openai-chat', 'anthropic']) {
     const end = await page.evaluate(async () => {
       const { status } = await driven.result;
       const { messages, run } = session.view().getSnapshot();
-      return { status, run, saved: messages.map(({ saved }) => saved), last: textOf(messages.at(-1)), same: messages[0] === before.messages[0] && messages[1] === before.messages[1], identities: identities.size, seen };
+      return {
+        status,
+        run,
+        saved: messages.map(({ saved }) => saved),
+        last: textOf(messages.at(-1)),
+        same: messages[0] === before.messages[0] && messages[1] === before.messages[1],
+        identities: identities.size,
+        seen,
+      };
     });
     assert.equal(end.status, 'finished');
     assert.equal(end.run, null);
@@ -133,8 +207,15 @@ for (const dialect of ['openai-chat', 'anthropic']) {
     assert.deepEqual([end.same, end.identities], [true, 1], 'what was there is not painted again');
     const lengths = end.seen.filter(({ last }) => last.startsWith('one')).map(({ last }) => last.length);
     assert.ok(lengths.length >= 3, 'it grows');
-    assert.deepEqual(lengths, lengths.slice().sort((a, b) => a - b), 'and never shrinks');
-    assert.ok(end.seen.some(({ tools }) => tools[0] === 'pending'), 'a call shows before its result');
+    assert.deepEqual(
+      lengths,
+      lengths.slice().sort((a, b) => a - b),
+      'and never shrinks',
+    );
+    assert.ok(
+      end.seen.some(({ tools }) => tools[0] === 'pending'),
+      'a call shows before its result',
+    );
     assert.deepEqual(page.complaints, []);
   });
 }
@@ -175,14 +256,25 @@ test('r56 a wait for a retry states its end', async () => {
 test('r56 older() pages back through 260 messages, and messages() by cursor', async () => {
   const context = await world.context();
   const writer = await opened('long', context);
-  await writer.evaluate(() => session.append({ messages: Array.from({ length: 260 }, (_, n) => ({ role: n % 2 ? 'assistant' : 'user', content: `m${n}` })) }, 'openai-chat'));
+  await writer.evaluate(() =>
+    session.append(
+      { messages: Array.from({ length: 260 }, (_, n) => ({ role: n % 2 ? 'assistant' : 'user', content: `m${n}` })) },
+      'openai-chat',
+    ),
+  );
   await writer.close();
   const page = await opened('long', context);
   const facts = await page.evaluate(async () => {
     const { getSnapshot, older, subscribe } = session.view();
     let calls = 0;
-    subscribe(() => { calls += 1; });
-    const look = () => ({ length: getSnapshot().messages.length, first: textOf(getSnapshot().messages[0]), hasOlder: getSnapshot().hasOlder });
+    subscribe(() => {
+      calls += 1;
+    });
+    const look = () => ({
+      length: getSnapshot().messages.length,
+      first: textOf(getSnapshot().messages[0]),
+      hasOlder: getSnapshot().hasOlder,
+    });
     const shown = [look()];
     const newest = getSnapshot().messages.at(-1);
     const asked = [];
@@ -201,12 +293,21 @@ test('r56 older() pages back through 260 messages, and messages() by cursor', as
   });
   assert.deepEqual(facts.asked, [true, true, false]);
   assert.deepEqual(facts.shown, [
-    { length: 100, first: 'm160', hasOlder: true }, { length: 200, first: 'm60', hasOlder: true }, { length: 260, first: 'm0', hasOlder: false }, { length: 260, first: 'm0', hasOlder: false },
+    { length: 100, first: 'm160', hasOlder: true },
+    { length: 200, first: 'm60', hasOlder: true },
+    { length: 260, first: 'm0', hasOlder: false },
+    { length: 260, first: 'm0', hasOlder: false },
   ]);
   assert.equal(facts.same, true);
   assert.ok(facts.calls >= 2);
-  assert.deepEqual(facts.pages.map((page) => page.length), [70, 70, 70, 50]);
-  assert.deepEqual(facts.pages.reverse().flat(), Array.from({ length: 260 }, (_, n) => `m${n}`));
+  assert.deepEqual(
+    facts.pages.map((page) => page.length),
+    [70, 70, 70, 50],
+  );
+  assert.deepEqual(
+    facts.pages.reverse().flat(),
+    Array.from({ length: 260 }, (_, n) => `m${n}`),
+  );
 });
 
 test('r35 title, channel, metadata and the state bag survive a reload', async () => {
@@ -226,7 +327,15 @@ test('r35 title, channel, metadata and the state bag survive a reload', async ()
   const second = await opened('kept', context);
   const facts = await second.evaluate(async () => {
     const listed = (await client.sessions()).items;
-    const out = { title: session.title, revision: session.revision, keys: session.state.keys(), cursor: session.state.get('cursor'), gone: session.state.get('gone'), none: session.state.get('none') === undefined, listed };
+    const out = {
+      title: session.title,
+      revision: session.revision,
+      keys: session.state.keys(),
+      cursor: session.state.get('cursor'),
+      gone: session.state.get('gone'),
+      none: session.state.get('none') === undefined,
+      listed,
+    };
     await session.update({ title: null, channel: null, metadata: null });
     out.cleared = (await client.sessions()).items[0];
     return out;
@@ -238,7 +347,15 @@ test('r35 title, channel, metadata and the state bag survive a reload', async ()
   assert.equal(facts.gone, null);
   assert.equal(facts.none, true);
   const [{ createdAt, updatedAt, ...summary }] = facts.listed;
-  assert.deepEqual(summary, { id: 's', channel: 'chat', title: 'Second', revision: before, messageCount: 1, pendingRuns: 0, metadata: { tags: ['b'] } });
+  assert.deepEqual(summary, {
+    id: 's',
+    channel: 'chat',
+    title: 'Second',
+    revision: before,
+    messageCount: 1,
+    pendingRuns: 0,
+    metadata: { tags: ['b'] },
+  });
   assert.ok(createdAt > 1.7e12 && updatedAt >= createdAt);
   assert.deepEqual([facts.cleared.title, facts.cleared.channel, facts.cleared.metadata], [null, null, null]);
 });
@@ -265,8 +382,14 @@ test('r39 sessions() by page and by channel; status() and persist()', async () =
     } while (cursor);
     return { pages, five, status: await client.status(), persist: await client.persist() };
   });
-  assert.deepEqual(facts.pages.map((page) => page.length), [10, 10, 5]);
-  assert.deepEqual(facts.pages.flat(), Array.from({ length: 25 }, (_, n) => `s${String(n).padStart(2, '0')}`));
+  assert.deepEqual(
+    facts.pages.map((page) => page.length),
+    [10, 10, 5],
+  );
+  assert.deepEqual(
+    facts.pages.flat(),
+    Array.from({ length: 25 }, (_, n) => `s${String(n).padStart(2, '0')}`),
+  );
   assert.deepEqual(facts.five, ['s00', 's05', 's10', 's15', 's20']);
   assert.equal(facts.status.store, 'indexeddb');
   assert.equal(facts.status.state, 'ready');

@@ -8,7 +8,8 @@ import { paintFor } from '../../js/cli/report.js';
 import { body, folderWith, messages, rethread } from './run.mjs';
 
 const { head, call, result, stray, last } = messages;
-const anthropic = '{"system":"s","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"look","input":{}}]},{"role":"user","content":"?"}]}';
+const anthropic =
+  '{"system":"s","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"look","input":{}}]},{"role":"user","content":"?"}]}';
 
 let folder;
 let remove;
@@ -40,16 +41,22 @@ describe('r54_check', () => {
     assert.match(out, /^clean\.json: openai-chat, 4 messages, nothing wrong\n$/);
   });
 
-  test('errors: the exit code is 1; each is on a line with its pointer, grouped by message, with the provider\'s sentence', async () => {
+  test("errors: the exit code is 1; each is on a line with its pointer, grouped by message, with the provider's sentence", async () => {
     const { code, out } = await check('open.json', '-d', 'openai-chat');
     assert.equal(code, 1);
     const lines = out.trimEnd().split('\n');
     assert.equal(lines[0], 'open.json: openai-chat, 4 messages, 2 errors');
     assert.equal(lines[1], 'message 1, assistant');
-    assert.match(lines[2], /^ {2}error {4}dangling_call {2}\/messages\/1\/tool_calls\/0 {2}An assistant message with 'tool_calls' must be followed by tool messages/);
+    assert.match(
+      lines[2],
+      /^ {2}error {4}dangling_call {2}\/messages\/1\/tool_calls\/0 {2}An assistant message with 'tool_calls' must be followed by tool messages/,
+    );
     assert.equal(lines[3], 'message 3, tool');
     assert.match(lines[4], /orphan_result {2}\/messages\/3 /);
-    assert.deepEqual(lines.slice(5, 7), ['see: npx rethread explain dangling_call --dialect openai-chat', 'see: npx rethread explain orphan_result --dialect openai-chat']);
+    assert.deepEqual(lines.slice(5, 7), [
+      'see: npx rethread explain dangling_call --dialect openai-chat',
+      'see: npx rethread explain orphan_result --dialect openai-chat',
+    ]);
     // A page of the installed package, not an address.
     const [, page] = /^rules: (.*)$/.exec(lines[7]);
     assert.match(readFileSync(path.resolve(folder, page), 'utf8'), /^## dangling_call$/m);
@@ -93,7 +100,10 @@ describe('r54_check', () => {
   test('without a recognizable shape the option --dialect is required', async () => {
     const { code, out, err } = await check('plain.json');
     assert.deepEqual([code, out], [2, '']);
-    assert.match(err, /cannot be recognized; pass --dialect openai-chat, openai-responses, anthropic, gemini or mistral/);
+    assert.match(
+      err,
+      /cannot be recognized; pass --dialect openai-chat, openai-responses, anthropic, gemini or mistral/,
+    );
   });
 
   test('a dialect that does not fit the body gets a hint', async () => {
@@ -107,7 +117,10 @@ describe('r54_check', () => {
     assert.deepEqual([code, err], [1, '']);
     const report = JSON.parse(out);
     assert.equal(report.findings[0].path, '/1/tool_calls/0');
-    assert.deepEqual([report.file, report.form, report.dialect, report.ok, report.errors, report.warnings], ['lines.jsonl', 'lines', 'openai-chat', false, 1, 0]);
+    assert.deepEqual(
+      [report.file, report.form, report.dialect, report.ok, report.errors, report.warnings],
+      ['lines.jsonl', 'lines', 'openai-chat', false, 1, 0],
+    );
     assert.match(report.guessed, /tool_calls/);
     assert.equal(JSON.parse((await check('clean.json', '--json', '-d', 'openai-chat')).out).guessed, null);
   });
@@ -115,7 +128,12 @@ describe('r54_check', () => {
   test('colour for a terminal, none against NO_COLOR', () => {
     const red = (stream, env) => paintFor(stream, env)('error', 'x');
     assert.equal(red({ isTTY: true }, {}), '\u001b[31mx\u001b[0m');
-    for (const [stream, env] of [[{ isTTY: true }, { NO_COLOR: '1' }], [{ isTTY: true }, { TERM: 'dumb' }], [{}, {}]]) assert.equal(red(stream, env), 'x');
+    for (const [stream, env] of [
+      [{ isTTY: true }, { NO_COLOR: '1' }],
+      [{ isTTY: true }, { TERM: 'dumb' }],
+      [{}, {}],
+    ])
+      assert.equal(red(stream, env), 'x');
   });
 
   test('no colour in a pipe', async () => {
@@ -142,7 +160,11 @@ describe('r54_misuse: the exit code is 2, with a message that says what to do', 
     ['a folder', ['check', '.', '-d', 'openai-chat'], /cannot be read: it is a folder/],
     ['no JSON', ['check', 'cut.json', '-d', 'openai-chat'], /cut\.json is not JSON: syntax error at line 3, column 17/],
     ['broken JSON Lines', ['check', 'cut.jsonl', '-d', 'openai-chat'], /line 2 is not JSON/],
-    ['many bodies to repair', ['repair', 'bodies.jsonl', '-d', 'openai-chat'], /has 2 conversations; `rethread check` takes them all/],
+    [
+      'many bodies to repair',
+      ['repair', 'bodies.jsonl', '-d', 'openai-chat'],
+      /has 2 conversations; `rethread check` takes them all/,
+    ],
     ['no UTF-8', ['check', 'latin.json', '-d', 'openai-chat'], /is not UTF-8/],
     ['nothing', ['check', 'empty.json', '-d', 'openai-chat'], /empty\.json is empty/],
     ['an unknown wish', ['repair', 'open.json', '--dangling-calls', 'drop'], /"synthesize" or "omit", not "drop"/],
@@ -159,6 +181,7 @@ describe('r54_misuse: the exit code is 2, with a message that says what to do', 
 test('r54_--help and --version print to standard output', async () => {
   const help = await rethread(['--help']);
   assert.deepEqual([help.code, help.err], [0, '']);
-  for (const word of ['check', 'repair', 'convert', '--dialect', '--json', 'NO_COLOR', 'Exit code']) assert.ok(help.out.includes(word), word);
+  for (const word of ['check', 'repair', 'convert', '--dialect', '--json', 'NO_COLOR', 'Exit code'])
+    assert.ok(help.out.includes(word), word);
   assert.match((await rethread(['--version'])).out, /^\d+\.\d+\.\d+\n$/);
 });

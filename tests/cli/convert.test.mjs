@@ -13,8 +13,11 @@ let folder;
 let remove;
 before(() => {
   ({ folder, remove } = folderWith({
-    'chat.json': body(system, head, call, result, last), 'open.json': body(head, call, last, stray), 'list.json': `[${[head, call, result].join(',')}]`,
-    'lines.jsonl': `${[head, call, result].join('\n')}\n`, 'system.json': `[${[system, head].join(',')}]`,
+    'chat.json': body(system, head, call, result, last),
+    'open.json': body(head, call, last, stray),
+    'list.json': `[${[head, call, result].join(',')}]`,
+    'lines.jsonl': `${[head, call, result].join('\n')}\n`,
+    'system.json': `[${[system, head].join(',')}]`,
   }));
 });
 after(() => remove());
@@ -43,9 +46,18 @@ describe('r54_convert', () => {
 
   test('a file of messages stays a file of messages', async () => {
     const list = JSON.parse((await convert('list.json', '--to', 'anthropic')).out);
-    assert.deepEqual(list.map(({ role }) => role), ['user', 'assistant', 'user']);
+    assert.deepEqual(
+      list.map(({ role }) => role),
+      ['user', 'assistant', 'user'],
+    );
     const { out } = await convert('lines.jsonl', '--to', 'anthropic');
-    assert.deepEqual(out.trimEnd().split('\n').map((line) => JSON.parse(line)), list);
+    assert.deepEqual(
+      out
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+      list,
+    );
   });
 
   test('unless the target keeps a part of it outside of messages: then a body is written, with a note', async () => {

@@ -7,14 +7,18 @@ import { after, before, describe, test } from 'node:test';
 import { body, folderWith, messages, rethread } from './run.mjs';
 
 const { head, call, result, stray, last } = messages;
-const closing = '{"role":"tool","tool_call_id":"call_1","content":"Interrupted: this call has no recorded result; it may or may not have run."}';
+const closing =
+  '{"role":"tool","tool_call_id":"call_1","content":"Interrupted: this call has no recorded result; it may or may not have run."}';
 
 let folder;
 let remove;
 before(() => {
   ({ folder, remove } = folderWith({
-    'clean.json': body(head, call, result, last), 'open.json': body(head, call, last, stray), 'over.json': body(head, call),
-    'list.json': `[${[head, call, last].join(', ')}]`, 'lines.jsonl': `${[head, call, last].join('\r\n')}\r\n`,
+    'clean.json': body(head, call, result, last),
+    'open.json': body(head, call, last, stray),
+    'over.json': body(head, call),
+    'list.json': `[${[head, call, last].join(', ')}]`,
+    'lines.jsonl': `${[head, call, last].join('\r\n')}\r\n`,
     'clean.jsonl': `\ufeff${[head, call, result].join('\r\n')}\r\n\r\n`,
   }));
 });
@@ -42,7 +46,10 @@ describe('r54_repair', () => {
   test('a bare array stays an array', async () => {
     const { out } = await repair('list.json');
     const again = JSON.parse(out);
-    assert.deepEqual(again.map(({ role }) => role), ['user', 'assistant', 'tool', 'user']);
+    assert.deepEqual(
+      again.map(({ role }) => role),
+      ['user', 'assistant', 'tool', 'user'],
+    );
     assert.ok(out.startsWith(`[${head}, ${call},`));
   });
 
@@ -59,7 +66,11 @@ describe('r54_repair', () => {
     for (const name of ['out.json', 'over.json']) {
       assert.equal((await rethread(['check', name], { cwd: folder })).code, 0);
     }
-    assert.deepEqual(readdirSync(folder).filter((name) => name.startsWith('.')), [], 'no draft is left');
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => name.startsWith('.')),
+      [],
+      'no draft is left',
+    );
   });
 
   test('a link stays a link', async () => {
@@ -84,7 +95,13 @@ describe('r54_repair', () => {
   test('--json writes the report to standard error', async () => {
     const { out, err } = await repair('open.json', '--json', '-d', 'openai-chat');
     assert.ok(JSON.parse(out).messages);
-    assert.deepEqual(JSON.parse(err).findings.map(({ code, action }) => [code, action]), [['dangling_call', 'synthesized'], ['orphan_result', 'dropped']]);
+    assert.deepEqual(
+      JSON.parse(err).findings.map(({ code, action }) => [code, action]),
+      [
+        ['dangling_call', 'synthesized'],
+        ['orphan_result', 'dropped'],
+      ],
+    );
   });
 
   test('--dangling-calls and --dangling-text', async () => {

@@ -15,7 +15,9 @@ export function rethread(args, { input = '', env = {}, cwd } = {}) {
     const pieces = { stdout: [], stderr: [] };
     for (const name of ['stdout', 'stderr']) child[name].on('data', (piece) => pieces[name].push(piece));
     child.once('error', reject);
-    child.once('close', (code) => resolve({ code, out: Buffer.concat(pieces.stdout).toString(), err: Buffer.concat(pieces.stderr).toString() }));
+    child.once('close', (code) =>
+      resolve({ code, out: Buffer.concat(pieces.stdout).toString(), err: Buffer.concat(pieces.stderr).toString() }),
+    );
     child.stdin.on('error', () => {}); // it may end without having read
     child.stdin.end(input);
   });
@@ -28,9 +30,16 @@ export function folderWith(files) {
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-const call = '{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"look","arguments":"{\\"n\\":1.0}"}}]}';
+const call =
+  '{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"look","arguments":"{\\"n\\":1.0}"}}]}';
 const head = '{"role":"user","content":"half \\ud83d, 1\\u00e9","n":12345678901234567890.10}';
 
 /** Messages as they were written, with digits and escapes that JSON.parse would change. */
-export const messages = { head, call, result: '{"role":"tool","tool_call_id":"call_1","content":"ok"}', stray: '{"role":"tool","tool_call_id":"nowhere","content":"?"}', last: '{"role":"user","content":"well?"}' };
+export const messages = {
+  head,
+  call,
+  result: '{"role":"tool","tool_call_id":"call_1","content":"ok"}',
+  stray: '{"role":"tool","tool_call_id":"nowhere","content":"?"}',
+  last: '{"role":"user","content":"well?"}',
+};
 export const body = (...list) => `{"model":"m",  "seed":1.50,"messages":[${list.join(', ')}]}\n`;

@@ -8,24 +8,55 @@ import { folderWith, rethread } from './run.mjs';
 
 const ui = [
   { id: '1', role: 'user', parts: [{ type: 'text', text: 'What is on?' }] },
-  { id: '2', role: 'assistant', parts: [{ type: 'reasoning', text: 'secretly' }, { type: 'tool-look', toolCallId: 'c1', state: 'output-available', input: {}, output: 'a film' }] },
+  {
+    id: '2',
+    role: 'assistant',
+    parts: [
+      { type: 'reasoning', text: 'secretly' },
+      { type: 'tool-look', toolCallId: 'c1', state: 'output-available', input: {}, output: 'a film' },
+    ],
+  },
 ];
-const langchain = [{ type: 'human', content: 'hi' }, { type: 'ai', content: '', tool_calls: [{ name: 'look', args: {}, id: 'c1', type: 'tool_call' }] }, { type: 'tool', content: 'x', tool_call_id: 'c1' }];
+const langchain = [
+  { type: 'human', content: 'hi' },
+  { type: 'ai', content: '', tool_calls: [{ name: 'look', args: {}, id: 'c1', type: 'tool_call' }] },
+  { type: 'tool', content: 'x', tool_call_id: 'c1' },
+];
 const agents = [
   { type: 'message', role: 'user', content: 'What is on?' },
   { type: 'function_call', callId: 'c1', name: 'look', status: 'completed', arguments: '{}' },
-  { type: 'function_call_result', callId: 'c1', name: 'look', status: 'completed', output: { type: 'text', text: 'a film' } },
+  {
+    type: 'function_call_result',
+    callId: 'c1',
+    name: 'look',
+    status: 'completed',
+    output: { type: 'text', text: 'a film' },
+  },
 ];
-const gemini = [{ role: 'user', parts: [{ text: 'q' }] }, { role: 'model', parts: [{ text: 'a' }] }, { role: 'user', parts: [{ text: 'p' }] }];
-const SHAPES = { 'ui.json': /UIMessage of the AI SDK/, 'chat-request.json': /UIMessage of the AI SDK/, 'langchain.json': /LangChain/, 'agents.json': /OpenAI Agents/, 'agents.jsonl': /OpenAI Agents/ };
+const gemini = [
+  { role: 'user', parts: [{ text: 'q' }] },
+  { role: 'model', parts: [{ text: 'a' }] },
+  { role: 'user', parts: [{ text: 'p' }] },
+];
+const SHAPES = {
+  'ui.json': /UIMessage of the AI SDK/,
+  'chat-request.json': /UIMessage of the AI SDK/,
+  'langchain.json': /LangChain/,
+  'agents.json': /OpenAI Agents/,
+  'agents.jsonl': /OpenAI Agents/,
+};
 
 let folder;
 let remove;
 before(() => {
   ({ folder, remove } = folderWith({
-    'ui.json': JSON.stringify(ui), 'chat-request.json': JSON.stringify({ id: 'c', messages: ui, trigger: 'submit-message' }),
-    'langchain.json': JSON.stringify(langchain), 'agents.json': JSON.stringify(agents), 'agents.jsonl': agents.map((item) => JSON.stringify(item)).join('\n'),
-    'gemini.json': JSON.stringify(gemini), 'parts.json': JSON.stringify([{ role: 'user', parts: [] }]),
+    'ui.json': JSON.stringify(ui),
+    'chat-request.json': JSON.stringify({ id: 'c', messages: ui, trigger: 'submit-message' }),
+    'langchain.json': JSON.stringify(langchain),
+    'agents.json': JSON.stringify(agents),
+    'agents.jsonl': agents.map((item) => JSON.stringify(item)).join('\n'),
+    'gemini.json': JSON.stringify(gemini),
+    'parts.json': JSON.stringify([{ role: 'user', parts: [] }]),
   }));
 });
 after(() => remove());
@@ -49,7 +80,12 @@ describe('r61_cli', () => {
     });
 
     test(`${file}: repair and convert write nothing and report the reason`, async () => {
-      const commands = [['repair', file], ['repair', file, '-d', 'openai-responses'], ['convert', file, '--to', 'anthropic'], ['convert', file, '--from', 'gemini', '--to', 'openai-chat']];
+      const commands = [
+        ['repair', file],
+        ['repair', file, '-d', 'openai-responses'],
+        ['convert', file, '--to', 'anthropic'],
+        ['convert', file, '--from', 'gemini', '--to', 'openai-chat'],
+      ];
       for (const command of commands) {
         const { code, out, err } = await run(...command, '-o', 'made.json');
         assert.notEqual(code, 0, command.join(' '));

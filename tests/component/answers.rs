@@ -1,8 +1,9 @@
 //! What the core answers as a native program, for the test that compares it with the web build and the component.
 //!
-//! In, again and again: a byte for the dialect (its place in `Dialect::ALL`), one for the dialect to convert to, one for the options
-//! (0 none, 1 omit, 2 a text), the body's length in four bytes, little-endian, and the body. Out, for each: what `validate` found,
-//! the repaired body (empty where that failed), what `repair` found or its error, and the same of `convert`, each behind its length.
+//! In, again and again: a byte for the dialect (its place in `Dialect::ALL`), one for the dialect to convert to, one
+//! for the options (0 none, 1 omit, 2 a text), the body's length in four bytes, little-endian, and the body. Out, for
+//! each: what `validate` found, the repaired body (empty where that failed), what `repair` found or its error, and the
+//! same of `convert`, each behind its length.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use rethread::finding::Finding;

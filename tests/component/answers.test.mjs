@@ -1,5 +1,5 @@
-// One core, four ways to run it: native, the web build, the component in Node and under wasmtime. The same bodies get the same
-// answers: bodies byte for byte, findings member for member.
+// One core, four ways to run it: native, the web build, the component in Node and under wasmtime. The same bodies get
+// the same answers: bodies byte for byte, findings member for member.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -15,11 +15,18 @@ const BROKEN = 600;
 const LEAST_REQUESTS = 560;
 const CUT = 'é cut';
 const WEB = [{}, { danglingCalls: 'omit' }, { danglingCalls: 'synthesize', danglingText: CUT }];
-const WIT = [undefined, { danglingCalls: 'omit', danglingText: undefined }, { danglingCalls: 'synthesize', danglingText: CUT }];
+const WIT = [
+  undefined,
+  { danglingCalls: 'omit', danglingText: undefined },
+  { danglingCalls: 'synthesize', danglingText: CUT },
+];
 
 const requests = recorded();
-const cases = [...requests, ...broken(requests, BROKEN, SEED), ...odd()]
-  .map((one, at) => ({ ...one, options: at % 3, target: DIALECTS[at % DIALECTS.length] }));
+const cases = [...requests, ...broken(requests, BROKEN, SEED), ...odd()].map((one, at) => ({
+  ...one,
+  options: at % 3,
+  target: DIALECTS[at % DIALECTS.length],
+}));
 
 /** The answers of a program that reads and writes frames: [{found, body, report, converted, told}]. */
 function answersOf(program, args) {
@@ -36,7 +43,13 @@ function answersOf(program, args) {
     at += 4 + length;
     return done.stdout.subarray(at - length, at);
   };
-  const answers = cases.map(() => ({ found: JSON.parse(next()), body: next(), report: JSON.parse(next()), converted: next(), told: JSON.parse(next()) }));
+  const answers = cases.map(() => ({
+    found: JSON.parse(next()),
+    body: next(),
+    report: JSON.parse(next()),
+    converted: next(),
+    told: JSON.parse(next()),
+  }));
   assert.equal(at, done.stdout.length);
   return answers;
 }
@@ -48,8 +61,10 @@ const equal = (a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)) === 0;
 function same(answers, expected) {
   for (const [at, answer] of answers.entries()) {
     const { dialect, target, body, options } = cases[at];
-    const what = () => `seed ${SEED}, case ${at}, ${dialect} to ${target}, options ${options}: ${body.toString('latin1').slice(0, 2000)}`;
-    for (const key of ['body', 'converted']) assert.ok(equal(answer[key], expected[at][key]), `another ${key}: ${what()}`);
+    const what = () =>
+      `seed ${SEED}, case ${at}, ${dialect} to ${target}, options ${options}: ${body.toString('latin1').slice(0, 2000)}`;
+    for (const key of ['body', 'converted'])
+      assert.ok(equal(answer[key], expected[at][key]), `another ${key}: ${what()}`);
     for (const key of ['found', 'report', 'told']) assert.deepEqual(answer[key], expected[at][key], what());
   }
 }
@@ -83,7 +98,13 @@ after(() => component?.remove());
 describe(`${requests.length} recorded requests, ${BROKEN} broken ones (seed ${SEED}), ${cases.length - requests.length - BROKEN} odd texts`, () => {
   test('the cases cover bodies without findings, with warnings, with errors, and text that is not JSON', () => {
     assert.ok(requests.length >= LEAST_REQUESTS, `${requests.length} recorded requests, ${LEAST_REQUESTS} at least`);
-    const kinds = new Set(native.map(({ found }) => (found.some(({ code, action, path }) => code === 'malformed' && path === '' && action === undefined) ? 'malformed' : (found.map(({ severity }) => severity).sort()[0] ?? 'clean'))));
+    const kinds = new Set(
+      native.map(({ found }) =>
+        found.some(({ code, action, path }) => code === 'malformed' && path === '' && action === undefined)
+          ? 'malformed'
+          : (found.map(({ severity }) => severity).sort()[0] ?? 'clean'),
+      ),
+    );
     for (const kind of ['clean', 'warning', 'error', 'malformed']) assert.ok(kinds.has(kind), kind);
     assert.ok(native.filter(({ converted: body }) => body.length).length > cases.length / 5, 'many are converted');
     assert.ok(native.filter(({ found }) => found.some(({ severity }) => severity === 'error')).length > BROKEN / 3);
@@ -91,13 +112,19 @@ describe(`${requests.length} recorded requests, ${BROKEN} broken ones (seed ${SE
 
   test('r51 the web build answers as the native one', () => {
     const web = { validate, repair, convert };
-    same(cases.map((one) => answersTo({ ...one, body: new Uint8Array(one.body) }, web, WEB, (report) => report)), native);
+    same(
+      cases.map((one) => answersTo({ ...one, body: new Uint8Array(one.body) }, web, WEB, (report) => report)),
+      native,
+    );
   });
 
   test('r51 the component in Node answers as the native one', () => {
     const { wire } = component.exports;
     const plain = (report) => report.map(present);
-    same(cases.map((one) => answersTo(one, wire, WIT, plain)), native);
+    same(
+      cases.map((one) => answersTo(one, wire, WIT, plain)),
+      native,
+    );
   });
 
   test('r51 the component under wasmtime answers as the native one', () => {
@@ -109,9 +136,24 @@ describe(`${requests.length} recorded requests, ${BROKEN} broken ones (seed ${SE
 test('r51 the component imports nothing', () => assert.deepEqual(component.imports, []));
 
 test('r74 the component heals as the web build does', () => {
-  const block = (signature) => [{ type: 'thinking', thinking: '', signature }, { type: 'text', text: 'Here.' }];
-  const body = Buffer.from(JSON.stringify({ model: 'claude-opus-4-6', max_tokens: 9, messages: [{ role: 'user', content: 'a' }, { role: 'assistant', content: block('S1') }, { role: 'user', content: 'b' }] }));
-  const answer = Buffer.from(JSON.stringify({ error: { message: 'messages.1.content.0: Invalid `signature` in `thinking` block' } }));
+  const block = (signature) => [
+    { type: 'thinking', thinking: '', signature },
+    { type: 'text', text: 'Here.' },
+  ];
+  const body = Buffer.from(
+    JSON.stringify({
+      model: 'claude-opus-4-6',
+      max_tokens: 9,
+      messages: [
+        { role: 'user', content: 'a' },
+        { role: 'assistant', content: block('S1') },
+        { role: 'user', content: 'b' },
+      ],
+    }),
+  );
+  const answer = Buffer.from(
+    JSON.stringify({ error: { message: 'messages.1.content.0: Invalid `signature` in `thinking` block' } }),
+  );
   const { wire } = component.exports;
   const expected = heal(new Uint8Array(body), 'anthropic', new Uint8Array(answer));
   const healed = wire.heal(body, 'anthropic', answer, undefined);

@@ -12,10 +12,13 @@ export const corpora = process.env.RETHREAD_DATA || fileURLToPath(new URL('../co
 export function recorded() {
   return DIALECTS.flatMap((dialect) => {
     const folder = path.join(corpora, 'exchanges', dialect);
-    return readdirSync(folder).filter((name) => name.endsWith('.json') && name !== 'index.json').sort().flatMap((name) => {
-      const { steps } = JSON.parse(readFileSync(path.join(folder, name), 'utf8'));
-      return steps.map(({ request }) => ({ dialect, body: Buffer.from(JSON.stringify(request)) }));
-    });
+    return readdirSync(folder)
+      .filter((name) => name.endsWith('.json') && name !== 'index.json')
+      .sort()
+      .flatMap((name) => {
+        const { steps } = JSON.parse(readFileSync(path.join(folder, name), 'utf8'));
+        return steps.map(({ request }) => ({ dialect, body: Buffer.from(JSON.stringify(request)) }));
+      });
   });
 }
 
@@ -30,7 +33,21 @@ function dice(seed) {
   };
 }
 
-const STRANGE = [null, true, 0, -1.5, '', '\ud83d', 'x', [], {}, [null], { type: 'text' }, { role: 'tool' }, '\u0000\u2028é'];
+const STRANGE = [
+  null,
+  true,
+  0,
+  -1.5,
+  '',
+  '\ud83d',
+  'x',
+  [],
+  {},
+  [null],
+  { type: 'text' },
+  { role: 'tool' },
+  '\u0000\u2028é',
+];
 
 /** A place in a JSON value: {holder, key}. */
 function somewhere(value, roll) {
@@ -68,7 +85,8 @@ export function broken(from, count, seed) {
     const { dialect, body } = from[roll(from.length)];
     const value = JSON.parse(body);
     const list = value[LISTS[dialect] ?? 'messages'];
-    for (let times = 1 + roll(4); times > 0; times -= 1) if (Array.isArray(list) && list.length) WAYS[roll(WAYS.length)](list, roll);
+    for (let times = 1 + roll(4); times > 0; times -= 1)
+      if (Array.isArray(list) && list.length) WAYS[roll(WAYS.length)](list, roll);
     let text = Buffer.from(JSON.stringify(roll(12) ? value : list) ?? 'null');
     if (roll(10) === 0) text = text.subarray(0, roll(text.length)); // cut off
     if (roll(15) === 0) text[roll(text.length)] = roll(256); // one byte of another kind, UTF-8 or not
@@ -77,6 +95,18 @@ export function broken(from, count, seed) {
 }
 
 /** Texts that no JSON.stringify makes. */
-export const odd = () => ['', 'null', '7', '"x"', '[]', '{}', '{"messages":7}', '{"messages":[{"role":"user","role":"tool","content":1e400}]}',
-  '{"messages":[{"role":"user","content":"\\ud83d"}]}', '\ufeff{"messages":[]}', ` ${'['.repeat(5000)}`, `{"messages":${'['.repeat(2000)}${']'.repeat(2000)}}`]
-  .flatMap((text) => DIALECTS.map((dialect) => ({ dialect, body: Buffer.from(text) })));
+export const odd = () =>
+  [
+    '',
+    'null',
+    '7',
+    '"x"',
+    '[]',
+    '{}',
+    '{"messages":7}',
+    '{"messages":[{"role":"user","role":"tool","content":1e400}]}',
+    '{"messages":[{"role":"user","content":"\\ud83d"}]}',
+    '\ufeff{"messages":[]}',
+    ` ${'['.repeat(5000)}`,
+    `{"messages":${'['.repeat(2000)}${']'.repeat(2000)}}`,
+  ].flatMap((text) => DIALECTS.map((dialect) => ({ dialect, body: Buffer.from(text) })));

@@ -1,4 +1,5 @@
-// R67: two builds work on one database. The later one has fields that were added, a variant that was added, and fields that were removed.
+// R67: two builds work on one database. The later one has fields that were added, a variant that was added, and fields
+// that were removed.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -12,13 +13,38 @@ test('r67 each build reads the records of the other one and loses nothing when i
   const file = databaseFile('beside');
   assert.deepEqual(run('now', file, 'append', 'a'), OK);
   // A field that the later build removed is skipped.
-  assert.deepEqual(run('later', file, 'show'), { texts: ['a'], readOnly: null, findings: 0, title: null, parents: 0, calls: [], moods: 0, mood: null });
+  assert.deepEqual(run('later', file, 'show'), {
+    texts: ['a'],
+    readOnly: null,
+    findings: 0,
+    title: null,
+    parents: 0,
+    calls: [],
+    moods: 0,
+    mood: null,
+  });
   assert.deepEqual(run('later', file, 'append', 'b'), OK);
   // A field that it added is skipped; its head still has the title that it does not know.
-  assert.deepEqual(run('now', file, 'show'), { texts: ['a', 'b'], readOnly: null, findings: 0, title: 'Title', parents: 2, calls: [] });
+  assert.deepEqual(run('now', file, 'show'), {
+    texts: ['a', 'b'],
+    readOnly: null,
+    findings: 0,
+    title: 'Title',
+    parents: 2,
+    calls: [],
+  });
   assert.deepEqual(run('now', file, 'append', 'c'), OK);
   // The head's new field is there after a write by the build that does not know it.
-  assert.deepEqual(run('later', file, 'show'), { texts: ['a', 'b', 'c'], readOnly: null, findings: 0, title: null, parents: 0, calls: [], moods: 2, mood: 'bright' });
+  assert.deepEqual(run('later', file, 'show'), {
+    texts: ['a', 'b', 'c'],
+    readOnly: null,
+    findings: 0,
+    title: null,
+    parents: 0,
+    calls: [],
+    moods: 2,
+    mood: 'bright',
+  });
 });
 
 test('r67 an audit row rewritten by an older build keeps the fields that it does not know', () => {

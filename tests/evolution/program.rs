@@ -1,6 +1,7 @@
 //! One of the two builds that the test runs on one database, which is a file. The feature `next` is the later build.
 //!
-//! `program FILE append TEXT` | `append-call` | `append-result` | `append-variant TEXT` | `show` | `write-journal` | `read-journal`
+//! `program FILE append TEXT` | `append-call` | `append-result` | `append-variant TEXT` | `show` | `write-journal` |
+//! `read-journal`
 
 use rethread::error::Error;
 use rethread::history::{HistoryEntry, JoinBase, Origin, join};

@@ -102,7 +102,11 @@ describe('r64: addresses', () => {
       assert.equal(await repairedAs(url), null);
       for (const dialect of Object.keys(BROKEN)) assert.equal(await repairedAs(url, { dialect }), null);
       let asked = 0;
-      await repairedAs(url, { dialect: () => { asked += 1; } });
+      await repairedAs(url, {
+        dialect: () => {
+          asked += 1;
+        },
+      });
       assert.equal(asked, 0, 'the function is not asked');
     });
   }
@@ -123,10 +127,19 @@ describe('r64: addresses', () => {
   });
 
   test('Gemini 3 is recognized by its URL: a call without its signature gets the placeholder', async () => {
-    const body = { contents: [{ role: 'user', parts: [{ text: 'q' }] }, { role: 'model', parts: [{ functionCall: { name: 'f', args: {} } }] }, { role: 'user', parts: [{ functionResponse: { name: 'f', response: {} } }] }] };
+    const body = {
+      contents: [
+        { role: 'user', parts: [{ text: 'q' }] },
+        { role: 'model', parts: [{ functionCall: { name: 'f', args: {} } }] },
+        { role: 'user', parts: [{ functionResponse: { name: 'f', response: {} } }] },
+      ],
+    };
     const sent = async (model) => {
       const { fetch, calls } = spy();
-      await repairing({ fetch })(`https://generativelanguage.googleapis.com/v1beta/models/${model}:generateContent`, { method: 'POST', body: ` ${JSON.stringify(body)}\n` });
+      await repairing({ fetch })(`https://generativelanguage.googleapis.com/v1beta/models/${model}:generateContent`, {
+        method: 'POST',
+        body: ` ${JSON.stringify(body)}\n`,
+      });
       return calls[0][1].body;
     };
     assert.equal(await sent('gemini-2.5-pro'), ` ${JSON.stringify(body)}\n`);

@@ -10,12 +10,14 @@ import { HTTPClient } from '@mistralai/mistralai/lib/http.js';
 import OpenAI from 'openai';
 import { repairing } from '../../js/entry/fetch-node.js';
 
-const bodiesOf = (dialect) => JSON.parse(fs.readFileSync(new URL(`../bodies/${dialect}.json`, import.meta.url), 'utf8'));
+const bodiesOf = (dialect) =>
+  JSON.parse(fs.readFileSync(new URL(`../bodies/${dialect}.json`, import.meta.url), 'utf8'));
 const apiKey = 'test-key';
 
 /** The names that Mistral's SDK has for the members of a message. */
 const MISTRAL_NAMES = { tool_calls: 'toolCalls', tool_call_id: 'toolCallId' };
-const toMistral = (message) => Object.fromEntries(Object.entries(message).map(([key, value]) => [MISTRAL_NAMES[key] ?? key, value]));
+const toMistral = (message) =>
+  Object.fromEntries(Object.entries(message).map(([key, value]) => [MISTRAL_NAMES[key] ?? key, value]));
 
 /** Sends a body with a dialect's SDK; the answer is not read. */
 const SEND = {
@@ -25,14 +27,24 @@ const SEND = {
   gemini: (fetch, body) => new GoogleGenAI({ apiKey, httpOptions: { fetch } }).models.generateContent(body),
   mistral: (fetch, { messages, ...body }) => {
     const httpClient = new HTTPClient({ fetcher: fetch });
-    return new Mistral({ apiKey, httpClient, retryConfig: { strategy: 'none' } }).chat.complete({ ...body, messages: messages.map(toMistral) });
+    return new Mistral({ apiKey, httpClient, retryConfig: { strategy: 'none' } }).chat.complete({
+      ...body,
+      messages: messages.map(toMistral),
+    });
   },
 };
 /** SDKs that write a body of their own: the model into the URL, defaults into messages. */
 const WRITES_ITS_OWN = ['gemini', 'mistral'];
 
 const ANSWER = {
-  output: [], content: [], candidates: [], id: 'a', object: 'chat.completion', model: 'm', created: 1, choices: [],
+  output: [],
+  content: [],
+  candidates: [],
+  id: 'a',
+  object: 'chat.completion',
+  model: 'm',
+  created: 1,
+  choices: [],
   usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
 };
 
@@ -57,7 +69,8 @@ for (const [dialect, send] of Object.entries(SEND)) {
   for (const { name, body, found, warned, refused, repaired } of bodies) {
     test(`r73 ${dialect}: ${name} ${found && !refused ? 'is repaired' : 'passes unchanged'}`, async () => {
       const given = await written(send, body);
-      if (!WRITES_ITS_OWN.includes(dialect)) assert.deepEqual(JSON.parse(given), body, 'the SDK sends the body as it is');
+      if (!WRITES_ITS_OWN.includes(dialect))
+        assert.deepEqual(JSON.parse(given), body, 'the SDK sends the body as it is');
       const sent = [];
       const reports = [];
       const provider = async (input, init) => {
@@ -73,7 +86,8 @@ for (const [dialect, send] of Object.entries(SEND)) {
       }
       const codes = reports.flatMap(({ report }) => report.map(({ code }) => code));
       // Of a body that is not repaired, nothing is reported: `validate` finds warnings.
-      for (const code of found && !refused ? [...found, ...(warned ?? [])] : []) assert.ok(codes.includes(code), `${codes}`);
+      for (const code of found && !refused ? [...found, ...(warned ?? [])] : [])
+        assert.ok(codes.includes(code), `${codes}`);
     });
   }
 }

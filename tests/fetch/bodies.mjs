@@ -4,11 +4,48 @@ const user = (content = 'hello') => ({ role: 'user', content });
 
 /** By dialect, a body whose call has no result. */
 export const BROKEN = {
-  'openai-chat': { model: 'gpt-4.1', messages: [user(), { role: 'assistant', content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"n":12345678901234567890}' } }] }, user('?')] },
-  'openai-responses': { model: 'gpt-5', input: [user(), { type: 'function_call', call_id: 'call_1', name: 'f', arguments: '{}' }, user('?')] },
-  anthropic: { model: 'claude-sonnet-5', max_tokens: 9, messages: [user(), { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }] }, user('?')] },
-  gemini: { contents: [{ role: 'user', parts: [{ text: 'hello' }] }, { role: 'model', parts: [{ functionCall: { name: 'f', args: {} } }] }, { role: 'user', parts: [{ text: '?' }] }] },
-  mistral: { model: 'mistral-small-latest', messages: [user(), { role: 'assistant', content: '', tool_calls: [{ id: 'aaaaaaaaa', function: { name: 'f', arguments: '{}' } }] }, user('?')] },
+  'openai-chat': {
+    model: 'gpt-4.1',
+    messages: [
+      user(),
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [
+          { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"n":12345678901234567890}' } },
+        ],
+      },
+      user('?'),
+    ],
+  },
+  'openai-responses': {
+    model: 'gpt-5',
+    input: [user(), { type: 'function_call', call_id: 'call_1', name: 'f', arguments: '{}' }, user('?')],
+  },
+  anthropic: {
+    model: 'claude-sonnet-5',
+    max_tokens: 9,
+    messages: [
+      user(),
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }] },
+      user('?'),
+    ],
+  },
+  gemini: {
+    contents: [
+      { role: 'user', parts: [{ text: 'hello' }] },
+      { role: 'model', parts: [{ functionCall: { name: 'f', args: {} } }] },
+      { role: 'user', parts: [{ text: '?' }] },
+    ],
+  },
+  mistral: {
+    model: 'mistral-small-latest',
+    messages: [
+      user(),
+      { role: 'assistant', content: '', tool_calls: [{ id: 'aaaaaaaaa', function: { name: 'f', arguments: '{}' } }] },
+      user('?'),
+    ],
+  },
 };
 export const VALID = { model: 'gpt-4.1', messages: [user('Grüße 🙂')], seed: 1 };
 export const OPENAI = 'https://api.openai.com/v1/chat/completions';

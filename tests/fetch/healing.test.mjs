@@ -17,10 +17,26 @@ const GEMINI = 'https://generativelanguage.googleapis.com/v1beta/models/gemini-4
 
 const thinking = (signature) => ({ type: 'thinking', thinking: '', signature });
 const text = (value) => ({ type: 'text', text: value });
-const claude = (...messages) => ({ model: 'claude-opus-5-5', max_tokens: 99, thinking: { type: 'adaptive' }, messages });
-const turn = (n, blocks) => [{ role: 'user', content: `question ${n}` }, { role: 'assistant', content: blocks }];
-const CHAT = claude(...turn(1, [thinking('AAA='), text('one')]), ...turn(2, [thinking('BBB='), text('two')]), ...turn(3, [thinking('CCC='), text('three')]), { role: 'user', content: 'and?' });
-const bound = (place = 'messages.3.content.0') => refusal(`${place}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block".`);
+const claude = (...messages) => ({
+  model: 'claude-opus-5-5',
+  max_tokens: 99,
+  thinking: { type: 'adaptive' },
+  messages,
+});
+const turn = (n, blocks) => [
+  { role: 'user', content: `question ${n}` },
+  { role: 'assistant', content: blocks },
+];
+const CHAT = claude(
+  ...turn(1, [thinking('AAA='), text('one')]),
+  ...turn(2, [thinking('BBB='), text('two')]),
+  ...turn(3, [thinking('CCC='), text('three')]),
+  { role: 'user', content: 'and?' },
+);
+const bound = (place = 'messages.3.content.0') =>
+  refusal(
+    `${place}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block".`,
+  );
 const refusal = (message, more) => ({ type: 'error', error: { type: 'invalid_request_error', message, ...more } });
 
 /** A `fetch` that answers with these values in turn, the last one again and again. */
@@ -30,15 +46,26 @@ function answering(...answers) {
   const fetch = async (input, init) => {
     bodies.push(JSON.parse(await new Request(input, init).text()));
     const answer = answers[Math.min(bodies.length, answers.length) - 1];
-    const response = typeof answer === 'function' ? answer() : Response.json(answer, { status: answer.error ? 400 : 200, headers: { 'x-request-id': `req_${bodies.length}` } });
+    const response =
+      typeof answer === 'function'
+        ? answer()
+        : Response.json(answer, {
+            status: answer.error ? 400 : 200,
+            headers: { 'x-request-id': `req_${bodies.length}` },
+          });
     responses.push(response);
     return response;
   };
   return { fetch, bodies, responses };
 }
 
-const post = (body) => ({ method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } });
-const signatures = (body) => body.messages.flatMap(({ content }) => [content].flat()).flatMap(({ signature }) => signature ?? []);
+const post = (body) => ({
+  method: 'POST',
+  body: JSON.stringify(body),
+  headers: { 'content-type': 'application/json' },
+});
+const signatures = (body) =>
+  body.messages.flatMap(({ content }) => [content].flat()).flatMap(({ signature }) => signature ?? []);
 const OK = { id: 'ok' };
 
 describe('r74: repairing() heals', () => {
@@ -49,14 +76,26 @@ describe('r74: repairing() heals', () => {
     const response = await send(ANTHROPIC, post(CHAT));
     assert.deepEqual([response.status, bodies.length], [200, 2]);
     assert.deepEqual(bodies.map(signatures), [['AAA=', 'BBB=', 'CCC='], ['AAA=']]);
-    assert.deepEqual(bodies[1].messages.map(({ role }) => role), CHAT.messages.map(({ role }) => role), 'nothing else is changed');
+    assert.deepEqual(
+      bodies[1].messages.map(({ role }) => role),
+      CHAT.messages.map(({ role }) => role),
+      'nothing else is changed',
+    );
     assert.deepEqual([reports.length, reports[0][0].code, reports[0][0].path], [1, 'healed', '/messages/3/content/0']);
     // The next turn has a new block, which is sent; the refused ones are not.
-    const next = claude(...CHAT.messages, { role: 'assistant', content: [thinking('DDD='), text('four')] }, { role: 'user', content: 'more' });
+    const next = claude(
+      ...CHAT.messages,
+      { role: 'assistant', content: [thinking('DDD='), text('four')] },
+      { role: 'user', content: 'more' },
+    );
     await send(ANTHROPIC, post(next));
     assert.deepEqual(signatures(bodies[2]), ['AAA=', 'DDD=']);
     assert.deepEqual([bodies.length, reports[1][0].code], [3, 'healed']);
-    assert.deepEqual(reports.map(([first]) => first.severity), ['warning', 'info'], 'news once');
+    assert.deepEqual(
+      reports.map(([first]) => first.severity),
+      ['warning', 'info'],
+      'news once',
+    );
     assert.match(reports[0][0].message, /\("messages\.3\.content\.0: Invalid `signature` in `thinking` block\.?/);
     // Another origin did not refuse them.
     await send('https://gateway.example/v1/messages', post(CHAT));
@@ -64,17 +103,25 @@ describe('r74: repairing() heals', () => {
   });
 
   test('r74 an error about bound thinking that names no place heals by all thinking', async () => {
-    const missing = refusal('The `thinking` block that preceded this one when it was created is missing from this request');
+    const missing = refusal(
+      'The `thinking` block that preceded this one when it was created is missing from this request',
+    );
     const { fetch, bodies } = answering(missing, OK);
     assert.equal((await repairing({ fetch })(ANTHROPIC, post(CHAT))).status, 200);
     assert.deepEqual(bodies.map(signatures), [['AAA=', 'BBB=', 'CCC='], []]);
   });
 
   test('r74 a kind of thinking that the model does not take becomes adaptive, and is not sent again', async () => {
-    const kind = refusal('"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.');
+    const kind = refusal(
+      '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.',
+    );
     const { fetch, bodies } = answering(kind, OK);
     const send = repairing({ fetch });
-    const body = { ...claude({ role: 'user', content: 'hi' }), model: 'claude-next', thinking: { type: 'enabled', budget_tokens: 2048 } };
+    const body = {
+      ...claude({ role: 'user', content: 'hi' }),
+      model: 'claude-next',
+      thinking: { type: 'enabled', budget_tokens: 2048 },
+    };
     await send(ANTHROPIC, post(body));
     assert.deepEqual(bodies[1], { ...body, thinking: { type: 'adaptive' } });
     await send(ANTHROPIC, post(body));
@@ -82,7 +129,12 @@ describe('r74: repairing() heals', () => {
   });
 
   const item = (id, more) => ({ type: 'reasoning', id, summary: [], encrypted_content: `gAAA${id}`, ...more });
-  const input = [{ role: 'user', content: 'hi' }, item('rs_1'), { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'f', arguments: '{}' }, { type: 'function_call_output', call_id: 'call_1', output: '1' }];
+  const input = [
+    { role: 'user', content: 'hi' },
+    item('rs_1'),
+    { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'f', arguments: '{}' },
+    { type: 'function_call_output', call_id: 'call_1', output: '1' },
+  ];
   const responses = { model: 'gpt-6', store: false, input };
   const openai = (message, code = null) => ({ error: { message, type: 'invalid_request_error', param: null, code } });
 
@@ -90,7 +142,9 @@ describe('r74: repairing() heals', () => {
     for (const answer of [
       openai("Item 'rs_1' of type 'reasoning' was provided without its required following item."),
       openai('The encrypted content gAAA...DQ== could not be verified.', 'invalid_encrypted_content'),
-      openai('The encrypted content for item rs_1 could not be verified. Reason: Encrypted content could not be decrypted or parsed.'),
+      openai(
+        'The encrypted content for item rs_1 could not be verified. Reason: Encrypted content could not be decrypted or parsed.',
+      ),
     ]) {
       const { fetch, bodies } = answering(answer, OK);
       const send = repairing({ fetch });
@@ -103,25 +157,46 @@ describe('r74: repairing() heals', () => {
   });
 
   test('r74 an id of the wrong form is left out of that item', async () => {
-    const { fetch, bodies } = answering(openai("Invalid 'input[2].id': 'call_9'. Expected an ID that begins with 'fc'.", 'invalid_value'), OK);
-    await repairing({ fetch })(RESPONSES, post({ ...responses, input: input.map((one) => (one.id === 'fc_1' ? { ...one, id: 'fc-9' } : one)) }));
-    assert.deepEqual(bodies[1].input.map(({ id }) => id), [undefined, 'rs_1', undefined, undefined]);
+    const { fetch, bodies } = answering(
+      openai("Invalid 'input[2].id': 'call_9'. Expected an ID that begins with 'fc'.", 'invalid_value'),
+      OK,
+    );
+    await repairing({ fetch })(
+      RESPONSES,
+      post({ ...responses, input: input.map((one) => (one.id === 'fc_1' ? { ...one, id: 'fc-9' } : one)) }),
+    );
+    assert.deepEqual(
+      bodies[1].input.map(({ id }) => id),
+      [undefined, 'rs_1', undefined, undefined],
+    );
   });
 
   test('r27 r74 a call that the service has without an output is closed, since a 400 shows that nothing was processed', async () => {
     const { fetch, bodies } = answering(openai('No tool output found for function call call_7.'), OK);
-    await repairing({ fetch })(RESPONSES, post({ model: 'gpt-6', previous_response_id: 'resp_1', input: [{ role: 'user', content: 'hello?' }] }));
+    await repairing({ fetch })(
+      RESPONSES,
+      post({ model: 'gpt-6', previous_response_id: 'resp_1', input: [{ role: 'user', content: 'hello?' }] }),
+    );
     assert.deepEqual(bodies[1].input[0].call_id, 'call_7');
     assert.deepEqual(bodies[1].input[0].type, 'function_call_output');
     assert.equal(bodies[1].previous_response_id, 'resp_1');
   });
 
   const signed = { functionCall: { name: 'f', args: {} } };
-  const contents = [{ role: 'user', parts: [{ text: 'hi' }] }, { role: 'model', parts: [signed] }, { role: 'user', parts: [{ functionResponse: { name: 'f', response: { result: 1 } } }] }];
+  const contents = [
+    { role: 'user', parts: [{ text: 'hi' }] },
+    { role: 'model', parts: [signed] },
+    { role: 'user', parts: [{ functionResponse: { name: 'f', response: { result: 1 } } }] },
+  ];
   const google = (message) => ({ error: { code: 400, message, status: 'INVALID_ARGUMENT' } });
 
   test('r74 a missing thought signature is replaced by the placeholder, and a corrupted one too', async () => {
-    const missing = answering(google('Function call is missing a thought_signature in functionCall parts. Additional data, function call `default_api:f` , position 2.'), OK);
+    const missing = answering(
+      google(
+        'Function call is missing a thought_signature in functionCall parts. Additional data, function call `default_api:f` , position 2.',
+      ),
+      OK,
+    );
     // A model that the rules do not know.
     const send = repairing({ fetch: missing.fetch });
     const url = GEMINI.replace('gemini-4-pro', 'robotics-er');
@@ -130,15 +205,49 @@ describe('r74: repairing() heals', () => {
     await send(url, post({ contents }));
     assert.deepEqual([missing.bodies.length, missing.bodies[2]], [3, missing.bodies[1]]);
     const corrupted = answering(google('Corrupted thought signature.'), OK);
-    await repairing({ fetch: corrupted.fetch })(GEMINI, post({ contents: contents.map((one) => (one.role === 'model' ? { role: 'model', parts: [{ text: 'hm', thoughtSignature: 'QQ==' }, { ...signed, thoughtSignature: 'QUE=' }] } : one)) }));
+    await repairing({ fetch: corrupted.fetch })(
+      GEMINI,
+      post({
+        contents: contents.map((one) =>
+          one.role === 'model'
+            ? {
+                role: 'model',
+                parts: [
+                  { text: 'hm', thoughtSignature: 'QQ==' },
+                  { ...signed, thoughtSignature: 'QUE=' },
+                ],
+              }
+            : one,
+        ),
+      }),
+    );
     assert.deepEqual(corrupted.bodies[1].contents[1].parts[0], { text: 'hm' });
     assert.match(corrupted.bodies[1].contents[1].parts[1].thoughtSignature, /^c2tpcF90aG91Z2h0/);
   });
 
   test('r74 a gateway that passes a chat on to Mistral gets ids of nine characters', async () => {
-    const { fetch, bodies } = answering({ error: { message: 'upstream: {"message":"Tool call id was call_12 but must be a-z, A-Z, 0-9, with a length of 9.","code":"3280"}' } }, OK);
+    const { fetch, bodies } = answering(
+      {
+        error: {
+          message:
+            'upstream: {"message":"Tool call id was call_12 but must be a-z, A-Z, 0-9, with a length of 9.","code":"3280"}',
+        },
+      },
+      OK,
+    );
     const send = repairing({ fetch });
-    const body = { model: 'mistral/large', messages: [{ role: 'user', content: 'hi' }, { role: 'assistant', content: '', tool_calls: [{ id: 'call_12', type: 'function', function: { name: 'f', arguments: '{}' } }] }, { role: 'tool', tool_call_id: 'call_12', content: '1' }] };
+    const body = {
+      model: 'mistral/large',
+      messages: [
+        { role: 'user', content: 'hi' },
+        {
+          role: 'assistant',
+          content: '',
+          tool_calls: [{ id: 'call_12', type: 'function', function: { name: 'f', arguments: '{}' } }],
+        },
+        { role: 'tool', tool_call_id: 'call_12', content: '1' },
+      ],
+    };
     await send('https://gateway.example/v1/chat/completions', post(body));
     const [, call, result] = bodies[1].messages;
     assert.match(call.tool_calls[0].id, /^[A-Za-z0-9]{9}$/);
@@ -148,8 +257,14 @@ describe('r74: repairing() heals', () => {
   });
 
   test('r74 a member that a strict server does not take is left out', async () => {
-    const { fetch, bodies } = answering(refusal('messages.1.content.0.text.parsed: Extra inputs are not permitted'), OK);
-    await repairing({ fetch })(ANTHROPIC, post(claude(...turn(1, [{ ...text('one'), parsed: null }]), { role: 'user', content: 'and?' })));
+    const { fetch, bodies } = answering(
+      refusal('messages.1.content.0.text.parsed: Extra inputs are not permitted'),
+      OK,
+    );
+    await repairing({ fetch })(
+      ANTHROPIC,
+      post(claude(...turn(1, [{ ...text('one'), parsed: null }]), { role: 'user', content: 'and?' })),
+    );
     assert.deepEqual(bodies[1].messages[1].content, [text('one')]);
   });
 });
@@ -199,11 +314,23 @@ describe('r74: repairing() repeats nothing else', () => {
 
   test('r74 of an error that does not end, or that is long by its header, no more than the limit is read', async () => {
     let pulled = 0;
-    const endless = (headers) => new Response(new ReadableStream({ pull: (controller) => {
-      pulled += 1;
-      controller.enqueue(new TextEncoder().encode(pulled === 1 ? JSON.stringify(bound()) : ' '.repeat(1_000)));
-    } }, { highWaterMark: 0 }), { status: 400, headers });
-    for (const [headers, most] of [[{}, 80], [{ 'content-length': '70000' }, 1]]) {
+    const endless = (headers) =>
+      new Response(
+        new ReadableStream(
+          {
+            pull: (controller) => {
+              pulled += 1;
+              controller.enqueue(new TextEncoder().encode(pulled === 1 ? JSON.stringify(bound()) : ' '.repeat(1_000)));
+            },
+          },
+          { highWaterMark: 0 },
+        ),
+        { status: 400, headers },
+      );
+    for (const [headers, most] of [
+      [{}, 80],
+      [{ 'content-length': '70000' }, 1],
+    ]) {
       pulled = 0;
       const { fetch, bodies } = answering(() => endless(headers));
       const response = await repairing({ fetch })(ANTHROPIC, post(CHAT));
@@ -215,7 +342,12 @@ describe('r74: repairing() repeats nothing else', () => {
 
   test('r74 an error that cannot be read passes, with a warning', async (context) => {
     const warnings = context.mock.method(console, 'warn', () => {});
-    const broken = () => Object.assign(Response.json(bound(), { status: 400 }), { clone: () => { throw new TypeError('no copies'); } });
+    const broken = () =>
+      Object.assign(Response.json(bound(), { status: 400 }), {
+        clone: () => {
+          throw new TypeError('no copies');
+        },
+      });
     const { fetch, bodies, responses } = answering(broken);
     const response = await repairing({ fetch })(ANTHROPIC, post(CHAT));
     assert.deepEqual([response, bodies.length, warnings.mock.callCount()], [responses[0], 1, 1]);
@@ -235,14 +367,18 @@ describe('r74: repairing() repeats nothing else', () => {
   });
 
   test('r74 a redirected answer passes: another address may have given it', async () => {
-    const { fetch, bodies } = answering(() => Object.defineProperty(Response.json(bound(), { status: 400 }), 'redirected', { value: true }));
+    const { fetch, bodies } = answering(() =>
+      Object.defineProperty(Response.json(bound(), { status: 400 }), 'redirected', { value: true }),
+    );
     assert.equal((await repairing({ fetch })(ANTHROPIC, post(CHAT))).status, 400);
     assert.equal(bodies.length, 1);
   });
 
   test('r74 an abort ends the wait for an error that does not end', async () => {
     const stop = new AbortController();
-    const { fetch, bodies } = answering(() => new Response(new ReadableStream({ pull: () => new Promise(() => {}) }), { status: 400 }));
+    const { fetch, bodies } = answering(
+      () => new Response(new ReadableStream({ pull: () => new Promise(() => {}) }), { status: 400 }),
+    );
     const answer = repairing({ fetch })(ANTHROPIC, { ...post(CHAT), signal: stop.signal });
     setTimeout(() => stop.abort(), 20);
     assert.equal((await answer).status, 400);
@@ -251,10 +387,18 @@ describe('r74: repairing() repeats nothing else', () => {
 
   test('r74 an error that arrives too slowly passes', { timeout: 20_000 }, async () => {
     let controller;
-    const { fetch, bodies } = answering(() => new Response(new ReadableStream({ start(own) {
-      controller = own;
-      own.enqueue(new TextEncoder().encode('{"error":{'));
-    } }), { status: 400 }));
+    const { fetch, bodies } = answering(
+      () =>
+        new Response(
+          new ReadableStream({
+            start(own) {
+              controller = own;
+              own.enqueue(new TextEncoder().encode('{"error":{'));
+            },
+          }),
+          { status: 400 },
+        ),
+    );
     const response = await repairing({ fetch })(ANTHROPIC, post(CHAT));
     assert.deepEqual([response.status, bodies.length], [400, 1]);
     controller.enqueue(new TextEncoder().encode('}}'));
@@ -264,7 +408,13 @@ describe('r74: repairing() repeats nothing else', () => {
 
   test('r74 an error of another fetch whose body never ends passes', { timeout: 20_000 }, async () => {
     const read = () => new Promise(() => {});
-    const foreign = { status: 400, headers: new Headers({ 'content-length': '20' }), body: {}, bodyUsed: false, clone: () => ({ body: {}, arrayBuffer: read }) };
+    const foreign = {
+      status: 400,
+      headers: new Headers({ 'content-length': '20' }),
+      body: {},
+      bodyUsed: false,
+      clone: () => ({ body: {}, arrayBuffer: read }),
+    };
     const { fetch, bodies } = answering(() => foreign);
     const response = await repairing({ fetch })(ANTHROPIC, post(CHAT));
     assert.deepEqual([response, bodies.length], [foreign, 1]);
@@ -295,7 +445,16 @@ async function server() {
     for await (const chunk of request) body += chunk;
     seen.push({ body, key: request.headers['x-api-key'] ?? request.headers.authorization });
     const refused = body.includes('BBB=') || body.includes('gAAAbad');
-    const answer = refused ? (body.includes('BBB=') ? bound() : { error: { message: 'The encrypted content gAAA...bad= could not be verified.', code: 'invalid_encrypted_content' } }) : { id: 'x', type: 'message', role: 'assistant', content: [], output: [] };
+    const answer = refused
+      ? body.includes('BBB=')
+        ? bound()
+        : {
+            error: {
+              message: 'The encrypted content gAAA...bad= could not be verified.',
+              code: 'invalid_encrypted_content',
+            },
+          }
+      : { id: 'x', type: 'message', role: 'assistant', content: [], output: [] };
     response.writeHead(refused ? 400 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
   });
   app.listen(0, '127.0.0.1');
@@ -309,8 +468,26 @@ test('r74 the SDKs of Anthropic and OpenAI get the answer of the healed request,
   try {
     const anthropic = new Anthropic({ apiKey: 'k1', baseURL: url, fetch: repairing() });
     await anthropic.messages.create(/** @type {any} */ (CHAT));
-    for (const [Sdk, apiKey] of /** @type {const} */ ([[OpenAI, 'k2'], [OpenAI4, 'k3']])) await /** @type {any} */ (new Sdk({ apiKey, baseURL: `${url}/v1`, fetch: repairing() })).responses.create(/** @type {any} */ ({ model: 'gpt-6', store: false, input: [{ role: 'user', content: 'hi' }, { type: 'reasoning', summary: [], encrypted_content: 'gAAAbad=' }, { role: 'assistant', content: 'hello' }, { role: 'user', content: 'and?' }] }));
-    assert.deepEqual(seen.map(({ key }) => key), ['Bearer k1', 'Bearer k1', 'Bearer k2', 'Bearer k2', 'Bearer k3', 'Bearer k3']);
+    for (const [Sdk, apiKey] of /** @type {const} */ ([
+      [OpenAI, 'k2'],
+      [OpenAI4, 'k3'],
+    ]))
+      await /** @type {any} */ (new Sdk({ apiKey, baseURL: `${url}/v1`, fetch: repairing() })).responses.create(
+        /** @type {any} */ ({
+          model: 'gpt-6',
+          store: false,
+          input: [
+            { role: 'user', content: 'hi' },
+            { type: 'reasoning', summary: [], encrypted_content: 'gAAAbad=' },
+            { role: 'assistant', content: 'hello' },
+            { role: 'user', content: 'and?' },
+          ],
+        }),
+      );
+    assert.deepEqual(
+      seen.map(({ key }) => key),
+      ['Bearer k1', 'Bearer k1', 'Bearer k2', 'Bearer k2', 'Bearer k3', 'Bearer k3'],
+    );
   } finally {
     close();
   }

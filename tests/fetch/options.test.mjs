@@ -29,7 +29,10 @@ describe('r64: modes', () => {
     const init = post();
     await repairing({ fetch, mode: 'report', onRepair: (info) => reports.push(info) })(OPENAI, init);
     assert.equal(calls[0][1], init);
-    assert.deepEqual(reports[0].report.map(({ code }) => code), ['dangling_call']);
+    assert.deepEqual(
+      reports[0].report.map(({ code }) => code),
+      ['dangling_call'],
+    );
     const valid = post(JSON.stringify(VALID));
     await repairing({ fetch, mode: 'report', onRepair: (info) => reports.push(info) })(OPENAI, valid);
     assert.equal(calls[1][1], valid);
@@ -39,12 +42,21 @@ describe('r64: modes', () => {
   test('reject: rejects with invalid_input and the report, and sends nothing', async () => {
     const { fetch, calls } = spy();
     let reports = 0;
-    const own = repairing({ fetch, mode: 'reject', onRepair: () => { reports += 1; } });
+    const own = repairing({
+      fetch,
+      mode: 'reject',
+      onRepair: () => {
+        reports += 1;
+      },
+    });
     await assert.rejects(own(OPENAI, post()), (error) => {
       assert.ok(error instanceof RethreadError && error instanceof FormatsError);
       assert.equal(error.code, 'invalid_input');
       assert.match(error.message, /dangling_call/);
-      assert.deepEqual(error.details.report.map(({ code }) => code), ['dangling_call']);
+      assert.deepEqual(
+        error.details.report.map(({ code }) => code),
+        ['dangling_call'],
+      );
       assert.deepEqual([error.details.url, error.details.dialect], [OPENAI, 'openai-chat']);
       return true;
     });
@@ -81,9 +93,18 @@ describe('r64: dialects', () => {
 
   test('a function gets URL and body; null passes the body unchanged, undefined leaves the choice to the URL', async () => {
     const asked = [];
-    for (const [answer, isRepaired] of [[null, false], [undefined, true]]) {
+    for (const [answer, isRepaired] of [
+      [null, false],
+      [undefined, true],
+    ]) {
       const { fetch, calls } = spy();
-      await repairing({ fetch, dialect: (request) => { asked.push(request); return answer; } })(`${OPENAI}?key=secret&api-version=1`, post());
+      await repairing({
+        fetch,
+        dialect: (request) => {
+          asked.push(request);
+          return answer;
+        },
+      })(`${OPENAI}?key=secret&api-version=1`, post());
       assert.equal(calls[0][1].body !== broken, isRepaired);
     }
     assert.deepEqual(asked[0], { url: `${OPENAI}?api-version=1`, body: BROKEN['openai-chat'] });
@@ -95,7 +116,7 @@ describe('r64: dialects', () => {
     assert.match(JSON.parse(calls[0][1].body).messages[1].tool_calls[0].id, /^[a-zA-Z0-9]{9}$/);
   });
 
-  test('a body without the dialect\'s list passes', async () => {
+  test("a body without the dialect's list passes", async () => {
     const { fetch, calls } = spy();
     const init = post(JSON.stringify(BROKEN.gemini));
     await repairing({ fetch, dialect: 'anthropic' })(GATEWAY, init);
@@ -105,7 +126,10 @@ describe('r64: dialects', () => {
 
 describe('r61 r64: messages of another format', () => {
   const kwargs = { content: 'hello', additional_kwargs: {} };
-  const langChain = JSON.stringify({ model: 'gpt-4.1', messages: [{ lc: 1, type: 'constructor', id: ['langchain_core', 'messages', 'HumanMessage'], kwargs }] });
+  const langChain = JSON.stringify({
+    model: 'gpt-4.1',
+    messages: [{ lc: 1, type: 'constructor', id: ['langchain_core', 'messages', 'HumanMessage'], kwargs }],
+  });
 
   test('are sent unchanged, never emptied, and reported', async () => {
     const { fetch, calls } = spy();
@@ -113,26 +137,42 @@ describe('r61 r64: messages of another format', () => {
     const init = post(langChain);
     await repairing({ fetch, onRepair: (info) => reports.push(info) })(OPENAI, init);
     assert.equal(calls[0][1], init);
-    assert.deepEqual(reports.map(({ report }) => report.map(({ code, action }) => [code, action])), [[['unknown_shape', 'kept']]]);
+    assert.deepEqual(
+      reports.map(({ report }) => report.map(({ code, action }) => [code, action])),
+      [[['unknown_shape', 'kept']]],
+    );
   });
 
   test('r64 blocks of another dialect are reported in the modes repair and report, sent as they are, and rejected with one advice', async () => {
-    const blocks = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }, { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'look', input: {} }] }, { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'x' }] }] });
+    const blocks = JSON.stringify({
+      model: 'm',
+      messages: [
+        { role: 'user', content: 'hi' },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'look', input: {} }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'x' }] },
+      ],
+    });
     for (const mode of ['repair', 'report']) {
       const reports = [];
       const { fetch, calls } = spy();
       await repairing({ fetch, mode, onRepair: (info) => reports.push(info) })(OPENAI, post(blocks));
       assert.equal(calls[0][1].body, blocks);
       assert.equal(reports.length, 1, mode);
-      assert.ok(reports[0].report.every(({ action }) => action === 'kept'), mode);
+      assert.ok(
+        reports[0].report.every(({ action }) => action === 'kept'),
+        mode,
+      );
       assert.match(reports[0].report[0].message, /convert\(body, "anthropic", "openai-chat"\)/);
     }
-    await assert.rejects(repairing({ fetch: spy().fetch, mode: 'reject' })(OPENAI, post(blocks)), ({ code, message }) => {
-      assert.equal(code, 'invalid_input');
-      assert.match(message, /convert\(body, "anthropic", "openai-chat"\)/);
-      assert.doesNotMatch(message, /\.;|`repair` returns/);
-      return true;
-    });
+    await assert.rejects(
+      repairing({ fetch: spy().fetch, mode: 'reject' })(OPENAI, post(blocks)),
+      ({ code, message }) => {
+        assert.equal(code, 'invalid_input');
+        assert.match(message, /convert\(body, "anthropic", "openai-chat"\)/);
+        assert.doesNotMatch(message, /\.;|`repair` returns/);
+        return true;
+      },
+    );
   });
 
   test('are reported, and rejected in the mode reject', async () => {
@@ -147,7 +187,17 @@ describe('r61 r64: messages of another format', () => {
 
 describe('r64: no failure inside fails a request', () => {
   test('onRepair that throws or rejects', async () => {
-    for (const onRepair of [() => { throw new Error('mine'); }, async () => { throw new Error('mine'); }, () => { throw Object.create(null); }]) {
+    for (const onRepair of [
+      () => {
+        throw new Error('mine');
+      },
+      async () => {
+        throw new Error('mine');
+      },
+      () => {
+        throw Object.create(null);
+      },
+    ]) {
       const { fetch, calls } = spy();
       const own = repairing({ fetch, onRepair });
       const said = await warnings(async () => {
@@ -162,7 +212,14 @@ describe('r64: no failure inside fails a request', () => {
   });
 
   test('a dialect function that throws, or returns an unknown dialect', async () => {
-    for (const dialect of [() => { throw new Error('mine'); }, () => 'morse', () => 'toString', () => ({})]) {
+    for (const dialect of [
+      () => {
+        throw new Error('mine');
+      },
+      () => 'morse',
+      () => 'toString',
+      () => ({}),
+    ]) {
       const { fetch, calls } = spy();
       const init = post();
       const said = await warnings(() => repairing({ fetch, dialect })(OPENAI, init));
@@ -172,7 +229,12 @@ describe('r64: no failure inside fails a request', () => {
   });
 
   test('invalid arguments reach the underlying fetch, which rejects them', async () => {
-    for (const args of [[], ['no address', post()], [OPENAI, { method: 'POST', headers: { 'bad name': '1' }, body: broken }], [OPENAI, null]]) {
+    for (const args of [
+      [],
+      ['no address', post()],
+      [OPENAI, { method: 'POST', headers: { 'bad name': '1' }, body: broken }],
+      [OPENAI, null],
+    ]) {
       const { fetch, calls } = spy();
       await repairing({ fetch })(...args);
       assert.deepEqual(calls, [args]);
@@ -182,7 +244,14 @@ describe('r64: no failure inside fails a request', () => {
 
   test('the error of fetch is passed on', async () => {
     const failure = new TypeError('fetch failed');
-    await assert.rejects(repairing({ fetch: async () => { throw failure; } })(OPENAI, post()), failure);
+    await assert.rejects(
+      repairing({
+        fetch: async () => {
+          throw failure;
+        },
+      })(OPENAI, post()),
+      failure,
+    );
   });
 
   test('the response is passed on', async () => {
@@ -207,7 +276,9 @@ describe('r64: no failure inside fails a request', () => {
   test('wrapped twice, it repairs once', async () => {
     const { fetch, calls } = spy();
     let reports = 0;
-    const count = () => { reports += 1; };
+    const count = () => {
+      reports += 1;
+    };
     await repairing({ onRepair: count, fetch: repairing({ fetch, onRepair: count }) })(OPENAI, post());
     assert.equal(reports, 1);
     assert.equal(calls.length, 1);
@@ -218,16 +289,33 @@ describe('r64: reports', () => {
   test('r68: no key of the address', async () => {
     const { fetch, calls } = spy();
     const reports = [];
-    const url = 'https://me:secret@generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse&key=AIzaSecret';
+    const url =
+      'https://me:secret@generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse&key=AIzaSecret';
     await repairing({ fetch, onRepair: (info) => reports.push(info) })(url, post(JSON.stringify(BROKEN.gemini)));
     assert.equal(calls[0][0], url);
-    assert.equal(reports[0].url, 'https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse');
+    assert.equal(
+      reports[0].url,
+      'https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse',
+    );
   });
 
   test('wrong options are config_invalid at once', () => {
-    const wrong = [null, { mode: 'mend' }, { dialect: 'morse' }, { fetch: 'x' }, { onRepair: 1 }, { danglingCalls: 'drop' }, { danglingText: 7 }, { onrepair() {} }];
+    const wrong = [
+      null,
+      { mode: 'mend' },
+      { dialect: 'morse' },
+      { fetch: 'x' },
+      { onRepair: 1 },
+      { danglingCalls: 'drop' },
+      { danglingText: 7 },
+      { onrepair() {} },
+    ];
     for (const options of wrong) {
-      assert.throws(() => repairing(options), (error) => error instanceof RethreadError && error.code === 'config_invalid', JSON.stringify(options));
+      assert.throws(
+        () => repairing(options),
+        (error) => error instanceof RethreadError && error.code === 'config_invalid',
+        JSON.stringify(options),
+      );
     }
     repairing({ mode: undefined, dialect: undefined, fetch: undefined });
   });

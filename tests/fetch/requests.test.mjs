@@ -9,19 +9,23 @@ import { repairing } from '../../js/entry/fetch-node.js';
 import { BROKEN, OPENAI, sentText, spy, VALID } from './bodies.mjs';
 
 // Odd spaces and a number beyond JavaScript's: what is not repaired keeps its bytes.
-const broken = JSON.stringify(BROKEN['openai-chat'], null, 1).replace('"model"', '"seed": 12345678901234567890, "model"');
+const broken = JSON.stringify(BROKEN['openai-chat'], null, 1).replace(
+  '"model"',
+  '"seed": 12345678901234567890, "model"',
+);
 const repaired = repair(broken, 'openai-chat').body;
 const valid = JSON.stringify(VALID, null, 1);
 assert.notEqual(broken, repaired);
 
 const bytes = (text) => new TextEncoder().encode(text);
 /** In pieces that end within a character. */
-const stream = (text, size = 5) => new ReadableStream({
-  start(controller) {
-    for (let at = 0, all = bytes(text); at < all.length; at += size) controller.enqueue(all.slice(at, at + size));
-    controller.close();
-  },
-});
+const stream = (text, size = 5) =>
+  new ReadableStream({
+    start(controller) {
+      for (let at = 0, all = bytes(text); at < all.length; at += size) controller.enqueue(all.slice(at, at + size));
+      controller.close();
+    },
+  });
 const duplex = 'half';
 const json = { 'content-type': 'application/json' };
 const request = (text, more) => new Request(OPENAI, { method: 'POST', headers: json, body: text, ...more });
@@ -40,7 +44,10 @@ const FORMS = {
   'a ReadableStream': (text) => [OPENAI, { method: 'POST', body: stream(text), duplex }],
   'an async iterable': (text) => [OPENAI, { method: 'POST', body: Readable.from([Buffer.from(text)]), duplex }],
   'a Request': (text) => [request(text)],
-  'a Request with an init that says nothing of the body': (text) => [request(text), { headers: { ...json, 'x-own': '1' } }],
+  'a Request with an init that says nothing of the body': (text) => [
+    request(text),
+    { headers: { ...json, 'x-own': '1' } },
+  ],
   'a Request with a stream': (text) => [request(stream(text), { duplex })],
   'a Request whose body the init replaces': (text) => [request('{}'), { body: text }],
   'a Request of another method': (text) => [new Request(OPENAI), { method: 'POST', body: text, headers: json }],
@@ -60,7 +67,10 @@ describe('r64: bodies', () => {
       const type = new Request(...argumentsOf(broken)).headers.get('content-type');
       assert.equal(sent.headers.get('content-type'), type, 'the content type that it would have had');
       assert.equal(await sent.text(), repaired);
-      assert.deepEqual(reports.map(({ url, dialect, report }) => [url, dialect, report[0].code]), [[OPENAI, 'openai-chat', 'dangling_call']]);
+      assert.deepEqual(
+        reports.map(({ url, dialect, report }) => [url, dialect, report[0].code]),
+        [[OPENAI, 'openai-chat', 'dangling_call']],
+      );
     });
 
     test(`${form} that is valid passes`, async () => {
@@ -122,10 +132,14 @@ describe('r64: bodies', () => {
       await repairing({ fetch })(OPENAI, init);
       assert.equal(calls[0][1], init);
     }
-    for (const args of [[OPENAI, { method: 'POST', body: stream(large, 1 << 20), duplex }], [request(stream(large, 1 << 20), { duplex })], FORMS['an async iterable'](large)]) {
+    for (const args of [
+      [OPENAI, { method: 'POST', body: stream(large, 1 << 20), duplex }],
+      [request(stream(large, 1 << 20), { duplex })],
+      FORMS['an async iterable'](large),
+    ]) {
       const { fetch, calls } = spy();
       await repairing({ fetch })(...args);
-      assert.ok(await sentText(calls[0]) === large, 'the same text');
+      assert.ok((await sentText(calls[0])) === large, 'the same text');
     }
   });
 
@@ -136,7 +150,10 @@ describe('r64: bodies', () => {
     const init = { method: 'POST', body };
     await repairing({ fetch, onRepair: ({ report }) => reports.push(report) })(OPENAI, init);
     assert.equal(calls[0][1], init);
-    assert.deepEqual(reports.map((report) => report.map(({ code, severity }) => [code, severity])), [[['too_many_edits', 'error']]]);
+    assert.deepEqual(
+      reports.map((report) => report.map(({ code, severity }) => [code, severity])),
+      [[['too_many_edits', 'error']]],
+    );
     await assert.rejects(repairing({ fetch, mode: 'reject' })(OPENAI, init), { code: 'invalid_input' });
     assert.equal(calls.length, 1);
   });
@@ -151,7 +168,11 @@ describe('r64: bodies', () => {
 
   test('a failing stream fails with its own error', async () => {
     const { fetch, calls } = spy();
-    const failing = new ReadableStream({ pull(controller) { controller.error(new Error('the disk is gone')); } });
+    const failing = new ReadableStream({
+      pull(controller) {
+        controller.error(new Error('the disk is gone'));
+      },
+    });
     await repairing({ fetch })(OPENAI, { method: 'POST', body: failing, duplex });
     await assert.rejects(sentText(calls[0]), /the disk is gone|terminated/);
   });
@@ -161,7 +182,15 @@ describe('r64: bodies', () => {
     const { signal } = new AbortController();
     const dispatcher = {};
     const headers = { authorization: 'Bearer k', 'x-stainless-retry-count': '1' };
-    await repairing({ fetch })(OPENAI, { method: 'POST', body: broken, headers, signal, keepalive: true, redirect: 'error', dispatcher });
+    await repairing({ fetch })(OPENAI, {
+      method: 'POST',
+      body: broken,
+      headers,
+      signal,
+      keepalive: true,
+      redirect: 'error',
+      dispatcher,
+    });
     const [, { body, ...rest }] = calls[0];
     assert.equal(body, repaired);
     assert.equal(rest.headers, headers);
@@ -201,10 +230,20 @@ describe('r64: at a server', () => {
     await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
     url = `http://127.0.0.1:${server.address().port}/v1/chat/completions`;
   });
-  after(() => new Promise((resolve) => { server.closeAllConnections(); server.close(resolve); }));
+  after(
+    () =>
+      new Promise((resolve) => {
+        server.closeAllConnections();
+        server.close(resolve);
+      }),
+  );
 
   test('content-length is that of the repaired body, also where the client has set it', async () => {
-    for (const headers of [json, { ...json, 'Content-Length': String(Buffer.byteLength(broken)) }, new Headers({ ...json, 'content-length': String(Buffer.byteLength(broken)) })]) {
+    for (const headers of [
+      json,
+      { ...json, 'Content-Length': String(Buffer.byteLength(broken)) },
+      new Headers({ ...json, 'content-length': String(Buffer.byteLength(broken)) }),
+    ]) {
       seen.length = 0;
       const response = await repairing()(url, { method: 'POST', headers, body: broken });
       assert.equal(response.status, 200);
@@ -216,7 +255,10 @@ describe('r64: at a server', () => {
 
   test('every form arrives', async () => {
     for (const [form, argumentsOf] of Object.entries(FORMS)) {
-      for (const [given, wanted] of [[broken, repaired], [valid, valid]]) {
+      for (const [given, wanted] of [
+        [broken, repaired],
+        [valid, valid],
+      ]) {
         seen.length = 0;
         const [input, init] = argumentsOf(given);
         await repairing()(input instanceof Request ? new Request(url, input) : url, init);
@@ -230,12 +272,19 @@ describe('r64: at a server', () => {
     for (const [form, argumentsOf] of Object.entries(FORMS)) {
       const [input, init] = argumentsOf(broken);
       const address = input instanceof Request ? new Request(url, input) : url;
-      const before = init instanceof Request ? new Request(init, { signal: AbortSignal.abort(reason) }) : { ...init, signal: AbortSignal.abort(reason) };
+      const before =
+        init instanceof Request
+          ? new Request(init, { signal: AbortSignal.abort(reason) })
+          : { ...init, signal: AbortSignal.abort(reason) };
       await assert.rejects(repairing()(address, before), reason, form);
     }
     const stop = new AbortController();
     let cancelled;
-    const hanging = new ReadableStream({ cancel(why) { cancelled = why; } });
+    const hanging = new ReadableStream({
+      cancel(why) {
+        cancelled = why;
+      },
+    });
     const waiting = repairing()(url, { method: 'POST', body: hanging, duplex, signal: stop.signal });
     setTimeout(() => stop.abort(reason), 5);
     await assert.rejects(waiting, reason);
@@ -245,13 +294,31 @@ describe('r64: at a server', () => {
 
 test('r73 reasoning that the model misses is reported, and the request is sent unchanged in every mode', async () => {
   const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } };
-  const body = (model) => JSON.stringify({ model, messages: [{ role: 'user', content: 'q' }, { role: 'assistant', content: '', tool_calls: [call] }, { role: 'tool', tool_call_id: 'call_1', content: 'r' }] });
+  const body = (model) =>
+    JSON.stringify({
+      model,
+      messages: [
+        { role: 'user', content: 'q' },
+        { role: 'assistant', content: '', tool_calls: [call] },
+        { role: 'tool', tool_call_id: 'call_1', content: 'r' },
+      ],
+    });
   for (const mode of ['repair', 'report', 'reject']) {
-    for (const [model, expected] of [['deepseek-v4-pro', ['missing_reasoning']], ['gpt-6', []]]) {
+    for (const [model, expected] of [
+      ['deepseek-v4-pro', ['missing_reasoning']],
+      ['gpt-6', []],
+    ]) {
       const told = [];
       const sent = [];
-      const fetch = async (_, init) => { sent.push(init.body); return Response.json({}); };
-      await repairing({ fetch, mode, onRepair: ({ report }) => told.push(...report.map(({ code }) => code)) })(OPENAI, { method: 'POST', headers: json, body: body(model) });
+      const fetch = async (_, init) => {
+        sent.push(init.body);
+        return Response.json({});
+      };
+      await repairing({ fetch, mode, onRepair: ({ report }) => told.push(...report.map(({ code }) => code)) })(OPENAI, {
+        method: 'POST',
+        headers: json,
+        body: body(model),
+      });
       assert.deepEqual([sent, told], [[body(model)], expected], `${mode} ${model}`);
     }
   }

@@ -1,4 +1,5 @@
-// Every SDK against the stand-in: what is refused without `repairing()` is taken with it, and what is valid is not touched.
+// Every SDK against the stand-in: what is refused without `repairing()` is taken with it, and what is valid is not
+// touched.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -9,14 +10,17 @@ import { local, SDKS } from './sdks.mjs';
 const QUESTION = 'Weather in Oslo, please';
 
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
 let count = 0;
 /** A lane of its own for every test. */
 function lane() {
   const base = `${standIn.url}/lane/r64-${(count += 1)}`;
-  const control = async (path, body) => (await fetch(`${base}/control/${path}`, body && { method: 'POST', body: JSON.stringify(body) })).json();
+  const control = async (path, body) =>
+    (await fetch(`${base}/control/${path}`, body && { method: 'POST', body: JSON.stringify(body) })).json();
   return { fetch: local(base), control, requests: () => control('requests') };
 }
 
@@ -31,7 +35,7 @@ async function firstAnswer(sdk, how) {
 const statusOf = (error) => error.status ?? error.statusCode ?? error.lastError?.statusCode;
 
 const until = async (ask) => {
-  for (const end = Date.now() + 20_000; ;) {
+  for (const end = Date.now() + 20_000; ; ) {
     const found = await ask();
     if (found) return found;
     if (Date.now() > end) throw new Error('waited in vain');
@@ -50,8 +54,17 @@ for (const [name, sdk] of Object.entries(SDKS)) {
         const given = [];
         const sent = [];
         const reports = [];
-        const inner = repairing({ fetch: (...args) => { sent.push(args); return own.fetch(...args); }, onRepair: (info) => reports.push(info) });
-        const outer = (...args) => { given.push(args); return inner(...args); };
+        const inner = repairing({
+          fetch: (...args) => {
+            sent.push(args);
+            return own.fetch(...args);
+          },
+          onRepair: (info) => reports.push(info),
+        });
+        const outer = (...args) => {
+          given.push(args);
+          return inner(...args);
+        };
         const history = [sdk.question(QUESTION)];
         const rounds = [];
         let answer;
@@ -79,11 +92,18 @@ for (const [name, sdk] of Object.entries(SDKS)) {
         const history = sdk.broken(QUESTION, await firstAnswer(sdk, { stream }));
         const plain = lane();
         await assert.rejects(sdk.ask(plain.fetch, history, { stream }), (error) => statusOf(error) === 400);
-        assert.deepEqual((await plain.requests()).map((one) => one.status), [400]);
+        assert.deepEqual(
+          (await plain.requests()).map((one) => one.status),
+          [400],
+        );
 
         const own = lane();
         const reports = [];
-        const { text } = await sdk.ask(repairing({ fetch: own.fetch, onRepair: (info) => reports.push(info) }), history, { stream });
+        const { text } = await sdk.ask(
+          repairing({ fetch: own.fetch, onRepair: (info) => reports.push(info) }),
+          history,
+          { stream },
+        );
         assert.ok(text.length > 0);
         const [{ status, dialect, stream: streamed, headers, bodyText }, ...more] = await own.requests();
         assert.deepEqual([status, dialect, streamed, more.length], [200, sdk.dialect, stream, 0]);
@@ -109,16 +129,28 @@ for (const [name, sdk] of Object.entries(SDKS)) {
       assert.equal((await own.requests()).length, 1);
     });
 
-    test('the SDK\'s own retries continue, each with the repaired body', async () => {
+    test("the SDK's own retries continue, each with the repaired body", async () => {
       const history = sdk.broken(QUESTION, await firstAnswer(sdk, { stream: false }));
       const own = lane();
       const headers = { 'retry-after-ms': '1', 'retry-after': '0' };
       await own.control('script', { steps: [{ status: 500, headers }, { status: 429, headers }, { text: 'at last' }] });
       let reports = 0;
-      const { text } = await sdk.ask(repairing({ fetch: own.fetch, onRepair: () => { reports += 1; } }), history, { stream: false, retries: 3 });
+      const { text } = await sdk.ask(
+        repairing({
+          fetch: own.fetch,
+          onRepair: () => {
+            reports += 1;
+          },
+        }),
+        history,
+        { stream: false, retries: 3 },
+      );
       assert.equal(text, 'at last');
       const requests = await own.requests();
-      assert.deepEqual(requests.map((one) => one.status), [500, 429, 200]);
+      assert.deepEqual(
+        requests.map((one) => one.status),
+        [500, 429, 200],
+      );
       assert.equal(new Set(requests.map((one) => one.bodyText)).size, 1);
       assert.equal(reports, 3);
     });

@@ -10,9 +10,15 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const STRICT = '--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --target esnext --module nodenext'.split(' ');
-const compiled = (flags, file) => promisify(execFile)(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), ...STRICT, ...flags, file], { cwd: root })
-  .catch((error) => assert.fail(error.stdout));
+const STRICT = '--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --target esnext --module nodenext'.split(
+  ' ',
+);
+const compiled = (flags, file) =>
+  promisify(execFile)(
+    process.execPath,
+    [path.join(root, 'node_modules/typescript/bin/tsc'), ...STRICT, ...flags, file],
+    { cwd: root },
+  ).catch((error) => assert.fail(error.stdout));
 
 describe('r64: types', () => {
   for (const lib of ['esnext,dom,dom.iterable', 'esnext']) {
@@ -23,14 +29,28 @@ describe('r64: types', () => {
   }
 
   const manifest = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
-  const entries = Object.values(manifest.exports).map((entry) => entry.types).filter(Boolean);
-  for (const flags of [['--lib', 'esnext', '--typeRoots', 'none'], ['--lib', 'esnext', '--types', 'node'], ['--lib', 'esnext,dom', '--typeRoots', 'none']]) {
+  const entries = Object.values(manifest.exports)
+    .map((entry) => entry.types)
+    .filter(Boolean);
+  for (const flags of [
+    ['--lib', 'esnext', '--typeRoots', 'none'],
+    ['--lib', 'esnext', '--types', 'node'],
+    ['--lib', 'esnext,dom', '--typeRoots', 'none'],
+  ]) {
     test(`r50 the declarations of every entry compile with ${flags.join(' ')}`, async () => {
       const folder = mkdtempSync(path.join(tmpdir(), 'rethread-types-'));
       const file = path.join(folder, 'all.mts');
       try {
         assert.ok(entries.length >= 10);
-        writeFileSync(file, entries.map((entry, i) => `export * as entry${i} from ${JSON.stringify(path.join(root, entry.replace('.d.ts', '.js')))};\n`).join(''));
+        writeFileSync(
+          file,
+          entries
+            .map(
+              (entry, i) =>
+                `export * as entry${i} from ${JSON.stringify(path.join(root, entry.replace('.d.ts', '.js')))};\n`,
+            )
+            .join(''),
+        );
         await compiled(flags, file);
       } finally {
         rmSync(folder, { recursive: true });
@@ -39,9 +59,12 @@ describe('r64: types', () => {
   }
 
   test('the versions of SDKs in the README are those that are tested', () => {
-    const versions = (name) => Object.entries(manifest.devDependencies)
-      .flatMap(([key, version]) => (key === name ? [version] : version.startsWith(`npm:${name}@`) ? [version.slice(`npm:${name}@`.length)] : []))
-      .map((version) => Number(version.split('.')[0]));
+    const versions = (name) =>
+      Object.entries(manifest.devDependencies)
+        .flatMap(([key, version]) =>
+          key === name ? [version] : version.startsWith(`npm:${name}@`) ? [version.slice(`npm:${name}@`.length)] : [],
+        )
+        .map((version) => Number(version.split('.')[0]));
     const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
     const rows = [...readme.matchAll(/^\| ((?:`[^`]+`(?:, )?)+)[^|]*\| ([\d, to]+) \|/gm)];
     assert.ok(rows.length >= 6, 'the table of SDKs');
@@ -49,7 +72,10 @@ describe('r64: types', () => {
       for (const [, name] of names.matchAll(/`([^`]+)`/g)) {
         const numbers = [...new Set(versions(name))].sort((a, b) => a - b);
         const [first, last] = stated.split(' to ').map(Number);
-        const written = last === undefined ? stated.split(', ').map(Number) : Array.from({ length: last - first + 1 }, (_, i) => first + i);
+        const written =
+          last === undefined
+            ? stated.split(', ').map(Number)
+            : Array.from({ length: last - first + 1 }, (_, i) => first + i);
         assert.deepEqual(written, numbers, name);
       }
     }

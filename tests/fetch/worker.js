@@ -18,7 +18,12 @@ export default {
     for (const form of FORMS) answers.push((await own(url, { method: 'POST', ...form(text) })).status);
     const asked = new Request(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: text });
     answers.push((await own(asked)).status);
-    const valid = await own(new Request(url, { method: 'POST', body: new Response('{"model":"m", "messages":[{"role":"user","content":"q"}]}').body }));
+    const valid = await own(
+      new Request(url, {
+        method: 'POST',
+        body: new Response('{"model":"m", "messages":[{"role":"user","content":"q"}]}').body,
+      }),
+    );
     return Response.json({ answers: [...answers, valid.status], reports });
   },
 };

@@ -7,7 +7,7 @@ const decoded = (text) => new Uint8Array(Buffer.from(text, 'base64'));
 export async function dumpRedis(client) {
   const dump = { strings: {}, sets: {} };
   for (const key of (await client.keys('*')).sort()) {
-    if (await client.type(key) === 'zset') dump.sets[key] = await client.zrange(key, 0, -1);
+    if ((await client.type(key)) === 'zset') dump.sets[key] = await client.zrange(key, 0, -1);
     else dump.strings[key] = encoded(await client.getBuffer(key));
   }
   return dump;
@@ -15,7 +15,8 @@ export async function dumpRedis(client) {
 
 export async function loadRedis(client, { strings, sets }) {
   for (const [key, value] of Object.entries(strings)) await client.set(key, Buffer.from(decoded(value)));
-  for (const [key, members] of Object.entries(sets)) await client.zadd(key, ...members.flatMap((member) => [0, member]));
+  for (const [key, members] of Object.entries(sets))
+    await client.zadd(key, ...members.flatMap((member) => [0, member]));
 }
 
 export async function dumpStorage(storage) {

@@ -1,4 +1,5 @@
-// Writes the frozen databases of the current version: node tests/frozen/write.mjs <version> sqlite|postgres|redis|unstorage|indexed-db|localstorage
+// Writes the frozen databases of the current version: node tests/frozen/write.mjs <version>
+// sqlite|postgres|redis|unstorage|indexed-db|localstorage
 //
 // Files of older versions are never written again: a test opens each with the current build.
 
@@ -25,20 +26,44 @@ const WRITERS = {
     database.close();
   },
   async postgres() {
-    const [{ default: pg }, { postgres }, { startPostgres }] = await Promise.all([import('pg'), import('rethread/postgres'), import('../servers/postgres-server.mjs')]);
+    const [{ default: pg }, { postgres }, { startPostgres }] = await Promise.all([
+      import('pg'),
+      import('rethread/postgres'),
+      import('../servers/postgres-server.mjs'),
+    ]);
     const server = await startPostgres();
     const pool = new pg.Pool(server.place);
     pool.on('error', () => {});
     await writeFrozenChat(open, { store: postgres(pool) });
     await pool.end();
-    const options = ['-h', server.place.host, '-U', 'postgres', '--inserts', '--no-owner', '--no-privileges', '--no-comments', 'postgres'];
+    const options = [
+      '-h',
+      server.place.host,
+      '-U',
+      'postgres',
+      '--inserts',
+      '--no-owner',
+      '--no-privileges',
+      '--no-comments',
+      'postgres',
+    ];
     const dump = execFileSync(path.join(process.env.POSTGRES_BIN, 'pg_dump'), options, { encoding: 'utf8' });
     // Settings and directives for psql are not needed.
-    writeFileSync(place('postgres.sql'), dump.split('\n').filter((line) => !/^(--|SET |SELECT pg_catalog\.set_config|\\|$)/.test(line)).join('\n'));
+    writeFileSync(
+      place('postgres.sql'),
+      dump
+        .split('\n')
+        .filter((line) => !/^(--|SET |SELECT pg_catalog\.set_config|\\|$)/.test(line))
+        .join('\n'),
+    );
     await server.stop();
   },
   async redis() {
-    const [{ Redis }, { redis }, { startRedis }] = await Promise.all([import('ioredis'), import('rethread/redis'), import('../servers/redis-server.mjs')]);
+    const [{ Redis }, { redis }, { startRedis }] = await Promise.all([
+      import('ioredis'),
+      import('rethread/redis'),
+      import('../servers/redis-server.mjs'),
+    ]);
     const server = await startRedis();
     const client = new Redis(server.place);
     await writeFrozenChat(open, { store: redis(client) });

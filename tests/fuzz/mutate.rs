@@ -1,5 +1,5 @@
-//! Changes to a body that leave it JSON: a value gives way to another, comes twice, or goes. Bytes alone would mostly make what is
-//! no JSON, and say little of the rules.
+//! Changes to a body that leave it JSON: a value gives way to another, comes twice, or goes. Bytes alone would mostly
+//! make what is no JSON, and say little of the rules.
 
 use rethread::json::{JsonRef, JsonKind};
 

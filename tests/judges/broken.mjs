@@ -16,7 +16,11 @@ function conversation(below) {
   for (let turn = 0; turn <= below(3); turn += 1) {
     items.push({ user: `question ${turn}` });
     for (let round = 0; round < below(3); round += 1) {
-      const calls = Array.from({ length: 1 + below(3) }, () => ({ id: `call_${(id += 1)}`, name: ['look', 'find', 'look'][below(3)], input: { n: below(9) } }));
+      const calls = Array.from({ length: 1 + below(3) }, () => ({
+        id: `call_${(id += 1)}`,
+        name: ['look', 'find', 'look'][below(3)],
+        input: { n: below(9) },
+      }));
       items.push({ words: below(2) ? `round ${round}` : '', calls });
       items.push({ results: calls.map((call) => ({ id: call.id, name: call.name, text: `result of ${call.id}` })) });
     }
@@ -31,7 +35,11 @@ const WRITE = {
     messages: items.flatMap((item) => {
       if (item.user) return [{ role: 'user', content: item.user }];
       if (item.results) return item.results.map(({ id, text }) => ({ role: 'tool', tool_call_id: id, content: text }));
-      const calls = item.calls.map(({ id, name, input }) => ({ id, type: 'function', function: { name, arguments: JSON.stringify(input) } }));
+      const calls = item.calls.map(({ id, name, input }) => ({
+        id,
+        type: 'function',
+        function: { name, arguments: JSON.stringify(input) },
+      }));
       return [{ role: 'assistant', content: item.words || null, ...(calls.length && { tool_calls: calls }) }];
     }),
   }),
@@ -39,9 +47,18 @@ const WRITE = {
     model: 'm',
     input: items.flatMap((item) => {
       if (item.user) return [{ role: 'user', content: item.user }];
-      if (item.results) return item.results.map(({ id, text }) => ({ type: 'function_call_output', call_id: id, output: text }));
+      if (item.results)
+        return item.results.map(({ id, text }) => ({ type: 'function_call_output', call_id: id, output: text }));
       const words = item.words ? [{ role: 'assistant', content: [{ type: 'output_text', text: item.words }] }] : [];
-      return [...words, ...item.calls.map(({ id, name, input }) => ({ type: 'function_call', call_id: id, name, arguments: JSON.stringify(input) }))];
+      return [
+        ...words,
+        ...item.calls.map(({ id, name, input }) => ({
+          type: 'function_call',
+          call_id: id,
+          name,
+          arguments: JSON.stringify(input),
+        })),
+      ];
     }),
   }),
   anthropic: (items) => ({
@@ -49,17 +66,31 @@ const WRITE = {
     max_tokens: 9,
     messages: items.map((item) => {
       if (item.user) return { role: 'user', content: item.user };
-      if (item.results) return { role: 'user', content: item.results.map(({ id, text }) => ({ type: 'tool_result', tool_use_id: id, content: text })) };
+      if (item.results)
+        return {
+          role: 'user',
+          content: item.results.map(({ id, text }) => ({ type: 'tool_result', tool_use_id: id, content: text })),
+        };
       const words = item.words ? [{ type: 'text', text: item.words }] : [];
-      return { role: 'assistant', content: [...words, ...item.calls.map(({ id, name, input }) => ({ type: 'tool_use', id, name, input }))] };
+      return {
+        role: 'assistant',
+        content: [...words, ...item.calls.map(({ id, name, input }) => ({ type: 'tool_use', id, name, input }))],
+      };
     }),
   }),
   gemini: (items) => ({
     contents: items.map((item) => {
       if (item.user) return { role: 'user', parts: [{ text: item.user }] };
-      if (item.results) return { role: 'user', parts: item.results.map(({ name, text }) => ({ functionResponse: { name, response: { result: text } } })) };
+      if (item.results)
+        return {
+          role: 'user',
+          parts: item.results.map(({ name, text }) => ({ functionResponse: { name, response: { result: text } } })),
+        };
       const words = item.words ? [{ text: item.words }] : [];
-      return { role: 'model', parts: [...words, ...item.calls.map(({ name, input }) => ({ functionCall: { name, args: input } }))] };
+      return {
+        role: 'model',
+        parts: [...words, ...item.calls.map(({ name, input }) => ({ functionCall: { name, args: input } }))],
+      };
     }),
   }),
 };
@@ -68,9 +99,20 @@ WRITE['openai-responses'] = (items) => ({
   model: 'm',
   input: items.flatMap((item) => {
     if (item.user) return [{ role: 'user', content: item.user }];
-    if (item.results) return item.results.map(({ id, text }) => ({ type: 'function_call_output', call_id: id, output: text }));
-    const words = item.words ? [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: item.words }] }] : [];
-    return [...words, ...item.calls.map(({ id, name, input }) => ({ type: 'function_call', call_id: id, name, arguments: JSON.stringify(input) }))];
+    if (item.results)
+      return item.results.map(({ id, text }) => ({ type: 'function_call_output', call_id: id, output: text }));
+    const words = item.words
+      ? [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: item.words }] }]
+      : [];
+    return [
+      ...words,
+      ...item.calls.map(({ id, name, input }) => ({
+        type: 'function_call',
+        call_id: id,
+        name,
+        arguments: JSON.stringify(input),
+      })),
+    ];
   }),
 });
 
@@ -94,17 +136,39 @@ function spoil(list, below) {
   const keys = Object.keys(holder);
   const key = keys[below(keys.length || 1)];
   switch (below(11)) {
-    case 0: list.splice(at, 1); break;
-    case 1: list.splice(at, 0, structuredClone(list[below(list.length || 1)] ?? {})); break;
-    case 2: [list[at], list[0]] = [list[0], list[at]]; break;
-    case 3: list.push(...list.splice(at, 1)); break;
-    case 4: list.length = at; break;
-    case 5: list.splice(0, at); break;
-    case 6: if (Array.isArray(holder)) holder.splice(below(holder.length || 1), 1); else delete holder[key]; break;
-    case 7: if (key !== undefined) holder[key] = others[below(others.length)]; break;
-    case 8: if (Array.isArray(holder)) holder.reverse(); break;
-    case 9: if (Array.isArray(holder) && holder.length) holder.push(structuredClone(holder[0])); break;
-    default: list.splice(at, 0, ...(list.length ? [structuredClone({ ...list[0], role: 'user' })] : []));
+    case 0:
+      list.splice(at, 1);
+      break;
+    case 1:
+      list.splice(at, 0, structuredClone(list[below(list.length || 1)] ?? {}));
+      break;
+    case 2:
+      [list[at], list[0]] = [list[0], list[at]];
+      break;
+    case 3:
+      list.push(...list.splice(at, 1));
+      break;
+    case 4:
+      list.length = at;
+      break;
+    case 5:
+      list.splice(0, at);
+      break;
+    case 6:
+      if (Array.isArray(holder)) holder.splice(below(holder.length || 1), 1);
+      else delete holder[key];
+      break;
+    case 7:
+      if (key !== undefined) holder[key] = others[below(others.length)];
+      break;
+    case 8:
+      if (Array.isArray(holder)) holder.reverse();
+      break;
+    case 9:
+      if (Array.isArray(holder) && holder.length) holder.push(structuredClone(holder[0]));
+      break;
+    default:
+      list.splice(at, 0, ...(list.length ? [structuredClone({ ...list[0], role: 'user' })] : []));
   }
 }
 

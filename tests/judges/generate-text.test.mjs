@@ -1,4 +1,5 @@
-// The `ai` package takes what a repair gives: its `generateText` refuses unanswered and displaced calls by rules of its own.
+// The `ai` package takes what a repair gives: its `generateText` refuses unanswered and displaced calls by rules of its
+// own.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -16,14 +17,22 @@ const CASES = Number(process.env.RETHREAD_CASES ?? (process.env.RETHREAD_LONG ? 
 const SEED = Number(process.env.RETHREAD_SEED ?? 20261121);
 
 /** The member of a body that holds its messages. */
-const LIST = { 'openai-chat': 'messages', 'openai-responses': 'input', anthropic: 'messages', gemini: 'contents', mistral: 'messages' };
+const LIST = {
+  'openai-chat': 'messages',
+  'openai-responses': 'input',
+  anthropic: 'messages',
+  gemini: 'contents',
+  mistral: 'messages',
+};
 
 /** True if a repair left no message. An empty list breaks no rule, so `ai` cannot tell. */
 const isEmptied = (body, from, repaired, to) => body[LIST[from]].length > 0 && repaired[LIST[to]].length === 0;
 
-const isResult = ({ role, type, functionResponse }) => role === 'tool' || role === 'function' || /_(?:output|result)$/.test(type) || Boolean(functionResponse);
+const isResult = ({ role, type, functionResponse }) =>
+  role === 'tool' || role === 'function' || /_(?:output|result)$/.test(type) || Boolean(functionResponse);
 
-/** True if somebody says something in a message: results without their calls are not sent, and nor is a body of nothing else. */
+/** True if somebody says something in a message: results without their calls are not sent, and nor is a body of nothing
+ *  else. */
 function saysSomething(value) {
   if (typeof value !== 'object' || value === null || isResult(value)) return false;
   const { role, content, text } = value;
@@ -36,10 +45,12 @@ const REFUSED = [
   {
     dialect: 'gemini',
     why: 'Gemini counts the responses of a content, and takes words in it; `ai` wants every result before the next words',
-    when: ({ body, why }) => /MissingToolResults/.test(why) && body.contents.some(({ parts }) => {
-      const kinds = parts.map((part) => 'functionResponse' in part);
-      return kinds.indexOf(false) >= 0 && kinds.indexOf(false) < kinds.lastIndexOf(true);
-    }),
+    when: ({ body, why }) =>
+      /MissingToolResults/.test(why) &&
+      body.contents.some(({ parts }) => {
+        const kinds = parts.map((part) => 'functionResponse' in part);
+        return kinds.indexOf(false) >= 0 && kinds.indexOf(false) < kinds.lastIndexOf(true);
+      }),
   },
 ];
 
@@ -48,7 +59,10 @@ const model = new MockLanguageModelV3({
   doGenerate: async () => ({
     content: [{ type: 'text', text: 'taken' }],
     finishReason: { unified: 'stop', raw: undefined },
-    usage: { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } },
+    usage: {
+      inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+      outputTokens: { total: 1, text: 1, reasoning: 0 },
+    },
     warnings: [],
   }),
 });
@@ -96,7 +110,9 @@ async function judge(t, dialect, bodies, from = dialect) {
     else if (why) wrong.push(`${name}: ${why.slice(0, 300)}\n${JSON.stringify(mended).slice(0, 1500)}`);
     else taken.push(name);
   }
-  t.diagnostic(`${dialect}: ${bodies.length} bodies, ${before.length} refused as they were, ${taken.length} taken afterwards, ${bodies.length - taken.length - wrong.length - emptied.length} refused as listed, ${emptied.length} had nothing to send`);
+  t.diagnostic(
+    `${dialect}: ${bodies.length} bodies, ${before.length} refused as they were, ${taken.length} taken afterwards, ${bodies.length - taken.length - wrong.length - emptied.length} refused as listed, ${emptied.length} had nothing to send`,
+  );
   assert.equal(wrong.length, 0, `${wrong.length} refused:\n${wrong.slice(0, 5).join('\n')}`);
   return { before, used };
 }
@@ -104,7 +120,10 @@ async function judge(t, dialect, bodies, from = dialect) {
 for (const dialect of DIALECTS) {
   test(`r41 ${dialect}: every broken body is accepted after repair`, async (t) => {
     t.diagnostic(`RETHREAD_SEED=${SEED}`);
-    const bodies = Array.from({ length: CASES }, (_, at) => ({ name: `seed ${SEED + at}`, body: brokenBody(dialect, SEED + at) }));
+    const bodies = Array.from({ length: CASES }, (_, at) => ({
+      name: `seed ${SEED + at}`,
+      body: brokenBody(dialect, SEED + at),
+    }));
     const { before } = await judge(t, dialect, bodies);
     // A judge that refuses nothing says nothing.
     assert.ok(before.length > CASES / 10, 'the bodies are not broken enough');
@@ -118,7 +137,10 @@ for (const dialect of DIALECTS) {
 
   for (const from of DIALECTS.filter((other) => other !== dialect)) {
     test(`r42 ${dialect}: a conversion from ${from} is accepted`, async (t) => {
-      const broken = Array.from({ length: CASES / 8 }, (_, at) => ({ name: `seed ${SEED + at}`, body: brokenBody(from, SEED + at) }));
+      const broken = Array.from({ length: CASES / 8 }, (_, at) => ({
+        name: `seed ${SEED + at}`,
+        body: brokenBody(from, SEED + at),
+      }));
       await judge(t, dialect, [...broken, ...requests(from)], from);
     });
   }

@@ -35,12 +35,27 @@ function chat(body) {
         for (const call of list(message.tool_calls)) {
           const inner = call.function ?? call.custom;
           names.set(call.id, inner.name);
-          content.push({ type: 'tool-call', toolCallId: call.id, toolName: inner.name, input: json(inner.arguments ?? inner.input) });
+          content.push({
+            type: 'tool-call',
+            toolCallId: call.id,
+            toolName: inner.name,
+            input: json(inner.arguments ?? inner.input),
+          });
         }
         return { role: 'assistant', content };
       }
       case 'tool':
-        return { role: 'tool', content: [{ type: 'tool-result', toolCallId: message.tool_call_id, toolName: names.get(message.tool_call_id), output: output(message.content) }] };
+        return {
+          role: 'tool',
+          content: [
+            {
+              type: 'tool-result',
+              toolCallId: message.tool_call_id,
+              toolName: names.get(message.tool_call_id),
+              output: output(message.content),
+            },
+          ],
+        };
       default:
         return { role: 'user', content: words };
     }
@@ -50,9 +65,16 @@ function chat(body) {
 function anthropic(body) {
   const names = new Map();
   const out = [];
-  if (body.system) out.push({ role: 'system', content: list(body.system).map((block) => block.text ?? block).join('') });
+  if (body.system)
+    out.push({
+      role: 'system',
+      content: list(body.system)
+        .map((block) => block.text ?? block)
+        .join(''),
+    });
   for (const message of body.messages) {
-    const blocks = typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : list(message.content);
+    const blocks =
+      typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : list(message.content);
     if (message.role === 'system') {
       out.push({ role: 'system', content: blocks.map(({ text }) => text).join('') });
       continue;
@@ -64,12 +86,28 @@ function anthropic(body) {
     };
     for (const block of blocks) {
       if (block.type === 'tool_result') {
-        put('tool', { type: 'tool-result', toolCallId: block.tool_use_id, toolName: names.get(block.tool_use_id), output: output(block.content ?? '', block.is_error) });
+        put('tool', {
+          type: 'tool-result',
+          toolCallId: block.tool_use_id,
+          toolName: names.get(block.tool_use_id),
+          output: output(block.content ?? '', block.is_error),
+        });
       } else if (block.type === 'tool_use' || block.type === 'server_tool_use' || block.type === 'mcp_tool_use') {
         names.set(block.id, block.name);
-        put('assistant', { type: 'tool-call', toolCallId: block.id, toolName: block.name, input: block.input, ...(block.type !== 'tool_use' && { providerExecuted: true }) });
+        put('assistant', {
+          type: 'tool-call',
+          toolCallId: block.id,
+          toolName: block.name,
+          input: block.input,
+          ...(block.type !== 'tool_use' && { providerExecuted: true }),
+        });
       } else if (/_tool_result$/.test(block.type)) {
-        put('assistant', { type: 'tool-result', toolCallId: block.tool_use_id, toolName: names.get(block.tool_use_id) ?? 'server', output: output(block.content) });
+        put('assistant', {
+          type: 'tool-result',
+          toolCallId: block.tool_use_id,
+          toolName: names.get(block.tool_use_id) ?? 'server',
+          output: output(block.content),
+        });
       } else if (block.type === 'thinking' || block.type === 'redacted_thinking') {
         put('assistant', { type: 'reasoning', text: block.thinking ?? '' });
       } else if (typeof block.text === 'string') {
@@ -84,7 +122,9 @@ function anthropic(body) {
 
 function gemini(body) {
   const out = [];
-  const system = list(body.systemInstruction?.parts).map(({ text }) => text).join('');
+  const system = list(body.systemInstruction?.parts)
+    .map(({ text }) => text)
+    .join('');
   if (system) out.push({ role: 'system', content: system });
   /** Calls without an id are answered in their order, by name. */
   const open = [];
@@ -106,7 +146,12 @@ function gemini(body) {
         const { id, name, response } = part.functionResponse;
         const at = open.findIndex((call) => (id && call.id ? call.id === id : call.name === name));
         const [call] = at < 0 ? [] : open.splice(at, 1);
-        put('tool', { type: 'tool-result', toolCallId: call?.own ?? id ?? 'nobody', toolName: name, output: output(response) });
+        put('tool', {
+          type: 'tool-result',
+          toolCallId: call?.own ?? id ?? 'nobody',
+          toolName: name,
+          output: output(response),
+        });
       } else if (part.thought) {
         put('assistant', { type: 'reasoning', text: part.text ?? '' });
       } else if (typeof part.text === 'string') {
@@ -134,17 +179,36 @@ function responses(body) {
     const type = item.type ?? 'message';
     if (type === 'function_call' || type === 'custom_tool_call') {
       names.set(item.call_id, item.name);
-      put('assistant', { type: 'tool-call', toolCallId: item.call_id, toolName: item.name, input: json(item.arguments ?? item.input) });
+      put('assistant', {
+        type: 'tool-call',
+        toolCallId: item.call_id,
+        toolName: item.name,
+        input: json(item.arguments ?? item.input),
+      });
     } else if (type === 'function_call_output' || type === 'custom_tool_call_output') {
-      put('tool', { type: 'tool-result', toolCallId: item.call_id, toolName: names.get(item.call_id) ?? 'unknown', output: output(item.output) });
+      put('tool', {
+        type: 'tool-result',
+        toolCallId: item.call_id,
+        toolName: names.get(item.call_id) ?? 'unknown',
+        output: output(item.output),
+      });
     } else if (type !== 'message') {
       put('assistant', { type: 'reasoning', text: '' }); // reasoning, and what the server did by itself
     } else if (item.role === 'system' || item.role === 'developer') {
       current = undefined;
-      out.push({ role: 'system', content: list(item.content).map((part) => part.text ?? part).join('') });
+      out.push({
+        role: 'system',
+        content: list(item.content)
+          .map((part) => part.text ?? part)
+          .join(''),
+      });
     } else {
-      const parts = typeof item.content === 'string' ? [{ type: 'text', text: item.content }]
-        : list(item.content).map((part) => (typeof part?.text === 'string' ? { type: 'text', text: part.text } : media('AA==')));
+      const parts =
+        typeof item.content === 'string'
+          ? [{ type: 'text', text: item.content }]
+          : list(item.content).map((part) =>
+              typeof part?.text === 'string' ? { type: 'text', text: part.text } : media('AA=='),
+            );
       for (const part of parts) put(item.role === 'assistant' ? 'assistant' : 'user', part);
     }
   }

@@ -13,11 +13,17 @@ const framed = (lines) => lines.map((line) => `data: ${line}\n\n`).join('');
 
 /** Events get the name that the wire has beside the data, where a source left the framing out. */
 function named(lines, dialect) {
-  if (!BEGINS[dialect]) return framed(lines) + (dialect === 'openai-chat' || dialect === 'mistral' ? 'data: [DONE]\n\n' : '');
+  if (!BEGINS[dialect])
+    return framed(lines) + (dialect === 'openai-chat' || dialect === 'mistral' ? 'data: [DONE]\n\n' : '');
   return lines.map((line) => `event: ${JSON.parse(line).type}\ndata: ${line}\n\n`).join('');
 }
 
-const dataOf = (text) => text.split(/\r\n|\r|\n/).filter((line) => line.startsWith('data:')).map((line) => line.slice(5).trim()).filter(Boolean);
+const dataOf = (text) =>
+  text
+    .split(/\r\n|\r|\n/)
+    .filter((line) => line.startsWith('data:'))
+    .map((line) => line.slice(5).trim())
+    .filter(Boolean);
 
 function split(lines, begins) {
   const starts = lines.flatMap((line, at) => (JSON.parse(line).type === begins ? [at] : []));
@@ -43,8 +49,11 @@ export function streams(dialect) {
 /** Every recorded request of a dialect: `{ name, body, status }`. */
 export function requests(dialect) {
   const folder = path.join(corpora, 'exchanges', dialect);
-  return readdirSync(folder).filter((file) => file.endsWith('.json') && file !== 'index.json').sort().flatMap((file) => {
-    const { steps } = JSON.parse(readFileSync(path.join(folder, file), 'utf8'));
-    return steps.map((step, at) => ({ name: `${file} step ${at}`, body: step.request, status: step.status }));
-  });
+  return readdirSync(folder)
+    .filter((file) => file.endsWith('.json') && file !== 'index.json')
+    .sort()
+    .flatMap((file) => {
+      const { steps } = JSON.parse(readFileSync(path.join(folder, file), 'utf8'));
+      return steps.map((step, at) => ({ name: `${file} step ${at}`, body: step.request, status: step.status }));
+    });
 }

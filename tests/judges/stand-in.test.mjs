@@ -1,5 +1,5 @@
-// A second judge beside the `ai` package: the rules of the stand-in, which share no code with the core. What `repair` makes of a broken
-// body it takes, and what `validate` finds nothing in it takes as well.
+// A second judge beside the `ai` package: the rules of the stand-in, which share no code with the core. What `repair`
+// makes of a broken body it takes, and what `validate` finds nothing in it takes as well.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,8 +10,10 @@ import { brokenBody } from './broken.mjs';
 const CASES = process.env.RETHREAD_LONG ? 1500 : 400;
 const MODEL = { model: 'gemini-2.5-flash' };
 
-/** What no repair can mend, and what the core keeps because a provider may have got it since: members and types of items that it does not know. */
-const NOT_OURS = /at least one message|empty array|contents is not specified|Unknown parameter|Extra inputs are not permitted|Supported values are: 'additional_tools'/;
+/** What no repair can mend, and what the core keeps because a provider may have got it since: members and types of
+ *  items that it does not know. */
+const NOT_OURS =
+  /at least one message|empty array|contents is not specified|Unknown parameter|Extra inputs are not permitted|Supported values are: 'additional_tools'/;
 
 /** Anthropic reads user messages in a row as one. */
 function asRead(dialect, body) {
@@ -20,7 +22,8 @@ function asRead(dialect, body) {
   const blocks = (content) => (typeof content === 'string' ? [{ type: 'text', text: content }] : content);
   for (const message of body.messages) {
     const before = messages.at(-1);
-    if (before?.role === 'user' && message.role === 'user') before.content = [...blocks(before.content), ...blocks(message.content)];
+    if (before?.role === 'user' && message.role === 'user')
+      before.content = [...blocks(before.content), ...blocks(message.content)];
     else messages.push({ ...message });
   }
   return { ...body, messages };
@@ -43,7 +46,10 @@ for (const dialect of Object.keys(DIALECTS)) {
         continue;
       }
       const refused = check(asRead(dialect, JSON.parse(repaired.body)), MODEL);
-      assert.ok(!refused || NOT_OURS.test(sentenceOf(refused)), `seed ${seed}: ${refused && sentenceOf(refused)}\n${repaired.body}`);
+      assert.ok(
+        !refused || NOT_OURS.test(sentenceOf(refused)),
+        `seed ${seed}: ${refused && sentenceOf(refused)}\n${repaired.body}`,
+      );
       if (repaired.body !== text) mended += 1;
     }
     assert.ok(mended > CASES / 5, `${mended} of ${CASES} were mended`);

@@ -9,8 +9,8 @@ import { sdks } from './sdks.mjs';
 /** The dialects, and how many recordings each has at least. */
 const LEAST = { 'openai-chat': 110, 'openai-responses': 55, anthropic: 50, gemini: 30, mistral: 10 };
 
-/** Where the two may differ: in which dialect, why, when that is so, and what is not compared then. Where their client throws
- *  there is nothing to compare, and `when` says what ours makes of it. */
+/** Where the two may differ: in which dialect, why, when that is so, and what is not compared then. Where their client
+ *  throws there is nothing to compare, and `when` says what ours makes of it. */
 const DIFFERENCES = [
   {
     dialect: 'openai-chat',
@@ -39,7 +39,9 @@ function ours(dialect, bytes) {
       let value = call.arguments;
       try {
         value = JSON.parse(value || '{}');
-      } catch { /* as it is */ }
+      } catch {
+        /* as it is */
+      }
       return { id: call.callId, name: call.name, arguments: value };
     }),
     reason: found.finishReason,
@@ -71,12 +73,16 @@ for (const dialect of Object.keys(LEAST)) {
         continue;
       }
       const skipped = new Set(known.flatMap((row) => row.skip ?? []));
-      const fields = ['text', 'calls', 'reason', 'usage'].filter((field) => !skipped.has(field) && !(field === 'reason' && dialect === 'openai-responses'));
+      const fields = ['text', 'calls', 'reason', 'usage'].filter(
+        (field) => !skipped.has(field) && !(field === 'reason' && dialect === 'openai-responses'),
+      );
       for (const field of fields) {
         try {
           assert.deepEqual(own[field], theirs[field]);
         } catch {
-          wrong.push(`${name}: ${field}: ours ${JSON.stringify(own[field])?.slice(0, 300)}, theirs ${JSON.stringify(theirs[field])?.slice(0, 300)}`);
+          wrong.push(
+            `${name}: ${field}: ours ${JSON.stringify(own[field])?.slice(0, 300)}, theirs ${JSON.stringify(theirs[field])?.slice(0, 300)}`,
+          );
         }
       }
       if (theirs.thinking) {
@@ -90,6 +96,10 @@ for (const dialect of Object.keys(LEAST)) {
     assert.deepEqual(wrong, []);
     assert.ok(files.length >= LEAST[dialect], `${files.length} recorded streams, ${LEAST[dialect]} at least`);
     // A difference that is none any more must not stand here.
-    if (!process.env.RETHREAD_DATA) assert.deepEqual(DIFFERENCES.filter((row) => row.dialect === dialect && !used.has(row)).map((row) => row.why), []);
+    if (!process.env.RETHREAD_DATA)
+      assert.deepEqual(
+        DIFFERENCES.filter((row) => row.dialect === dialect && !used.has(row)).map((row) => row.why),
+        [],
+      );
   });
 }

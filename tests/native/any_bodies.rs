@@ -1,5 +1,5 @@
-//! Strategies for bodies: mostly plausible ones, with ids reused, texts empty and types wrong now and then, and any JSON at
-//! all. Each target uses its part.
+//! Strategies for bodies: mostly plausible ones, with ids reused, texts empty and types wrong now and then, and any
+//! JSON at all. Each target uses its part.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -199,8 +199,8 @@ pub fn is_taken(dialect: Dialect, item: &Value) -> bool {
     decode_body(dialect, JsonRef::parse(&list).unwrap()).is_ok()
 }
 
-/// Returns how many cases a property gets: `in_long_mode` with `npm test -- --long`, a quarter of it otherwise. `PROPTEST_CASES` sets
-/// another number.
+/// Returns how many cases a property gets: `in_long_mode` with `npm test -- --long`, a quarter of it otherwise.
+/// `PROPTEST_CASES` sets another number.
 #[allow(clippy::disallowed_methods)] // native tests have an environment
 pub fn many(in_long_mode: u32) -> u32 {
     let usual = if std::env::var_os("RETHREAD_LONG").is_some() { in_long_mode } else { in_long_mode / 4 };

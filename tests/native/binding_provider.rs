@@ -1,4 +1,5 @@
-//! A provider that binds reasoning to what precedes it, and remembers that as JSON: it shares nothing with the hashes of the core.
+//! A provider that binds reasoning to what precedes it, and remembers that as JSON: it shares nothing with the hashes
+//! of the core.
 
 use crate::scripted_host::{CLAUDE, Say};
 use rethread::message::Dialect;

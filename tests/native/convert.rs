@@ -242,7 +242,8 @@ fn r42_r43_reasoning_of_another_provider_is_removed_and_reported() {
     }
 }
 
-/// A user's message with that part before words, in `from`; what becomes of the part in `to`, and what is reported of it.
+/// A user's message with that part before words, in `from`; what becomes of the part in `to`, and what is reported of
+/// it.
 fn part(part: Value, from: Dialect, to: Dialect) -> (Value, usize) {
     let text = if from == Dialect::OpenAiResponses { "input_text" } else { "text" };
     let words = json!({"type": text, "text": "See this."});
@@ -410,7 +411,8 @@ proptest! {
             let (out, _) = match convert(body.to_string().as_bytes(), from, to, &options) {
                 Ok(done) => done,
                 Err(error) => {
-                    // A body of another shape is rejected, and `validate` says so; so is one of which a repair would leave nothing.
+                    // A body of another shape is rejected, and `validate` says so; so is one of which a repair would
+                    // leave nothing.
                     let shaped = repair(body.to_string().as_bytes(), from, &options).is_err() || validate(body.to_string().as_bytes(), from).iter().any(|f| f.code.as_str() == "unknown_shape");
                     let code = if shaped { "invalid_input" } else { "config_invalid" };
                     prop_assert_eq!(error.code.as_str(), code, "{} {}", error.message, body);

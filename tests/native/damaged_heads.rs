@@ -1,4 +1,5 @@
-//! Heads that are damaged, lost or behind their log: what is known of the session is rebuilt, and nothing is written over.
+//! Heads that are damaged, lost or behind their log: what is known of the session is rebuilt, and nothing is written
+//! over.
 
 use crate::scripted_host;
 

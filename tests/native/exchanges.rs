@@ -1,5 +1,5 @@
-//! Recorded exchanges with real providers, through a history: every accepted request comes back as it was, and every step
-//! that extends an earlier one is made again from that step's history, its answer, and what the step adds.
+//! Recorded exchanges with real providers, through a history: every accepted request comes back as it was, and every
+//! step that extends an earlier one is made again from that step's history, its answer, and what the step adds.
 
 mod wires;
 

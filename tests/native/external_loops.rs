@@ -231,7 +231,8 @@ fn r19_a_checkpoint_that_is_no_continuation_is_rejected_and_nothing_is_stored() 
         let known = write(dialect, &steps(TALK, 9));
         driven.checkpoint(dialect, &known).unwrap();
         for other in [
-            // Shorter, without the newest calls, other words, another order, another beginning, nothing of it, an unknown message in between.
+            // Shorter, without the newest calls, other words, another order, another beginning, nothing of it, an
+            // unknown message in between.
             "s be brief; u hi",
             "s be brief; u hi; a let me look; a done; u yes",
             "s be brief; u hello; a let me look + c x y; r x=1 y=2; c z; r z=3; a done; u yes; a ok; u new",
@@ -332,7 +333,8 @@ fn r19_instructions_of_a_later_loop_are_not_stored() {
 
 #[test]
 fn r19_the_four_cells_of_who_drives_and_whether_checkpoints_are_required() {
-    // A run is never asked for checkpoints: `pp_02_pp_03_pp_04_pp_13` shows both of its cells. A loop of the application:
+    // A run is never asked for checkpoints: `pp_02_pp_03_pp_04_pp_13` shows both of its cells. A loop of the
+    // application:
     for (mode, warning) in [
         (Persistence::Run, None),
         (Persistence::Call, Some(FindingCode::NoCheckpoint)),
@@ -396,7 +398,8 @@ fn r19_a_long_conversation_is_checkpointed_in_linear_time() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any sequence of checkpoints of a growing conversation, with crashes and repeats: each message is stored once, in order.
+    /// Any sequence of checkpoints of a growing conversation, with crashes and repeats: each message is stored once, in
+    /// order.
     #[test]
     fn r19_any_checkpoints_with_crashes_and_repeats_store_each_message_once(
         dialect in 0..5_usize,

@@ -1,7 +1,8 @@
-//! What fuzzing found worth keeping, judged again: the corpus of every target, and every input that once broke a promise.
+//! What fuzzing found worth keeping, judged again: the corpus of every target, and every input that once broke a
+//! promise.
 //!
-//! A corpus is a file of base64, an input a line; `npm run fuzz` makes it. A crash is a file of its own, with a name that says what
-//! it was.
+//! A corpus is a file of base64, an input a line; `npm run fuzz` makes it. A crash is a file of its own, with a name
+//! that says what it was.
 
 #[path = "../fuzz/judge/mod.rs"]
 mod judge;

@@ -1,4 +1,5 @@
-//! Gemini in a history: what came returns, calls without ids find their results, and what other dialects say is said here.
+//! Gemini in a history: what came returns, calls without ids find their results, and what other dialects say is said
+//! here.
 
 mod properties;
 

@@ -1,6 +1,6 @@
-//! R63: what a model, a server or an import controls costs memory in proportion to its size. Counted are the bytes that are
-//! allocated with N and with 2N, freed ones too, and the allocations: what is copied again at each step grows with the square, and so does
-//! what is looked up again. Time is the bench's (`npm run bench -- growth --node`).
+//! R63: what a model, a server or an import controls costs memory in proportion to its size. Counted are the bytes that
+//! are allocated with N and with 2N, freed ones too, and the allocations: what is copied again at each step grows with
+//! the square, and so does what is looked up again. Time is the bench's (`npm run bench -- growth --node`).
 
 use crate::allocated;
 use rethread::history::{

@@ -1,5 +1,5 @@
-//! R32, R63, R64: bodies whose every item is wrong. Findings and edits are bounded, and memory is in proportion to the body. Times are the
-//! bench's (`npm run bench -- bodies --node`).
+//! R32, R63, R64: bodies whose every item is wrong. Findings and edits are bounded, and memory is in proportion to the
+//! body. Times are the bench's (`npm run bench -- bodies --node`).
 
 use crate::allocated;
 use rethread::finding::{FindingCode, MAX_FINDINGS, Severity};
@@ -130,7 +130,8 @@ fn r64_a_long_history_with_an_error_in_each_message_is_repaired() {
     assert_eq!(report.last().unwrap().code, FindingCode::FindingsOmitted);
 }
 
-/// A body of calls that share one id, without results: for most of them, one error is found when ids are chosen, and one after pairing.
+/// A body of calls that share one id, without results: for most of them, one error is found when ids are chosen, and
+/// one after pairing.
 fn calls_of_one_id(dialect: Dialect, count: usize) -> String {
     let (call, around) = match dialect {
         Dialect::OpenAiChat | Dialect::Mistral => (
@@ -185,8 +186,8 @@ fn r63_at_least_2000_and_at_most_20000_errors_are_repaired() {
     assert!(!is_repaired(&message, 20_001));
 }
 
-/// What may be done with a body, and the most that it may allocate: bytes at a time for each byte of the body, and how often for each
-/// 32 bytes, beyond what the listed findings take.
+/// What may be done with a body, and the most that it may allocate: bytes at a time for each byte of the body, and how
+/// often for each 32 bytes, beyond what the listed findings take.
 type Work = (fn(&str, Dialect), isize, usize);
 
 const WORK: [Work; 2] = [

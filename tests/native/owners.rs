@@ -327,7 +327,8 @@ fn r26_a_conversation_is_stored_call_by_call() {
         if attempt == 1 { service.answer(body) } else { Answer::Status(400, Vec::new(), "{}".into()) }
     });
     assert_eq!(failed.status, RunStatus::Failed);
-    // The service waits for the output of a call of the failed run. The next run answers it: nobody knows whether it ran.
+    // The service waits for the output of a call of the failed run. The next run answers it: nobody knows whether it
+    // ran.
     let outcome = ask(&mut host, &mut service, owned("r2", conversation()), "Two");
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
     assert_eq!(service.sent(1).len(), 2, "{:?}", service.sent(1));
@@ -461,7 +462,8 @@ fn r22_a_change_of_owner_reports_what_only_the_service_has() {
     let first = ask(&mut host, &mut service, owned("r1", given), "One");
     assert!(not_transferred(&first).is_empty());
     service.extra_output.clear();
-    // The history goes on here: what came before the given response is missing, and an answer has items that only the service can read.
+    // The history goes on here: what came before the given response is missing, and an answer has items that only the
+    // service can read.
     let local = ask(&mut host, &mut service, owned("r2", StateOwner::Session), "Two");
     assert_eq!(not_transferred(&local), [false, true]);
     let again = ask(&mut host, &mut service, owned("r3", StateOwner::Session), "Three");

@@ -1,5 +1,5 @@
-//! Cases 51 to 61 of persistence-and-providers.md, each by its number: what makes a history shorter. The sessions come from
-//! every dialect and are rendered to every dialect.
+//! Cases 51 to 61 of persistence-and-providers.md, each by its number: what makes a history shorter. The sessions come
+//! from every dialect and are rendered to every dialect.
 
 use crate::wire_talk as talk;
 

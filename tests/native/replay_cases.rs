@@ -1,5 +1,5 @@
-//! The replay pipeline by its rows, and the cases of tool-records-and-freshness.md, each by its number: `trf_a07` is case 7
-//! of its section A, `trf_b07` of its section B. They run in wasm, too, by `wasm_bindgen_test`.
+//! The replay pipeline by its rows, and the cases of tool-records-and-freshness.md, each by its number: `trf_a07` is
+//! case 7 of its section A, `trf_b07` of its section B. They run in wasm, too, by `wasm_bindgen_test`.
 
 #![allow(clippy::new_without_default)]
 
@@ -94,7 +94,8 @@ impl Chat {
         render(&self.history, None, dialect, policy)
     }
 
-    /// What goes out as chat, a line a message, and the codes of the report. In every other dialect it must be valid, too.
+    /// What goes out as chat, a line a message, and the codes of the report. In every other dialect it must be valid,
+    /// too.
     pub fn shown(&self, policy: &Policy) -> (Vec<String>, Vec<&'static str>) {
         self.render(CLAUDE, policy);
         let (body, rendered) = self.render(CHAT, policy);

@@ -38,8 +38,8 @@ const PAGES: [(&str, Dialect); 5] = [
     ("mistral", Dialect::Mistral),
 ];
 
-/// Reads the examples of a page: a heading with the code, a quoted sentence, a `broken` and a `repaired` block, a `fragile` or
-/// a `refused` one.
+/// Reads the examples of a page: a heading with the code, a quoted sentence, a `broken` and a `repaired` block, a
+/// `fragile` or a `refused` one.
 fn examples(page: &'static str, dialect: Dialect) -> Vec<Example> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/rules/{page}.md"))).unwrap();
     let mut found: Vec<Example> = Vec::new();

@@ -478,7 +478,8 @@ impl<'s> Host<'s> {
         ends
     }
 
-    /// Stores the result of a call that came later, as any process does. `call`: the id of the call or of its invocation.
+    /// Stores the result of a call that came later, as any process does. `call`: the id of the call or of its
+    /// invocation.
     pub fn late(&mut self, call: &str, content: &Value) -> Result<(), Error> {
         let result = NewResult {
             call: call.into(),
@@ -560,7 +561,8 @@ impl<'s> Host<'s> {
         self.judge(is_needed, &|history, turns| find_answered_call(history, turns, call))
     }
 
-    /// Judges calls by the turns of the unfinished runs. One whose lease has not run out is under way, unless it is this host's.
+    /// Judges calls by the turns of the unfinished runs. One whose lease has not run out is under way, unless it is
+    /// this host's.
     #[allow(clippy::type_complexity)]
     fn judge<T>(
         &mut self,

@@ -189,7 +189,8 @@ pub fn valid(body: &Value, dialect: Dialect) {
     let report = validate(body.to_string().as_bytes(), dialect);
     let errors: Vec<_> = report.iter().filter(|finding| finding.severity == Severity::Error).collect();
     assert!(errors.is_empty(), "{errors:?}\n{body:#}");
-    // Gemini's calls may have no ids to look for, and a service that keeps the conversation has the calls of earlier requests.
+    // Gemini's calls may have no ids to look for, and a service that keeps the conversation has the calls of earlier
+    // requests.
     let is_delta = body.get("previous_response_id").or(body.get("conversation")).is_some();
     if dialect == Dialect::Gemini || is_delta {
         return;

@@ -1,6 +1,6 @@
-//! Stores that fail, simulated: a script of a seed runs on a store whose operations fail before, during or after they are applied, and
-//! the invariants I1 to I4 (`simulation/expected.rs`) are checked after each fault. A seed that fails prints itself;
-//! `RETHREAD_SEED=<seed> cargo test --features conformance --test native simulation::` runs it alone.
+//! Stores that fail, simulated: a script of a seed runs on a store whose operations fail before, during or after they
+//! are applied, and the invariants I1 to I4 (`simulation/expected.rs`) are checked after each fault. A seed that fails
+//! prints itself; `RETHREAD_SEED=<seed> cargo test --features conformance --test native simulation::` runs it alone.
 
 mod drivers;
 mod expected;
@@ -103,7 +103,8 @@ fn faults_of(backend: Backend) -> Vec<Fault> {
     Fault::ALL.into_iter().filter(|fault| has_halves || *fault != Fault::During).collect()
 }
 
-/// A script in which each operation fails once in each way, and the process retries or dies; in a usual run one of them.
+/// A script in which each operation fails once in each way, and the process retries or dies; in a usual run one of
+/// them.
 fn fail_at_each_operation(backend: Backend, steps: usize) {
     let simulation = Simulation { backend, seed: 1, steps, schedule: Schedule::Never, after_error: AfterError::Dies };
     let [operations, ..] = simulation.run();

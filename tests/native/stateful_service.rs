@@ -1,5 +1,6 @@
-//! A stand-in for a service that keeps conversations and chains of responses, as OpenAI Responses does. It refuses what the real one refuses:
-//! unknown ids, an item that it has already, an output without its call, and a call without its output.
+//! A stand-in for a service that keeps conversations and chains of responses, as OpenAI Responses does. It refuses what
+//! the real one refuses: unknown ids, an item that it has already, an output without its call, and a call without its
+//! output.
 
 use super::scripted_host::Answer;
 use serde_json::{Value, json};

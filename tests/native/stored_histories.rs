@@ -1,5 +1,5 @@
-//! Whatever is stored, cut, concatenated, trimmed at every index, and whatever the policy says: every dialect takes what is
-//! rendered, and nothing that was said or answered is lost (R3, R4, R5, R11, R41).
+//! Whatever is stored, cut, concatenated, trimmed at every index, and whatever the policy says: every dialect takes
+//! what is rendered, and nothing that was said or answered is lost (R3, R4, R5, R11, R41).
 
 mod copies;
 mod kept;

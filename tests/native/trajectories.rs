@@ -1,4 +1,5 @@
-//! Real conversations, appended and rendered again: through their own dialect as they were, through the other one in all they say.
+//! Real conversations, appended and rendered again: through their own dialect as they were, through the other one in
+//! all they say.
 
 use rethread::history::{History, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};

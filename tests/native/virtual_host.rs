@@ -1,4 +1,5 @@
-//! A world with a clock of its own, in which hosts share one store: each is a process, and can be killed wherever it waits.
+//! A world with a clock of its own, in which hosts share one store: each is a process, and can be killed wherever it
+//! waits.
 
 use crate::scripted_host::{Answer, valid};
 use rethread::clock::{Clock, Ms};
@@ -157,7 +158,8 @@ impl World {
     }
 }
 
-/// A store over the memory of the test: durable, and each operation waits once before it is done, and once before its reply arrives.
+/// A store over the memory of the test: durable, and each operation waits once before it is done, and once before its
+/// reply arrives.
 pub struct SlowStore {
     pub data: MemoryStore,
     pub appends: Cell<u32>,

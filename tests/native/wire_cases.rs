@@ -129,8 +129,8 @@ pub fn has(report: &[Finding], codes: &[&str]) -> bool {
     codes.is_empty() || report.iter().any(|found| codes.contains(&found.code.as_str()))
 }
 
-/// Checks that a conversation in each dialect, repaired, stored and rendered, and converted to each dialect, reads as `want`. Each report
-/// has one of the codes, if there are any.
+/// Checks that a conversation in each dialect, repaired, stored and rendered, and converted to each dialect, reads as
+/// `want`. Each report has one of the codes, if there are any.
 pub fn assert_converts(given: &str, want: &str, codes: &[&str]) {
     assert_converts_from(&ALL, given, want, codes);
 }

@@ -1,7 +1,7 @@
 //! A conversation in short, written in every dialect and read back from every dialect.
 //!
-//! Steps are parted by `;`. `s text` is a system message, `u text` the user's, `a text` the assistant's, `c x y` calls by
-//! those ids, `r x=1 y=2` results in one wire message where the dialect has such. `+` joins what one answer holds:
+//! Steps are parted by `;`. `s text` is a system message, `u text` the user's, `a text` the assistant's, `c x y` calls
+//! by those ids, `r x=1 y=2` results in one wire message where the dialect has such. `+` joins what one answer holds:
 //! `a well + c x`. Read back, every text, call and result is a step of its own, and calls go by their number.
 
 use rethread::message::Dialect;

@@ -30,10 +30,16 @@ async function visit(url, lane) {
   const wasm = [];
   page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
   page.on('pageerror', (error) => complaints.push(String(error)));
-  page.on('request', (request) => /\.wasm(\?|$)/.test(request.url()) && request.resourceType() === 'fetch' && wasm.push(request.url()));
+  page.on(
+    'request',
+    (request) => /\.wasm(\?|$)/.test(request.url()) && request.resourceType() === 'fetch' && wasm.push(request.url()),
+  );
   const model = (name) => `${standIn.url}/lane/${name}/v1/chat/completions`;
   await page.goto(`${url}?${new URLSearchParams({ model: model(lane), fetch: model(`${lane}-fetch`) })}`);
-  await page.locator('#out[data-done]').waitFor({ timeout: 60_000 }).catch(() => assert.fail(`the page did not finish: ${complaints.join('\n')}`));
+  await page
+    .locator('#out[data-done]')
+    .waitFor({ timeout: 60_000 })
+    .catch(() => assert.fail(`the page did not finish: ${complaints.join('\n')}`));
   const answer = JSON.parse(await page.locator('#out').textContent());
   await page.close();
   return { answer, wasm };
@@ -42,7 +48,10 @@ async function visit(url, lane) {
 async function assertWorks(url, lane) {
   const { answer, wasm } = await visit(url, lane);
   assert.equal(answer.thrown, undefined);
-  assert.deepEqual(answer.answers.map(({ status }) => status), ['finished', 'finished']);
+  assert.deepEqual(
+    answer.answers.map(({ status }) => status),
+    ['finished', 'finished'],
+  );
   assert.ok(answer.invocations >= 2, 'tools were called and stored');
   assert.ok(answer.findings.includes('orphan_result'));
   assert.deepEqual(answer.statuses, [400, 200], 'refused, and repaired by rethread/fetch');
@@ -65,10 +74,19 @@ for (const [version, folder] of versions) {
   const load = () => import(viteModule(folder));
 
   describe(`Vite ${version}`, () => {
-    for (const [name, config] of [['default', {}], ['with a base', { base: '/app/' }], ['with another cache', { cacheDir: '.cache' }]]) {
+    for (const [name, config] of [
+      ['default', {}],
+      ['with a base', { base: '/app/' }],
+      ['with another cache', { cacheDir: '.cache' }],
+    ]) {
       test(`r50 Vite ${version}, its dev server on a configuration ${name}`, { timeout: 120_000 }, async () => {
         const { createServer } = await load();
-        const server = await createServer({ root: project(`vite-${version}-${name.replaceAll(' ', '-')}`), configFile: false, logLevel: 'silent', ...config });
+        const server = await createServer({
+          root: project(`vite-${version}-${name.replaceAll(' ', '-')}`),
+          configFile: false,
+          logLevel: 'silent',
+          ...config,
+        });
         try {
           await server.listen(0);
           await assertWorks(server.resolvedUrls.local[0], `vite-${version}-${name.replaceAll(' ', '-')}`);
@@ -105,18 +123,28 @@ test('r50 an address that serves no wasm is an error that says what to set', { t
     });
   };
   const root = project(`vite-${version}-hidden`);
-  const server = await createServer({ root, configFile: false, logLevel: 'silent', plugins: [{ name: 'hide', configureServer: hide }] });
+  const server = await createServer({
+    root,
+    configFile: false,
+    logLevel: 'silent',
+    plugins: [{ name: 'hide', configureServer: hide }],
+  });
   try {
     await server.listen(0);
     const { answer } = await visit(server.resolvedUrls.local[0], 'vite-hidden');
-    assert.match(answer.thrown, /the wasm could not be loaded: http:.* is no wasm but text\/html.*optimizeDeps: \{ exclude: \["rethread"\] \}/);
+    assert.match(
+      answer.thrown,
+      /the wasm could not be loaded: http:.* is no wasm but text\/html.*optimizeDeps: \{ exclude: \["rethread"\] \}/,
+    );
     assert.equal(answer.code, 'not_initialized');
   } finally {
     await server.close();
   }
 });
 
-test('r50 a package that is linked from outside of the project is an error that says how to install it', { timeout: 120_000 }, async () => {
+test('r50 a package that is linked from outside of the project is an error that says how to install it', {
+  timeout: 120_000,
+}, async () => {
   const [[version, folder]] = versions;
   const { createServer } = await import(viteModule(folder));
   const root = project(`vite-${version}-linked`);
@@ -135,16 +163,26 @@ test('r50 a package that is linked from outside of the project is an error that 
 });
 
 test('r50 webpack, its build', { timeout: 120_000 }, async () => {
-  const { default: webpack } = await import(createRequire(path.join(process.env.WEBPACK, 'package.json')).resolve('webpack'));
+  const { default: webpack } = await import(
+    createRequire(path.join(process.env.WEBPACK, 'package.json')).resolve('webpack')
+  );
   const root = project('webpack');
   const stats = await new Promise((resolve, reject) => {
-    webpack({ mode: 'production', context: root, entry: './main.js', output: { path: path.join(root, 'dist') } }).run((error, stats) => (error ? reject(error) : resolve(stats)));
+    webpack({ mode: 'production', context: root, entry: './main.js', output: { path: path.join(root, 'dist') } }).run(
+      (error, stats) => (error ? reject(error) : resolve(stats)),
+    );
   });
   const { errors, warnings } = stats.toJson({ all: false, errors: true, warnings: true });
   assert.deepEqual(errors, []);
   // Sizes are the application's to judge.
-  assert.deepEqual(warnings.filter(({ message }) => !/size limit|performance/.test(message)), []);
-  writeFileSync(path.join(root, 'dist/index.html'), readFileSync(path.join(root, 'index.html'), 'utf8').replace('/main.js', 'main.js'));
+  assert.deepEqual(
+    warnings.filter(({ message }) => !/size limit|performance/.test(message)),
+    [],
+  );
+  writeFileSync(
+    path.join(root, 'dist/index.html'),
+    readFileSync(path.join(root, 'index.html'), 'utf8').replace('/main.js', 'main.js'),
+  );
   assert.ok(existsSync(path.join(root, 'dist/main.js')));
   const server = await serve({ folders: { '/': path.join(root, 'dist') } });
   try {

@@ -16,24 +16,33 @@ import { blocksOf, scoped } from '../types/documents/blocks.mjs';
 
 const AsyncFunction = (async () => {}).constructor;
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const pages = Object.fromEntries(['owners', 'sessions', 'servers'].map((name) => [name, readFileSync(path.join(root, `docs/${name}.md`), 'utf8')]));
+const pages = Object.fromEntries(
+  ['owners', 'sessions', 'servers'].map((name) => [name, readFileSync(path.join(root, `docs/${name}.md`), 'utf8')]),
+);
 
 /** Runs the block of a page that contains `text`; returns the values of the names in `results`. */
 function runBlock(page, text, values, results = []) {
   const found = blocksOf(pages[page]).filter(({ source }) => source.includes(text));
   assert.equal(found.length, 1, `docs/${page}.md: ${found.length} blocks contain ${text}`);
   const names = { open, drive, headers: { authorization: 'Bearer sk-documents' }, options: {}, ...values };
-  return new AsyncFunction(...Object.keys(names), `{ ${scoped(found[0]).source}\nreturn { ${results.join(', ')} }; }`)(...Object.values(names));
+  return new AsyncFunction(...Object.keys(names), `{ ${scoped(found[0]).source}\nreturn { ${results.join(', ')} }; }`)(
+    ...Object.values(names),
+  );
 }
 
 const parameters = { type: 'object', properties: {} };
 const call = (name, args = {}) => ({ calls: [{ name, arguments: args }] });
 const decode = (body) => JSON.parse(new TextDecoder().decode(body));
-const textsOf = async (session) => (await session.messages({ limit: 100 })).items.map(({ role, parts }) => `${role}: ${parts.map(({ type, text }) => text ?? type).join(' ')}`);
+const textsOf = async (session) =>
+  (await session.messages({ limit: 100 })).items.map(
+    ({ role, parts }) => `${role}: ${parts.map(({ type, text }) => text ?? type).join(' ')}`,
+  );
 const bodies = async (lane) => (await lane.requests()).map(({ bodyText }) => JSON.parse(bodyText));
 
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
 /** {rethread, session, lane, provider}: a store in memory, and a lane with these answers. */
@@ -56,8 +65,14 @@ describe('docs/owners.md', () => {
 
   test('the application holds the conversation', async () => {
     const { rethread, lane, provider } = await chat('caller', [{ text: 'Hi.' }, { text: 'Now.' }]);
-    const { session, next } = await runBlock('owners', 'first.replay', { rethread, provider, tools: {} }, ['session', 'next']);
-    assert.deepEqual((await bodies(lane)).map(({ messages }) => messages.map(({ content }) => content)), [['Hello'], ['Hello', 'Hi.', 'And now?']]);
+    const { session, next } = await runBlock('owners', 'first.replay', { rethread, provider, tools: {} }, [
+      'session',
+      'next',
+    ]);
+    assert.deepEqual(
+      (await bodies(lane)).map(({ messages }) => messages.map(({ content }) => content)),
+      [['Hello'], ['Hello', 'Hi.', 'And now?']],
+    );
     assert.equal(next.messages.length, 3);
     assert.deepEqual(await textsOf(session), ['user: Hello', 'assistant: Hi.', 'user: And now?', 'assistant: Now.']);
   });
@@ -65,7 +80,12 @@ describe('docs/owners.md', () => {
   test('a filter changes what is sent, and not what is stored', async () => {
     const { session, lane, provider } = await chat('filter', [{ text: 'I will.' }], { dialect: 'openai-responses' });
     const withoutPhoneNumbers = (items) => JSON.parse(JSON.stringify(items).replaceAll(/555-\d+/g, '[number]'));
-    const { run } = await runBlock('owners', 'inputFilter', { session, provider, input: 'Call 555-0100.', withoutPhoneNumbers }, ['run']);
+    const { run } = await runBlock(
+      'owners',
+      'inputFilter',
+      { session, provider, input: 'Call 555-0100.', withoutPhoneNumbers },
+      ['run'],
+    );
     assert.equal((await drive(run).result).status, 'finished');
     assert.match(JSON.stringify((await bodies(lane))[0].input), /Call \[number\]\./);
     assert.deepEqual(await textsOf(session), ['user: Call 555-0100.', 'assistant: I will.']);
@@ -78,9 +98,18 @@ describe('docs/sessions.md', () => {
     const openai = new OpenAI({ apiKey: 'sk-documents', baseURL: `${lane.base}/v1` });
     const toolDefinitions = [{ type: 'function', function: { name: 'look', parameters } }];
     const execute = async (calls) => calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'seen' }));
-    await runBlock('sessions', 'session.external', { session, openai, question: 'What is there?', toolDefinitions, execute });
+    await runBlock('sessions', 'session.external', {
+      session,
+      openai,
+      question: 'What is there?',
+      toolDefinitions,
+      execute,
+    });
     assert.deepEqual(await textsOf(session), ['user: What is there?', 'assistant: tool_call', 'assistant: Done.']);
-    assert.deepEqual((await session.invocations({ payload: true })).items.map(({ result }) => result.content), ['seen']);
+    assert.deepEqual(
+      (await session.invocations({ payload: true })).items.map(({ result }) => result.content),
+      ['seen'],
+    );
   });
 
   test('messages from elsewhere', async () => {
@@ -90,33 +119,61 @@ describe('docs/sessions.md', () => {
     const search = async (input) => `The passage about ${input[0].parts[0].text}`;
     const { session } = await runBlock('sessions', 'auditLog', { rethread, auditLog, search }, ['session']);
     await drive(await session.run({ input: 'the sky', provider })).result;
-    assert.deepEqual((await bodies(lane))[0].messages.map(({ content }) => content), ['The passage about the sky', 'the sky']);
+    assert.deepEqual(
+      (await bodies(lane))[0].messages.map(({ content }) => content),
+      ['The passage about the sky', 'the sky'],
+    );
     assert.deepEqual(stored, [['chat-1', 'user', 'assistant']]);
     assert.deepEqual(await textsOf(session), ['user: the sky', 'assistant: Blue.']);
   });
 
   test('freshness and reducers', async () => {
     const { session } = await chat('freshness', []);
-    const imported = { messages: [
-      { role: 'user', content: 'Look.' },
-      { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }] },
-      { role: 'tool', tool_call_id: 'c', content: 'seen' }, { role: 'assistant', content: 'Done.' },
-    ] };
+    const imported = {
+      messages: [
+        { role: 'user', content: 'Look.' },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }],
+        },
+        { role: 'tool', tool_call_id: 'c', content: 'seen' },
+        { role: 'assistant', content: 'Done.' },
+      ],
+    };
     await runBlock('sessions', 'toolFreshness', { session, imported });
     await runBlock('sessions', 'reducers', {});
-    assert.equal(decode((await session.render({ dialect: 'openai-chat', replay: { freshness: null } })).body).messages.length, 4);
+    assert.equal(
+      decode((await session.render({ dialect: 'openai-chat', replay: { freshness: null } })).body).messages.length,
+      4,
+    );
   });
 
-  for (const [name, text, base] of [['a model', 'const { compacted, reason }', '/v1/chat/completions'], ['a service', '/responses/compact', '/v1']]) {
+  for (const [name, text, base] of [
+    ['a model', 'const { compacted, reason }', '/v1/chat/completions'],
+    ['a service', '/responses/compact', '/v1'],
+  ]) {
     test(`compaction by ${name}`, async () => {
       const dialect = base === '/v1' ? 'openai-responses' : 'openai-chat';
       const { session, lane } = await chat(`compact-${name.replace(' ', '-')}`, [{ text: 'The summary.' }]);
-      const turn = (n) => [{ role: 'user', content: `Question ${n}` }, { role: 'assistant', content: `Answer ${n}` }];
+      const turn = (n) => [
+        { role: 'user', content: `Question ${n}` },
+        { role: 'assistant', content: `Answer ${n}` },
+      ];
       await session.append({ messages: Array.from({ length: 10 }, (_, n) => turn(n)).flat() }, 'openai-chat');
       await session.render({ dialect, params: { model: 'm' } });
-      const outputText = ({ output }) => output.flatMap(({ content }) => content).map(({ text: words }) => words).join('');
+      const outputText = ({ output }) =>
+        output
+          .flatMap(({ content }) => content)
+          .map(({ text: words }) => words)
+          .join('');
       const headers = { 'content-type': 'application/json', authorization: 'Bearer sk-documents' };
-      const block = await runBlock('sessions', text, { session, headers, url: lane.base + base, base: lane.base + base, outputText }, [base === '/v1' ? 'summarize' : 'compacted, reason']);
+      const block = await runBlock(
+        'sessions',
+        text,
+        { session, headers, url: lane.base + base, base: lane.base + base, outputText },
+        [base === '/v1' ? 'summarize' : 'compacted, reason'],
+      );
       const outcome = block.summarize ? await session.compact({ summarize: block.summarize }) : block;
       assert.deepEqual(outcome, { compacted: true, reason: 'threshold' });
       const body = new TextDecoder().decode((await session.render({ dialect, input: 'Next?' })).body);
@@ -128,7 +185,15 @@ describe('docs/sessions.md', () => {
     const steps = [call('look'), { text: 'Done.' }];
     const { session: first, provider } = await chat('elsewhere-run', steps);
     let ran = 0;
-    const tools = { look: { parameters, execute: () => { ran += 1; return 'seen'; } } };
+    const tools = {
+      look: {
+        parameters,
+        execute: () => {
+          ran += 1;
+          return 'seen';
+        },
+      },
+    };
     const run = await first.run({ input: 'What is there?', provider, tools });
     // The process hangs when the tool has run.
     await new Promise((resolve) => {
@@ -137,11 +202,17 @@ describe('docs/sessions.md', () => {
     const { session } = await chat('elsewhere-run', steps.slice(1));
     await runBlock('sessions', 'run.snapshot()', { run, session, provider, tools });
     run[Symbol.dispose]();
-    assert.deepEqual([ran, await textsOf(session)], [1, ['user: What is there?', 'assistant: tool_call', 'assistant: Done.']]);
+    assert.deepEqual(
+      [ran, await textsOf(session)],
+      [1, ['user: What is there?', 'assistant: tool_call', 'assistant: Done.']],
+    );
   });
 
   test('approvals', async () => {
-    const { session, provider } = await chat('approvals', [{ calls: [1, 2].map((n) => ({ name: 'pay', arguments: { n } })) }, { text: 'Done.' }]);
+    const { session, provider } = await chat('approvals', [
+      { calls: [1, 2].map((n) => ({ name: 'pay', arguments: { n } })) },
+      { text: 'Done.' },
+    ]);
     const ran = [];
     const tools = { pay: { parameters, needsApproval: true, execute: ({ n }) => ran.push(n) } };
     const run = await session.run({ input: 'Pay.', provider, tools });
@@ -152,25 +223,44 @@ describe('docs/sessions.md', () => {
   });
 
   test('forms', async () => {
-    const { session, lane, provider } = await chat('forms', [call('ask_name', { why: 'To greet.' }), { text: 'Hello, Ada.' }]);
+    const { session, lane, provider } = await chat('forms', [
+      call('ask_name', { why: 'To greet.' }),
+      { text: 'Hello, Ada.' },
+    ]);
     const showForm = async ({ why }) => ({ why, name: 'Ada' });
-    const { text } = await runBlock('sessions', 'showForm', { session, provider, input: 'Greet me.', showForm }, ['text']);
+    const { text } = await runBlock('sessions', 'showForm', { session, provider, input: 'Greet me.', showForm }, [
+      'text',
+    ]);
     assert.equal(text, 'Hello, Ada.');
     assert.match(JSON.stringify((await bodies(lane))[1].messages.at(-1)), /To greet.*Ada/);
   });
 
   test('handoffs', async () => {
     const { session, lane, provider } = await chat('handoffs', [call('transfer'), { text: 'Billing here.' }]);
-    const { run } = await runBlock('sessions', 'run.handoff', { session, provider, input: 'My invoice?', invoice: { parameters, execute: () => '' } }, ['run']);
+    const { run } = await runBlock(
+      'sessions',
+      'run.handoff',
+      { session, provider, input: 'My invoice?', invoice: { parameters, execute: () => '' } },
+      ['run'],
+    );
     assert.equal((await drive(run).result).text, 'Billing here.');
-    const sent = (await bodies(lane)).map(({ messages, tools }) => [messages[0].content, ...tools.map((tool) => tool.function.name)]);
-    assert.deepEqual(sent, [['You are triage.', 'transfer'], ['You are billing.', 'invoice']]);
+    const sent = (await bodies(lane)).map(({ messages, tools }) => [
+      messages[0].content,
+      ...tools.map((tool) => tool.function.name),
+    ]);
+    assert.deepEqual(sent, [
+      ['You are triage.', 'transfer'],
+      ['You are billing.', 'invoice'],
+    ]);
   });
 
   test('moving a session', async () => {
     const { rethread, session } = await chat('moving', []);
     await session.append({ messages: [{ role: 'user', content: 'Hello' }] }, 'openai-chat');
-    const copies = await runBlock('sessions', 'exportSession', { rethread, session, otherStore: await open() }, ['copy', 'imported']);
+    const copies = await runBlock('sessions', 'exportSession', { rethread, session, otherStore: await open() }, [
+      'copy',
+      'imported',
+    ]);
     for (const copy of Object.values(copies)) assert.deepEqual(await textsOf(copy), ['user: Hello']);
   });
 });
@@ -183,15 +273,19 @@ function denoKvInMemory() {
   const remove = ([key]) => stored.delete(key);
   const get = ([key]) => stored.get(key) ?? { value: null, versionstamp: null };
   return {
-    get, set, delete: remove,
-    async* list({ start: [start], end: [end] }, { limit }) {
+    get,
+    set,
+    delete: remove,
+    async *list({ start: [start], end: [end] }, { limit }) {
       const keys = [...stored.keys()].filter((key) => key >= start && key < end).sort();
       for (const key of keys.slice(0, limit)) yield { key: [key], ...stored.get(key) };
     },
     atomic() {
       const [checks, writes] = [[], []];
       return {
-        check: (one) => checks.push(one), set: (key, value) => writes.push(() => set(key, value)), delete: (key) => writes.push(() => remove(key)),
+        check: (one) => checks.push(one),
+        set: (key, value) => writes.push(() => set(key, value)),
+        delete: (key) => writes.push(() => remove(key)),
         commit: async () => {
           const ok = checks.every(({ key, versionstamp }) => get(key).versionstamp === versionstamp);
           if (ok) for (const write of writes) write();
@@ -219,8 +313,17 @@ test('docs/servers.md: the runs of a killed process are resumed when its lease h
 });
 
 describe('docs/servers.md: the driver for Deno KV', async () => {
-  const fromAsync = async (list) => { const all = []; for await (const one of list) all.push(one); return all; };
-  const { denoKv } = await runBlock('servers', 'const denoKv', { Array: Object.assign(Object.create(Array), { fromAsync }) }, ['denoKv']);
+  const fromAsync = async (list) => {
+    const all = [];
+    for await (const one of list) all.push(one);
+    return all;
+  };
+  const { denoKv } = await runBlock(
+    'servers',
+    'const denoKv',
+    { Array: Object.assign(Object.create(Array), { fromAsync }) },
+    ['denoKv'],
+  );
   const kv = denoKvInMemory();
   for (const { name, run } of conformance(() => denoKv(kv))) test(name, run);
 });

@@ -39,28 +39,42 @@ async function assertChat(answer, lane) {
   assert.ok(answer.invocations >= 2, 'tools were called and stored');
   const requests = await (await fetch(`${standIn.url}/lane/${lane}/control/requests`)).json();
   assert.ok(requests.length > answer.answers.length, 'a tool result went back to the model');
-  for (const { n, status, error } of requests) assert.equal(status, 200, `request ${n} was refused: ${JSON.stringify(error)}`);
+  for (const { n, status, error } of requests)
+    assert.equal(status, 200, `request ${n} was refused: ${JSON.stringify(error)}`);
 }
 
 describe('the tarball', () => {
   test('contains the package and nothing else', () => {
-    const stray = packed.files.filter((file) => !/^(dist|js|docs\/rules)\/|^docs\/[a-z]+\.md$|^(package\.json|README\.md|LICENSE-(MIT|APACHE))$/.test(file));
+    const stray = packed.files.filter(
+      (file) =>
+        !/^(dist|js|docs\/rules)\/|^docs\/[a-z]+\.md$|^(package\.json|README\.md|LICENSE-(MIT|APACHE))$/.test(file),
+    );
     assert.deepEqual(stray, []);
-    assert.deepEqual(packed.files.filter((file) => file.endsWith('.wasm')), ['dist/formats_bg.wasm', 'dist/rethread_bg.wasm', 'dist/testing_bg.wasm']);
+    assert.deepEqual(
+      packed.files.filter((file) => file.endsWith('.wasm')),
+      ['dist/formats_bg.wasm', 'dist/rethread_bg.wasm', 'dist/testing_bg.wasm'],
+    );
     for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) assert.ok(packed.files.includes(licence));
   });
 
   test('contains every page of docs/ that the README and the types name', () => {
-    const texts = ['README.md', ...packed.files.filter((file) => file.endsWith('.d.ts'))].map((file) => readFileSync(path.join(repository, file), 'utf8'));
+    const texts = ['README.md', ...packed.files.filter((file) => file.endsWith('.d.ts'))].map((file) =>
+      readFileSync(path.join(repository, file), 'utf8'),
+    );
     const named = new Set(texts.join('\n').match(/\bdocs\/[\w/]+\.md\b/g));
     assert.ok(named.has('docs/sessions.md') && named.size >= 6);
-    assert.deepEqual([...named].filter((file) => !packed.files.includes(file)), []);
-    assert.ok(!packed.files.includes('docs/requirements.md'), 'the table of the project\'s own tests');
+    assert.deepEqual(
+      [...named].filter((file) => !packed.files.includes(file)),
+      [],
+    );
+    assert.ok(!packed.files.includes('docs/requirements.md'), "the table of the project's own tests");
   });
 
   test('contains every file that its exports name', () => {
     const { exports, sideEffects } = JSON.parse(readFileSync(path.join(repository, 'package.json'), 'utf8'));
-    const targets = Object.values(exports).flatMap((target) => (typeof target === 'string' ? [target] : Object.values(target)));
+    const targets = Object.values(exports).flatMap((target) =>
+      typeof target === 'string' ? [target] : Object.values(target),
+    );
     for (const target of targets) assert.ok(packed.files.includes(target.replace('./', '')), target);
     // The entries hand over the wasm as they are evaluated: a bundler that dropped them would drop the wasm.
     assert.deepEqual(sideEffects, ['./js/entry/*.js']);
@@ -75,12 +89,24 @@ describe('Node', () => {
     assert.ok(answer.findings.includes('orphan_result'));
     assert.deepEqual(answer.statuses, [400, 200], 'refused, and repaired by rethread/fetch');
     assert.ok(answer.oneError, 'one class of errors in every entry');
-    assert.deepEqual(answer.formats, ['RethreadError', 'StreamAssembler', 'convert', 'heal', 'init', 'repair', 'validate']);
+    assert.deepEqual(answer.formats, [
+      'RethreadError',
+      'StreamAssembler',
+      'convert',
+      'heal',
+      'init',
+      'repair',
+      'validate',
+    ]);
   });
 
   test('r46 rethread/testing checks a store under node:test and under vitest', async () => {
     const project = install(packed, 'store');
-    const { stdout } = await exec(process.execPath, ['--test', '--test-reporter=tap', 'store.node-test.js'], { cwd: project, env: { ...process.env, NODE_TEST_CONTEXT: undefined }, timeout: 60_000 });
+    const { stdout } = await exec(process.execPath, ['--test', '--test-reporter=tap', 'store.node-test.js'], {
+      cwd: project,
+      env: { ...process.env, NODE_TEST_CONTEXT: undefined },
+      timeout: 60_000,
+    });
     assert.match(stdout, /^# pass (2[4-9]|[3-9]\d)$/m);
     assert.match(stdout, /^# fail 0$/m);
 
@@ -93,7 +119,15 @@ describe('Node', () => {
   test('r54_npx rethread checks and repairs a file', async () => {
     const project = install(packed, 'node');
     const call = { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } };
-    writeFileSync(path.join(project, 'chat.json'), JSON.stringify({ messages: [{ role: 'user', content: 'hi' }, { role: 'assistant', content: null, tool_calls: [call] }] }));
+    writeFileSync(
+      path.join(project, 'chat.json'),
+      JSON.stringify({
+        messages: [
+          { role: 'user', content: 'hi' },
+          { role: 'assistant', content: null, tool_calls: [call] },
+        ],
+      }),
+    );
     // As npm writes it on every platform: no file mode and no path of ours is part of the promise.
     const npx = (...args) => exec('npx', ['--offline', '--no', 'rethread', ...args], { cwd: project, timeout: 60_000 });
     await assert.rejects(npx('check', 'chat.json'), ({ code, stdout }) => code === 1 && /dangling_call/.test(stdout));
@@ -120,7 +154,10 @@ test('r50 a plain page with a content security policy and IndexedDB', async () =
     page.on('request', (request) => request.url().endsWith('.wasm') && wasm.push(request.url()));
     const visit = async (query) => {
       await page.goto(`${server.url}/?${new URLSearchParams({ store: 'indexeddb', ...query })}`);
-      await page.locator('#out[data-done]').waitFor({ timeout: 30_000 }).catch(() => assert.fail(`the page did not finish: ${complaints.join('\n')}`));
+      await page
+        .locator('#out[data-done]')
+        .waitFor({ timeout: 30_000 })
+        .catch(() => assert.fail(`the page did not finish: ${complaints.join('\n')}`));
       return JSON.parse(await page.locator('#out').textContent());
     };
     const answer = await visit({ model: model('page') });
@@ -129,7 +166,11 @@ test('r50 a plain page with a content security policy and IndexedDB', async () =
     assert.equal(wasm.length, 1, 'one wasm is fetched, once');
     const { stored, thrown } = await visit({ again: '' });
     assert.equal(thrown, undefined);
-    assert.deepEqual([stored[0], stored.at(-1), stored.filter((role) => role === 'user').length], ['user', 'assistant', 2], 'the next visit finds both turns');
+    assert.deepEqual(
+      [stored[0], stored.at(-1), stored.filter((role) => role === 'user').length],
+      ['user', 'assistant', 2],
+      'the next visit finds both turns',
+    );
     assert.deepEqual(complaints, []);
   } finally {
     await browser.close();
@@ -141,7 +182,10 @@ test('r50 workerd', async () => {
   const project = install(packed, 'workerd');
   // workerd knows no bare names: resolve them as its bundler does, through the exports map.
   for (const name of ['rethread/host', 'rethread']) {
-    const found = await node(['-C', 'workerd', '--input-type=module', '-e', `process.stdout.write(import.meta.resolve('${name}'))`], project);
+    const found = await node(
+      ['-C', 'workerd', '--input-type=module', '-e', `process.stdout.write(import.meta.resolve('${name}'))`],
+      project,
+    );
     const relative = `./${path.posix.relative(pathToFileURL(project).pathname, new URL(found).pathname)}`;
     if (name === 'rethread') assert.equal(relative, './node_modules/rethread/js/entry/workerd.js');
     const file = path.join(project, 'chat.js');
@@ -156,11 +200,25 @@ test('r50 workerd', async () => {
   }
 });
 
-for (const [module, resolution] of [['nodenext', 'nodenext'], ['esnext', 'bundler']]) {
+for (const [module, resolution] of [
+  ['nodenext', 'nodenext'],
+  ['esnext', 'bundler'],
+]) {
   test(`types, resolved by ${resolution}`, async () => {
     const project = install(packed, 'types');
     const tsc = path.join(repository, 'node_modules/typescript/bin/tsc');
-    const flags = ['--noEmit', '--strict', '--target', 'esnext', '--lib', 'esnext,dom,dom.iterable', '--module', module, '--moduleResolution', resolution];
+    const flags = [
+      '--noEmit',
+      '--strict',
+      '--target',
+      'esnext',
+      '--lib',
+      'esnext,dom,dom.iterable',
+      '--module',
+      module,
+      '--moduleResolution',
+      resolution,
+    ];
     await node([tsc, '--ignoreConfig', ...flags, 'main.ts'], project).catch((e) => assert.fail(e.stdout));
   });
 }

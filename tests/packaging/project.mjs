@@ -15,7 +15,9 @@ const npm = (args, cwd) => execFileSync('npm', args, { cwd, encoding: 'utf8', st
 export function pack() {
   const folder = mkdtempSync(path.join(tmpdir(), 'rethread-packaging-'));
   // Without prepack: its output would stand before the JSON, and the caller has built.
-  const [{ filename, files }] = JSON.parse(npm(['pack', '--json', '--ignore-scripts', '--pack-destination', folder], repository));
+  const [{ filename, files }] = JSON.parse(
+    npm(['pack', '--json', '--ignore-scripts', '--pack-destination', folder], repository),
+  );
   const remove = () => rmSync(folder, { recursive: true, force: true });
   return { folder, tarball: path.join(folder, filename), files: files.map((file) => file.path).sort(), remove };
 }
@@ -25,7 +27,22 @@ export function install({ folder, tarball }, name, label = name) {
   const project = path.join(folder, label);
   cpSync(path.join(projects, name), project, { recursive: true });
   cpSync(path.join(projects, 'chat.js'), path.join(project, 'chat.js'));
-  writeFileSync(path.join(project, 'package.json'), JSON.stringify({ name: `rethread-in-${label}`, private: true, type: 'module' }));
-  npm(['install', '--offline', '--ignore-scripts', '--no-package-lock', '--no-audit', '--no-fund', '--loglevel=error', tarball], project);
+  writeFileSync(
+    path.join(project, 'package.json'),
+    JSON.stringify({ name: `rethread-in-${label}`, private: true, type: 'module' }),
+  );
+  npm(
+    [
+      'install',
+      '--offline',
+      '--ignore-scripts',
+      '--no-package-lock',
+      '--no-audit',
+      '--no-fund',
+      '--loglevel=error',
+      tarball,
+    ],
+    project,
+  );
   return project;
 }

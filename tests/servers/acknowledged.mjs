@@ -6,8 +6,18 @@ import assert from 'node:assert/strict';
 export function turn(writer, number) {
   const token = `${writer}:${number}`;
   const answer = [{ type: 'text', text: `answer to ${token}` }];
-  if (number % 3 === 0) answer.unshift({ type: 'tool', callId: token, name: 'look', arguments: { number }, result: { found: 'x'.repeat(200) } });
-  return [{ role: 'user', parts: [{ type: 'text', text: token }] }, { role: 'assistant', parts: answer }];
+  if (number % 3 === 0)
+    answer.unshift({
+      type: 'tool',
+      callId: token,
+      name: 'look',
+      arguments: { number },
+      result: { found: 'x'.repeat(200) },
+    });
+  return [
+    { role: 'user', parts: [{ type: 'text', text: token }] },
+    { role: 'assistant', parts: answer },
+  ];
 }
 
 /** All pages of a list, each after the others or, of messages, before them. */
@@ -22,12 +32,16 @@ async function pages(read, add = (items, page) => [...items, ...page]) {
   return items;
 }
 
-/** Insists that a session has every acknowledged turn, and no other than those and `doubtful` ones. Returns the number found. */
+/** Insists that a session has every acknowledged turn, and no other than those and `doubtful` ones. Returns the number
+ *  found. */
 export async function checkFound(client, id, acknowledged, doubtful = []) {
   const { state, findings } = await client.status();
   assert.equal(state, 'ready', JSON.stringify(findings));
   const session = await client.session(id);
-  const messages = await pages((query) => session.messages(query), (items, earlier) => [...earlier, ...items]);
+  const messages = await pages(
+    (query) => session.messages(query),
+    (items, earlier) => [...earlier, ...items],
+  );
   const found = [];
   for (const message of messages) {
     const text = message.parts.find(({ type }) => type === 'text')?.text;
@@ -39,7 +53,11 @@ export async function checkFound(client, id, acknowledged, doubtful = []) {
   const missing = acknowledged.filter((token) => !present.has(token));
   assert.deepEqual(missing, [], `${missing.length} of ${acknowledged.length} acknowledged turns are gone`);
   const allowed = new Set([...acknowledged, ...doubtful]);
-  assert.deepEqual(found.filter((token) => !allowed.has(token)), [], 'turns that nobody appended');
+  assert.deepEqual(
+    found.filter((token) => !allowed.has(token)),
+    [],
+    'turns that nobody appended',
+  );
   const last = new Map();
   for (const token of found) {
     const [writer, number] = token.split(':');
@@ -50,6 +68,9 @@ export async function checkFound(client, id, acknowledged, doubtful = []) {
   const rows = await pages((query) => client.invocations({ session: id, ...query }));
   assert.deepEqual(rows.map(({ callId }) => callId).sort(), calls.sort(), 'the audit table and the log differ');
   const { report } = await session.render({ dialect: 'openai-chat', params: { model: 'm' } });
-  assert.deepEqual((report ?? []).filter(({ severity }) => severity === 'error'), []);
+  assert.deepEqual(
+    (report ?? []).filter(({ severity }) => severity === 'error'),
+    [],
+  );
   return found.length;
 }

@@ -1,5 +1,5 @@
-// A process that appends to a session, in the company of others: node appender.mjs <store> <place> <session> <writer> <count>
-// Forked, it waits until all of them are ready.
+// A process that appends to a session, in the company of others: node appender.mjs <store> <place> <session> <writer>
+// <count> Forked, it waits until all of them are ready.
 
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';

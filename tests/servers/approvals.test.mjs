@@ -18,14 +18,18 @@ import { endsWithThisProcess } from './child-processes.mjs';
 const THREE_DAYS = 3 * 24 * 60 * 60 * 1000;
 const folder = mkdtempSync(path.join(tmpdir(), 'rethread-approvals-'));
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(async () => {
   await standIn.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
 for (const killed of [true, false]) {
-  test(`r29 an approval in another process, three days later; the one that asked ${killed ? 'was killed' : 'is alive'}`, { timeout: 60_000 }, async () => {
+  test(`r29 an approval in another process, three days later; the one that asked ${killed ? 'was killed' : 'is alive'}`, {
+    timeout: 60_000,
+  }, async () => {
     const lane = laneOf(standIn.url, `servers-${killed}`);
     await lane.script([{ calls: [{ name: 'pay', arguments: { to: 'Ada', amount: 20 } }] }, { text: 'Paid.' }]);
     const place = path.join(folder, `${killed}.sqlite`);
@@ -40,14 +44,30 @@ for (const killed of [true, false]) {
 
     const store = await open({ store: sqlite(place), now: () => Date.now() + THREE_DAYS });
     const [pending] = await store.pendingRuns();
-    assert.deepEqual([pending.id, pending.state, pending.openCalls], [asked.id, 'waiting_approval', asked.calls.map((call) => ({ ...call, state: 'awaiting_approval' }))]);
+    assert.deepEqual(
+      [pending.id, pending.state, pending.openCalls],
+      [asked.id, 'waiting_approval', asked.calls.map((call) => ({ ...call, state: 'awaiting_approval' }))],
+    );
     const session = await store.session('s');
     let ran = 0;
-    const tools = { pay: { parameters: { type: 'object', properties: {} }, needsApproval: true, execute: ({ to, amount }) => { ran += 1; return `${amount} to ${to}`; } } };
+    const tools = {
+      pay: {
+        parameters: { type: 'object', properties: {} },
+        needsApproval: true,
+        execute: ({ to, amount }) => {
+          ran += 1;
+          return `${amount} to ${to}`;
+        },
+      },
+    };
     const run = await session.resume(pending.id, { provider: pending.provider, tools });
     await run.approve(asked.calls[0].callId);
     const result = await drive(run).result;
-    assert.deepEqual([result.status, result.text, result.turns, ran], ['finished', 'Paid.', 2, 1], JSON.stringify(result.error));
+    assert.deepEqual(
+      [result.status, result.text, result.turns, ran],
+      ['finished', 'Paid.', 2, 1],
+      JSON.stringify(result.error),
+    );
     const [, request] = await lane.requests();
     assert.equal(JSON.parse(request.bodyText).messages.at(-1).content, '20 to Ada');
     if (!killed) {

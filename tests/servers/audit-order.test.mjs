@@ -54,11 +54,18 @@ async function fill(store) {
     const session = await store.session(of(SESSIONS));
     if (random(4) === 0) await session.update({ channel: of(CHANNELS) });
     const parts = Array.from({ length: 1 + random(3) }, (_, place) => ({
-      type: 'tool', callId: `c${at}.${place}`, name: of(TOOLS), arguments: {}, ...(random(4) && { result: at, isError: random(3) === 0, finishedAt: of(TIMES) }),
+      type: 'tool',
+      callId: `c${at}.${place}`,
+      name: of(TOOLS),
+      arguments: {},
+      ...(random(4) && { result: at, isError: random(3) === 0, finishedAt: of(TIMES) }),
     }));
     await session.append([{ role: 'assistant', parts }]);
-    const { items: [open] } = await session.invocations({ status: 'pending', limit: 1 });
-    if (open && random(3) === 0) await session.answer(open.id, { type: 'tool_result', content: 'late', finishedAt: of(TIMES) });
+    const {
+      items: [open],
+    } = await session.invocations({ status: 'pending', limit: 1 });
+    if (open && random(3) === 0)
+      await session.answer(open.id, { type: 'tool_result', content: 'late', finishedAt: of(TIMES) });
     if (at === 20) await store.deleteSession(session.id);
   }
 }
@@ -67,8 +74,12 @@ const timeOf = ({ finishedAt, startedAt }) => finishedAt ?? startedAt ?? 5000;
 
 test('r13 every store gives the same rows in the same order, the newest first', async () => {
   const stores = {
-    memory: 'memory', 'a store of the application': new MemoryLogStore(), SQLite: sqlite(new DatabaseSync(':memory:')),
-    PostgreSQL: postgres(pool), Redis: redis(client), unstorage: unstorage(createStorage()),
+    memory: 'memory',
+    'a store of the application': new MemoryLogStore(),
+    SQLite: sqlite(new DatabaseSync(':memory:')),
+    PostgreSQL: postgres(pool),
+    Redis: redis(client),
+    unstorage: unstorage(createStorage()),
   };
   /** By store, the answer to each query. */
   const answers = {};
@@ -80,7 +91,16 @@ test('r13 every store gives the same rows in the same order, the newest first', 
     const maybe = (list) => (random(3) === 0 ? list[random(list.length)] : undefined);
     answers[name] = [];
     for (let at = 0; at < QUERIES; at += 1) {
-      const query = { session: maybe(SESSIONS), tool: maybe(TOOLS), status: maybe(['ok', 'error', 'pending']), channel: maybe(CHANNELS), since: maybe(TIMES), until: maybe(TIMES), limit: 1 + random(9), payload: random(2) === 0 };
+      const query = {
+        session: maybe(SESSIONS),
+        tool: maybe(TOOLS),
+        status: maybe(['ok', 'error', 'pending']),
+        channel: maybe(CHANNELS),
+        since: maybe(TIMES),
+        until: maybe(TIMES),
+        limit: 1 + random(9),
+        payload: random(2) === 0,
+      };
       const rows = [];
       let cursor;
       do {
@@ -94,20 +114,42 @@ test('r13 every store gives the same rows in the same order, the newest first', 
     const all = (await opened.invocations({ limit: 1000 })).items;
     for (const { query, rows } of answers[name]) {
       const { session = null, tool = null, status = null, channel = null, since = 0, until = Infinity } = query;
-      const isWanted = (row) => [[session, row.sessionId], [tool, row.name], [status, row.status], [channel, row.channel]].every(([wanted, actual]) => wanted === null || wanted === actual)
-        && timeOf(row) >= since && timeOf(row) <= until;
-      assert.deepEqual(rows.map(({ id }) => id), all.filter(isWanted).map(({ id }) => id), `${name}: ${JSON.stringify(query)}`);
-      assert.deepEqual(rows.map(timeOf), rows.map(timeOf).toSorted((one, other) => other - one), `${name}: ${JSON.stringify(query)}`);
+      const isWanted = (row) =>
+        [
+          [session, row.sessionId],
+          [tool, row.name],
+          [status, row.status],
+          [channel, row.channel],
+        ].every(([wanted, actual]) => wanted === null || wanted === actual) &&
+        timeOf(row) >= since &&
+        timeOf(row) <= until;
+      assert.deepEqual(
+        rows.map(({ id }) => id),
+        all.filter(isWanted).map(({ id }) => id),
+        `${name}: ${JSON.stringify(query)}`,
+      );
+      assert.deepEqual(
+        rows.map(timeOf),
+        rows.map(timeOf).toSorted((one, other) => other - one),
+        `${name}: ${JSON.stringify(query)}`,
+      );
     }
     for (const messageId of new Set(all.map((row) => row.messageId))) {
       const rows = [];
-      for (let cursor = null; cursor !== undefined;) {
+      for (let cursor = null; cursor !== undefined; ) {
         const page = await opened.invocations({ messageId, limit: 2, ...(cursor && { cursor }) });
-        assert.ok(page.items.length === 2 || page.cursor === null, `${name}: a page of the calls of ${messageId} is not full`);
+        assert.ok(
+          page.items.length === 2 || page.cursor === null,
+          `${name}: a page of the calls of ${messageId} is not full`,
+        );
         rows.push(...page.items.map(({ id }) => id));
         cursor = page.cursor ?? undefined;
       }
-      assert.deepEqual(rows, all.filter((row) => row.messageId === messageId).map(({ id }) => id), `${name}: ${messageId}`);
+      assert.deepEqual(
+        rows,
+        all.filter((row) => row.messageId === messageId).map(({ id }) => id),
+        `${name}: ${messageId}`,
+      );
     }
     await opened.close();
   }

@@ -1,4 +1,5 @@
-// r13: the audit table of SQL stores is queried by an index, a page at a time, and its payloads come by a join: counted and explained.
+// r13: the audit table of SQL stores is queried by an index, a page at a time, and its payloads come by a join: counted
+// and explained.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -28,10 +29,18 @@ const STORES = {
     driver: () => sqlite(database),
     analyze: () => database.exec('ANALYZE'),
     /** How the database reads the statement: one line a table or subquery. */
-    plan: ({ sql, params }) => database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...params).map(({ detail }) => detail).join('\n'),
+    plan: ({ sql, params }) =>
+      database
+        .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+        .all(...params)
+        .map(({ detail }) => detail)
+        .join('\n'),
     // `r` and `c` are the log and the chunks; `t`, `f`, `k` and `v` are subqueries.
     scan: /SCAN (rethread_|r\b|c\b)/,
-    joined: [/SEARCH r USING INDEX sqlite_autoindex_rethread_log_1 \(session=\? AND key=\?\)/, /SEARCH rethread_log USING .*INDEX rethread_log_last_key/],
+    joined: [
+      /SEARCH r USING INDEX sqlite_autoindex_rethread_log_1 \(session=\? AND key=\?\)/,
+      /SEARCH rethread_log USING .*INDEX rethread_log_last_key/,
+    ],
     indexed: (name) => new RegExp(`SEARCH rethread_tool_invocations USING INDEX ${name}`),
   },
   PostgreSQL: {
@@ -57,15 +66,16 @@ const STORES = {
 const TURNS = 150;
 const CHANNELS = ['web', 'mail'];
 /** Every call of a session, oldest first: a failed one in 30, a rare tool in 25. */
-const calls = (channel) => Array.from({ length: 2 * TURNS }, (_, number) => ({
-  channel,
-  callId: `${channel}-${number}`,
-  name: number % 25 === 7 ? 'rare' : 'look',
-  arguments: { at: number },
-  result: `result ${channel} ${number} `.padEnd(400, '.'),
-  isError: number % 30 === 0,
-  finishedAt: 1_000_000 + number,
-}));
+const calls = (channel) =>
+  Array.from({ length: 2 * TURNS }, (_, number) => ({
+    channel,
+    callId: `${channel}-${number}`,
+    name: number % 25 === 7 ? 'rare' : 'look',
+    arguments: { at: number },
+    result: `result ${channel} ${number} `.padEnd(400, '.'),
+    isError: number % 30 === 0,
+    finishedAt: 1_000_000 + number,
+  }));
 
 /** Calls in the order of the audit table. Each channel has a session of its name. */
 const newestFirst = (list) => list.toSorted((a, b) => b.finishedAt - a.finishedAt || (a.channel < b.channel ? 1 : -1));
@@ -76,7 +86,10 @@ async function fill(store) {
     const all = calls(channel);
     for (let turn = 0; turn < TURNS; turn += 1) {
       const two = all.slice(2 * turn, 2 * turn + 2).map(({ channel: _, ...call }) => ({ type: 'tool', ...call }));
-      await session.append([{ role: 'user', parts: [{ type: 'text', text: 'q' }] }, { role: 'assistant', parts: two }]);
+      await session.append([
+        { role: 'user', parts: [{ type: 'text', text: 'q' }] },
+        { role: 'assistant', parts: two },
+      ]);
     }
   }
 }
@@ -88,10 +101,15 @@ for (const [name, { driver, analyze, plan, scan, joined, indexed }] of Object.en
     let transactions = [];
     before(async () => {
       const inner = driver();
-      store = await open({ store: { ...inner, transaction: (statements) => {
-        transactions.push(statements);
-        return inner.transaction(statements);
-      } } });
+      store = await open({
+        store: {
+          ...inner,
+          transaction: (statements) => {
+            transactions.push(statements);
+            return inner.transaction(statements);
+          },
+        },
+      });
       await fill(store);
       await analyze();
     });
@@ -113,7 +131,11 @@ for (const [name, { driver, analyze, plan, scan, joined, indexed }] of Object.en
     });
 
     test('r13 the payloads of a page come by a join, in one transaction for 64 records', async () => {
-      for (const [query, rows] of [[{ tool: 'rare', limit: 5 }, 5], [{ tool: 'rare' }, 24], [{ tool: 'look', channel: 'web', limit: 100 }, 100]]) {
+      for (const [query, rows] of [
+        [{ tool: 'rare', limit: 5 }, 5],
+        [{ tool: 'rare' }, 24],
+        [{ tool: 'look', channel: 'web', limit: 100 }, 100],
+      ]) {
         const { items } = await page({ ...query, payload: true });
         assert.equal(items.length, rows);
         const expected = CHANNELS.flatMap(calls);
@@ -124,7 +146,10 @@ for (const [name, { driver, analyze, plan, scan, joined, indexed }] of Object.en
         const joins = transactions.filter((statements) => statements.some(readsLog));
         assert.equal(transactions.filter((statements) => statements.some(readsAudit)).length, 1);
         assert.ok(joins.length <= Math.ceil(rows / 64), `${joins.length} joins for ${rows} rows`);
-        assert.ok(joins.flat().length <= Math.ceil(rows / 32) + 1, `${joins.flat().length} statements for ${rows} rows`);
+        assert.ok(
+          joins.flat().length <= Math.ceil(rows / 32) + 1,
+          `${joins.flat().length} statements for ${rows} rows`,
+        );
         // Beside them the revision of a session, which says whether what was read may be kept for the next page.
         assert.ok(transactions.length <= joins.length + 3, `${transactions.length} transactions for ${rows} rows`);
       }
@@ -132,12 +157,22 @@ for (const [name, { driver, analyze, plan, scan, joined, indexed }] of Object.en
 
     test('r13 pages by a cursor have every row once, with its payload', async () => {
       const found = [];
-      for (let cursor; cursor !== null;) {
-        const { items, cursor: next } = await page({ channel: 'mail', payload: true, limit: 77, ...(cursor && { cursor }) });
+      for (let cursor; cursor !== null; ) {
+        const { items, cursor: next } = await page({
+          channel: 'mail',
+          payload: true,
+          limit: 77,
+          ...(cursor && { cursor }),
+        });
         found.push(...items);
         cursor = next;
       }
-      assert.deepEqual(found.map(({ callId, result }) => [callId, result.content]), calls('mail').reverse().map(({ callId, result }) => [callId, result]));
+      assert.deepEqual(
+        found.map(({ callId, result }) => [callId, result.content]),
+        calls('mail')
+          .reverse()
+          .map(({ callId, result }) => [callId, result]),
+      );
     });
 
     test('r13 tool, status, channel and time are in the WHERE clause, and found by an index', async () => {
@@ -150,7 +185,10 @@ for (const [name, { driver, analyze, plan, scan, joined, indexed }] of Object.en
       for (const [query, index, matches] of cases) {
         const { items } = await page({ ...query, limit: 1000 });
         const expected = newestFirst(CHANNELS.flatMap(calls).filter(matches));
-        assert.deepEqual(items.map(({ callId }) => callId), expected.map(({ callId }) => callId));
+        assert.deepEqual(
+          items.map(({ callId }) => callId),
+          expected.map(({ callId }) => callId),
+        );
         const [[statement]] = transactions;
         assert.doesNotMatch(statement.sql.match(/WHERE.*/s)[0], /^WHERE tool IS NOT NULL ORDER/);
         const explained = await plan(statement);

@@ -15,6 +15,9 @@ export function assertConstant([short, long], { listsAppends = false } = {}) {
   assert.deepEqual([long.requests, long.operations], [short.requests, short.operations]);
   for (const direction of ['sent', 'received']) {
     const most = direction === 'received' && listsAppends ? LISTED_KEYS * KEY_BYTES : short[direction] * 1.05 + 32;
-    assert.ok(long[direction] <= most, `${long[direction]} bytes ${direction} at ${long.messages} messages, ${short[direction]} at ${short.messages}`);
+    assert.ok(
+      long[direction] <= most,
+      `${long[direction]} bytes ${direction} at ${long.messages} messages, ${short[direction]} at ${short.messages}`,
+    );
   }
 }

@@ -1,4 +1,5 @@
-// A TCP proxy before a PostgreSQL server that cuts connections: when a commit's reply comes, or before the commit is passed on.
+// A TCP proxy before a PostgreSQL server that cuts connections: when a commit's reply comes, or before the commit is
+// passed on.
 
 import { createConnection, createServer } from 'node:net';
 import path from 'node:path';
@@ -22,10 +23,15 @@ export async function cuttingProxy({ host, port, ...place }) {
     });
     server.on('data', (bytes) => (isCut ? end() : client.write(bytes)));
   });
-  await new Promise((resolve) => { proxy.listen(0, '127.0.0.1', resolve); });
+  await new Promise((resolve) => {
+    proxy.listen(0, '127.0.0.1', resolve);
+  });
   return {
     place: { ...place, host: '127.0.0.1', port: /** @type {import('node:net').AddressInfo} */ (proxy.address()).port },
     cut: (when, count = 1) => cuts.push(...Array.from({ length: count }, () => when)),
-    close: () => new Promise((resolve) => { proxy.close(resolve); }),
+    close: () =>
+      new Promise((resolve) => {
+        proxy.close(resolve);
+      }),
   };
 }

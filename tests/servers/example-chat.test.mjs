@@ -45,7 +45,14 @@ function sessionOf(pending, events) {
     },
   };
 }
-const ask = (chat) => chat.fetch(new Request('http://chat/', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"question":"Hi"}' }));
+const ask = (chat) =>
+  chat.fetch(
+    new Request('http://chat/', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"question":"Hi"}',
+    }),
+  );
 const OPTIONS = { longestPauseMs: 1000 }; // releases the runs, so that no timer outlives a test
 
 test('r60 a pause that ends while the chat looks at its runs loses no run', async () => {

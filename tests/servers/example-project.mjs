@@ -1,4 +1,5 @@
-// The examples as a project of their own, the services of their tools, and what both examples must do when they are killed.
+// The examples as a project of their own, the services of their tools, and what both examples must do when they are
+// killed.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -16,7 +17,10 @@ export const KEY = 'sk-example-secret';
 /** A copy of examples/ with its dependencies in node_modules. */
 export function exampleProject() {
   const folder = mkdtempSync(path.join(tmpdir(), 'rethread-example-'));
-  cpSync(path.join(root, 'examples'), folder, { recursive: true, filter: (file) => !/node_modules|\.wrangler|package-lock/.test(file) });
+  cpSync(path.join(root, 'examples'), folder, {
+    recursive: true,
+    filter: (file) => !/node_modules|\.wrangler|package-lock/.test(file),
+  });
   mkdirSync(path.join(folder, 'node_modules'));
   symlinkSync(root, path.join(folder, 'node_modules/rethread'), 'dir');
   symlinkSync(path.join(root, 'node_modules/pg'), path.join(folder, 'node_modules/pg'), 'dir');
@@ -25,7 +29,10 @@ export function exampleProject() {
 
 /** The number of lines of an example, with what the examples share and without the page. */
 export function exampleLines(...own) {
-  const lines = (file) => readFileSync(path.join(root, 'examples', file), 'utf8').trimEnd().split('\n').length;
+  const lines = (file) =>
+    readFileSync(path.join(root, 'examples', file), 'utf8')
+      .trimEnd()
+      .split('\n').length;
   return ['chat/chat.js', 'chat/tools.js', ...own].map(lines).reduce((sum, count) => sum + count);
 }
 
@@ -42,11 +49,18 @@ export async function startServices() {
     if (held.has(service)) waiting.push(answer);
     else answer();
   });
-  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  await new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
   const url = `http://127.0.0.1:${server.address().port}`;
   return {
     calls,
-    env: { OPENAI_API_KEY: KEY, MODEL_URL: `${model.url}/v1/chat/completions`, WEATHER_URL: `${url}/weather`, WEBHOOK_URL: `${url}/note` },
+    env: {
+      OPENAI_API_KEY: KEY,
+      MODEL_URL: `${model.url}/v1/chat/completions`,
+      WEATHER_URL: `${url}/weather`,
+      WEBHOOK_URL: `${url}/note`,
+    },
     hold: (service) => held.add(service),
     async called(service, times) {
       await until(`call ${times} of ${service}`, () => calls[service] >= times);
@@ -69,24 +83,35 @@ export async function startServices() {
   };
 }
 
-/** Insists that a chat does not call the model before the time that the model's service asked for, also if it is killed meanwhile. */
+/** Insists that a chat does not call the model before the time that the model's service asked for, also if it is killed
+ *  meanwhile. */
 export async function checkPause(server, start, services) {
   const before = (await services.requests()).length;
   await services.script([{ status: 429, headers: { 'retry-after': '4' } }, { text: 'Later.' }]);
   const address = `/chats/${randomUUID()}`;
   assert.equal((await server.fetch(address, postJson({ question: 'Are you there?' }))).status, 202);
-  await chatWhen((options) => server.fetch(address, options), ({ run }) => run?.status === 'interrupted');
+  await chatWhen(
+    (options) => server.fetch(address, options),
+    ({ run }) => run?.status === 'interrupted',
+  );
   await server.kill();
   const next = await start();
   const { messages } = await chatWhen((options) => next.fetch(address, options), areAnswered(1));
-  assert.deepEqual(messages.map(({ role }) => role), ['user', 'assistant']);
+  assert.deepEqual(
+    messages.map(({ role }) => role),
+    ['user', 'assistant'],
+  );
   const [limited, answered, ...others] = (await services.requests()).slice(before);
   assert.deepEqual([limited.status, answered.status, others.length], [429, 200, 0]);
   assert.ok(answered.at - limited.at >= 4000, `${answered.at - limited.at} ms`);
   return next;
 }
 
-const postJson = (body) => ({ method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+const postJson = (body) => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify(body),
+});
 
 /** Watches a chat until it is as wanted; returns it. */
 async function chatWhen(fetchChat, isWanted) {
@@ -111,8 +136,12 @@ async function chatWhen(fetchChat, isWanted) {
 }
 
 /** True if so many questions are answered. A view that has just been opened shows history alone at first. */
-const areAnswered = (questions) => ({ run, messages }) =>
-  (run === null || run.status === 'finished') && messages.every(({ saved }) => saved) && messages.filter(({ role }) => role === 'user').length === questions;
+const areAnswered =
+  (questions) =>
+  ({ run, messages }) =>
+    (run === null || run.status === 'finished') &&
+    messages.every(({ saved }) => saved) &&
+    messages.filter(({ role }) => role === 'user').length === questions;
 
 /** Insists that a chat goes on after kills. `start` returns `{ fetch(path, options), kill() }`. */
 export async function checkKills(start, services) {
@@ -135,8 +164,15 @@ export async function checkKills(start, services) {
   await restart();
   await services.called('weather', 2); // before anybody asks: nothing but the example itself continues the answer
   const first = await chatWhen(chat, areAnswered(1));
-  assert.deepEqual(first.messages.slice(0, 2).map(({ id }) => id), before.messages.map(({ id }) => id), 'what was shown is there');
-  assert.deepEqual(first.calls.slice(0, 2).map(({ status }) => status), ['ok', 'ok']);
+  assert.deepEqual(
+    first.messages.slice(0, 2).map(({ id }) => id),
+    before.messages.map(({ id }) => id),
+    'what was shown is there',
+  );
+  assert.deepEqual(
+    first.calls.slice(0, 2).map(({ status }) => status),
+    ['ok', 'ok'],
+  );
   assert.equal(services.calls.note, 1, 'a tool that has returned does not run again');
   assert.ok(services.calls.weather > 1, 'a tool that says `rerun` does');
 
@@ -149,9 +185,16 @@ export async function checkKills(start, services) {
   const second = await chatWhen(chat, areAnswered(2));
   assert.equal(services.calls.note, 2, 'a tool that may have run does not run again');
   assert.equal(second.callOf('post_note').status, 'interrupted');
-  assert.deepEqual(second.messages.slice(0, first.messages.length).map(({ id }) => id), first.messages.map(({ id }) => id));
+  assert.deepEqual(
+    second.messages.slice(0, first.messages.length).map(({ id }) => id),
+    first.messages.map(({ id }) => id),
+  );
   const { items } = await (await chat({})).json();
-  assert.deepEqual(items.filter(({ role }) => role === 'user').map(({ parts }) => parts[0].text), ['Weather in Oslo?', 'Weather in Rome?']);
-  for (const { n, status, error } of await services.requests()) assert.equal(status, 200, `request ${n} was refused: ${JSON.stringify(error)}`);
+  assert.deepEqual(
+    items.filter(({ role }) => role === 'user').map(({ parts }) => parts[0].text),
+    ['Weather in Oslo?', 'Weather in Rome?'],
+  );
+  for (const { n, status, error } of await services.requests())
+    assert.equal(status, 200, `request ${n} was refused: ${JSON.stringify(error)}`);
   return server;
 }

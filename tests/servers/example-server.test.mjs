@@ -15,7 +15,9 @@ const environment = exampleEnvironment();
 let printed = '';
 async function start(store) {
   const child = environment.start(['server/server.js'], { ...store, PORT: '0', LEASE_MS: '400' });
-  child.stderr.on('data', (text) => { printed += text; });
+  child.stderr.on('data', (text) => {
+    printed += text;
+  });
   const exited = once(child, 'exit');
   const url = await new Promise((resolve, reject) => {
     child.stdout.once('data', (text) => resolve(String(text).trim()));
@@ -42,17 +44,38 @@ for (const [name, env] of Object.entries(environment.stores)) {
 
 test('the example rejects requests without a question, and never reveals its key', async () => {
   const server = await start(environment.stores.SQLite('chats'));
-  const post = async (type, body) => (await server.fetch('/chats/00000000-0000-0000-0000-000000000000', { method: 'POST', headers: { 'content-type': type }, body })).status;
-  assert.deepEqual([await post('text/plain', '{"question":"?"}'), await post('application/json', '{'), await post('application/json', '{"question":""}')], [400, 400, 400]);
+  const post = async (type, body) =>
+    (
+      await server.fetch('/chats/00000000-0000-0000-0000-000000000000', {
+        method: 'POST',
+        headers: { 'content-type': type },
+        body,
+      })
+    ).status;
+  assert.deepEqual(
+    [
+      await post('text/plain', '{"question":"?"}'),
+      await post('application/json', '{'),
+      await post('application/json', '{"question":""}'),
+    ],
+    [400, 400, 400],
+  );
   assert.equal(await post('application/json', JSON.stringify({ question: 'x'.repeat(200_000) })), 400);
   assert.equal((await server.fetch('/chats/1')).status, 404);
   assert.equal((await server.fetch('/chats/00000000-0000-0000-0000-000000000000')).status, 404, 'nobody wrote to it');
-  const raw = (method, path) => new Promise((resolve, reject) => {
-    request(server.url, { method, path }, (response) => resolve(response.resume().statusCode)).on('error', reject).end();
-  });
+  const raw = (method, path) =>
+    new Promise((resolve, reject) => {
+      request(server.url, { method, path }, (response) => resolve(response.resume().statusCode))
+        .on('error', reject)
+        .end();
+    });
   assert.deepEqual([await raw('GET', '//'), await raw('TRACE', '/'), await raw('DELETE', '/')], [400, 405, 405]);
   assert.equal(await post('application/json; charset=utf-8', '{"question":""}'), 400);
-  const asked = { method: 'POST', headers: { 'content-type': 'application/json; charset=utf-8' }, body: '{"question":"Hello?"}' };
+  const asked = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json; charset=utf-8' },
+    body: '{"question":"Hello?"}',
+  };
   assert.equal((await server.fetch('/chats/00000000-0000-0000-0000-000000000001', asked)).status, 202);
   await server.kill();
   assert.ok(!printed.includes(KEY) && !printed.includes('/note'), printed);

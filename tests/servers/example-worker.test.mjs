@@ -28,7 +28,11 @@ async function bundle(config) {
   const out = path.join(project.folder, 'out');
   const program = path.join(process.env.WRANGLER, 'node_modules/wrangler/bin/wrangler.js');
   const env = { ...process.env, HOME: project.folder, CI: '1', WRANGLER_SEND_METRICS: 'false' };
-  await promisify(execFile)(process.execPath, [program, 'deploy', '--dry-run', '--outdir', out, '--config', config], { cwd: project.folder, env, timeout: 120_000 });
+  await promisify(execFile)(process.execPath, [program, 'deploy', '--dry-run', '--outdir', out, '--config', config], {
+    cwd: project.folder,
+    env,
+    timeout: 120_000,
+  });
   return out;
 }
 
@@ -45,7 +49,10 @@ test('r48 the example in workerd continues after SIGKILL by its alarm, and no to
       modules: true,
       modulesRoot: out,
       scriptPath: path.join(out, 'worker.js'),
-      modulesRules: [{ type: 'ESModule', include: ['**/*.js'] }, ...settings.rules.map(({ type, globs }) => ({ type, include: globs }))],
+      modulesRules: [
+        { type: 'ESModule', include: ['**/*.js'] },
+        ...settings.rules.map(({ type, globs }) => ({ type, include: globs })),
+      ],
       bindings: { ...settings.vars, ...services.env, ALARM_MS: '1000' },
       durableObjects: { [name]: { className, useSQLite: true } },
       durableObjectsPersist: path.join(project.folder, 'objects'),

@@ -22,14 +22,19 @@ import { mountSmallDisk } from './small-disk.mjs';
 const MIB = 1024 * 1024;
 const folder = mkdtempSync(path.join(tmpdir(), 'rethread-faults-'));
 let server;
-before(async () => { server = await startPostgres(); });
+before(async () => {
+  server = await startPostgres();
+});
 after(async () => {
   await server.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
 /** The bytes of a BLOB or BYTEA as a literal. */
-const literal = (store, bytes) => (store.startsWith('pg') ? `'\\x${Buffer.from(bytes).toString('hex')}'::bytea` : `X'${Buffer.from(bytes).toString('hex')}'`);
+const literal = (store, bytes) =>
+  store.startsWith('pg')
+    ? `'\\x${Buffer.from(bytes).toString('hex')}'::bytea`
+    : `X'${Buffer.from(bytes).toString('hex')}'`;
 
 /** A database of its own: how to open the store, and SQL past it. */
 async function database(store, name) {
@@ -75,14 +80,15 @@ const bytesOf = (row) => Uint8Array.from(row.value);
 
 for (const store of ['node:sqlite', '@libsql/client', 'pg Pool']) {
   describe(store, () => {
-    const check = (name, body) => test(name, async () => {
-      const db = await database(store, name);
-      try {
-        await body(db);
-      } finally {
-        await db.close();
-      }
-    });
+    const check = (name, body) =>
+      test(name, async () => {
+        const db = await database(store, name);
+        try {
+          await body(db);
+        } finally {
+          await db.close();
+        }
+      });
     const filled = async (db, turns = 5) => {
       const client = await db.open();
       const session = await client.session('s');
@@ -97,8 +103,14 @@ for (const store of ['node:sqlite', '@libsql/client', 'pg Pool']) {
       const session = await client.session('s');
       const acknowledged = [];
       for (let number = 0; number < 20; number += 1) {
-        if (number % 5 === 4) await db.sql('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()');
-        await session.append(turn('w', number)).then(() => acknowledged.push(`w:${number}`), (error) => assert.equal(error.code, 'store_error', error.message));
+        if (number % 5 === 4)
+          await db.sql(
+            'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()',
+          );
+        await session.append(turn('w', number)).then(
+          () => acknowledged.push(`w:${number}`),
+          (error) => assert.equal(error.code, 'store_error', error.message),
+        );
       }
       assert.ok(acknowledged.length >= 12, `only ${acknowledged.length} of 20 appends`);
       await checkFound(await db.open(), 's', acknowledged);
@@ -112,7 +124,8 @@ for (const store of ['node:sqlite', '@libsql/client', 'pg Pool']) {
       await db.sql(`UPDATE rethread_log SET value = ${literal(store, damaged)} WHERE ${byKey(2)}`);
       const client = await db.open();
       const session = await client.session('s');
-      const questions = async () => (await session.messages()).items.filter(({ role }) => role === 'user').map(({ parts }) => parts[0].text);
+      const questions = async () =>
+        (await session.messages()).items.filter(({ role }) => role === 'user').map(({ parts }) => parts[0].text);
       assert.deepEqual(await questions(), ['w:0', 'w:1', 'w:3', 'w:4']);
       const { state, findings } = await client.status();
       assert.equal(state, 'degraded');
@@ -165,7 +178,10 @@ for (const store of ['node:sqlite', '@libsql/client', 'pg Pool']) {
       assert.equal(Number(count), 2 + 3, 'a value of one row is split, or a larger one is not');
       const again = await (await db.open()).session('s');
       const texts = (await again.messages()).items.map(({ parts }) => parts[0].text);
-      assert.deepEqual(texts.map((text) => [text[0], text.length]), [['z', 1], ['a', MIB - 1000], ...lengths.map((length, at) => ['bcde'[at], length])]);
+      assert.deepEqual(
+        texts.map((text) => [text[0], text.length]),
+        [['z', 1], ['a', MIB - 1000], ...lengths.map((length, at) => ['bcde'[at], length])],
+      );
     });
 
     check('r48 row 15: a reply that is lost doubles nothing, a request that is lost leaves nothing', async (db) => {
@@ -186,13 +202,21 @@ for (const store of ['node:sqlite', '@libsql/client', 'pg Pool']) {
       const doubtful = [];
       for (let number = 0; number < 30; number += 1) {
         loss = ['request', null, 'reply'][number % 3];
-        await session.append(turn('w', number)).then(() => acknowledged.push(`w:${number}`), (error) => {
-          assert.equal(error.code, 'store_error');
-          doubtful.push(`w:${number}`);
-        });
+        await session.append(turn('w', number)).then(
+          () => acknowledged.push(`w:${number}`),
+          (error) => {
+            assert.equal(error.code, 'store_error');
+            doubtful.push(`w:${number}`);
+          },
+        );
       }
       assert.ok(acknowledged.length >= 10);
-      await checkFound(await db.open(), 's', acknowledged, doubtful.filter((token) => Number(token.slice(2)) % 3 === 2));
+      await checkFound(
+        await db.open(),
+        's',
+        acknowledged,
+        doubtful.filter((token) => Number(token.slice(2)) % 3 === 2),
+      );
     });
 
     check('r48 row 16: tables that were taken away are an error, and no empty chat', async (db) => {
@@ -219,13 +243,20 @@ for (const store of ['node:sqlite', '@libsql/client', 'pg Pool']) {
       };
       for (let attempt = 0; attempt < 40; attempt += 1) {
         const table = ['rethread_heads', 'rethread_log', 'rethread_tool_invocations'][random(3)];
-        const rows = await db.sql(`SELECT value FROM ${table} WHERE session <> ${literal(store, Buffer.from('t'))} ORDER BY session`);
-        const bytes = random(2) ? Uint8Array.from({ length: random(300) }, () => random(256)) : bytesOf(rows[random(rows.length)]);
+        const rows = await db.sql(
+          `SELECT value FROM ${table} WHERE session <> ${literal(store, Buffer.from('t'))} ORDER BY session`,
+        );
+        const bytes = random(2)
+          ? Uint8Array.from({ length: random(300) }, () => random(256))
+          : bytesOf(rows[random(rows.length)]);
         if (bytes.length) bytes[random(bytes.length)] ^= 1 << random(8);
         const where = table === 'rethread_heads' ? 'session IS NOT NULL' : `key = ${random(rows.length)}`;
-        await db.sql(`UPDATE ${table} SET value = ${literal(store, bytes)}, size = ${bytes.length} WHERE ${where} AND session <> ${literal(store, Buffer.from('t'))}`);
+        await db.sql(
+          `UPDATE ${table} SET value = ${literal(store, bytes)}, size = ${bytes.length} WHERE ${where} AND session <> ${literal(store, Buffer.from('t'))}`,
+        );
         const client = await db.open();
-        const typed = (error) => assert.ok(error.name === 'RethreadError' && error.code !== 'internal', `${attempt}: ${error.stack}`);
+        const typed = (error) =>
+          assert.ok(error.name === 'RethreadError' && error.code !== 'internal', `${attempt}: ${error.stack}`);
         const session = await client.session('s').catch(typed);
         await session?.messages().catch(typed);
         await session?.render({ dialect: 'anthropic', params: { model: 'm', max_tokens: 9 } }).catch(typed);
@@ -245,7 +276,9 @@ describe('r48 row 6: a lock held elsewhere is busy, and free when its holder end
     const session = await (await open({ store: sqlite(database) })).session('s');
     await session.append(turn('w', 0));
     const program = `const d = new (require('node:sqlite').DatabaseSync)(${JSON.stringify(file)}); d.exec('BEGIN IMMEDIATE'); console.log('held'); setInterval(() => {}, 1000)`;
-    const holder = endsWithThisProcess(spawn(process.execPath, ['--no-warnings', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] }));
+    const holder = endsWithThisProcess(
+      spawn(process.execPath, ['--no-warnings', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] }),
+    );
     await once(holder.stdout, 'data');
     holder.kill('SIGSTOP');
     await assert.rejects(session.append(turn('w', 1)), { code: 'busy' });
@@ -262,14 +295,16 @@ describe('r48 row 6: a lock held elsewhere is busy, and free when its holder end
     await admin.query('CREATE DATABASE held');
     const limit = async () => {
       const pool = new pg.Pool({ ...server.place, database: 'held' });
-      const [[row]] = await postgres(pool).transaction([{ sql: "SELECT current_setting('lock_timeout') AS value", params: [] }]);
+      const [[row]] = await postgres(pool).transaction([
+        { sql: "SELECT current_setting('lock_timeout') AS value", params: [] },
+      ]);
       await pool.end();
       return row.value;
     };
     assert.equal(await limit(), '5s');
     await admin.query("ALTER DATABASE held SET lock_timeout = '300ms'");
     assert.equal(await limit(), '300ms');
-    await admin.query("ALTER DATABASE held RESET lock_timeout");
+    await admin.query('ALTER DATABASE held RESET lock_timeout');
     await admin.end();
     const pool = new pg.Pool({ ...server.place, database: 'held', max: 3 });
     const session = await (await open({ store: postgres(pool) })).session('s');
@@ -297,7 +332,10 @@ describe('r48 row 3: a full disk', () => {
     for (let number = 0; full.length < 3; number += 1) {
       const [question, answer] = turn('w', number);
       answer.parts.push({ type: 'text', text: randomBytes(15_000 + (number % 7) * 2000).toString('base64') });
-      await session.append([question, answer]).then(() => acknowledged.push(`w:${number}`), (error) => full.push(error));
+      await session.append([question, answer]).then(
+        () => acknowledged.push(`w:${number}`),
+        (error) => full.push(error),
+      );
       assert.ok(number < 5000, 'the disk does not fill up');
     }
     for (const error of full) assert.equal(error.code, 'quota_exceeded', error.message);
@@ -321,7 +359,13 @@ describe('r48 row 3: a full disk', () => {
           return open({ store: driver });
         });
         const check = new DatabaseSync(file);
-        assert.deepEqual(check.prepare('PRAGMA integrity_check').all().map((row) => ({ ...row })), [{ integrity_check: 'ok' }]);
+        assert.deepEqual(
+          check
+            .prepare('PRAGMA integrity_check')
+            .all()
+            .map((row) => ({ ...row })),
+          [{ integrity_check: 'ok' }],
+        );
         check.close();
       } finally {
         for (const end of ends) await end();

@@ -11,9 +11,23 @@ const provider = { dialect: 'openai-chat', params: { model: 'm' }, url: 'http://
 const tools = { look: { execute: () => 'seen' } };
 const ids = ['a', 'b', 'c', 'd'];
 const completion = (message, finish_reason) => ({
-  type: 'response', status: 200, body: JSON.stringify({ id: 'r', object: 'chat.completion', model: 'm', choices: [{ index: 0, message, finish_reason }] }),
+  type: 'response',
+  status: 200,
+  body: JSON.stringify({
+    id: 'r',
+    object: 'chat.completion',
+    model: 'm',
+    choices: [{ index: 0, message, finish_reason }],
+  }),
 });
-const asksFor = completion({ role: 'assistant', content: null, tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: 'look', arguments: '{}' } })) }, 'tool_calls');
+const asksFor = completion(
+  {
+    role: 'assistant',
+    content: null,
+    tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: 'look', arguments: '{}' } })),
+  },
+  'tool_calls',
+);
 const says = completion({ role: 'assistant', content: 'done' }, 'stop');
 
 /** A store in memory whose writes are counted, and which can be away. */
@@ -27,7 +41,11 @@ async function counted() {
     return driver.transaction(statements);
   };
   const store = await open({ store: { ...driver, transaction } });
-  return { store, count, again: () => open({ store: sqlite(database), leaseMs: 100, now: () => Date.now() + 1_000_000 }) };
+  return {
+    store,
+    count,
+    again: () => open({ store: sqlite(database), leaseMs: 100, now: () => Date.now() + 1_000_000 }),
+  };
 }
 
 const effect = (run, type) => run.effects().find((open) => open.type === type);
@@ -61,7 +79,10 @@ test('r21 a turn with four calls is two batches with flushMs, and the same histo
     // What the end of the run acknowledged is stored.
     const reader = await again();
     const { items } = await (await reader.session('s')).messages();
-    assert.deepEqual(items.map(({ role }) => role), ['user', 'assistant', 'assistant']);
+    assert.deepEqual(
+      items.map(({ role }) => role),
+      ['user', 'assistant', 'assistant'],
+    );
     assert.deepEqual(await reader.pendingRuns(), []);
     assert.equal((await reader.invocations({ status: 'ok' })).items.length, 4);
     await reader.close();
@@ -71,9 +92,15 @@ test('r21 a turn with four calls is two batches with flushMs, and the same histo
 });
 
 test('r21 r70 runs that let the service drop reasoning are written in as few batches', async () => {
-  const claude = { dialect: 'anthropic', params: { model: 'claude-opus-5-5', max_tokens: 9 }, url: 'http://localhost/v1/messages' };
+  const claude = {
+    dialect: 'anthropic',
+    params: { model: 'claude-opus-5-5', max_tokens: 9 },
+    url: 'http://localhost/v1/messages',
+  };
   const message = (content, stop_reason) => ({
-    type: 'response', status: 200, body: JSON.stringify({ id: 'm', type: 'message', role: 'assistant', model: 'm', stop_reason, content }),
+    type: 'response',
+    status: 200,
+    body: JSON.stringify({ id: 'm', type: 'message', role: 'assistant', model: 'm', stop_reason, content }),
   });
   const { store, count } = await counted();
   const session = await store.session('s', { flushMs: 60_000 });
@@ -81,8 +108,17 @@ test('r21 r70 runs that let the service drop reasoning are written in as few bat
     count.writes = 0;
     const run = await session.run({ input: 'q', provider: claude, tools, replay: { unboundReasoning } });
     const { body } = effect(run, 'call_model').request;
-    assert.equal(JSON.parse(new TextDecoder().decode(body)).thinking.block_binding.prefix_mismatch_behavior, 'drop_block');
-    await run.answer(effect(run, 'call_model').id, message(ids.map((id) => ({ type: 'tool_use', id: `${id}${number}`, name: 'look', input: {} })), 'tool_use'));
+    assert.equal(
+      JSON.parse(new TextDecoder().decode(body)).thinking.block_binding.prefix_mismatch_behavior,
+      'drop_block',
+    );
+    await run.answer(
+      effect(run, 'call_model').id,
+      message(
+        ids.map((id) => ({ type: 'tool_use', id: `${id}${number}`, name: 'look', input: {} })),
+        'tool_use',
+      ),
+    );
     for (const _ of ids) {
       const { id } = effect(run, 'run_tool');
       await run.answer(id, { type: 'started' });
@@ -99,7 +135,12 @@ test('r21 r70 runs that let the service drop reasoning are written in as few bat
 test('r21 without flushMs everything acknowledged is in the journal; with it, at most the last flushMs are lost', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
-    for (const [flushMs, passed, expected] of [[undefined, 0, 'answered'], [500, 0, null], [500, 499, null], [500, 500, 'answered']]) {
+    for (const [flushMs, passed, expected] of [
+      [undefined, 0, 'answered'],
+      [500, 0, null],
+      [500, 499, null],
+      [500, 500, 'answered'],
+    ]) {
       const { store, again } = await counted();
       const run = await (await store.session('s', { flushMs })).run({ input: 'q', provider, tools });
       await untilSecondCall(run);
@@ -109,7 +150,12 @@ test('r21 without flushMs everything acknowledged is in the journal; with it, at
       const reader = await again();
       const pending = await reader.pendingRuns();
       if (expected === null) assert.deepEqual(pending, [], `after ${passed} ms`);
-      else assert.deepEqual(pending[0].openCalls.map(({ callId, state }) => [callId, state]), ids.map((id) => [id, expected]), `after ${passed} ms`);
+      else
+        assert.deepEqual(
+          pending[0].openCalls.map(({ callId, state }) => [callId, state]),
+          ids.map((id) => [id, expected]),
+          `after ${passed} ms`,
+        );
       await reader.close();
       await store.close();
     }
@@ -127,7 +173,11 @@ test('r21 closing the store and disposing the run write the deferred entries', a
     else run[Symbol.dispose ?? Symbol.for('Symbol.dispose')]();
     for (let pass = 0; pass < 8; pass += 1) await setImmediate();
     const reader = await again();
-    assert.deepEqual((await reader.pendingRuns()).map(({ id, state }) => [id, state]), [[run.id, 'interrupted']], end);
+    assert.deepEqual(
+      (await reader.pendingRuns()).map(({ id, state }) => [id, state]),
+      [[run.id, 'interrupted']],
+      end,
+    );
     await reader.close();
     await store.close();
   }
@@ -148,7 +198,11 @@ test('r21 a store that is unavailable when deferred writes are due loses none of
     const reader = await again();
     assert.equal((await reader.pendingRuns()).length, 1);
     const resumed = await (await reader.session('s')).resume(run.id, { provider, tools });
-    assert.deepEqual(resumed.effects().map(({ type }) => type), ['call_model'], 'no tool runs again');
+    assert.deepEqual(
+      resumed.effects().map(({ type }) => type),
+      ['call_model'],
+      'no tool runs again',
+    );
     await reader.close();
     await store.close();
   } finally {
@@ -159,7 +213,11 @@ test('r21 a store that is unavailable when deferred writes are due loses none of
 test('r21 a wrong flushMs is rejected', async () => {
   const store = await open({ store: 'memory' });
   for (const flushMs of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, '100', 60_001, {}, true]) {
-    await assert.rejects(store.session('s', { flushMs }), (error) => error.code === 'config_invalid' && /flushMs/.test(error.message), String(flushMs));
+    await assert.rejects(
+      store.session('s', { flushMs }),
+      (error) => error.code === 'config_invalid' && /flushMs/.test(error.message),
+      String(flushMs),
+    );
   }
   await store.close();
 });
@@ -191,7 +249,10 @@ test('r21 r29 a decision that was acknowledged survives a kill, with flushMs too
     const reader = await again();
     const resumed = await (await reader.session('s')).resume(run.id, { provider, tools: asking });
     assert.deepEqual(resumed.approvals(), [], decision);
-    assert.deepEqual(resumed.effects().map(({ type }) => type), decision === 'approve' ? ids.map(() => 'run_tool') : ['call_model']);
+    assert.deepEqual(
+      resumed.effects().map(({ type }) => type),
+      decision === 'approve' ? ids.map(() => 'run_tool') : ['call_model'],
+    );
     await reader.close();
     await store.close();
   }
@@ -212,7 +273,10 @@ test('r21 a writer that was faster is found when the deferred writes are due: no
     await run.answer(effect(run, 'call_model').id, says);
     assert.deepEqual([run.result().status, run.result().saved], ['finished', true]);
     const { items } = await (await (await again()).session('s')).messages();
-    assert.deepEqual(items.map(({ role, parts }) => parts.find(({ type }) => type === 'text')?.text ?? role), ['Meanwhile', 'And again', 'q', 'assistant', 'done']);
+    assert.deepEqual(
+      items.map(({ role, parts }) => parts.find(({ type }) => type === 'text')?.text ?? role),
+      ['Meanwhile', 'And again', 'q', 'assistant', 'done'],
+    );
     assert.deepEqual(await other.pendingRuns(), []);
     await other.close();
     await store.close();
@@ -221,7 +285,9 @@ test('r21 a writer that was faster is found when the deferred writes are due: no
   }
 });
 
-test('r21 r29 a run that waits and could not be written stays with its owner, who writes it later', { timeout: 20_000 }, async () => {
+test('r21 r29 a run that waits and could not be written stays with its owner, who writes it later', {
+  timeout: 20_000,
+}, async () => {
   const { store, count, again } = await counted();
   const session = await store.session('s', { flushMs: 5 });
   const run = await session.run({ input: 'Go', provider, tools: asking });
@@ -232,7 +298,9 @@ test('r21 r29 a run that waits and could not be written stays with its owner, wh
   const other = await (await again()).session('s');
   let state;
   while (state !== 'waiting_approval') {
-    await new Promise((resolve) => { setTimeout(resolve, 5); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 5);
+    });
     state = (await other.pendingRuns())[0]?.state;
   }
   for (const { invocationId } of run.approvals()) await run.reject(invocationId);

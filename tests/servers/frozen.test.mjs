@@ -1,5 +1,6 @@
-// r48: databases that earlier versions wrote, frozen in tests/frozen, are read and written by this one; those of newer versions and of
-// somebody else are refused with an error that names the store, and stay as they are. In workerd: workers.test.mjs.
+// r48: databases that earlier versions wrote, frozen in tests/frozen, are read and written by this one; those of newer
+// versions and of somebody else are refused with an error that names the store, and stay as they are. In workerd:
+// workers.test.mjs.
 
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -40,7 +41,8 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Of each store: loads what is frozen, makes a newer one of it, and one of somebody else; returns a place, and reads all that is there. */
+/** Of each store: loads what is frozen, makes a newer one of it, and one of somebody else; returns a place, and reads
+ *  all that is there. */
 const sqliteFile = (store) => {
   const plain = store.replace(/\W/g, '');
   const file = (name) => path.join(folder, `${plain}-${name}.sqlite`);
@@ -75,11 +77,17 @@ const postgresDatabase = (store) => {
   return {
     name: 'postgres',
     old: (version) => database('old', text(`chat-${version}.postgres.sql`)),
-    newer: (version) => database('newer', text(`chat-${version}.postgres.sql`), 'UPDATE rethread_schema SET version = 99'),
+    newer: (version) =>
+      database('newer', text(`chat-${version}.postgres.sql`), 'UPDATE rethread_schema SET version = 99'),
     foreign: () => database('foreign', 'CREATE TABLE rethread_log (id INTEGER)'),
     content: async (place) => {
-      const tables = await onPostgres(JSON.parse(place), "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY name");
-      return Promise.all(tables.map(async ({ name }) => [name, await onPostgres(JSON.parse(place), `SELECT * FROM ${name}`)]));
+      const tables = await onPostgres(
+        JSON.parse(place),
+        "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY name",
+      );
+      return Promise.all(
+        tables.map(async ({ name }) => [name, await onPostgres(JSON.parse(place), `SELECT * FROM ${name}`)]),
+      );
     },
   };
 };
@@ -143,7 +151,8 @@ for (const [store, database] of Object.entries(STORES)) {
         await end();
       });
     }
-    test('r48 what a newer version wrote is left alone', async () => refused(await database.newer(VERSIONS[0]), 'unsupported_version'));
+    test('r48 what a newer version wrote is left alone', async () =>
+      refused(await database.newer(VERSIONS[0]), 'unsupported_version'));
     test('r48 what somebody else wrote is left alone', async () => refused(await database.foreign(), 'config_invalid'));
   });
 }
@@ -156,14 +165,21 @@ describe('unstorage', () => {
   };
   const refused = async (storage, code) => {
     const content = await dumpStorage(storage);
-    await assert.rejects(open({ store: unstorage(storage) }), { name: 'RethreadError', code, message: /the unstorage store/ });
+    await assert.rejects(open({ store: unstorage(storage) }), {
+      name: 'RethreadError',
+      code,
+      message: /the unstorage store/,
+    });
     assert.deepEqual(await dumpStorage(storage), content);
   };
 
   for (const version of VERSIONS) {
     test(`r48 what version ${version} wrote`, async () => {
       const storage = await storageOf(json(`chat-${version}.unstorage.json`));
-      assert.deepEqual(await readFrozenChat(open, { store: unstorage(storage) }), json(`chat-${version}.expected.json`));
+      assert.deepEqual(
+        await readFrozenChat(open, { store: unstorage(storage) }),
+        json(`chat-${version}.expected.json`),
+      );
     });
   }
   test('r48 what a newer version wrote is left alone', async () => {
@@ -171,5 +187,6 @@ describe('unstorage', () => {
     await storage.setItemRaw('rethread:schema', new TextEncoder().encode('rethread appends 99'));
     await refused(storage, 'unsupported_version');
   });
-  test('r48 what somebody else wrote is left alone', async () => refused(await storageOf({ 'rethread:user': 'AAAA' }), 'config_invalid'));
+  test('r48 what somebody else wrote is left alone', async () =>
+    refused(await storageOf({ 'rethread:user': 'AAAA' }), 'config_invalid'));
 });

@@ -1,10 +1,11 @@
 // What is killed with SIGKILL in the middle of appends: one row a store and a victim.
 //
-// A target is a function of a folder and a `TargetTest`. It returns `round(writer, appends)`, which begins to append as `writer`, kills
-// after so many acknowledged turns, restarts what was killed, and returns `{ acknowledged, doubtful }`; and `check(acknowledged, doubtful)`.
+// A target is a function of a folder and a `TargetTest`. It returns `round(writer, appends)`, which begins to append as
+// `writer`, kills after so many acknowledged turns, restarts what was killed, and returns `{ acknowledged, doubtful }`;
+// and `check(acknowledged, doubtful)`.
 //
-// A target tells `onEnd` how to stop what it has started as soon as it runs, and stops appending when `signal` says that the test is over:
-// so a test that fails or takes too long leaves nothing running.
+// A target tells `onEnd` how to stop what it has started as soon as it runs, and stops appending when `signal` says
+// that the test is over: so a test that fails or takes too long leaves nothing running.
 //
 // @typedef {{ onEnd: (end: () => unknown) => void, signal: AbortSignal }} TargetTest
 
@@ -31,7 +32,11 @@ function writerKilled(store, start) {
     const { place } = await start(folder, test);
     return {
       async round(writer, appends) {
-        const child = endsWithThisProcess(spawn(process.execPath, ['--no-warnings', writerProgram, store, place, 's', writer], { stdio: ['ignore', 'pipe', 'inherit'] }));
+        const child = endsWithThisProcess(
+          spawn(process.execPath, ['--no-warnings', writerProgram, store, place, 's', writer], {
+            stdio: ['ignore', 'pipe', 'inherit'],
+          }),
+        );
         test.onEnd(() => child.kill('SIGKILL'));
         const exited = once(child, 'exit');
         let printed = '';
@@ -56,7 +61,8 @@ function writerKilled(store, start) {
   };
 }
 
-/** Kills the server, or a part of it, while this process appends through one client, which goes on when the server is back. */
+/** Kills the server, or a part of it, while this process appends through one client, which goes on when the server is
+ *  back. */
 function serverKilled(store, start, kill) {
   return async (folder, test) => {
     const server = await start(folder, test);
@@ -105,16 +111,22 @@ function serverKilled(store, start, kill) {
 /** Kills workerd, with all that runs in it. Of a request that got no answer, any number of its turns may be there. */
 function workerdKilled(address) {
   return async (folder, test) => {
-    const start = () => startWorkerd(fileURLToPath(new URL('../..', import.meta.url)), fileURLToPath(new URL('kill-worker.js', import.meta.url)), {
-      compatibilityFlags: ['nodejs_compat'],
-      d1Databases: { DB: 'chats' },
-      d1Persist: path.join(folder, 'd1'),
-      durableObjects: { CHATS: { className: 'Chats', useSQLite: true } },
-      durableObjectsPersist: path.join(folder, 'objects'),
-    });
+    const start = () =>
+      startWorkerd(
+        fileURLToPath(new URL('../..', import.meta.url)),
+        fileURLToPath(new URL('kill-worker.js', import.meta.url)),
+        {
+          compatibilityFlags: ['nodejs_compat'],
+          d1Databases: { DB: 'chats' },
+          d1Persist: path.join(folder, 'd1'),
+          durableObjects: { CHATS: { className: 'Chats', useSQLite: true } },
+          durableObjectsPersist: path.join(folder, 'objects'),
+        },
+      );
     let worker = start();
     test.onEnd(() => worker.dispose());
-    const ask = (path, body) => askWorkerd(worker, `${address}/${path}`, body ? { method: 'POST', body: JSON.stringify(body) } : {});
+    const ask = (path, body) =>
+      askWorkerd(worker, `${address}/${path}`, body ? { method: 'POST', body: JSON.stringify(body) } : {});
     return {
       async round(writer, appends) {
         const acknowledged = [];
@@ -127,7 +139,8 @@ function workerdKilled(address) {
           test.signal.throwIfAborted();
           const asked = ask(`append?writer=${writer}&first=${first}&count=${count}`);
           // In the middle of a request, not before it has arrived.
-          if (acknowledged.length >= appends) killing ??= setTimeout(Math.random() * 40).then(() => process.kill(pid, 'SIGKILL'));
+          if (acknowledged.length >= appends)
+            killing ??= setTimeout(Math.random() * 40).then(() => process.kill(pid, 'SIGKILL'));
           try {
             acknowledged.push(...(await asked).tokens);
           } catch (error) {
@@ -182,7 +195,9 @@ export const TARGETS = {
   postgres: {
     'PostgreSQL, the writing process': writerKilled('pg Pool', postgresServer()),
     'PostgreSQL, the server': serverKilled('pg Pool', postgresServer({ fsync: true }), (server) => server.crash()),
-    'PostgreSQL, the backend': serverKilled('pg Pool', postgresServer({ fsync: true }), (server) => server.crashBackends()),
+    'PostgreSQL, the backend': serverKilled('pg Pool', postgresServer({ fsync: true }), (server) =>
+      server.crashBackends(),
+    ),
   },
   redis: {
     'Redis, the writing process': writerKilled('ioredis', redisServer),

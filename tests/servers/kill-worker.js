@@ -32,7 +32,8 @@ let client;
 export default {
   async fetch(request, env) {
     try {
-      if (new URL(request.url).pathname.startsWith('/object')) return await env.CHATS.get(env.CHATS.idFromName('one')).fetch(request);
+      if (new URL(request.url).pathname.startsWith('/object'))
+        return await env.CHATS.get(env.CHATS.idFromName('one')).fetch(request);
       client ??= open({ store: d1(env.DB) });
       return Response.json(await act(await client, request));
     } catch (error) {

@@ -1,4 +1,5 @@
-// r48: what was acknowledged before a SIGKILL is found after it (rows 1 and 2 of faults.md). With `npm test -- --long`: many more kills.
+// r48: what was acknowledged before a SIGKILL is found after it (rows 1 and 2 of faults.md). With `npm test -- --long`:
+// many more kills.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -17,9 +18,13 @@ const END_MS = 10_000;
 /** One test for each target of a file. */
 export function testKills(file) {
   // What a failed test left, such as a workerd that could not be started, would keep this process alive.
-  after(() => { setTimeout(END_MS, undefined, { ref: false }).then(() => process.exit()); });
+  after(() => {
+    setTimeout(END_MS, undefined, { ref: false }).then(() => process.exit());
+  });
   for (const [name, prepare] of Object.entries(TARGETS[file])) {
-    test(`r48 SIGKILL: ${name}: acknowledged appends are found`, { timeout: LONG ? 900_000 : 60_000 }, async (context) => {
+    test(`r48 SIGKILL: ${name}: acknowledged appends are found`, {
+      timeout: LONG ? 900_000 : 60_000,
+    }, async (context) => {
       const folder = mkdtempSync(path.join(tmpdir(), 'rethread-kills-'));
       const ends = [];
       const over = new AbortController();
@@ -43,7 +48,9 @@ export function testKills(file) {
       }
       assert.ok(acknowledged.length >= KILLS);
       const more = found - acknowledged.length;
-      console.log(`${name}: ${KILLS} kills, ${acknowledged.length} turns acknowledged, all found, and ${more} whose reply was lost`);
+      console.log(
+        `${name}: ${KILLS} kills, ${acknowledged.length} turns acknowledged, all found, and ${more} whose reply was lost`,
+      );
     });
   }
 }

@@ -1,5 +1,5 @@
-// A turn on a key-value store without commits costs the same at any length, and a long session is opened with few requests; counted.
-// The native test of packs counts 10,000 appends; this one with `npm test -- --long`.
+// A turn on a key-value store without commits costs the same at any length, and a long session is opened with few
+// requests; counted. The native test of packs counts 10,000 appends; this one with `npm test -- --long`.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,11 +13,15 @@ const LENGTH = process.env.RETHREAD_LONG ? 10_000 : 1_500;
 function counted() {
   const storage = createStorage();
   let requests = 0;
-  const count = (method) => (...args) => {
-    requests += 1;
-    return storage[method](...args);
-  };
-  const counting = Object.fromEntries(['getItemRaw', 'setItemRaw', 'getKeys', 'removeItem'].map((method) => [method, count(method)]));
+  const count =
+    (method) =>
+    (...args) => {
+      requests += 1;
+      return storage[method](...args);
+    };
+  const counting = Object.fromEntries(
+    ['getItemRaw', 'setItemRaw', 'getKeys', 'removeItem'].map((method) => [method, count(method)]),
+  );
   const take = () => {
     const taken = requests;
     requests = 0;
@@ -29,7 +33,12 @@ function counted() {
 test('r46 a turn takes two requests at any length, and opening takes fewer than 100', async () => {
   const { storage, take } = counted();
   const session = await (await open({ store: unstorage(storage) })).session('s');
-  const turn = (number) => ({ messages: [{ role: 'user', content: `question ${number}` }, { role: 'assistant', content: 'an answer' }] });
+  const turn = (number) => ({
+    messages: [
+      { role: 'user', content: `question ${number}` },
+      { role: 'assistant', content: 'an answer' },
+    ],
+  });
   const costs = [];
   take();
   for (let number = 0; number < LENGTH; number += 1) {
@@ -61,7 +70,10 @@ test('r62 sessions that nothing holds leave memory', async () => {
   const dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose');
   try {
     const store = await open({ store: unstorage(createStorage()) });
-    const messages = Array.from({ length: 40 }, (_, at) => ({ role: at % 2 ? 'assistant' : 'user', content: 'x'.repeat(5_000) }));
+    const messages = Array.from({ length: 40 }, (_, at) => ({
+      role: at % 2 ? 'assistant' : 'user',
+      content: 'x'.repeat(5_000),
+    }));
     const each = async (work) => {
       for (let number = 0; number < 150; number += 1) {
         const session = await store.session(`s${number}`);

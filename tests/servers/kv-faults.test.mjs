@@ -14,7 +14,9 @@ import { withRateLimitErrors } from '../../js/stores/rate-limits.js';
 import { httpLimit, kvLimit, lagging, limited, randomNumbers, readFromFarAway } from './weak-services.mjs';
 
 const folders = [];
-after(() => { for (const folder of folders) rmSync(folder, { recursive: true, force: true }); });
+after(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
 const files = () => {
   folders.push(mkdtempSync(path.join(tmpdir(), 'rethread-weak-')));
   return fsDriver({ base: folders.at(-1) });
@@ -29,7 +31,9 @@ for (const [name, make] of Object.entries({ memory: memoryDriver, fs: files })) 
     test('r48 row 8 refused writes are repeated, and each turn is there once', async () => {
       const driver = make();
       let writes = 0;
-      const session = await (await openOn(limited(driver, () => ((writes += 1) % 4 === 0 ? httpLimit(0) : null)))).session('s');
+      const session = await (
+        await openOn(limited(driver, () => ((writes += 1) % 4 === 0 ? httpLimit(0) : null)))
+      ).session('s');
       for (const text of ['a', 'b', 'c', 'd', 'e']) await session.append(message(text));
       assert.ok(writes > 7, `${writes} writes`);
       assert.deepEqual(await textsOf(await (await openOn(driver)).session('s')), ['a', 'b', 'c', 'd', 'e']);
@@ -57,7 +61,12 @@ for (const [name, make] of Object.entries({ memory: memoryDriver, fs: files })) 
       for (let seed = 1; seed <= 10; seed += 1) {
         const driver = make();
         const far = lagging(driver, randomNumbers(seed));
-        const seen = await readFromFarAway(() => openOn(driver), () => openOn(far.view), far, 8);
+        const seen = await readFromFarAway(
+          () => openOn(driver),
+          () => openOn(far.view),
+          far,
+          8,
+        );
         assert.deepEqual([seen.whole, seen.known], [seen.written, seen.written], `seed ${seed}`);
         stale += seen.stale;
         old += seen.old;
@@ -68,8 +77,13 @@ for (const [name, make] of Object.entries({ memory: memoryDriver, fs: files })) 
 }
 
 test('r48 row 8 a 429 in a key is no rate limit', async () => {
-  const codeOf = (error) => withRateLimitErrors(() => Promise.reject(error)).catch((thrown) => (thrown === error ? 'unchanged' : thrown.code));
+  const codeOf = (error) =>
+    withRateLimitErrors(() => Promise.reject(error)).catch((thrown) => (thrown === error ? 'unchanged' : thrown.code));
   assert.deepEqual(await Promise.all([kvLimit(), httpLimit()].map(codeOf)), ['rate_limited', 'rate_limited']);
-  const others = [new Error('the write of append:user-429:1 timed out'), new Error('KV PUT failed: 503 for user-429'), undefined];
+  const others = [
+    new Error('the write of append:user-429:1 timed out'),
+    new Error('KV PUT failed: 503 for user-429'),
+    undefined,
+  ];
   assert.deepEqual(await Promise.all(others.map(codeOf)), ['unchanged', 'unchanged', 'unchanged']);
 });

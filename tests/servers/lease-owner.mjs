@@ -1,5 +1,5 @@
-// A process that begins a run and waits: node lease-owner.mjs <store> <place> <leaseMs>. It sends the run's id, and on "answer" answers the model
-// call and sends how the run ended.
+// A process that begins a run and waits: node lease-owner.mjs <store> <place> <leaseMs>. It sends the run's id, and on
+// "answer" answers the model call and sends how the run ended.
 
 import { open } from 'rethread';
 import { openDriver } from './drivers.mjs';

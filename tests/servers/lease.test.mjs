@@ -1,5 +1,5 @@
-// r18: the owner of a run over processes. A run on a store for servers has a lease; the platform's locks tell nothing about other processes,
-// so they are not asked.
+// r18: the owner of a run over processes. A run on a store for servers has a lease; the platform's locks tell nothing
+// about other processes, so they are not asked.
 
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -32,7 +32,14 @@ async function start(store) {
 }
 
 const answered = (text) => ({
-  type: 'response', status: 200, body: JSON.stringify({ id: 'r', object: 'chat.completion', model: 'm', choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }] }),
+  type: 'response',
+  status: 200,
+  body: JSON.stringify({
+    id: 'r',
+    object: 'chat.completion',
+    model: 'm',
+    choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }],
+  }),
 });
 
 async function answer(run, text = 'a') {
@@ -53,7 +60,15 @@ const texts = async (store) => {
 test('r18 a run of another process is live until its lease expires', async () => {
   // As in a Node that has Web Locks: nobody holds one, and nothing may be concluded from that.
   const asked = [];
-  const locks = { request: async (name) => { asked.push(name); }, query: async () => { asked.push('query'); return { held: [], pending: [] }; } };
+  const locks = {
+    request: async (name) => {
+      asked.push(name);
+    },
+    query: async () => {
+      asked.push('query');
+      return { held: [], pending: [] };
+    },
+  };
   Object.defineProperty(globalThis.navigator, 'locks', { value: locks, configurable: true });
   try {
     const file = place('injected');
@@ -62,7 +77,10 @@ test('r18 a run of another process is live until its lease expires', async () =>
 
     const soon = await open({ store: sqlite(file), now: () => 1_020_000 });
     assert.deepEqual(await states(soon), [[run.id, 'live']]);
-    await assert.rejects(resume(soon, run.id), (error) => error.code === 'busy' && error.details.leaseUntil === 1_030_000);
+    await assert.rejects(
+      resume(soon, run.id),
+      (error) => error.code === 'busy' && error.details.leaseUntil === 1_030_000,
+    );
     await assert.rejects((await soon.session('s')).discard(run.id), { code: 'busy' });
     const later = await open({ store: sqlite(file), now: () => 1_031_000 });
     assert.deepEqual(await states(later), [[run.id, 'interrupted']]);
@@ -89,31 +107,41 @@ describe('with a simulated clock and timers', () => {
       for (let turn = 0; turn < 8; turn += 1) await setImmediate();
     }
   };
-  const withTimers = (name, body) => test(name, async () => {
-    now = 1_000_000;
-    mock.timers.enable({ apis: ['setTimeout'] });
-    try {
-      await body();
-    } finally {
-      mock.timers.reset();
-    }
-  });
+  const withTimers = (name, body) =>
+    test(name, async () => {
+      now = 1_000_000;
+      mock.timers.enable({ apis: ['setTimeout'] });
+      try {
+        await body();
+      } finally {
+        mock.timers.reset();
+      }
+    });
 
   withTimers('r18 a stream of two minutes keeps its run, and a renewal is one small batch', async () => {
     const file = place('stream');
     let writes = 0;
     const driver = sqlite(file);
-    const counted = { ...driver, transaction: (statements) => {
-      if (statements.some(({ sql }) => /^(INSERT|UPDATE|DELETE)/.test(sql))) writes += 1;
-      return driver.transaction(statements);
-    } };
+    const counted = {
+      ...driver,
+      transaction: (statements) => {
+        if (statements.some(({ sql }) => /^(INSERT|UPDATE|DELETE)/.test(sql))) writes += 1;
+        return driver.transaction(statements);
+      },
+    };
     const owner = await clocked(file, { store: counted });
     const { run, effect } = await start(owner);
-    await run.answer(effect.id, { type: 'response_started', status: 200, headers: { 'content-type': 'text/event-stream' } });
+    await run.answer(effect.id, {
+      type: 'response_started',
+      status: 200,
+      headers: { 'content-type': 'text/event-stream' },
+    });
     const other = await clocked(file);
     let notified = 0;
     const watched = await other.session('s');
-    watched.subscribe(() => { notified += 1; });
+    watched.subscribe(() => {
+      notified += 1;
+    });
     const { updatedAt } = (await other.sessions()).items[0];
     const before = writes;
     for (let second = 0; second < 120; second += 10) {
@@ -126,8 +154,18 @@ describe('with a simulated clock and timers', () => {
     assert.equal(notified, 0, 'a renewal is nothing to hear of');
     await assert.rejects(resume(other, run.id), { code: 'busy' });
     const encode = (text) => new TextEncoder().encode(text);
-    await run.feed(effect.id, encode('data: {"id":"r","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"late"},"finish_reason":null}]}\n\n'));
-    await run.feed(effect.id, encode('data: {"id":"r","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'));
+    await run.feed(
+      effect.id,
+      encode(
+        'data: {"id":"r","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"late"},"finish_reason":null}]}\n\n',
+      ),
+    );
+    await run.feed(
+      effect.id,
+      encode(
+        'data: {"id":"r","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
+      ),
+    );
     await run.answer(effect.id, { type: 'response_end' });
     assert.equal(run.result().status, 'finished');
     const ended = writes;
@@ -174,10 +212,15 @@ describe('with a simulated clock and timers', () => {
     const file = place('outage');
     const driver = sqlite(file);
     let isDown = false;
-    const owner = await clocked(file, { store: { ...driver, transaction: (statements) => {
-      if (isDown) throw Object.assign(new Error('the server is away'), { code: 'busy' });
-      return driver.transaction(statements);
-    } } });
+    const owner = await clocked(file, {
+      store: {
+        ...driver,
+        transaction: (statements) => {
+          if (isDown) throw Object.assign(new Error('the server is away'), { code: 'busy' });
+          return driver.transaction(statements);
+        },
+      },
+    });
     const { run } = await start(owner);
     isDown = true;
     await pass(25_000);
@@ -191,22 +234,25 @@ describe('with a simulated clock and timers', () => {
     await other.close();
   });
 
-  withTimers('r18 clocks: one that is ahead by half a lease takes no live run over, one that is set back harms nothing', async () => {
-    const file = place('clocks');
-    const owner = await clocked(file);
-    const { run } = await start(owner);
-    const ahead = await open({ store: sqlite(file), now: () => now + 15_000 });
-    for (let second = 0; second < 60; second += 5) {
-      await pass(5_000);
+  withTimers(
+    'r18 clocks: one that is ahead by half a lease takes no live run over, one that is set back harms nothing',
+    async () => {
+      const file = place('clocks');
+      const owner = await clocked(file);
+      const { run } = await start(owner);
+      const ahead = await open({ store: sqlite(file), now: () => now + 15_000 });
+      for (let second = 0; second < 60; second += 5) {
+        await pass(5_000);
+        assert.deepEqual(await states(ahead), [[run.id, 'live']]);
+      }
+      now -= 3_600_000;
+      await pass(60_000);
       assert.deepEqual(await states(ahead), [[run.id, 'live']]);
-    }
-    now -= 3_600_000;
-    await pass(60_000);
-    assert.deepEqual(await states(ahead), [[run.id, 'live']]);
-    assert.equal((await answer(run)).status, 'finished');
-    await owner.close();
-    await ahead.close();
-  });
+      assert.equal((await answer(run)).status, 'finished');
+      await owner.close();
+      await ahead.close();
+    },
+  );
 
   withTimers('r18 closing the store and giving a run up end its lease', async () => {
     const file = place('closed');
@@ -260,82 +306,95 @@ describe('with a simulated clock and timers', () => {
 });
 
 let redisServer;
-before(async () => { redisServer = await startRedis(); });
+before(async () => {
+  redisServer = await startRedis();
+});
 after(() => redisServer?.stop());
 
-for (const name of ['node:sqlite', 'ioredis', 'redis']) describe(`with real processes on ${name}`, () => {
-  const program = fileURLToPath(new URL('lease-owner.mjs', import.meta.url));
-  const LEASE_MS = 500;
-  const placeOf = (test) => (name === 'node:sqlite' ? place(test) : `${redisServer.place} ${name}-${test}:`);
-  /** Opens the store here; `end` closes it and its client. */
-  const openHere = async (file) => {
-    const { driver, end } = await openDriver(name, file);
-    const store = await open({ store: driver, leaseMs: LEASE_MS });
-    return { store, end: async () => { await store.close(); await end(); } };
-  };
-  /** A process that has begun a run. */
-  const owner = async (file) => {
-    const child = endsWithThisProcess(fork(program, [name, file, String(LEASE_MS)], { execArgv: ['--no-warnings'] }));
-    const [id] = await once(child, 'message');
-    return { child, id };
-  };
-  /** Tries until the run can be resumed; returns the run and how often it was busy. */
-  const resumeWhenFree = async (store, id) => {
-    for (let busy = 0; ; busy += 1) {
-      const run = await resume(store, id).catch((error) => {
-        assert.equal(error.code, 'busy');
-        return null;
-      });
-      if (run) return { run, busy };
-      await new Promise((resolve) => { setTimeout(resolve, 20); });
-    }
-  };
+for (const name of ['node:sqlite', 'ioredis', 'redis'])
+  describe(`with real processes on ${name}`, () => {
+    const program = fileURLToPath(new URL('lease-owner.mjs', import.meta.url));
+    const LEASE_MS = 500;
+    const placeOf = (test) => (name === 'node:sqlite' ? place(test) : `${redisServer.place} ${name}-${test}:`);
+    /** Opens the store here; `end` closes it and its client. */
+    const openHere = async (file) => {
+      const { driver, end } = await openDriver(name, file);
+      const store = await open({ store: driver, leaseMs: LEASE_MS });
+      return {
+        store,
+        end: async () => {
+          await store.close();
+          await end();
+        },
+      };
+    };
+    /** A process that has begun a run. */
+    const owner = async (file) => {
+      const child = endsWithThisProcess(fork(program, [name, file, String(LEASE_MS)], { execArgv: ['--no-warnings'] }));
+      const [id] = await once(child, 'message');
+      return { child, id };
+    };
+    /** Tries until the run can be resumed; returns the run and how often it was busy. */
+    const resumeWhenFree = async (store, id) => {
+      for (let busy = 0; ; busy += 1) {
+        const run = await resume(store, id).catch((error) => {
+          assert.equal(error.code, 'busy');
+          return null;
+        });
+        if (run) return { run, busy };
+        await new Promise((resolve) => {
+          setTimeout(resolve, 20);
+        });
+      }
+    };
 
-  test('r18 a living process keeps its run; a frozen one loses it and notices when it wakes up', async () => {
-    const file = placeOf('frozen');
-    const { child, id } = await owner(file);
-    const { store, end } = await openHere(file);
-    const ends = new Set();
-    while (ends.size < 8) {
-      await assert.rejects(resume(store, id), (error) => {
-        ends.add(error.details.leaseUntil);
-        return error.code === 'busy';
-      });
-      await new Promise((resolve) => { setTimeout(resolve, 20); });
-    }
-    child.kill('SIGSTOP');
-    const { run } = await resumeWhenFree(store, id);
-    const asleep = once(child, 'message');
-    child.kill('SIGCONT');
-    child.send('answer');
-    const [ended] = await asleep;
-    assert.deepEqual(ended, { status: 'failed', code: 'conflict', saved: false });
-    assert.equal((await answer(run, 'of the new owner')).status, 'finished');
-    assert.deepEqual(await texts(store), ['q', 'of the new owner']);
-    child.kill();
-    await end();
-  });
+    test('r18 a living process keeps its run; a frozen one loses it and notices when it wakes up', async () => {
+      const file = placeOf('frozen');
+      const { child, id } = await owner(file);
+      const { store, end } = await openHere(file);
+      const ends = new Set();
+      while (ends.size < 8) {
+        await assert.rejects(resume(store, id), (error) => {
+          ends.add(error.details.leaseUntil);
+          return error.code === 'busy';
+        });
+        await new Promise((resolve) => {
+          setTimeout(resolve, 20);
+        });
+      }
+      child.kill('SIGSTOP');
+      const { run } = await resumeWhenFree(store, id);
+      const asleep = once(child, 'message');
+      child.kill('SIGCONT');
+      child.send('answer');
+      const [ended] = await asleep;
+      assert.deepEqual(ended, { status: 'failed', code: 'conflict', saved: false });
+      assert.equal((await answer(run, 'of the new owner')).status, 'finished');
+      assert.deepEqual(await texts(store), ['q', 'of the new owner']);
+      child.kill();
+      await end();
+    });
 
-  test('r18 a killed process loses its run when the lease expires', async () => {
-    const file = placeOf('killed');
-    const { child, id } = await owner(file);
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-    const { store, end } = await openHere(file);
-    const { run } = await resumeWhenFree(store, id);
-    assert.equal((await answer(run, 'after the kill')).status, 'finished');
-    assert.deepEqual(await texts(store), ['q', 'after the kill']);
-    await end();
-  });
+    test('r18 a killed process loses its run when the lease expires', async () => {
+      const file = placeOf('killed');
+      const { child, id } = await owner(file);
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+      const { store, end } = await openHere(file);
+      const { run } = await resumeWhenFree(store, id);
+      assert.equal((await answer(run, 'after the kill')).status, 'finished');
+      assert.deepEqual(await texts(store), ['q', 'after the kill']);
+      await end();
+    });
 
-  test('r18 a process that closes its store during a run can exit at once', async () => {
-    const { child } = await owner(placeOf('exit'));
-    child.send('close');
-    child.disconnect();
-    const [code] = await once(child, 'exit');
-    assert.equal(code, 0);
+    test('r18 a process that closes its store during a run can exit at once', async () => {
+      const { child } = await owner(placeOf('exit'));
+      child.send('close');
+      child.disconnect();
+      const [code] = await once(child, 'exit');
+      assert.equal(code, 0);
+    });
   });
-});
 
 describe('r18 a database that only one process can have open', () => {
   const exclusive = (database, ownedRuns) => ({ ...sqlite(database), ownedRuns });
@@ -364,9 +423,14 @@ describe('r18 a database that only one process can have open', () => {
   test('an `ownedRuns` that is not a set is an error, and one that throws is not a trap', async () => {
     const database = new DatabaseSync(':memory:');
     for (const wrong of [7, 'x', {}, [], { has: 1 }]) {
-      await assert.rejects(open({ store: exclusive(database, wrong) }), (error) => error.code === 'config_invalid' && /ownedRuns/.test(error.message));
+      await assert.rejects(
+        open({ store: exclusive(database, wrong) }),
+        (error) => error.code === 'config_invalid' && /ownedRuns/.test(error.message),
+      );
     }
-    const fails = () => { throw new Error('no'); };
+    const fails = () => {
+      throw new Error('no');
+    };
     const store = await open({ store: exclusive(database, { has: fails, add: fails, delete: fails }) });
     await assert.rejects((await store.session('s')).run({ input: 'q', provider }), { code: 'store_error' });
     await store.close();
@@ -375,7 +439,11 @@ describe('r18 a database that only one process can have open', () => {
 
 test('r18 a wrong leaseMs is rejected', async () => {
   for (const leaseMs of [0, 99, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 86_400_001, '30000', {}, true]) {
-    await assert.rejects(open({ store: 'memory', leaseMs }), (error) => error.code === 'config_invalid' && /leaseMs/.test(error.message), String(leaseMs));
+    await assert.rejects(
+      open({ store: 'memory', leaseMs }),
+      (error) => error.code === 'config_invalid' && /leaseMs/.test(error.message),
+      String(leaseMs),
+    );
   }
   for (const leaseMs of [100, 86_400_000, undefined]) await (await open({ store: 'memory', leaseMs })).close();
 });

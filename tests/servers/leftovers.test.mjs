@@ -21,7 +21,9 @@ const isRunning = (pid) => {
 
 for (const server of ['PostgreSQL', 'Redis', 'workerd']) {
   test(`${server} ends with the process that started it`, async () => {
-    const child = endsWithThisProcess(spawn(process.execPath, ['--no-warnings', program, server], { stdio: ['ignore', 'pipe', 'inherit'] }));
+    const child = endsWithThisProcess(
+      spawn(process.execPath, ['--no-warnings', program, server], { stdio: ['ignore', 'pipe', 'inherit'] }),
+    );
     const [output] = await once(child.stdout, 'data');
     const pid = Number(output);
     assert.ok(pid > 1 && isRunning(pid));

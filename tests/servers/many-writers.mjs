@@ -13,7 +13,10 @@ const program = fileURLToPath(new URL('appender.mjs', import.meta.url));
 
 /** Lets `writers` processes append `count` messages each, checks the session, and returns what happened. */
 export async function manyWriters(name, place, writers, count) {
-  const start = (_, writer) => endsWithThisProcess(fork(program, [name, place, 'shared', String(writer), String(count)], { execArgv: ['--no-warnings'] }));
+  const start = (_, writer) =>
+    endsWithThisProcess(
+      fork(program, [name, place, 'shared', String(writer), String(count)], { execArgv: ['--no-warnings'] }),
+    );
   const processes = Array.from({ length: writers }, start);
   const exits = processes.map((child) => once(child, 'exit'));
   await Promise.all(processes.map((child) => once(child, 'message')));

@@ -1,4 +1,5 @@
-// A Durable Object that keeps one chat, as requests that come at the same time and instances that come after each other use it.
+// A Durable Object that keeps one chat, as requests that come at the same time and instances that come after each other
+// use it.
 
 import { DurableObject } from 'cloudflare:workers';
 import { open } from '../../js/entry/workerd.js';
@@ -8,9 +9,13 @@ import { outageOf } from '../bindings/scenarios/outages.mjs';
 import { allTexts } from './texts.mjs';
 
 const provider = { dialect: 'openai-chat', params: { model: 'm' }, url: 'http://localhost/v1/chat/completions' };
-const completion = (content) => JSON.stringify({
-  id: 'r', object: 'chat.completion', model: 'm', choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
-});
+const completion = (content) =>
+  JSON.stringify({
+    id: 'r',
+    object: 'chat.completion',
+    model: 'm',
+    choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+  });
 const message = (text) => [{ role: 'user', parts: [{ type: 'text', text }] }];
 const states = async (store) => (await store.pendingRuns()).map(({ state }) => state);
 
@@ -40,7 +45,10 @@ export class Chat extends DurableObject {
     this.kept = await this.#open();
     const run = await (await this.kept.session('run')).run({ input: 'q', provider });
     const beside = await this.#open();
-    const resumed = await (await beside.session('run')).resume(run.id, { provider }).then(() => null, ({ code }) => code);
+    const resumed = await (await beside.session('run')).resume(run.id, { provider }).then(
+      () => null,
+      ({ code }) => code,
+    );
     const found = { id: run.id, states: await states(beside), resumed };
     await beside.close();
     return found;
@@ -63,8 +71,13 @@ export class Chat extends DurableObject {
     const session = await two.session('heard');
     const changes = [];
     let next;
-    two.subscribe((change) => { changes.push(change); });
-    const changed = () => new Promise((resolve) => { next = resolve; });
+    two.subscribe((change) => {
+      changes.push(change);
+    });
+    const changed = () =>
+      new Promise((resolve) => {
+        next = resolve;
+      });
     session.subscribe(() => next?.());
     const heard = changed();
     await (await one.session('heard')).append(message('hello'));
@@ -82,11 +95,21 @@ export class Chat extends DurableObject {
     let isAway = false;
     const driver = durableObject(this.ctx.storage);
     const transaction = (statements) => {
-      if (isAway && statements.some(({ sql }) => !/^\s*(SELECT|WITH)/i.test(sql))) throw new Error('the storage is away');
+      if (isAway && statements.some(({ sql }) => !/^\s*(SELECT|WITH)/i.test(sql)))
+        throw new Error('the storage is away');
       return driver.transaction(statements);
     };
     const openStore = () => open({ store: { ...driver, transaction } });
-    const outage = { at, begin: () => { isAway = true; }, end: () => { isAway = false; }, lastsMs: 700 };
+    const outage = {
+      at,
+      begin: () => {
+        isAway = true;
+      },
+      end: () => {
+        isAway = false;
+      },
+      lastsMs: 700,
+    };
     const { result, events, ran, session, client } = await outageOf({ open: openStore, drive }, outage);
     const roles = (await session.messages()).items.map(({ role }) => role);
     await client.deleteSession('s');
@@ -106,13 +129,25 @@ export default {
     const parameter = (name) => searchParams.get(name);
     try {
       switch (pathname) {
-        case '/append': return Response.json(await chat.append(parameter('writer'), Number(parameter('count'))) ?? null);
-        case '/texts': return Response.json(await chat.texts(parameter('session')));
-        case '/begin': return Response.json(await chat.begin());
-        case '/resume': return Response.json(await chat.resume(parameter('id')));
-        case '/outage': return Response.json(await chat.outage(parameter('at')));
-        case '/hear': return Response.json(await chat.hear());
-        default: return Response.json(await chat.evict().then(() => null, (error) => String(error)));
+        case '/append':
+          return Response.json((await chat.append(parameter('writer'), Number(parameter('count')))) ?? null);
+        case '/texts':
+          return Response.json(await chat.texts(parameter('session')));
+        case '/begin':
+          return Response.json(await chat.begin());
+        case '/resume':
+          return Response.json(await chat.resume(parameter('id')));
+        case '/outage':
+          return Response.json(await chat.outage(parameter('at')));
+        case '/hear':
+          return Response.json(await chat.hear());
+        default:
+          return Response.json(
+            await chat.evict().then(
+              () => null,
+              (error) => String(error),
+            ),
+          );
       }
     } catch (error) {
       return new Response(`${error.code} ${error.message} ${error.stack}`, { status: 500 });

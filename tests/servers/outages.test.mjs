@@ -1,4 +1,5 @@
-// r48, r58: a store that is locked, full or gone while a run stores the result of a tool: `drive` saves again, and ends the run if that takes too long.
+// r48, r58: a store that is locked, full or gone while a run stores the result of a tool: `drive` saves again, and ends
+// the run if that takes too long.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -24,21 +25,38 @@ const POINTS = ['result', 'answer', 'turn'];
 const folder = mkdtempSync(path.join(tmpdir(), 'rethread-outages-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The run survives an outage of a second, and ends "failed" in one that lasts longer than its limit; then it is resumed. */
+/** The run survives an outage of a second, and ends "failed" in one that lasts longer than its limit; then it is
+ *  resumed. */
 async function survives(openStore, { begin, end }) {
   const reopen = async () => open({ store: await openStore(), leaseMs: 1000 });
   for (const at of POINTS) {
     const outage = await outageOf({ open: reopen, drive }, { at, begin, end, lastsMs: 1000 });
-    assert.deepEqual([outage.result.status, outage.ran], ['finished', 1], `${at}: ${JSON.stringify(outage.result.error)}`);
-    assert.ok(outage.events.some(({ type }) => type === 'save_failed'), at);
+    assert.deepEqual(
+      [outage.result.status, outage.ran],
+      ['finished', 1],
+      `${at}: ${JSON.stringify(outage.result.error)}`,
+    );
+    assert.ok(
+      outage.events.some(({ type }) => type === 'save_failed'),
+      at,
+    );
     const stored = await (await reopen()).session('s');
-    assert.deepEqual((await stored.messages()).items.map(({ role }) => role), ['user', 'assistant', 'assistant'], at);
+    assert.deepEqual(
+      (await stored.messages()).items.map(({ role }) => role),
+      ['user', 'assistant', 'assistant'],
+      at,
+    );
     await outage.client.deleteSession('s');
   }
-  const { result, run, session, client, request } = await outageOf({ open: reopen, drive }, { at: 'result', begin, end, lastsMs: 0, saveTimeoutMs: 500 });
+  const { result, run, session, client, request } = await outageOf(
+    { open: reopen, drive },
+    { at: 'result', begin, end, lastsMs: 0, saveTimeoutMs: 500 },
+  );
   assert.equal(result.status, 'failed', JSON.stringify(result));
   await end();
-  await new Promise((resolve) => { setTimeout(resolve, 1500); });
+  await new Promise((resolve) => {
+    setTimeout(resolve, 1500);
+  });
   const finished = await drive(await session.resume(run.id, request.request), { fetch: request.fetch }).result;
   assert.deepEqual([finished.status, request.ran()], ['finished', 1]);
   await client.deleteSession('s');
@@ -82,7 +100,10 @@ describe('r48 r58 a run and its store', { timeout: 120_000 }, () => {
       clients.push(new Redis(server.place));
       return redis(clients.at(-1));
     };
-    await survives(openStore, { begin: () => admin.config('SET', 'maxmemory', '1'), end: () => admin.config('SET', 'maxmemory', '0') });
+    await survives(openStore, {
+      begin: () => admin.config('SET', 'maxmemory', '1'),
+      end: () => admin.config('SET', 'maxmemory', '0'),
+    });
     clients.forEach((client) => client.disconnect());
     await server.stop();
   });
@@ -95,7 +116,9 @@ describe('r48 r58 a run and its store', { timeout: 120_000 }, () => {
       clients.at(-1).on('error', () => {});
       return redis(clients.at(-1));
     };
-    const end = async () => { server = await startRedis({ folder: server.folder }); };
+    const end = async () => {
+      server = await startRedis({ folder: server.folder });
+    };
     await survives(openStore, { begin: () => server.kill(), end });
     clients.forEach((client) => client.disconnect());
     await server.stop();
@@ -113,18 +136,30 @@ describe('r48 r58 a run and its store', { timeout: 120_000 }, () => {
     await admin.connect();
     await admin.query("ALTER DATABASE postgres SET lock_timeout = '50ms'");
     await open({ store: openStore() });
-    await survives(openStore, { begin: () => admin.query('BEGIN; LOCK TABLE rethread_heads'), end: () => admin.query('ROLLBACK') });
+    await survives(openStore, {
+      begin: () => admin.query('BEGIN; LOCK TABLE rethread_heads'),
+      end: () => admin.query('ROLLBACK'),
+    });
     await admin.end();
     for (const pool of pools) await pool.end();
     await server.stop();
   });
 
   test('a Durable Object whose storage rejects writes', async () => {
-    const worker = startWorkerd(fileURLToPath(new URL('../..', import.meta.url)), fileURLToPath(new URL('object.js', import.meta.url)), {
-      compatibilityFlags: ['nodejs_compat'],
-      durableObjects: { CHATS: { className: 'Chat', useSQLite: true } },
-    });
-    for (const at of POINTS) assert.deepEqual(await askWorkerd(worker, `outage?at=${at}`), { status: 'finished', ran: 1, failed: true, roles: ['user', 'assistant', 'assistant'] }, at);
+    const worker = startWorkerd(
+      fileURLToPath(new URL('../..', import.meta.url)),
+      fileURLToPath(new URL('object.js', import.meta.url)),
+      {
+        compatibilityFlags: ['nodejs_compat'],
+        durableObjects: { CHATS: { className: 'Chat', useSQLite: true } },
+      },
+    );
+    for (const at of POINTS)
+      assert.deepEqual(
+        await askWorkerd(worker, `outage?at=${at}`),
+        { status: 'finished', ran: 1, failed: true, roles: ['user', 'assistant', 'assistant'] },
+        at,
+      );
     await worker.dispose();
   });
 });

@@ -26,24 +26,40 @@ async function query(place, sql) {
   }
 }
 
-/** Starts a server. `bin` is the folder of its programs, from `.ci/servers.mjs`. `fsync`: it survives more than the tests need. */
+/** Starts a server. `bin` is the folder of its programs, from `.ci/servers.mjs`. `fsync`: it survives more than the
+ *  tests need. */
 export async function startPostgres({ bin = process.env.POSTGRES_BIN, fsync = false } = {}) {
-  if (!bin) throw new Error('POSTGRES_BIN is not set: set it to the folder of initdb and postgres, or run `npm test -- --only servers`, which finds or installs them');
+  if (!bin)
+    throw new Error(
+      'POSTGRES_BIN is not set: set it to the folder of initdb and postgres, or run `npm test -- --only servers`, which finds or installs them',
+    );
   const folder = mkdtempSync(path.join(tmpdir(), 'rethread-postgres-'));
   const { uid, gid } = postgresAccount();
   if (uid !== undefined) chownSync(folder, uid, gid);
   chmodSync(folder, 0o700);
   const options = { uid, gid, cwd: folder, stdio: 'ignore', env: { ...process.env, LC_ALL: 'C' } };
   const data = path.join(folder, 'data');
-  execFileSync(path.join(bin, 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'], options);
+  execFileSync(
+    path.join(bin, 'initdb'),
+    ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'],
+    options,
+  );
   const place = { host: folder, port: 5432, user: 'postgres', database: 'postgres' };
   let server;
   let exited;
   let isStopped = false;
   const launch = () => {
     // Its other processes end when this one is gone.
-    server = endsWithThisProcess(spawn(path.join(bin, 'postgres'), ['-D', data, '-k', folder, '-c', 'listen_addresses=', '-c', `fsync=${fsync ? 'on' : 'off'}`], options));
-    exited = new Promise((resolve) => { server.once('exit', resolve); });
+    server = endsWithThisProcess(
+      spawn(
+        path.join(bin, 'postgres'),
+        ['-D', data, '-k', folder, '-c', 'listen_addresses=', '-c', `fsync=${fsync ? 'on' : 'off'}`],
+        options,
+      ),
+    );
+    exited = new Promise((resolve) => {
+      server.once('exit', resolve);
+    });
   };
   const ready = async () => {
     for (let attempt = 0; ; attempt += 1) {
@@ -70,7 +86,10 @@ export async function startPostgres({ bin = process.env.POSTGRES_BIN, fsync = fa
     },
     /** Kills the processes of all connections with SIGKILL: the server recovers by itself. */
     async crashBackends() {
-      const rows = await query(place, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
+      const rows = await query(
+        place,
+        "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+      );
       for (const { pid } of rows) process.kill(pid, 'SIGKILL');
       await ready();
     },

@@ -64,7 +64,9 @@ for (const store of ['pg Pool', 'pg Client']) {
 
 for (const level of ['repeatable read', 'serializable']) {
   test(`r47 ${level}: transactions that are aborted are repeated`, async () => {
-    const place = JSON.stringify(await database(level.replace(' ', '_'), `default_transaction_isolation TO '${level}'`));
+    const place = JSON.stringify(
+      await database(level.replace(' ', '_'), `default_transaction_isolation TO '${level}'`),
+    );
     await twoProcesses('pg Pool', place, 's', 100);
     const { driver, end } = await openDriver('pg Pool', place);
     await testing.nothingLost(driver, 's', 100);
@@ -102,7 +104,10 @@ test('long ids and names', async () => {
 
 describe('r48 an unusable store is rejected and unchanged', () => {
   const refused = async (given, expected) => {
-    const error = await open({ store: postgres(given) }).then(() => assert.fail('it was opened'), (thrown) => thrown);
+    const error = await open({ store: postgres(given) }).then(
+      () => assert.fail('it was opened'),
+      (thrown) => thrown,
+    );
     assert.equal(error.code, expected, error.message);
     assert.match(error.message, /postgres/);
   };
@@ -112,7 +117,10 @@ describe('r48 an unusable store is rejected and unchanged', () => {
     await open({ store: postgres(clientPool) });
     await clientPool.query('UPDATE rethread_schema SET version = 2');
     await refused(clientPool, 'unsupported_version');
-    for (const [at, sql] of ['CREATE TABLE rethread_runs (id INT)', 'CREATE TABLE rethread_schema (id INT)'].entries()) {
+    for (const [at, sql] of [
+      'CREATE TABLE rethread_runs (id INT)',
+      'CREATE TABLE rethread_schema (id INT)',
+    ].entries()) {
       const foreign = pool(await database(`foreign_${at}`));
       await foreign.query(sql);
       await refused(foreign, 'config_invalid');
@@ -128,8 +136,14 @@ describe('r48 an unusable store is rejected and unchanged', () => {
     const reading = await open({ store: postgres(pool({ ...place, options: '-c default_transaction_read_only=on' })) });
     const session = await reading.session('s');
     assert.equal((await session.messages()).items.length, 1);
-    await assert.rejects(session.append(message('r')), (error) => error.code === 'store_error' && /postgres.*read-only/.test(error.message));
-    await refused(pool({ ...(await database('empty')), options: '-c default_transaction_read_only=on' }), 'store_error');
+    await assert.rejects(
+      session.append(message('r')),
+      (error) => error.code === 'store_error' && /postgres.*read-only/.test(error.message),
+    );
+    await refused(
+      pool({ ...(await database('empty')), options: '-c default_transaction_read_only=on' }),
+      'store_error',
+    );
   });
 
   test('a role without permissions', async () => {
@@ -138,7 +152,9 @@ describe('r48 an unusable store is rejected and unchanged', () => {
     const store = await open({ store: postgres(owner) });
     const session = await store.session('s');
     await session.append(message('q'));
-    await owner.query('CREATE ROLE nobody LOGIN; CREATE ROLE reader LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader; REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+    await owner.query(
+      'CREATE ROLE nobody LOGIN; CREATE ROLE reader LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader; REVOKE CREATE ON SCHEMA public FROM PUBLIC',
+    );
     await refused(pool({ ...place, user: 'nobody' }), 'store_error');
     const reading = await (await open({ store: postgres(pool({ ...place, user: 'reader' })) })).session('s');
     assert.equal((await reading.messages()).items.length, 1);
@@ -168,15 +184,23 @@ describe('r48 an unusable store is rejected and unchanged', () => {
 
   test('a guarantee that the server does not give', async () => {
     const store = postgres(pool(await database('unsafe')));
-    await assert.rejects(open({ store, durability: 'strict' }), { code: 'config_invalid', message: /postgres.*fsync = off/ });
+    await assert.rejects(open({ store, durability: 'strict' }), {
+      code: 'config_invalid',
+      message: /postgres.*fsync = off/,
+    });
     await (await open({ store, durability: 'relaxed' })).close();
-    for (const wrong of [undefined, {}, 'postgres://']) assert.throws(() => postgres(wrong), { code: 'config_invalid' });
+    for (const wrong of [undefined, {}, 'postgres://'])
+      assert.throws(() => postgres(wrong), { code: 'config_invalid' });
   });
 });
 
 describe('r48 a server that is unavailable', () => {
   const unavailable = (outcome) => (error) => {
-    assert.deepEqual([error.name, error.code, error.details], ['RethreadError', 'unavailable', { outcome }], error.message);
+    assert.deepEqual(
+      [error.name, error.code, error.details],
+      ['RethreadError', 'unavailable', { outcome }],
+      error.message,
+    );
     assert.match(error.message, /postgres/);
     return true;
   };
@@ -205,7 +229,10 @@ describe('r48 a server that is unavailable', () => {
     await session.append(message('r')).catch(unavailable('none'));
     await session.append(message('s'));
     const { items } = await session.messages();
-    assert.deepEqual(items.map(({ parts }) => parts[0].text).filter((text) => text !== 'r'), ['q', 's']);
+    assert.deepEqual(
+      items.map(({ parts }) => parts[0].text).filter((text) => text !== 'r'),
+      ['q', 's'],
+    );
   });
 
   test('a connection lost during a commit: written once, or reported as not written', async () => {

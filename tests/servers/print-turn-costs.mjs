@@ -1,6 +1,7 @@
 // Prints what a turn costs on each store; on better-sqlite3 tests/better-sqlite3/print-turn-costs.mjs does.
 //
-//   node tests/servers/print-turn-costs.mjs [messages …]     after `npm run build`; POSTGRES_BIN names the programs of PostgreSQL
+//   node tests/servers/print-turn-costs.mjs [messages …]     after `npm run build`; POSTGRES_BIN names the programs of
+//   PostgreSQL
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -38,7 +39,11 @@ const inPage = async (store, at = lengths) => pageCosts(await (await started(ope
 const STORES = {
   IndexedDB: () => inPage('indexeddb'),
   // There is no room for more.
-  localStorage: () => inPage('localstorage', lengths.map((messages) => Math.min(messages, 5000))),
+  localStorage: () =>
+    inPage(
+      'localstorage',
+      lengths.map((messages) => Math.min(messages, 5000)),
+    ),
   'node:sqlite': () => costsOf('node:sqlite', file('node')),
   libSQL: () => costsOf('@libsql/client', file('libsql')),
   PostgreSQL: async () => costsOf('pg Pool', JSON.stringify((await started(startPostgres)).place)),

@@ -12,7 +12,9 @@ const APPENDS = 200;
 const folder = mkdtempSync(path.join(tmpdir(), 'rethread-processes-'));
 let postgres;
 let redis;
-before(async () => { [postgres, redis] = await Promise.all([startPostgres(), startRedis()]); });
+before(async () => {
+  [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+});
 after(async () => {
   await Promise.all([postgres?.stop(), redis?.stop()]);
   rmSync(folder, { recursive: true, force: true });

@@ -8,11 +8,26 @@ import { setTimeout } from 'node:timers/promises';
 import { createClient } from 'redis';
 import { endsWithThisProcess } from './child-processes.mjs';
 
-/** Starts a server that writes each command to its file before it answers. Start it again with `folder` to go on with its data. */
+/** Starts a server that writes each command to its file before it answers. Start it again with `folder` to go on with
+ *  its data. */
 export async function startRedis({ folder = mkdtempSync(path.join(tmpdir(), 'rethread-redis-')), settings = [] } = {}) {
   const socket = path.join(folder, 'redis.sock');
   const program = process.env.REDIS_SERVER || 'redis-server';
-  const args = ['--port', '0', '--unixsocket', socket, '--dir', folder, '--appendonly', 'yes', '--appendfsync', 'no', '--save', '', ...settings];
+  const args = [
+    '--port',
+    '0',
+    '--unixsocket',
+    socket,
+    '--dir',
+    folder,
+    '--appendonly',
+    'yes',
+    '--appendfsync',
+    'no',
+    '--save',
+    '',
+    ...settings,
+  ];
   const server = endsWithThisProcess(spawn(program, args, { stdio: 'ignore' }));
   for (let attempt = 0; ; attempt += 1) {
     const client = createClient({ socket: { path: socket, reconnectStrategy: false } });
@@ -29,7 +44,10 @@ export async function startRedis({ folder = mkdtempSync(path.join(tmpdir(), 'ret
   }
   const end = async (signal) => {
     server.kill(signal);
-    if (server.exitCode === null && server.signalCode === null) await new Promise((resolve) => { server.once('exit', resolve); });
+    if (server.exitCode === null && server.signalCode === null)
+      await new Promise((resolve) => {
+        server.once('exit', resolve);
+      });
   };
   return {
     place: socket,

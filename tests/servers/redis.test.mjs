@@ -64,7 +64,10 @@ test('prefixes are separate, and keys are listed by their prefix', async () => {
   await (await first.session('s')).append(message);
   const second = await open({ store: two });
   assert.deepEqual((await second.sessions()).items, []);
-  assert.deepEqual((await first.sessions()).items.map(({ id }) => id), ['s']);
+  assert.deepEqual(
+    (await first.sessions()).items.map(({ id }) => id),
+    ['s'],
+  );
   await first.deleteSession('s');
   assert.deepEqual((await raw.keys('a:*')).sort(), ['a::keys', 'a:head:s', 'a:schema']);
 });
@@ -72,7 +75,10 @@ test('prefixes are separate, and keys are listed by their prefix', async () => {
 describe('r48 an unusable store is rejected and unchanged', () => {
   const refused = async (prefix, code) => {
     const before = await raw.dbsize();
-    const error = await open({ store: redis(raw, { prefix }) }).then(() => assert.fail('it was opened'), (thrown) => thrown);
+    const error = await open({ store: redis(raw, { prefix }) }).then(
+      () => assert.fail('it was opened'),
+      (thrown) => thrown,
+    );
     assert.equal(error.code, code, error.message);
     assert.match(error.message, /redis/);
     assert.equal(await raw.dbsize(), before);
@@ -90,7 +96,8 @@ describe('r48 an unusable store is rejected and unchanged', () => {
   });
 
   test('a wrong client, a closed client, a guarantee that Redis cannot give', async () => {
-    for (const wrong of [undefined, {}, 'redis://localhost']) assert.throws(() => redis(wrong), { code: 'config_invalid' });
+    for (const wrong of [undefined, {}, 'redis://localhost'])
+      assert.throws(() => redis(wrong), { code: 'config_invalid' });
     assert.throws(() => redis(raw, { prefix: '' }), { code: 'config_invalid' });
     await assert.rejects(open({ store: redis(raw), durability: 'strict' }), { code: 'config_invalid' });
     const closed = new Redis(server.place);
@@ -105,7 +112,13 @@ describe('r48 an unusable store is rejected and unchanged', () => {
   });
 
   test('a connection that was lost is `unavailable`, one that was closed is `closed`', async () => {
-    const messages = { 'Socket closed unexpectedly': 'unavailable', 'read ECONNRESET': 'unavailable', 'The client is closed': 'closed', 'Disconnects client': 'closed', 'Connection is closed.': 'closed' };
+    const messages = {
+      'Socket closed unexpectedly': 'unavailable',
+      'read ECONNRESET': 'unavailable',
+      'The client is closed': 'closed',
+      'Disconnects client': 'closed',
+      'Connection is closed.': 'closed',
+    };
     for (const [text, code] of Object.entries(messages)) {
       const store = { ...redis(raw), get: () => Promise.reject(new Error(text)) };
       await assert.rejects(open({ store }), { code, message: /redis/ }, text);
@@ -135,7 +148,12 @@ describe('r48 an unusable store is rejected and unchanged', () => {
     const session = await (await open({ store: redis(client) })).session('s');
     const append = (text) => session.append([{ role: 'user', parts: [{ type: 'text', text }] }]);
     await append('q');
-    await assert.rejects(async () => { for (let i = 0; i < 20; i += 1) await append('x'.repeat(300_000)); }, { code: 'quota_exceeded' });
+    await assert.rejects(
+      async () => {
+        for (let i = 0; i < 20; i += 1) await append('x'.repeat(300_000));
+      },
+      { code: 'quota_exceeded' },
+    );
     const { items } = await session.messages();
     assert.ok(items.length >= 1);
     client.disconnect();

@@ -1,11 +1,18 @@
 // The model and the tools of runs that are killed: two calls, one call, text. Runs in Node and in workerd.
 //
-// `note` takes a line for each model call, each tool that runs and each decision, and keeps it where no kill reaches it.
+// `note` takes a line for each model call, each tool that runs and each decision, and keeps it where no kill reaches
+// it.
 //
-// A `plan` is a mode, or a mode with decisions, such as "call-approvals": then `look` asks, and a person approves its first call and rejects
-// its second one. While the first call waits, `find` runs.
+// A `plan` is a mode, or a mode with decisions, such as "call-approvals": then `look` asks, and a person approves its
+// first call and rejects its second one. While the first call waits, `find` runs.
 
-const ROUNDS = [[['a', 'look'], ['b', 'find']], [['c', 'look']]];
+const ROUNDS = [
+  [
+    ['a', 'look'],
+    ['b', 'find'],
+  ],
+  [['c', 'look']],
+];
 
 export const MODES = ['run', 'call', 'result'];
 export const APPROVALS = '-approvals';
@@ -13,7 +20,8 @@ export const modeOf = (plan) => plan.replace(APPROVALS, '');
 export const hasApprovals = (plan) => plan.endsWith(APPROVALS);
 const REJECTED = 'c';
 
-/** The request of a run: its answer depends on the body alone, so it goes on after any kill. `isNew`: a resumed run keeps its mode. */
+/** The request of a run: its answer depends on the body alone, so it goes on after any kill. `isNew`: a resumed run
+ *  keeps its mode. */
 export function runRequest(note, plan, isNew) {
   const execute = async (_, { invocationId }) => {
     await note(`tool ${invocationId}`);
@@ -22,22 +30,38 @@ export function runRequest(note, plan, isNew) {
   const schema = { type: 'object', properties: {} };
   return {
     provider: { dialect: 'openai-chat', url: 'https://model.example/v1', params: { model: 'm' } },
-    tools: { look: { parameters: schema, execute, needsApproval: hasApprovals(plan) }, find: { parameters: schema, execute } },
+    tools: {
+      look: { parameters: schema, execute, needsApproval: hasApprovals(plan) },
+      find: { parameters: schema, execute },
+    },
     ...(isNew && { persistence: modeOf(plan) }),
   };
 }
 
 /** Answers as a provider of chat completions. */
-export const fetchFor = (note) => async (_, { body }) => {
-  const { messages } = JSON.parse(new TextDecoder().decode(body));
-  const rounds = messages.slice(messages.findLastIndex(({ role }) => role === 'user')).filter(({ role }) => role === 'assistant').length;
-  await note(`model ${rounds}`);
-  const calls = ROUNDS[rounds];
-  const message = calls
-    ? { role: 'assistant', content: null, tool_calls: calls.map(([id, name]) => ({ id, type: 'function', function: { name, arguments: '{}' } })) }
-    : { role: 'assistant', content: 'Done.' };
-  return Response.json({ id: 'r', object: 'chat.completion', model: 'm', choices: [{ index: 0, message, finish_reason: calls ? 'tool_calls' : 'stop' }] });
-};
+export const fetchFor =
+  (note) =>
+  async (_, { body }) => {
+    const { messages } = JSON.parse(new TextDecoder().decode(body));
+    const rounds = messages
+      .slice(messages.findLastIndex(({ role }) => role === 'user'))
+      .filter(({ role }) => role === 'assistant').length;
+    await note(`model ${rounds}`);
+    const calls = ROUNDS[rounds];
+    const message = calls
+      ? {
+          role: 'assistant',
+          content: null,
+          tool_calls: calls.map(([id, name]) => ({ id, type: 'function', function: { name, arguments: '{}' } })),
+        }
+      : { role: 'assistant', content: 'Done.' };
+    return Response.json({
+      id: 'r',
+      object: 'chat.completion',
+      model: 'm',
+      choices: [{ index: 0, message, finish_reason: calls ? 'tool_calls' : 'stop' }],
+    });
+  };
 
 /** The driver, which calls `visit(operation, "before" | "after")` around each operation while `counter.isCounting`. */
 export function watchedDriver(driver, counter, visit) {
@@ -81,11 +105,21 @@ export async function goOn({ validate, drive }, client, id, note, plan) {
   const stored = (await session.messages()).items;
   let [pending] = await session.pendingRuns();
   // Where leases show who is alive, the killed owner counts as alive until its lease has expired.
-  for (; pending?.state === 'live'; [pending] = await session.pendingRuns()) await new Promise((resolve) => setTimeout(resolve, 20));
+  for (; pending?.state === 'live'; [pending] = await session.pendingRuns())
+    await new Promise((resolve) => setTimeout(resolve, 20));
   let outcome = null;
   if (pending) outcome = ended(await driveToEnd(drive, await session.resume(pending.id, runRequest(note, plan)), note));
-  else if (stored.length === 0) outcome = ended(await driveToEnd(drive, await session.run({ input: 'Go', ...runRequest(note, plan, true) }), note));
+  else if (stored.length === 0)
+    outcome = ended(await driveToEnd(drive, await session.run({ input: 'Go', ...runRequest(note, plan, true) }), note));
   const messages = (await session.messages()).items;
   const calls = (await session.invocations({ payload: true })).items;
-  return { errors, stored, isPending: Boolean(pending), outcome, messages, calls, left: (await session.pendingRuns()).length };
+  return {
+    errors,
+    stored,
+    isPending: Boolean(pending),
+    outcome,
+    messages,
+    calls,
+    left: (await session.pendingRuns()).length,
+  };
 }

@@ -23,7 +23,11 @@ const note = (line) => appendFileSync(file, `${line}\n`);
 const client = await open({ store: driver, leaseMs: 100 });
 const session = await client.session(id);
 counter.isCounting = true;
-const { status, error } = await driveToEnd(drive, await session.run({ input: 'Go', ...runRequest(note, plan, true) }), note);
+const { status, error } = await driveToEnd(
+  drive,
+  await session.run({ input: 'Go', ...runRequest(note, plan, true) }),
+  note,
+);
 if (error) console.error(`the run failed: ${JSON.stringify(error)}`);
 await client.close();
 await end();

@@ -1,5 +1,6 @@
-// r16, r17, r18, r29: workerd is killed with SIGKILL while runs in Durable Objects and on D1 are before or after an operation of their store, in each
-// mode; the next workerd goes on. With `npm test -- --long`: before and after every operation, five kills each.
+// r16, r17, r18, r29: workerd is killed with SIGKILL while runs in Durable Objects and on D1 are before or after an
+// operation of their store, in each mode; the next workerd goes on. With `npm test -- --long`: before and after every
+// operation, five kills each.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -57,7 +58,9 @@ class Recorder {
 
   /** Resolves when the run of the session is at the point. */
   hold(session, line) {
-    return new Promise((reach) => { this.#points.set(session, { line, reach }); });
+    return new Promise((reach) => {
+      this.#points.set(session, { line, reach });
+    });
   }
 
   stop() {
@@ -68,13 +71,18 @@ class Recorder {
 
 const recorder = new Recorder();
 const folder = mkdtempSync(path.join(tmpdir(), 'rethread-run-kills-'));
-const start = () => startWorkerd(fileURLToPath(new URL('../..', import.meta.url)), fileURLToPath(new URL('run-kill-worker.js', import.meta.url)), {
-  compatibilityFlags: ['nodejs_compat'],
-  d1Databases: { DB: 'chats' },
-  d1Persist: path.join(folder, 'd1'),
-  durableObjects: { CHATS: { className: 'Chats', useSQLite: true } },
-  durableObjectsPersist: path.join(folder, 'objects'),
-});
+const start = () =>
+  startWorkerd(
+    fileURLToPath(new URL('../..', import.meta.url)),
+    fileURLToPath(new URL('run-kill-worker.js', import.meta.url)),
+    {
+      compatibilityFlags: ['nodejs_compat'],
+      d1Databases: { DB: 'chats' },
+      d1Persist: path.join(folder, 'd1'),
+      durableObjects: { CHATS: { className: 'Chats', useSQLite: true } },
+      durableObjectsPersist: path.join(folder, 'objects'),
+    },
+  );
 let worker;
 before(async () => {
   await recorder.start();
@@ -87,17 +95,24 @@ after(async () => {
 });
 
 const ask = (action, { store, session, plan }) =>
-  askWorkerd(worker, `${action}?store=${store}&session=${session}&plan=${plan}&recorder=${encodeURIComponent(recorder.url)}`, { method: 'POST' });
+  askWorkerd(
+    worker,
+    `${action}?store=${store}&session=${session}&plan=${plan}&recorder=${encodeURIComponent(recorder.url)}`,
+    { method: 'POST' },
+  );
 
-/** Runs all of them up to their points, kills workerd, starts it again, and goes on with each. Returns how many were killed. */
+/** Runs all of them up to their points, kills workerd, starts it again, and goes on with each. Returns how many were
+ *  killed. */
 async function killTogether(runs) {
   await worker.ready;
   const pid = workerdProcess();
-  const ends = await Promise.all(runs.map(async (run) => {
-    const point = recorder.hold(run.session, run.point).then(() => null);
-    const ended = ask('run', run).catch((error) => ({ status: 'failed', error: String(error) }));
-    return Promise.race([point, ended]);
-  }));
+  const ends = await Promise.all(
+    runs.map(async (run) => {
+      const point = recorder.hold(run.session, run.point).then(() => null);
+      const ended = ask('run', run).catch((error) => ({ status: 'failed', error: String(error) }));
+      return Promise.race([point, ended]);
+    }),
+  );
   // Renewals of a lease are operations too, so a run may have fewer than the one that was counted.
   for (const end of ends.filter(Boolean)) assert.equal(end.status, 'finished', JSON.stringify(end.error));
   process.kill(pid, 'SIGKILL');
@@ -108,16 +123,27 @@ async function killTogether(runs) {
 }
 
 for (const plan of PLANS) {
-  test(`r16_r17_r18_r29 SIGKILL of workerd in a run, mode ${plan}: the next one continues`, { timeout: LONG ? 900_000 : 120_000 }, async () => {
+  test(`r16_r17_r18_r29 SIGKILL of workerd in a run, mode ${plan}: the next one continues`, {
+    timeout: LONG ? 900_000 : 120_000,
+  }, async () => {
     const runs = [];
     const counts = [];
     for (const store of STORES) {
       const { status, error, operations } = await ask('run', { store, session: `${store}-${plan}`, plan });
       assert.equal(status, 'finished', JSON.stringify(error));
       counts.push(`${store}: ${operations} operations`);
-      const points = Array.from({ length: operations }, (_, at) => [`${at + 1} before`, `${at + 1} after`]).flat().filter((_, at) => at % STEP === 0);
+      const points = Array.from({ length: operations }, (_, at) => [`${at + 1} before`, `${at + 1} after`])
+        .flat()
+        .filter((_, at) => at % STEP === 0);
       for (let repeat = 0; repeat < REPEATS; repeat += 1) {
-        runs.push(...points.map((point) => ({ store, session: `${store}-${plan}-${point.replace(' ', '-')}-${repeat}`, plan, point })));
+        runs.push(
+          ...points.map((point) => ({
+            store,
+            session: `${store}-${plan}-${point.replace(' ', '-')}-${repeat}`,
+            plan,
+            point,
+          })),
+        );
       }
     }
     let kills = 0;

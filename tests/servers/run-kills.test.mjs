@@ -1,5 +1,5 @@
-// r16, r17, r18, r29: a process that drives a run is killed with SIGKILL at each operation of its store, in each mode; another one goes on.
-// With `npm test -- --long`: six kills before, during and after each operation, on every store.
+// r16, r17, r18, r29: a process that drives a run is killed with SIGKILL at each operation of its store, in each mode;
+// another one goes on. With `npm test -- --long`: six kills before, during and after each operation, on every store.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -34,7 +34,9 @@ const STORES = {
 
 /** Runs a turn in another process, killed at an operation. Returns false if it ended before. */
 async function isKilled(args) {
-  const child = spawn(process.execPath, ['--no-warnings', program, ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn(process.execPath, ['--no-warnings', program, ...args], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   const [code, signal] = await once(child, 'exit');
   assert.ok(signal === 'SIGKILL' || code === 0, `the run ended with ${code}`);
   return signal === 'SIGKILL';
@@ -43,13 +45,16 @@ async function isKilled(args) {
 const linesOf = (file) => (existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : []);
 
 /** The moments of an operation at which a run is killed: in the long form six kills of each operation. */
-const momentsOf = (operation) => (LONG
-  ? ['before', 'after', ...Array(4).fill('during')].map((when, at) => ({ when, name: `${operation}-${when}-${at}` }))
-  : [operation % 2 ? 'before' : 'after'].map((when) => ({ when, name: `${operation}-${when}` })));
+const momentsOf = (operation) =>
+  LONG
+    ? ['before', 'after', ...Array(4).fill('during')].map((when, at) => ({ when, name: `${operation}-${when}-${at}` }))
+    : [operation % 2 ? 'before' : 'after'].map((when) => ({ when, name: `${operation}-${when}` }));
 
 for (const [store, start] of Object.entries(STORES)) {
   for (const plan of PLANS) {
-    test(`r16_r17_r18_r29 SIGKILL in a run: ${store}, mode ${plan}: another process continues`, { timeout: LONG ? 900_000 : 120_000 }, async () => {
+    test(`r16_r17_r18_r29 SIGKILL in a run: ${store}, mode ${plan}: another process continues`, {
+      timeout: LONG ? 900_000 : 120_000,
+    }, async () => {
       const folder = mkdtempSync(path.join(tmpdir(), 'rethread-run-kills-'));
       const { place, stop } = await start(folder);
       const { driver, end } = await openDriver(store, place);
@@ -65,7 +70,13 @@ for (const [store, start] of Object.entries(STORES)) {
             if (!isKill && when !== 'during') isRunning = false;
             if (!isRunning) break;
             kills += Number(isKill);
-            const facts = await goOn({ validate, drive }, client, name, (line) => appendFileSync(file, `${line}\n`), plan);
+            const facts = await goOn(
+              { validate, drive },
+              client,
+              name,
+              (line) => appendFileSync(file, `${line}\n`),
+              plan,
+            );
             checkRun(facts, linesOf(file), plan);
           }
         }

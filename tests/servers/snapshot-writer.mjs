@@ -1,5 +1,6 @@
-// A process that drives a run and sends its snapshot: node snapshot-writer.mjs <SQLite file> <url of the model> <needs approval>. It does so
-// when a tool has returned and the next answer begins, or when a call waits for an approval, and lives on.
+// A process that drives a run and sends its snapshot: node snapshot-writer.mjs <SQLite file> <url of the model> <needs
+// approval>. It does so when a tool has returned and the next answer begins, or when a call waits for an approval, and
+// lives on.
 
 import { open } from 'rethread';
 import { drive } from 'rethread/host';

@@ -19,7 +19,9 @@ import { endsWithThisProcess } from './child-processes.mjs';
 const THREE_DAYS = 3 * 24 * 60 * 60 * 1000;
 const folder = mkdtempSync(path.join(tmpdir(), 'rethread-snapshots-'));
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(async () => {
   await standIn.close();
   rmSync(folder, { recursive: true, force: true });
@@ -74,7 +76,9 @@ for (const target of ['its store', 'an empty store']) {
   });
 }
 
-test('r28_r29 an approval is given three days later, in another process, on another store', { timeout: 60_000 }, async () => {
+test('r28_r29 an approval is given three days later, in another process, on another store', {
+  timeout: 60_000,
+}, async () => {
   const lane = laneOf(standIn.url, 'approval');
   await lane.script([{ text: 'Hi.' }, ROUND, { text: 'Paid.' }]);
   const snapshot = await snapshotOfKilled(path.join(folder, 'asked.sqlite'), lane, true);

@@ -108,8 +108,8 @@ fn fixture(version: usize) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/servers/fixtures/schema-{version}.sqlite"))
 }
 
-/// A change of the schema adds a step to `src/store/sql/schema.rs`, and a file for the version that it leads to. The files
-/// of older versions stay as they are.
+/// A change of the schema adds a step to `src/store/sql/schema.rs`, and a file for the version that it leads to. The
+/// files of older versions stay as they are.
 #[test]
 #[ignore = "writes the file of a new schema version"]
 fn write_the_fixture() {

@@ -19,7 +19,9 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const place = (name) => path.join(folder, `${name.replace(/\W/g, '-')}.sqlite`);
 
 let testing;
-before(async () => { testing = await startTesting(); });
+before(async () => {
+  testing = await startTesting();
+});
 
 const STORES = ['node:sqlite', 'DatabaseSync', '@libsql/client'];
 
@@ -61,7 +63,10 @@ test('a file of schema version 1 is opened', async () => {
 
 const question = [{ role: 'user', parts: [{ type: 'text', text: 'q' }] }];
 const refused = async (driver, expected) => {
-  const error = await open({ store: driver }).then(() => assert.fail('it was opened'), (thrown) => thrown);
+  const error = await open({ store: driver }).then(
+    () => assert.fail('it was opened'),
+    (thrown) => thrown,
+  );
   assert.equal(error.name, 'RethreadError');
   assert.equal(error.code, expected, error.message);
   assert.match(error.message, /sqlite/);
@@ -97,7 +102,12 @@ for (const name of STORES) {
     test('another version of the schema', async () => {
       const file = place(`${name} versions`);
       await using(file, async (driver) => (await open({ store: driver })).close());
-      for (const [version, code] of [[2, 'unsupported_version'], [1e9, 'unsupported_version'], [-1, 'config_invalid'], [0.5, 'store_error']]) {
+      for (const [version, code] of [
+        [2, 'unsupported_version'],
+        [1e9, 'unsupported_version'],
+        [-1, 'config_invalid'],
+        [0.5, 'store_error'],
+      ]) {
         execute(file, `UPDATE rethread_schema SET version = ${version}`);
         const before = readFileSync(file);
         await using(file, (driver) => refused(driver, code));
@@ -106,7 +116,11 @@ for (const name of STORES) {
     });
 
     test('a schema of another application', async () => {
-      const schemas = ['CREATE TABLE rethread_log (id INTEGER)', 'CREATE TABLE rethread_schema (id INTEGER)', 'CREATE VIEW rethread_heads AS SELECT 1'];
+      const schemas = [
+        'CREATE TABLE rethread_log (id INTEGER)',
+        'CREATE TABLE rethread_schema (id INTEGER)',
+        'CREATE VIEW rethread_heads AS SELECT 1',
+      ];
       for (const [at, sql] of schemas.entries()) {
         const file = place(`${name} foreign ${at}`);
         execute(file, sql);
@@ -138,11 +152,16 @@ for (const name of STORES) {
       chmodSync(folder, 0o777); // a reader of a file in WAL mode has files of its own beside it
       chmodSync(file, 0o444);
       const before = readFileSync(file);
-      await asNobody(() => using(file, async (driver) => {
-        const session = await (await open({ store: driver })).session('s');
-        assert.equal((await session.messages()).items.length, 1);
-        await assert.rejects(session.append(question), (error) => error.code === 'store_error' && /sqlite.*readonly/i.test(error.message));
-      }));
+      await asNobody(() =>
+        using(file, async (driver) => {
+          const session = await (await open({ store: driver })).session('s');
+          assert.equal((await session.messages()).items.length, 1);
+          await assert.rejects(
+            session.append(question),
+            (error) => error.code === 'store_error' && /sqlite.*readonly/i.test(error.message),
+          );
+        }),
+      );
       assert.ok(before.equals(readFileSync(file)));
 
       const empty = place(`${name} empty`);
@@ -171,7 +190,10 @@ describe('r48 an unusable store is rejected and unchanged', () => {
     const store = await open({ store: sqlite(new DatabaseSync(file, { readOnly: true })) });
     const session = await store.session('s');
     assert.equal((await session.messages()).items.length, 1);
-    await assert.rejects(session.append([{ role: 'user', parts: [{ type: 'text', text: 'r' }] }]), (error) => error.code === 'store_error' && /sqlite.*readonly/.test(error.message));
+    await assert.rejects(
+      session.append([{ role: 'user', parts: [{ type: 'text', text: 'r' }] }]),
+      (error) => error.code === 'store_error' && /sqlite.*readonly/.test(error.message),
+    );
   });
 
   test('no database', async () => {
@@ -204,7 +226,11 @@ test('durability', async () => {
   await (await open({ store: sqlite(database), durability: 'strict' })).close();
   assert.equal(level(database), 2);
   database.close();
-  for (const [durability, expected] of [['relaxed', 1], ['strict', 2], [undefined, 1]]) {
+  for (const [durability, expected] of [
+    ['relaxed', 1],
+    ['strict', 2],
+    [undefined, 1],
+  ]) {
     const driver = sqlite(file);
     const store = await open({ store: driver, ...(durability && { durability }) });
     await (await store.session('s')).append(question);
@@ -216,21 +242,33 @@ test('durability', async () => {
   await (await open({ store: driver, durability: 'strict' })).close();
   await end();
   const remote = createClient({ url: 'http://127.0.0.1:1' });
-  await assert.rejects(open({ store: sqlite(remote), durability: 'strict' }), { code: 'config_invalid', message: /sqlite.*libSQL/ });
+  await assert.rejects(open({ store: sqlite(remote), durability: 'strict' }), {
+    code: 'config_invalid',
+    message: /sqlite.*libSQL/,
+  });
   await assert.rejects(open({ store: sqlite(remote) }), { code: 'unavailable', message: /sqlite/ });
   const ownDriver = { dialect: 'sqlite', transaction: () => [] };
-  await assert.rejects(open({ store: ownDriver, durability: 'strict' }), { code: 'config_invalid', message: /sqlite.*setDurability/ });
+  await assert.rejects(open({ store: ownDriver, durability: 'strict' }), {
+    code: 'config_invalid',
+    message: /sqlite.*setDurability/,
+  });
 });
 
 test('closing waits for the driver, and reports its failure', async () => {
   const file = place('closing');
   const events = [];
   const { dialect, transaction, close } = sqlite(file);
-  const driver = { dialect, transaction, async close() {
-    await new Promise((resolve) => { setImmediate(resolve); });
-    close();
-    events.push('closed');
-  } };
+  const driver = {
+    dialect,
+    transaction,
+    async close() {
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+      close();
+      events.push('closed');
+    },
+  };
   await (await open({ store: driver })).close();
   assert.deepEqual(events, ['closed']);
   const failing = await open({ store: { dialect, transaction, close: () => Promise.reject(new Error('it hangs')) } });
@@ -239,35 +277,80 @@ test('closing waits for the driver, and reports its failure', async () => {
 
 describe('invalid drivers are errors, never traps', () => {
   const odd = async (driver, code) => {
-    await assert.rejects(async () => open({ store: driver }), (error) => {
-      assert.equal(error.name, 'RethreadError', String(error));
-      assert.equal(error.code, code, error.message);
-      return true;
-    });
+    await assert.rejects(
+      async () => open({ store: driver }),
+      (error) => {
+        assert.equal(error.name, 'RethreadError', String(error));
+        assert.equal(error.code, code, error.message);
+        return true;
+      },
+    );
   };
   const members = (more) => ({ dialect: 'sqlite', transaction: () => [], ...more });
-  const throwing = new Proxy({}, { get: () => { throw new Error('no'); } });
+  const throwing = new Proxy(
+    {},
+    {
+      get: () => {
+        throw new Error('no');
+      },
+    },
+  );
   const { proxy: revoked, revoke } = Proxy.revocable({}, {});
   revoke();
 
   for (const [name, driver] of Object.entries({
-    'an empty object': {}, 'an unknown dialect': members({ dialect: 'mysql' }), 'no dialect': members({ dialect: 7 }),
-    'no function': members({ transaction: 'x' }), 'a close that is none': members({ close: 1 }),
-    'narrow limits': members({ limits: { maxParams: 5 } }), 'odd limits': members({ limits: { maxValueBytes: 'x' } }), 'an array': [],
-  })) test(name, () => odd(driver, 'config_invalid'));
+    'an empty object': {},
+    'an unknown dialect': members({ dialect: 'mysql' }),
+    'no dialect': members({ dialect: 7 }),
+    'no function': members({ transaction: 'x' }),
+    'a close that is none': members({ close: 1 }),
+    'narrow limits': members({ limits: { maxParams: 5 } }),
+    'odd limits': members({ limits: { maxValueBytes: 'x' } }),
+    'an array': [],
+  }))
+    test(name, () => odd(driver, 'config_invalid'));
 
   for (const [name, transaction] of Object.entries({
-    undefined: () => undefined, 'a number': () => 7, 'no rows': () => [], 'a row that is none': () => [[7]], 'a row without columns': () => [[{}]],
-    'rows that are none': () => ['x'], 'a fraction': () => [[{ schema: 1.5, others: 0 }]], 'an object as column': () => [[{ schema: {}, others: 0 }]],
-    'a row that throws': () => [[throwing]], 'rows that throw': () => [throwing], 'results that throw': () => throwing, 'a revoked proxy': () => revoked,
-    'a revoked row': () => [[revoked]], 'an exception': () => { throw new Error('no'); }, 'undefined thrown': () => { throw undefined; },
-    'a rejection': () => Promise.reject(new Error('no')), 'a rejection of nothing': () => Promise.reject(), 'a revoked rejection': () => Promise.reject(revoked),
-    'a getter for then': () => ({ get then() { throw new Error('no'); } }),
-  })) test(name, () => odd(members({ transaction }), 'store_error'));
+    undefined: () => undefined,
+    'a number': () => 7,
+    'no rows': () => [],
+    'a row that is none': () => [[7]],
+    'a row without columns': () => [[{}]],
+    'rows that are none': () => ['x'],
+    'a fraction': () => [[{ schema: 1.5, others: 0 }]],
+    'an object as column': () => [[{ schema: {}, others: 0 }]],
+    'a row that throws': () => [[throwing]],
+    'rows that throw': () => [throwing],
+    'results that throw': () => throwing,
+    'a revoked proxy': () => revoked,
+    'a revoked row': () => [[revoked]],
+    'an exception': () => {
+      throw new Error('no');
+    },
+    'undefined thrown': () => {
+      throw undefined;
+    },
+    'a rejection': () => Promise.reject(new Error('no')),
+    'a rejection of nothing': () => Promise.reject(),
+    'a revoked rejection': () => Promise.reject(revoked),
+    'a getter for then': () => ({
+      get then() {
+        throw new Error('no');
+      },
+    }),
+  }))
+    test(name, () => odd(members({ transaction }), 'store_error'));
 
   test('an error that a driver throws keeps its kind', async () => {
     for (const code of ['busy', 'quota_exceeded', 'closed', 'too_large']) {
-      await odd(members({ transaction: () => { throw Object.assign(new Error('no'), { code }); } }), code);
+      await odd(
+        members({
+          transaction: () => {
+            throw Object.assign(new Error('no'), { code });
+          },
+        }),
+        code,
+      );
     }
   });
 });

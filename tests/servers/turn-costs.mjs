@@ -11,14 +11,16 @@ function bytesOf(value) {
 const sum = (numbers) => numbers.reduce((all, number) => all + number, 0);
 
 /**
- * Counts since the last `take`. `requests` are waited for: transactions, or calls of a key-value driver. `operations` are statements, keys,
- * or requests within a transaction of IndexedDB. `sent` and `received` are bytes.
+ * Counts since the last `take`. `requests` are waited for: transactions, or calls of a key-value driver. `operations`
+ * are statements, keys, or requests within a transaction of IndexedDB. `sent` and `received` are bytes.
  */
 function counter() {
   const empty = () => ({ requests: 0, operations: 0, sent: 0, received: 0 });
   let costs = empty();
   return {
-    add(more) { for (const [name, number] of Object.entries(more)) costs[name] += number; },
+    add(more) {
+      for (const [name, number] of Object.entries(more)) costs[name] += number;
+    },
     take() {
       const taken = costs;
       costs = empty();
@@ -32,7 +34,12 @@ function countedSql(driver) {
   const { add, take } = counter();
   const transaction = async (statements) => {
     const results = await driver.transaction(statements);
-    add({ requests: 1, operations: statements.length, sent: bytesOf(statements.map(({ params }) => params)), received: bytesOf(results) });
+    add({
+      requests: 1,
+      operations: statements.length,
+      sent: bytesOf(statements.map(({ params }) => params)),
+      received: bytesOf(results),
+    });
     return results;
   };
   return { options: { store: { ...driver, transaction } }, take };
@@ -42,19 +49,30 @@ function countedSql(driver) {
 function countedKv(driver) {
   const { add, take } = counter();
   /** `operations` counts the keys of a call. */
-  const counted = (name, operations, sent = () => 0) => driver[name] && { async [name](...args) {
-    const result = await driver[name](...args);
-    add({ requests: 1, operations: operations(...args), sent: sent(...args), received: bytesOf(result) });
-    return result;
-  } };
+  const counted = (name, operations, sent = () => 0) =>
+    driver[name] && {
+      async [name](...args) {
+        const result = await driver[name](...args);
+        add({ requests: 1, operations: operations(...args), sent: sent(...args), received: bytesOf(result) });
+        return result;
+      },
+    };
   const store = {
     ...driver,
     ...counted('get', () => 1),
     ...counted('getMany', (keys) => keys.length),
     ...counted('list', () => 1),
-    ...counted('put', () => 1, (key, value) => bytesOf(value)),
+    ...counted(
+      'put',
+      () => 1,
+      (key, value) => bytesOf(value),
+    ),
     ...counted('delete', () => 1),
-    ...counted('commit', (checks, writes) => checks.length + writes.length, (checks, writes) => bytesOf(writes.map(({ value }) => value))),
+    ...counted(
+      'commit',
+      (checks, writes) => checks.length + writes.length,
+      (checks, writes) => bytesOf(writes.map(({ value }) => value)),
+    ),
   };
   return { options: { store }, take };
 }
@@ -67,7 +85,10 @@ export function countedIndexedDb(name) {
   const patch = (Class, methods, count) => {
     for (const method of methods) {
       const original = Class.prototype[method];
-      if (original) Class.prototype[method] = function replaced(...args) { return count(original.apply(this, args), args); };
+      if (original)
+        Class.prototype[method] = function replaced(...args) {
+          return count(original.apply(this, args), args);
+        };
     }
   };
   patch(IDBDatabase, ['transaction'], (transaction) => {
@@ -75,7 +96,9 @@ export function countedIndexedDb(name) {
     return transaction;
   });
   const received = (request) => {
-    request.addEventListener('success', () => { if (!(request.result instanceof IDBCursor)) add({ received: bytesOf(request.result) }); });
+    request.addEventListener('success', () => {
+      if (!(request.result instanceof IDBCursor)) add({ received: bytesOf(request.result) });
+    });
     return request;
   };
   patch(IDBObjectStore, ['add', 'put'], (request, [value]) => {
@@ -83,23 +106,42 @@ export function countedIndexedDb(name) {
     return request;
   });
   for (const Class of [IDBObjectStore, IDBIndex]) {
-    patch(Class, ['get', 'getKey', 'getAll', 'getAllKeys', 'getAllRecords', 'openCursor', 'openKeyCursor', 'count', 'delete', 'clear'], (request) => {
-      add({ operations: 1 });
-      return received(request);
-    });
+    patch(
+      Class,
+      [
+        'get',
+        'getKey',
+        'getAll',
+        'getAllKeys',
+        'getAllRecords',
+        'openCursor',
+        'openKeyCursor',
+        'count',
+        'delete',
+        'clear',
+      ],
+      (request) => {
+        add({ operations: 1 });
+        return received(request);
+      },
+    );
   }
   return { options: { store: 'indexeddb', name }, take };
 }
 
 const MESSAGES_OF_A_TURN = 3;
-/** A turn: a question, two calls with their results, an answer; three messages, two rows of the audit table, 600 bytes of text. */
+/** A turn: a question, two calls with their results, an answer; three messages, two rows of the audit table, 600 bytes
+ *  of text. */
 const turn = (number) => [
   { role: 'user', parts: [{ type: 'text', text: `Question ${number}: what is on it? `.padEnd(100, '.') }] },
-  { role: 'assistant', parts: [
-    { type: 'tool', callId: `call-${number}-1`, name: 'look', arguments: { at: number }, result: 'x'.repeat(150) },
-    { type: 'tool', callId: `call-${number}-2`, name: 'read', arguments: { at: number }, result: 'y'.repeat(150) },
-    { type: 'text', text: 'z'.repeat(200) },
-  ] },
+  {
+    role: 'assistant',
+    parts: [
+      { type: 'tool', callId: `call-${number}-1`, name: 'look', arguments: { at: number }, result: 'x'.repeat(150) },
+      { type: 'tool', callId: `call-${number}-2`, name: 'read', arguments: { at: number }, result: 'y'.repeat(150) },
+      { type: 'text', text: 'z'.repeat(200) },
+    ],
+  },
 ];
 
 /** So many turns before those that are measured are appended one at a time: stores remember the latest appends. */
@@ -118,14 +160,17 @@ export async function turnCosts(open, { options, take }, lengths, turnsAtOnce = 
     turns += count;
   };
   for (const messages of lengths) {
-    for (let missing; (missing = Math.ceil(messages / MESSAGES_OF_A_TURN) - turns) > 0;) await append(missing > SINGLE ? Math.min(missing - SINGLE, turnsAtOnce) : 1);
+    for (let missing; (missing = Math.ceil(messages / MESSAGES_OF_A_TURN) - turns) > 0; )
+      await append(missing > SINGLE ? Math.min(missing - SINGLE, turnsAtOnce) : 1);
     const measured = [];
     while (measured.length < MEASURED) {
       take();
       await append(1);
       measured.push(take());
     }
-    const [cheapest] = measured.sort((one, other) => one.requests - other.requests || one.operations - other.operations || one.sent - other.sent);
+    const [cheapest] = measured.sort(
+      (one, other) => one.requests - other.requests || one.operations - other.operations || one.sent - other.sent,
+    );
     rows.push({ messages, ...cheapest });
   }
   await store.deleteSession('turn costs');

@@ -1,5 +1,6 @@
-// r46: a turn costs a store the same at 100 and at 10,000 messages: requests, operations and bytes, counted. D1, Durable Objects and Workers
-// KV are in workers.test.mjs, IndexedDB and localStorage in tests/browser/turn-costs.test.mjs, better-sqlite3 in tests/better-sqlite3.
+// r46: a turn costs a store the same at 100 and at 10,000 messages: requests, operations and bytes, counted. D1,
+// Durable Objects and Workers KV are in workers.test.mjs, IndexedDB and localStorage in
+// tests/browser/turn-costs.test.mjs, better-sqlite3 in tests/better-sqlite3.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +16,9 @@ import { counted, turnCosts } from './turn-costs.mjs';
 const folder = mkdtempSync(path.join(tmpdir(), 'rethread-costs-'));
 let postgres;
 let redis;
-before(async () => { [postgres, redis] = await Promise.all([startPostgres(), startRedis()]); });
+before(async () => {
+  [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+});
 after(async () => {
   await Promise.all([postgres?.stop(), redis?.stop()]);
   rmSync(folder, { recursive: true, force: true });
@@ -34,7 +37,9 @@ for (const [store, place] of Object.entries(STORES)) {
   test(`r46 a turn costs the same at any length: ${store}`, async () => {
     const { driver, end } = await openDriver(store, place());
     try {
-      assertConstant(await turnCosts(open, counted(driver), LENGTHS, TURNS_AT_ONCE), { listsAppends: !driver.transaction && !driver.commit });
+      assertConstant(await turnCosts(open, counted(driver), LENGTHS, TURNS_AT_ONCE), {
+        listsAppends: !driver.transaction && !driver.commit,
+      });
     } finally {
       await end();
     }

@@ -17,7 +17,9 @@ const folder = () => {
   folders.push(mkdtempSync(path.join(tmpdir(), 'rethread-unstorage-')));
   return folders.at(-1);
 };
-after(() => { for (const one of folders) rmSync(one, { recursive: true, force: true }); });
+after(() => {
+  for (const one of folders) rmSync(one, { recursive: true, force: true });
+});
 
 const STORAGES = {
   memory: () => {
@@ -38,7 +40,10 @@ for (const [name, make] of Object.entries(STORAGES)) {
       const results = [];
       for (const check of testing.checkNames()) {
         // A storage for each: a list goes over all keys of a storage.
-        const error = await testing.runCheck(check, 'suite', make()).then(() => null, ({ message }) => message);
+        const error = await testing.runCheck(check, 'suite', make()).then(
+          () => null,
+          ({ message }) => message,
+        );
         results.push({ check, error });
       }
       assertAllPassed(results);
@@ -75,7 +80,8 @@ test('r47 a second writer is reported, both sides are kept, every reader chooses
   await two.refresh();
   await one.append(message('here 1'));
   await one.append(message('here 2'));
-  for (const key of await storage.getKeys('rethread:append')) if (!key.includes('append:s:00000000000001:')) far.hidden.add(key);
+  for (const key of await storage.getKeys('rethread:append'))
+    if (!key.includes('append:s:00000000000001:')) far.hidden.add(key);
   await two.append(message('there'));
   assert.deepEqual(await texts(two), ['first', 'there']);
 
@@ -98,7 +104,10 @@ test('r47 a second writer raises a warning once, and its side is read by its id'
   const warnings = new Map();
   const at = async (name, on) => {
     warnings.set(name, []);
-    const store = await open({ store: unstorage(on), onWarning: ({ code, severity }) => warnings.get(name).push([code, severity]) });
+    const store = await open({
+      store: unstorage(on),
+      onWarning: ({ code, severity }) => warnings.get(name).push([code, severity]),
+    });
     return store.session('s');
   };
   const one = await at('one', storage);
@@ -106,7 +115,8 @@ test('r47 a second writer raises a warning once, and its side is read by its id'
   for (const text of ['first', 'second']) await one.append(message(text));
   await two.refresh();
   for (const text of ['here 1', 'here 2', 'here 3']) await one.append(message(text));
-  for (const key of await storage.getKeys('rethread:append')) if (/append:s:0000000000000[345]:/.test(key)) far.hidden.add(key);
+  for (const key of await storage.getKeys('rethread:append'))
+    if (/append:s:0000000000000[345]:/.test(key)) far.hidden.add(key);
   for (const text of ['there 1', 'there 2']) await two.append(message(text));
   assert.deepEqual([...warnings.values()].flat(), []);
 
@@ -144,11 +154,18 @@ test('r48 an incomplete list of keys is an error, not a shorter chat', async () 
 
 describe('r48 an unusable store is rejected and unchanged', () => {
   test('a newer layout, and keys of another application', async () => {
-    const cases = [['rethread:schema', 'rethread appends 2', 'unsupported_version'], ['rethread:schema', 'rethread records 1', 'config_invalid'], ['rethread:user', 'x', 'config_invalid']];
+    const cases = [
+      ['rethread:schema', 'rethread appends 2', 'unsupported_version'],
+      ['rethread:schema', 'rethread records 1', 'config_invalid'],
+      ['rethread:user', 'x', 'config_invalid'],
+    ];
     for (const [key, value, code] of cases) {
       const storage = createStorage();
       await storage.setItemRaw(key, new TextEncoder().encode(value));
-      await assert.rejects(open({ store: unstorage(storage) }), (error) => error.code === code && /unstorage/.test(error.message));
+      await assert.rejects(
+        open({ store: unstorage(storage) }),
+        (error) => error.code === code && /unstorage/.test(error.message),
+      );
       assert.deepEqual(await storage.getKeys(), [key]);
     }
   });

@@ -1,5 +1,5 @@
-// Services that limit the rate of requests, and services that show old data: what Workers KV does and miniflare does not. The calls that
-// arrive are carried out by the real one.
+// Services that limit the rate of requests, and services that show old data: what Workers KV does and miniflare does
+// not. The calls that arrive are carried out by the real one.
 
 /** Random numbers of a seed. */
 export function randomNumbers(seed) {
@@ -11,18 +11,19 @@ export function randomNumbers(seed) {
 }
 
 /** Wraps methods of an object; everything else is the object's own. */
-const wrap = (object, methods) => new Proxy(object, {
-  get(target, name) {
-    const own = target[name];
-    if (typeof own !== 'function') return own;
-    const call = (...args) => own.apply(target, args);
-    return Object.hasOwn(methods, name) ? (...args) => methods[name](call, ...args) : call;
-  },
-});
+const wrap = (object, methods) =>
+  new Proxy(object, {
+    get(target, name) {
+      const own = target[name];
+      if (typeof own !== 'function') return own;
+      const call = (...args) => own.apply(target, args);
+      return Object.hasOwn(methods, name) ? (...args) => methods[name](call, ...args) : call;
+    },
+  });
 
 /**
- * A driver of unstorage or a namespace of Workers KV whose writes are refused as `refuses(key)` says: with the error that it returns.
- * A refused write is not carried out.
+ * A driver of unstorage or a namespace of Workers KV whose writes are refused as `refuses(key)` says: with the error
+ * that it returns. A refused write is not carried out.
  */
 export function limited(service, refuses) {
   const write = async (call, key, ...rest) => {
@@ -35,14 +36,15 @@ export function limited(service, refuses) {
 
 /** The error of a binding of Workers KV, and of a driver that sends HTTP requests. */
 export const kvLimit = () => new Error('KV PUT failed: 429 Too Many Requests');
-export const httpLimit = (seconds) => Object.assign(new Error('Too Many Requests'), {
-  status: 429,
-  response: { status: 429, headers: new Headers(seconds === undefined ? {} : { 'retry-after': String(seconds) }) },
-});
+export const httpLimit = (seconds) =>
+  Object.assign(new Error('Too Many Requests'), {
+    status: 429,
+    response: { status: 429, headers: new Headers(seconds === undefined ? {} : { 'retry-after': String(seconds) }) },
+  });
 
 /**
- * A driver of unstorage or a namespace of Workers KV as a place far away sees it: of the newest keys only some, and a key that was looked
- * for too early is not there until `catchUp`.
+ * A driver of unstorage or a namespace of Workers KV as a place far away sees it: of the newest keys only some, and a
+ * key that was looked for too early is not there until `catchUp`.
  */
 export function lagging(service, random) {
   const missed = new Set();
@@ -72,16 +74,21 @@ export function lagging(service, random) {
   return {
     view,
     /** Time goes by: what was not seen is decided anew, and misses are remembered. */
-    later: () => { for (const [key, seen] of decided) if (!seen) decided.delete(key); },
-    catchUp: () => { isCurrent = true; },
+    later: () => {
+      for (const [key, seen] of decided) if (!seen) decided.delete(key);
+    },
+    catchUp: () => {
+      isCurrent = true;
+    },
   };
 }
 
 const message = (text) => [{ role: 'user', parts: [{ type: 'text', text }] }];
 
 /**
- * A writer nearby and a reader far away on one session. Returns what the reader saw: how often it was told that its view is stale, and
- * how often it saw less than was written. Throws if it ever saw less than before, or an order of its own.
+ * A writer nearby and a reader far away on one session. Returns what the reader saw: how often it was told that its
+ * view is stale, and how often it saw less than was written. Throws if it ever saw less than before, or an order of its
+ * own.
  */
 export async function readFromFarAway(openNear, openFar, far, rounds) {
   const near = await (await openNear()).session('s');
@@ -115,5 +122,11 @@ export async function readFromFarAway(openNear, openFar, far, rounds) {
   const last = await (await openFar()).session('s');
   if (reader) await reader.refresh();
   const whole = (await last.messages({ limit: 10_000 })).items.length;
-  return { written, whole, known: reader ? (await reader.messages({ limit: 10_000 })).items.length : written, stale, old };
+  return {
+    written,
+    whole,
+    known: reader ? (await reader.messages({ limit: 10_000 })).items.length : written,
+    stale,
+    old,
+  };
 }

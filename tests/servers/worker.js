@@ -34,7 +34,12 @@ async function act(driver, wrongDriver, request) {
     }
     case 'frozen': {
       const statements = await request.json();
-      await driver().transaction(statements.map(({ sql, params }) => ({ sql, params: params.map((value) => (value?.bytes === undefined ? value : bytesOf(value.bytes))) })));
+      await driver().transaction(
+        statements.map(({ sql, params }) => ({
+          sql,
+          params: params.map((value) => (value?.bytes === undefined ? value : bytesOf(value.bytes))),
+        })),
+      );
       return readFrozenChat(open, { store: driver() });
     }
     case 'suite':
@@ -49,7 +54,9 @@ async function act(driver, wrongDriver, request) {
     case 'foreign': {
       await driver().transaction([{ sql: 'CREATE TABLE IF NOT EXISTS rethread_log (id INTEGER)', params: [] }]);
       const code = await codeOf(() => open({ store: driver() }), 'the sqlite store');
-      const [tables] = await driver().transaction([{ sql: "SELECT name FROM sqlite_master WHERE name LIKE 'rethread%'", params: [] }]);
+      const [tables] = await driver().transaction([
+        { sql: "SELECT name FROM sqlite_master WHERE name LIKE 'rethread%'", params: [] },
+      ]);
       return { code, tables: tables.map(({ name }) => name) };
     }
     case 'strict':
@@ -64,7 +71,8 @@ async function act(driver, wrongDriver, request) {
   }
 }
 
-/** Two writers on Workers KV, of which one does not see what the other one has written: as in two places of the world. */
+/** Two writers on Workers KV, of which one does not see what the other one has written: as in two places of the
+ *  world. */
 async function fork(namespace) {
   const texts = async (session) => (await session.messages()).items.map(({ parts }) => parts[0].text);
   const hidden = new Set();
@@ -85,7 +93,8 @@ async function fork(namespace) {
   await two.refresh();
   await one.append(message('here'));
   await one.append(message('here too'));
-  for (const { name } of (await namespace.list({ prefix: `${prefix}append:` })).keys) if (!name.includes(':00000000000001:')) hidden.add(name);
+  for (const { name } of (await namespace.list({ prefix: `${prefix}append:` })).keys)
+    if (!name.includes(':00000000000001:')) hidden.add(name);
   await two.append(message('there'));
   const before = await texts(two);
   hidden.clear();
@@ -93,7 +102,10 @@ async function fork(namespace) {
   const readers = [];
   for (const session of [one, two, third]) {
     await session.refresh();
-    readers.push({ texts: await texts(session), branches: (await session.branches()).map(({ kind, messageCount }) => [kind, messageCount]) });
+    readers.push({
+      texts: await texts(session),
+      branches: (await session.branches()).map(({ kind, messageCount }) => [kind, messageCount]),
+    });
   }
   return { before, readers };
 }
@@ -126,7 +138,13 @@ async function limits(namespace) {
   await session.append(message('150'));
   const again = await (await open({ store: workersKv(namespace, { prefix }) })).session('s');
   const texts = (await again.messages({ limit: 1000 })).items.map(({ parts }) => parts[0].text);
-  return { texts, refused: before, tries: Math.max(...tries.values()), code, branches: (await again.branches()).length };
+  return {
+    texts,
+    refused: before,
+    tries: Math.max(...tries.values()),
+    code,
+    branches: (await again.branches()).length,
+  };
 }
 
 /** Readers whose view of the namespace is old. */
@@ -144,7 +162,8 @@ async function stale(namespace) {
 /** Loads what unstorage had: its keys begin with `rethread:`, and the same engine wrote them. */
 async function frozenKv(namespace, dump) {
   const prefix = 'frozen/';
-  for (const [key, value] of Object.entries(dump)) await namespace.put(prefix + key.replace(/^rethread:/, ''), bytesOf(value));
+  for (const [key, value] of Object.entries(dump))
+    await namespace.put(prefix + key.replace(/^rethread:/, ''), bytesOf(value));
   return readFrozenChat(open, { store: workersKv(namespace, { prefix }) });
 }
 
@@ -153,7 +172,8 @@ async function wrongKv(namespace) {
   const codes = [await codeOf(() => workersKv(undefined)), await codeOf(() => open({ store: namespace }))];
   await namespace.put('newer/schema', 'rethread appends 2');
   await namespace.put('other/user', 'somebody');
-  for (const prefix of ['newer/', 'other/']) codes.push(await codeOf(() => open({ store: workersKv(namespace, { prefix }) }), 'the workers-kv store'));
+  for (const prefix of ['newer/', 'other/'])
+    codes.push(await codeOf(() => open({ store: workersKv(namespace, { prefix }) }), 'the workers-kv store'));
   codes.push(await codeOf(() => open({ store: workersKv(namespace), durability: 'strict' })));
   return { codes, keys: (await namespace.list({ prefix: 'other/' })).keys.length };
 }

@@ -9,7 +9,9 @@ import { assertConstant, LENGTHS, TURNS_AT_ONCE } from './constant-costs.mjs';
 import { startWorker } from './workerd.mjs';
 
 let worker;
-before(() => { worker = startWorker(); });
+before(() => {
+  worker = startWorker();
+});
 after(() => worker.end());
 
 const ask = (address, body) => worker.ask(address, body);
@@ -19,11 +21,15 @@ const expected = JSON.parse(readFileSync(frozen('chat-1.expected.json'), 'utf8')
 /** What is in a SQLite file, as statements. */
 function statementsOf(file) {
   const database = new DatabaseSync(file, { readOnly: true });
-  const objects = database.prepare("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index'").all();
+  const objects = database
+    .prepare("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index'")
+    .all();
   const statements = objects.map(({ sql }) => ({ sql, params: [] }));
   for (const { name } of objects.filter(({ type }) => type === 'table')) {
     for (const row of database.prepare(`SELECT * FROM ${name}`).all()) {
-      const params = Object.values(row).map((value) => (value instanceof Uint8Array ? { bytes: Buffer.from(value).toString('base64') } : value));
+      const params = Object.values(row).map((value) =>
+        value instanceof Uint8Array ? { bytes: Buffer.from(value).toString('base64') } : value,
+      );
       statements.push({ sql: `INSERT INTO ${name} VALUES (${params.map(() => '?').join(', ')})`, params });
     }
   }
@@ -40,7 +46,10 @@ for (const store of ['d1', 'object']) {
     test('r46 it conforms', async () => {
       const results = await ask(`${store}/suite`);
       assert.ok(results.length >= 24, `only ${results.length} checks ran`);
-      assert.deepEqual(results.filter(({ error }) => error), []);
+      assert.deepEqual(
+        results.filter(({ error }) => error),
+        [],
+      );
     });
 
     test('r47 two requests at once lose nothing', async () => {
@@ -61,7 +70,9 @@ for (const store of ['d1', 'object']) {
     });
 
     test('r48 an unusable store is rejected', async () => {
-      assert.deepEqual(await ask(`${store}/wrong`), { codes: ['config_invalid', 'config_invalid', 'unsupported_version'] });
+      assert.deepEqual(await ask(`${store}/wrong`), {
+        codes: ['config_invalid', 'config_invalid', 'unsupported_version'],
+      });
       assert.deepEqual(await ask(`${store}/foreign`), { code: 'config_invalid', tables: ['rethread_log'] });
     });
   });
@@ -75,7 +86,10 @@ describe('kv', () => {
   test('r46 it conforms, and both sides of two writers are kept', async () => {
     const results = await ask('kv/suite');
     assert.ok(results.length >= 24, `only ${results.length} checks ran`);
-    assert.deepEqual(results.filter(({ error }) => error), []);
+    assert.deepEqual(
+      results.filter(({ error }) => error),
+      [],
+    );
   });
 
   test('r46 a turn costs the same at any length', async () => {
@@ -83,18 +97,31 @@ describe('kv', () => {
   });
 
   test('r48 what version 1 wrote', async () => {
-    assert.deepEqual(await ask('kv/frozen', JSON.parse(readFileSync(frozen('chat-1.unstorage.json'), 'utf8'))), expected);
+    assert.deepEqual(
+      await ask('kv/frozen', JSON.parse(readFileSync(frozen('chat-1.unstorage.json'), 'utf8'))),
+      expected,
+    );
   });
 
   test('r47 a second writer is reported, both sides are kept, every reader chooses the same one', async () => {
     const { before, readers } = await ask('kv/fork');
     assert.deepEqual(before, ['first', 'there']);
-    for (const reader of readers) assert.deepEqual(reader, { texts: ['first', 'here', 'here too'], branches: [['main', 3], ['conflict', 2]] });
+    for (const reader of readers)
+      assert.deepEqual(reader, {
+        texts: ['first', 'here', 'here too'],
+        branches: [
+          ['main', 3],
+          ['conflict', 2],
+        ],
+      });
   });
 
   test('r48 row 8 refused writes are repeated; in the end it is `rate_limited` and nothing was written', async () => {
     const { texts, refused, tries, code, branches } = await ask('kv/limits');
-    assert.deepEqual(texts, Array.from({ length: 151 }, (_, number) => String(number)));
+    assert.deepEqual(
+      texts,
+      Array.from({ length: 151 }, (_, number) => String(number)),
+    );
     assert.ok(refused >= 3, `${refused} writes were refused`);
     assert.deepEqual([code, tries, branches], ['rate_limited', 6, 1]);
   });

@@ -1,4 +1,5 @@
-// A process that appends to a session, in the company of others: node writer.mjs <store> <place> <session> <writer> <count>
+// A process that appends to a session, in the company of others: node writer.mjs <store> <place> <session> <writer>
+// <count>
 
 import { openDriver } from './drivers.mjs';
 import { startTesting } from './testing.mjs';

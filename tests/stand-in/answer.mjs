@@ -5,19 +5,43 @@ import { digest, sign } from './signature.mjs';
 /** Why an answer ends, in each provider's word. */
 const FINISH = {
   'openai-chat': { stop: 'stop', length: 'length', tool_calls: 'tool_calls', content_filter: 'content_filter' },
-  'openai-responses': { stop: 'completed', length: 'max_output_tokens', tool_calls: 'completed', content_filter: 'content_filter' },
+  'openai-responses': {
+    stop: 'completed',
+    length: 'max_output_tokens',
+    tool_calls: 'completed',
+    content_filter: 'content_filter',
+  },
   anthropic: { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use', content_filter: 'refusal' },
   gemini: { stop: 'STOP', length: 'MAX_TOKENS', tool_calls: 'STOP', content_filter: 'SAFETY' },
   mistral: { stop: 'stop', length: 'length', tool_calls: 'tool_calls', content_filter: 'error' },
 };
 /** A script may say it in any provider's word. */
 const SYNONYMS = {
-  end_turn: 'stop', max_tokens: 'length', tool_use: 'tool_calls', refusal: 'content_filter',
-  completed: 'stop', max_output_tokens: 'length', STOP: 'stop', MAX_TOKENS: 'length', SAFETY: 'content_filter',
+  end_turn: 'stop',
+  max_tokens: 'length',
+  tool_use: 'tool_calls',
+  refusal: 'content_filter',
+  completed: 'stop',
+  max_output_tokens: 'length',
+  STOP: 'stop',
+  MAX_TOKENS: 'length',
+  SAFETY: 'content_filter',
 };
 /** How each provider spells ids: prefix and length of the rest. */
-const CALL_ID = { 'openai-chat': ['call_', 24], 'openai-responses': ['call_', 24], anthropic: ['toolu_01', 22], gemini: ['', 8], mistral: ['', 9] };
-const ANSWER_ID = { 'openai-chat': ['chatcmpl-', 29], 'openai-responses': ['resp_', 36], anthropic: ['msg_01', 22], gemini: ['', 22], mistral: ['', 32] };
+const CALL_ID = {
+  'openai-chat': ['call_', 24],
+  'openai-responses': ['call_', 24],
+  anthropic: ['toolu_01', 22],
+  gemini: ['', 8],
+  mistral: ['', 9],
+};
+const ANSWER_ID = {
+  'openai-chat': ['chatcmpl-', 29],
+  'openai-responses': ['resp_', 36],
+  anthropic: ['msg_01', 22],
+  gemini: ['', 22],
+  mistral: ['', 32],
+};
 
 function textPieces(text, pieces) {
   if (Array.isArray(pieces)) return pieces;
@@ -25,7 +49,9 @@ function textPieces(text, pieces) {
   if (Number.isInteger(pieces) && pieces > 0) {
     const letters = Array.from(text);
     const size = Math.ceil(letters.length / pieces);
-    return Array.from({ length: Math.ceil(letters.length / size) }, (_, i) => letters.slice(i * size, (i + 1) * size).join(''));
+    return Array.from({ length: Math.ceil(letters.length / size) }, (_, i) =>
+      letters.slice(i * size, (i + 1) * size).join(''),
+    );
   }
   return text.match(/\s*\S+\s*$|\s*\S+/g) ?? [text];
 }
@@ -35,7 +61,8 @@ function argumentPieces(text) {
   const out = [];
   let piece = '';
   let size = 0;
-  for (const letter of text) { // by code point: a real provider does not cut one in two
+  for (const letter of text) {
+    // by code point: a real provider does not cut one in two
     piece += letter;
     size += 1;
     if (letter === '\\' || size >= 6) {
@@ -61,7 +88,8 @@ export function answerFor({ dialect, step, body, bodyText, seed, model = body.mo
   const given = step.finish ?? (calls.length ? 'tool_calls' : 'stop');
   const reason = SYNONYMS[given] ?? given;
   // Out of tokens inside the arguments: the last call stays half written.
-  if (reason === 'length' && calls.length) calls.at(-1).text = calls.at(-1).text.slice(0, Math.ceil(calls.at(-1).text.length / 2));
+  if (reason === 'length' && calls.length)
+    calls.at(-1).text = calls.at(-1).text.slice(0, Math.ceil(calls.at(-1).text.length / 2));
   for (const c of calls) c.pieces = argumentPieces(c.text);
   const pieces = textPieces(step.text, step.pieces);
   const text = pieces.join('');
@@ -70,7 +98,12 @@ export function answerFor({ dialect, step, body, bodyText, seed, model = body.mo
   const out = tokens(text + calls.map((c) => c.name + c.text).join('') + (thinking?.text ?? ''));
   return {
     id: idOf(ANSWER_ID[dialect], `${seed}:${bodyText}`),
-    model, pieces, text, calls, finish: FINISH[dialect][reason] ?? given, thinking,
+    model,
+    pieces,
+    text,
+    calls,
+    finish: FINISH[dialect][reason] ?? given,
+    thinking,
     thinkingPieces: thinking?.text ? textPieces(thinking.text, thinking.pieces) : [],
     usage: { input: tokens(bodyText), output: out },
     body,

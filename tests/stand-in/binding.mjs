@@ -1,5 +1,5 @@
-// Reasoning that is bound to the prefix that produced it, in a lane with the option `binding`: Anthropic refuses it or drops it, OpenAI
-// Responses removes it without a word. Shares no code with the engine.
+// Reasoning that is bound to the prefix that produced it, in a lane with the option `binding`: Anthropic refuses it or
+// drops it, OpenAI Responses removes it without a word. Shares no code with the engine.
 
 import { errorBody } from './rules-anthropic.mjs';
 import { digest } from './signature.mjs';
@@ -13,21 +13,27 @@ const SEAL = /\.([a-zA-Z0-9]{8})([a-zA-Z0-9]{24})([a-zA-Z0-9]{8})$/;
 /** True if the reasoning of a model is bound to its prefix. */
 export const binds = (model) => BINDS.test(model);
 
-const list = (value) => (typeof value === 'string' ? [{ type: 'text', text: value }] : value ?? []);
+const list = (value) => (typeof value === 'string' ? [{ type: 'text', text: value }] : (value ?? []));
 
 /** The value without `cache_control`, its members in one order. */
 function compared(value) {
   if (Array.isArray(value)) return value.map(compared);
   if (value === null || typeof value !== 'object') return value;
-  const keys = Object.keys(value).filter((key) => key !== 'cache_control').sort();
+  const keys = Object.keys(value)
+    .filter((key) => key !== 'cache_control')
+    .sort();
   return Object.fromEntries(keys.map((key) => [key, compared(value[key])]));
 }
 
 /** A digest that grows with what is added. */
 class Prefix {
-  constructor(...head) { this.value = digest(JSON.stringify(compared(head))); }
+  constructor(...head) {
+    this.value = digest(JSON.stringify(compared(head)));
+  }
 
-  add(...parts) { this.value = digest(`${this.value}${JSON.stringify(compared(parts))}`); }
+  add(...parts) {
+    this.value = digest(`${this.value}${JSON.stringify(compared(parts))}`);
+  }
 }
 
 const modelDigest = (model) => digest(`model:${model}`, 8);
@@ -45,14 +51,18 @@ function judgeAnthropic(body, request) {
   const prefix = new Prefix(list(body.system), body.tools ?? []);
   const found = [];
   let broken = false;
-  body.messages.forEach((message, i) => list(message.content).forEach((block, k) => {
-    const seal = SEAL.exec(block.type === 'thinking' ? block.signature : block.type === 'redacted_thinking' ? block.data : '');
-    const reason = seal && reasonOf(seal, { ...request, prefix });
-    // The first block that fails makes every later one fail. Another model's is dropped, and no error.
-    broken ||= reason === 'prefix';
-    if (seal && (broken || reason)) found.push({ at: [i, k], reason: broken ? 'prefix' : reason });
-    prefix.add(message.role, block);
-  }));
+  body.messages.forEach((message, i) =>
+    list(message.content).forEach((block, k) => {
+      const seal = SEAL.exec(
+        block.type === 'thinking' ? block.signature : block.type === 'redacted_thinking' ? block.data : '',
+      );
+      const reason = seal && reasonOf(seal, { ...request, prefix });
+      // The first block that fails makes every later one fail. Another model's is dropped, and no error.
+      broken ||= reason === 'prefix';
+      if (seal && (broken || reason)) found.push({ at: [i, k], reason: broken ? 'prefix' : reason });
+      prefix.add(message.role, block);
+    }),
+  );
   return { found, prefix: prefix.value };
 }
 
@@ -71,32 +81,52 @@ function bindAnthropic({ body, model, headers }) {
   if (foreign) return refuse(`${pathOf(foreign)}: Invalid \`signature\` in \`thinking\` block`);
   const bad = found.find(({ reason }) => reason === 'prefix');
   if (bad && behavior !== 'drop_block') {
-    return refuse(`${pathOf(bad)}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block".`);
+    return refuse(
+      `${pathOf(bad)}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block".`,
+    );
   }
-  const dropped = found.map((block) => ({ type: 'thinking_dropped', path: pathOf(block), reason: `${block.reason}_binding_mismatch` }));
-  return { seal: `.${serviceDigest(headers)}${prefix}${modelDigest(model)}`, dropped, listed: hasBeta ? dropped : undefined };
+  const dropped = found.map((block) => ({
+    type: 'thinking_dropped',
+    path: pathOf(block),
+    reason: `${block.reason}_binding_mismatch`,
+  }));
+  return {
+    seal: `.${serviceDigest(headers)}${prefix}${modelDigest(model)}`,
+    dropped,
+    listed: hasBeta ? dropped : undefined,
+  };
 }
 
 /** Items that do not count in a prefix as they were sent: the service removes reasoning, and keeps the rest. */
 function bindResponses({ body, model, headers }) {
   const prefix = new Prefix(body.instructions ?? null, body.tools ?? []);
   const dropped = [];
-  const input = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : body.input ?? [];
+  const input = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : (body.input ?? []);
   for (const item of input) {
     const seal = item.type === 'reasoning' && SEAL.exec(item.encrypted_content ?? '');
     const reason = seal && reasonOf(seal, { prefix, model, headers });
     if (reason === 'service') {
       const message = `The encrypted content for item ${item.id} could not be verified. Reason: Encrypted content could not be decrypted or parsed.`;
-      return { refused: { status: 400, error: { error: { message, type: 'invalid_request_error', param: null, code: 'invalid_encrypted_content' } } } };
+      return {
+        refused: {
+          status: 400,
+          error: { error: { message, type: 'invalid_request_error', param: null, code: 'invalid_encrypted_content' } },
+        },
+      };
     }
     if (reason) dropped.push({ type: 'reasoning', action: 'removed', id: item.id, reason: `${reason}_mismatch` });
     prefix.add(item);
   }
-  return { seal: `.${serviceDigest(headers)}${prefix.value}${modelDigest(model)}`, dropped, listed: dropped.length ? dropped : undefined };
+  return {
+    seal: `.${serviceDigest(headers)}${prefix.value}${modelDigest(model)}`,
+    dropped,
+    listed: dropped.length ? dropped : undefined,
+  };
 }
 
-/** What a binding lane makes of a request that is otherwise accepted: `{refused}`, or the `seal` of its answer's reasoning, what was
- *  `dropped`, and what of that the answer has `listed`. Nothing for a dialect that binds nothing. */
+/** What a binding lane makes of a request that is otherwise accepted: `{refused}`, or the `seal` of its answer's
+ *  reasoning, what was `dropped`, and what of that the answer has `listed`. Nothing for a dialect that binds
+ *  nothing. */
 export function bind({ dialect, body, model = body.model ?? '', headers }) {
   if (dialect === 'anthropic') return bindAnthropic({ body, model, headers });
   return dialect === 'openai-responses' ? bindResponses({ body, model, headers }) : {};
@@ -106,6 +136,8 @@ export function bind({ dialect, body, model = body.model ?? '', headers }) {
 export function sealed(step, { seal }, sign) {
   const { thinking } = step;
   if (!thinking || !seal) return step;
-  const bound = thinking.redacted ? { redacted: thinking.redacted + seal } : { ...thinking, signature: (thinking.signature ?? sign(thinking.text)) + seal };
+  const bound = thinking.redacted
+    ? { redacted: thinking.redacted + seal }
+    : { ...thinking, signature: (thinking.signature ?? sign(thinking.text)) + seal };
   return { ...step, thinking: bound };
 }

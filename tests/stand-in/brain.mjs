@@ -1,11 +1,45 @@
 // The small deterministic "model": two calls at once, one more call, then an answer that quotes the results.
 
-const CITIES = ['Paris', 'London', 'Berlin', 'Tokyo', 'Oslo', 'Madrid', 'Rome', 'Lisbon', 'Vienna', 'Prague', 'Dublin',
-  'Athens', 'Helsinki', 'Stockholm', 'Warsaw', 'Zürich', 'Geneva', 'Sydney', 'Toronto', 'Chicago', 'Boston', 'Seattle',
-  'New York', 'San Francisco', 'São Paulo', 'Mexico City', 'Cairo', 'Nairobi', 'Mumbai', 'Delhi', 'Seoul', 'Beijing'];
+const CITIES = [
+  'Paris',
+  'London',
+  'Berlin',
+  'Tokyo',
+  'Oslo',
+  'Madrid',
+  'Rome',
+  'Lisbon',
+  'Vienna',
+  'Prague',
+  'Dublin',
+  'Athens',
+  'Helsinki',
+  'Stockholm',
+  'Warsaw',
+  'Zürich',
+  'Geneva',
+  'Sydney',
+  'Toronto',
+  'Chicago',
+  'Boston',
+  'Seattle',
+  'New York',
+  'San Francisco',
+  'São Paulo',
+  'Mexico City',
+  'Cairo',
+  'Nairobi',
+  'Mumbai',
+  'Delhi',
+  'Seoul',
+  'Beijing',
+];
 
 function citiesIn(text) {
-  const found = CITIES.map((c) => [text.indexOf(c), c]).filter(([at]) => at >= 0).sort((a, b) => a[0] - b[0]).map(([, c]) => c);
+  const found = CITIES.map((c) => [text.indexOf(c), c])
+    .filter(([at]) => at >= 0)
+    .sort((a, b) => a[0] - b[0])
+    .map(([, c]) => c);
   if (found.length) return found;
   return [...text.matchAll(/\b(?:in|for|at|of|near)\s+(\p{Lu}[\p{L}-]+)/gu)].map((m) => m[1]);
 }
@@ -18,12 +52,15 @@ function valueFor(schema, cities, turn, depth = 0) {
   const any = schema.anyOf ?? schema.oneOf;
   if (!schema.type && any) return valueFor(any[0], cities, turn, depth + 1);
   const type = Array.isArray(schema.type) ? schema.type.find((t) => t !== 'null') : schema.type;
-  if (type === 'number' || type === 'integer') return Math.min((schema.minimum ?? 1) + turn, schema.maximum ?? Infinity);
+  if (type === 'number' || type === 'integer')
+    return Math.min((schema.minimum ?? 1) + turn, schema.maximum ?? Infinity);
   if (type === 'boolean') return true;
   if (type === 'null') return null;
   if (type === 'array') return [valueFor(schema.items ?? { type: 'string' }, cities, turn, depth + 1)];
   if (type === 'object' || schema.properties) {
-    return Object.fromEntries(Object.entries(schema.properties ?? {}).map(([k, s]) => [k, valueFor(s, cities, turn, depth + 1)]));
+    return Object.fromEntries(
+      Object.entries(schema.properties ?? {}).map(([k, s]) => [k, valueFor(s, cities, turn, depth + 1)]),
+    );
   }
   if (turn < cities.length) return cities[turn];
   // Past the cities of the question, take others, so that no call repeats an earlier one.
@@ -62,7 +99,9 @@ function paymentIn(view) {
 
 /** A step (the same shape that a script has) for the request seen in `view`. */
 export function think(view) {
-  const thinking = view.thinking ? { text: `Round ${view.rounds + 1}: what do I know, and what is missing?` } : undefined;
+  const thinking = view.thinking
+    ? { text: `Round ${view.rounds + 1}: what do I know, and what is missing?` }
+    : undefined;
   if (!view.mayCall) return { thinking, text: view.results.length ? finalText(view) : plainText(view) };
   const payment = paymentIn(view);
   if (payment && view.rounds === 0) return { thinking, text: 'I will ask you first.', calls: [payment] };
@@ -71,14 +110,24 @@ export function think(view) {
   if (!cities.length) cities.push('Paris');
   const [first, second, third] = view.tools;
   if (view.rounds === 0) {
-    const other = second ? { name: second.name, arguments: argumentsFor(second, cities, 0) } : { name: first.name, arguments: argumentsFor(first, cities, 1) };
-    return { thinking, text: 'Let me look that up.', calls: [{ name: first.name, arguments: argumentsFor(first, cities, 0) }, other] };
+    const other = second
+      ? { name: second.name, arguments: argumentsFor(second, cities, 0) }
+      : { name: first.name, arguments: argumentsFor(first, cities, 1) };
+    return {
+      thinking,
+      text: 'Let me look that up.',
+      calls: [{ name: first.name, arguments: argumentsFor(first, cities, 0) }, other],
+    };
   }
   if (view.rounds === 1) {
     const tool = third ?? first;
     // A lone tool was already called with the first two choices.
     const turn = third ? 0 : second ? 1 : 2;
-    return { thinking, text: 'One more thing to check.', calls: [{ name: tool.name, arguments: argumentsFor(tool, cities, turn) }] };
+    return {
+      thinking,
+      text: 'One more thing to check.',
+      calls: [{ name: tool.name, arguments: argumentsFor(tool, cities, turn) }],
+    };
   }
   return { thinking, text: finalText(view) };
 }

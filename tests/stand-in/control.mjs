@@ -21,7 +21,8 @@ async function tool(lane, body, { signal }) {
 
 const POST = {
   script(lane, body) {
-    if (body.steps !== undefined && !Array.isArray(body.steps)) return { status: 400, json: { error: 'steps is a list' } };
+    if (body.steps !== undefined && !Array.isArray(body.steps))
+      return { status: 400, json: { error: 'steps is a list' } };
     lane.script = body.append ? [...lane.script, ...list(body.steps)] : [...list(body.steps)];
     if (body.then !== undefined) lane.then = body.then;
     setOptions(lane, body);
@@ -36,7 +37,8 @@ const POST = {
     lane.service.advance(days);
     return { json: lane.service };
   },
-  hold: (lane, body) => (body.phase ? { json: { holds: lane.hold(body) } } : { status: 400, json: { error: 'phase is missing' } }),
+  hold: (lane, body) =>
+    body.phase ? { json: { holds: lane.hold(body) } } : { status: 400, json: { error: 'phase is missing' } },
   release: (lane, body) => ({ json: { released: lane.release(body) } }),
 };
 

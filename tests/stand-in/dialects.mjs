@@ -19,20 +19,33 @@ export const DIALECTS = {
   mistral: { check: mistralRules.check, wire: mistralWire, requestId: 'x-request-id' },
 };
 
-/** Mistral's path is OpenAI's, so its own begins with /mistral. Azure and the compatible servers have paths of their own. */
+/** Mistral's path is OpenAI's, so its own begins with /mistral. Azure and the compatible servers have paths of their
+ *  own. */
 const ADDRESSES = [
   [/^mistral\/v1\/chat\/completions$/, 'mistral'],
   [/^(?:(?:openai|api)\/)?v1\/chat\/completions$|^openai\/deployments\/[^/]+\/chat\/completions$/, 'openai-chat'],
   [/^(?:openai\/)?v1\/responses$/, 'openai-responses'],
-  [/^v1\/messages$|^v1\/projects\/[^/]+\/locations\/[^/]+\/publishers\/anthropic\/models\/[^/]+:(?:streamR|r)awPredict$/, 'anthropic'],
-  [/^v1(?:alpha|beta1?)?\/(?:projects\/[^/]+\/locations\/[^/]+\/publishers\/google\/)?models\/([^/]+):(generateContent|streamGenerateContent)$/, 'gemini'],
+  [
+    /^v1\/messages$|^v1\/projects\/[^/]+\/locations\/[^/]+\/publishers\/anthropic\/models\/[^/]+:(?:streamR|r)awPredict$/,
+    'anthropic',
+  ],
+  [
+    /^v1(?:alpha|beta1?)?\/(?:projects\/[^/]+\/locations\/[^/]+\/publishers\/google\/)?models\/([^/]+):(generateContent|streamGenerateContent)$/,
+    'gemini',
+  ],
 ];
 
-/** {dialect, vertex?, model?, stream?, sse?} of a path without its lane, or null. What is not given stands in the body. */
+/** {dialect, vertex?, model?, stream?, sse?} of a path without its lane, or null. What is not given stands in the
+ *  body. */
 export function addressOf(path, query) {
   const found = ADDRESSES.map(([pattern, dialect]) => [pattern.exec(path), dialect]).find(([match]) => match);
   if (!found) return null;
   const [[, model, method], dialect] = found;
   if (dialect !== 'gemini') return { dialect, vertex: path.includes('/publishers/') };
-  return { dialect, model: decodeURIComponent(model), stream: method === 'streamGenerateContent', sse: query.get('alt') === 'sse' };
+  return {
+    dialect,
+    model: decodeURIComponent(model),
+    stream: method === 'streamGenerateContent',
+    sse: query.get('alt') === 'sse',
+  };
 }

@@ -1,8 +1,18 @@
-// Everything one lane remembers: requests, script, tool entries, gates and holds. Tests that run side by side use a lane each.
+// Everything one lane remembers: requests, script, tool entries, gates and holds. Tests that run side by side use a
+// lane each.
 
 import { ServiceState } from './service-state.mjs';
 
-const PUBLIC_WAIT = ({ kind, name, phase, ordinal, callId, invocationId, n, piece }) => ({ kind, name, phase, ordinal, callId, invocationId, n, piece });
+const PUBLIC_WAIT = ({ kind, name, phase, ordinal, callId, invocationId, n, piece }) => ({
+  kind,
+  name,
+  phase,
+  ordinal,
+  callId,
+  invocationId,
+  n,
+  piece,
+});
 
 export class Lane {
   constructor(name) {
@@ -55,10 +65,13 @@ export class Lane {
 
   /** Hangs when a hold was set for this point. `at` has kind, name, phase and the ordinal among its like. */
   holdPoint(at, signal) {
-    const held = this.holds.some((h) => h.phase === at.phase
-      && (h.name === undefined || h.name === at.name)
-      && (h.callId === undefined || h.callId === at.callId)
-      && (h.ordinal === undefined || h.ordinal === at.ordinal));
+    const held = this.holds.some(
+      (h) =>
+        h.phase === at.phase &&
+        (h.name === undefined || h.name === at.name) &&
+        (h.callId === undefined || h.callId === at.callId) &&
+        (h.ordinal === undefined || h.ordinal === at.ordinal),
+    );
     return held ? this.wait(at, signal) : Promise.resolve();
   }
 
@@ -69,9 +82,11 @@ export class Lane {
 
   /** Takes away the holds that match and lets go what hangs there. What is left out matches all. */
   release({ name, phase, ordinal, callId } = {}) {
-    const matches = (x) => (phase === undefined || x.phase === phase) && (name === undefined || x.name === undefined || x.name === name)
-      && (ordinal === undefined || x.ordinal === undefined || x.ordinal === ordinal)
-      && (callId === undefined || x.callId === undefined || x.callId === callId);
+    const matches = (x) =>
+      (phase === undefined || x.phase === phase) &&
+      (name === undefined || x.name === undefined || x.name === name) &&
+      (ordinal === undefined || x.ordinal === undefined || x.ordinal === ordinal) &&
+      (callId === undefined || x.callId === undefined || x.callId === callId);
     this.holds = this.holds.filter((h) => !matches(h));
     return this.#letGo((w) => w.kind !== 'gate' && matches(w));
   }
@@ -85,7 +100,16 @@ export class Lane {
   /** Counts one report of a tool run. The count is the server's, so a page that was killed cannot lose it. */
   toolEntry({ name, callId, invocationId, phase = 'start', arguments: args }) {
     const alike = (e) => e.name === name && e.phase === phase;
-    const entry = { seq: this.tools.length + 1, name, callId, invocationId, phase, arguments: args, count: this.tools.filter(alike).length + 1, at: Date.now() };
+    const entry = {
+      seq: this.tools.length + 1,
+      name,
+      callId,
+      invocationId,
+      phase,
+      arguments: args,
+      count: this.tools.filter(alike).length + 1,
+      at: Date.now(),
+    };
     entry.countForCall = this.tools.filter((e) => alike(e) && e.callId === callId).length + 1;
     this.tools.push(entry);
     return entry;

@@ -11,8 +11,14 @@ import { viewOf } from './view.mjs';
 const SECRET = new Set(['authorization', 'x-api-key', 'api-key', 'x-goog-api-key', 'cookie', 'proxy-authorization']);
 const EVENT_STREAM = 'text/event-stream; charset=utf-8';
 const NONSENSE = {
-  html: ['text/html; charset=utf-8', '<!doctype html><html><body><h1>It works!</h1><p>200, but no model here.</p></body></html>'],
-  sse: ['text/event-stream; charset=utf-8', 'event: ???\ndata: {"not": json\n\ndata: 42\n\ngibberish without a colon\n\n'],
+  html: [
+    'text/html; charset=utf-8',
+    '<!doctype html><html><body><h1>It works!</h1><p>200, but no model here.</p></body></html>',
+  ],
+  sse: [
+    'text/event-stream; charset=utf-8',
+    'event: ???\ndata: {"not": json\n\ndata: 42\n\ngibberish without a colon\n\n',
+  ],
   json: ['application/json', '{"choices":[{"message":'],
 };
 
@@ -28,14 +34,15 @@ async function pause(ms, signal) {
 }
 
 /** Resolves when the bytes are out, or when nobody is there to take them. */
-const write = (res, bytes) => new Promise((resolve) => {
-  const done = () => {
-    res.off('close', done);
-    resolve();
-  };
-  res.once('close', done);
-  res.write(bytes, done);
-});
+const write = (res, bytes) =>
+  new Promise((resolve) => {
+    const done = () => {
+      res.off('close', done);
+      resolve();
+    };
+    res.once('close', done);
+    res.write(bytes, done);
+  });
 
 function sendJson(res, status, body, headers = {}) {
   if (res.destroyed) return;
@@ -51,17 +58,25 @@ async function writeFrame(res, bytes, size) {
 }
 
 async function sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal, whenDone }) {
-  res.writeHead(200, { 'content-type': wire.contentType?.(target) ?? EVENT_STREAM, 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
+  res.writeHead(200, {
+    'content-type': wire.contentType?.(target) ?? EVENT_STREAM,
+    'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
+  });
   res.flushHeaders();
   const chunkBytes = step.chunkBytes ?? lane.options.chunkBytes;
   const limit = step.cut ?? step.cutClean ?? Infinity;
   let bytesLeft = step.cutBytes ?? Infinity;
   let framesSent = 0;
   let pieces = 0;
-  for (const { bytes, piece, done } of wire.frames(answer, { terminal: step.inBandError === undefined, sse: target.sse })) {
+  for (const { bytes, piece, done } of wire.frames(answer, {
+    terminal: step.inBandError === undefined,
+    sse: target.sse,
+  })) {
     if (signal.aborted) return 'client-closed';
     if (framesSent >= limit || bytesLeft <= 0) break;
-    if (step.gate && piece && pieces === (step.atPiece ?? 0)) await lane.gate(step.gate, { n: record.n, piece: pieces }, signal);
+    if (step.gate && piece && pieces === (step.atPiece ?? 0))
+      await lane.gate(step.gate, { n: record.n, piece: pieces }, signal);
     if (piece && pieces > 0) await pause(delayMs, signal);
     if (signal.aborted) return 'client-closed';
     const part = bytes.length > bytesLeft ? bytes.subarray(0, bytesLeft) : bytes;
@@ -113,7 +128,10 @@ async function perform({ req, res, lane, record, step, target, transformations, 
   }
   const answer = answerFor({ dialect, model: target.model, step, body, bodyText, seed: `${lane.name}:${record.n}` });
   answer.transformations = transformations;
-  const kept = dialect === 'openai-responses' ? { id: answer.id, output: wire.itemsOf(answer), isWhole: true, conversation: step.conversation } : null;
+  const kept =
+    dialect === 'openai-responses'
+      ? { id: answer.id, output: wire.itemsOf(answer), isWhole: true, conversation: step.conversation }
+      : null;
   if (step.lost === 'answer') {
     if (kept) lane.service.keep(body, kept);
     res.socket?.destroy();
@@ -142,9 +160,21 @@ async function perform({ req, res, lane, record, step, target, transformations, 
   const asked = Number(query.get('delayMs') ?? NaN);
   const delayMs = step.delayMs ?? (Number.isFinite(asked) ? asked : lane.options.delayMs);
   const output = [];
-  const ended = await sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal, whenDone: (item) => output.push(item) });
+  const ended = await sendStream({
+    res,
+    lane,
+    record,
+    step,
+    answer,
+    wire,
+    target,
+    delayMs,
+    signal,
+    whenDone: (item) => output.push(item),
+  });
   // What was whole when the stream broke off.
-  if (kept) lane.service.keep(body, { ...kept, output, isWhole: ended === 'complete' && step.inBandError === undefined });
+  if (kept)
+    lane.service.keep(body, { ...kept, output, isWhole: ended === 'complete' && step.inBandError === undefined });
   return ended;
 }
 
@@ -153,8 +183,19 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   const { dialect } = target;
   const { check, wire, requestId } = DIALECTS[dialect];
   const record = {
-    n: lane.requests.length + 1, dialect, path, status: null, error: null, stream: false, headers: headersOf(req),
-    body: null, bodyText, at: Date.now(), step: null, ended: null, framesSent: 0,
+    n: lane.requests.length + 1,
+    dialect,
+    path,
+    status: null,
+    error: null,
+    stream: false,
+    headers: headersOf(req),
+    body: null,
+    bodyText,
+    at: Date.now(),
+    step: null,
+    ended: null,
+    framesSent: 0,
   };
   lane.requests.push(record);
   res.setHeader(requestId, `req_${lane.name}_${record.n}`);
@@ -166,7 +207,10 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   }
   refused ??= check(record.body, { ...target, held: lane.service.held, later: lane.service.later });
   if (!refused && dialect === 'openai-responses') refused = lane.service.refusal(record.body);
-  const bound = !refused && lane.options.binding ? bind({ dialect, body: record.body, model: target.model, headers: req.headers }) : {};
+  const bound =
+    !refused && lane.options.binding
+      ? bind({ dialect, body: record.body, model: target.model, headers: req.headers })
+      : {};
   refused ??= bound.refused;
   record.stream = target.stream ?? Boolean(record.body?.stream);
   if (refused) {
@@ -187,7 +231,9 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
     const step = sealed(planned, bound, sign);
     const transformations = bound.listed;
     record.dropped = bound.dropped;
-    record.ended = signal.aborted ? 'client-closed' : await perform({ req, res, lane, record, step, target, transformations, body, bodyText, query, signal });
+    record.ended = signal.aborted
+      ? 'client-closed'
+      : await perform({ req, res, lane, record, step, target, transformations, body, bodyText, query, signal });
   } finally {
     unlock();
   }

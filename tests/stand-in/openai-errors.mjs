@@ -18,7 +18,9 @@ export function nounOf(v) {
   return `a ${typeof v}`;
 }
 
-export const refuse = (message, param, code) => { throw new Refusal(message, param, code); };
+export const refuse = (message, param, code) => {
+  throw new Refusal(message, param, code);
+};
 export const missing = (path) => refuse(`Missing required parameter: '${path}'.`, path, 'missing_required_parameter');
 export const wrongType = (path, expected, v) =>
   refuse(`Invalid type for '${path}': expected ${expected}, but got ${nounOf(v)} instead.`, path, 'invalid_type');

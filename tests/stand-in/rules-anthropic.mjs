@@ -2,9 +2,11 @@
 
 import { forged } from './signature.mjs';
 
-const TOP = new Set(`model messages max_tokens system tools tool_choice stream temperature top_p top_k stop_sequences
+const TOP = new Set(
+  `model messages max_tokens system tools tool_choice stream temperature top_p top_k stop_sequences
   metadata thinking service_tier cache_control container mcp_servers context_management output_config output_format
-  inference_geo speed betas thread compaction fallbacks`.split(/\s+/));
+  inference_geo speed betas thread compaction fallbacks`.split(/\s+/),
+);
 
 const SERVER_RESULT = /^(?!tool_result$)[a-z_]+_tool_result$/;
 const SERVER_USE = new Set(['server_tool_use', 'mcp_tool_use']);
@@ -17,25 +19,40 @@ const KEYS = {
   thinking: ['thinking', 'signature'],
   redacted_thinking: ['data'],
 };
-const OPEN = new Set(`document search_result server_tool_use mcp_tool_use container_upload tool_addition tool_removal
-  tool_reference compaction fallback mcp_tool_listing`.split(/\s+/));
+const OPEN = new Set(
+  `document search_result server_tool_use mcp_tool_use container_upload tool_addition tool_removal
+  tool_reference compaction fallback mcp_tool_listing`.split(/\s+/),
+);
 const IN_RESULT = new Set(['text', 'image', 'document', 'search_result', 'tool_reference']);
 const ID = /^[a-zA-Z0-9_-]+$/;
 const NAME = /^[a-zA-Z0-9_-]{1,128}$/;
 
-/** What some models reject, by their names (providers' documentation, 2026-11). Names of hosts have other words around it. */
+/** What some models reject, by their names (providers' documentation, 2026-11). Names of hosts have other words around
+ *  it. */
 const versionOf = (model, line) => {
   const found = new RegExp(`claude-${line}-(\\d{1,2})(?:[-.](\\d{1,2})(?!\\d))?`).exec(model ?? '');
   return found ? Number(found[1]) + Number(found[2] ?? 0) / 100 : null;
 };
 const atLeast = (model, line, from) => (versionOf(model, line) ?? 0) >= from;
-const alwaysThinks = (model) => atLeast(model, 'opus', 5.05) || atLeast(model, 'sonnet', 5.05) || atLeast(model, 'fable', 5) || atLeast(model, 'mythos', 5);
-const takesNoBudget = (model) => alwaysThinks(model) || atLeast(model, 'opus', 4.07) || atLeast(model, 'sonnet', 5) || atLeast(model, 'haiku', 5.05);
-const cannotBeForced = (model) => ['opus', 'sonnet'].some((line) => atLeast(model, line, 5.05)) || ['fable', 'mythos'].some((line) => atLeast(model, line, 5.01));
-const isOld = (model) => ['opus', 'sonnet', 'haiku'].some((line) => versionOf(model, line) !== null && versionOf(model, line) < (line === 'opus' ? 4.08 : 5));
+const alwaysThinks = (model) =>
+  atLeast(model, 'opus', 5.05) ||
+  atLeast(model, 'sonnet', 5.05) ||
+  atLeast(model, 'fable', 5) ||
+  atLeast(model, 'mythos', 5);
+const takesNoBudget = (model) =>
+  alwaysThinks(model) || atLeast(model, 'opus', 4.07) || atLeast(model, 'sonnet', 5) || atLeast(model, 'haiku', 5.05);
+const cannotBeForced = (model) =>
+  ['opus', 'sonnet'].some((line) => atLeast(model, line, 5.05)) ||
+  ['fable', 'mythos'].some((line) => atLeast(model, line, 5.01));
+const isOld = (model) =>
+  ['opus', 'sonnet', 'haiku'].some(
+    (line) => versionOf(model, line) !== null && versionOf(model, line) < (line === 'opus' ? 4.08 : 5),
+  );
 
 class Refusal extends Error {}
-const refuse = (message) => { throw new Refusal(message); };
+const refuse = (message) => {
+  throw new Refusal(message);
+};
 const isObject = (v) => typeof v === 'object' && v !== null && !Array.isArray(v);
 const extra = (path) => refuse(`${path}: Extra inputs are not permitted`);
 
@@ -90,7 +107,9 @@ function checkTools(body) {
       if (!isObject(tool)) refuse(`tools.${i}: Input should be a valid dictionary or object to extract fields from`);
       if (tool.type !== undefined && tool.type !== 'custom') {
         if (!/_\d{8}$/.test(tool.type) && tool.type !== 'mcp_toolset') {
-          refuse(`tools.${i}: Input tag '${tool.type}' found using 'type' does not match any of the expected tags: 'bash_20250124', 'custom', 'text_editor_20250728', 'web_search_20250305'`);
+          refuse(
+            `tools.${i}: Input tag '${tool.type}' found using 'type' does not match any of the expected tags: 'bash_20250124', 'custom', 'text_editor_20250728', 'web_search_20250305'`,
+          );
         }
         if (tool.name === undefined) return;
       } else {
@@ -101,8 +120,21 @@ function checkTools(body) {
         if (tool.input_schema.type === undefined) refuse(`${at}.input_schema.type: Field required`);
         if (tool.input_schema.type !== 'object') refuse(`${at}.input_schema.type: Input should be 'object'`);
         for (const k of Object.keys(tool)) {
-          if (!['type', 'name', 'description', 'input_schema', 'cache_control', 'strict', 'defer_loading',
-            'allowed_callers', 'input_examples', 'eager_input_streaming'].includes(k)) extra(`${at}.${k}`);
+          if (
+            ![
+              'type',
+              'name',
+              'description',
+              'input_schema',
+              'cache_control',
+              'strict',
+              'defer_loading',
+              'allowed_callers',
+              'input_examples',
+              'eager_input_streaming',
+            ].includes(k)
+          )
+            extra(`${at}.${k}`);
         }
       }
       if (names.has(tool.name)) refuse('tools: Tool names must be unique.');
@@ -113,10 +145,14 @@ function checkTools(body) {
   if (choice === undefined) return;
   wantDictionary(choice, 'tool_choice');
   if (!['auto', 'any', 'tool', 'none'].includes(choice.type)) {
-    refuse(`tool_choice: Input tag '${choice.type}' found using 'type' does not match any of the expected tags: 'auto', 'any', 'tool', 'none'`);
+    refuse(
+      `tool_choice: Input tag '${choice.type}' found using 'type' does not match any of the expected tags: 'auto', 'any', 'tool', 'none'`,
+    );
   }
-  if (!body.tools?.length && choice.type !== 'none') refuse('tool_choice: tool_choice may only be specified while providing tools');
-  if (choice.type === 'tool' && !names.has(choice.name)) refuse(`tool_choice: Tool '${choice.name}' not found in provided tools`);
+  if (!body.tools?.length && choice.type !== 'none')
+    refuse('tool_choice: tool_choice may only be specified while providing tools');
+  if (choice.type === 'tool' && !names.has(choice.name))
+    refuse(`tool_choice: Tool '${choice.name}' not found in provided tools`);
   if (body.thinking?.type === 'enabled' && ['any', 'tool'].includes(choice.type)) {
     refuse('Thinking may not be enabled when tool_choice forces tool use.');
   }
@@ -124,12 +160,17 @@ function checkTools(body) {
 
 function checkThinking({ model, thinking, tool_choice: choice }) {
   const guide = 'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.';
-  if (cannotBeForced(model) && ['any', 'tool'].includes(choice?.type)) refuse('tool_choice: type "tool" and "any" are not supported for this model.');
+  if (cannotBeForced(model) && ['any', 'tool'].includes(choice?.type))
+    refuse('tool_choice: type "tool" and "any" are not supported for this model.');
   if (!thinking) return;
-  if (thinking.type === undefined && (atLeast(model, 'sonnet', 5.05) || atLeast(model, 'haiku', 5.05))) refuse('thinking.type: Field required');
-  if (thinking.type === 'enabled' && takesNoBudget(model)) refuse(`"thinking.type.enabled" is not supported for this model. ${guide}`);
-  if (thinking.type === 'disabled' && alwaysThinks(model)) refuse(`"thinking.type.disabled" is not supported for this model. ${guide}`);
-  if (thinking.type === 'between_tools' && /claude/.test(model) && !atLeast(model, 'sonnet', 5.05)) refuse('"thinking.type.between_tools" is not supported for this model.');
+  if (thinking.type === undefined && (atLeast(model, 'sonnet', 5.05) || atLeast(model, 'haiku', 5.05)))
+    refuse('thinking.type: Field required');
+  if (thinking.type === 'enabled' && takesNoBudget(model))
+    refuse(`"thinking.type.enabled" is not supported for this model. ${guide}`);
+  if (thinking.type === 'disabled' && alwaysThinks(model))
+    refuse(`"thinking.type.disabled" is not supported for this model. ${guide}`);
+  if (thinking.type === 'between_tools' && /claude/.test(model) && !atLeast(model, 'sonnet', 5.05))
+    refuse('"thinking.type.between_tools" is not supported for this model.');
 }
 
 /** A signed summary is the first block of the conversation, and the only one. */
@@ -137,21 +178,26 @@ function checkCompaction(messages) {
   const blocks = messages.flatMap((m) => blocksOf(m).map((block) => ({ block, role: m.role })));
   const signed = blocks.filter(({ block }) => block.type === 'compaction' && block.signature && block.content);
   if (signed.length > 1) refuse('`messages` holds more than one `compaction` block with content.');
-  if (signed.length && (blocks[0] !== signed[0] || signed[0].role === 'system')) refuse('The `compaction` block is not the first block of the conversation.');
+  if (signed.length && (blocks[0] !== signed[0] || signed[0].role === 'system'))
+    refuse('The `compaction` block is not the first block of the conversation.');
 }
 
 function checkResult(b, at) {
   wantMatch(b.tool_use_id, `${at}.tool_use_id`, ID);
-  if (b.is_error !== undefined && typeof b.is_error !== 'boolean') refuse(`${at}.is_error: Input should be a valid boolean`);
+  if (b.is_error !== undefined && typeof b.is_error !== 'boolean')
+    refuse(`${at}.is_error: Input should be a valid boolean`);
   const { content } = b;
-  if (b.is_error && (content === undefined || content.length === 0)) refuse(`${at}: content cannot be empty if \`is_error\` is true`);
+  if (b.is_error && (content === undefined || content.length === 0))
+    refuse(`${at}: content cannot be empty if \`is_error\` is true`);
   if (content === undefined || typeof content === 'string') return;
   if (!Array.isArray(content)) refuse(`${at}.content: Input should be a valid list`);
   content.forEach((part, k) => {
     const here = `${at}.content.${k}`;
     if (!isObject(part)) refuse(`${here}: Input should be a valid dictionary or object to extract fields from`);
     if (!IN_RESULT.has(part.type)) {
-      refuse(`${here}: Input tag '${part.type}' found using 'type' does not match any of the expected tags: 'document', 'image', 'search_result', 'text', 'tool_reference'`);
+      refuse(
+        `${here}: Input tag '${part.type}' found using 'type' does not match any of the expected tags: 'document', 'image', 'search_result', 'text', 'tool_reference'`,
+      );
     }
     if (part.type === 'text') checkText(part, `${here}.text`);
   });
@@ -174,12 +220,19 @@ const CHECKS = {
   thinking(b, at) {
     wantString(b.thinking, `${at}.thinking`);
     wantString(b.signature, `${at}.signature`);
-    if (forged(b.thinking, b.signature)) refuse(`${at.replace(/\.thinking$/, '')}: Invalid \`signature\` in \`thinking\` block`);
+    if (forged(b.thinking, b.signature))
+      refuse(`${at.replace(/\.thinking$/, '')}: Invalid \`signature\` in \`thinking\` block`);
   },
   redacted_thinking: (b, at) => wantString(b.data, `${at}.data`),
 };
 
-const ONLY = { tool_use: 'assistant', thinking: 'assistant', redacted_thinking: 'assistant', server_tool_use: 'assistant', tool_result: 'user' };
+const ONLY = {
+  tool_use: 'assistant',
+  thinking: 'assistant',
+  redacted_thinking: 'assistant',
+  server_tool_use: 'assistant',
+  tool_result: 'user',
+};
 
 function checkBlock(b, role, i, k) {
   const at = `messages.${i}.content.${k}`;
@@ -187,7 +240,9 @@ function checkBlock(b, role, i, k) {
   if (b.type === undefined) refuse(`${at}.type: Field required`);
   const known = Object.hasOwn(KEYS, b.type);
   if (!known && !OPEN.has(b.type) && !SERVER_RESULT.test(b.type)) {
-    refuse(`${at}: Input tag '${b.type}' found using 'type' does not match any of the expected tags: 'document', 'image', 'redacted_thinking', 'search_result', 'server_tool_use', 'text', 'thinking', 'tool_result', 'tool_use', 'web_search_tool_result'`);
+    refuse(
+      `${at}: Input tag '${b.type}' found using 'type' does not match any of the expected tags: 'document', 'image', 'redacted_thinking', 'search_result', 'server_tool_use', 'text', 'thinking', 'tool_result', 'tool_use', 'web_search_tool_result'`,
+    );
   }
   if (known) {
     for (const key of Object.keys(b)) {
@@ -195,7 +250,8 @@ function checkBlock(b, role, i, k) {
     }
     CHECKS[b.type](b, `${at}.${b.type}`);
   }
-  if (ONLY[b.type] && ONLY[b.type] !== role) refuse(`messages.${i}: \`${b.type}\` blocks can only be in \`${ONLY[b.type]}\` messages`);
+  if (ONLY[b.type] && ONLY[b.type] !== role)
+    refuse(`messages.${i}: \`${b.type}\` blocks can only be in \`${ONLY[b.type]}\` messages`);
 }
 
 function checkMessage(m, i, last, model) {
@@ -217,7 +273,9 @@ function checkMessage(m, i, last, model) {
 const blocksOf = (m) => (typeof m.content === 'string' ? [{ type: 'text', text: m.content }] : m.content);
 
 function unanswered(i, ids) {
-  refuse(`messages.${i}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${ids.join(', ')}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`);
+  refuse(
+    `messages.${i}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${ids.join(', ')}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`,
+  );
 }
 
 /** `continues`: the server has messages before these. */
@@ -225,7 +283,9 @@ function checkSequence(messages, continues) {
   let open = new Map(); // id -> index of its message; assistant messages in a row are one turn
   let server = new Set();
   let left = new Set(); // calls before a `fallback` block: with a result or without
-  const leave = () => { if (open.size) unanswered([...open.values()].at(-1), [...open.keys()]); };
+  const leave = () => {
+    if (open.size) unanswered([...open.values()].at(-1), [...open.keys()]);
+  };
   messages.forEach((m, i) => {
     const blocks = blocksOf(m);
     if (m.role === 'system') return leave();
@@ -233,11 +293,16 @@ function checkSequence(messages, continues) {
       if (messages[i - 1]?.role !== 'assistant') server = new Set();
       blocks.forEach((b, k) => {
         // Another model went on from here; what the first one had called may stay open.
-        if (b.type === 'fallback') { open.forEach((_, id) => left.add(id)); open.clear(); }
+        if (b.type === 'fallback') {
+          open.forEach((_, id) => left.add(id));
+          open.clear();
+        }
         if (SERVER_USE.has(b.type)) server.add(b.id);
         if (SERVER_RESULT.test(b.type) && !server.has(b.tool_use_id)) {
           const use = b.type === 'mcp_tool_result' ? 'mcp_tool_use' : 'server_tool_use';
-          refuse(`messages.${i}.content.${k}: unexpected \`tool_use_id\` found in \`${b.type}\` blocks: ${b.tool_use_id}. Each \`${b.type}\` block must have a corresponding \`${use}\` block before it.`);
+          refuse(
+            `messages.${i}.content.${k}: unexpected \`tool_use_id\` found in \`${b.type}\` blocks: ${b.tool_use_id}. Each \`${b.type}\` block must have a corresponding \`${use}\` block before it.`,
+          );
         }
         if (b.type !== 'tool_use') return;
         if (open.has(b.id)) refuse(`messages.${i}.content.${k}: \`tool_use\` ids must be unique`);
@@ -250,12 +315,20 @@ function checkSequence(messages, continues) {
     const front = new Set(); // only results before any other block count
     let leading = true;
     blocks.forEach((b, k) => {
-      if (b.type !== 'tool_result') { leading = false; return; }
+      if (b.type !== 'tool_result') {
+        leading = false;
+        return;
+      }
       const at = `messages.${i}.content.${k}`;
       if (!open.has(b.tool_use_id) && !left.has(b.tool_use_id) && !(continues && !called)) {
-        refuse(`${at}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${b.tool_use_id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`);
+        refuse(
+          `${at}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${b.tool_use_id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
+        );
       }
-      if (given.has(b.tool_use_id)) refuse(`${at}: each tool_use must have a single result. Found multiple \`tool_result\` blocks with id: ${b.tool_use_id}`);
+      if (given.has(b.tool_use_id))
+        refuse(
+          `${at}: each tool_use must have a single result. Found multiple \`tool_result\` blocks with id: ${b.tool_use_id}`,
+        );
       given.add(b.tool_use_id);
       if (leading) front.add(b.tool_use_id);
     });
@@ -270,14 +343,21 @@ function checkSequence(messages, continues) {
 function checkEnd(body) {
   const { messages, thinking } = body;
   const on = thinking?.type === 'enabled';
-  if (on && thinking.budget_tokens >= body.max_tokens) refuse('`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size');
+  if (on && thinking.budget_tokens >= body.max_tokens)
+    refuse(
+      '`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size',
+    );
   const last = messages.at(-1);
   const blocks = blocksOf(last);
   if (last.role === 'assistant') {
     const end = blocks.at(-1);
-    if (end?.type === 'text' && /\s$/.test(end.text)) refuse('messages: final assistant content cannot end with trailing whitespace');
+    if (end?.type === 'text' && /\s$/.test(end.text))
+      refuse('messages: final assistant content cannot end with trailing whitespace');
     const k = on || thinking?.type === 'adaptive' ? -1 : blocks.findIndex((b) => /thinking$/.test(b.type));
-    if (k >= 0) refuse(`messages.${messages.length - 1}.content.${k}.type: When thinking is disabled, an \`assistant\` message in the final position cannot contain \`thinking\`. To use thinking blocks, enable \`thinking\` in your request.`);
+    if (k >= 0)
+      refuse(
+        `messages.${messages.length - 1}.content.${k}.type: When thinking is disabled, an \`assistant\` message in the final position cannot contain \`thinking\`. To use thinking blocks, enable \`thinking\` in your request.`,
+      );
   }
   if (!on) return;
   // Only the tool loop that runs now is judged; earlier turns may go without thinking.
@@ -290,7 +370,9 @@ function checkEnd(body) {
   if (body.thread?.type === 'continue' && messages.slice(0, Math.max(i, 0)).every(isResults)) return;
   const first = i >= 0 ? blocksOf(messages[i])[0] : null;
   if (first && !/thinking$/.test(first.type)) {
-    refuse(`messages.${i}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first.type}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block (preceeding the lastmost set of \`tool_use\` and \`tool_result\` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable \`thinking\`.`);
+    refuse(
+      `messages.${i}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first.type}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block (preceeding the lastmost set of \`tool_use\` and \`tool_result\` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable \`thinking\`.`,
+    );
   }
 }
 

@@ -9,7 +9,8 @@ import { addressOf } from './dialects.mjs';
 
 export const data = process.env.RETHREAD_DATA ?? fileURLToPath(new URL('../corpora', import.meta.url));
 
-/** `refused`: by name a body, the sentence and the second argument of `check`; `taken`: bodies. `messageOf(error)` finds the sentence. */
+/** `refused`: by name a body, the sentence and the second argument of `check`; `taken`: bodies. `messageOf(error)`
+ *  finds the sentence. */
 export function testCases(name, check, { refused, taken, messageOf, assertShape }) {
   for (const [what, [body, words, address]] of Object.entries(refused)) {
     test(`${name} rejects ${what}`, () => {

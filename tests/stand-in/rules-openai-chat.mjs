@@ -1,30 +1,53 @@
-// What the OpenAI chat endpoint rejects, with its own messages. It shares no code with the engine on purpose, so that both do not have
-// the same defect.
+// What the OpenAI chat endpoint rejects, with its own messages. It shares no code with the engine on purpose, so that
+// both do not have the same defect.
 
 import { Refusal, isObject, missing, nounOf, refuse, unknown, wrongType } from './openai-errors.mjs';
 
-const TOP = new Set(`model messages stream stream_options tools tool_choice parallel_tool_calls n temperature top_p
+const TOP = new Set(
+  `model messages stream stream_options tools tool_choice parallel_tool_calls n temperature top_p
   max_tokens max_completion_tokens stop seed frequency_penalty presence_penalty logit_bias logprobs top_logprobs user
   metadata store service_tier response_format modalities audio prediction reasoning_effort verbosity functions
   function_call web_search_options prompt_cache_key prompt_cache_retention safety_identifier
-  reasoning thinking enable_thinking`.split(/\s+/)); // the last line: compatible servers
+  reasoning thinking enable_thinking`.split(/\s+/),
+); // the last line: compatible servers
 
 const COMMON = ['role', 'content', 'name', 'cache_control'];
 const KEYS = {
-  system: new Set(COMMON), developer: new Set(COMMON), user: new Set(COMMON),
-  tool: new Set([...COMMON, 'tool_call_id']), function: new Set(COMMON),
-  assistant: new Set([...COMMON, 'tool_calls', 'function_call', 'refusal', 'audio', 'annotations',
-    'reasoning', 'reasoning_content', 'reasoning_details', 'extra_content']),
+  system: new Set(COMMON),
+  developer: new Set(COMMON),
+  user: new Set(COMMON),
+  tool: new Set([...COMMON, 'tool_call_id']),
+  function: new Set(COMMON),
+  assistant: new Set([
+    ...COMMON,
+    'tool_calls',
+    'function_call',
+    'refusal',
+    'audio',
+    'annotations',
+    'reasoning',
+    'reasoning_content',
+    'reasoning_details',
+    'extra_content',
+  ]),
 };
 const PARTS = {
-  system: ['text'], developer: ['text'], tool: ['text'], function: ['text'],
-  user: ['text', 'image_url', 'input_audio', 'file'], assistant: ['text', 'refusal'],
+  system: ['text'],
+  developer: ['text'],
+  tool: ['text'],
+  function: ['text'],
+  user: ['text', 'image_url', 'input_audio', 'file'],
+  assistant: ['text', 'refusal'],
 };
 const ALL_PARTS = "'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'";
 const NAME = /^[a-zA-Z0-9_-]+$/;
 
-const emptyArray = (path) => refuse(
-  `Invalid '${path}': empty array. Expected an array with minimum length 1, but got an empty array instead.`, path, 'empty_array');
+const emptyArray = (path) =>
+  refuse(
+    `Invalid '${path}': empty array. Expected an array with minimum length 1, but got an empty array instead.`,
+    path,
+    'empty_array',
+  );
 
 function wantString(v, path) {
   if (v === undefined) missing(path);
@@ -40,13 +63,28 @@ function wantArray(v, path) {
 }
 function wantShort(v, path) {
   wantString(v, path);
-  if (v === '') refuse(`Invalid '${path}': empty string. Expected a string with minimum length 1, but got an empty string instead.`, path, 'empty_string');
+  if (v === '')
+    refuse(
+      `Invalid '${path}': empty string. Expected a string with minimum length 1, but got an empty string instead.`,
+      path,
+      'empty_string',
+    );
   const n = [...v].length;
-  if (n > 64) refuse(`Invalid '${path}': string too long. Expected a string with maximum length 64, but got a string with length ${n} instead.`, path, 'string_above_max_length');
+  if (n > 64)
+    refuse(
+      `Invalid '${path}': string too long. Expected a string with maximum length 64, but got a string with length ${n} instead.`,
+      path,
+      'string_above_max_length',
+    );
 }
 function wantName(v, path) {
   wantShort(v, path);
-  if (!NAME.test(v)) refuse(`Invalid '${path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`, path, 'invalid_value');
+  if (!NAME.test(v))
+    refuse(
+      `Invalid '${path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`,
+      path,
+      'invalid_value',
+    );
 }
 
 function checkTop(body) {
@@ -56,8 +94,10 @@ function checkTop(body) {
   if (typeof body.model !== 'string' || body.model === '') refuse('you must provide a model parameter');
   if (body.messages === undefined) missing('messages');
   wantArray(body.messages, 'messages');
-  if (body.stream !== undefined && body.stream !== null && typeof body.stream !== 'boolean') wrongType('stream', 'a boolean', body.stream);
-  if (body.stream_options && !body.stream) refuse("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options');
+  if (body.stream !== undefined && body.stream !== null && typeof body.stream !== 'boolean')
+    wrongType('stream', 'a boolean', body.stream);
+  if (body.stream_options && !body.stream)
+    refuse("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options');
 }
 
 function checkTools(body) {
@@ -77,22 +117,32 @@ function checkTools(body) {
     if (!isObject(tool)) wrongType(at, 'an object', tool);
     if (tool.type === undefined) missing(`${at}.type`);
     if (!['function', 'custom'].includes(tool.type)) {
-      refuse(`Invalid value: '${tool.type}'. Supported values are: 'function' and 'custom'.`, `${at}.type`, 'invalid_value');
+      refuse(
+        `Invalid value: '${tool.type}'. Supported values are: 'function' and 'custom'.`,
+        `${at}.type`,
+        'invalid_value',
+      );
     }
     for (const k of Object.keys(tool)) if (!['type', tool.type, 'cache_control'].includes(k)) unknown(`${at}.${k}`);
     const def = tool[tool.type];
     const inner = `${at}.${tool.type}`;
     wantObject(def, inner);
     wantName(def.name, `${inner}.name`);
-    if (names.has(def.name)) refuse(`Invalid 'tools': duplicate tool name '${def.name}'.`, `${inner}.name`, 'invalid_value');
+    if (names.has(def.name))
+      refuse(`Invalid 'tools': duplicate tool name '${def.name}'.`, `${inner}.name`, 'invalid_value');
     names.add(def.name);
     if (tool.type === 'custom') return;
-    for (const k of Object.keys(def)) if (!['name', 'type', 'description', 'parameters', 'strict'].includes(k)) unknown(`${inner}.${k}`);
+    for (const k of Object.keys(def))
+      if (!['name', 'type', 'description', 'parameters', 'strict'].includes(k)) unknown(`${inner}.${k}`);
     const schema = def.parameters;
     if (schema === undefined || schema === null) return;
     if (!isObject(schema)) wrongType(`${inner}.parameters`, 'an object', schema);
     if (Object.keys(schema).length && schema.type !== 'object') {
-      refuse(`Invalid schema for function '${def.name}': schema must be a JSON Schema of 'type: "object"', got 'type: "${schema.type ?? 'None'}"'.`, `${inner}.parameters`, 'invalid_function_parameters');
+      refuse(
+        `Invalid schema for function '${def.name}': schema must be a JSON Schema of 'type: "object"', got 'type: "${schema.type ?? 'None'}"'.`,
+        `${inner}.parameters`,
+        'invalid_function_parameters',
+      );
     }
   });
   const chosen = isObject(body.tool_choice) && body.tool_choice.function?.name;
@@ -107,11 +157,19 @@ function checkParts(m, i, model) {
     if (!isObject(part)) wrongType(here, 'an object', part);
     if (part.type === undefined) missing(`${here}.type`);
     if (part.type === 'input_audio' && m.role === 'user' && !/audio/.test(model)) {
-      refuse(`Invalid 'messages[${i}]'. Content blocks are expected to be either text or image_url type.`, `messages[${i}]`, 'invalid_value');
+      refuse(
+        `Invalid 'messages[${i}]'. Content blocks are expected to be either text or image_url type.`,
+        `messages[${i}]`,
+        'invalid_value',
+      );
     }
     if (!PARTS[m.role].includes(part.type)) {
       if (part.type === 'image_url') {
-        refuse(`Invalid 'messages[${i}]'. Image URLs are only allowed for messages with role 'user', but this message with role '${m.role}' contains an image URL.`, `messages[${i}]`, 'invalid_value');
+        refuse(
+          `Invalid 'messages[${i}]'. Image URLs are only allowed for messages with role 'user', but this message with role '${m.role}' contains an image URL.`,
+          `messages[${i}]`,
+          'invalid_value',
+        );
       }
       const supported = m.role === 'user' ? ALL_PARTS : PARTS[m.role].map((p) => `'${p}'`).join(' and ');
       refuse(`Invalid value: '${part.type}'. Supported values are: ${supported}.`, `${here}.type`, 'invalid_value');
@@ -135,16 +193,25 @@ function checkCalls(m, i) {
     wantShort(call.id, `${here}.id`);
     if (call.type === undefined) missing(`${here}.type`);
     if (!['function', 'custom'].includes(call.type)) {
-      refuse(`Invalid value: '${call.type}'. Supported values are: 'function' and 'custom'.`, `${here}.type`, 'invalid_value');
+      refuse(
+        `Invalid value: '${call.type}'. Supported values are: 'function' and 'custom'.`,
+        `${here}.type`,
+        'invalid_value',
+      );
     }
-    for (const key of Object.keys(call)) if (!['id', 'type', 'index', call.type, 'extra_content'].includes(key)) unknown(`${here}.${key}`);
+    for (const key of Object.keys(call))
+      if (!['id', 'type', 'index', call.type, 'extra_content'].includes(key)) unknown(`${here}.${key}`);
     const inner = `${here}.${call.type}`;
     wantObject(call[call.type], inner);
     wantName(call[call.type].name, `${inner}.name`);
     const argument = call.type === 'custom' ? 'input' : 'arguments';
     wantString(call[call.type][argument], `${inner}.${argument}`);
     for (const key of Object.keys(call[call.type])) if (!['name', argument].includes(key)) unknown(`${inner}.${key}`);
-    if (seen.has(call.id)) refuse(`Invalid parameter: Duplicate value for 'id' of '${call.id}' in 'tool_calls' of messages[${i}].`, `messages.[${i}].tool_calls`);
+    if (seen.has(call.id))
+      refuse(
+        `Invalid parameter: Duplicate value for 'id' of '${call.id}' in 'tool_calls' of messages[${i}].`,
+        `messages.[${i}].tool_calls`,
+      );
     seen.add(call.id);
   });
 }
@@ -154,23 +221,36 @@ function checkMessage(m, i, model) {
   if (!isObject(m)) wrongType(at, 'an object', m);
   if (m.role === undefined) missing(`${at}.role`);
   if (!Object.hasOwn(KEYS, m.role)) {
-    refuse(`Invalid value: '${m.role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.`, `${at}.role`, 'invalid_value');
+    refuse(
+      `Invalid value: '${m.role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.`,
+      `${at}.role`,
+      'invalid_value',
+    );
   }
   for (const k of Object.keys(m)) if (!KEYS[m.role].has(k)) unknown(`${at}.${k}`);
   if (/^o1-mini/.test(model) && (m.role === 'system' || m.role === 'developer')) {
-    refuse(`Unsupported value: '${at}.role' does not support '${m.role}' with this model.`, `${at}.role`, 'unsupported_value');
+    refuse(
+      `Unsupported value: '${at}.role' does not support '${m.role}' with this model.`,
+      `${at}.role`,
+      'unsupported_value',
+    );
   }
   if (m.role === 'assistant' && m.tool_calls !== undefined) checkCalls(m, i);
   if (m.role === 'tool') wantString(m.tool_call_id, `${at}.tool_call_id`);
   if (m.content === undefined || m.content === null) {
     const says = m.role === 'assistant' && (m.tool_calls || m.function_call || m.refusal || m.audio);
     if (says) return;
-    if (m.content === null) refuse("Invalid value for 'content': expected a string, got null.", `messages.[${i}].content`);
+    if (m.content === null)
+      refuse("Invalid value for 'content': expected a string, got null.", `messages.[${i}].content`);
     missing(`${at}.content`);
   }
   if (Array.isArray(m.content)) checkParts(m, i, model);
   else if (typeof m.content !== 'string') {
-    refuse(`Invalid type for '${at}.content': expected one of a string or array of objects, but got ${nounOf(m.content)} instead.`, `${at}.content`, 'invalid_type');
+    refuse(
+      `Invalid type for '${at}.content': expected one of a string or array of objects, but got ${nounOf(m.content)} instead.`,
+      `${at}.content`,
+      'invalid_type',
+    );
   }
 }
 
@@ -180,7 +260,10 @@ function checkSequence(messages) {
   const close = (i) => {
     const open = asked ? [...asked].filter((id) => !answered.has(id)) : [];
     if (open.length) {
-      refuse(`An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${open.join(', ')}`, `messages.[${i}].role`);
+      refuse(
+        `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${open.join(', ')}`,
+        `messages.[${i}].role`,
+      );
     }
     asked = null;
   };
@@ -194,9 +277,21 @@ function checkSequence(messages) {
       return;
     }
     const id = m.tool_call_id;
-    if (!asked) refuse("Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.", `messages.[${i}].role`);
-    if (!asked.has(id)) refuse(`Invalid parameter: 'tool_call_id' of '${id}' not found in 'tool_calls' of previous message.`, `messages.[${i}].tool_call_id`);
-    if (answered.has(id)) refuse(`Invalid parameter: Duplicate value for 'tool_call_id' of '${id}', in messages[${answered.get(id)}] and messages[${i}].`, `messages.[${i}].tool_call_id`);
+    if (!asked)
+      refuse(
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        `messages.[${i}].role`,
+      );
+    if (!asked.has(id))
+      refuse(
+        `Invalid parameter: 'tool_call_id' of '${id}' not found in 'tool_calls' of previous message.`,
+        `messages.[${i}].tool_call_id`,
+      );
+    if (answered.has(id))
+      refuse(
+        `Invalid parameter: Duplicate value for 'tool_call_id' of '${id}', in messages[${answered.get(id)}] and messages[${i}].`,
+        `messages.[${i}].tool_call_id`,
+      );
     answered.set(id, i);
   });
   close(messages.length);

@@ -3,10 +3,12 @@
 import { Refusal, isObject, missing, nounOf, refuse, unknown, wrongType } from './openai-errors.mjs';
 import { errorBody } from './rules-openai-chat.mjs';
 
-const TOP = new Set(`model input instructions stream stream_options tools tool_choice parallel_tool_calls store include
+const TOP = new Set(
+  `model input instructions stream stream_options tools tool_choice parallel_tool_calls store include
   previous_response_id conversation temperature top_p top_logprobs max_output_tokens max_tool_calls metadata text
   reasoning truncation user service_tier background prompt prompt_cache_key prompt_cache_retention safety_identifier
-  context_management`.split(/\s+/));
+  context_management`.split(/\s+/),
+);
 
 const MESSAGE = ['type', 'role', 'content', 'id', 'status', 'phase', 'name'];
 /** Closed items: every key that may stand in them. Items that are not named here pass as they are. */
@@ -19,27 +21,40 @@ const KEYS = {
   reasoning: ['type', 'id', 'summary', 'content', 'encrypted_content', 'status'],
   item_reference: ['type', 'id'],
 };
-const OPEN = new Set(`web_search_call file_search_call code_interpreter_call image_generation_call computer_call
+const OPEN = new Set(
+  `web_search_call file_search_call code_interpreter_call image_generation_call computer_call
   computer_call_output local_shell_call local_shell_call_output shell_call shell_call_output apply_patch_call
   apply_patch_call_output mcp_call mcp_list_tools mcp_approval_request mcp_approval_response tool_search_call
   tool_search_output additional_tools compaction compaction_summary compaction_trigger configuration_update program
-  program_output agent_message multi_agent_call multi_agent_call_output`.split(/\s+/));
+  program_output agent_message multi_agent_call multi_agent_call_output`.split(/\s+/),
+);
 /** Calls that the client answers, and what their outputs and the error sentences call them. */
 const CALLS = {
-  function_call: 'function call', custom_tool_call: 'custom tool call', computer_call: 'computer call',
-  local_shell_call: 'local shell call', shell_call: 'shell call', apply_patch_call: 'apply patch call',
+  function_call: 'function call',
+  custom_tool_call: 'custom tool call',
+  computer_call: 'computer call',
+  local_shell_call: 'local shell call',
+  shell_call: 'shell call',
+  apply_patch_call: 'apply patch call',
 };
 const OUTPUT = /^(.+_call)_output$/;
 const PARTS = {
-  user: ['input_text', 'input_image', 'input_file', 'input_audio'], system: ['input_text'], developer: ['input_text'],
+  user: ['input_text', 'input_image', 'input_file', 'input_audio'],
+  system: ['input_text'],
+  developer: ['input_text'],
   assistant: ['output_text', 'refusal'],
 };
 const OUTPUT_PARTS = ['input_text', 'input_image', 'input_file'];
 const NAME = /^[a-zA-Z0-9_-]+$/;
 const SPEAKERS = ['user', 'system', 'developer'];
 
-const quote = (names) => names.map((name) => `'${name}'`).join(', ').replace(/, (?='[^']*'$)/, names.length > 2 ? ', and ' : ' and ');
-const wrongValue = (path, v, names) => refuse(`Invalid value: '${v}'. Supported values are: ${quote(names)}.`, path, 'invalid_value');
+const quote = (names) =>
+  names
+    .map((name) => `'${name}'`)
+    .join(', ')
+    .replace(/, (?='[^']*'$)/, names.length > 2 ? ', and ' : ' and ');
+const wrongValue = (path, v, names) =>
+  refuse(`Invalid value: '${v}'. Supported values are: ${quote(names)}.`, path, 'invalid_value');
 
 function wantString(v, path) {
   if (v === undefined) missing(path);
@@ -47,13 +62,28 @@ function wantString(v, path) {
 }
 function wantShort(v, path, most = 64) {
   wantString(v, path);
-  if (v === '') refuse(`Invalid '${path}': empty string. Expected a string with minimum length 1, but got an empty string instead.`, path, 'empty_string');
+  if (v === '')
+    refuse(
+      `Invalid '${path}': empty string. Expected a string with minimum length 1, but got an empty string instead.`,
+      path,
+      'empty_string',
+    );
   const n = [...v].length;
-  if (n > most) refuse(`Invalid '${path}': string too long. Expected a string with maximum length ${most}, but got a string with length ${n} instead.`, path, 'string_above_max_length');
+  if (n > most)
+    refuse(
+      `Invalid '${path}': string too long. Expected a string with maximum length ${most}, but got a string with length ${n} instead.`,
+      path,
+      'string_above_max_length',
+    );
 }
 function wantName(v, path) {
   wantShort(v, path, 128);
-  if (!NAME.test(v)) refuse(`Invalid '${path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`, path, 'invalid_value');
+  if (!NAME.test(v))
+    refuse(
+      `Invalid '${path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`,
+      path,
+      'invalid_value',
+    );
 }
 
 function checkTop(body) {
@@ -63,12 +93,21 @@ function checkTop(body) {
   if (body.model !== undefined) wantString(body.model, 'model');
   if (body.input === undefined) {
     if (body.previous_response_id || body.prompt || body.conversation) return;
-    refuse("One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.", 'input', 'missing_required_parameter');
+    refuse(
+      'One of "input" or "previous_response_id" or \'prompt\' or \'conversation_id\' must be provided.',
+      'input',
+      'missing_required_parameter',
+    );
   }
   if (typeof body.input !== 'string' && !Array.isArray(body.input)) {
-    refuse(`Invalid type for 'input': expected one of a string or array of objects, but got ${nounOf(body.input)} instead.`, 'input', 'invalid_type');
+    refuse(
+      `Invalid type for 'input': expected one of a string or array of objects, but got ${nounOf(body.input)} instead.`,
+      'input',
+      'invalid_type',
+    );
   }
-  if (body.stream !== undefined && body.stream !== null && typeof body.stream !== 'boolean') wrongType('stream', 'a boolean', body.stream);
+  if (body.stream !== undefined && body.stream !== null && typeof body.stream !== 'boolean')
+    wrongType('stream', 'a boolean', body.stream);
 }
 
 function checkTools({ tools, tool_choice: choice }) {
@@ -81,14 +120,20 @@ function checkTools({ tools, tool_choice: choice }) {
     wantString(tool.type, `${at}.type`);
     if (tool.type !== 'function' && tool.type !== 'custom') return;
     wantName(tool.name, `${at}.name`);
-    if (names.has(tool.name)) refuse(`Invalid 'tools': duplicate tool name '${tool.name}'.`, `${at}.name`, 'invalid_value');
+    if (names.has(tool.name))
+      refuse(`Invalid 'tools': duplicate tool name '${tool.name}'.`, `${at}.name`, 'invalid_value');
     names.add(tool.name);
     const schema = tool.parameters;
     if (isObject(schema) && Object.keys(schema).length && schema.type !== 'object') {
-      refuse(`Invalid schema for function '${tool.name}': schema must be a JSON Schema of 'type: "object"', got 'type: "${schema.type ?? 'None'}"'.`, `${at}.parameters`, 'invalid_function_parameters');
+      refuse(
+        `Invalid schema for function '${tool.name}': schema must be a JSON Schema of 'type: "object"', got 'type: "${schema.type ?? 'None'}"'.`,
+        `${at}.parameters`,
+        'invalid_function_parameters',
+      );
     }
   });
-  if (isObject(choice) && choice.type === 'function' && !names.has(choice.name)) refuse(`Tool choice '${choice.name}' not found in 'tools' parameter.`, 'tool_choice');
+  if (isObject(choice) && choice.type === 'function' && !names.has(choice.name))
+    refuse(`Tool choice '${choice.name}' not found in 'tools' parameter.`, 'tool_choice');
 }
 
 function checkParts(parts, at, allowed) {
@@ -105,7 +150,12 @@ function checkParts(parts, at, allowed) {
 function checkText(content, at, allowed) {
   if (content === undefined) missing(at);
   if (Array.isArray(content)) return checkParts(content, at, allowed);
-  if (typeof content !== 'string') refuse(`Invalid type for '${at}': expected one of a string or array of content parts, but got ${nounOf(content)} instead.`, at, 'invalid_type');
+  if (typeof content !== 'string')
+    refuse(
+      `Invalid type for '${at}': expected one of a string or array of content parts, but got ${nounOf(content)} instead.`,
+      at,
+      'invalid_type',
+    );
 }
 
 /** DeepSeek and xAI give items ids of their own making. */
@@ -114,7 +164,12 @@ const foreign = (model) => /deepseek|grok/.test(model ?? '');
 function wantPrefix(item, at, prefix, model) {
   if (item.id === undefined || item.id === null || foreign(model)) return;
   wantShort(item.id, `${at}.id`);
-  if (!item.id.startsWith(prefix)) refuse(`Invalid '${at}.id': '${item.id}'. Expected an ID that begins with '${prefix}'.`, `${at}.id`, 'invalid_value');
+  if (!item.id.startsWith(prefix))
+    refuse(
+      `Invalid '${at}.id': '${item.id}'. Expected an ID that begins with '${prefix}'.`,
+      `${at}.id`,
+      'invalid_value',
+    );
 }
 
 function checkItem(item, i, model) {
@@ -122,10 +177,12 @@ function checkItem(item, i, model) {
   if (!isObject(item)) wrongType(at, 'an object', item);
   const type = item.type ?? (item.role === undefined ? undefined : 'message');
   if (type === undefined) missing(`${at}.type`);
-  if (!Object.hasOwn(KEYS, type) && !OPEN.has(type)) wrongValue(`${at}.type`, type, [...Object.keys(KEYS), ...OPEN].sort());
+  if (!Object.hasOwn(KEYS, type) && !OPEN.has(type))
+    wrongValue(`${at}.type`, type, [...Object.keys(KEYS), ...OPEN].sort());
   if (KEYS[type]) for (const key of Object.keys(item)) if (!KEYS[type].includes(key)) unknown(`${at}.${key}`);
   if (type === 'message') {
-    if (!Object.hasOwn(PARTS, item.role)) wrongValue(`${at}.role`, item.role, ['assistant', 'system', 'developer', 'user']);
+    if (!Object.hasOwn(PARTS, item.role))
+      wrongValue(`${at}.role`, item.role, ['assistant', 'system', 'developer', 'user']);
     wantPrefix(item, at, 'msg', model);
     checkText(item.content, `${at}.content`, PARTS[item.role]);
   }
@@ -161,12 +218,12 @@ function asyncNames({ tools, input }) {
   return names;
 }
 
-/** Outputs answer by id, wherever they stand behind their call. A call of an asynchronous tool may stay open. `held`: call ids that the server
- *  itself remembers, or null when any may be; `later`: asynchronous ones that it remembers. */
+/** Outputs answer by id, wherever they stand behind their call. A call of an asynchronous tool may stay open. `held`:
+ *  call ids that the server itself remembers, or null when any may be; `later`: asynchronous ones that it remembers. */
 function checkPairs(items, { held, later = [] }, model, asynchronous) {
   const waits = (item) => !(item.async ?? asynchronous.has(`${item.namespace ?? ''}/${item.name}`));
   const byName = new Map(); // tool -> the ids of its open calls
-  const called = new Set([...held ?? [], ...later]);
+  const called = new Set([...(held ?? []), ...later]);
   const open = new Map((held ?? []).map((id) => [id, 'function call'])); // id -> what the sentence calls it
   let between = null; // DeepSeek: an assistant message behind a call that is still open
   for (const item of items) {
@@ -186,7 +243,8 @@ function checkPairs(items, { held, later = [] }, model, asynchronous) {
       open.delete(byName.get(item.name)?.findLast((one) => open.has(one)));
       continue;
     }
-    if (held !== null && !called.has(id)) refuse(`No tool call found for ${CALLS[answered]} output with call_id ${id}.`);
+    if (held !== null && !called.has(id))
+      refuse(`No tool call found for ${CALLS[answered]} output with call_id ${id}.`);
     open.delete(id);
   }
   for (const [id, name] of open) refuse(`No tool output found for ${name} ${id}.`);
@@ -197,7 +255,11 @@ function checkReasoning(items) {
   items.forEach((item, i) => {
     if (item.type !== 'reasoning' || !item.id?.startsWith('rs_')) return;
     const next = items[i + 1];
-    const lost = !next || SPEAKERS.some((role) => isMessage(next, role)) || OUTPUT.test(next.type ?? '') || (isMessage(next, 'assistant') && !next.id);
+    const lost =
+      !next ||
+      SPEAKERS.some((role) => isMessage(next, role)) ||
+      OUTPUT.test(next.type ?? '') ||
+      (isMessage(next, 'assistant') && !next.id);
     if (lost) refuse(`Item '${item.id}' of type 'reasoning' was provided without its required following item.`);
   });
 }
@@ -212,14 +274,15 @@ export function refusalOf(work) {
   }
 }
 
-/** null when OpenAI would take the body, else the status and the error body it would answer. `held`: response id -> its call ids;
- *  `later`: response id -> the ids of all asynchronous calls up to it. */
+/** null when OpenAI would take the body, else the status and the error body it would answer. `held`: response id -> its
+ *  call ids; `later`: response id -> the ids of all asynchronous calls up to it. */
 export function check(body, { held, later } = {}) {
   return refusalOf(() => {
     checkTop(body);
     checkTools(body);
     const before = body.previous_response_id;
-    if (held && before && !held.has(before)) refuse(`Previous response with id '${before}' not found.`, 'previous_response_id', 'previous_response_not_found');
+    if (held && before && !held.has(before))
+      refuse(`Previous response with id '${before}' not found.`, 'previous_response_id', 'previous_response_not_found');
     if (!Array.isArray(body.input)) return;
     body.input.forEach((item, i) => checkItem(item, i, body.model));
     const elsewhere = before || body.conversation || body.input.some((item) => item.type === 'item_reference');

@@ -32,7 +32,8 @@ function json(res, status, body) {
   res.end(JSON.stringify(body));
 }
 
-/** {handle, state}: `handle` answers what is its own and says whether it was. `base` is a path prefix of the host server. */
+/** {handle, state}: `handle` answers what is its own and says whether it was. `base` is a path prefix of the host
+ *  server. */
 export function createStandIn({ base = '' } = {}) {
   const lanes = new Map();
   const laneOf = (name) => {
@@ -47,7 +48,9 @@ export function createStandIn({ base = '' } = {}) {
   async function serve(req, res, { name, target, isControl, path, query }) {
     const gone = new AbortController();
     const lane = laneOf(name);
-    const close = () => { res.socket?.destroy(); };
+    const close = () => {
+      res.socket?.destroy();
+    };
     lane.closers.add(close);
     // `close` comes after every answer too; only one that was not finished means that the client left.
     res.on('close', () => {
@@ -57,7 +60,15 @@ export function createStandIn({ base = '' } = {}) {
     res.on('error', () => {});
     const bodyText = await read(req);
     if (target) {
-      if (req.method !== 'POST') return json(res, 405, { error: { message: `Not allowed to ${req.method} on /${path}.`, type: 'invalid_request_error', param: null, code: null } });
+      if (req.method !== 'POST')
+        return json(res, 405, {
+          error: {
+            message: `Not allowed to ${req.method} on /${path}.`,
+            type: 'invalid_request_error',
+            param: null,
+            code: null,
+          },
+        });
       return answerModel({ req, res, lane, target, path: req.url, query, bodyText, signal: gone.signal });
     }
     let body = {};
@@ -91,7 +102,13 @@ export function createStandIn({ base = '' } = {}) {
       return true;
     }
     try {
-      await serve(req, res, { name: decodeURIComponent(route[1] ?? 'default'), target, isControl: Boolean(route[2]), path: route[2] ?? route[3], query });
+      await serve(req, res, {
+        name: decodeURIComponent(route[1] ?? 'default'),
+        target,
+        isControl: Boolean(route[2]),
+        path: route[2] ?? route[3],
+        query,
+      });
     } catch (e) {
       // A client that leaves while it still sends is no fault of ours.
       if (!req.destroyed || req.complete) console.error('stand-in:', e);
@@ -101,7 +118,9 @@ export function createStandIn({ base = '' } = {}) {
     return true;
   }
 
-  const dispose = () => { for (const name of [...lanes.keys()]) reset(name); };
+  const dispose = () => {
+    for (const name of [...lanes.keys()]) reset(name);
+  };
   return { handle, state: { lanes, lane: laneOf, reset, dispose } };
 }
 
@@ -110,7 +129,14 @@ export async function startStandIn({ port = 0, host = '127.0.0.1' } = {}) {
   const server = http.createServer(async (req, res) => {
     if (await handle(req, res)) return;
     openToAll(req, res);
-    json(res, 404, { error: { message: `Invalid URL (${req.method} ${req.url})`, type: 'invalid_request_error', param: null, code: null } });
+    json(res, 404, {
+      error: {
+        message: `Invalid URL (${req.method} ${req.url})`,
+        type: 'invalid_request_error',
+        param: null,
+        code: null,
+      },
+    });
   });
   server.on('clientError', (_, socket) => socket.destroy());
   // A held request may hang for as long as a test needs.
@@ -122,11 +148,12 @@ export async function startStandIn({ port = 0, host = '127.0.0.1' } = {}) {
     server.listen(port, host, resolve);
   });
   const at = server.address().port;
-  const close = () => new Promise((resolve) => {
-    server.close(() => resolve());
-    state.dispose();
-    server.closeAllConnections();
-  });
+  const close = () =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      state.dispose();
+      server.closeAllConnections();
+    });
   return { url: `http://${host}:${at}`, port: at, close, handle, state };
 }
 

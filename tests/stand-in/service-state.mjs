@@ -1,4 +1,5 @@
-// What a service of OpenAI's Responses keeps for its clients: conversations, and responses that a later request continues.
+// What a service of OpenAI's Responses keeps for its clients: conversations, and responses that a later request
+// continues.
 
 import { refuse } from './openai-errors.mjs';
 import { errorBody } from './rules-openai-chat.mjs';
@@ -12,7 +13,7 @@ const CONVERSATION = /^(?:openai\/)?v1\/conversations(?:\/([^/]+?)(\/items)?)?$/
 export const isConversationPath = (path) => CONVERSATION.test(path ?? '');
 
 /** The items of an `input`, which may be a text. */
-const itemsOf = (input) => (typeof input === 'string' ? [{ role: 'user', content: input }] : input ?? []);
+const itemsOf = (input) => (typeof input === 'string' ? [{ role: 'user', content: input }] : (input ?? []));
 
 /** The id of the conversation that a request names. */
 export const conversationOf = ({ conversation }) => conversation?.id ?? conversation ?? null;
@@ -24,10 +25,12 @@ function checkOnce(items) {
   const ids = new Set();
   const open = new Map();
   for (const item of items) {
-    if (item.id && ids.has(item.id)) refuse(`Duplicate item found with id ${item.id}. Remove duplicate items from your input and try again.`, 'input');
+    if (item.id && ids.has(item.id))
+      refuse(`Duplicate item found with id ${item.id}. Remove duplicate items from your input and try again.`, 'input');
     if (item.id) ids.add(item.id);
     const count = open.get(item.call_id) ?? 0;
-    if (isOutput(item) && open.has(item.call_id) && count === 0) refuse(`No tool call found for function call output with call_id ${item.call_id}.`, 'input');
+    if (isOutput(item) && open.has(item.call_id) && count === 0)
+      refuse(`No tool call found for function call output with call_id ${item.call_id}.`, 'input');
     if (item.call_id) open.set(item.call_id, count + (isOutput(item) ? -1 : 1));
   }
 }
@@ -71,11 +74,21 @@ export class ServiceState {
   history(body) {
     const conversation = conversationOf(body);
     const previous = body.previous_response_id ?? null;
-    if (conversation && previous) refuse("Mutually exclusive parameters: ['conversation', 'previous_response_id']. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.", 'conversation', 'mutually_exclusive_parameters');
+    if (conversation && previous)
+      refuse(
+        "Mutually exclusive parameters: ['conversation', 'previous_response_id']. Ensure you are only providing one of: 'previous_response_id' or 'conversation'.",
+        'conversation',
+        'mutually_exclusive_parameters',
+      );
     if (conversation) return this.#conversation(conversation).items;
     if (!previous) return [];
     const kept = this.responses.get(previous);
-    if (!kept) refuse(`Previous response with id '${previous}' not found.`, 'previous_response_id', 'previous_response_not_found');
+    if (!kept)
+      refuse(
+        `Previous response with id '${previous}' not found.`,
+        'previous_response_id',
+        'previous_response_not_found',
+      );
     return kept.items;
   }
 
@@ -89,7 +102,12 @@ export class ServiceState {
   refusal(body) {
     const refused = refusalOf(() => {
       const items = [...this.history(body), ...itemsOf(body.input)];
-      if (this.conversations.get(conversationOf(body))?.isLocked) refuse('Another process is currently operating on this conversation. Please retry in a few seconds.', 'conversation', 'conversation_locked');
+      if (this.conversations.get(conversationOf(body))?.isLocked)
+        refuse(
+          'Another process is currently operating on this conversation. Please retry in a few seconds.',
+          'conversation',
+          'conversation_locked',
+        );
       checkOnce(items);
       return check({ ...body, input: items, previous_response_id: undefined, conversation: undefined });
     });
@@ -101,7 +119,9 @@ export class ServiceState {
     const kept = this.conversations.get(conversationOf(body));
     if (!kept) return () => {};
     kept.isLocked = true;
-    return () => { kept.isLocked = false; };
+    return () => {
+      kept.isLocked = false;
+    };
   }
 
   /** A request with everything that the service has before it, as a model sees it. */
@@ -109,8 +129,8 @@ export class ServiceState {
     return { ...body, input: [...this.history(body), ...itemsOf(body.input)] };
   }
 
-  /** Keeps a request and the output of its response, also in the conversation that the response names. A response that was cut off is no part of a
-   *  chain; a conversation keeps its items. */
+  /** Keeps a request and the output of its response, also in the conversation that the response names. A response that
+   *  was cut off is no part of a chain; a conversation keeps its items. */
   keep(body, { id, output, isWhole, conversation: named }) {
     const items = [...this.history(body), ...itemsOf(body.input), ...output];
     const conversation = this.conversations.get(named ?? conversationOf(body));
@@ -119,7 +139,10 @@ export class ServiceState {
     this.newest = { id, items };
     if (body.store === false) return;
     this.responses.set(id, { items, day: this.day });
-    const ids = (list, isAsync) => list.filter((item) => /_call$/.test(item.type) && (item.async === true) === isAsync).map(({ call_id }) => call_id);
+    const ids = (list, isAsync) =>
+      list
+        .filter((item) => /_call$/.test(item.type) && (item.async === true) === isAsync)
+        .map(({ call_id }) => call_id);
     this.held.set(id, ids(output, false));
     this.later.set(id, ids(items, true));
   }
@@ -135,17 +158,32 @@ export class ServiceState {
     const found = CONVERSATION.exec(path);
     if (!found) return null;
     const [, id, ofItems] = found;
-    const refused = refusalOf(() => { if (id) this.#conversation(id); });
+    const refused = refusalOf(() => {
+      if (id) this.#conversation(id);
+    });
     if (refused) return { status: 404, json: refused.error };
-    const resource = { object: 'conversation', created_at: Math.floor(Date.now() / 1000), metadata: body.metadata ?? {} };
+    const resource = {
+      object: 'conversation',
+      created_at: Math.floor(Date.now() / 1000),
+      metadata: body.metadata ?? {},
+    };
     if (method === 'POST' && !id) return { json: { id: this.createConversation(body.items), ...resource } };
     if (method === 'GET' && id && !ofItems) return { json: { id, ...resource } };
-    if (method === 'DELETE' && id && !ofItems) return { json: { id, object: 'conversation.deleted', deleted: this.conversations.delete(id) } };
+    if (method === 'DELETE' && id && !ofItems)
+      return { json: { id, object: 'conversation.deleted', deleted: this.conversations.delete(id) } };
     if (method === 'GET' && ofItems) {
       const { items } = this.conversations.get(id);
       const limit = Number(query.get('limit') ?? 20);
       const data = (query.get('order') === 'asc' ? items : items.toReversed()).slice(0, limit);
-      return { json: { object: 'list', data, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null, has_more: items.length > limit } };
+      return {
+        json: {
+          object: 'list',
+          data,
+          first_id: data[0]?.id ?? null,
+          last_id: data.at(-1)?.id ?? null,
+          has_more: items.length > limit,
+        },
+      };
     }
     return { status: 405, json: errorBody(`Not allowed to ${method} on /${path}.`, {}) };
   }

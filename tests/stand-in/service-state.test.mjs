@@ -5,7 +5,9 @@ import test, { after, before } from 'node:test';
 import { startStandIn } from './server.mjs';
 
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
 let laneCount = 0;
@@ -50,7 +52,10 @@ test('a chain continues each response that is kept, and branches', async () => {
   const other = await send('Three', { previous_response_id: first.body.id }, { text: 'Third.' });
   const { newest, responses } = await kept();
   assert.equal(newest.id, other.body.id);
-  assert.deepEqual(newest.items.filter(({ role }) => role === 'user').map(({ content }) => content), ['One', 'Three']);
+  assert.deepEqual(
+    newest.items.filter(({ role }) => role === 'user').map(({ content }) => content),
+    ['One', 'Three'],
+  );
   assert.equal(Object.keys(responses).length, 3);
 });
 
@@ -67,9 +72,15 @@ test('what does not fit what is kept is refused, and nothing changes', async () 
   await refused(/No tool output found for function call a/, 'Two', { conversation: id });
   await refused(/No tool output found for function call b/, [output('a')], { conversation: id });
   await refused(/No tool output found/, [user('Two')], { previous_response_id: first.body.id });
-  await refused(/No tool call found for function call output with call_id a/, [output('a'), output('a'), output('b')], { conversation: id });
-  await refused(/No tool call found for function call output with call_id c/, [output('a'), output('b'), output('c')], { conversation: id });
-  await refused(/Duplicate item found with id fc_/, [first.body.output[0], output('a'), output('b')], { conversation: id });
+  await refused(/No tool call found for function call output with call_id a/, [output('a'), output('a'), output('b')], {
+    conversation: id,
+  });
+  await refused(/No tool call found for function call output with call_id c/, [output('a'), output('b'), output('c')], {
+    conversation: id,
+  });
+  await refused(/Duplicate item found with id fc_/, [first.body.output[0], output('a'), output('b')], {
+    conversation: id,
+  });
   await refused(/Mutually exclusive/, 'Two', { conversation: id, previous_response_id: first.body.id });
   assert.deepEqual(await kept(), before);
   // The same call id again is another call.
@@ -97,7 +108,11 @@ test('a connection that breaks before or after the request was kept, and in the 
   const items = async () => kinds((await kept()).conversations[id]);
   const lose = async (step) => {
     await script(step);
-    await assert.rejects(post('/v1/responses', { model: 'm', input: 'One', conversation: id, stream: true }).then((response) => response.text()));
+    await assert.rejects(
+      post('/v1/responses', { model: 'm', input: 'One', conversation: id, stream: true }).then((response) =>
+        response.text(),
+      ),
+    );
   };
   await lose({ text: 'First.', lost: 'request' });
   assert.deepEqual(await items(), []);
@@ -106,7 +121,10 @@ test('a connection that breaks before or after the request was kept, and in the 
   await lose({ text: 'First.', lost: 'answer' });
   assert.deepEqual(await items(), ['user', 'user', 'message']);
   const requests = await (await fetch(`${base}/control/requests`)).json();
-  assert.deepEqual(requests.map(({ ended }) => ended), ['cut', 'cut', 'cut']);
+  assert.deepEqual(
+    requests.map(({ ended }) => ended),
+    ['cut', 'cut', 'cut'],
+  );
 });
 
 test('a conversation is locked while a request works on it', async () => {

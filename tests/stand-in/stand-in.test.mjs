@@ -4,7 +4,9 @@ import test, { after, before } from 'node:test';
 import { createStandIn, startStandIn } from './server.mjs';
 
 let standIn;
-before(async () => { standIn = await startStandIn(); });
+before(async () => {
+  standIn = await startStandIn();
+});
 after(() => standIn.close());
 
 let laneCount = 0;
@@ -12,11 +14,12 @@ let laneCount = 0;
 function lane() {
   const base = `${standIn.url}/lane/t${(laneCount += 1)}`;
   const send = (path, body) => fetch(base + path, { method: 'POST', body: JSON.stringify(body ?? {}) });
-  const control = async (path, body) => (await (body ? send(`/control/${path}`, body) : fetch(`${base}/control/${path}`))).json();
+  const control = async (path, body) =>
+    (await (body ? send(`/control/${path}`, body) : fetch(`${base}/control/${path}`))).json();
   return { base, send, control };
 }
 const until = async (ask, most = 3000) => {
-  for (const end = Date.now() + most; ;) {
+  for (const end = Date.now() + most; ; ) {
     const got = await ask();
     if (got) return got;
     if (Date.now() > end) throw new Error('waited in vain');
@@ -26,11 +29,20 @@ const until = async (ask, most = 3000) => {
 const city = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 const NAMES = ['get_weather', 'get_time', 'book_table'];
 const chatBody = (messages, more) => ({
-  model: 'gpt-x', stream: true, stream_options: { include_usage: true }, messages,
-  tools: NAMES.map((name) => ({ type: 'function', function: { name, parameters: city } })), ...more,
+  model: 'gpt-x',
+  stream: true,
+  stream_options: { include_usage: true },
+  messages,
+  tools: NAMES.map((name) => ({ type: 'function', function: { name, parameters: city } })),
+  ...more,
 });
 const claudeBody = (messages, more) => ({
-  model: 'claude-x', max_tokens: 500, stream: true, messages, tools: NAMES.map((name) => ({ name, input_schema: city })), ...more,
+  model: 'claude-x',
+  max_tokens: 500,
+  stream: true,
+  messages,
+  tools: NAMES.map((name) => ({ name, input_schema: city })),
+  ...more,
 });
 
 function readChat(text) {
@@ -81,7 +93,15 @@ test('openai-chat: two calls, one call, then the answer that quotes the results'
     assert.equal(turn.calls.length, count);
     assert.equal(turn.finish, 'tool_calls');
     assert.ok(turn.text && turn.done && turn.usage.total_tokens > 0 && turn.fragments > count * 2);
-    messages.push({ role: 'assistant', content: turn.text, tool_calls: turn.calls.map(({ id, name, arguments: a }) => ({ id, type: 'function', function: { name, arguments: a } })) });
+    messages.push({
+      role: 'assistant',
+      content: turn.text,
+      tool_calls: turn.calls.map(({ id, name, arguments: a }) => ({
+        id,
+        type: 'function',
+        function: { name, arguments: a },
+      })),
+    });
     for (const c of turn.calls) {
       assert.deepEqual(JSON.parse(c.arguments), { city: 'Oslo' });
       ids.add(c.id);
@@ -94,7 +114,9 @@ test('openai-chat: two calls, one call, then the answer that quotes the results'
   assert.equal(last.calls.length, 0);
   assert.ok(last.text.split(/\s+/).length >= 40);
   for (const n of NAMES) assert.match(last.text, new RegExp(`RESULT-${n}`));
-  const whole = await (await send('/v1/chat/completions', chatBody(messages.slice(0, 1), { stream: false, stream_options: undefined }))).json();
+  const whole = await (
+    await send('/v1/chat/completions', chatBody(messages.slice(0, 1), { stream: false, stream_options: undefined }))
+  ).json();
   assert.equal(whole.choices[0].message.tool_calls.length, 2);
   assert.equal((await control('requests')).length, 4);
 });
@@ -115,8 +137,14 @@ test('anthropic: the same loop, with signed thinking', async () => {
     assert.equal(uses.length, count);
     const content = turn.blocks.map(({ raw, ...b }) => b);
     const spoilt = content.map((b) => (b.type === 'thinking' ? { ...b, thinking: 'other' } : b));
-    const answers = { role: 'user', content: uses.map((b) => ({ type: 'tool_result', tool_use_id: b.id, content: `RESULT-${b.name}` })) };
-    const refused = await send('/v1/messages', claudeBody([...messages, { role: 'assistant', content: spoilt }, answers], { thinking }));
+    const answers = {
+      role: 'user',
+      content: uses.map((b) => ({ type: 'tool_result', tool_use_id: b.id, content: `RESULT-${b.name}` })),
+    };
+    const refused = await send(
+      '/v1/messages',
+      claudeBody([...messages, { role: 'assistant', content: spoilt }, answers], { thinking }),
+    );
     assert.equal(refused.status, 400);
     assert.match((await refused.json()).error.message, /Invalid `signature`/);
     messages.push({ role: 'assistant', content }, answers);
@@ -125,9 +153,15 @@ test('anthropic: the same loop, with signed thinking', async () => {
   assert.equal(last.stop, 'end_turn');
   for (const n of NAMES) assert.match(last.blocks.at(-1).text, new RegExp(`RESULT-${n}`));
   // New text behind results starts a new turn.
-  messages.push({ role: 'assistant', content: [{ type: 'text', text: 'ok' }] }, { role: 'user', content: 'And in Rome?' });
+  messages.push(
+    { role: 'assistant', content: [{ type: 'text', text: 'ok' }] },
+    { role: 'user', content: 'And in Rome?' },
+  );
   const whole = await (await send('/v1/messages', claudeBody(messages, { stream: false }))).json();
-  assert.deepEqual(whole.content.filter((b) => b.type === 'tool_use').map((b) => b.input.city), ['Rome', 'Rome']);
+  assert.deepEqual(
+    whole.content.filter((b) => b.type === 'tool_use').map((b) => b.input.city),
+    ['Rome', 'Rome'],
+  );
 });
 
 test('a single tool is called with different arguments', async () => {
@@ -142,7 +176,11 @@ test('a single tool is called with different arguments', async () => {
 test('records every body, rejected ones too, and no secret', async () => {
   const { base, control } = lane();
   const headers = { authorization: 'Bearer sk-secret', 'content-type': 'application/json' };
-  const bad = await fetch(`${base}/v1/chat/completions`, { method: 'POST', headers, body: '{"model":"m","messages":[{"role":"tool","tool_call_id":"x","content":""}]}' });
+  const bad = await fetch(`${base}/v1/chat/completions`, {
+    method: 'POST',
+    headers,
+    body: '{"model":"m","messages":[{"role":"tool","tool_call_id":"x","content":""}]}',
+  });
   assert.equal(bad.status, 400);
   assert.equal((await fetch(`${base}/v1/messages`, { method: 'POST', body: 'nonsense' })).status, 400);
   const [first, second] = await control('requests');
@@ -162,13 +200,20 @@ test('the steps of a script', async () => {
   const ask = () => send('/v1/chat/completions', chatBody([{ role: 'user', content: 'q' }]));
   const argued = { quote: 'a "b" \\ c', n: 1 };
   await control('script', {
-    delayMs: 0, then: 'error',
+    delayMs: 0,
+    then: 'error',
     steps: [
       { status: 429, headers: { 'retry-after': '2' } },
       { text: 'one two three', pieces: 3 },
-      { calls: [{ id: 'mine', name: 'f', arguments: argued }, { name: 'g', arguments: '{"raw": ' }] },
+      {
+        calls: [
+          { id: 'mine', name: 'f', arguments: argued },
+          { name: 'g', arguments: '{"raw": ' },
+        ],
+      },
       { text: 'x', calls: [{ name: 'f', arguments: { city: 'Paris' } }], finish: 'length' },
-      { garbage: true }, { garbage: 'sse' },
+      { garbage: true },
+      { garbage: 'sse' },
       { text: 'half', inBandError: { message: 'boom' } },
       { text: 'a b c d', cutClean: 3 },
       { text: 'hello', json: true },
@@ -211,7 +256,11 @@ test('anthropic: in-band error, cut by max_tokens, thinking', async () => {
   const { send, control } = lane();
   await control('script', {
     delayMs: 0,
-    steps: [{ text: 'half', inBandError: true }, { calls: [{ name: 'f', arguments: { city: 'Paris' } }], finish: 'length' }, { thinking: { text: 'hm', signature: 'sig' }, text: 'ok' }],
+    steps: [
+      { text: 'half', inBandError: true },
+      { calls: [{ name: 'f', arguments: { city: 'Paris' } }], finish: 'length' },
+      { thinking: { text: 'hm', signature: 'sig' }, text: 'ok' },
+    ],
   });
   const ask = async () => (await send('/v1/messages', claudeBody([{ role: 'user', content: 'q' }]))).text();
   assert.equal(readClaude(await ask()).error.type, 'overloaded_error');
@@ -221,24 +270,46 @@ test('anthropic: in-band error, cut by max_tokens, thinking', async () => {
 
 test('a cut stream breaks the connection', async () => {
   const { send, control } = lane();
-  await control('script', { delayMs: 0, steps: [{ text: 'a b c d', cut: 3 }, { text: 'a b c d', cutBytes: 400 }, { text: 'a', json: true, cut: 1 }] });
+  await control('script', {
+    delayMs: 0,
+    steps: [
+      { text: 'a b c d', cut: 3 },
+      { text: 'a b c d', cutBytes: 400 },
+      { text: 'a', json: true, cut: 1 },
+    ],
+  });
   for (let i = 0; i < 3; i += 1) {
-    await assert.rejects((async () => (await send('/v1/chat/completions', chatBody([{ role: 'user', content: 'q' }]))).text())());
+    await assert.rejects(
+      (async () => (await send('/v1/chat/completions', chatBody([{ role: 'user', content: 'q' }]))).text())(),
+    );
   }
-  assert.deepEqual((await control('requests')).map((r) => r.ended), ['cut', 'cut', 'cut']);
+  assert.deepEqual(
+    (await control('requests')).map((r) => r.ended),
+    ['cut', 'cut', 'cut'],
+  );
 });
 
 test('a gate stops the stream after k chunks, and the client can disconnect meanwhile', async () => {
   const { send, control, base } = lane();
-  await control('script', { delayMs: 0, steps: [{ text: 'a b c d', gate: 'g', atPiece: 2 }, { text: 'a b c d', gate: 'h', atPiece: 2 }, { hang: true }] });
+  await control('script', {
+    delayMs: 0,
+    steps: [{ text: 'a b c d', gate: 'g', atPiece: 2 }, { text: 'a b c d', gate: 'h', atPiece: 2 }, { hang: true }],
+  });
   const text = send('/v1/chat/completions', chatBody([{ role: 'user', content: 'q' }])).then((r) => r.text());
-  const [waits] = await until(async () => { const w = await control('waiting'); return w.length && w; });
+  const [waits] = await until(async () => {
+    const w = await control('waiting');
+    return w.length && w;
+  });
   assert.deepEqual([waits.kind, waits.name, waits.piece], ['gate', 'g', 2]);
   assert.equal((await control('gate/g/open', {})).released, 1);
   assert.equal(readChat(await text).text, 'a b c d');
   for (const kind of ['gate', 'hang']) {
     const stop = new AbortController();
-    const left = fetch(`${base}/v1/chat/completions`, { method: 'POST', signal: stop.signal, body: JSON.stringify(chatBody([{ role: 'user', content: 'q' }])) }).then((r) => r.text());
+    const left = fetch(`${base}/v1/chat/completions`, {
+      method: 'POST',
+      signal: stop.signal,
+      body: JSON.stringify(chatBody([{ role: 'user', content: 'q' }])),
+    }).then((r) => r.text());
     await until(async () => (await control('waiting')).some((w) => w.kind === kind));
     stop.abort();
     await assert.rejects(left);
@@ -249,7 +320,8 @@ test('a gate stops the stream after k chunks, and the client can disconnect mean
 
 test('tool runs are counted and can be held', async () => {
   const { control } = lane();
-  const run = (phase, callId) => control('tool', { name: 'get_weather', callId, invocationId: `i-${callId}`, phase, arguments: { city: 'Oslo' } });
+  const run = (phase, callId) =>
+    control('tool', { name: 'get_weather', callId, invocationId: `i-${callId}`, phase, arguments: { city: 'Oslo' } });
   const one = await run('start', 'c1');
   assert.equal(one.count, 1);
   assert.equal(one.result.city, 'Oslo');
@@ -265,7 +337,10 @@ test('tool runs are counted and can be held', async () => {
 test('a model request can be held before it is answered', async () => {
   const { send, control } = lane();
   await control('hold', { phase: 'model', ordinal: 1 });
-  const answer = send('/v1/messages', claudeBody([{ role: 'user', content: 'q' }], { tools: undefined, stream: false }));
+  const answer = send(
+    '/v1/messages',
+    claudeBody([{ role: 'user', content: 'q' }], { tools: undefined, stream: false }),
+  );
   await until(async () => (await control('waiting')).some((w) => w.kind === 'model'));
   await control('release', { phase: 'model' });
   assert.match((await (await answer).json()).content[0].text, /You said: "q"/);
@@ -273,7 +348,10 @@ test('a model request can be held before it is answered', async () => {
 
 test('any origin may call, with any header', async () => {
   const { base } = lane();
-  const pre = await fetch(`${base}/v1/messages`, { method: 'OPTIONS', headers: { 'access-control-request-headers': 'x-api-key, anthropic-version' } });
+  const pre = await fetch(`${base}/v1/messages`, {
+    method: 'OPTIONS',
+    headers: { 'access-control-request-headers': 'x-api-key, anthropic-version' },
+  });
   assert.equal(pre.status, 204);
   assert.equal(pre.headers.get('access-control-allow-headers'), 'x-api-key, anthropic-version');
   const out = await fetch(`${base}/control/requests`);
@@ -283,7 +361,9 @@ test('any origin may call, with any header', async () => {
 
 test('mounts in another server', async () => {
   const { handle, state } = createStandIn({ base: '/model' });
-  const host = http.createServer(async (req, res) => { if (!(await handle(req, res))) res.end('page'); });
+  const host = http.createServer(async (req, res) => {
+    if (!(await handle(req, res))) res.end('page');
+  });
   await new Promise((r) => host.listen(0, '127.0.0.1', r));
   const url = `http://127.0.0.1:${host.address().port}`;
   assert.equal(await (await fetch(`${url}/index.html`)).text(), 'page');

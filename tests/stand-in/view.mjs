@@ -3,9 +3,18 @@
 const textOf = (content) => {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
-  return content.filter((p) => /^(input_|output_)?text$/.test(p.type)).map((p) => p.text).join('\n');
+  return content
+    .filter((p) => /^(input_|output_)?text$/.test(p.type))
+    .map((p) => p.text)
+    .join('\n');
 };
-const parsed = (text) => { try { return JSON.parse(text); } catch { return text; } };
+const parsed = (text) => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+};
 
 /** Events in order: {user}, {call: {id, name, arguments}}, {result: {id, text}}, {round}. */
 function* chatEvents({ messages }) {
@@ -24,7 +33,7 @@ function* chatEvents({ messages }) {
 
 function* responsesEvents({ input }) {
   let calling = false;
-  for (const item of typeof input === 'string' ? [{ role: 'user', content: input }] : input ?? []) {
+  for (const item of typeof input === 'string' ? [{ role: 'user', content: input }] : (input ?? [])) {
     if (item.role === 'user' && textOf(item.content)) yield { user: textOf(item.content) };
     if (item.type === 'function_call' || item.type === 'custom_tool_call') {
       if (!calling) yield { round: true };
@@ -62,7 +71,9 @@ function* geminiEvents({ contents }) {
       if (call) yield { call: { id: call.id ?? call.name, name: call.name, arguments: call.args ?? {} } };
       if (result) {
         const said = result.response.result ?? result.response.output ?? result.response;
-        yield { result: { id: result.id ?? result.name, text: typeof said === 'string' ? said : JSON.stringify(said) } };
+        yield {
+          result: { id: result.id ?? result.name, text: typeof said === 'string' ? said : JSON.stringify(said) },
+        };
       }
       if (text && role !== 'model') yield { user: text };
     }
@@ -70,20 +81,36 @@ function* geminiEvents({ contents }) {
   }
 }
 
-const chatTools = ({ tools }) => (tools ?? []).filter((t) => t.function).map((t) => ({ name: t.function.name, schema: t.function.parameters ?? {} }));
-const flatTools = ({ tools }) => (tools ?? []).filter((t) => t.type === 'function').map((t) => ({ name: t.name, schema: t.parameters ?? {} }));
-const anthropicTools = ({ tools }) => (tools ?? []).filter((t) => t.input_schema).map((t) => ({ name: t.name, schema: t.input_schema }));
+const chatTools = ({ tools }) =>
+  (tools ?? []).filter((t) => t.function).map((t) => ({ name: t.function.name, schema: t.function.parameters ?? {} }));
+const flatTools = ({ tools }) =>
+  (tools ?? []).filter((t) => t.type === 'function').map((t) => ({ name: t.name, schema: t.parameters ?? {} }));
+const anthropicTools = ({ tools }) =>
+  (tools ?? []).filter((t) => t.input_schema).map((t) => ({ name: t.name, schema: t.input_schema }));
 /** Google's own schemas spell their types in capitals. */
-const lower = (schema) => JSON.parse(JSON.stringify(schema), (key, value) => (key === 'type' && typeof value === 'string' ? value.toLowerCase() : value));
-const geminiTools = ({ tools }) => (tools ?? []).flatMap((t) => t.functionDeclarations ?? [])
-  .map((f) => ({ name: f.name, schema: lower(f.parametersJsonSchema ?? f.parameters ?? {}) }));
+const lower = (schema) =>
+  JSON.parse(JSON.stringify(schema), (key, value) =>
+    key === 'type' && typeof value === 'string' ? value.toLowerCase() : value,
+  );
+const geminiTools = ({ tools }) =>
+  (tools ?? [])
+    .flatMap((t) => t.functionDeclarations ?? [])
+    .map((f) => ({ name: f.name, schema: lower(f.parametersJsonSchema ?? f.parameters ?? {}) }));
 
 const never = () => false;
 const DIALECTS = {
   'openai-chat': { events: chatEvents, tools: chatTools, thinks: never },
   'openai-responses': { events: responsesEvents, tools: flatTools, thinks: (body) => Boolean(body.reasoning) },
-  anthropic: { events: anthropicEvents, tools: anthropicTools, thinks: (body) => ['enabled', 'adaptive'].includes(body.thinking?.type) },
-  gemini: { events: geminiEvents, tools: geminiTools, thinks: (body) => body.generationConfig?.thinkingConfig?.includeThoughts === true },
+  anthropic: {
+    events: anthropicEvents,
+    tools: anthropicTools,
+    thinks: (body) => ['enabled', 'adaptive'].includes(body.thinking?.type),
+  },
+  gemini: {
+    events: geminiEvents,
+    tools: geminiTools,
+    thinks: (body) => body.generationConfig?.thinkingConfig?.includeThoughts === true,
+  },
   mistral: { events: chatEvents, tools: chatTools, thinks: (body) => body.prompt_mode === 'reasoning' },
 };
 

@@ -3,8 +3,17 @@
 import { errorBody as error } from './rules-anthropic.mjs';
 
 const CACHE = { cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
-const frame = (data, piece = false) => ({ piece, bytes: Buffer.from(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`) });
-const inputOf = (text) => { try { return JSON.parse(text); } catch { return {}; } };
+const frame = (data, piece = false) => ({
+  piece,
+  bytes: Buffer.from(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`),
+});
+const inputOf = (text) => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+};
 
 /** Blocks in wire order: {start, deltas, complete}. */
 function blocksOf(answer) {
@@ -16,7 +25,10 @@ function blocksOf(answer) {
   } else if (thinking) {
     blocks.push({
       start: { type: 'thinking', thinking: '', signature: '' },
-      deltas: [...answer.thinkingPieces.map((p) => ({ type: 'thinking_delta', thinking: p })), { type: 'signature_delta', signature: thinking.signature }],
+      deltas: [
+        ...answer.thinkingPieces.map((p) => ({ type: 'thinking_delta', thinking: p })),
+        { type: 'signature_delta', signature: thinking.signature },
+      ],
       complete: { type: 'thinking', thinking: thinking.text, signature: thinking.signature },
     });
   }
@@ -45,7 +57,13 @@ export function* frames(answer, { terminal = true } = {}) {
   yield frame({
     type: 'message_start',
     message: {
-      model: answer.model, id: answer.id, type: 'message', role: 'assistant', content: [], stop_reason: null, stop_sequence: null,
+      model: answer.model,
+      id: answer.id,
+      type: 'message',
+      role: 'assistant',
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
       usage: { input_tokens: usage.input, ...CACHE, output_tokens: 1, service_tier: 'standard' },
       ...(answer.transformations && { input_transformations: answer.transformations }),
     },
@@ -60,7 +78,8 @@ export function* frames(answer, { terminal = true } = {}) {
   }
   if (!terminal) return;
   yield frame({
-    type: 'message_delta', delta: { stop_reason: answer.finish, stop_sequence: null },
+    type: 'message_delta',
+    delta: { stop_reason: answer.finish, stop_sequence: null },
     usage: { input_tokens: usage.input, ...CACHE, output_tokens: usage.output },
   });
   yield frame({ type: 'message_stop' });
@@ -68,18 +87,37 @@ export function* frames(answer, { terminal = true } = {}) {
 
 export function whole(answer) {
   return {
-    model: answer.model, id: answer.id, type: 'message', role: 'assistant', content: blocksOf(answer).map((b) => b.complete),
-    stop_reason: answer.finish, stop_sequence: null,
+    model: answer.model,
+    id: answer.id,
+    type: 'message',
+    role: 'assistant',
+    content: blocksOf(answer).map((b) => b.complete),
+    stop_reason: answer.finish,
+    stop_sequence: null,
     usage: { input_tokens: answer.usage.input, ...CACHE, output_tokens: answer.usage.output, service_tier: 'standard' },
     ...(answer.transformations && { input_transformations: answer.transformations }),
   };
 }
 
-const TYPES = { 401: 'authentication_error', 403: 'permission_error', 404: 'not_found_error', 413: 'request_too_large', 429: 'rate_limit_error', 529: 'overloaded_error' };
-const WORDS = { 401: 'invalid x-api-key', 429: 'This request would exceed your account\'s rate limit. Please try again later.', 529: 'Overloaded' };
+const TYPES = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  529: 'overloaded_error',
+};
+const WORDS = {
+  401: 'invalid x-api-key',
+  429: "This request would exceed your account's rate limit. Please try again later.",
+  529: 'Overloaded',
+};
 
 export function statusBody(status, message) {
-  return error(message ?? WORDS[status] ?? 'Internal server error', { type: TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error') });
+  return error(message ?? WORDS[status] ?? 'Internal server error', {
+    type: TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error'),
+  });
 }
 export const notJson = () => error('The request body is not valid JSON: expected value at line 1 column 1');
-export const inBandError = (given) => frame({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded', ...given } });
+export const inBandError = (given) =>
+  frame({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded', ...given } });

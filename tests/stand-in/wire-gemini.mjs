@@ -3,7 +3,13 @@
 import { errorBody as error, signed } from './rules-gemini.mjs';
 import { sign } from './signature.mjs';
 
-const argsOf = (text) => { try { return JSON.parse(text); } catch { return {}; } };
+const argsOf = (text) => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+};
 
 /** Gemini 3 names its calls and signs the first of a step; what came before did neither. */
 function callParts({ calls, model }) {
@@ -17,7 +23,9 @@ function callParts({ calls, model }) {
 }
 
 const usageOf = ({ usage, thinking }) => ({
-  promptTokenCount: usage.input, candidatesTokenCount: usage.output, totalTokenCount: usage.input + usage.output,
+  promptTokenCount: usage.input,
+  candidatesTokenCount: usage.output,
+  totalTokenCount: usage.input + usage.output,
   ...(thinking && { thoughtsTokenCount: 1, totalTokenCount: usage.input + usage.output + 1 }),
   promptTokensDetails: [{ modality: 'TEXT', tokenCount: usage.input }],
 });
@@ -57,14 +65,28 @@ export function whole(answer) {
   return chunkOf(answer, [...parts, ...callParts(answer)], answer.finish);
 }
 
-const STATUS = { 400: 'INVALID_ARGUMENT', 401: 'UNAUTHENTICATED', 403: 'PERMISSION_DENIED', 404: 'NOT_FOUND', 429: 'RESOURCE_EXHAUSTED', 500: 'INTERNAL', 503: 'UNAVAILABLE' };
+const STATUS = {
+  400: 'INVALID_ARGUMENT',
+  401: 'UNAUTHENTICATED',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  429: 'RESOURCE_EXHAUSTED',
+  500: 'INTERNAL',
+  503: 'UNAVAILABLE',
+};
 const WORDS = {
-  401: 'API key not valid. Please pass a valid API key.', 429: 'You exceeded your current quota, please check your plan and billing details.',
+  401: 'API key not valid. Please pass a valid API key.',
+  429: 'You exceeded your current quota, please check your plan and billing details.',
   503: 'The model is overloaded. Please try again later.',
 };
 
 export function statusBody(status, message) {
-  return error(message ?? WORDS[status] ?? 'An internal error has occurred. Please retry or report in https://developers.generativeai.google/guide/troubleshooting', { code: status, status: STATUS[status] ?? 'UNKNOWN' });
+  return error(
+    message ??
+      WORDS[status] ??
+      'An internal error has occurred. Please retry or report in https://developers.generativeai.google/guide/troubleshooting',
+    { code: status, status: STATUS[status] ?? 'UNKNOWN' },
+  );
 }
 export const notJson = () => error('Invalid JSON payload received. Unexpected token.');
 export const inBandError = (given, { sse }) => {

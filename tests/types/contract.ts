@@ -1,18 +1,75 @@
 // Uses every member that is built, as an application would. Compiled, never run.
 
 import {
-  RethreadError, StreamAssembler, convert, init, open, repair, validate,
-  type AnswerOptions, type AppendOptions, type AssembledResponse, type Branch, type Bytes, type ChangeFeed, type CompactReason, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery, type KvEntry, type KvStore,
-  type Handoff, type Message, type MessageSource, type NewMessage, type NewToolMessage, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type PrefixCut, type ProviderRequest, type Rendered, type RenderRequest,
-  type Reducer, type RepairOptions, type ReplayPolicy, type Rethread, type Run, type RunEvent, type RunRequest, type RunResult, type Session, type SessionOptions, type SessionSnapshot,
-  type SessionSummary, type SessionView, type SqlDriver, type SqlRow, type StateBag, type StateOwner, type StoreStatus, type StreamEvent, type Tool, type ToolCall, type ToolInvocation, type Tools,
-  type Usage, type ViewMessage, type WireBody, type WireInput,
+  RethreadError,
+  StreamAssembler,
+  convert,
+  init,
+  open,
+  repair,
+  validate,
+  type AnswerOptions,
+  type AppendOptions,
+  type AssembledResponse,
+  type Branch,
+  type Bytes,
+  type ChangeFeed,
+  type CompactReason,
+  type Dialect,
+  type Effect,
+  type EffectAnswer,
+  type Finding,
+  type InputPart,
+  type InvocationQuery,
+  type KvEntry,
+  type KvStore,
+  type Handoff,
+  type Message,
+  type MessageSource,
+  type NewMessage,
+  type NewToolMessage,
+  type OpenOptions,
+  type Page,
+  type Part,
+  type PendingRun,
+  type Persistence,
+  type PrefixCut,
+  type ProviderRequest,
+  type Rendered,
+  type RenderRequest,
+  type Reducer,
+  type RepairOptions,
+  type ReplayPolicy,
+  type Rethread,
+  type Run,
+  type RunEvent,
+  type RunRequest,
+  type RunResult,
+  type Session,
+  type SessionOptions,
+  type SessionSnapshot,
+  type SessionSummary,
+  type SessionView,
+  type SqlDriver,
+  type SqlRow,
+  type StateBag,
+  type StateOwner,
+  type StoreStatus,
+  type StreamEvent,
+  type Tool,
+  type ToolCall,
+  type ToolInvocation,
+  type Tools,
+  type Usage,
+  type ViewMessage,
+  type WireBody,
+  type WireInput,
 } from "rethread";
 import { drive, type DriveOptions } from "rethread/host";
 import * as slim from "rethread/slim";
 
 /** Fails to compile unless both are the same type. */
-type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false;
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const same = <A, B>(_: Same<A, B>): void => {};
 const never = (value: never): never => value;
 
@@ -23,7 +80,9 @@ const bodies: WireInput[] = [{ messages: [] }, "{}", new Uint8Array(2)];
 const findings: Finding[] = bodies.flatMap((body) => dialects.flatMap((dialect) => validate(body, dialect)));
 for (const { severity, code, path, messageId, callId, action, message } of findings) {
   same<typeof severity, "error" | "warning" | "info">(true);
-  same<typeof action, "dropped" | "moved" | "renamed" | "synthesized" | "rewritten" | "merged" | "kept" | undefined>(true);
+  same<typeof action, "dropped" | "moved" | "renamed" | "synthesized" | "rewritten" | "merged" | "kept" | undefined>(
+    true,
+  );
   console.log(code.length, path?.length, messageId?.length, callId?.length, message.length);
 }
 const repairing: RepairOptions = { danglingCalls: "omit", danglingText: "not run" };
@@ -42,31 +101,58 @@ export function assemble(pieces: Uint8Array[]): AssembledResponse {
   same<typeof response.status, "complete" | "truncated" | "incomplete" | "refused" | "blocked" | "failed">(true);
   same<typeof response.finishReason, string | null>(true);
   same<typeof response.wire, unknown>(true);
-  console.log(response.responseId, response.text, response.toolCalls.filter((call: ToolCall) => call.executable), response.error?.code, response.error?.message);
+  console.log(
+    response.responseId,
+    response.text,
+    response.toolCalls.filter((call: ToolCall) => call.executable),
+    response.error?.code,
+    response.error?.message,
+  );
   return response;
 }
 
 function readStream(event: StreamEvent): string | number | undefined {
   switch (event.type) {
-    case "text_delta": case "reasoning_delta": return event.text;
-    case "tool_call_started": return `${event.index} ${event.callId} ${event.name}`;
-    case "tool_arguments_delta": return `${event.index} ${event.callId} ${event.json}`;
-    case "tool_call_ready": return event.call.arguments;
-    case "usage": return total(event.usage);
-    case "error": return event.error.code ?? event.error.message;
-    default: return never(event);
+    case "text_delta":
+    case "reasoning_delta":
+      return event.text;
+    case "tool_call_started":
+      return `${event.index} ${event.callId} ${event.name}`;
+    case "tool_arguments_delta":
+      return `${event.index} ${event.callId} ${event.json}`;
+    case "tool_call_ready":
+      return event.call.arguments;
+    case "usage":
+      return total(event.usage);
+    case "error":
+      return event.error.code ?? event.error.message;
+    default:
+      return never(event);
   }
 }
 
 function total(usage: Usage): number {
-  return usage.inputTokens + usage.outputTokens + (usage.cachedInputTokens ?? 0) + (usage.cacheWriteInputTokens ?? 0) + (usage.reasoningTokens ?? 0);
+  return (
+    usage.inputTokens +
+    usage.outputTokens +
+    (usage.cachedInputTokens ?? 0) +
+    (usage.cacheWriteInputTokens ?? 0) +
+    (usage.reasoningTokens ?? 0)
+  );
 }
 
 // ---- opening
 
 const replay: ReplayPolicy = {
-  freshness: Infinity, toolFreshness: { get_weather: 0, get_time: null }, errorFreshness: null, onStale: "placeholder", staleUnit: "round", citations: "store", danglingCalls: "synthesize",
-  sameMakers: [["api.anthropic.com", "gateway.example.com"]], changes: "at_cuts",
+  freshness: Infinity,
+  toolFreshness: { get_weather: 0, get_time: null },
+  errorFreshness: null,
+  onStale: "placeholder",
+  staleUnit: "round",
+  citations: "store",
+  danglingCalls: "synthesize",
+  sameMakers: [["api.anthropic.com", "gateway.example.com"]],
+  changes: "at_cuts",
 };
 const reducers: Reducer[] = [
   { type: "message_count", count: 5, keepTools: false, systems: "first" },
@@ -79,7 +165,13 @@ const reducers: Reducer[] = [
 ];
 const reduced: ReplayPolicy = { reducers };
 const opening: OpenOptions = {
-  store: "indexeddb", name: "chats", durability: "strict", replay, channels: { mail: { freshness: null } }, now: () => Date.now(), newId: () => crypto.randomUUID(),
+  store: "indexeddb",
+  name: "chats",
+  durability: "strict",
+  replay,
+  channels: { mail: { freshness: null } },
+  now: () => Date.now(),
+  newId: () => crypto.randomUUID(),
   onWarning: (warning: Finding) => console.warn(warning.code),
 };
 
@@ -92,10 +184,21 @@ export async function client(): Promise<void> {
   const page: Page<SessionSummary> = await rethread.sessions({ channel: "mail", limit: 10 });
   for (const one of page.items) {
     same<typeof one.title, string | null>(true);
-    console.log(one.id, one.channel, one.createdAt, one.updatedAt, one.revision, one.messageCount, one.pendingRuns, one.metadata);
+    console.log(
+      one.id,
+      one.channel,
+      one.createdAt,
+      one.updatedAt,
+      one.revision,
+      one.messageCount,
+      one.pendingRuns,
+      one.metadata,
+    );
   }
   if (page.cursor !== null) await rethread.sessions({ cursor: page.cursor });
-  const end: () => void = rethread.subscribe(({ session, revision, deleted }) => console.log(session, revision, deleted === true));
+  const end: () => void = rethread.subscribe(({ session, revision, deleted }) =>
+    console.log(session, revision, deleted === true),
+  );
   end();
   const status: StoreStatus = await rethread.status();
   same<typeof status.persisted, boolean | null>(true);
@@ -103,7 +206,18 @@ export async function client(): Promise<void> {
   console.log(status.store, status.usageBytes, status.quotaBytes, status.findings);
   const kept: boolean = await rethread.persist();
   console.log(kept, (await rethread.pendingRuns({ session: "s" })).map(pending));
-  const query: InvocationQuery = { session: "s", messageId: "m", tool: "t", status: "ok", channel: "mail", since: 0, until: 1, payload: true, limit: 5, cursor: "c" };
+  const query: InvocationQuery = {
+    session: "s",
+    messageId: "m",
+    tool: "t",
+    status: "ok",
+    channel: "mail",
+    since: 0,
+    until: 1,
+    payload: true,
+    limit: 5,
+    cursor: "c",
+  };
   (await rethread.invocations(query)).items.forEach(row);
   const lines: string = await rethread.exportSession("s");
   const imported: Session = await rethread.importSession(lines, { id: "t" });
@@ -116,13 +230,34 @@ export async function client(): Promise<void> {
 function row(call: ToolInvocation): void {
   same<typeof call.status, "pending" | "ok" | "error" | "rejected" | "interrupted" | "aborted">(true);
   same<typeof call.startedAt, number | null>(true);
-  console.log(call.id, call.sessionId, call.messageId, call.turn, call.callId, call.name, call.roundIndex, call.sequenceIndex, call.finishedAt, call.redacted, call.channel);
+  console.log(
+    call.id,
+    call.sessionId,
+    call.messageId,
+    call.turn,
+    call.callId,
+    call.name,
+    call.roundIndex,
+    call.sequenceIndex,
+    call.finishedAt,
+    call.redacted,
+    call.channel,
+  );
   console.log(call.arguments, call.argumentsText?.length, call.result?.content, call.result?.isError);
 }
 
 function pending(run: PendingRun): string[] {
   same<typeof run.state, "live" | "interrupted" | "waiting_approval" | "failed">(true);
-  console.log(run.id, run.session, run.startedAt, run.turn, run.provider.url, run.input.map(message), run.text, run.error?.code);
+  console.log(
+    run.id,
+    run.session,
+    run.startedAt,
+    run.turn,
+    run.provider.url,
+    run.input.map(message),
+    run.text,
+    run.error?.code,
+  );
   return run.openCalls.map(({ callId, name, arguments: given, state }) => `${callId} ${name} ${given} ${state}`);
 }
 
@@ -139,13 +274,19 @@ const values = new Map<string, Uint8Array>();
 /** What a store must have: one writer a session is expected. */
 const writeOnce: KvStore = {
   get: (key) => ({ value: values.get(key) ?? new Uint8Array() }),
-  list: (prefix, cursor, limit) => ({ keys: [...values.keys()].filter((key) => key.startsWith(prefix) && key > (cursor ?? "")).slice(0, limit), cursor: null }),
+  list: (prefix, cursor, limit) => ({
+    keys: [...values.keys()].filter((key) => key.startsWith(prefix) && key > (cursor ?? "")).slice(0, limit),
+    cursor: null,
+  }),
   put: (key, value) => void values.set(key, value),
   delete: (key) => void values.delete(key),
 };
 /** And what it may have. */
 const withCommit: KvStore = {
-  ...writeOnce, name: "deno-kv", limits: { maxValueBytes: 65_536, minRewriteMs: 1000, readYourWrites: true }, changes,
+  ...writeOnce,
+  name: "deno-kv",
+  limits: { maxValueBytes: 65_536, minRewriteMs: 1000, readYourWrites: true },
+  changes,
   async get(key): Promise<KvEntry | null> {
     const value = values.get(key);
     return value === undefined ? null : { value, version: "1" };
@@ -154,14 +295,22 @@ const withCommit: KvStore = {
   async commit(checks, writes, notice) {
     same<typeof notice, string | undefined>(true);
     if (checks.some(({ key, version }) => (version === null) === values.has(key))) return false;
-    for (const { key, value } of writes) if (value === null) values.delete(key); else values.set(key, value);
+    for (const { key, value } of writes)
+      if (value === null) values.delete(key);
+      else values.set(key, value);
     return true;
   },
   close: async () => values.clear(),
 };
 const sql: SqlDriver = {
-  dialect: "postgres", limits: { maxValueBytes: 1024, maxParams: 100 }, changes, setDurability(durability) { same<typeof durability, "relaxed" | "strict">(true); },
-  transaction: (statements) => statements.map(({ sql: text, params }): SqlRow[] => [{ length: text.length + params.length }]),
+  dialect: "postgres",
+  limits: { maxValueBytes: 1024, maxParams: 100 },
+  changes,
+  setDurability(durability) {
+    same<typeof durability, "relaxed" | "strict">(true);
+  },
+  transaction: (statements) =>
+    statements.map(({ sql: text, params }): SqlRow[] => [{ length: text.length + params.length }]),
 };
 
 export async function stores(): Promise<void> {
@@ -185,12 +334,22 @@ export async function conflicts(session: Session): Promise<string[]> {
   same<Branch["kind"], "main" | "fork" | "conflict">(true);
   same<Branch["parent"], string | null>(true);
   console.log(main?.branch === session.branch, main?.createdAt, main?.messageCount);
-  return others.filter(({ kind }) => kind === "conflict").map(({ branch, forkedAfter }) => `${branch} after ${forkedAfter ?? "nothing"}`);
+  return others
+    .filter(({ kind }) => kind === "conflict")
+    .map(({ branch, forkedAfter }) => `${branch} after ${forkedAfter ?? "nothing"}`);
 }
 
 // ---- sessions
 
-const own: SessionOptions = { channel: "mail", title: "T", owner: { kind: "session" }, persistence: "run", onStop: "keep", replay, metadata: { any: [1] } };
+const own: SessionOptions = {
+  channel: "mail",
+  title: "T",
+  owner: { kind: "session" },
+  persistence: "run",
+  onStop: "keep",
+  replay,
+  metadata: { any: [1] },
+};
 
 export async function conversation(rethread: Rethread): Promise<void> {
   using session: Session = await rethread.session("s", own);
@@ -208,11 +367,30 @@ export async function conversation(rethread: Rethread): Promise<void> {
   const appending: AppendOptions = { expectedRevision: 0, source, at: Date.now(), freshness: Infinity };
   const { revision, messageIds } = await session.append({ messages: [] }, "openai-chat", appending);
   await session.append("{}", "anthropic");
-  const fresh: NewMessage = { id: "m", role: "assistant", createdAt: 1, parts: [{ type: "text", text: "x" }, { type: "image", data: new Uint8Array() }, { type: "data", name: "d", value: 1 }, { type: "tool", name: "t", arguments: {}, result: 1, finishedAt: 2 }, { type: "step-start" }] };
-  const late: NewToolMessage = { role: "tool", createdAt: 1, parts: [{ type: "tool_result", callId: "c", result: null, isError: true, finishedAt: 2 }] };
+  const fresh: NewMessage = {
+    id: "m",
+    role: "assistant",
+    createdAt: 1,
+    parts: [
+      { type: "text", text: "x" },
+      { type: "image", data: new Uint8Array() },
+      { type: "data", name: "d", value: 1 },
+      { type: "tool", name: "t", arguments: {}, result: 1, finishedAt: 2 },
+      { type: "step-start" },
+    ],
+  };
+  const late: NewToolMessage = {
+    role: "tool",
+    createdAt: 1,
+    parts: [{ type: "tool_result", callId: "c", result: null, isError: true, finishedAt: 2 }],
+  };
   await session.append([fresh, late], { at: 1, freshness: null });
   same<Awaited<ReturnType<Session["answer"]>>, { revision: number }>(true);
-  await session.answer("c", { type: "tool_result", content: 1, isError: false, finishedAt: 2 }, { at: 1, expectedRevision: 5 });
+  await session.answer(
+    "c",
+    { type: "tool_result", content: 1, isError: false, finishedAt: 2 },
+    { at: 1, expectedRevision: 5 },
+  );
   console.log(revision, messageIds.join());
   const page: Page<Message> = await session.messages({ limit: 5, cursor: "5" });
   page.items.map(message);
@@ -220,14 +398,27 @@ export async function conversation(rethread: Rethread): Promise<void> {
   await session.append((await session.messages()).items);
   await session.append(session.view().getSnapshot().messages);
   (await session.invocations({ payload: true })).items.forEach(row);
-  const compacted = await session.compact({ mode: "auto", force: true, summarize: async (body: Uint8Array, mode: "input" | "previous_response_id") => String(body.length) + mode, dialect: "anthropic", params: { max_tokens: 5 } });
+  const compacted = await session.compact({
+    mode: "auto",
+    force: true,
+    summarize: async (body: Uint8Array, mode: "input" | "previous_response_id") => String(body.length) + mode,
+    dialect: "anthropic",
+    params: { max_tokens: 5 },
+  });
   const why: CompactReason = compacted.compacted ? "threshold" : compacted.reason;
   console.log(why);
   const stop = session.subscribe(() => {});
   stop();
   watch(session.view());
   const { revision: now } = await session.refresh();
-  const rendering: RenderRequest = { dialect: "gemini", params: { model: "m" }, input: "hi", instructions: "Be brief.", tools, replay };
+  const rendering: RenderRequest = {
+    dialect: "gemini",
+    params: { model: "m" },
+    input: "hi",
+    instructions: "Be brief.",
+    tools,
+    replay,
+  };
   const rendered: Rendered = await session.render(rendering);
   const body: Bytes = rendered.body;
   await fetch("https://example.com", { method: "POST", body });
@@ -242,26 +433,57 @@ export async function conversation(rethread: Rethread): Promise<void> {
 function message(one: Message): (string | number | undefined)[] {
   same<typeof one.role, "system" | "developer" | "user" | "assistant">(true);
   same<typeof one.status, "streaming" | "complete" | "stopped" | "truncated" | "failed">(true);
-  console.log(one.id, one.seq, one.turn, one.createdAt, one.source.type, one.runId, one.parentId, one.metadata, one.model, one.usage?.inputTokens, one.finishReason, one.durationMs);
+  console.log(
+    one.id,
+    one.seq,
+    one.turn,
+    one.createdAt,
+    one.source.type,
+    one.runId,
+    one.parentId,
+    one.metadata,
+    one.model,
+    one.usage?.inputTokens,
+    one.finishReason,
+    one.durationMs,
+  );
   return one.parts.map(part);
 }
 
 function part(one: Part): string | number | undefined {
   switch (one.type) {
-    case "text": case "reasoning": case "refusal": return one.text;
-    case "image": return one.url ?? one.data ?? one.mediaType;
-    case "file": return one.name ?? one.url ?? one.data ?? one.fileId ?? one.mediaType;
-    case "data": return one.name;
-    case "tool_call": return `${one.invocation} ${one.round} ${one.place}`;
-    case "opaque": return one.dialect;
-    default: return never(one);
+    case "text":
+    case "reasoning":
+    case "refusal":
+      return one.text;
+    case "image":
+      return one.url ?? one.data ?? one.mediaType;
+    case "file":
+      return one.name ?? one.url ?? one.data ?? one.fileId ?? one.mediaType;
+    case "data":
+      return one.name;
+    case "tool_call":
+      return `${one.invocation} ${one.round} ${one.place}`;
+    case "opaque":
+      return one.dialect;
+    default:
+      return never(one);
   }
 }
 
 function watch({ getSnapshot, subscribe, older }: SessionView): void {
   const end = subscribe(() => {
     const snapshot: SessionSnapshot = getSnapshot();
-    console.log(snapshot.loading, snapshot.revision, snapshot.branch, snapshot.hasOlder, snapshot.run?.id, snapshot.run?.status, snapshot.run?.retryAt, snapshot.run?.error?.code);
+    console.log(
+      snapshot.loading,
+      snapshot.revision,
+      snapshot.branch,
+      snapshot.hasOlder,
+      snapshot.run?.id,
+      snapshot.run?.status,
+      snapshot.run?.retryAt,
+      snapshot.run?.error?.code,
+    );
     void snapshot.run?.cancel?.();
     same<ViewMessage["status"], "streaming" | "complete" | "stopped" | "truncated" | "failed">(true);
     snapshot.messages.forEach((one: ViewMessage) => {
@@ -278,7 +500,11 @@ function watch({ getSnapshot, subscribe, older }: SessionView): void {
 
 const tools: Tools = {
   get_weather: {
-    description: "Weather of a city.", parameters: { type: "object" }, endsRun: true, onInterrupted: "rerun", freshness: null,
+    description: "Weather of a city.",
+    parameters: { type: "object" },
+    endsRun: true,
+    onInterrupted: "rerun",
+    freshness: null,
     async execute(args, { callId, invocationId, attempt, argumentsText, signal }) {
       same<typeof args, unknown>(true);
       signal.throwIfAborted();
@@ -294,15 +520,41 @@ const tools: Tools = {
   },
 };
 const provider: ProviderRequest = {
-  dialect: "openai-chat", url: "https://example.com", params: { model: "m" }, stream: true, headers: { "anthropic-version": "2023-06-01", "x-team": "blue" }, allowHeaders: ["x-team"],
+  dialect: "openai-chat",
+  url: "https://example.com",
+  params: { model: "m" },
+  stream: true,
+  headers: { "anthropic-version": "2023-06-01", "x-team": "blue" },
+  allowHeaders: ["x-team"],
   compat: { reasoningField: "drop", streamUsage: false, systemRole: "developer" },
 };
-const input: InputPart[] = [{ type: "text", text: "hi" }, { type: "image", data: new Uint8Array(), mediaType: "image/png" }, { type: "file", data: new Blob([]), name: "a.pdf" }, { type: "image", url: "https://example.com/a.png" }];
+const input: InputPart[] = [
+  { type: "text", text: "hi" },
+  { type: "image", data: new Uint8Array(), mediaType: "image/png" },
+  { type: "file", data: new Blob([]), name: "a.pdf" },
+  { type: "image", url: "https://example.com/a.png" },
+];
 const request: RunRequest = {
-  input, inputId: "mine", whenBusy: "queue", onStop: "discard", instructions: "Be brief.", provider, tools, maxTurns: 5, replay, persistence: "run", retry: { attempts: 2, backoffMs: 100 },
+  input,
+  inputId: "mine",
+  whenBusy: "queue",
+  onStop: "discard",
+  instructions: "Be brief.",
+  provider,
+  tools,
+  maxTurns: 5,
+  replay,
+  persistence: "run",
+  retry: { attempts: 2, backoffMs: 100 },
 };
 const driving: DriveOptions = {
-  fetch, headers: ({ url, dialect, model }) => ({ authorization: `Bearer ${url}${dialect}${model ?? ""}` }), signal: AbortSignal.timeout(1000), idleTimeoutMs: 1, longestPauseMs: 4, toolConcurrency: 2, toolTimeoutMs: 3,
+  fetch,
+  headers: ({ url, dialect, model }) => ({ authorization: `Bearer ${url}${dialect}${model ?? ""}` }),
+  signal: AbortSignal.timeout(1000),
+  idleTimeoutMs: 1,
+  longestPauseMs: 4,
+  toolConcurrency: 2,
+  toolTimeoutMs: 3,
 };
 
 export async function run(session: Session): Promise<RunResult> {
@@ -312,20 +564,43 @@ export async function run(session: Session): Promise<RunResult> {
   same<ReturnType<typeof one.isErrorResponse>, boolean>(true);
   same<ReturnType<typeof one.takeEffects>, { opened: Effect[]; closed: string[] }>(true);
   console.log(one.maxResponseBytes + 1);
-  same<ReturnType<typeof one.approvals>, { callId: string; invocationId: string; name: string; arguments: unknown }[]>(true);
-  for (const { callId, name } of one.approvals()) await (name === "pay" ? one.reject(callId, "no") : one.approve(callId));
+  same<ReturnType<typeof one.approvals>, { callId: string; invocationId: string; name: string; arguments: unknown }[]>(
+    true,
+  );
+  for (const { callId, name } of one.approvals())
+    await (name === "pay" ? one.reject(callId, "no") : one.approve(callId));
   drive(one, { onApproval: ({ name }) => (name === "pay" ? { reject: "no" } : true) });
   same<ReturnType<typeof one.snapshot>, Uint8Array<ArrayBuffer>>(true);
   await session.resume(one.snapshot(), request);
-  await one.handoff({ name: "billing", instructions: "You are billing.", tools, inputFilter: (messages: Message[]) => messages.filter((message) => message.role === "user"), nestHistory: true });
-  const handoff: Handoff = { name: "support", inputFilter: (messages) => [...messages, { role: "user", parts: [{ type: "text", text: "Be quick." }] }] };
+  await one.handoff({
+    name: "billing",
+    instructions: "You are billing.",
+    tools,
+    inputFilter: (messages: Message[]) => messages.filter((message) => message.role === "user"),
+    nestHistory: true,
+  });
+  const handoff: Handoff = {
+    name: "support",
+    inputFilter: (messages) => [...messages, { role: "user", parts: [{ type: "text", text: "Be quick." }] }],
+  };
   await session.resume(one.id, { ...request, handoffs: [handoff] });
   await one.cancel();
   await one.save();
   console.log(one.id, one.status === "running", one.tools?.["form"]?.description);
   const result = await driven.result;
   same<typeof result.status, "finished" | "failed" | "cancelled" | "waiting_approval">(true);
-  console.log(result.error?.code, result.text, result.turns, result.usage && total(result.usage), result.report, result.revision, result.branch, result.saved, result.messageIds, result.responseId);
+  console.log(
+    result.error?.code,
+    result.text,
+    result.turns,
+    result.usage && total(result.usage),
+    result.report,
+    result.revision,
+    result.branch,
+    result.saved,
+    result.messageIds,
+    result.responseId,
+  );
   const next: WireBody | null = result.replay;
   console.log(next?.messages);
   return one.result();
@@ -342,7 +617,8 @@ export async function byHand(one: Run): Promise<void> {
 
 async function answer(one: Run, effect: Effect): Promise<EffectAnswer> {
   switch (effect.type) {
-    case "wait": return effect.ms > 0 ? { type: "waited" } : { type: "failed", error: { message: "no time" } };
+    case "wait":
+      return effect.ms > 0 ? { type: "waited" } : { type: "failed", error: { message: "no time" } };
     case "run_tool":
       await one.answer(effect.id, { type: "started" });
       console.log(effect.callId, effect.invocationId, effect.attempt, effect.arguments, effect.argumentsText);
@@ -351,29 +627,43 @@ async function answer(one: Run, effect: Effect): Promise<EffectAnswer> {
       const { method, url, headers, body } = effect.request;
       const response = await fetch(url, { method, headers, body });
       console.log(effect.dialect);
-      if (!effect.stream) return { type: "response", status: response.status, headers: {}, body: await response.text() };
+      if (!effect.stream)
+        return { type: "response", status: response.status, headers: {}, body: await response.text() };
       await one.answer(effect.id, { type: "response_started", status: response.status, headers: {} });
       await one.feed(effect.id, new Uint8Array(await response.arrayBuffer()));
       return { type: "response_end" };
     }
-    default: return never(effect);
+    default:
+      return never(effect);
   }
 }
 
 function readEvent(event: RunEvent): unknown {
   switch (event.type) {
-    case "model_called": return [event.turn, event.report];
-    case "message_started": return [event.messageId, event.turn, event.round];
-    case "tool_started": return [event.callId, event.name];
-    case "tool_finished": return [event.callId, event.isError, event.result, event.durationMs];
-    case "approval_needed": return [event.callId, event.name, event.arguments];
-    case "tool_pending": return [event.callId, event.invocationId, event.name];
-    case "saved": return event.revision;
-    case "save_failed": return event.error.code;
-    case "retrying": return [event.attempt, event.at, event.error.message];
-    case "warning": return event.finding.code;
-    case "finished": return event.result.status;
-    default: return [event.messageId, readStream(event)];
+    case "model_called":
+      return [event.turn, event.report];
+    case "message_started":
+      return [event.messageId, event.turn, event.round];
+    case "tool_started":
+      return [event.callId, event.name];
+    case "tool_finished":
+      return [event.callId, event.isError, event.result, event.durationMs];
+    case "approval_needed":
+      return [event.callId, event.name, event.arguments];
+    case "tool_pending":
+      return [event.callId, event.invocationId, event.name];
+    case "saved":
+      return event.revision;
+    case "save_failed":
+      return event.error.code;
+    case "retrying":
+      return [event.attempt, event.at, event.error.message];
+    case "warning":
+      return event.finding.code;
+    case "finished":
+      return event.result.status;
+    default:
+      return [event.messageId, readStream(event)];
   }
 }
 

@@ -10,13 +10,26 @@ import { blocksOf, moduleOf } from './documents/blocks.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const PRELUDE = path.join(root, 'tests/types/documents/prelude');
-const folder = (name) => readdirSync(path.join(root, name), { recursive: true }).filter((file) => file.endsWith('.md')).map((file) => `${name}/${file}`);
+const folder = (name) =>
+  readdirSync(path.join(root, name), { recursive: true })
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => `${name}/${file}`);
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'ARCHITECTURE.md', ...folder('docs')];
 
 // JavaScript has no place for the types of parameters, so there those may be missing.
 const OPTIONS = {
-  noEmit: true, allowJs: true, checkJs: true, strict: true, exactOptionalPropertyTypes: true, noImplicitAny: false, skipLibCheck: true,
-  target: ts.ScriptTarget.ESNext, lib: ['lib.esnext.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'], module: ts.ModuleKind.NodeNext, moduleDetection: ts.ModuleDetectionKind.Force, types: ['node'],
+  noEmit: true,
+  allowJs: true,
+  checkJs: true,
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noImplicitAny: false,
+  skipLibCheck: true,
+  target: ts.ScriptTarget.ESNext,
+  lib: ['lib.esnext.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'],
+  module: ts.ModuleKind.NodeNext,
+  moduleDetection: ts.ModuleDetectionKind.Force,
+  types: ['node'],
 };
 
 /** One import for each name, in the form of `imports` in `scoped`. */
@@ -26,16 +39,22 @@ function preludeImports() {
     if (ts.isExportDeclaration(statement)) return statement.exportClause.elements.map(({ name }) => name.text);
     return ts.isVariableStatement(statement) ? statement.declarationList.declarations.map(({ name }) => name.text) : [];
   });
-  return declared.map((name) => ({ text: `import { ${name} } from ${JSON.stringify(`${PRELUDE}.js`)};`, names: [name], line: 1 }));
+  return declared.map((name) => ({
+    text: `import { ${name} } from ${JSON.stringify(`${PRELUDE}.js`)};`,
+    names: [name],
+    line: 1,
+  }));
 }
 
 /** The statements that call a function of the package and leave its promise alone. */
 function unawaited(file, checker) {
-  const isOurs = (call) => checker.getResolvedSignature(call)?.declaration?.getSourceFile().fileName.startsWith(path.join(root, 'js/'));
+  const isOurs = (call) =>
+    checker.getResolvedSignature(call)?.declaration?.getSourceFile().fileName.startsWith(path.join(root, 'js/'));
   const found = [];
   const visit = (node) => {
     const call = ts.isExpressionStatement(node) && ts.isCallExpression(node.expression) && node.expression;
-    if (call && isOurs(call) && checker.getTypeAtLocation(call).getProperty('then')) found.push({ start: node.getStart(file), messageText: 'The promise is not awaited.' });
+    if (call && isOurs(call) && checker.getTypeAtLocation(call).getProperty('then'))
+      found.push({ start: node.getStart(file), messageText: 'The promise is not awaited.' });
     ts.forEachChild(node, visit);
   };
   visit(file);
@@ -56,22 +75,40 @@ function complaints(pages) {
   const host = ts.createCompilerHost(OPTIONS);
   const { fileExists, readFile, getSourceFile } = host;
   // A file beside the page would be the reader's.
-  host.resolveModuleNameLiterals = (literals, from, _, options) => literals.map(({ text }) => {
-    const name = modules.has(from) && text.startsWith('./') ? `${PRELUDE}.js` : text;
-    return ts.resolveModuleName(name, from, options, host, undefined, undefined, ts.ModuleKind.ESNext);
-  });
+  host.resolveModuleNameLiterals = (literals, from, _, options) =>
+    literals.map(({ text }) => {
+      const name = modules.has(from) && text.startsWith('./') ? `${PRELUDE}.js` : text;
+      return ts.resolveModuleName(name, from, options, host, undefined, undefined, ts.ModuleKind.ESNext);
+    });
   host.fileExists = (file) => modules.has(file) || fileExists(file);
   host.readFile = (file) => modules.get(file)?.source ?? readFile(file);
-  host.getSourceFile = (file, version, ...rest) => (modules.has(file) ? ts.createSourceFile(file, modules.get(file).source, version, true) : getSourceFile(file, version, ...rest));
+  host.getSourceFile = (file, version, ...rest) =>
+    modules.has(file)
+      ? ts.createSourceFile(file, modules.get(file).source, version, true)
+      : getSourceFile(file, version, ...rest);
   const program = ts.createProgram([...modules.keys()], OPTIONS, host);
   const found = Object.fromEntries(Object.keys(pages).map((page) => [page, []]));
   for (const [name, { page, lineOf }] of modules) {
     const file = program.getSourceFile(name);
-    const wrong = [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file), ...unawaited(file, program.getTypeChecker())];
-    found[page].push(...wrong.map(({ start, messageText }) => ({ line: lineOf(start), text: ts.flattenDiagnosticMessageText(messageText, '\n  ') })));
+    const wrong = [
+      ...program.getSyntacticDiagnostics(file),
+      ...program.getSemanticDiagnostics(file),
+      ...unawaited(file, program.getTypeChecker()),
+    ];
+    found[page].push(
+      ...wrong.map(({ start, messageText }) => ({
+        line: lineOf(start),
+        text: ts.flattenDiagnosticMessageText(messageText, '\n  '),
+      })),
+    );
   }
   const inOrder = (list) => list.sort((one, other) => one.line - other.line);
-  return Object.fromEntries(Object.entries(found).map(([page, list]) => [page, inOrder(list).map(({ line, text }) => `${page}:${line}: ${text}`)]));
+  return Object.fromEntries(
+    Object.entries(found).map(([page, list]) => [
+      page,
+      inOrder(list).map(({ line, text }) => `${page}:${line}: ${text}`),
+    ]),
+  );
 }
 
 const WRONG = `# A page
@@ -104,8 +141,12 @@ describe('the blocks of a page', () => {
   });
   test('are checked: an unknown name, a promise that is not awaited, an unknown option, a wrong type', () => {
     const expected = [
-      [4, /no exported member named 'opens'/], [7, /not awaited/], [8, /'compacted' does not exist/], [9, /'tool' does not exist in type 'RunRequest'/],
-      [13, /Type 'string' is not assignable to type 'number'/], [19, /'revision' does not exist on type 'Rethread'/],
+      [4, /no exported member named 'opens'/],
+      [7, /not awaited/],
+      [8, /'compacted' does not exist/],
+      [9, /'tool' does not exist in type 'RunRequest'/],
+      [13, /Type 'string' is not assignable to type 'number'/],
+      [19, /'revision' does not exist on type 'Rethread'/],
     ];
     assert.equal(found['docs/wrong.md'].length, expected.length, found['docs/wrong.md'].join('\n'));
     for (const [index, [line, message]] of expected.entries()) {

@@ -15,7 +15,8 @@ const options: RepairingOptions = {
 export const plain: typeof globalThis.fetch = repairing();
 export const gateway: typeof globalThis.fetch = repairing({ dialect: "openai-chat" });
 export const observed = repairing(options);
-export const codes = () => told.flatMap(({ url, dialect, report }) => report.map(({ code }) => `${url} ${dialect} ${code}`));
+export const codes = () =>
+  told.flatMap(({ url, dialect, report }) => report.map(({ code }) => `${url} ${dialect} ${code}`));
 
 export async function rejected(body: string): Promise<string> {
   try {
@@ -25,7 +26,11 @@ export async function rejected(body: string): Promise<string> {
     return error instanceof RethreadError ? error.code : "failed";
   }
 }
-export const formats = [repair("{}", "gemini").body, validate({}, "mistral"), new StreamAssembler("anthropic").finish().text];
+export const formats = [
+  repair("{}", "gemini").body,
+  validate({}, "mistral"),
+  new StreamAssembler("anthropic").finish().text,
+];
 
 // @ts-expect-error no such mode
 repairing({ mode: "mend" });

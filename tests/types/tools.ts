@@ -4,10 +4,21 @@ import { type } from "arktype";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import * as v from "valibot";
 import { z } from "zod";
-import { RethreadError, defineTool, type ErrorCode, type ErrorInfo, type RunResult, type Session, type StandardSchema, type Tool, type ToolContext, type Tools } from "rethread";
+import {
+  RethreadError,
+  defineTool,
+  type ErrorCode,
+  type ErrorInfo,
+  type RunResult,
+  type Session,
+  type StandardSchema,
+  type Tool,
+  type ToolContext,
+  type Tools,
+} from "rethread";
 
 /** Fails to compile unless both are the same type. */
-type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false;
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const same = <A, B>(_: Same<A, B>): void => {};
 
 // ---- inferred from the schema: what comes out of it, not what goes in
@@ -36,7 +47,8 @@ const arktype = defineTool({
   },
 });
 const companion = defineTool({
-  parameters: v.object({ city: v.string() }), jsonSchema: { type: "object" },
+  parameters: v.object({ city: v.string() }),
+  jsonSchema: { type: "object" },
   execute: ({ city }) => city.length,
 });
 
@@ -48,7 +60,11 @@ const byHand = defineTool<{ city: string }>({
   needs: undefined,
 });
 const typed = defineTool<{ city: string }>({
-  parameters: { type: "object" }, endsRun: true, onInterrupted: "rerun", freshness: Infinity, persist: () => null,
+  parameters: { type: "object" },
+  endsRun: true,
+  onInterrupted: "rerun",
+  freshness: Infinity,
+  persist: () => null,
   execute({ city }) {
     return city.toUpperCase();
   },
@@ -62,10 +78,28 @@ const untyped = defineTool({
 const form = defineTool({ parameters: z.object({ ask: z.string() }) });
 same<typeof typed, Tool<{ city: string }>>(true);
 
-interface Schema7 { type: "object"; properties: { city: { type: "string" } } }
+interface Schema7 {
+  type: "object";
+  properties: { city: { type: "string" } };
+}
 const schema7: Schema7 = { type: "object", properties: { city: { type: "string" } } };
-export const tools: Tools = { zod, valibot, arktype, companion, typed, untyped, form, inline: { parameters: z.object({}), execute: (args) => args }, named: { parameters: schema7 } };
-export const schemas: StandardSchema[] = [z.string(), v.number(), type("string"), z.object({ a: z.string().transform(Number) })];
+export const tools: Tools = {
+  zod,
+  valibot,
+  arktype,
+  companion,
+  typed,
+  untyped,
+  form,
+  inline: { parameters: z.object({}), execute: (args) => args },
+  named: { parameters: schema7 },
+};
+export const schemas: StandardSchema[] = [
+  z.string(),
+  v.number(),
+  type("string"),
+  z.object({ a: z.string().transform(Number) }),
+];
 
 export async function run(session: Session): Promise<void> {
   await session.run({ provider: { dialect: "anthropic", url: "https://example.com", params: {} }, tools });
@@ -93,7 +127,9 @@ export function facts(error: unknown): string | number | undefined {
       const { status, providerCode, answerStatus, finishReason, hostCode } = error.details;
       same<typeof status, number | undefined>(true);
       same<typeof providerCode, string | null | undefined>(true);
-      same<typeof answerStatus, "complete" | "truncated" | "incomplete" | "refused" | "blocked" | "failed" | undefined>(true);
+      same<typeof answerStatus, "complete" | "truncated" | "incomplete" | "refused" | "blocked" | "failed" | undefined>(
+        true,
+      );
       return finishReason ?? hostCode ?? providerCode ?? answerStatus ?? status;
     }
     case "replay_unsafe":

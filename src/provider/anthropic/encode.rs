@@ -1,4 +1,5 @@
-//! Encodes messages for Anthropic Messages. The results of a round of calls are one user message after the calling message.
+//! Encodes messages for Anthropic Messages. The results of a round of calls are one user message after the calling
+//! message.
 
 use super::content::CONTENT;
 use super::rules::{EMPTY_ERROR_TEXT, TOOLSET_NAME};
@@ -18,9 +19,9 @@ pub(super) struct AnthropicEncoder<'e> {
 }
 
 impl AnthropicEncoder<'_> {
-    /// Writes a message and then the results of its calls. `deferred` are earlier messages whose results were not written
-    /// after them: they are written at the start of this message, or with the results of its own calls if it is the
-    /// assistant's.
+    /// Writes a message and then the results of its calls. `deferred` are earlier messages whose results were not
+    /// written after them: they are written at the start of this message, or with the results of its own calls if it is
+    /// the assistant's.
     pub fn encode(&mut self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, deferred: &[DraftMessage<'_>]) {
         let message = item.message;
         let native = is_native(message);
@@ -214,8 +215,8 @@ fn is_signed(template: Option<&WireTemplate>) -> bool {
     })
 }
 
-/// Writes a part as a block, by its template if `native` (the part was decoded from Anthropic's format). Returns false if
-/// Anthropic has no block for it.
+/// Writes a part as a block, by its template if `native` (the part was decoded from Anthropic's format). Returns false
+/// if Anthropic has no block for it.
 pub(super) fn write_block(out: &mut String, part: &Part, native: bool) -> bool {
     if let Some(template) = part.template.as_ref().filter(|_| native) {
         write_part(out, part, template, &["file_id"]);

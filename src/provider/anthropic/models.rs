@@ -1,10 +1,11 @@
 //! What differs by model, as of 2026-11-25.
 //!
-//! Sources: platform.claude.com (preserved-thinking; what's new and migration guides of Opus 5.5, Sonnet 5.5, Haiku 5.5, Fable 5 and
-//! 5.1; mid-conversation system messages), the model names of @anthropic-ai/sdk 1.12.0, and error messages in openclaw#91805 (Fable 5
-//! rejects both old kinds), openclaw#117871 (Opus 5 rejects budgets), oh-my-pi#12939 (Opus 5.5 rejects a forced tool). The prefix is
-//! checked for accounts made since 2026-08-31, with Fable 5.2 and Mythos 5.2 for all. Haiku 5.5 accepts a forced tool: its guide, which
-//! lists what it rejects, does not have it.
+//! Sources: platform.claude.com (preserved-thinking; what's new and migration guides of Opus 5.5, Sonnet 5.5, Haiku
+//! 5.5, Fable 5 and 5.1; mid-conversation system messages), the model names of @anthropic-ai/sdk 1.12.0, and error
+//! messages in openclaw#91805 (Fable 5 rejects both old kinds), openclaw#117871 (Opus 5 rejects budgets),
+//! oh-my-pi#12939 (Opus 5.5 rejects a forced tool). The prefix is checked for accounts made since 2026-08-31, with
+//! Fable 5.2 and Mythos 5.2 for all. Haiku 5.5 accepts a forced tool: its guide, which lists what it rejects, does not
+//! have it.
 
 use crate::provider::models::{ModelFacts, PrefixBinding, ThinkingKind};
 use ThinkingKind::{Adaptive, BetweenTools, Budget, Disabled};
@@ -47,7 +48,8 @@ const SONNET_5_5: ModelFacts =
 const HAIKU_5_5: ModelFacts =
     ModelFacts { thinking: &[Disabled, Adaptive], allows_forced_tool_choice: true, ..SONNET_5_5 };
 
-/// The facts of each line from a version on, as 100 × major + minor. The last row of a line is that of its newer models, too.
+/// The facts of each line from a version on, as 100 × major + minor. The last row of a line is that of its newer
+/// models, too.
 const TABLE: [(Line, u16, ModelFacts); 20] = [
     (Line::Opus, 0, FIRST),
     (Line::Opus, 406, ALL_KINDS),
@@ -78,9 +80,10 @@ const FIRST_OF_NEW_LINES: u16 = 500;
 const OTHER_VENDORS: [&str; 12] =
     ["minimax", "glm", "kimi", "deepseek", "qwen", "mimo", "longcat", "doubao", "grok", "gpt", "gemini", "mistral"];
 
-/// Returns the facts of a model, by its name or the URL of a request to it: `claude-opus-5-5`, `anthropic/claude-opus-5.5`,
-/// `us.anthropic.claude-opus-4-5-20251101-v1:0`, `claude-sonnet-4-5@20250929`. A model that is newer than the table has the facts of the
-/// newest one of its line; one whose name says nothing accepts every parameter, and its reasoning is taken to be bound.
+/// Returns the facts of a model, by its name or the URL of a request to it: `claude-opus-5-5`,
+/// `anthropic/claude-opus-5.5`, `us.anthropic.claude-opus-4-5-20251101-v1:0`, `claude-sonnet-4-5@20250929`. A model
+/// that is newer than the table has the facts of the newest one of its line; one whose name says nothing accepts every
+/// parameter, and its reasoning is taken to be bound.
 pub(super) fn model_facts(name: &str) -> ModelFacts {
     let name = name.to_ascii_lowercase();
     let Some((line, version)) = name.match_indices("claude").find_map(|(at, word)| {
@@ -107,8 +110,8 @@ pub(super) fn is_same_model(one: &str, other: &str) -> bool {
     one == other || read(one).is_some_and(|model| read(other) == Some(model))
 }
 
-/// Reads the line and the version in what follows `claude` in a name; none if it is no name of a model. Without a version it is the newest
-/// model of the line, except for the one that was a preview.
+/// Reads the line and the version in what follows `claude` in a name; none if it is no name of a model. Without a
+/// version it is the newest model of the line, except for the one that was a preview.
 fn read_name(words: &str) -> Option<(Option<Line>, u16)> {
     let words: Vec<&str> = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let line = words.iter().find_map(|word| LINES.iter().find(|(name, _)| name == word)).map(|(_, line)| *line);

@@ -5,7 +5,8 @@ use crate::provider::spec::{Pause, PausedTurns};
 
 pub(super) const PAUSED_TURNS: PausedTurns = PausedTurns { pause_after, params_in_container };
 
-/// `pause_turn` stops the loop of server tools; `compaction` follows a summary, which is the whole answer if it was asked for.
+/// `pause_turn` stops the loop of server tools; `compaction` follows a summary, which is the whole answer if it was
+/// asked for.
 fn pause_after(finish_reason: &str, params: JsonRef<'_>) -> Option<Pause> {
     match finish_reason {
         "pause_turn" => Some(Pause::Resumes),

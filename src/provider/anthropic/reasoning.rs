@@ -19,7 +19,8 @@ const DROP_BLOCK: &str = "drop_block";
 /// The kinds of thinking that have `block_binding` (`@anthropic-ai/sdk` 1.12).
 const BINDING_KINDS: [ThinkingKind; 2] = [ThinkingKind::Adaptive, ThinkingKind::Budget];
 
-/// Hosts that serve Anthropic's models: "`signature` values are compatible across platforms" (documentation of extended thinking, 2026-11-25).
+/// Hosts that serve Anthropic's models: "`signature` values are compatible across platforms" (documentation of extended
+/// thinking, 2026-11-25).
 const HOSTS: [&str; 5] =
     ["anthropic.com", "claude.com", "amazonaws.com", "aiplatform.googleapis.com", "services.ai.azure.com"];
 
@@ -81,8 +82,8 @@ pub(super) const DROPPING: ReasoningDropping = ReasoningDropping {
     is_asked_for: is_dropping,
 };
 
-/// A model that binds thinking thinks adaptively if no kind is named: naming it changes nothing else (documentation of preserved
-/// thinking, 2026-11-25). Without thinking, or with that between tools, there is nothing to set.
+/// A model that binds thinking thinks adaptively if no kind is named: naming it changes nothing else (documentation of
+/// preserved thinking, 2026-11-25). Without thinking, or with that between tools, there is nothing to set.
 fn dropping_params(params: JsonRef<'_>, facts: &ModelFacts) -> Option<Json> {
     if facts.prefix_binding != PrefixBinding::Rejected {
         return None;

@@ -1,5 +1,6 @@
-//! The errors of Anthropic's Messages endpoint that can be cured. Sentences: opencode#48637, anthropic-sdk-python#1598, pi#9391 (bound
-//! thinking); Everywhere#410, opencode#23007 (kinds of thinking); the others as in `rules.rs`. Codes: `@anthropic-ai/sdk` 1.12.
+//! The errors of Anthropic's Messages endpoint that can be cured. Sentences: opencode#48637, anthropic-sdk-python#1598,
+//! pi#9391 (bound thinking); Everywhere#410, opencode#23007 (kinds of thinking); the others as in `rules.rs`. Codes:
+//! `@anthropic-ai/sdk` 1.12.
 
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::healing::{Cure, ErrorAnswer, Remedy, by_rules, signature_mark};
@@ -104,7 +105,8 @@ pub(super) fn leave_out_refused(cure: &mut Cure<'_>, refused: &[String]) {
     remove_blocks(cure, &mut |_, block| signature(block).is_some_and(|mark| refused.contains(&mark)));
 }
 
-/// Returns the mark of a thinking block's signature; `None` for another block. A block without a signature has the mark of its text.
+/// Returns the mark of a thinking block's signature; `None` for another block. A block without a signature has the mark
+/// of its text.
 fn signature(block: JsonRef<'_>) -> Option<String> {
     let kind = block.text("type")?;
     let member = match &*kind {
@@ -115,8 +117,8 @@ fn signature(block: JsonRef<'_>) -> Option<String> {
     Some(signature_mark(member.unwrap_or_default().as_raw()))
 }
 
-/// Removes the thinking blocks from the named place on, and all if the error names none. A block is valid only after the blocks that
-/// preceded it, so the later ones would be refused next.
+/// Removes the thinking blocks from the named place on, and all if the error names none. A block is valid only after
+/// the blocks that preceded it, so the later ones would be refused next.
 fn leave_out_thinking(cure: &mut Cure<'_>, answer: &ErrorAnswer) {
     let path = answer.path("messages");
     let number = |at: usize| path.get(at).and_then(|segment| segment.parse::<usize>().ok());
@@ -192,8 +194,8 @@ const ESSENTIAL: [&str; 16] = [
     "context",
 ];
 
-/// Removes the member that the error names: `messages.1.content.0.tool_use.note: Extra inputs are not permitted`. A segment that is no
-/// object or list in the body is the name of a block's kind.
+/// Removes the member that the error names: `messages.1.content.0.tool_use.note: Extra inputs are not permitted`. A
+/// segment that is no object or list in the body is the name of a block's kind.
 fn leave_out_member(cure: &mut Cure<'_>, answer: &ErrorAnswer) {
     let path = answer.path("messages");
     let Some((member, inner)) = path.split_last().filter(|(member, _)| !ESSENTIAL.contains(member)) else { return };

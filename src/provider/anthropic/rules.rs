@@ -1,9 +1,10 @@
 //! What Anthropic's Messages endpoint rejects, and the edit that fixes each violation.
 //!
 //! Sources: the error messages of the API (claude-code#2697, #13460, #59812, #64383, cua#524, language-servers#1235,
-//! opencode#3077, forgecode#1853), corrected by recorded exchanges. Those show that Anthropic accepts an id that a later turn uses
-//! again, an assistant message in the first place, consecutive assistant messages (as one turn), text after results, ids of other
-//! providers, a server call without a result next to a client call, and system messages among the others.
+//! opencode#3077, forgecode#1853), corrected by recorded exchanges. Those show that Anthropic accepts an id that a
+//! later turn uses again, an assistant message in the first place, consecutive assistant messages (as one turn), text
+//! after results, ids of other providers, a server call without a result next to a client call, and system messages
+//! among the others.
 
 mod cache_marks;
 mod compaction;
@@ -175,8 +176,8 @@ fn read_content<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
     }
 }
 
-/// Removes a message without content. Anthropic accepts an empty assistant message as the last one, if no result is added after
-/// it, and an empty system message with an `output_config`.
+/// Removes a message without content. Anthropic accepts an empty assistant message as the last one, if no result is
+/// added after it, and an empty system message with an `output_config`.
 fn read_empty_message<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
     let speaker = reader.turns.last().map(|turn| turn.speaker);
     let extends_calls =
@@ -233,8 +234,8 @@ fn read_block<'a>(
     Some(Block { kind, value: Some(value), piece: reader.plan.edits.source(value) })
 }
 
-/// Lets the calls of an answer stay open that another model continued: "no `tool_result` is sent" for some blocks before the last
-/// `fallback` block (@anthropic-ai/sdk 1.12.0, `BetaFallbackBlockParam`).
+/// Lets the calls of an answer stay open that another model continued: "no `tool_result` is sent" for some blocks
+/// before the last `fallback` block (@anthropic-ai/sdk 1.12.0, `BetaFallbackBlockParam`).
 fn allow_open_calls(reader: &mut TurnReader<'_, '_, '_>) {
     let run = reader.pairs.calls_of(reader.run);
     for call in reader.pairs.calls.get_mut(run).unwrap_or_default() {

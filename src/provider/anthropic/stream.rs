@@ -145,8 +145,8 @@ impl AnswerReader for AnthropicAssembler {
         let status = self.status(stopped);
         let complete = status == AnswerStatus::Complete;
         let (mut text, mut calls, mut blocks) = (String::new(), Vec::new(), Vec::new());
-        // After a `fallback` block another model wrote the answer. The thinking and calls before it are neither run nor sent
-        // back; the text is.
+        // After a `fallback` block another model wrote the answer. The thinking and calls before it are neither run nor
+        // sent back; the text is.
         let fallback_at = self.blocks.iter().rposition(|block| block.has_type(&["fallback"])).unwrap_or(0);
         // The server executes an open call of its own tools when a paused answer is continued.
         let server_continues = complete || status == AnswerStatus::Incomplete && self.is_paused();
@@ -177,8 +177,8 @@ impl AnswerReader for AnthropicAssembler {
 }
 
 impl AnthropicAssembler {
-    /// Reads the message of a `message_start` event. Some gateways send a second one: it only fills in what is missing, and
-    /// updates the counts.
+    /// Reads the message of a `message_start` event. Some gateways send a second one: it only fills in what is missing,
+    /// and updates the counts.
     fn start_message(&mut self, message: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         self.meta.set_id_and_model(message, &META_MEMBERS);
         if self.blocks.is_empty() {
@@ -189,8 +189,9 @@ impl AnthropicAssembler {
         self.read_transformations(message.get("input_transformations"));
     }
 
-    /// Reads what became of thinking in the request, from a message or, if another model went on with the answer, from its last delta:
-    /// `{"type":"thinking_dropped","path":"messages.1.content.0","reason":"prefix_binding_mismatch"}`. Other types are ignored.
+    /// Reads what became of thinking in the request, from a message or, if another model went on with the answer, from
+    /// its last delta: `{"type":"thinking_dropped","path":"messages.1.content.0","reason":"prefix_binding_mismatch"}`.
+    /// Other types are ignored.
     fn read_transformations(&mut self, list: Option<JsonRef<'_>>) {
         let Some(list) = list.filter(|list| list.kind() == JsonKind::Array) else { return };
         let read = |entry: JsonRef<'_>| {
@@ -206,7 +207,8 @@ impl AnthropicAssembler {
         self.meta.transformations = list.items().filter_map(read).collect();
     }
 
-    /// Reads the id of the code execution container, `"container":{"id":"container_01…"}`, from a message or its last delta.
+    /// Reads the id of the code execution container, `"container":{"id":"container_01…"}`, from a message or its last
+    /// delta.
     fn read_container(&mut self, message: JsonRef<'_>) {
         if let Some(id) = message.find("container").and_then(|container| non_empty_text(container.get("id"))) {
             self.container = Some(id.into_owned());
@@ -249,7 +251,8 @@ impl AnthropicAssembler {
         self.blocks.push(block);
     }
 
-    /// Returns the block with that stream index, the latest one if an index is used twice; without an index the last block.
+    /// Returns the block with that stream index, the latest one if an index is used twice; without an index the last
+    /// block.
     fn block_mut(&mut self, index: Option<u64>) -> Option<&mut StreamBlock> {
         self.last_extended = match index {
             Some(index) => self.positions.with_index(index)?,
@@ -258,7 +261,8 @@ impl AnthropicAssembler {
         self.blocks.get_mut(self.last_extended)
     }
 
-    /// Applies a `content_block_delta`. Returns the fragment that it appended to the block's string if that was its only effect.
+    /// Applies a `content_block_delta`. Returns the fragment that it appended to the block's string if that was its
+    /// only effect.
     fn apply_block_delta<'a>(&mut self, event: &AnthropicEvent<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         let delta = event.delta?;
         if self.block_mut(event.index).is_none() {
@@ -276,8 +280,8 @@ impl AnthropicAssembler {
         fragment
     }
 
-    /// Returns true if the message has no content beside text of white space only, which Anthropic rejects in a message without
-    /// other text and without a call. A call counts only if `complete`: otherwise it is omitted.
+    /// Returns true if the message has no content beside text of white space only, which Anthropic rejects in a message
+    /// without other text and without a call. A call counts only if `complete`: otherwise it is omitted.
     fn has_only_blank_text(&self, complete: bool) -> bool {
         self.blocks.iter().all(|block| match block.kind {
             StreamBlockKind::Text => block.is_blank_text(),

@@ -1,4 +1,5 @@
-//! `generationConfig`: the member of a Gemini request that holds its settings, such as `{"maxOutputTokens":1024,"topP":0.9}`.
+//! `generationConfig`: the member of a Gemini request that holds its settings, such as
+//! `{"maxOutputTokens":1024,"topP":0.9}`.
 
 use super::Gemini;
 use crate::json::{JsonRef, ObjectWriter};

@@ -10,7 +10,8 @@ use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTem
 use crate::provider::wire_template::{template_of, template_with_slots, without_plain_template};
 use crate::tool::{Arguments, ToolResult};
 
-/// The only member of a `response` that is an envelope: `output` and `error` in Google's documentation, `result` in clients.
+/// The only member of a `response` that is an envelope: `output` and `error` in Google's documentation, `result` in
+/// clients.
 const RESPONSE_ENVELOPES: [&str; 3] = ["output", "result", "error"];
 
 /// Decodes the body's `systemInstruction`: a content, or a text, which some clients send.
@@ -86,8 +87,8 @@ pub(super) fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     }
 }
 
-/// Returns the role of a content, and whether it is written as Gemini's API specifies. Names of other formats are read as the rules
-/// read them. "function" is sent back as "user", which all models accept.
+/// Returns the role of a content, and whether it is written as Gemini's API specifies. Names of other formats are read
+/// as the rules read them. "function" is sent back as "user", which all models accept.
 fn decode_role(wire: JsonRef<'_>) -> (Role, bool) {
     let role = wire.find("role").map(|role| role.as_text().unwrap_or_default().to_ascii_lowercase());
     match role.as_deref() {
@@ -114,8 +115,8 @@ fn decode_parts(wire: JsonRef<'_>, role: Role) -> DecodedParts {
     decoded
 }
 
-/// Records the members of a content that holds only results. Such a content is not a message, so the template of its first
-/// result records them, with the result's own template in the place of `parts`.
+/// Records the members of a content that holds only results. Such a content is not a message, so the template of its
+/// first result records them, with the result's own template in the place of `parts`.
 fn record_content_template(wire: JsonRef<'_>, results: &mut [IncomingResult]) {
     let Some(first) = results.first_mut() else { return };
     let content = template_with_slots(wire, &[("parts", TemplateSlot::Object(full_template(first)))]);
@@ -124,8 +125,8 @@ fn record_content_template(wire: JsonRef<'_>, results: &mut [IncomingResult]) {
     }
 }
 
-/// Records each result's position among the results of its content, and their number, in two slots without a key in front of its
-/// template: the calls may have another order.
+/// Records each result's position among the results of its content, and their number, in two slots without a key in
+/// front of its template: the calls may have another order.
 fn record_positions(results: &mut [IncomingResult]) {
     let count = u32::try_from(results.len()).unwrap_or(0);
     if count < 2 {
@@ -246,8 +247,8 @@ fn decode_call(NamedPart { part, named: call }: NamedPart<'_>) -> IncomingCall {
     }
 }
 
-/// Returns the content of a `response`, and the name of the envelope around it, if any: `{"output":5}` has the content `5` and the
-/// envelope `output`; `{"temperature":5}` is the content itself.
+/// Returns the content of a `response`, and the name of the envelope around it, if any: `{"output":5}` has the content
+/// `5` and the envelope `output`; `{"temperature":5}` is the content itself.
 fn open_envelope(response: JsonRef<'_>) -> (JsonRef<'_>, Option<&'static str>) {
     let mut members = response.entries();
     if let (Some((key, value)), None) = (members.next(), members.next()) {
@@ -290,8 +291,8 @@ fn decode_result(NamedPart { part, named }: NamedPart<'_>) -> IncomingResult {
     }
 }
 
-/// Returns the images and files of a result that was decoded from Gemini's format. They are in `functionResponse.parts`, which only
-/// the result's template records.
+/// Returns the images and files of a result that was decoded from Gemini's format. They are in
+/// `functionResponse.parts`, which only the result's template records.
 pub(crate) fn media_of_result(result: &ToolResult) -> Vec<Part> {
     let mut found = Vec::new();
     let mut templates: Vec<&WireTemplate> = result.template.iter().collect();

@@ -1,4 +1,5 @@
-//! Encodes messages for Gemini generateContent. The results of a round of calls are one user content after the calling content.
+//! Encodes messages for Gemini generateContent. The results of a round of calls are one user content after the calling
+//! content.
 
 use super::content::CONTENT;
 use super::model_version::{GEMINI_3, GEMINI_3_6};
@@ -35,7 +36,8 @@ struct PendingResult<'d, 'h> {
 struct EncodedResponses {
     /// The `functionResponse` parts.
     responses: Vec<String>,
-    /// Images and files that a `functionResponse` cannot hold. Newer models reject them after a response in the same content.
+    /// Images and files that a `functionResponse` cannot hold. Newer models reject them after a response in the same
+    /// content.
     media: Vec<String>,
 }
 
@@ -66,8 +68,9 @@ impl CallNames {
 }
 
 impl GeminiEncoder<'_> {
-    /// Writes a message and then the results of its calls. `deferred` are earlier messages whose results were not written
-    /// after them: they are written with this message, or with the results of its own calls if it is the model's.
+    /// Writes a message and then the results of its calls. `deferred` are earlier messages whose results were not
+    /// written after them: they are written with this message, or with the results of its own calls if it is the
+    /// model's.
     pub fn encode(&mut self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, deferred: &[DraftMessage<'_>]) {
         let message = item.message;
         let native = is_native(message);
@@ -105,8 +108,8 @@ impl GeminiEncoder<'_> {
     fn push_parts(&mut self, item: &DraftMessage<'_>, parts: &mut Vec<String>) {
         let message = item.message;
         let native = is_native(message);
-        // Gemini 3 requires a signature on the first call. If the model's version is unknown, calls of Gemini's own format are
-        // sent as they were received.
+        // Gemini 3 requires a signature on the first call. If the model's version is unknown, calls of Gemini's own
+        // format are sent as they were received.
         let version = self.settings.version;
         let needs_signature = version >= GEMINI_3 || version == 0 && !native;
         let mut signature = if needs_signature { CallSignature::Required } else { CallSignature::AsReceived };
@@ -164,8 +167,8 @@ impl GeminiEncoder<'_> {
         part.end();
     }
 
-    /// Encodes results: in the order in which they were received if all of them came in one content, otherwise in the order of
-    /// their calls.
+    /// Encodes results: in the order in which they were received if all of them came in one content, otherwise in the
+    /// order of their calls.
     fn encode_results(&mut self, mut pending: Vec<PendingResult<'_, '_>>) -> EncodedResponses {
         let count = pending.first().and_then(result_position).map(|(_, count)| count);
         if pending.iter().all(|result| result_position(result).map(|(_, count)| count) == count) {
@@ -245,8 +248,8 @@ impl GeminiEncoder<'_> {
         encoded.responses.push(out);
     }
 
-    /// Returns true if `functionResponse.parts` can hold the part. Models before Gemini 3 accept no parts there; later ones accept
-    /// images with their data, not by URL (Google's guide, "Multimodal function responses").
+    /// Returns true if `functionResponse.parts` can hold the part. Models before Gemini 3 accept no parts there; later
+    /// ones accept images with their data, not by URL (Google's guide, "Multimodal function responses").
     fn fits_response(&self, part: &Part) -> bool {
         let is_old_model = (1..GEMINI_3).contains(&self.settings.version);
         !is_old_model && matches!(&part.body, PartBody::Image(media) if media.inline().is_some())
@@ -387,8 +390,8 @@ fn accepts(part: &Part, message: &Message, report: &mut Report) -> bool {
     false
 }
 
-/// Writes a part, by its template if `native` (the part was decoded from Gemini's format). Returns false if Gemini has no part for
-/// it.
+/// Writes a part, by its template if `native` (the part was decoded from Gemini's format). Returns false if Gemini has
+/// no part for it.
 pub(super) fn write_part(out: &mut String, part: &Part, native: bool) -> bool {
     if let Some(template) = part.template.as_ref().filter(|_| native) {
         wire_template::write_part(out, part, template, &["fileUri", "file_uri"]);
@@ -435,7 +438,8 @@ fn call_name(call: &ToolInvocation) -> Cow<'_, str> {
     }
 }
 
-/// Returns a name, with a leading `_` if Gemini rejects its first character: "Must start with a letter or an underscore".
+/// Returns a name, with a leading `_` if Gemini rejects its first character: "Must start with a letter or an
+/// underscore".
 pub(super) fn function_name(name: &str) -> Cow<'_, str> {
     if name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         Cow::Borrowed(name)
@@ -476,8 +480,8 @@ pub(super) fn plain_result_template(result: &IncomingResult) -> WireTemplate {
     WireTemplate(vec![(key("functionResponse"), TemplateSlot::Object(WireTemplate(members)))])
 }
 
-/// Returns true if a result with this template is encoded the same without it. A result without an id keeps its template: only
-/// that records the absence.
+/// Returns true if a result with this template is encoded the same without it. A result without an id keeps its
+/// template: only that records the absence.
 pub(super) fn is_plain_result(template: &WireTemplate, is_error: bool) -> bool {
     let envelope = envelope(is_error);
     matches_pattern(

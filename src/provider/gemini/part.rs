@@ -20,8 +20,8 @@ pub(super) const DATA_NAMES: [&[&str]; 5] = [
 const COMPANION_NAMES: [(&[&str], &[&str]); 3] =
     [(&SIGNATURE_NAMES, &CALL_NAMES), (&["thought"], &["text"]), (&["videoMetadata", "video_metadata"], &MEDIA_NAMES)];
 
-/// Splits a part with several data members into one part each. Other members go to the data that they belong to, or to the first.
-/// Returns no parts if the part has at most one data member.
+/// Splits a part with several data members into one part each. Other members go to the data that they belong to, or to
+/// the first. Returns no parts if the part has at most one data member.
 ///
 /// ```json
 /// {"text":"Hm","functionCall":{"name":"f"},"thoughtSignature":"QQ=="}

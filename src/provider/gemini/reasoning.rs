@@ -28,7 +28,8 @@ impl ReasoningFormat for Gemini {
         items.iter().map(write).collect()
     }
 
-    /// A signature is "corrupted or invalid" after a change of the route: Vertex and the Gemini API do not read each other's (2026-11-25).
+    /// A signature is "corrupted or invalid" after a change of the route: Vertex and the Gemini API do not read each
+    /// other's (2026-11-25).
     fn service_of(&self, host: &str) -> Option<&'static str> {
         match host {
             "generativelanguage.googleapis.com" => Some("gemini"),
@@ -56,7 +57,8 @@ fn is_signed(part: JsonRef<'_>) -> bool {
     SIGNATURE_NAMES.iter().any(|name| part.get(name).is_some_and(|value| value.as_raw() != placeholder))
 }
 
-/// Returns a content without thoughts and signatures; `None` if it has nothing else. A call whose signature is required gets the placeholder.
+/// Returns a content without thoughts and signatures; `None` if it has nothing else. A call whose signature is required
+/// gets the placeholder.
 fn without_thoughts(item: JsonRef<'_>, requires_signature: bool) -> Option<String> {
     let mut parts = String::new();
     let mut list = ArrayWriter::new(&mut parts);

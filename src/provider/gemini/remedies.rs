@@ -1,5 +1,6 @@
-//! The errors of Gemini's generateContent that can be cured. Sentences: 5ire#405 (missing signatures), gemini-cli#13467, 9router#301
-//! (signatures of another key, route or model), gemini-cli#16415, #26486, langchain#27799 (turns).
+//! The errors of Gemini's generateContent that can be cured. Sentences: 5ire#405 (missing signatures),
+//! gemini-cli#13467, 9router#301 (signatures of another key, route or model), gemini-cli#16415, #26486, langchain#27799
+//! (turns).
 
 use super::part::{CALL_NAMES, RESPONSE_NAMES, SIGNATURE_NAMES};
 use super::rules::PLACEHOLDER_SIGNATURE;
@@ -59,8 +60,8 @@ fn parts<'a>(content: JsonRef<'a>) -> Vec<JsonRef<'a>> {
     content.get("parts").into_iter().flat_map(JsonRef::items).collect()
 }
 
-/// Gives the first call of each step of the current turn a signature. The current turn begins after the last user content that has
-/// more than responses.
+/// Gives the first call of each step of the current turn a signature. The current turn begins after the last user
+/// content that has more than responses.
 fn sign_calls(cure: &mut Cure<'_>) {
     let contents: Vec<JsonRef<'_>> = cure.list.items().collect();
     let is_model = |content: &JsonRef<'_>| content.has_text("role", "model");

@@ -1,8 +1,9 @@
 //! What Gemini's generateContent rejects, and the edit that fixes each violation.
 //!
-//! Sources: the error messages of the API (gemini-cli#26486, #16415, #11814, langchain#27799, 5ire#405, crewAI#6973), corrected by
-//! recorded exchanges. Those show that Gemini treats consecutive model contents as one turn, and the responses after them too,
-//! and accepts text and data beside responses, consecutive user contents, and calls without ids.
+//! Sources: the error messages of the API (gemini-cli#26486, #16415, #11814, langchain#27799, 5ire#405, crewAI#6973),
+//! corrected by recorded exchanges. Those show that Gemini treats consecutive model contents as one turn, and the
+//! responses after them too, and accepts text and data beside responses, consecutive user contents, and calls without
+//! ids.
 
 mod calls;
 mod parts;

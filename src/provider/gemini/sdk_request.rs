@@ -1,5 +1,5 @@
-//! Converts a request of Google's SDK (`GenerateContentParameters` of `@google/genai`) to the shape of the API. The SDK has
-//! `{"model":…,"contents":"Hi","config":{"systemInstruction":"Be brief.","temperature":0}}` where the API has
+//! Converts a request of Google's SDK (`GenerateContentParameters` of `@google/genai`) to the shape of the API. The SDK
+//! has `{"model":…,"contents":"Hi","config":{"systemInstruction":"Be brief.","temperature":0}}` where the API has
 //! `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}],"systemInstruction":{…},"generationConfig":{"temperature":0}}`.
 
 use super::part::is_part;

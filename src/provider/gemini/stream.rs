@@ -1,7 +1,8 @@
 //! Assembles a Gemini generateContent response, streamed or whole.
 //!
-//! Each event of a stream is a complete response object with the parts that are new. Consecutive text parts of the same kind are
-//! joined, except for signed ones: a `thoughtSignature` belongs to its own part. Other parts are kept as they arrived.
+//! Each event of a stream is a complete response object with the parts that are new. Consecutive text parts of the same
+//! kind are joined, except for signed ones: a `thoughtSignature` belongs to its own part. Other parts are kept as they
+//! arrived.
 
 mod call;
 mod partial_arguments;
@@ -57,7 +58,8 @@ impl AnswerReader for GeminiAssembler {
         None
     }
 
-    /// Never called, since [`read_event`](Self::read_event) returns no fragment: nearly every event of Gemini has other token counts.
+    /// Never called, since [`read_event`](Self::read_event) returns no fragment: nearly every event of Gemini has other
+    /// token counts.
     fn read_fragment(&mut self, _fragment: &str, _out: &mut Vec<StreamEvent>) {}
 
     fn read_body(&mut self, body: JsonRef<'_>) {
@@ -226,8 +228,8 @@ fn candidate(candidates: JsonRef<'_>) -> Option<JsonRef<'_>> {
     candidates.items().find(|one| one.find("index").and_then(JsonRef::as_u64).unwrap_or(0) == 0)
 }
 
-/// Returns the status that a `finishReason` of Gemini stands for. An answer with calls ends with STOP, too; mock servers and
-/// gateways use FUNCTION_CALL and TOOL_CALLS.
+/// Returns the status that a `finishReason` of Gemini stands for. An answer with calls ends with STOP, too; mock
+/// servers and gateways use FUNCTION_CALL and TOOL_CALLS.
 fn status_of(reason: &str) -> AnswerStatus {
     match reason {
         "STOP" | "FUNCTION_CALL" | "TOOL_CALLS" => AnswerStatus::Complete,
@@ -243,7 +245,8 @@ fn status_of(reason: &str) -> AnswerStatus {
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
         | "IMAGE_RECITATION" => AnswerStatus::Blocked,
-        // MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, and reasons that are unknown here: no call of it may run.
+        // MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, and reasons that are unknown here: no call of it may
+        // run.
         _ => AnswerStatus::Failed,
     }
 }
@@ -264,8 +267,8 @@ impl AnswerText {
 }
 
 impl AnswerPart {
-    /// Returns the part's JSON for the next request, or `None` for a call that is not executable. `complete`: the response
-    /// ended normally.
+    /// Returns the part's JSON for the next request, or `None` for a call that is not executable. `complete`: the
+    /// response ended normally.
     fn to_wire(&self, complete: bool) -> Option<String> {
         let mut out = String::new();
         match self {

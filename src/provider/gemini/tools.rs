@@ -1,4 +1,5 @@
-//! Tools and the tool choice of a Gemini request: `"tools":[{"functionDeclarations":[{"name":"search","parameters":{…}}]}]` and
+//! Tools and the tool choice of a Gemini request:
+//! `"tools":[{"functionDeclarations":[{"name":"search","parameters":{…}}]}]` and
 //! `"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["search"]}}`.
 
 use super::Gemini;
@@ -43,7 +44,8 @@ impl ToolCodec for Gemini {
         declarations(entry).is_some()
     }
 
-    /// Writes the schema as `parametersJsonSchema`, which accepts any JSON Schema; `parameters` accepts a subset of OpenAPI's.
+    /// Writes the schema as `parametersJsonSchema`, which accepts any JSON Schema; `parameters` accepts a subset of
+    /// OpenAPI's.
     fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition) {
         out.text("name", &self.tool_name(&tool.name));
         if let Some(description) = &tool.description {

@@ -6,8 +6,8 @@ use super::quotation::quotation;
 /// The longest error answer that is read, in bytes. Errors of providers are shorter than this.
 pub const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// The text of an error, in a form that can be compared: gateways wrap a provider's error in strings of their own JSON, so backslashes,
-/// quotation marks and backticks are left out, and white space is one space.
+/// The text of an error, in a form that can be compared: gateways wrap a provider's error in strings of their own JSON,
+/// so backslashes, quotation marks and backticks are left out, and white space is one space.
 pub(crate) struct ErrorAnswer {
     /// As it was sent.
     source: String,

@@ -16,12 +16,13 @@ pub struct Healed {
     pub body: Vec<u8>,
     /// A finding `healed`, and what the rules repaired besides.
     pub report: Report,
-    /// Marks of what was refused, for [`leave_out_refused`]: letters, digits and `:`, without any content of the body but its model.
+    /// Marks of what was refused, for [`leave_out_refused`]: letters, digits and `:`, without any content of the body
+    /// but its model.
     pub refused: Vec<String>,
 }
 
-/// Repairs a body that its provider refused with a status 400. `answer` is the body of that answer. Returns `None` for an error that is
-/// in no table, and if the repair would change nothing: such a request must not be repeated.
+/// Repairs a body that its provider refused with a status 400. `answer` is the body of that answer. Returns `None` for
+/// an error that is in no table, and if the repair would change nothing: such a request must not be repeated.
 #[must_use]
 pub(crate) fn heal(body: &[u8], dialect: NamedDialect, answer: &[u8], options: &RepairOptions) -> Option<Healed> {
     let answer = ErrorAnswer::read(answer)?;
@@ -36,7 +37,8 @@ pub(crate) fn heal(body: &[u8], dialect: NamedDialect, answer: &[u8], options: &
     None
 }
 
-/// Returns the rule that an answer with an error is about, by the table of the dialect: the heading of its entry in the page of rules.
+/// Returns the rule that an answer with an error is about, by the table of the dialect: the heading of its entry in the
+/// page of rules.
 #[must_use]
 pub(crate) fn refused_rule(answer: &[u8], spec: &DialectSpec) -> Option<&'static str> {
     let answer = ErrorAnswer::read(answer)?;
@@ -83,8 +85,8 @@ fn rules_mark(dialect: Dialect, text: &str) -> String {
     format!("{RULES}{}:{model}", dialect.as_str())
 }
 
-/// Repairs a body from which something is to be left out that its provider refused before: what the marks of [`Healed::refused`] name. Returns
-/// `None` if the body contains none of it.
+/// Repairs a body from which something is to be left out that its provider refused before: what the marks of
+/// [`Healed::refused`] name. Returns `None` if the body contains none of it.
 #[must_use]
 pub(crate) fn leave_out_refused(
     body: &[u8],

@@ -1,5 +1,6 @@
-//! Healing (R74): what a provider refused with a known sentence is repaired, exactly that. Each dialect has a table of [`Remedy`] in its
-//! folder, beside its rules; those of a family are tried one after another. Sending the body again is the caller's part.
+//! Healing (R74): what a provider refused with a known sentence is repaired, exactly that. Each dialect has a table of
+//! [`Remedy`] in its folder, beside its rules; those of a family are tried one after another. Sending the body again is
+//! the caller's part.
 
 mod cure;
 mod error_answer;

@@ -34,8 +34,8 @@ impl PlainText {
     }
 }
 
-/// Returns the character that an escape stands for, and the escape's length; of any other backslash none, since nested strings have more of
-/// them. Google's servers write quotation marks as `\u0027`.
+/// Returns the character that an escape stands for, and the escape's length; of any other backslash none, since nested
+/// strings have more of them. Google's servers write quotation marks as `\u0027`.
 fn unescaped(escape: &str) -> (Option<char>, usize) {
     if escape.starts_with("\\n") || escape.starts_with("\\r") || escape.starts_with("\\t") {
         return (Some(' '), 2);

@@ -5,9 +5,11 @@ use crate::json::{JsonKind, JsonRef};
 
 /// The longest quotation, in characters.
 const MAX_QUOTATION: usize = 240;
-/// What precedes the known words in their sentence is quoted up to this length, in bytes: a place such as `messages.1.content.0: `.
+/// What precedes the known words in their sentence is quoted up to this length, in bytes: a place such as
+/// `messages.1.content.0: `.
 const MAX_BEFORE: usize = 48;
-/// Words are cut after a piece that is longer: signatures, keys and encrypted content are. Names and the steps of paths are not.
+/// Words are cut after a piece that is longer: signatures, keys and encrypted content are. Names and the steps of paths
+/// are not.
 const MAX_PIECE: usize = 24;
 const SHORT_PIECE: usize = 8;
 /// Gateways nest errors in strings of their own JSON, not deeper than this.
@@ -39,7 +41,8 @@ fn collect_strings(text: &str, depth: usize, texts: &mut Vec<String>) {
     }
 }
 
-/// Returns the sentence of a text that contains these parts. Their last occurrence counts before the end of the first: the closest ones.
+/// Returns the sentence of a text that contains these parts. Their last occurrence counts before the end of the first:
+/// the closest ones.
 fn sentence_in(text: &str, parts: &[&str]) -> Option<String> {
     let plain = PlainText::of(text);
     let lower = plain.text.to_ascii_lowercase();

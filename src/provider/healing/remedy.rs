@@ -5,8 +5,8 @@ use super::error_answer::ErrorAnswer;
 
 /// An error that a provider answers with status 400, and its cure.
 pub(crate) struct Remedy {
-    /// The provider's sentences, each as the parts that are the same for all bodies, in their order. Without quotation marks and backticks, which
-    /// gateways escape and replace.
+    /// The provider's sentences, each as the parts that are the same for all bodies, in their order. Without quotation
+    /// marks and backticks, which gateways escape and replace.
     pub sentences: &'static [&'static [&'static str]],
     /// The provider's stable error codes.
     pub codes: &'static [&'static str],

@@ -2,7 +2,8 @@
 
 use crate::provider::request::Parameter;
 
-/// Returns the place of a parameter in the body, as in the provider's reference. What is missing here has another meaning or other values.
+/// Returns the place of a parameter in the body, as in the provider's reference. What is missing here has another
+/// meaning or other values.
 pub(crate) fn parameter(parameter: Parameter) -> Option<&'static str> {
     Some(match parameter {
         Parameter::Model => "model",

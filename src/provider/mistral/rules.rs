@@ -1,9 +1,9 @@
 //! What Mistral's chat endpoint rejects, in addition to OpenAI's rules.
 //!
-//! Call ids must have nine letters and digits (gptel#1203), there must be as many results as calls (client-ts#106), and the last
-//! message must not be a finished answer. `prefix` is accepted in the last message only, and the name of a tool message must match
-//! `[a-zA-Z0-9_-]` (mistral-common, which validates requests itself). Recorded exchanges show that Mistral accepts a user message
-//! after a tool message, `"tool_calls":[]` and `"content":[]`.
+//! Call ids must have nine letters and digits (gptel#1203), there must be as many results as calls (client-ts#106), and
+//! the last message must not be a finished answer. `prefix` is accepted in the last message only, and the name of a
+//! tool message must match `[a-zA-Z0-9_-]` (mistral-common, which validates requests itself). Recorded exchanges show
+//! that Mistral accepts a user message after a tool message, `"tool_calls":[]` and `"content":[]`.
 
 use super::ids::{ID_LENGTH, is_valid_id};
 use crate::id::short_name;

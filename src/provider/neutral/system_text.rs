@@ -21,8 +21,8 @@ pub(crate) fn is_system_text(part: &Part, message: &Message, report: &mut Report
     }
 }
 
-/// Reads a message of the user or the system for `target`, which has only text in the system's, unless they are its own. Reports images and
-/// files that are left out. Reasoning and opaque blocks are reported for every target.
+/// Reads a message of the user or the system for `target`, which has only text in the system's, unless they are its
+/// own. Reports images and files that are left out. Reasoning and opaque blocks are reported for every target.
 pub(crate) fn input_text<'m>(message: &'m Message, target: &ContentProfile, report: &mut Report) -> MessageText<'m> {
     if message.role == Role::User || message.dialect == Some(target.dialect) {
         return MessageText::of(message, target, report);

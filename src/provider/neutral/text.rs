@@ -16,7 +16,8 @@ pub struct MessageText<'m> {
     pub refusal: Option<&'m JsonStr>,
     /// True if there are images or files, or blocks that only the message's own dialect has.
     pub has_media: bool,
-    /// True if `texts` cannot lack a part that the target has a form for: the message is of another dialect, or has one part.
+    /// True if `texts` cannot lack a part that the target has a form for: the message is of another dialect, or has one
+    /// part.
     is_complete: bool,
 }
 
@@ -81,7 +82,8 @@ impl<'m> MessageText<'m> {
         }
     }
 
-    /// Returns all texts as one. Adjacent texts are concatenated; texts with other parts between them become paragraphs.
+    /// Returns all texts as one. Adjacent texts are concatenated; texts with other parts between them become
+    /// paragraphs.
     pub fn joined(&self) -> JsonStr {
         let mut inside = String::new();
         for TextPart { text, starts_paragraph } in &self.texts {
@@ -117,7 +119,8 @@ pub struct ResultText {
     pub is_error: bool,
 }
 
-/// Returns the content of a call's result for `target`. Reports media that the target rejects, and puts a text in their place.
+/// Returns the content of a call's result for `target`. Reports media that the target rejects, and puts a text in their
+/// place.
 pub fn result_text(
     target: &ContentProfile,
     call: &DraftCall<'_>,
@@ -161,7 +164,8 @@ pub fn result_text(
     ResultText { texts, media, is_error: result.is_error }
 }
 
-/// Puts `Error: ` before the first text, unless a text has that word already. For targets without a member that says so.
+/// Puts `Error: ` before the first text, unless a text has that word already. For targets without a member that says
+/// so.
 fn mark_error(texts: &mut Vec<JsonStr>) {
     if texts.iter().any(|text| text.decode().to_ascii_lowercase().contains("error")) {
         return;
@@ -174,8 +178,8 @@ fn mark_error(texts: &mut Vec<JsonStr>) {
     }
 }
 
-/// Returns the arguments as an object, for dialects that require one. Other JSON is wrapped as `{"value":…}`, other text as
-/// `{"invalid_json":"…"}`, and reported.
+/// Returns the arguments as an object, for dialects that require one. Other JSON is wrapped as `{"value":…}`, other
+/// text as `{"invalid_json":"…"}`, and reported.
 pub fn arguments_object(call: &ToolInvocation, report: &mut Report) -> Json {
     call.arguments.object().unwrap_or_else(|| {
         report.push(

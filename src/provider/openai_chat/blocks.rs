@@ -63,7 +63,8 @@ fn write_file(block: &mut ObjectWriter<'_>, media: &Media) {
     });
 }
 
-/// Writes Mistral's `{"type":"file","file_id":"…"}` or `{"type":"document_url","document_url":"https://…","document_name":"a.pdf"}`.
+/// Writes Mistral's `{"type":"file","file_id":"…"}` or
+/// `{"type":"document_url","document_url":"https://…","document_name":"a.pdf"}`.
 fn write_mistral_file(block: &mut ObjectWriter<'_>, media: &Media) {
     if let Some(id) = &media.file_id {
         block.text("type", "file").token("file_id", id);

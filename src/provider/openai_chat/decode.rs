@@ -19,8 +19,8 @@ pub(super) fn names_reasoning(member: &str) -> bool {
     member.starts_with("reasoning") || member.starts_with("thinking")
 }
 
-/// Returns the content of an answer beside text, refusal and calls: reasoning, or a member that is an object or array, such as
-/// `"audio":{"id":"audio_1"}`. A string or number in a member is an id, a name or a state.
+/// Returns the content of an answer beside text, refusal and calls: reasoning, or a member that is an object or array,
+/// such as `"audio":{"id":"audio_1"}`. A string or number in a member is an id, a name or a state.
 pub(super) fn extra_content(answer: &Message) -> ExtraContent {
     let is_reasoning = |part: &Part| matches!(&part.body, PartBody::Reasoning(text) if !text.is_empty());
     let mut found = if answer.parts.iter().any(is_reasoning) { ExtraContent::Reasoning } else { ExtraContent::None };
@@ -65,7 +65,8 @@ fn decode_input(variant: &ChatVariant, wire: JsonRef<'_>, role: Role) -> Incomin
     message_of(variant, role, parts, template)
 }
 
-/// Decodes an answer. Its parts are reasoning, content, refusal and calls, in this order, whatever the order of the members.
+/// Decodes an answer. Its parts are reasoning, content, refusal and calls, in this order, whatever the order of the
+/// members.
 fn decode_assistant(variant: &ChatVariant, wire: JsonRef<'_>) -> IncomingMessage {
     let mut parts = Vec::new();
     let mut slots: Vec<(&str, TemplateSlot)> = Vec::new();
@@ -93,8 +94,8 @@ fn decode_assistant(variant: &ChatVariant, wire: JsonRef<'_>) -> IncomingMessage
     let legacy_call = wire.find("function_call").filter(|call| call.is_object());
     parts.extend(legacy_call.map(|call| IncomingPart::Call(decode_legacy_call(call))));
     let mut template = template_with_slots(wire, &slots);
-    // A deprecated call is sent as one of `tool_calls`. Of a repeated member the last one counts, and a template cannot tell
-    // which of them the slot is.
+    // A deprecated call is sent as one of `tool_calls`. Of a repeated member the last one counts, and a template cannot
+    // tell which of them the slot is.
     if legacy_call.is_some() || has_repeated_slot(&template) {
         template.0.clear();
     }
@@ -222,8 +223,8 @@ fn is_single_text_chunk(chunks: JsonRef<'_>) -> bool {
     chunk.has_text("type", "text") && matches_pattern(&template, r##"{"type":#text,"text":#text}"##)
 }
 
-/// Decodes an entry of `tool_calls`: `{"id":"call_1","type":"function","function":{"name":"search","arguments":"{}"}}`, or
-/// the same with `"custom":{"name":"run","input":"free text"}`.
+/// Decodes an entry of `tool_calls`: `{"id":"call_1","type":"function","function":{"name":"search","arguments":"{}"}}`,
+/// or the same with `"custom":{"name":"run","input":"free text"}`.
 fn decode_call(variant: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
     let custom = call.find("custom").filter(|custom| custom.is_object());
     let function = call.find("function").filter(|function| function.is_object());
@@ -298,7 +299,8 @@ fn message_of(variant: &ChatVariant, role: Role, parts: Vec<IncomingPart>, templ
     }
 }
 
-/// Returns true if a content is a list of text parts and not empty: nothing else may be the list of an OpenAI tool message.
+/// Returns true if a content is a list of text parts and not empty: nothing else may be the list of an OpenAI tool
+/// message.
 pub(super) fn is_text_only(variant: &ChatVariant, content: &Json) -> bool {
     let mut blocks = content.view().items();
     blocks.clone().next().is_some()

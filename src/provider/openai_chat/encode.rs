@@ -313,8 +313,8 @@ fn write_own_result(out: &mut String, result: &ToolResult, id: &JsonStr) {
     object.end();
 }
 
-/// Returns a call's arguments as a string of JSON text, or as an object if they are one and `as_object` is set. Empty text
-/// becomes `"{}"`.
+/// Returns a call's arguments as a string of JSON text, or as an object if they are one and `as_object` is set. Empty
+/// text becomes `"{}"`.
 fn arguments_json(arguments: &Arguments, as_object: bool) -> Cow<'_, str> {
     match arguments {
         Arguments::Value(value) if as_object && value.view().is_object() => value.as_str().into(),

@@ -9,7 +9,8 @@ use crate::provider::spec::{
 };
 use crate::provider::stream::AnswerReader;
 
-/// Returns the description of a dialect of the family. Each has its own rules, keys that it rejects, and reader of answers.
+/// Returns the description of a dialect of the family. Each has its own rules, keys that it rejects, and reader of
+/// answers.
 pub(crate) const fn family_spec(
     variant: &'static ChatVariant,
     rejected_members: &'static [&'static str],

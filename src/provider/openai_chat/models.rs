@@ -1,10 +1,11 @@
 //! What differs by model, as of 2026-11-25.
 //!
-//! Sources: DeepSeek's guide "Thinking Mode" (api-docs.deepseek.com/guides/thinking_mode: V4 thinks unless `thinking` is `disabled`; V3.2
-//! thinks as `deepseek-reasoner`, or if `thinking` is `enabled`; reasoning beside calls must be passed back, else 400), and errors in
-//! openclaude#878, hermes-agent#15353 and #17341 (`reasoning_effort` of `none` turns it off). Qwen's guide asks for the member of models that
-//! think: `-thinking` and QwQ always, others if `enable_thinking` is true (vercel/ai#20871, qwen-code#5637). Not all of its servers refuse, which
-//! is no reason to be silent: the finding is a warning.
+//! Sources: DeepSeek's guide "Thinking Mode" (api-docs.deepseek.com/guides/thinking_mode: V4 thinks unless `thinking`
+//! is `disabled`; V3.2 thinks as `deepseek-reasoner`, or if `thinking` is `enabled`; reasoning beside calls must be
+//! passed back, else 400), and errors in openclaude#878, hermes-agent#15353 and #17341 (`reasoning_effort` of `none`
+//! turns it off). Qwen's guide asks for the member of models that think: `-thinking` and QwQ always, others if
+//! `enable_thinking` is true (vercel/ai#20871, qwen-code#5637). Not all of its servers refuse, which is no reason to be
+//! silent: the finding is a warning.
 
 use crate::json::JsonRef;
 
@@ -19,7 +20,8 @@ enum Thinking {
     OnRequest,
 }
 
-/// What follows `deepseek-` in a name, and when such a model thinks. Names with a version are read by `TABLE_BY_VERSION`.
+/// What follows `deepseek-` in a name, and when such a model thinks. Names with a version are read by
+/// `TABLE_BY_VERSION`.
 const TABLE_BY_NAME: [(&str, Thinking); 2] = [("reasoner", Thinking::Always), ("chat", Thinking::OnRequest)];
 
 /// When models think from a version on, as 100 × major + minor. The last row is that of newer models, too.
@@ -29,7 +31,8 @@ const TABLE_BY_VERSION: [(u16, Thinking); 2] = [(302, Thinking::OnRequest), (400
 const QWEN: [&str; 2] = ["qwen", "qwq"];
 const QWEN_THINKING: [&str; 2] = ["thinking", "qwq"];
 
-/// Returns true if the model of a request rejects an answer with calls, in the running tool loop, that came back without its reasoning.
+/// Returns true if the model of a request rejects an answer with calls, in the running tool loop, that came back
+/// without its reasoning.
 pub(super) fn demands_reasoning(body: JsonRef<'_>) -> bool {
     let Some(thinking) = body.text("model").and_then(|name| thinking_of(&name)) else { return false };
     let kind = body.get("thinking").and_then(|thinking| thinking.text("type"));

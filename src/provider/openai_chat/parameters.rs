@@ -27,7 +27,8 @@ impl ParameterCodec for ChatVariant {
     }
 }
 
-/// Returns the place of a parameter in a body of OpenAI, as in the provider's reference. What is missing here has another meaning or other values.
+/// Returns the place of a parameter in a body of OpenAI, as in the provider's reference. What is missing here has
+/// another meaning or other values.
 pub(super) fn parameter(parameter: Parameter) -> Option<&'static str> {
     Some(match parameter {
         Parameter::Model => "model",

@@ -6,7 +6,8 @@ use crate::json::{ArrayWriter, JsonKind, JsonRef, ObjectWriter};
 use crate::provider::request::Settings;
 use crate::provider::spec::ReasoningFormat;
 
-/// The member of a call in which Google's endpoint keeps its signature: `{"extra_content":{"google":{"thought_signature":"…"}}}`.
+/// The member of a call in which Google's endpoint keeps its signature:
+/// `{"extra_content":{"google":{"thought_signature":"…"}}}`.
 const CALL_SIGNATURE: &str = "extra_content";
 
 impl ReasoningFormat for ChatVariant {

@@ -3,7 +3,8 @@
 use crate::provider::spec::{Marks, Recognition};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
-    // OpenAI and Azure (deployments and v1), OpenRouter, Groq, Together, vLLM, and the compatible endpoints of Gemini and Vertex.
+    // OpenAI and Azure (deployments and v1), OpenRouter, Groq, Together, vLLM, and the compatible endpoints of Gemini
+    // and Vertex.
     paths: &[r"\/chat\/completions$"],
     domain: None,
     marks: Marks {

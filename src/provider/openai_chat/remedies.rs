@@ -1,5 +1,5 @@
-//! The errors of Chat Completions, and of servers that are nearly it, that can be cured. Sentences: cai#111, litellm#10083, smarter#264,
-//! agentao#321 (OpenAI), dify#32222 (DeepSeek).
+//! The errors of Chat Completions, and of servers that are nearly it, that can be cured. Sentences: cai#111,
+//! litellm#10083, smarter#264, agentao#321 (OpenAI), dify#32222 (DeepSeek).
 
 use crate::provider::healing::{Cure, ErrorAnswer, Remedy, by_rules};
 

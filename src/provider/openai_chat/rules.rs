@@ -1,9 +1,9 @@
-//! What OpenAI's Chat Completions rejects, and the edit that fixes each violation. Mistral's bodies are read by the same code,
-//! with [`ChatRules`] of its own.
+//! What OpenAI's Chat Completions rejects, and the edit that fixes each violation. Mistral's bodies are read by the
+//! same code, with [`ChatRules`] of its own.
 //!
-//! Sources: OpenAI's schema and its error messages (cai#111, litellm#10083, smarter#264, agentao#321, dify#32222), corrected
-//! by recorded exchanges: `content` may be absent, null or empty beside calls, a later turn may use an id again, and results
-//! may be in any order.
+//! Sources: OpenAI's schema and its error messages (cai#111, litellm#10083, smarter#264, agentao#321, dify#32222),
+//! corrected by recorded exchanges: `content` may be absent, null or empty beside calls, a later turn may use an id
+//! again, and results may be in any order.
 
 mod assistant;
 pub(crate) mod calls;

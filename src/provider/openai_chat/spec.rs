@@ -11,7 +11,8 @@ use crate::provider::spec::{ContentProfile, DialectSpec, MissingReasoning, RuleS
 /// The length limit of OpenAI's call ids, in characters (`string_above_max_length`).
 const MAX_CALL_ID: usize = 64;
 
-/// Hosts that serve OpenAI's models: its own, and Azure's (2026-11-25). Others that speak its format are services of their own.
+/// Hosts that serve OpenAI's models: its own, and Azure's (2026-11-25). Others that speak its format are services of
+/// their own.
 const HOSTS: [&str; 4] = ["openai.com", "openai.azure.com", "openai.azure.us", "cognitiveservices.azure.com"];
 
 /// OpenAI Chat Completions, which many servers implement nearly completely.

@@ -219,7 +219,8 @@ impl ChatAssembler {
         self.calls.complete(out);
     }
 
-    /// Applies a delta, or a `whole` message. Returns the fragment that it appended to one string, if it did nothing else.
+    /// Applies a delta, or a `whole` message. Returns the fragment that it appended to one string, if it did nothing
+    /// else.
     fn delta<'a>(&mut self, delta: JsonRef<'a>, whole: bool, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         let (mut content, mut details, mut calls, mut function) = (None, None, None, None);
         let mut did_more = whole;
@@ -325,8 +326,8 @@ impl ChatAssembler {
         !self.refusal.is_empty() && self.content.text.is_empty() && self.calls.is_empty()
     }
 
-    /// Returns the assistant message for the next request; none if it would be empty. Calls are in it only if the answer is
-    /// `complete`.
+    /// Returns the assistant message for the next request; none if it would be empty. Calls are in it only if the
+    /// answer is `complete`.
     fn wire(&self, complete: bool) -> Option<Json> {
         let is_sent = |call: &&ChatCall| complete && call.is_named();
         let has_calls = self.calls.iter().any(|call| is_sent(&call));
@@ -364,8 +365,8 @@ impl ChatAssembler {
     }
 }
 
-/// Returns what a finish reason says about completeness. `stop` and `tool_calls` are not distinguished: servers confuse them,
-/// and the calls themselves tell.
+/// Returns what a finish reason says about completeness. `stop` and `tool_calls` are not distinguished: servers confuse
+/// them, and the calls themselves tell.
 fn status_of(reason: &str) -> AnswerStatus {
     match reason {
         "length" | "max_tokens" | "model_length" | "insufficient_system_resource" | "abort" => AnswerStatus::Incomplete,

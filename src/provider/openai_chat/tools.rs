@@ -1,4 +1,5 @@
-//! Tools and the tool choice of a Chat Completions request: `{"type":"function","function":{"name":"search","parameters":{…}}}`.
+//! Tools and the tool choice of a Chat Completions request:
+//! `{"type":"function","function":{"name":"search","parameters":{…}}}`.
 
 use super::variant::ChatVariant;
 use crate::json::{JsonKind, JsonRef, ObjectWriter};

@@ -22,8 +22,8 @@ pub(crate) struct ChatVariant {
     /// The JSON of `content` in a message that has calls and no text: `null` (OpenAI) or `""` (Mistral).
     pub empty_content: &'static str,
     /// Mistral's content chunks: reasoning is a chunk of the content (`{"type":"thinking","thinking":[…]}`), documents
-    /// are referenced by URL, and a tool message holds chunks of any type. This also means that `system` is the only role for
-    /// instructions, that a call's arguments may be an object, and that `tool_calls` may be empty.
+    /// are referenced by URL, and a tool message holds chunks of any type. This also means that `system` is the only
+    /// role for instructions, that a call's arguments may be an object, and that `tool_calls` may be empty.
     pub content_chunks: bool,
     /// Returns the name of the service that a host belongs to.
     pub service_of: fn(&str) -> Option<&'static str>,

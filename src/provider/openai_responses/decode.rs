@@ -1,8 +1,8 @@
 //! OpenAI Responses: items to neutral messages.
 //!
-//! Consecutive items of the model are one message: reasoning, text, calls and the items of server tools are its parts, in
-//! their order. A part has the template of its item. If an item holds a list of texts, each of them is a part, and the first
-//! has the item's template. In that template the list is a slot:
+//! Consecutive items of the model are one message: reasoning, text, calls and the items of server tools are its parts,
+//! in their order. A part has the template of its item. If an item holds a list of texts, each of them is a part, and
+//! the first has the item's template. In that template the list is a slot:
 //!
 //! | slot | the list |
 //! |---|---|
@@ -134,9 +134,9 @@ impl CallIndex {
         index
     }
 
-    /// Returns true if an item is a call that is decoded as one: of a function or custom tool, or of one of OpenAI's own tools
-    /// that a client answered. A call that the server ran, or that has no output or no id, stays opaque: no other output of its
-    /// kind could be made.
+    /// Returns true if an item is a call that is decoded as one: of a function or custom tool, or of one of OpenAI's
+    /// own tools that a client answered. A call that the server ran, or that has no output or no id, stays opaque: no
+    /// other output of its kind could be made.
     fn is_client_call(&self, wire: JsonRef<'_>, kind: &CallKind) -> bool {
         if !kind.is_hosted() {
             return true;
@@ -347,8 +347,8 @@ fn decode_reasoning(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
     }
 }
 
-/// Decodes an item with a list: each entry of the list becomes a part. `body` reads an entry and names the member that is its
-/// text.
+/// Decodes an item with a list: each entry of the list becomes a part. `body` reads an entry and names the member that
+/// is its text.
 fn decode_entries(
     item: JsonRef<'_>,
     (member, list): (&str, JsonRef<'_>),

@@ -3,7 +3,8 @@
 use crate::json::JsonRef;
 use std::borrow::Cow;
 
-/// The member of a call, and of the definition of its tool, that lets the conversation go on before its output (2026-11-10).
+/// The member of a call, and of the definition of its tool, that lets the conversation go on before its output
+/// (2026-11-10).
 pub(super) const ASYNC: &str = "async";
 
 /// A kind of call. Its output is an item of the type `{kind}_output` with the same `call_id`:
@@ -76,7 +77,8 @@ pub(super) fn pair_of(item_type: &str) -> Option<(&str, bool)> {
     })
 }
 
-/// Returns true for a `type` that this endpoint is known to take. OpenAI keeps adding types, so an unknown one may be valid, too.
+/// Returns true for a `type` that this endpoint is known to take. OpenAI keeps adding types, so an unknown one may be
+/// valid, too.
 pub(super) fn is_known(item_type: &str) -> bool {
     let has_known_suffix = ["_call", "_call_output", "_output"].iter().any(|suffix| item_type.ends_with(suffix));
     let others = [
@@ -93,7 +95,8 @@ pub(super) fn is_known(item_type: &str) -> bool {
     has_known_suffix || item_type.starts_with("mcp_") || others.contains(&item_type)
 }
 
-/// Returns the member by which an item pairs, given the type of the call (see [`pair_of`]) and whether the item is the call.
+/// Returns the member by which an item pairs, given the type of the call (see [`pair_of`]) and whether the item is the
+/// call.
 pub(super) fn id_name(call_type: &str, is_call: bool) -> &'static str {
     match call_type {
         "mcp_approval_request" if is_call => "id",
@@ -102,7 +105,8 @@ pub(super) fn id_name(call_type: &str, is_call: bool) -> &'static str {
     }
 }
 
-/// Returns true if OpenAI runs the call itself, so that no client answers it: in a container, or as a search of its own.
+/// Returns true if OpenAI runs the call itself, so that no client answers it: in a container, or as a search of its
+/// own.
 pub(super) fn runs_on_server(item: JsonRef<'_>) -> bool {
     item.find("environment").is_some_and(|place| !place.has_text("type", "local"))
         || item.has_text("type", "tool_search_call") && !item.has_text("execution", "client")

@@ -21,7 +21,8 @@ impl MessageCodec for Responses {
         encode::encode(wire, item, context);
     }
 
-    /// A reference stands for an item that the server stores, which an output may answer: what may follow is left to the rules.
+    /// A reference stands for an item that the server stores, which an output may answer: what may follow is left to
+    /// the rules.
     fn may_begin(&self, item: &DraftMessage<'_>) -> bool {
         has_no_part_of_others(item)
     }

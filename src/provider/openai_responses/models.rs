@@ -1,14 +1,15 @@
 //! What differs by model, as of 2026-11-25.
 //!
-//! Sources: OpenAI's guide "Using GPT-6.2" (2026-11-17: reasoning whose prefix was edited is dropped, and listed in the answer's
-//! `input_transformations`), and that member in openai 7.57.0. Earlier models are not in the guide.
+//! Sources: OpenAI's guide "Using GPT-6.2" (2026-11-17: reasoning whose prefix was edited is dropped, and listed in the
+//! answer's `input_transformations`), and that member in openai 7.57.0. Earlier models are not in the guide.
 
 use crate::provider::models::{ModelFacts, PrefixBinding};
 
 /// The first version of GPT that binds reasoning to its prefix, as 100 × major + minor.
 const FIRST_BINDING: u16 = 602;
 
-/// Returns the facts of a model: `gpt-6.2-sol`, `openai/gpt-6.2-astra`. A model that is newer than the table has the newest facts.
+/// Returns the facts of a model: `gpt-6.2-sol`, `openai/gpt-6.2-astra`. A model that is newer than the table has the
+/// newest facts.
 pub(super) fn model_facts(name: &str) -> ModelFacts {
     let is_bound = gpt_version(name).is_some_and(|version| version >= FIRST_BINDING);
     let prefix_binding = if is_bound { PrefixBinding::Dropped } else { PrefixBinding::Unbound };

@@ -39,8 +39,8 @@ impl ReasoningFormat for Responses {
         items.iter().skip_while(is_reasoning).any(|item| is_reasoning(&item))
     }
 
-    /// "Item 'fc_…' of type 'function_call' was provided without its required 'reasoning' item": what followed the reasoning is written without
-    /// its id. Call and output pair by `call_id`.
+    /// "Item 'fc_…' of type 'function_call' was provided without its required 'reasoning' item": what followed the
+    /// reasoning is written without its id. Call and output pair by `call_id`.
     fn without_reasoning(&self, items: &[JsonRef<'_>], _settings: &Settings) -> Vec<Option<String>> {
         let mut lost_reasoning = false;
         let mut write = |item: &JsonRef<'_>| {

@@ -1,5 +1,5 @@
-//! The errors of OpenAI's Responses endpoint that can be cured. Sentences: codex#8145, #8119 (encrypted content), continue#8933, #11785
-//! (reasoning), nodetool#4252 (ids), CLIProxyAPI#2368, vscode#320060 (outputs).
+//! The errors of OpenAI's Responses endpoint that can be cured. Sentences: codex#8145, #8119 (encrypted content),
+//! continue#8933, #11785 (reasoning), nodetool#4252 (ids), CLIProxyAPI#2368, vscode#320060 (outputs).
 
 use crate::json::JsonRef;
 use crate::provider::healing::{Cure, ErrorAnswer, Remedy, by_rules, signature_mark};
@@ -88,7 +88,8 @@ fn is_reasoning(item: JsonRef<'_>) -> bool {
     item.has_text("type", "reasoning")
 }
 
-/// Removes the selected reasoning items. What followed them is sent without its id: with it, the service would ask for the reasoning.
+/// Removes the selected reasoning items. What followed them is sent without its id: with it, the service would ask for
+/// the reasoning.
 fn leave_out_reasoning(cure: &mut Cure<'_>, is_refused: &mut dyn FnMut(JsonRef<'_>) -> bool) {
     let (mut refused, mut first, mut follows) = (Vec::new(), None, false);
     for (at, item) in cure.list.items().enumerate() {
@@ -117,9 +118,9 @@ fn is_output_of_model(item: JsonRef<'_>) -> bool {
     matches!(&*kind, "function_call" | "custom_tool_call") || item.has_text("role", "assistant")
 }
 
-/// Removes the reasoning whose encrypted content the error names: by the item's id, or by the begin and the end of the content
-/// (`gAAA...DQ==`). If it names none, all encrypted reasoning is removed. Another encrypted item, such as a compaction, is kept: it has
-/// no substitute.
+/// Removes the reasoning whose encrypted content the error names: by the item's id, or by the begin and the end of the
+/// content (`gAAA...DQ==`). If it names none, all encrypted reasoning is removed. Another encrypted item, such as a
+/// compaction, is kept: it has no substitute.
 fn leave_out_unreadable(cure: &mut Cure<'_>, answer: &ErrorAnswer) {
     if let Some(id) = answer.word_after(&["encrypted content for item "]).map(str::to_owned) {
         return leave_out_reasoning(cure, &mut |item| item.has_text("id", &id));

@@ -1,10 +1,11 @@
 //! What OpenAI's Responses endpoint rejects, and the edit that fixes each violation.
 //!
-//! Sources: its error messages (CLIProxyAPI#2368, vscode#320060, continue#8933, nodetool#4252, codex#42088), corrected by
-//! recorded exchanges: reasoning may follow reasoning and may be absent, calls need no `fc_` id, and an output may answer a tool
-//! search. Calls and outputs pair by `call_id`; messages of the model may stand between them. Calls of OpenAI's own tools
-//! that a client runs pair as functions do ("No tool output found for shell call", agent-framework#8663), and so do approvals
-//! ("The following MCP approval requests do not have an approval"). A call of an asynchronous tool may be open, or answered later.
+//! Sources: its error messages (CLIProxyAPI#2368, vscode#320060, continue#8933, nodetool#4252, codex#42088), corrected
+//! by recorded exchanges: reasoning may follow reasoning and may be absent, calls need no `fc_` id, and an output may
+//! answer a tool search. Calls and outputs pair by `call_id`; messages of the model may stand between them. Calls of
+//! OpenAI's own tools that a client runs pair as functions do ("No tool output found for shell call",
+//! agent-framework#8663), and so do approvals ("The following MCP approval requests do not have an approval"). A call
+//! of an asynchronous tool may be open, or answered later.
 
 mod async_tools;
 mod input_context;
@@ -72,7 +73,8 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let synthetic_output = |call: &WireCall<'a>| synthetic::output(call, &output_text);
     let calls_without_reasoning =
         OutputPlacement { pairs: &pairs, synthetic_output: &synthetic_output }.apply(plan, list, items);
-    // "… was provided without its required 'reasoning' item" (continue PR#11785): without its id, a call needs no reasoning.
+    // "… was provided without its required 'reasoning' item" (continue PR#11785): without its id, a call needs no
+    // reasoning.
     for call in calls_without_reasoning.iter().filter_map(|index| pairs.calls.get(*index)) {
         if call.value.text("id").is_some_and(|id| id.starts_with("fc_")) {
             plan.edits.remove(call.value, "id");

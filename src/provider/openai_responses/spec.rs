@@ -20,7 +20,8 @@ const FOREIGN_MODELS: [&str; 2] = ["deepseek", "grok"];
 /// OpenAI Responses.
 pub(crate) static SPEC: DialectSpec = DialectSpec {
     body: BodyProfile {
-        // The last two refer to a history that the server stores. Beside the one in `input`, every message would be sent twice.
+        // The last two refer to a history that the server stores. Beside the one in `input`, every message would be
+        // sent twice.
         reserved_members: &["input", INSTRUCTIONS, PREVIOUS_RESPONSE, CONVERSATION],
         credential_members: &[
             &["tools", "*", "authorization"],

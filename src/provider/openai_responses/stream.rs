@@ -1,7 +1,7 @@
 //! Assembles an answer of OpenAI Responses, streamed or whole: a list of items.
 //!
-//! A complete item replaces its deltas, and the response at the end replaces its items, unless it holds less: gateways cut
-//! large events.
+//! A complete item replaces its deltas, and the response at the end replaces its items, unless it holds less: gateways
+//! cut large events.
 
 mod item;
 mod item_parts;
@@ -101,7 +101,8 @@ impl<'a> ResponseEvent<'a> {
         if self.name.starts_with("reasoning_summary") { PartList::Summary } else { PartList::Content }
     }
 
-    /// Returns the kind of the item that the event's text belongs to: reasoning or a message. Returns `None` if nothing tells.
+    /// Returns the kind of the item that the event's text belongs to: reasoning or a message. Returns `None` if nothing
+    /// tells.
     fn kind_of_item(&self) -> Option<OutputKind> {
         let part_type = || self.value.and_then(|part| part.text("type"));
         match self.name.split(['.', '_']).next() {
@@ -280,8 +281,8 @@ impl ResponsesAssembler {
         }
     }
 
-    /// Returns the position of the item that an event is about. Its index is preferred: some servers change the ids from event
-    /// to event.
+    /// Returns the position of the item that an event is about. Its index is preferred: some servers change the ids
+    /// from event to event.
     fn position_of(&self, event: &ResponseEvent<'_>) -> Option<usize> {
         match (event.output_index, &event.item_id) {
             (Some(index), _) => self.positions.with_index(index),
@@ -336,8 +337,8 @@ impl ResponsesAssembler {
         }
     }
 
-    /// Returns the item whose list an event is about. Opens one if no event announced it: its text is part of the answer. Reasoning
-    /// does not become text of a message, nor text reasoning, whatever index and id the event has.
+    /// Returns the item whose list an event is about. Opens one if no event announced it: its text is part of the
+    /// answer. Reasoning does not become text of a message, nor text reasoning, whatever index and id the event has.
     fn item_with_parts(&mut self, event: &ResponseEvent<'_>) -> Option<&mut OutputItem> {
         let kind = event.kind_of_item();
         let is_other_kind = |item: &OutputItem| match kind {
@@ -428,7 +429,8 @@ impl ResponsesAssembler {
 
     /// Returns the items for the next request; none if there are none.
     fn wire(&self, complete: bool, paired: &[bool]) -> Option<Json> {
-        // Reasoning that is neither stored nor encrypted cannot be referred to by id, nor can the items that depend on it.
+        // Reasoning that is neither stored nor encrypted cannot be referred to by id, nor can the items that depend on
+        // it.
         let without_ids = self.unstored && self.items.iter().any(OutputItem::is_bare_reasoning);
         let mut wire = String::new();
         let mut list = ArrayWriter::new(&mut wire);
@@ -442,7 +444,8 @@ impl ResponsesAssembler {
     }
 }
 
-/// Reads what became of a reasoning item of the request: `{"type":"reasoning","action":"removed","id":"rs_…","reason":"prefix_mismatch"}`.
+/// Reads what became of a reasoning item of the request:
+/// `{"type":"reasoning","action":"removed","id":"rs_…","reason":"prefix_mismatch"}`.
 fn read_transformation(entry: JsonRef<'_>) -> Option<InputTransformation> {
     if !entry.has_text("action", "removed") {
         return None;
@@ -454,7 +457,8 @@ fn read_transformation(entry: JsonRef<'_>) -> Option<InputTransformation> {
     Some(InputTransformation { place: TransformedPlace::Item(entry.text("id")?.into_owned()), reason, effect })
 }
 
-/// Returns the id of the conversation that a response was added to: `{"conversation":{"id":"conv_…"}}`, or the id itself.
+/// Returns the id of the conversation that a response was added to: `{"conversation":{"id":"conv_…"}}`, or the id
+/// itself.
 fn conversation_of(response: JsonRef<'_>) -> Option<String> {
     let conversation = response.find("conversation")?;
     non_empty_text(Some(conversation)).or_else(|| non_empty_text(conversation.get("id"))).map(Cow::into_owned)

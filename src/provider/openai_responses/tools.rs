@@ -1,4 +1,5 @@
-//! Tools and the tool choice of a Responses request: `{"type":"function","name":"search","parameters":{…},"strict":false}`.
+//! Tools and the tool choice of a Responses request:
+//! `{"type":"function","name":"search","parameters":{…},"strict":false}`.
 
 use super::Responses;
 use super::kinds::ASYNC;

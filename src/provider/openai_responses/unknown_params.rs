@@ -1,6 +1,7 @@
 //! Parameters that the endpoint rejects.
 
-/// Members of other dialects' bodies, and those of Chat Completions that have another name here: "Unknown parameter: '…'.".
+/// Members of other dialects' bodies, and those of Chat Completions that have another name here: "Unknown parameter:
+/// '…'.".
 pub(super) const UNKNOWN_PARAMS: [&str; 32] = [
     "messages",
     "max_tokens",

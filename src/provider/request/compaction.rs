@@ -3,14 +3,15 @@
 use crate::json::{Json, JsonRef};
 use crate::provider::spec::DialectSpec;
 
-/// Returns the body of a request that has the service shorten its chain of responses up to `previous`; `None` if services of the dialect do
-/// not do that.
+/// Returns the body of a request that has the service shorten its chain of responses up to `previous`; `None` if
+/// services of the dialect do not do that.
 #[must_use]
 pub(crate) fn compaction_request(spec: &DialectSpec, model: Option<&str>, previous: &str) -> Option<Vec<u8>> {
     spec.service_state.as_ref().map(|service| (service.compaction_request)(model, previous))
 }
 
-/// Returns the items that stand for the conversation, from the body of the answer to a [`compaction_request`]; `None` for any other text.
+/// Returns the items that stand for the conversation, from the body of the answer to a [`compaction_request`]; `None`
+/// for any other text.
 #[must_use]
 pub(crate) fn compacted_items(spec: &DialectSpec, answer: &str) -> Option<Vec<Json>> {
     let service = spec.service_state.as_ref()?;

@@ -128,8 +128,8 @@ fn percent_decoded(text: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the authority of a URL (`user@host:port`), empty if it has none. Like the URL parsers of browsers, this reads `\` as `/`
-/// and does not require slashes after a scheme.
+/// Returns the authority of a URL (`user@host:port`), empty if it has none. Like the URL parsers of browsers, this
+/// reads `\` as `/` and does not require slashes after a scheme.
 fn authority(url: &str) -> &str {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -144,7 +144,8 @@ fn authority(url: &str) -> &str {
     rest.trim_start_matches(slashes).split(slashes).next().unwrap_or_default()
 }
 
-/// Returns true if a URL contains a credential: user information, a key in its query, or a value in the form of a key in its path.
+/// Returns true if a URL contains a credential: user information, a key in its query, or a value in the form of a key
+/// in its path.
 pub(super) fn url_contains_secret(url: &str) -> bool {
     let without_fragment = url.split('#').next().unwrap_or_default();
     let (base, query) = without_fragment.split_once('?').unwrap_or((without_fragment, ""));

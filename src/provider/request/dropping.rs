@@ -3,8 +3,8 @@
 use super::provider_request::ProviderRequest;
 use crate::provider::spec::DialectSpec;
 
-/// Returns the request with the parameter and the header that let the service drop reasoning whose prefix has changed; `None` if the
-/// dialect or the model has none, or the request does not think.
+/// Returns the request with the parameter and the header that let the service drop reasoning whose prefix has changed;
+/// `None` if the dialect or the model has none, or the request does not think.
 pub(crate) fn dropping_unbound(spec: &DialectSpec, request: &ProviderRequest) -> Option<ProviderRequest> {
     let dropping = spec.reasoning_dropping.as_ref()?;
     let params = (dropping.params)(request.params.view(), &spec.models.facts_of(request))?;

@@ -4,8 +4,8 @@ use super::provider_request::ProviderRequest;
 use crate::message::{AnswerMaker, AnswerMeta, HostGroup, host_name};
 use crate::provider::spec::{DialectSpec, ReasoningFormat};
 
-/// The segments of a path that precede a model's name: `/v1beta/models/gemini-3-pro:generateContent`, `/model/anthropic.claude…/invoke`,
-/// `/openai/deployments/gpt-5/chat/completions`.
+/// The segments of a path that precede a model's name: `/v1beta/models/gemini-3-pro:generateContent`,
+/// `/model/anthropic.claude…/invoke`, `/openai/deployments/gpt-5/chat/completions`.
 const BEFORE_MODEL: [&str; 3] = ["models", "model", "deployments"];
 
 impl ProviderRequest {
@@ -22,8 +22,8 @@ impl ProviderRequest {
     }
 }
 
-/// Returns the host of a URL in lower case, with a port that is not the scheme's own: two servers of one machine differ by it. `None` if the
-/// URL has no host.
+/// Returns the host of a URL in lower case, with a port that is not the scheme's own: two servers of one machine differ
+/// by it. `None` if the URL has no host.
 fn host_of(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -99,7 +99,8 @@ impl ReasoningReader {
         if made_by.into_iter().flatten().any(reads) { Readability::Readable } else { Readability::OtherModel }
     }
 
-    /// Returns true if two hosts are of one service, or in one group of the application. A group with a host of a service has all of them.
+    /// Returns true if two hosts are of one service, or in one group of the application. A group with a host of a
+    /// service has all of them.
     fn serve_the_same(&self, format: &dyn ReasoningFormat, own: &str, other: &str) -> bool {
         let [own_service, other_service] = [own, other].map(|host| format.service_of(host_name(host)));
         if own_service.is_some() && own_service == other_service {

@@ -41,13 +41,15 @@ pub(crate) fn names_tool_choice(all: &AllDialects, member: &str) -> bool {
     all.iter().any(|spec| spec.body.tool_choice_members.contains(&member))
 }
 
-/// Reads a tool choice in the form of any dialect. Returns `None` for a choice that only the dialect of the request has.
+/// Reads a tool choice in the form of any dialect. Returns `None` for a choice that only the dialect of the request
+/// has.
 #[must_use]
 pub(super) fn read_tool_choice<'a>(all: &AllDialects, choice: JsonRef<'a>) -> Option<ToolChoice<'a>> {
     all.iter().find_map(|spec| spec.tools.read_tool_choice(choice))
 }
 
-/// Returns parameters without a tool choice that names a tool for which `has_tool` returns false; `None` if they have none.
+/// Returns parameters without a tool choice that names a tool for which `has_tool` returns false; `None` if they have
+/// none.
 #[must_use]
 pub(crate) fn drop_unavailable_tool_choice(
     all: &AllDialects,

@@ -15,7 +15,8 @@ pub(crate) fn nested_schema(value: JsonRef<'_>) -> String {
     .to_owned()
 }
 
-/// Returns the value with a schema as Responses has it, its members beside the type: `{"type":"json_schema","name":"n","schema":{}}`.
+/// Returns the value with a schema as Responses has it, its members beside the type:
+/// `{"type":"json_schema","name":"n","schema":{}}`.
 pub(crate) fn flat_schema(value: JsonRef<'_>) -> String {
     match schema_of(value).filter(|_| value.has_text("type", "json_schema")) {
         Some(schema) => {

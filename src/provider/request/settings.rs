@@ -16,7 +16,8 @@ pub struct Settings {
     pub version: u16,
     /// The vendor of the model, if rules depend on it (OpenAI Responses); otherwise empty.
     pub model: &'static str,
-    /// True to leave out items that name what the service stored, since it does not have that any more (OpenAI Responses).
+    /// True to leave out items that name what the service stored, since it does not have that any more (OpenAI
+    /// Responses).
     pub omits_kept_items: bool,
 }
 

@@ -31,7 +31,8 @@ pub(crate) fn check_owner(spec: &DialectSpec, provider: &ProviderRequest, owner:
     Ok(())
 }
 
-/// Rejects an input that refers to what a service keeps: the request would not contain the reference, and the model would lack its content.
+/// Rejects an input that refers to what a service keeps: the request would not contain the reference, and the model
+/// would lack its content.
 ///
 /// # Errors
 /// `state_owner_conflict`.

@@ -36,8 +36,8 @@ impl ToolDefinition {
         Self { name: plain(name, 64), description: None, parameters, strict: false, is_async: false }
     }
 
-    /// Reads an object with the members `name`, `description` and `strict`, whose member `schema` is the JSON Schema of the arguments.
-    /// Returns `None` if it has no name.
+    /// Reads an object with the members `name`, `description` and `strict`, whose member `schema` is the JSON Schema of
+    /// the arguments. Returns `None` if it has no name.
     pub(crate) fn from_object(object: JsonRef<'_>, schema: &str) -> Option<Self> {
         let name = object.text("name").filter(|name| !name.is_empty())?;
         Some(Self {

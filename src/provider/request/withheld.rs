@@ -1,12 +1,13 @@
-//! Finds the members of `params` that contain credentials. They are sent but never stored, so the caller passes them again to resume
-//! a run.
+//! Finds the members of `params` that contain credentials. They are sent but never stored, so the caller passes them
+//! again to resume a run.
 
 use super::credentials::{bare_name, url_contains_secret};
 use super::member_path::MemberPath;
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
 use crate::provider::spec::DialectSpec;
 
-/// Members that contain credentials at any depth and in every dialect, in the form of [`bare_name`]. Gateways and SDKs read them.
+/// Members that contain credentials at any depth and in every dialect, in the form of [`bare_name`]. Gateways and SDKs
+/// read them.
 const SECRET_MEMBERS: [&str; 29] = [
     "apikey",
     "xapikey",
@@ -39,7 +40,8 @@ const SECRET_MEMBERS: [&str; 29] = [
     "extraquery",
 ];
 
-/// Members that contain a JSON Schema, in the form of [`bare_name`]. Names inside of them are those of a tool's arguments.
+/// Members that contain a JSON Schema, in the form of [`bare_name`]. Names inside of them are those of a tool's
+/// arguments.
 const SCHEMA_MEMBERS: [&str; 11] = [
     "parameters",
     "parametersjsonschema",
@@ -81,7 +83,8 @@ pub(crate) fn withhold(spec: &DialectSpec, params: &Json) -> Withheld {
     Withheld { params, members: search.members, values: search.values }
 }
 
-/// Returns the first path in `members` that `params` do not contain. Indexes of lists are ignored: the caller may reorder its tools.
+/// Returns the first path in `members` that `params` do not contain. Indexes of lists are ignored: the caller may
+/// reorder its tools.
 pub(crate) fn first_missing<'m>(spec: &DialectSpec, members: &'m [String], params: &Json) -> Option<&'m String> {
     let mut present: Vec<String> = withhold(spec, params).members.iter().map(|path| without_indexes(path)).collect();
     members.iter().find(|member| {

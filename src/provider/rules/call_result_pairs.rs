@@ -1,4 +1,5 @@
-//! Pairing, which all dialects share: finds the result of each call, and chooses the id that both get in the repaired body.
+//! Pairing, which all dialects share: finds the result of each call, and chooses the id that both get in the repaired
+//! body.
 
 use super::{BodyLocation, Dangling, FoundCall, FoundResult, IdRule, Plan, Violation, id_of, quoted};
 use crate::finding::FindingCode;
@@ -96,8 +97,8 @@ pub(crate) struct Pairs<'a> {
     events: Vec<PairEvent>,
     /// The index of each id or alias.
     keys: IdMap<usize>,
-    /// The namespace of the ids of the calls and results that are added next. Equal ids of two namespaces do not pair: the output of
-    /// a custom tool does not answer a function call.
+    /// The namespace of the ids of the calls and results that are added next. Equal ids of two namespaces do not pair:
+    /// the output of a custom tool does not answer a function call.
     pub space: &'static str,
     /// The JSON of the content of a synthetic result.
     synthetic_content: String,
@@ -189,7 +190,8 @@ impl<'a> Pairs<'a> {
         members.iter().filter(|call| call.lacks_result() && !call.omitted)
     }
 
-    /// Pairs the calls and results, omits calls without a result if the options say so, and chooses the id of every call.
+    /// Pairs the calls and results, omits calls without a result if the options say so, and chooses the id of every
+    /// call.
     pub fn resolve(&mut self, plan: &mut Plan<'a, '_>, rule: &IdRule) {
         self.pair();
         if rule.optional {
@@ -207,8 +209,9 @@ impl<'a> Pairs<'a> {
         self.assign_ids(plan, rule);
     }
 
-    /// Plans the edits that write the chosen ids. `name` returns the member that holds the id, given the label of a call (true) or
-    /// a result (false). `sentence` is the provider's sentence about a result that does not name its call.
+    /// Plans the edits that write the chosen ids. `name` returns the member that holds the id, given the label of a
+    /// call (true) or a result (false). `sentence` is the provider's sentence about a result that does not name its
+    /// call.
     pub fn write_ids(
         &self,
         plan: &mut Plan<'a, '_>,
@@ -246,9 +249,10 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Pairs each result with a call. A result answers an open call of its id in the newest group before it that has one, in the order
-    /// of that group's calls; so an id that is used again in a later turn is paired turn by turn. If there is no such call before the
-    /// result, the first one after it is answered. A result without an id first answers a call of the group that it replies to.
+    /// Pairs each result with a call. A result answers an open call of its id in the newest group before it that has
+    /// one, in the order of that group's calls; so an id that is used again in a later turn is paired turn by turn. If
+    /// there is no such call before the result, the first one after it is answered. A result without an id first
+    /// answers a call of the group that it replies to.
     pub fn pair(&mut self) {
         let mut by_key: Vec<KeyedPairs> = Vec::new();
         by_key.resize_with(self.keys.count(), KeyedPairs::default);
@@ -278,7 +282,8 @@ impl<'a> Pairs<'a> {
                 }
             }
         }
-        // Results that name their calls are paired first, wherever they stand. The others are paired with the calls that are left.
+        // Results that name their calls are paired first, wherever they stand. The others are paired with the calls
+        // that are left.
         self.pair_early(&mut by_key, true);
         self.pair_by_place(true);
         for a in deferred {
@@ -301,7 +306,8 @@ impl<'a> Pairs<'a> {
             }
             let Some(c) = keyed.calls.get(open.next).copied() else { break };
             if self.calls.get(c).is_none_or(|call| call.result.is_none()) {
-                // A second result with this id answers an open call of an older group, unless it repeats the first one's content: then it is a duplicate.
+                // A second result with this id answers an open call of an older group, unless it repeats the first
+                // one's content: then it is a duplicate.
                 if open.group != keyed.newest && keyed.answered.is_some_and(|c| self.content_of(c) == Some(content)) {
                     break;
                 }
@@ -400,9 +406,9 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Pairs results by the group that they reply to. A result without an id answers the first open call of the group; a result with
-    /// an id that no call has answers the first open call without an id, unless `without_id_only`. If results have labels, the call
-    /// must have the same label.
+    /// Pairs results by the group that they reply to. A result without an id answers the first open call of the group;
+    /// a result with an id that no call has answers the first open call without an id, unless `without_id_only`. If
+    /// results have labels, the call must have the same label.
     fn pair_by_place(&mut self, without_id_only: bool) {
         let mut unpaired = Vec::new();
         for (a, answer) in self.results.iter().enumerate() {
@@ -445,8 +451,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Pairs unpaired results with the open calls of the group that they reply to, in order, if there are equally many of both. The
-    /// labels must be equal, or the call or the result must have no id.
+    /// Pairs unpaired results with the open calls of the group that they reply to, in order, if there are equally many
+    /// of both. The labels must be equal, or the call or the result must have no id.
     fn pair_by_count(&mut self) {
         let mut unpaired = Vec::new();
         for (a, answer) in self.results.iter().enumerate() {
@@ -552,8 +558,8 @@ impl UsedIds {
     }
 }
 
-/// How many calls with one id are compared with a result by their labels. After these, only the order counts, so that the cost is
-/// linear.
+/// How many calls with one id are compared with a result by their labels. After these, only the order counts, so that
+/// the cost is linear.
 const MAX_CALLS_WITH_ONE_ID: usize = 64;
 
 /// Returns the index of a key, which is a new one if the key is new.

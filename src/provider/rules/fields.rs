@@ -48,7 +48,8 @@ pub(crate) fn names_model(role: &str) -> bool {
     ["assistant", "model", "ai", "bot", "agent"].iter().any(|name| role.eq_ignore_ascii_case(name))
 }
 
-/// Returns the code of a finding about a role that the dialect does not have. A role that no dialect has belongs to a foreign format.
+/// Returns the code of a finding about a role that the dialect does not have. A role that no dialect has belongs to a
+/// foreign format.
 pub(crate) fn role_code(role: &str) -> FindingCode {
     let known = ["", "system", "developer", "user", "tool", "function"];
     let is_known = names_model(role) || known.iter().any(|name| role.eq_ignore_ascii_case(name));
@@ -90,8 +91,8 @@ pub(crate) fn name_fit(text: &str, max: usize) -> String {
     if fit.is_empty() { "unknown".into() } else { fit }
 }
 
-/// Returns arguments as the JSON of an object: `"{\"a\":1}"` becomes `{"a":1}`, a missing value `{}`, and any other value, such as 5,
-/// `{"value":5}`.
+/// Returns arguments as the JSON of an object: `"{\"a\":1}"` becomes `{"a":1}`, a missing value `{}`, and any other
+/// value, such as 5, `{"value":5}`.
 pub(crate) fn object_text(value: Option<JsonRef<'_>>) -> String {
     let Some(value) = value.filter(|value| !value.is_null()) else { return "{}".into() };
     let Some(text) = value.as_text() else { return format!("{{\"value\":{}}}", value.as_raw()) };

@@ -1,11 +1,12 @@
-//! Computes the JSON pointers of findings in one walk over the body, after all rules are done. A body without findings costs nothing.
+//! Computes the JSON pointers of findings in one walk over the body, after all rules are done. A body without findings
+//! costs nothing.
 
 use super::Plan;
 use crate::json::{PathStep, ValueWalk};
 use std::fmt::Write as _;
 
-/// The length of a pointer, in bytes, beyond which a finding points to the enclosing value. No rule reads deeper than this, but an id may
-/// be found there.
+/// The length of a pointer, in bytes, beyond which a finding points to the enclosing value. No rule reads deeper than
+/// this, but an id may be found there.
 const MAX_POINTER_BYTES: usize = 200;
 
 impl Plan<'_, '_> {

@@ -1,5 +1,5 @@
-//! Finds ids of calls without a result outside of calls and results. Such a place may be a result in another format. A synthetic
-//! result would then invite the model to run the tool again, so the repair is refused.
+//! Finds ids of calls without a result outside of calls and results. Such a place may be a result in another format. A
+//! synthetic result would then invite the model to run the tool again, so the repair is refused.
 
 use super::splice::Span;
 use super::{Fields, Pairs, Plan, Violation, quoted};
@@ -19,8 +19,8 @@ struct OpenCalls {
 }
 
 impl<'a> Plan<'a, '_> {
-    /// Searches the body for ids of calls without a result. Records results that only lack their mark, and reports other places that
-    /// may hold a result.
+    /// Searches the body for ids of calls without a result. Records results that only lack their mark, and reports
+    /// other places that may hold a result.
     pub(super) fn report_mentions(&mut self, pairs: &Pairs<'a>) {
         let mut open: IdMap<OpenCalls> = IdMap::with_seed(Seed::default());
         if pairs.calls.iter().all(|call| call.result.is_some()) {
@@ -111,14 +111,16 @@ fn span_at(spans: &[Span], offset: usize) -> Option<usize> {
 /// The longest JSON string that is compared with ids, in bytes.
 const MAX_ID_BYTES: usize = 1024;
 
-/// Returns false for most names that [`names_call`] does not hold for: those whose last letter or digit is no `d`. An escape may be one.
+/// Returns false for most names that [`names_call`] does not hold for: those whose last letter or digit is no `d`. An
+/// escape may be one.
 fn may_name_id(key: JsonRef<'_>) -> bool {
     let name = key.as_raw().as_bytes();
     let last = name.iter().rfind(|byte| byte.is_ascii_alphanumeric());
     matches!(last, Some(b'd' | b'D')) || name.contains(&b'\\')
 }
 
-/// Returns true if a member's name says that it holds a call's id. In another item than the call's, any name that ends in `id` does.
+/// Returns true if a member's name says that it holds a call's id. In another item than the call's, any name that ends
+/// in `id` does.
 fn names_call(key: JsonRef<'_>, in_other_item: bool) -> bool {
     let plain: String = key.as_text().unwrap_or_default().chars().filter(char::is_ascii_alphanumeric).collect();
     let plain = plain.to_ascii_lowercase();

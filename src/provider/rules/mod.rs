@@ -1,7 +1,7 @@
-//! Validation and repair, one mechanism for both. A dialect's rules read a body into calls, results and other items, report each
-//! violation of what its provider accepts, and plan the edit that fixes it. The passes that pair calls with results and place the
-//! results are common. `validate` returns the violations; `repair` makes the edits. A body without errors has no edits, so it
-//! comes back byte for byte.
+//! Validation and repair, one mechanism for both. A dialect's rules read a body into calls, results and other items,
+//! report each violation of what its provider accepts, and plan the edit that fixes it. The passes that pair calls with
+//! results and place the results are common. `validate` returns the violations; `repair` makes the edits. A body
+//! without errors has no edits, so it comes back byte for byte.
 
 mod call_result_pairs;
 mod fields;

@@ -22,7 +22,8 @@ pub struct RepairOptions {
 }
 
 impl RepairOptions {
-    /// Returns the text of a synthetic result. It is never blank: some providers reject an error result without content.
+    /// Returns the text of a synthetic result. It is never blank: some providers reject an error result without
+    /// content.
     #[must_use]
     pub fn text(&self) -> &str {
         self.dangling_text.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(NO_RESULT)

@@ -1,5 +1,5 @@
-//! Placement of results that are messages of their own, directly after the message with their calls, and the report about pairs,
-//! which all dialects share.
+//! Placement of results that are messages of their own, directly after the message with their calls, and the report
+//! about pairs, which all dialects share.
 
 use super::call_result_pairs::{Pairing, Pairs, WireCall, WireResult};
 use super::{BodyPiece, ListItem, Plan, Violation};
@@ -55,8 +55,8 @@ pub(crate) struct ListPlacement<'a, 'r> {
     pub synthesize: &'r dyn Fn(&WireCall<'a>) -> String,
 }
 
-/// Reports the violations of pairing, and plans the list in which the results follow the message with their calls, in their order
-/// in the body. Calls without a result get a synthetic one, unless they are omitted.
+/// Reports the violations of pairing, and plans the list in which the results follow the message with their calls, in
+/// their order in the body. Calls without a result get a synthetic one, unless they are omitted.
 pub(crate) fn place_messages<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, placement: ListPlacement<'a, '_>) {
     let ListPlacement { list, mut messages, templates, synthesize } = placement;
     report_pairs(plan, pairs, templates);

@@ -1,4 +1,5 @@
-//! Where results go in turns of blocks (Anthropic, Gemini): at the head of the turn right after the run of model turns that calls.
+//! Where results go in turns of blocks (Anthropic, Gemini): at the head of the turn right after the run of model turns
+//! that calls.
 
 use super::place::{ErrorTemplates, is_in_place, report_pairs};
 use super::turns::{Block, BlockKind, Speaker, Turn, TurnGrammar};
@@ -14,8 +15,8 @@ pub(crate) struct PlacementRules<'r, 'a> {
     pub separate: bool,
 }
 
-/// Moves every result to the head of the reply to its call, and closes or removes open calls. Reports each change. A turn that
-/// loses its last block is removed.
+/// Moves every result to the head of the reply to its call, and closes or removes open calls. Reports each change. A
+/// turn that loses its last block is removed.
 pub(crate) fn place_blocks<'a>(
     plan: &mut Plan<'a, '_>,
     mut turns: Vec<Turn<'a>>,
@@ -35,7 +36,8 @@ pub(crate) fn place_blocks<'a>(
     placement.finish()
 }
 
-/// Takes the results out of the turns that are not in the reply to their call, by their index, and removes omitted calls.
+/// Takes the results out of the turns that are not in the reply to their call, by their index, and removes omitted
+/// calls.
 fn take_displaced<'a>(turns: &mut [Turn<'a>], pairs: &Pairs<'a>) -> Vec<Option<Block<'a>>> {
     let mut displaced: Vec<Option<Block<'a>>> = Vec::new();
     displaced.resize_with(pairs.results.len(), || None);

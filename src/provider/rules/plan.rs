@@ -11,8 +11,9 @@ use std::borrow::Cow;
 
 const NOT_A_LIST: &str = "Invalid type for '{}': expected an array of objects.";
 
-/// How many errors a body may have before it is left as it is (R63). Each costs an edit and a finding, and an edit may add a result that is
-/// read again: much more than it costs to read its bytes. Real chats that are broken have some hundreds, and long ones at most one a message.
+/// How many errors a body may have before it is left as it is (R63). Each costs an edit and a finding, and an edit may
+/// add a result that is read again: much more than it costs to read its bytes. Real chats that are broken have some
+/// hundreds, and long ones at most one a message.
 pub(super) struct EditBudget {
     pub errors: usize,
     pub most: usize,
@@ -46,7 +47,8 @@ pub(crate) struct Plan<'a, 'o> {
     pub body: Fields<'a>,
     /// The list of items.
     pub(super) list: JsonRef<'a>,
-    /// True during the first pass, which collects results that lack their marker member; the second pass treats them as marked.
+    /// True during the first pass, which collects results that lack their marker member; the second pass treats them as
+    /// marked.
     pub(super) marks_results: bool,
     /// Results found without a mark: the object, the member that marks a result, and its value.
     pub(super) unmarked_results: Vec<(JsonRef<'a>, &'static str, &'static str)>,
@@ -114,8 +116,8 @@ impl<'a> Plan<'a, '_> {
         BodyPiece::wrapped(open, vec![token], "}")
     }
 
-    /// Returns the list of items. Plans the edit that makes one if the body has none: an array is wrapped in an object, a single
-    /// item in a list, and anything else becomes an empty list.
+    /// Returns the list of items. Plans the edit that makes one if the body has none: an array is wrapped in an object,
+    /// a single item in a list, and anything else becomes an empty list.
     pub(super) fn find_list(&mut self) -> Option<JsonRef<'a>> {
         let name = self.survey.formats.named.list;
         let body = self.body.object;

@@ -84,9 +84,9 @@ impl<'a> Plan<'a, '_> {
         self.report_foreign(format, None, self.body.object, Action::Rewritten);
     }
 
-    /// Ends the survey, and adds its findings to the report. Returns the format for which `repair` refuses the body: its items have
-    /// that format, or no known one, or it may hold a result that cannot be read. If the body has no native item, only its format is
-    /// reported.
+    /// Ends the survey, and adds its findings to the report. Returns the format for which `repair` refuses the body:
+    /// its items have that format, or no known one, or it may hold a result that cannot be read. If the body has no
+    /// native item, only its format is reported.
     pub(super) fn end_survey(&mut self) -> Option<ForeignFormat> {
         let is_emptied = self.survey.dropped_unknown && !self.survey.has_readable_item;
         let mut format = self.survey.foreign;
@@ -112,7 +112,8 @@ impl<'a> Plan<'a, '_> {
 }
 
 impl<'a> Plan<'a, '_> {
-    /// Reports the format of the whole body if it is foreign. `found` is the value of the member that should hold the list.
+    /// Reports the format of the whole body if it is foreign. `found` is the value of the member that should hold the
+    /// list.
     pub(super) fn reject_other_format(&mut self, found: Option<JsonRef<'a>>) {
         let of_item = found.filter(|found| found.is_object()).and_then(|item| self.format_of_single(item));
         if let Some(format) = of_item.or_else(|| body_format(&self.survey.formats, &self.body)) {

@@ -12,9 +12,10 @@ use crate::json::{Json, JsonKind, JsonRef, ObjectWriter};
 use crate::provider::foreign_format::ForeignFormat;
 use crate::provider::spec::NamedDialect;
 
-/// Returns the violations in a request's body. If none has the severity error, the provider accepts the messages. If the body as a
-/// whole has a foreign format, only `unknown_shape` is reported. After [`MAX_FINDINGS`](crate::finding::MAX_FINDINGS) findings the others are
-/// counted (`findings_omitted`), and a body with too many errors is not read to its end (`too_many_edits`).
+/// Returns the violations in a request's body. If none has the severity error, the provider accepts the messages. If
+/// the body as a whole has a foreign format, only `unknown_shape` is reported. After
+/// [`MAX_FINDINGS`](crate::finding::MAX_FINDINGS) findings the others are counted (`findings_omitted`), and a body with
+/// too many errors is not read to its end (`too_many_edits`).
 #[must_use]
 pub(crate) fn validate(body: &[u8], dialect: NamedDialect) -> Report {
     let pass = run_pass(body, dialect, &RepairOptions::default());
@@ -26,15 +27,14 @@ pub(crate) fn validate(body: &[u8], dialect: NamedDialect) -> Report {
     report
 }
 
-/// Repairs a request's body. Returns the valid body and a report of the violations and their repairs. A body without errors is
-/// returned byte for byte, as is text that is not JSON. A JSON value that is not an object becomes an object with an empty list. An
-/// empty list is only a warning, since no edit can fix it. A body with too many errors is returned byte for byte, with the finding
-/// `too_many_edits` alone.
+/// Repairs a request's body. Returns the valid body and a report of the violations and their repairs. A body without
+/// errors is returned byte for byte, as is text that is not JSON. A JSON value that is not an object becomes an object
+/// with an empty list. An empty list is only a warning, since no edit can fix it. A body with too many errors is
+/// returned byte for byte, with the finding `too_many_edits` alone.
 ///
-/// # Errors
-/// `invalid_input` for a body in a foreign format: its items are those of another dialect or SDK, or of no known one, or lists, or it may
-/// hold the result of a call in a form that cannot be read. Also for a body of which nothing would be left, one of calls and
-/// results that were all removed.
+/// # Errors `invalid_input` for a body in a foreign format: its items are those of another dialect or SDK, or of no
+/// known one, or lists, or it may hold the result of a call in a form that cannot be read. Also for a body of which
+/// nothing would be left, one of calls and results that were all removed.
 pub(crate) fn repair(body: &[u8], dialect: NamedDialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
     let first = run_pass(body, dialect, options);
     if let Some(format) = first.refused {
@@ -56,8 +56,8 @@ pub(crate) fn repair_rendered(body: &[u8], dialect: NamedDialect, options: &Repa
     repeat_passes(body, run_pass(body, dialect, options), dialect, options)
 }
 
-/// Repairs the members of a body beside its list, which the rules of some models limit. `model` is the one that the request names elsewhere.
-/// Returns `None` if the rules accept them.
+/// Repairs the members of a body beside its list, which the rules of some models limit. `model` is the one that the
+/// request names elsewhere. Returns `None` if the rules accept them.
 pub(crate) fn repair_head(head: JsonRef<'_>, dialect: NamedDialect, model: Option<&str>) -> Option<(Json, Report)> {
     const MODEL: &str = "model";
     let list = dialect.spec.items.list;
@@ -85,8 +85,8 @@ pub(crate) fn repair_head(head: JsonRef<'_>, dialect: NamedDialect, model: Optio
     Some((head, report))
 }
 
-/// Repeats passes until one makes no edit. One pass is enough by design; the others are a safeguard against an edit that violates
-/// another rule.
+/// Repeats passes until one makes no edit. One pass is enough by design; the others are a safeguard against an edit
+/// that violates another rule.
 fn repeat_passes(body: &[u8], first: Pass, dialect: NamedDialect, options: &RepairOptions) -> (Vec<u8>, Report) {
     if let Some(excess) = first.excess {
         return (body.to_vec(), vec![excess]);

@@ -1,5 +1,5 @@
-//! The edits of a body: values are replaced, lists rebuilt and pieces moved. Everything else is copied byte for byte, so a body
-//! without edits is unchanged (R41, R45).
+//! The edits of a body: values are replaced, lists rebuilt and pieces moved. Everything else is copied byte for byte,
+//! so a body without edits is unchanged (R41, R45).
 
 use crate::json::JsonRef;
 use std::cmp::Reverse;
@@ -56,8 +56,8 @@ type PatchKey = (usize, Reverse<usize>, u8);
 #[derive(Debug)]
 pub(crate) struct Edits<'a> {
     body: &'a str,
-    /// Ordered by start; of two edits with the same start, the outer one is first. A tree, since several passes over the body add
-    /// edits in no common order.
+    /// Ordered by start; of two edits with the same start, the outer one is first. A tree, since several passes over
+    /// the body add edits in no common order.
     patches: BTreeMap<PatchKey, BodyPiece>,
     is_stopped: bool,
 }
@@ -127,7 +127,8 @@ impl<'a> Edits<'a> {
         self.replace(list, BodyPiece::Rebuilt(Box::new((self.span(list), items))));
     }
 
-    /// Arranges the items of a list, where `pieces` holds one piece per item. Makes no edit if the list would not change.
+    /// Arranges the items of a list, where `pieces` holds one piece per item. Makes no edit if the list would not
+    /// change.
     pub fn reorder(&mut self, list: JsonRef<'_>, pieces: &mut [BodyPiece], order: &mut [ListItem]) {
         let mut same = order.len() == pieces.len() && pieces.iter().all(BodyPiece::is_source);
         let mut items = Vec::with_capacity(order.len());
@@ -203,7 +204,8 @@ impl<'a> Edits<'a> {
         out
     }
 
-    /// Writes a range with the edits inside it. `within` is the edit that is being written, which may contain its own old range.
+    /// Writes a range with the edits inside it. `within` is the edit that is being written, which may contain its own
+    /// old range.
     fn write(&self, out: &mut String, span: Span, within: Option<PatchKey>) {
         let mut at = span.start;
         loop {

@@ -291,8 +291,8 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
         }
     }
 
-    /// Reads the last turn's blocks: a list of them, or a single one. Blocks in a turn of the wrong speaker become a turn of
-    /// their own after it.
+    /// Reads the last turn's blocks: a list of them, or a single one. Blocks in a turn of the wrong speaker become a
+    /// turn of their own after it.
     pub fn blocks(&mut self, message: &Fields<'a>, content: JsonRef<'a>) {
         let start = self.turns.len();
         let Some(turn) = self.turns.last_mut() else { return };

@@ -46,8 +46,8 @@ impl<'a, 'q> Violation<'a, 'q> {
         Self { severity, code, sentence, quoted: "", location: JsonRef::default().into(), call_id: None, action: None }
     }
 
-    /// Creates a violation for which the provider rejects the body. The sentence is the provider's own. In a literal, `{at}`
-    /// stands for the index of the current item and `{}` for the text given to [`quoting`](Self::quoting).
+    /// Creates a violation for which the provider rejects the body. The sentence is the provider's own. In a literal,
+    /// `{at}` stands for the index of the current item and `{}` for the text given to [`quoting`](Self::quoting).
     pub fn error(code: FindingCode, sentence: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Severity::Error, code, sentence.into())
     }

@@ -9,7 +9,8 @@ pub(crate) struct BodyProfile {
     pub placeholder_message: &'static str,
     /// The members that a session writes. They are rejected in `params`.
     pub reserved_members: &'static [&'static str],
-    /// The members of `params` that hold credentials in this dialect, in addition to those of all dialects. They are sent and never stored.
+    /// The members of `params` that hold credentials in this dialect, in addition to those of all dialects. They are
+    /// sent and never stored.
     pub credential_members: &'static [MemberPath],
     /// The keys of other dialects that this one rejects with 400.
     pub rejected_members: &'static [&'static str],

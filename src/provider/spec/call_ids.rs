@@ -8,7 +8,8 @@ use crate::replay::DraftCall;
 use crate::tool::ToolInvocation;
 use std::borrow::Cow;
 
-/// Returns the name of a call in a request. A model can invent a name that its own provider rejects in the next request.
+/// Returns the name of a call in a request. A model can invent a name that its own provider rejects in the next
+/// request.
 #[must_use]
 pub fn tool_name(call: &ToolInvocation) -> Cow<'_, str> {
     if !call.name.is_empty() && is_plain_id(&call.name) {
@@ -32,7 +33,8 @@ fn plain_id(content: &ContentProfile, call: &ToolInvocation) -> String {
     if (content.accepts_call_id)(&id) { id } else { (content.valid_call_id)(&id) }
 }
 
-/// Returns the ids of a message's calls, which are all different: ids that became equal by being made valid get a suffix.
+/// Returns the ids of a message's calls, which are all different: ids that became equal by being made valid get a
+/// suffix.
 #[must_use]
 pub(crate) fn call_ids(content: &ContentProfile, calls: &[DraftCall<'_>]) -> Vec<JsonStr> {
     // Ids in use, with the number of suffixed ids that were derived from each.

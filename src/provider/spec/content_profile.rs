@@ -4,7 +4,8 @@ use crate::message::Dialect;
 use crate::provider::name_charset::plain_id_of;
 use crate::provider::neutral::OfferedMedia;
 
-/// What a provider accepts in messages that were received in another dialect: ids of calls, refusals, marks of errors, images and files.
+/// What a provider accepts in messages that were received in another dialect: ids of calls, refusals, marks of errors,
+/// images and files.
 pub(crate) struct ContentProfile {
     pub dialect: Dialect,
     /// Returns true if the provider accepts a call id.

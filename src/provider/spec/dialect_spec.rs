@@ -20,7 +20,8 @@ use crate::json::{Json, JsonRef};
 use crate::message::{Dialect, Message, Part};
 use crate::provider::stream::AnswerReader;
 
-/// Everything about a wire format: data, codecs and functions that every dialect has, and an `Option` for what only some have.
+/// Everything about a wire format: data, codecs and functions that every dialect has, and an `Option` for what only
+/// some have.
 pub(crate) struct DialectSpec {
     /// Names and values of a body's members.
     pub body: BodyProfile,
@@ -38,7 +39,8 @@ pub(crate) struct DialectSpec {
     pub answer_reader: fn() -> Box<dyn AnswerReader>,
     /// Where system messages are that are not in the list.
     pub system: Option<SystemMember>,
-    /// Converts a request in the shape of the provider's SDK to the shape of its API; none if it has that shape already.
+    /// Converts a request in the shape of the provider's SDK to the shape of its API; none if it has that shape
+    /// already.
     pub sdk_request: Option<fn(JsonRef<'_>) -> Option<Json>>,
     /// How a request lets the service drop reasoning that is bound to another prefix.
     pub reasoning_dropping: Option<ReasoningDropping>,
@@ -62,8 +64,8 @@ impl DialectSpec {
         self.system.as_ref().is_some_and(|system| (system.holds)(message, is_leading))
     }
 
-    /// Returns the member of the body, beside the list, that holds the system messages which are [outside](Self::is_outside_list) it;
-    /// none if there are none. Reports the parts that it cannot hold.
+    /// Returns the member of the body, beside the list, that holds the system messages which are
+    /// [outside](Self::is_outside_list) it; none if there are none. Reports the parts that it cannot hold.
     pub fn system_member(&self, messages: &[&Message], report: &mut Report) -> Option<(&'static str, Json)> {
         let system = self.system.as_ref()?;
         Some((system.name, (system.encode)(messages, report)?))

@@ -41,7 +41,8 @@ pub(crate) struct ItemFormats {
 }
 
 impl ItemFormats {
-    /// Returns the first other dialect that a predicate holds for. Dialects whose items have the form of the named one are left out.
+    /// Returns the first other dialect that a predicate holds for. Dialects whose items have the form of the named one
+    /// are left out.
     pub fn find_other(&self, is_other: &dyn Fn(&dyn ItemRecognizer) -> bool) -> Option<Dialect> {
         let mut others = self.all.iter().filter(|other| other.family != self.named.family);
         others.find(|other| is_other(other.recognizer)).map(|other| other.dialect)
@@ -50,13 +51,14 @@ impl ItemFormats {
 
 /// Recognises the items of a dialect.
 pub(crate) trait ItemRecognizer: Sync {
-    /// Returns the texts before and after a list that make it a message, if it holds the parts of one message; none if it holds items.
+    /// Returns the texts before and after a list that make it a message, if it holds the parts of one message; none if
+    /// it holds items.
     fn around_parts(&self, _list: JsonRef<'_>) -> Option<(&'static str, &'static str)> {
         None
     }
 
-    /// Returns true if an item has a member or a type that only items of this dialect have. Members of several dialects, such as
-    /// `role` and a text as `content`, are no marks.
+    /// Returns true if an item has a member or a type that only items of this dialect have. Members of several
+    /// dialects, such as `role` and a text as `content`, are no marks.
     fn marks_item(&self, item: &Fields<'_>) -> bool;
 
     /// Returns true if a content block is of a type that only this dialect has.

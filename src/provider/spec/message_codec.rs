@@ -12,7 +12,8 @@ use crate::tool::ToolResult;
 
 /// What [`MessageCodec::encode`] needs beside the message.
 pub(crate) struct EncodeContext<'c> {
-    /// The messages before this one whose results are encoded with it: in this message, or together with the results of its calls.
+    /// The messages before this one whose results are encoded with it: in this message, or together with the results of
+    /// its calls.
     pub deferred: &'c [DraftMessage<'c>],
     pub settings: &'c Settings,
     pub decode_result: DecodeResult,
@@ -40,8 +41,8 @@ pub(crate) trait MessageCodec: Sync {
         }
     }
 
-    /// Returns what an answer that was decoded from this dialect contains in a form that only this dialect has, if the provider accepts an
-    /// answer of nothing else.
+    /// Returns what an answer that was decoded from this dialect contains in a form that only this dialect has, if the
+    /// provider accepts an answer of nothing else.
     fn extra_content(&self, _answer: &Message) -> ExtraContent {
         ExtraContent::None
     }
@@ -49,7 +50,8 @@ pub(crate) trait MessageCodec: Sync {
     /// Writes a draft message and the results of its calls.
     fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>);
 
-    /// Returns true if a body may begin with this message as it is encoded. Called for the messages before the user's first one.
+    /// Returns true if a body may begin with this message as it is encoded. Called for the messages before the user's
+    /// first one.
     fn may_begin(&self, _item: &DraftMessage<'_>) -> bool {
         true
     }

@@ -17,10 +17,11 @@ pub(crate) struct DefaultsContext<'c> {
     pub report: &'c mut Report,
 }
 
-/// Where a dialect has the parameters of a request, and how it writes them. Methods that most dialects share have a default.
+/// Where a dialect has the parameters of a request, and how it writes them. Methods that most dialects share have a
+/// default.
 pub(crate) trait ParameterCodec: Sync {
-    /// Returns the place of a parameter in the body: `temperature`, or `generationConfig.topP` for a member of an object. `None` if
-    /// the dialect does not have it.
+    /// Returns the place of a parameter in the body: `temperature`, or `generationConfig.topP` for a member of an
+    /// object. `None` if the dialect does not have it.
     fn place(&self, parameter: Parameter) -> Option<&'static str>;
 
     /// Returns a member's name as [`place`](Self::place) spells it.
@@ -28,8 +29,8 @@ pub(crate) trait ParameterCodec: Sync {
         Cow::Borrowed(name)
     }
 
-    /// Returns true if a parameter is not copied to the body under its name: [`write_defaults`](Self::write_defaults) writes it to another
-    /// place, or it is in the URL.
+    /// Returns true if a parameter is not copied to the body under its name: [`write_defaults`](Self::write_defaults)
+    /// writes it to another place, or it is in the URL.
     fn is_moved(&self, _name: &str, _translate: TranslateForeign<'_>) -> bool {
         false
     }

@@ -13,8 +13,10 @@ pub enum Pause {
 
 /// How a provider pauses answers, and what the next request needs.
 pub(crate) struct PausedTurns {
-    /// Returns what the provider expects after an answer with this finish reason. The parameters are those of the request.
+    /// Returns what the provider expects after an answer with this finish reason. The parameters are those of the
+    /// request.
     pub pause_after: fn(&str, JsonRef<'_>) -> Option<Pause>,
-    /// Returns the parameters of a request that continues in the container of an earlier answer; `None` if they need no change.
+    /// Returns the parameters of a request that continues in the container of an earlier answer; `None` if they need no
+    /// change.
     pub params_in_container: fn(JsonRef<'_>, &str) -> Option<Json>,
 }

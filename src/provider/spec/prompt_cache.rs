@@ -3,9 +3,9 @@
 use crate::clock::Ms;
 use crate::json::JsonRef;
 
-/// How long providers keep what they have cached of a request, where nothing else is asked for: Anthropic five minutes after it was last used
-/// (docs.claude.com, "Prompt caching"), OpenAI and Azure five to ten ("Prompt caching" of both); Google, Mistral and DeepSeek name no time.
-/// Read in November 2026.
+/// How long providers keep what they have cached of a request, where nothing else is asked for: Anthropic five minutes
+/// after it was last used (docs.claude.com, "Prompt caching"), OpenAI and Azure five to ten ("Prompt caching" of both);
+/// Google, Mistral and DeepSeek name no time. Read in November 2026.
 pub(crate) const SHORT_CACHE_LIFE: Ms = 300_000;
 
 /// Returns how long OpenAI's APIs keep what they have cached of a request with these parameters.
@@ -26,6 +26,7 @@ pub(crate) struct CacheBreakpoints {
 pub(crate) struct PromptCache {
     /// The limit of cache breakpoints in a body; `None` if there are no breakpoints.
     pub breakpoints: Option<CacheBreakpoints>,
-    /// Returns how long the provider keeps what it has cached of a request with these parameters after the last one that used it.
+    /// Returns how long the provider keeps what it has cached of a request with these parameters after the last one
+    /// that used it.
     pub life: fn(JsonRef<'_>) -> Ms,
 }

@@ -6,8 +6,8 @@ use crate::provider::request::Settings;
 
 /// The reasoning of a dialect's answers: thinking, signatures, encrypted content.
 pub(crate) trait ReasoningFormat: Sync {
-    /// Returns a text that is the same for every form of an item or of a member that the provider takes for the same, if it is not the
-    /// given one.
+    /// Returns a text that is the same for every form of an item or of a member that the provider takes for the same,
+    /// if it is not the given one.
     fn compared_form(&self, _json: &str) -> Option<String> {
         None
     }
@@ -18,12 +18,14 @@ pub(crate) trait ReasoningFormat: Sync {
     /// Returns the reasoning of an item, or what identifies it among all; `None` if the item has none.
     fn reasoning_of<'a>(&self, item: JsonRef<'a>) -> Option<&'a str>;
 
-    /// Returns true if the items of one answer have reasoning after other content, to which that reasoning is bound, too.
+    /// Returns true if the items of one answer have reasoning after other content, to which that reasoning is bound,
+    /// too.
     fn has_inner_reasoning(&self, _items: &[JsonRef<'_>]) -> bool {
         false
     }
 
-    /// Returns the items of one answer, with the results of its calls, without its reasoning: `None` for an item of which nothing is left.
+    /// Returns the items of one answer, with the results of its calls, without its reasoning: `None` for an item of
+    /// which nothing is left.
     fn without_reasoning(&self, items: &[JsonRef<'_>], settings: &Settings) -> Vec<Option<String>>;
 
     /// Returns the name of the service that a host belongs to. The hosts of one service read each other's reasoning.
@@ -41,7 +43,8 @@ pub(crate) trait ReasoningFormat: Sync {
 pub(crate) struct ReasoningDropping {
     /// The header of such a request: a list of names, which may have others, too.
     pub header: (&'static str, &'static str),
-    /// Returns the parameters of such a request; `None` if the model refuses nothing, or thinking is asked for in a way that cannot have it.
+    /// Returns the parameters of such a request; `None` if the model refuses nothing, or thinking is asked for in a way
+    /// that cannot have it.
     pub params: fn(JsonRef<'_>, &ModelFacts) -> Option<Json>,
     /// Returns true if a body, or the parameters of one, ask for it.
     pub is_asked_for: fn(JsonRef<'_>) -> bool,

@@ -1,6 +1,8 @@
-//! How JavaScript recognizes a dialect before the wasm is loaded. The build has no part in it: a test writes and checks the files.
+//! How JavaScript recognizes a dialect before the wasm is loaded. The build has no part in it: a test writes and checks
+//! the files.
 
-/// The URLs of a dialect's chat endpoints, and the marks of its conversations. Patterns are regular expressions of JavaScript.
+/// The URLs of a dialect's chat endpoints, and the marks of its conversations. Patterns are regular expressions of
+/// JavaScript.
 #[derive(Clone, Copy)]
 pub(crate) struct Recognition {
     /// Patterns of paths. A group is the model.
@@ -10,7 +12,8 @@ pub(crate) struct Recognition {
     pub marks: Marks,
 }
 
-/// What the messages and bodies of a dialect have and those of others do not. Messages of most dialects have `role` and `content`.
+/// What the messages and bodies of a dialect have and those of others do not. Messages of most dialects have `role` and
+/// `content`.
 #[derive(Clone, Copy)]
 pub(crate) struct Marks {
     /// Members of entries of `parts` that have no `type`.

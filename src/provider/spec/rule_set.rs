@@ -28,8 +28,8 @@ pub(crate) struct MissingReasoning {
 pub(crate) type FindMissingReasoning = fn(JsonRef<'_>) -> Vec<usize>;
 
 impl RuleSet {
-    /// Returns how to find the answers of the running tool loop that the model rejects, since their reasoning is missing; `None` if it demands
-    /// none with these parameters, which may be a body.
+    /// Returns how to find the answers of the running tool loop that the model rejects, since their reasoning is
+    /// missing; `None` if it demands none with these parameters, which may be a body.
     pub fn find_missing_reasoning(&self, params: JsonRef<'_>) -> Option<FindMissingReasoning> {
         self.missing_reasoning.as_ref().filter(|missing| (missing.is_rejected)(params)).map(|missing| missing.find)
     }

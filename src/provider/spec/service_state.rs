@@ -9,16 +9,18 @@ pub(crate) struct ServiceState {
     pub conversation: &'static str,
     /// The member that holds the id of the response that the request continues.
     pub previous_response: &'static str,
-    /// Returns true if an error response, by its status and code, says that another request holds the conversation, and that this one was
-    /// not processed.
+    /// Returns true if an error response, by its status and code, says that another request holds the conversation, and
+    /// that this one was not processed.
     pub is_conversation_locked: fn(u16, &str) -> bool,
     /// Returns true if an error response says that the provider no longer has the response that the request continues.
     pub is_previous_response_missing: fn(u16, &str) -> bool,
     /// Returns true for a part of an answer that refers to what the provider keeps, and does not contain it.
     pub is_kept: fn(&Part) -> bool,
-    /// Returns the body of a request to a model that has the provider shorten its chain of responses up to the second id.
+    /// Returns the body of a request to a model that has the provider shorten its chain of responses up to the second
+    /// id.
     pub compaction_request: fn(Option<&str>, &str) -> Vec<u8>,
-    /// Returns the items that stand for a conversation, from the answer to a `compaction_request`; `None` if it is no such answer.
+    /// Returns the items that stand for a conversation, from the answer to a `compaction_request`; `None` if it is no
+    /// such answer.
     pub compacted_items: fn(JsonRef<'_>) -> Option<Vec<Json>>,
 }
 

@@ -32,14 +32,14 @@ pub(crate) trait ToolCodec: Sync {
         Cow::Borrowed(name)
     }
 
-    /// Returns the name that [`tool_name`](Self::tool_name) may have changed to `name`; `None` if it never returns this name for another
-    /// one.
+    /// Returns the name that [`tool_name`](Self::tool_name) may have changed to `name`; `None` if it never returns this
+    /// name for another one.
     fn name_before_change<'n>(&self, _name: &'n str) -> Option<&'n str> {
         None
     }
 
-    /// Reads a tool choice in the form of this dialect. Returns `None` for one in another form, and for a choice that no other dialect
-    /// has.
+    /// Reads a tool choice in the form of this dialect. Returns `None` for one in another form, and for a choice that
+    /// no other dialect has.
     fn read_tool_choice<'a>(&self, choice: JsonRef<'a>) -> Option<ToolChoice<'a>>;
 
     /// Returns true if a `tool_choice` has the form of this dialect and is copied.

@@ -7,14 +7,16 @@ use crate::json::JsonRef;
 
 /// Reads one response of a dialect.
 pub(crate) trait AnswerReader: Send {
-    /// Reads one event of a stream; `name` is empty if the event has none. If extending one string by a fragment was the event's
-    /// only effect, returns the fragment: the content of its string token, as a slice of `data`.
+    /// Reads one event of a stream; `name` is empty if the event has none. If extending one string by a fragment was
+    /// the event's only effect, returns the fragment: the content of its string token, as a slice of `data`.
     fn read_event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str>;
-    /// Reads an event that differs from the one before only in the fragment that [`read_event`](Self::read_event) returned.
+    /// Reads an event that differs from the one before only in the fragment that [`read_event`](Self::read_event)
+    /// returned.
     fn read_fragment(&mut self, fragment: &str, out: &mut Vec<StreamEvent>);
     /// Reads a whole response.
     fn read_body(&mut self, body: JsonRef<'_>);
-    /// Returns true if a JSON array is a stream of events in this dialect. In others it is an error that some gateways wrap.
+    /// Returns true if a JSON array is a stream of events in this dialect. In others it is an error that some gateways
+    /// wrap.
     fn accepts_array(&self) -> bool {
         false
     }
@@ -22,8 +24,8 @@ pub(crate) trait AnswerReader: Send {
     fn meta(&self) -> &ResponseMeta;
     /// Returns the response's metadata for modification.
     fn meta_mut(&mut self) -> &mut ResponseMeta;
-    /// Visits the blocks received so far, without their text being copied: they are read after each event. Calls are no blocks: they
-    /// are part of an answer when it is complete.
+    /// Visits the blocks received so far, without their text being copied: they are read after each event. Calls are no
+    /// blocks: they are part of an answer when it is complete.
     fn visit_blocks(&self, visit: &mut dyn FnMut(AnswerBlock<'_>));
     /// Returns the response received so far. `stopped`: the application stopped it, so it counts as truncated.
     fn assemble(&self, stopped: bool) -> Assembled;

@@ -107,7 +107,8 @@ pub struct InputTransformation {
 }
 
 impl InputTransformation {
-    /// Returns a provider's word for why; "other" for what is none. Findings show it, and a server's text may repeat a key (R68).
+    /// Returns a provider's word for why; "other" for what is none. Findings show it, and a server's text may repeat a
+    /// key (R68).
     pub(crate) fn word(reason: &str) -> String {
         let is_of_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         let is_word = !reason.is_empty() && reason.len() <= MAX_WORD && reason.bytes().all(is_of_word);

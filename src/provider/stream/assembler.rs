@@ -24,8 +24,8 @@ struct EventReader {
     done: bool,
 }
 
-/// The JSON of the last event, around the fragment in it. Most events of a stream differ only in their fragment: then comparing the
-/// rest is enough, and the JSON is not parsed.
+/// The JSON of the last event, around the fragment in it. Most events of a stream differ only in their fragment: then
+/// comparing the rest is enough, and the JSON is not parsed.
 #[derive(Default)]
 struct EventPattern {
     is_set: bool,
@@ -120,8 +120,8 @@ impl StreamAssembler {
     }
 }
 
-/// Reads a whole response and its [`container`](StreamAssembler::container). Bytes that are not a response result in the status `failed` and
-/// an error.
+/// Reads a whole response and its [`container`](StreamAssembler::container). Bytes that are not a response result in
+/// the status `failed` and an error.
 pub(crate) fn read_whole(answer: Box<dyn AnswerReader>, body: &[u8]) -> (Assembled, Option<String>) {
     let mut assembler = StreamAssembler::of(answer);
     match first_byte(body) {
@@ -139,7 +139,8 @@ fn is_partial_mark(bytes: &[u8]) -> bool {
     bytes.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(bytes)
 }
 
-/// Returns the length of the byte order mark and white space at the start of a body. The first `known` bytes were checked before.
+/// Returns the length of the byte order mark and white space at the start of a body. The first `known` bytes were
+/// checked before.
 fn blank_prefix(bytes: &[u8], known: usize) -> usize {
     let mark = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     let from = known.max(mark);

@@ -1,9 +1,10 @@
-//! Finds the latest item of a stream by the index or the id that an event names, without a scan: a server may open thousands of
-//! items and continue them in any order.
+//! Finds the latest item of a stream by the index or the id that an event names, without a scan: a server may open
+//! thousands of items and continue them in any order.
 
 use std::collections::BTreeMap;
 
-/// Positions in a list of items, by stream index and by id. If several items share an index or an id, the last one counts.
+/// Positions in a list of items, by stream index and by id. If several items share an index or an id, the last one
+/// counts.
 #[derive(Debug, Default)]
 pub(crate) struct LatestPositions {
     by_index: BTreeMap<u64, usize>,

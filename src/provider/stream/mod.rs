@@ -1,4 +1,5 @@
-//! Responses: server-sent events and plain JSON, read into a message and its calls. Each dialect implements [`AnswerReader`].
+//! Responses: server-sent events and plain JSON, read into a message and its calls. Each dialect implements
+//! [`AnswerReader`].
 
 mod answer_block;
 mod answer_reader;

@@ -95,8 +95,8 @@ pub(crate) fn message_of(role: &str, list: &str, blocks: &[String]) -> Option<Js
     (!blocks.is_empty()).then(|| ObjectWriter::build(|message| _ = message.text("role", role).list(list, blocks)))
 }
 
-/// Reads the error that a provider or gateway reports, as an object such as `{"code":429,"message":"Slow down"}` or as a text.
-/// Returns `None` for an empty one.
+/// Reads the error that a provider or gateway reports, as an object such as `{"code":429,"message":"Slow down"}` or as
+/// a text. Returns `None` for an empty one.
 pub(crate) fn read_error(error: JsonRef<'_>) -> Option<WireError> {
     match error.kind() {
         JsonKind::String => error

@@ -1,7 +1,7 @@
 //! Parses server-sent events from bytes that arrive in arbitrary chunks.
 //!
-//! Lines may end in LF, CR or CRLF, a chunk may end inside a character, and the last blank line may be missing. Each byte is read
-//! once. The data of an event that lies within one chunk is not copied.
+//! Lines may end in LF, CR or CRLF, a chunk may end inside a character, and the last blank line may be missing. Each
+//! byte is read once. The data of an event that lies within one chunk is not copied.
 
 use std::borrow::Cow;
 

@@ -162,8 +162,8 @@ impl StreamedFields {
         }
     }
 
-    /// Applies a delta to a member: extends a string by a string if `extends_text`, and an array by an array; otherwise replaces
-    /// the value, unless the new one is `null` or an empty string.
+    /// Applies a delta to a member: extends a string by a string if `extends_text`, and an array by an array; otherwise
+    /// replaces the value, unless the new one is `null` or an empty string.
     pub(crate) fn merge(&mut self, key: JsonRef<'_>, value: JsonRef<'_>, extends_text: bool) {
         let Some(current) = self.get_mut(inside(key).unwrap_or_default()) else { return self.set(key, value) };
         match (current, inside(value)) {

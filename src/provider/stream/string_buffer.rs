@@ -3,7 +3,8 @@
 use super::StreamEvent;
 use crate::json::{JsonStr, ends_in_high_surrogate};
 
-/// A string in progress, stored as the content of its JSON token: escaped, without quotes. Tracks how much of it was emitted.
+/// A string in progress, stored as the content of its JSON token: escaped, without quotes. Tracks how much of it was
+/// emitted.
 #[derive(Debug, Default)]
 pub(crate) struct StringBuffer {
     inside: String,
@@ -72,7 +73,8 @@ impl StringBuffer {
         }
     }
 
-    /// Returns the rest that was not emitted, and counts it as emitted. The first half of a surrogate pair waits for the second.
+    /// Returns the rest that was not emitted, and counts it as emitted. The first half of a surrogate pair waits for
+    /// the second.
     pub(crate) fn take_unemitted(&mut self) -> Option<JsonStr> {
         let rest = self.inside.get(self.emitted_bytes..)?;
         let rest = if ends_in_high_surrogate(rest) { rest.get(..rest.len() - 6)? } else { rest };

@@ -9,7 +9,8 @@ use crate::message::Message;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// The number of functions whose replies are kept. An application may create a new function for each call; its cache must not grow.
+/// The number of functions whose replies are kept. An application may create a new function for each call; its cache
+/// must not grow.
 const MAX_FUNCTIONS: usize = 8;
 
 /// Token counts and summaries, kept from one render to the next.
@@ -49,7 +50,8 @@ impl ReducerCache {
         self.unsaved.retain(|summary| !stored.contains(summary));
     }
 
-    /// Takes a reply. Each reducer asks once in a render; it is skipped if the reply is not of the kind that it asked for.
+    /// Takes a reply. Each reducer asks once in a render; it is skipped if the reply is not of the kind that it asked
+    /// for.
     pub fn take_reply(&mut self, question: ReducerQuestion, reply: ReducerReply, replies: &mut ReducerReplies) {
         let source = question.source;
         let recorded = match (&question.question, reply) {

@@ -1,6 +1,6 @@
-//! `custom`: a function of the application gets neutral messages and returns those that are sent: unchanged, changed or new. The filter of a
-//! handoff (`handoff.rs`) selects in the same way.
-//! Calls stay with the message that made them. The user's newest message is put back if it is missing.
+//! `custom`: a function of the application gets neutral messages and returns those that are sent: unchanged, changed or
+//! new. The filter of a handoff (`handoff.rs`) selects in the same way. Calls stay with the message that made them. The
+//! user's newest message is put back if it is missing.
 
 use super::context::{ReducerContext, dropped};
 use super::question::{
@@ -61,8 +61,9 @@ pub(super) fn selection_question<'h>(
     ReducerQuestion::new(source, callback, kind, input.history).pending(None)
 }
 
-/// Replaces the messages of a draft by those that the application selected. For a reducer, the user's newest message stays, and so do all calls
-/// of a message of which one was selected; for a handoff, only the calls that were selected, and the user's newest message if no other is.
+/// Replaces the messages of a draft by those that the application selected. For a reducer, the user's newest message
+/// stays, and so do all calls of a message of which one was selected; for a handoff, only the calls that were selected,
+/// and the user's newest message if no other is.
 pub(super) fn select_messages<'h>(
     draft: &mut RequestDraft<'h>,
     selected: &'h SelectedMessages,

@@ -1,4 +1,5 @@
-//! Groups of messages that reducers keep or drop as one: a message with its calls and their results, and the reasoning before it.
+//! Groups of messages that reducers keep or drop as one: a message with its calls and their results, and the reasoning
+//! before it.
 
 use super::context::dropped;
 use crate::finding::Report;
@@ -82,7 +83,8 @@ impl MessageGroups {
         self.list.iter().enumerate().filter(|(_, group)| !group.is_system)
     }
 
-    /// Returns true for a group that no reducer drops: the user's newest message, and the newest of all, which the run continues.
+    /// Returns true for a group that no reducer drops: the user's newest message, and the newest of all, which the run
+    /// continues.
     pub fn is_pinned(&self, at: usize) -> bool {
         self.newest_user == Some(at) || self.newest == Some(at)
     }
@@ -124,8 +126,8 @@ impl MessageGroups {
         });
     }
 
-    /// Drops the rounds that would begin the conversation: the question that they belong to is dropped, and some providers (Gemini)
-    /// reject a conversation that begins with a call.
+    /// Drops the rounds that would begin the conversation: the question that they belong to is dropped, and some
+    /// providers (Gemini) reject a conversation that begins with a call.
     fn drop_leading_rounds(&mut self) {
         for at in 0..self.list.len() {
             let is_pinned = self.is_pinned(at);

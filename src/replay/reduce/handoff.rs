@@ -1,6 +1,6 @@
-//! What the agent that a run is handed off to sees of the conversation before it (R31). The application's filter selects messages once, before
-//! the agent's first request; then the rest can be nested in one message. Later requests of the run show that part in the same way. Stored
-//! history does not change.
+//! What the agent that a run is handed off to sees of the conversation before it (R31). The application's filter
+//! selects messages once, before the agent's first request; then the rest can be nested in one message. Later requests
+//! of the run show that part in the same way. Stored history does not change.
 
 use super::custom::{select_messages, selection_question};
 use super::nested_history::nest;

@@ -1,5 +1,5 @@
-//! Checks what the filter of a handoff returned, before anything is sent (R31). A reducer that fails is skipped; a filter that fails fails the
-//! run, since the next agent would see what it is not meant to see.
+//! Checks what the filter of a handoff returned, before anything is sent (R31). A reducer that fails is skipped; a
+//! filter that fails fails the run, since the next agent would see what it is not meant to see.
 
 use super::question::{QuestionKind, QuestionSource, ReducerQuestion, ReducerReply, role_of};
 use crate::error::{Error, ErrorCode, Result};
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 impl ReducerQuestion {
     /// Checks the reply of a handoff's filter. Any reply to a reducer's question passes.
     ///
-    /// # Errors
-    /// `callback_failed` if the filter threw or did not return messages, `invalid_input` for a message that occurs twice, and for a call or a
-    /// result that the message does not have, and if every message of the user that it returned is empty.
+    /// # Errors `callback_failed` if the filter threw or did not return messages, `invalid_input` for a message that
+    /// occurs twice, and for a call or a result that the message does not have, and if every message of the user that
+    /// it returned is empty.
     pub fn check_handoff_reply(&self, reply: &ReducerReply) -> Result<()> {
         if matches!(self.source, QuestionSource::Reducer(_)) {
             return Ok(());
@@ -80,7 +80,8 @@ impl ReducerQuestion {
     }
 }
 
-/// Returns true if a message has a part that is sent: a text that is not empty, an image, a file, or an item of its dialect.
+/// Returns true if a message has a part that is sent: a text that is not empty, an image, a file, or an item of its
+/// dialect.
 fn has_user_content(message: JsonRef<'_>) -> bool {
     let is_sent = |part: JsonRef<'_>| match part.text("type").as_deref() {
         Some("text" | "refusal") => part.text("text").is_some_and(|text| !text.is_empty()),

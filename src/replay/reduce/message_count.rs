@@ -1,5 +1,5 @@
-//! `message_count`: keeps the newest messages. A round with its results counts as one message; system messages are kept and not
-//! counted.
+//! `message_count`: keeps the newest messages. A round with its results counts as one message; system messages are kept
+//! and not counted.
 
 use super::groups::MessageGroups;
 use crate::finding::{Action, Finding, FindingCode, Report};
@@ -39,7 +39,8 @@ impl MessageCountLimit {
     }
 }
 
-/// Drops the calls of earlier turns and keeps the text beside them. The running turn keeps its calls: the model would repeat them.
+/// Drops the calls of earlier turns and keeps the text beside them. The running turn keeps its calls: the model would
+/// repeat them.
 fn drop_calls(draft: &mut RequestDraft<'_>, report: &mut Report) {
     let groups = MessageGroups::of(draft);
     let running = groups.newest_user.or(groups.newest);

@@ -1,8 +1,9 @@
 //! Reducers shorten a long history for one body. They run in the order of the policy; each has its own file (R36, R14).
 //!
-//! A reducer does not change stored history, does not split a round (calls and results are kept or dropped together), and keeps the
-//! user's newest message. A reducer that needs the application stops the pass with a [`PendingQuestion`]. After the reply the pass
-//! runs again from the start; replies are kept, so nothing is borrowed while the application works.
+//! A reducer does not change stored history, does not split a round (calls and results are kept or dropped together),
+//! and keeps the user's newest message. A reducer that needs the application stops the pass with a [`PendingQuestion`].
+//! After the reply the pass runs again from the start; replies are kept, so nothing is borrowed while the application
+//! works.
 
 mod cache;
 mod context;

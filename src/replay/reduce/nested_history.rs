@@ -10,7 +10,8 @@
 //! </conversation>
 //! ```
 //!
-//! The lines of the message of an earlier handoff are taken over, so it is not nested again. The same text from anybody else is one entry.
+//! The lines of the message of an earlier handoff are taken over, so it is not nested again. The same text from anybody
+//! else is one entry.
 
 use super::context::dropped;
 use crate::finding::Report;
@@ -30,8 +31,8 @@ const SUFFIX: &str = "</conversation>";
 /// What the further lines of an entry begin with, so that no text can be taken for another entry.
 const INDENT: &str = "    ";
 
-/// Replaces all messages, except system messages and the user's newest message, by one message with a transcript. It precedes the user's, so
-/// that the request ends with a question.
+/// Replaces all messages, except system messages and the user's newest message, by one message with a transcript. It
+/// precedes the user's, so that the request ends with a question.
 pub(super) fn nest<'h>(draft: &mut RequestDraft<'h>, nested: &'h OnceCell<Message>, report: &mut Report) {
     let is_question = |item: &DraftMessage<'_>| {
         let is_user = item.message.role == Role::User && item.origin != DraftOrigin::LateResult;

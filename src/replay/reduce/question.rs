@@ -42,7 +42,8 @@ pub struct ReducerQuestion {
     pub(super) last_message_id: String,
     /// Of a summary: the hash of the reducer that asks, with its settings.
     pub(super) reducer_hash: u64,
-    /// Of a summary: the stored messages that it covers; `None` if the last of them is not stored, so that it cannot be stored either.
+    /// Of a summary: the stored messages that it covers; `None` if the last of them is not stored, so that it cannot be
+    /// stored either.
     pub(super) coverage: Option<Coverage>,
     /// Of a summary: true if it is stored with the session.
     pub(super) is_stored: bool,

@@ -37,14 +37,16 @@ pub enum Reducer {
     SlidingTurns { turns: usize },
     /// Shortens the results of older turns to so many bytes.
     ToolResults { keep_newest_turns: usize, max_bytes: u32 },
-    /// Replaces all but the newest `target` messages by a summary, once there are more than `target + threshold` of them.
+    /// Replaces all but the newest `target` messages by a summary, once there are more than `target + threshold` of
+    /// them.
     Summarize { target: usize, threshold: usize, summarize: Callback },
     /// A function of the application that selects and changes messages.
     Custom { reduce: Callback },
 }
 
 impl Reducer {
-    /// Continues a hash with the kind and the settings. Of functions only that of `custom` counts: the others select no messages.
+    /// Continues a hash with the kind and the settings. Of functions only that of `custom` counts: the others select no
+    /// messages.
     pub(super) fn hash_on(&self, hash: u64) -> u64 {
         let settings = match self {
             Self::MessageCount { count, keep_tools, first_system_only } => {

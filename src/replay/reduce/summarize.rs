@@ -1,5 +1,5 @@
-//! `summarize`: the application summarizes old messages, and the summary is sent instead of them. It is kept until the history
-//! has grown by the threshold; then the summary is summarized with the messages after it.
+//! `summarize`: the application summarizes old messages, and the summary is sent instead of them. It is kept until the
+//! history has grown by the threshold; then the summary is summarized with the messages after it.
 
 use super::context::{ReducerContext, dropped};
 use super::groups::MessageGroups;
@@ -65,14 +65,15 @@ impl Summarizer<'_> {
         let last_stored = input.history.message_index(&question.last_message_id);
         question.coverage = last_stored.and_then(|index| input.history.coverage(index + 1));
         question.is_stored = is_shared;
-        // Roles alternate: the summary is the assistant's before a message of the user, and the user's before an answer.
+        // Roles alternate: the summary is the assistant's before a message of the user, and the user's before an
+        // answer.
         question.role = if first_kept.is_some_and(|group| group.is_user) { Role::Assistant } else { Role::User };
         pair_results(&mut covered, input, &mut Report::new());
         Err(question.pending(Some(covered)))
     }
 
-    /// Returns the hash that identifies the reducer across reloads, since functions cannot be stored: of its place, `target` and `threshold`,
-    /// and of what changes the messages before it.
+    /// Returns the hash that identifies the reducer across reloads, since functions cannot be stored: of its place,
+    /// `target` and `threshold`, and of what changes the messages before it.
     fn reducer_hash(&self, context: &ReducerContext<'_, '_>) -> u64 {
         let settings = [context.reducer, self.target, self.threshold];
         let own =
@@ -83,8 +84,8 @@ impl Summarizer<'_> {
         filters.fold(earlier, |sum, filter| hash_on(sum, &filter.id.to_le_bytes()))
     }
 
-    /// Returns the index of the first group that is kept: the newest `target` groups are, and those before them back to a message
-    /// of the user, at most `threshold` more. The user's newest message is kept, with all after it.
+    /// Returns the index of the first group that is kept: the newest `target` groups are, and those before them back to
+    /// a message of the user, at most `threshold` more. The user's newest message is kept, with all after it.
     fn first_kept(&self, groups: &MessageGroups, unsummarized: &[usize]) -> Option<usize> {
         let newest_user = unsummarized.iter().position(|at| groups.newest_user == Some(*at)).unwrap_or(usize::MAX);
         let latest = unsummarized.len().saturating_sub(self.target.max(1)).min(newest_user);
@@ -100,7 +101,8 @@ impl Summarizer<'_> {
     }
 }
 
-/// Returns true if other requests of the session may contain the summary: no function of the application has selected messages before.
+/// Returns true if other requests of the session may contain the summary: no function of the application has selected
+/// messages before.
 fn is_shared(context: &ReducerContext<'_, '_>) -> bool {
     let is_filtered = context.input.handoffs.iter().any(|handoff| handoff.filter.is_some());
     let mut earlier = context.input.policy.reducers().iter().take(context.reducer);

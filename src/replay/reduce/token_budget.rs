@@ -1,5 +1,5 @@
-//! `token_budget`: shortens long results, oldest first; then drops the oldest turns, each as a whole; then the oldest rounds of
-//! the running turn. Arguments, results and system messages count; system messages are kept (R14).
+//! `token_budget`: shortens long results, oldest first; then drops the oldest turns, each as a whole; then the oldest
+//! rounds of the running turn. Arguments, results and system messages count; system messages are kept (R14).
 
 use super::context::ReducerContext;
 use super::groups::MessageGroups;
@@ -51,8 +51,8 @@ impl TokenBudget<'_> {
         Ok(None)
     }
 
-    /// Reduces a draft that has grown over the budget since it was chosen, to three quarters of the budget: what is sent changes now, and should
-    /// then stay for several requests (R71).
+    /// Reduces a draft that has grown over the budget since it was chosen, to three quarters of the budget: what is
+    /// sent changes now, and should then stay for several requests (R71).
     ///
     /// # Errors
     /// As [`reduce`](Self::reduce).
@@ -124,8 +124,8 @@ impl TokenBudget<'_> {
         total
     }
 
-    /// Drops the oldest turns, then the oldest rounds of the running turn, until the draft fits. Returns the total of the tokens
-    /// that remain of `total`.
+    /// Drops the oldest turns, then the oldest rounds of the running turn, until the draft fits. Returns the total of
+    /// the tokens that remain of `total`.
     fn drop_oldest(
         &self,
         draft: &mut RequestDraft<'_>,

@@ -11,7 +11,8 @@ use crate::run::setup::Persistence;
 use crate::run::turn::RunData;
 use crate::tool::ToolInvocation;
 
-/// The run waits for a save. Until then the tools of an answer must not run, its call must not be continued, and no request is sent.
+/// The run waits for a save. Until then the tools of an answer must not run, its call must not be continued, and no
+/// request is sent.
 pub struct AwaitingAnswerSave {
     save: u64,
     after: AfterSave,

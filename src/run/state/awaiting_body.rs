@@ -1,4 +1,5 @@
-//! Builds the body of the next model call; the state that waits for a callback that changes it: a reducer, or `inputFilter`.
+//! Builds the body of the next model call; the state that waits for a callback that changes it: a reducer, or
+//! `inputFilter`.
 
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
@@ -32,7 +33,8 @@ pub fn begin_call(turn: &mut RunData, attempt: CallAttempt, context: &RunContext
     NextState::Render(RenderPlan { replies: turn.handoffs().replies(), at: context.now, attempt })
 }
 
-/// Builds the body from the replies so far; asks the application if a reducer needs another reply, or if it has a filter.
+/// Builds the body from the replies so far; asks the application if a reducer needs another reply, or if it has a
+/// filter.
 pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext<'_>) -> NextState {
     take_stored_results(turn, context.history);
     let setup = turn.setup();
@@ -91,8 +93,8 @@ pub fn build_body(turn: &mut RunData, plan: RenderPlan, context: &mut RunContext
     if is_chosen && plan.replies.has_any() { NextState::SaveChoice(Box::new(next)) } else { next }
 }
 
-/// Keeps what a request contains of history: for the next ones of the run, and, with its time, for the next one of the session. `was_known`: the
-/// session has a last request.
+/// Keeps what a request contains of history: for the next ones of the run, and, with its time, for the next one of the
+/// session. `was_known`: the session has a last request.
 fn keep_choice(
     turn: &mut RunData,
     choice: Option<Box<ReplayChoice>>,
@@ -172,7 +174,8 @@ impl AwaitingBody {
         (!std::mem::replace(&mut self.question_taken, true)).then(question)
     }
 
-    /// Continues with the application's reply to a reducer's question, or fails the run if it is an unusable one of a handoff's filter.
+    /// Continues with the application's reply to a reducer's question, or fails the run if it is an unusable one of a
+    /// handoff's filter.
     pub fn reply_to_reducer(&mut self, reply: ReducerReply, context: &mut RunContext<'_>) -> Option<NextState> {
         let BodyQuestion::Reducer(plan, question) = &mut self.question else { return None };
         if let Err(error) = question.check_handoff_reply(&reply) {
@@ -183,7 +186,8 @@ impl AwaitingBody {
         Some(NextState::Render(RenderPlan { replies, at: plan.at, attempt: plan.attempt }))
     }
 
-    /// Sends what the application's filter returned, or fails the run. `refused` are the marks of what was refused in other runs.
+    /// Sends what the application's filter returned, or fails the run. `refused` are the marks of what was refused in
+    /// other runs.
     pub fn reply_to_body_filter(
         &mut self,
         turn: &mut RunData,

@@ -97,7 +97,8 @@ impl AwaitingEndSave {
         self.save == save
     }
 
-    /// Returns the entry of the answer that ends the turn and is being saved, for the snapshot of a run with this journal.
+    /// Returns the entry of the answer that ends the turn and is being saved, for the snapshot of a run with this
+    /// journal.
     pub fn completion(&self, turn: &RunData, journal: &[JournalEntry]) -> Option<JournalEntry> {
         let is_stored = |id: &String| {
             let is_same =
@@ -111,7 +112,8 @@ impl AwaitingEndSave {
         (self.has_answer && !is_complete).then(|| JournalEntry::Completed(last.cloned()))
     }
 
-    /// Ends a run that the user gives up, at once if its answer could not be saved. The journal stays, so the run can be resumed.
+    /// Ends a run that the user gives up, at once if its answer could not be saved. The journal stays, so the run can
+    /// be resumed.
     pub fn cancel(&mut self, turn: &RunData) -> Option<NextState> {
         // Without a failed save the turn is complete and being saved: `save_failed` ends the run if that fails.
         self.is_cancelled = true;

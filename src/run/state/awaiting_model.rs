@@ -282,8 +282,8 @@ impl AwaitingModel {
         self.after_failure(turn, failed, context)
     }
 
-    /// Repairs a request that the provider refused with a known error, and sends it once more. A refused request was not processed, so
-    /// this is safe with a service that keeps the conversation (R27).
+    /// Repairs a request that the provider refused with a known error, and sends it once more. A refused request was
+    /// not processed, so this is safe with a service that keeps the conversation (R27).
     fn heal(&self, turn: &mut RunData, answer: &[u8], now: Ms) -> Option<NextState> {
         let (call, dialect) = (turn.totals().model_calls, turn.setup().provider.dialect);
         let healed = turn.healing_mut().heal(call, (&self.request.body, dialect), answer)?;
@@ -402,8 +402,8 @@ impl AwaitingModel {
     }
 }
 
-/// Compares the conversation of an answer with the owner of the state; returns the error that fails the run, before anything of the
-/// answer is stored.
+/// Compares the conversation of an answer with the owner of the state; returns the error that fails the run, before
+/// anything of the answer is stored.
 fn check_owner_of_answer(turn: &mut RunData, assembled: &Assembled) -> Option<Error> {
     let setup = turn.setup();
     match check_conversation(&setup.owner, assembled.conversation_id.as_deref(), setup.on_conflict) {

@@ -70,7 +70,8 @@ impl AwaitingRetry {
         Ok(self.next_call(now))
     }
 
-    /// Returns true if the state waits for the save. Only the owner of the run can save, so nothing is sent before it is done.
+    /// Returns true if the state waits for the save. Only the owner of the run can save, so nothing is sent before it
+    /// is done.
     pub fn awaits(&self, save: u64) -> bool {
         self.pause.save == Some(save)
     }
@@ -101,7 +102,8 @@ impl AwaitingRetry {
     }
 }
 
-/// The stored end of a pause that is none. A process whose clock is behind must not wait for it: the request may have been sent.
+/// The stored end of a pause that is none. A process whose clock is behind must not wait for it: the request may have
+/// been sent.
 const SENT_AT_ONCE: Ms = 0;
 
 /// Announces a pause, and stores its end: after a kill the run waits for it too.
@@ -114,8 +116,8 @@ pub fn begin_pause(turn: &mut RunData, pause: RetryPause, error: Error) -> NextS
     NextState::Pause(RetryPause { save: Some(save), ..pause })
 }
 
-/// Repeats a request that a conversation does not have. The `Retrying` entry is written first: if this process dies after that, the request may
-/// have been sent.
+/// Repeats a request that a conversation does not have. The `Retrying` entry is written first: if this process dies
+/// after that, the request may have been sent.
 pub fn repeat_undelivered(turn: &mut RunData, now: Ms) -> NextState {
     let attempt = CallAttempt::FIRST.number;
     let save = turn.save(SaveKind::Write(vec![JournalEntry::Retrying { attempt, not_before: SENT_AT_ONCE }]));

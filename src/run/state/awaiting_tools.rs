@@ -332,7 +332,8 @@ impl AwaitingTools {
         self.saves.insert(save, ToolSave::Results(Vec::new()));
     }
 
-    /// Returns true if the run can only continue when a person has decided about a call: every other one is answered and saved.
+    /// Returns true if the run can only continue when a person has decided about a call: every other one is answered
+    /// and saved.
     pub fn waits_for_approval(&self) -> bool {
         self.waiting > 0 && self.saves.is_empty() && self.waiting + self.answered == self.tasks.len()
     }
@@ -352,8 +353,8 @@ impl AwaitingTools {
 
     /// Returns the index of the task of a call that waits for an approval. `id`: its invocation id or its call id.
     ///
-    /// # Errors
-    /// `wrong_state` for another call of the turn, `invalid_input` for a call id of several calls, `not_found` for any other id.
+    /// # Errors `wrong_state` for another call of the turn, `invalid_input` for a call id of several calls, `not_found`
+    /// for any other id.
     pub fn find_waiting(&self, turn: &RunData, id: &str) -> Result<usize> {
         let waits = |call: &ToolInvocation| {
             let is_task = |task: &ToolTask| task.phase == ToolPhase::AwaitingApproval && task.invocation == call.id;
@@ -539,7 +540,8 @@ fn unknown_tool(call: &ToolInvocation, setup: &RunSetup) -> String {
     format!("Error: there is no tool \"{}\". The tools are: {names}.", call.name)
 }
 
-/// Returns the arguments that the call's tool gets, or the error result of a call whose arguments are not a JSON object.
+/// Returns the arguments that the call's tool gets, or the error result of a call whose arguments are not a JSON
+/// object.
 fn parse_arguments(call: &ToolInvocation) -> std::result::Result<Json, String> {
     let text = call.arguments.text();
     match JsonRef::parse(if text.trim().is_empty() { "{}" } else { &text }) {
@@ -573,7 +575,8 @@ fn timing_of(turn: &RunData, call: &ToolInvocation) -> ToolTiming {
     turn.setup().tool_settings.get(&call.name).map_or_else(ToolTiming::default, |settings| settings.timing)
 }
 
-/// Returns true if the next request would say nothing new: all calls of the last round stay open, in a dialect that needs no result for them.
+/// Returns true if the next request would say nothing new: all calls of the last round stay open, in a dialect that
+/// needs no result for them.
 fn has_nothing_new(turn: &RunData) -> bool {
     let live = turn.live();
     let stays_open = turn.setup().provider.dialect.result_places() == ResultPlaces::Later;

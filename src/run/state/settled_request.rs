@@ -1,4 +1,5 @@
-//! What is left out of a composed request: what was refused before (R74), and reasoning that the provider would not accept (R70).
+//! What is left out of a composed request: what was refused before (R74), and reasoning that the provider would not
+//! accept (R70).
 
 use crate::finding::{PrefixChange, Report};
 use crate::provider::{Healed, ProviderRequest};
@@ -16,7 +17,8 @@ pub(super) struct ChangedBody {
     pub filtered: Option<Vec<u8>>,
 }
 
-/// Returns the request that is sent instead of a composed one. `of_session` are the marks of what was refused in other runs.
+/// Returns the request that is sent instead of a composed one. `of_session` are the marks of what was refused in other
+/// runs.
 pub(super) fn settle(
     turn: &mut RunData,
     composed: ComposedRequest,
@@ -40,7 +42,8 @@ pub(super) fn settle(
     ComposedRequest { attempt, body: Rc::new(settled.body), report, prefix, mark: settled.mark }
 }
 
-/// Returns the body that is sent after one was refused, and keeps its mark: reasoning after what the repair changed is left out, too.
+/// Returns the body that is sent after one was refused, and keeps its mark: reasoning after what the repair changed is
+/// left out, too.
 pub(super) fn settle_healed(turn: &mut RunData, refused: &[u8], healed: Healed) -> Vec<u8> {
     let provider = next_provider(turn);
     let ledger = BodyLedger::of_sent(refused, turn.prefix_mark(), &render_request(turn, &provider));

@@ -4,7 +4,8 @@ use super::RunData;
 use crate::run::effect::{Save, SaveKind};
 
 impl RunData {
-    /// Returns true if this save tells the session's head: the head does not say so yet, and the save is none that may be deferred (R21).
+    /// Returns true if this save tells the session's head: the head does not say so yet, and the save is none that may
+    /// be deferred (R21).
     pub(super) fn marks_drop(&mut self, save: &Save) -> bool {
         let is_due = match save.kind {
             SaveKind::Store { .. } | SaveKind::Append(_) | SaveKind::Fail(_) => {

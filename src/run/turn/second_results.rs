@@ -1,4 +1,5 @@
-//! Results of calls that another writer has answered before their tools returned: the result that was stored first counts (R75).
+//! Results of calls that another writer has answered before their tools returned: the result that was stored first
+//! counts (R75).
 
 use super::RunData;
 use crate::finding::{Action, Finding, FindingCode};
@@ -9,7 +10,8 @@ use crate::run::stored_turn::result_of;
 use crate::tool::{InvocationStatus, ToolInvocation};
 
 impl RunData {
-    /// Replaces the result of a call by the one that another writer stored first, if there is one. The call's own is set aside and reported.
+    /// Replaces the result of a call by the one that another writer stored first, if there is one. The call's own is
+    /// set aside and reported.
     pub fn prefer_first_result(&mut self, invocation: &str, history: &History) {
         // A result that says that there is none takes no other one's place.
         let has_own = |call: &&ToolInvocation| {
@@ -35,7 +37,8 @@ impl RunData {
         self.warn(finding);
     }
 
-    /// As [`prefer_first_result`](Self::prefer_first_result), of all calls of a resumed run: its journal has their own results only.
+    /// As [`prefer_first_result`](Self::prefer_first_result), of all calls of a resumed run: its journal has their own
+    /// results only.
     pub fn prefer_first_results(&mut self, history: &History) {
         let is_answered = |call: &&ToolInvocation| call.result.is_some() && !self.is_provided(call);
         let calls = self.live.invocations().iter().filter(is_answered);

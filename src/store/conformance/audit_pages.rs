@@ -8,8 +8,8 @@ use crate::store::{AuditPages, AuditQuery, AuditRow, Page, Record};
 const SESSIONS: u64 = 6;
 const ROWS: u64 = 20;
 
-/// Writes sessions whose rows alternate in time, four calls a message. Returns the name of their tool and, the newest first, their
-/// sessions, numbers and messages.
+/// Writes sessions whose rows alternate in time, four calls a message. Returns the name of their tool and, the newest
+/// first, their sessions, numbers and messages.
 async fn write_rows(context: &StoreCheckContext) -> Result<(String, Vec<(String, u64, String)>)> {
     let tool = context.session("tool");
     let mut written = Vec::new();

@@ -176,7 +176,8 @@ pub(super) fn range(from: u64, to: u64) -> Query {
     Query { from, to, ..Query::all(Table::Log) }
 }
 
-/// Appends `count` records of one writer, and tries again at the new revision after each conflict. Returns the number of conflicts.
+/// Appends `count` records of one writer, and tries again at the new revision after each conflict. Returns the number
+/// of conflicts.
 ///
 /// # Errors
 /// The store's own, or `internal` after a thousand conflicts.

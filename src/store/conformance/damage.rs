@@ -82,8 +82,9 @@ pub(super) async fn a_deleted_session_with_a_damaged_head_stays_deleted(context:
     Ok(())
 }
 
-/// Deletes sessions whose heads `damage` has damaged. Fails if a session shows a message afterwards, or if somebody who had it open,
-/// through the second store, can write to it or to a new session of its id, whatever the revision of that is.
+/// Deletes sessions whose heads `damage` has damaged. Fails if a session shows a message afterwards, or if somebody who
+/// had it open, through the second store, can write to it or to a new session of its id, whatever the revision of that
+/// is.
 ///
 /// # Errors
 /// `internal`, naming what came back, and the store's own.

@@ -1,4 +1,5 @@
-//! Checks of what a store without compare-and-append promises instead: a second writer is detected, and both sides are kept.
+//! Checks of what a store without compare-and-append promises instead: a second writer is detected, and both sides are
+//! kept.
 
 use super::context::{StoreCheckContext, both, ensure, log, summary};
 use crate::error::{Error, ErrorCode, Result};

@@ -8,7 +8,8 @@ use crate::store::{
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A store that counts the records that reads of it return. Reads of the log fail if they would return the record of a key.
+/// A store that counts the records that reads of it return. Reads of the log fail if they would return the record of a
+/// key.
 pub(super) struct ObservedStore {
     store: Rc<dyn LogStore>,
     /// The records that were returned, by all reads.

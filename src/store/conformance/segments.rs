@@ -217,7 +217,8 @@ pub(super) async fn a_thousand_records_are_read(context: &StoreCheckContext) -> 
 }
 
 pub(super) async fn pages_meet_where_the_records_end(context: &StoreCheckContext) -> Result<()> {
-    // Sizes at and about which stores page; each with a limit that is reached nowhere, and one that is at the last record.
+    // Sizes at and about which stores page; each with a limit that is reached nowhere, and one that is at the last
+    // record.
     for count in [1_u64, 15, 16, 17, 63, 64, 65, 128] {
         let session = &context.session(&count.to_string());
         let row = |key| audit(key, "t", "done", None, 1);

@@ -6,8 +6,8 @@ use crate::store::{Appended, AuditQuery, Batch, MAX_KEY, Query, Record, Table};
 use bytes::Bytes;
 use std::cmp::Reverse;
 
-/// Names that differ from another one only in case, normalization, length or by a separator, or that mean something to a language or a
-/// database.
+/// Names that differ from another one only in case, normalization, length or by a separator, or that mean something to
+/// a language or a database.
 const SIMILAR_NAMES: &[&str] = &[
     "a",
     "aa",

@@ -101,8 +101,8 @@ impl<'a> SessionCommit<'a> {
         Ok(())
     }
 
-    /// Makes the session a tombstone, one revision on, or goes on removing the records of one. As many records are removed as one
-    /// commit may; the tombstone has the others.
+    /// Makes the session a tombstone, one revision on, or goes on removing the records of one. As many records are
+    /// removed as one commit may; the tombstone has the others.
     ///
     /// # Errors
     /// `too_large`.

@@ -19,7 +19,8 @@ struct LogPlace {
     bytes: u64,
 }
 
-/// The appends of a session that this process has read or written. None is ever forgotten, so a stale list shortens nothing.
+/// The appends of a session that this process has read or written. None is ever forgotten, so a stale list shortens
+/// nothing.
 #[derive(Debug, Default)]
 pub(super) struct AppendTree {
     nodes: BTreeMap<AppendId, Box<TreeNode>>,
@@ -35,15 +36,15 @@ pub(super) struct AppendTree {
     settled_deletion: Option<AppendId>,
     /// The last append of the default side.
     tip: Option<AppendId>,
-    /// The session as of the tip. Values that were read are shared with the readers' histories; those of log records that were written
-    /// are not kept, since the writer has them.
+    /// The session as of the tip. Values that were read are shared with the readers' histories; those of log records
+    /// that were written are not kept, since the writer has them.
     folded: StoredSession,
     /// The places of the log records, by their keys.
     log_places: BTreeMap<u64, Box<LogPlace>>,
     /// Counts how often the tip moved to another side.
     pub(super) lineage: u64,
-    /// What is added to the revision of an append for the callers of this process. A tip on another side may have a lower revision
-    /// than they have seen; for them revisions only rise.
+    /// What is added to the revision of an append for the callers of this process. A tip on another side may have a
+    /// lower revision than they have seen; for them revisions only rise.
     pub(super) offset: u64,
     pub(super) packed: PackedAppends,
 }
@@ -141,7 +142,8 @@ impl AppendTree {
         is_rooted.then_some(chain)
     }
 
-    /// Returns the appends to fold, oldest first, and whether the session is folded from its beginning; `None` if nothing is left to fold.
+    /// Returns the appends to fold, oldest first, and whether the session is folded from its beginning; `None` if
+    /// nothing is left to fold.
     fn next_fold(&self) -> Option<(Vec<AppendId>, bool)> {
         if let Some(appends) = self.appends_after_tip() {
             return (!appends.is_empty()).then_some((appends, false));
@@ -155,8 +157,8 @@ impl AppendTree {
         Some((appends.to_vec(), known.is_none()))
     }
 
-    /// Returns the appends from the tip to the default end, oldest first; `None` if that end does not descend from the tip. The fast path
-    /// of [`next_fold`](Self::next_fold).
+    /// Returns the appends from the tip to the default end, oldest first; `None` if that end does not descend from the
+    /// tip. The fast path of [`next_fold`](Self::next_fold).
     fn appends_after_tip(&self) -> Option<Vec<AppendId>> {
         // A deletion may have ended the tip's side.
         let tip = self.tip.as_ref().filter(|_| self.deletion == self.settled_deletion)?;
@@ -185,8 +187,8 @@ impl AppendTree {
         self.unfolded.insert(id, Box::new(append));
     }
 
-    /// Moves to the default side: the append of the highest revision, and of several the one whose writer's name is lowest. Everybody
-    /// who has read the same appends is on the same side. Nothing may be [unread](Self::unread).
+    /// Moves to the default side: the append of the highest revision, and of several the one whose writer's name is
+    /// lowest. Everybody who has read the same appends is on the same side. Nothing may be [unread](Self::unread).
     pub(super) fn settle(&mut self) {
         if let Some((appends, from_beginning)) = self.next_fold() {
             self.fold(&appends, from_beginning);

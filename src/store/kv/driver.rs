@@ -142,8 +142,8 @@ pub trait KvDriver {
         false
     }
 
-    /// Applies every write, if each checked key has its version, and sends the notice; else applies none and returns false. There is a
-    /// notice only if the driver [has a change feed](Self::has_change_feed).
+    /// Applies every write, if each checked key has its version, and sends the notice; else applies none and returns
+    /// false. There is a notice only if the driver [has a change feed](Self::has_change_feed).
     ///
     /// # Errors
     /// As [`put`](Self::put). All writes were applied, or none.

@@ -37,8 +37,8 @@ pub(super) enum PartOwner {
     Record(Table, u64),
 }
 
-/// Returns the part of a key that stands for a session: its id with every byte but `a-z 0-9 - _` as `=` and two digits. The key of a
-/// long id ends in a hash; a value names its session in full, so that two ids with one hash are detected.
+/// Returns the part of a key that stands for a session: its id with every byte but `a-z 0-9 - _` as `=` and two digits.
+/// The key of a long id ends in a hash; a value names its session in full, so that two ids with one hash are detected.
 pub(super) fn session_key(id: &str) -> String {
     let mut key = String::with_capacity(id.len());
     for byte in id.bytes() {
@@ -108,8 +108,8 @@ pub(super) fn record_of_key(key: &str) -> Option<(Table, u64)> {
     Some((table, number))
 }
 
-/// The key of a further part, from 1, of a value that was written at `revision`. With the revision in it, parts of two versions of a
-/// value are never mixed.
+/// The key of a further part, from 1, of a value that was written at `revision`. With the revision in it, parts of two
+/// versions of a value are never mixed.
 pub(super) fn part_key(session: &str, owner: PartOwner, revision: u64, part: u32) -> String {
     match owner {
         PartOwner::Head => format!("part:{session}:h:0:{revision:x}:{part:x}"),

@@ -9,7 +9,8 @@ use crate::store::{AuditQuery, MAX_KEY, PAGE, Page, Record, SessionRow, StoredHe
 /// The fewest heads that an audit query reads at once.
 const MIN_HEADS_AT_ONCE: usize = 8;
 
-/// Where a walk over all sessions stands. A page of a service may change between two reads, so the session itself is part of it.
+/// Where a walk over all sessions stands. A page of a service may change between two reads, so the session itself is
+/// part of it.
 #[derive(Clone, Default)]
 pub(super) struct SessionCursor {
     /// The service's cursor of the page of keys that has the session.
@@ -77,8 +78,8 @@ impl<'d> SessionWalk<'d> {
         self.at.clone()
     }
 
-    /// The position before the session that was returned last, where `before` is the one before it was read: the first session of a
-    /// page of keys has nothing before it in that page.
+    /// The position before the session that was returned last, where `before` is the one before it was read: the first
+    /// session of a page of keys has nothing before it in that page.
     pub(super) fn position_before(&self, before: SessionCursor) -> SessionCursor {
         let after = if self.at.page == before.page { before.after } else { String::new() };
         SessionCursor { page: self.at.page.clone(), after }
@@ -193,8 +194,8 @@ pub(super) async fn list_sessions(
     Ok(page.end())
 }
 
-/// Returns a page of audit rows. Reads the rows of the query's session, or of all sessions up to the end of the page: a key-value
-/// service has no index of them.
+/// Returns a page of audit rows. Reads the rows of the query's session, or of all sessions up to the end of the page: a
+/// key-value service has no index of them.
 pub(super) async fn list_invocations(driver: &dyn KvDriver, query: &AuditQuery) -> Result<Page<(String, Record)>> {
     let (mut from, at) = decode_audit_cursor(query)?;
     let mut page = AuditPage::new(query);

@@ -36,7 +36,8 @@ impl LoadedSession {
     }
 }
 
-/// Reads a session. One that does not exist is a tombstone of revision 0. The directory of a damaged one is rebuilt from the keys.
+/// Reads a session. One that does not exist is a tombstone of revision 0. The directory of a damaged one is rebuilt
+/// from the keys.
 ///
 /// # Errors
 /// `unsupported_version`, `busy` while others write all the time, and the driver's own.
@@ -140,8 +141,8 @@ async fn rebuild(driver: &dyn KvDriver, key: &str, id: &str) -> Result<KvHead> {
     }
 }
 
-/// Reads the records of a range as of the loaded head; none if it was written in between. `is_last` insists: what is missing then was
-/// removed by others than us, and costs that record alone.
+/// Reads the records of a range as of the loaded head; none if it was written in between. `is_last` insists: what is
+/// missing then was removed by others than us, and costs that record alone.
 pub(super) async fn read_range(
     driver: &dyn KvDriver,
     loaded: &LoadedSession,

@@ -1,8 +1,8 @@
 //! Packs: many appends in one value, so that a long session is opened with few requests.
 //!
-//! A pack repeats appends byte for byte and is named by its content, so two packers write the same bytes or two keys. Every append
-//! stays a key of its own: whoever does not find a pack reads those. The manifest names the packs of a session. It is the only key that
-//! is written again, and a hint: without it packs are found by a list.
+//! A pack repeats appends byte for byte and is named by its content, so two packers write the same bytes or two keys.
+//! Every append stays a key of its own: whoever does not find a pack reads those. The manifest names the packs of a
+//! session. It is the only key that is written again, and a hint: without it packs are found by a list.
 
 use super::key::session_key;
 use super::stored_append::AppendId;
@@ -113,7 +113,8 @@ pub(super) struct KvManifest {
     /// The session's id.
     pub(super) session: String,
     pub(super) packs: Vec<PackName>,
-    /// Packs whose appends were merged into others. They are removed with the next merge, since older manifests name them.
+    /// Packs whose appends were merged into others. They are removed with the next merge, since older manifests name
+    /// them.
     pub(super) merged: Vec<PackName>,
 }
 encode_fields!(struct KvManifest {
@@ -153,8 +154,8 @@ pub(super) fn seal_pack(
     Ok(rest.is_empty().then_some((PackName { first, last, count, bytes, hash }, value)))
 }
 
-/// Decodes the pack of a session: its appends as they were written. None if it is damaged, another session's or of a newer build:
-/// the appends have keys of their own.
+/// Decodes the pack of a session: its appends as they were written. None if it is damaged, another session's or of a
+/// newer build: the appends have keys of their own.
 pub(super) fn open_pack(session: &str, value: &Bytes) -> Option<Vec<(AppendId, Bytes)>> {
     let (pack, mut values) = open_value::<KvPack>(value).ok().filter(|(pack, _)| pack.session == session)?;
     let mut appends = Vec::new();

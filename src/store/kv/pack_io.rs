@@ -140,8 +140,8 @@ impl WriteOnceStore {
         Ok(())
     }
 
-    /// Writes packs after an append if many appends are in none. Nothing depends on packs, so a failure is not one of the append: it is
-    /// tried again after as many appends as are worth a pack.
+    /// Writes packs after an append if many appends are in none. Nothing depends on packs, so a failure is not one of
+    /// the append: it is tried again after as many appends as are worth a pack.
     pub(super) async fn pack_if_due(&self, session: &str) {
         let is_due = self.with_tree(session, |tree| {
             tree.packed.unpacked_count() >= MAX_UNPACKED.max(tree.packed.failed_at.saturating_add(MIN_PACKED))
@@ -151,8 +151,8 @@ impl WriteOnceStore {
         }
     }
 
-    /// Writes the appends that are in no pack to packs, merges packs, and writes the manifest. No append is removed: a reader who does
-    /// not find a pack reads them.
+    /// Writes the appends that are in no pack to packs, merges packs, and writes the manifest. No append is removed: a
+    /// reader who does not find a pack reads them.
     ///
     /// # Errors
     /// The driver's own. What was written is used.

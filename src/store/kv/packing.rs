@@ -16,7 +16,8 @@ const MAX_HELD_BYTES: usize = 4 * 1024 * 1024;
 /// Minimum number of appends in a pack.
 pub(super) const MIN_PACKED: usize = 32;
 
-/// The number of packs of one level that are merged into one of the next level: packs of 32, of 256 and of 2,048 appends.
+/// The number of packs of one level that are merged into one of the next level: packs of 32, of 256 and of 2,048
+/// appends.
 const PACKS_PER_MERGE: usize = 8;
 
 /// The packs of a session that this process knows, and the appends that it knows to be in none.
@@ -163,7 +164,8 @@ impl PackedAppends {
         self.manifest_is_due = true;
     }
 
-    /// Returns the packs that merges have replaced and that are still in the store: the current manifest does not name them as packs.
+    /// Returns the packs that merges have replaced and that are still in the store: the current manifest does not name
+    /// them as packs.
     pub(super) fn replaced(&self) -> Vec<PackName> {
         self.merged.iter().filter(|pack| !self.packs.contains(pack)).copied().collect()
     }

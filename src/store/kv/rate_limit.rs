@@ -16,12 +16,12 @@ const FIRST_WAIT_MS: Ms = 250;
 /// The longest wait that the service may ask for, in milliseconds. With a longer one the request fails at once.
 const MAX_WAIT_MS: Ms = 30_000;
 
-/// A driver whose requests are repeated when the service limits their rate. A rejected request was not executed, so repeating it
-/// duplicates nothing.
+/// A driver whose requests are repeated when the service limits their rate. A rejected request was not executed, so
+/// repeating it duplicates nothing.
 pub(super) struct RetryingDriver(Rc<dyn KvDriver>);
 
-/// Returns the wait before a repetition: half of the doubled wait is random, so that clients which were refused together do not come
-/// back together.
+/// Returns the wait before a repetition: half of the doubled wait is random, so that clients which were refused
+/// together do not come back together.
 fn wait_before(repeat: u32, random: u32) -> Ms {
     let wait = FIRST_WAIT_MS.saturating_mul(1 << repeat);
     (wait / 2).saturating_add(u64::from(random) * (wait / 2) / u64::from(u32::MAX))

@@ -36,9 +36,8 @@ impl Layout {
 
 /// Checks that the keys are ours and of the driver's layout, and marks them if there are none.
 ///
-/// # Errors
-/// `unsupported_version` if a newer version wrote them, `config_invalid` if somebody else did or the layout is another, and the
-/// driver's own. Nothing is written then.
+/// # Errors `unsupported_version` if a newer version wrote them, `config_invalid` if somebody else did or the layout is
+/// another, and the driver's own. Nothing is written then.
 pub(super) async fn prepare(driver: &dyn KvDriver) -> Result<()> {
     driver.limits().check()?;
     let layout = Layout::of(driver);

@@ -1,6 +1,7 @@
 //! Appends as values: one key for each, written once.
 //!
-//! Such a key names the writer, so two writers never write the same one. Each append names the one before it, so appends form a tree.
+//! Such a key names the writer, so two writers never write the same one. Each append names the one before it, so
+//! appends form a tree.
 
 use super::key::session_key;
 use super::value::{InParts, KvRecord, TABLES, open_value, seal_value};

@@ -147,7 +147,8 @@ impl InParts for KvRecord {
     }
 }
 
-/// Encodes a description and the value that it describes, in values of at most `limit` bytes: the first, and further parts.
+/// Encodes a description and the value that it describes, in values of at most `limit` bytes: the first, and further
+/// parts.
 ///
 /// # Errors
 /// `too_large` if there is no room for the description.

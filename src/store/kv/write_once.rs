@@ -1,9 +1,10 @@
-//! Key-value services without atomic commits: every append is a key of its own, written once, with the writer's name in it.
+//! Key-value services without atomic commits: every append is a key of its own, written once, with the writer's name in
+//! it.
 //!
-//! Nobody can exclude a second writer there, and lists and reads may be stale. So no two writers write one key, nothing is overwritten,
-//! and what was read once is never forgotten. Two appends after the same one are a fork: both sides are kept, every reader who has seen
-//! both takes the same one as the session's history, and [`LogStore::branches`] returns the other. Many appends are read from
-//! [packs](super::pack).
+//! Nobody can exclude a second writer there, and lists and reads may be stale. So no two writers write one key, nothing
+//! is overwritten, and what was read once is never forgotten. Two appends after the same one are a fork: both sides are
+//! kept, every reader who has seen both takes the same one as the session's history, and [`LogStore::branches`] returns
+//! the other. Many appends are read from [packs](super::pack).
 
 use super::append_tree::{AppendTree, OtherSide};
 use super::driver::KvDriver;
@@ -66,9 +67,8 @@ impl Drop for SessionWrite<'_> {
 impl WriteOnceStore {
     /// Opens the store. `writer` is random: letters and digits that no other process has.
     ///
-    /// # Errors
-    /// `unsupported_version` if a newer version wrote the keys, `config_invalid` if somebody else did or the driver's limits are too
-    /// narrow, and the driver's own. Nothing is written then.
+    /// # Errors `unsupported_version` if a newer version wrote the keys, `config_invalid` if somebody else did or the
+    /// driver's limits are too narrow, and the driver's own. Nothing is written then.
     pub async fn open(driver: Rc<dyn KvDriver>, writer: String) -> Result<Self> {
         let driver = RetryingDriver::new(driver);
         prepare(&driver).await?;
@@ -224,8 +224,8 @@ impl WriteOnceStore {
         SessionWrite { store: self, session }
     }
 
-    /// Returns the writer's name for an append. An unanswered one of another operation may have the revision, unseen by a stale list: the
-    /// new one gets another name, which comes first in order, and overwrites nothing.
+    /// Returns the writer's name for an append. An unanswered one of another operation may have the revision, unseen by
+    /// a stale list: the new one gets another name, which comes first in order, and overwrites nothing.
     fn writer_of(&self, session: &str, revision: u64, operation: &str) -> String {
         match self.unanswered.borrow().get(session).map(|unanswered| &**unanswered) {
             Some((id, of)) if id.revision == revision && of == operation => id.writer.clone(),
@@ -252,7 +252,8 @@ impl WriteOnceStore {
             tree.packed.add_unpacked(id.clone(), value);
             tree.add(id, append);
         });
-        // The append is written: an error would make the caller repeat it under another name. The next read settles again.
+        // The append is written: an error would make the caller repeat it under another name. The next read settles
+        // again.
         if self.settle(session).await.is_ok() {
             self.with_tree(session, AppendTree::drop_values_of_tip);
         }

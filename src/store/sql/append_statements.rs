@@ -1,10 +1,10 @@
 //! The append, as one batch of statements that needs no answer in between.
 //!
-//! The first statement, the claim, sets `pending` in the head's row if the session is at the expected revision, has not done
-//! the operation yet, and has no record where one is put. Every other statement writes only while `pending` is set, and the
-//! head is written last, with `pending` cleared. So either all of them write or none, and nobody else ever sees `pending`:
-//! the database's transaction is all the locking there is. PostgreSQL compares the revision again when it has waited for another
-//! writer of the row, so this holds at each of its isolation levels.
+//! The first statement, the claim, sets `pending` in the head's row if the session is at the expected revision, has not
+//! done the operation yet, and has no record where one is put. Every other statement writes only while `pending` is
+//! set, and the head is written last, with `pending` cleared. So either all of them write or none, and nobody else ever
+//! sees `pending`: the database's transaction is all the locking there is. PostgreSQL compares the revision again when
+//! it has waited for another writer of the row, so this holds at each of its isolation levels.
 
 use super::driver::{SqlColumns, SqlDialect, SqlLimits, SqlRow, SqlStatement, SqlValue};
 use super::key_ranges::{CONDITION_PARAMS, KeyRange, key_ranges, write_condition, write_conditions};
@@ -114,8 +114,8 @@ impl AppendPlan<'_> {
         out.end()
     }
 
-    /// Sets `pending`, unless something is in the way. As many of the places that are to be free are looked at as there are
-    /// parameters for; further statements look at the others, and clear `pending` if one is taken.
+    /// Sets `pending`, unless something is in the way. As many of the places that are to be free are looked at as there
+    /// are parameters for; further statements look at the others, and clear `pending` if one is taken.
     fn claim(&self) -> Vec<SqlStatement> {
         let mut removed = self.batch.remove.clone();
         removed.sort_unstable();
@@ -282,7 +282,8 @@ impl AppendPlan<'_> {
         }
     }
 
-    /// Returns one INSERT statement. It selects from the head's row, so it inserts nothing unless the session is claimed.
+    /// Returns one INSERT statement. It selects from the head's row, so it inserts nothing unless the session is
+    /// claimed.
     fn insert(&self, target: &InsertTarget, rows: Vec<SqlRow>) -> SqlStatement {
         let names: Vec<_> = target.columns.iter().map(|(name, _)| *name).collect();
         let values: Vec<_> = (1..=names.len()).map(|number| format!("v.column{number}")).collect();
@@ -355,7 +356,8 @@ impl AppendPlan<'_> {
         out.end()
     }
 
-    /// Selects the revision that the operation created, in this or an earlier attempt (NULL if none), and the head's revision.
+    /// Selects the revision that the operation created, in this or an earlier attempt (NULL if none), and the head's
+    /// revision.
     fn select_outcome(&self) -> SqlStatement {
         let mut out = self.writer();
         out.sql("SELECT (SELECT revision FROM rethread_operations WHERE session = ")

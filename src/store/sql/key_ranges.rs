@@ -1,4 +1,5 @@
-//! Sets of keys as conditions: neighbouring keys are one range, and a statement holds as many ranges as it has parameters for.
+//! Sets of keys as conditions: neighbouring keys are one range, and a statement holds as many ranges as it has
+//! parameters for.
 
 use super::schema::table_number;
 use super::statement::SqlWriter;
@@ -29,7 +30,8 @@ pub(super) fn key_ranges(mut keys: Vec<(Table, u64)>) -> Vec<KeyRange> {
     ranges
 }
 
-/// Writes the conditions of several ranges, joined by OR. `with_table` compares the table too, as `rethread_chunks` needs it.
+/// Writes the conditions of several ranges, joined by OR. `with_table` compares the table too, as `rethread_chunks`
+/// needs it.
 pub(super) fn write_conditions(out: &mut SqlWriter, ranges: &[KeyRange], with_table: bool) {
     for (at, range) in ranges.iter().enumerate() {
         out.sql(if at == 0 { "(" } else { " OR (" });

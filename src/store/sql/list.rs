@@ -73,8 +73,8 @@ impl SessionList<'_> {
         Ok(listed)
     }
 
-    /// Selects the keys of sessions that have records and no head, as far as the page goes. Steps from session to session
-    /// through the primary keys, so its cost is the number of sessions, not of records.
+    /// Selects the keys of sessions that have records and no head, as far as the page goes. Steps from session to
+    /// session through the primary keys, so its cost is the number of sessions, not of records.
     pub(super) fn headless(&self, heads: &[ListedSession]) -> SqlStatement {
         let up_to = heads.last().filter(|_| heads.len() > self.limit).map(|last| last.key.as_slice());
         let mut out = SqlWriter::new(self.dialect);
@@ -217,8 +217,8 @@ impl AuditList<'_> {
         Ok(())
     }
 
-    /// The order in which rows are found. SQLite keeps no statistics here: it would go through the whole table in this order, where the
-    /// index of a filter has the wanted rows at once. A `+` keeps it from that.
+    /// The order in which rows are found. SQLite keeps no statistics here: it would go through the whole table in this
+    /// order, where the index of a filter has the wanted rows at once. A `+` keeps it from that.
     fn inner_order(&self) -> &'static str {
         let query = self.query;
         let has_other_index =

@@ -15,8 +15,8 @@ pub(super) fn keys_of_statement(limits: SqlLimits) -> usize {
     (limits.max_params.saturating_sub(1) / KEY_PARAMS).max(1)
 }
 
-/// Selects the record of each key, or the segment that may have it, once; with the number of the first key that led to it. Both are
-/// found through an index. The caller checks that the segment begins at or before the key.
+/// Selects the record of each key, or the segment that may have it, once; with the number of the first key that led to
+/// it. Both are found through an index. The caller checks that the segment begins at or before the key.
 pub(super) fn log_join_statement(dialect: SqlDialect, keys: &[LogKey]) -> SqlStatement {
     let mut out = SqlWriter::new(dialect);
     out.sql(

@@ -20,7 +20,8 @@ impl ReadPage {
     pub(super) const WHOLE: Self = Self { records: MAX_KEY, bytes: MAX_KEY };
 }
 
-/// A range that is being read. One statement sees one state; several may not, so each returns the head's revision as well.
+/// A range that is being read. One statement sees one state; several may not, so each returns the head's revision as
+/// well.
 pub(super) struct RangeRead {
     query: Query,
     page: ReadPage,
@@ -74,7 +75,8 @@ impl RangeRead {
         out.query(COLUMNS)
     }
 
-    /// Selects the keys and sizes of a page: of the records that begin in the range, and of segments that reach into it.
+    /// Selects the keys and sizes of a page: of the records that begin in the range, and of segments that reach into
+    /// it.
     fn write_keys(&self, out: &mut SqlWriter, session: &str) {
         let Query { table, from, to, reverse, .. } = self.query;
         let (name, order) = (table_name(table), if reverse { "DESC" } else { "ASC" });

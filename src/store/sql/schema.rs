@@ -42,9 +42,8 @@ pub(super) fn table_number(table: Table) -> u64 {
 
 /// Makes the tables, or brings those of an older version up to date.
 ///
-/// # Errors
-/// `unsupported_version` if a newer version made them, `config_invalid` if they are not ours, and the driver's own. Nothing
-/// is written then.
+/// # Errors `unsupported_version` if a newer version made them, `config_invalid` if they are not ours, and the driver's
+/// own. Nothing is written then.
 pub(super) async fn prepare(driver: &dyn SqlDriver) -> Result<()> {
     let mut attempts = 0_usize;
     loop {
@@ -96,7 +95,8 @@ async fn read_state(driver: &dyn SqlDriver) -> Result<SchemaState> {
     Ok(version.map_or(SchemaState::Foreign, SchemaState::Version))
 }
 
-/// Looks for our tables. `schema` is 2 for the one with the version, 1 for another one of its name; `others` counts the rest.
+/// Looks for our tables. `schema` is 2 for the one with the version, 1 for another one of its name; `others` counts the
+/// rest.
 fn find_tables(dialect: SqlDialect) -> SqlStatement {
     let mut find = SqlWriter::new(dialect);
     match dialect {
@@ -128,8 +128,9 @@ fn set_version(dialect: SqlDialect, version: usize) -> SqlStatement {
 
 /// Version 1. Text is stored as bytes: ids, names of tools and channels are any Unicode text.
 ///
-/// `pending` is 1 only inside the transaction that writes the session. `last_key` is there of segments alone. A value that is
-/// larger than the database takes is empty in its row and stands in `rethread_chunks`, where table 0 is the head.
+/// `pending` is 1 only inside the transaction that writes the session. `last_key` is there of segments alone. A value
+/// that is larger than the database takes is empty in its row and stands in `rethread_chunks`, where table 0 is the
+/// head.
 fn create_tables(dialect: SqlDialect) -> Vec<SqlStatement> {
     let (blob, integer) = match dialect {
         SqlDialect::Sqlite => ("BLOB", "INTEGER"),
@@ -159,7 +160,8 @@ fn create_tables(dialect: SqlDialect) -> Vec<SqlStatement> {
              part {integer} NOT NULL, value {blob} NOT NULL, PRIMARY KEY (session, record_table, key, part))"
         ),
     ];
-    // PostgreSQL indexes no value above 2,704 bytes, and a model may name a tool as it likes: names are indexed by their beginning.
+    // PostgreSQL indexes no value above 2,704 bytes, and a model may name a tool as it likes: names are indexed by
+    // their beginning.
     let indexes = [
         "rethread_heads_channel ON rethread_heads (substr(channel, 1, 200), session) WHERE channel IS NOT NULL",
         "rethread_log_last_key ON rethread_log (session, last_key) WHERE last_key IS NOT NULL",

@@ -3,8 +3,8 @@
 use super::driver::{SqlDialect, SqlStatement, SqlValue};
 use crate::store::MAX_KEY;
 
-/// Ids of sessions up to this many bytes are their own key. PostgreSQL indexes no value above 2,704 bytes, so the key of a
-/// longer one is its beginning and its SHA-256. Such a key is longer than any other, so the two never meet.
+/// Ids of sessions up to this many bytes are their own key. PostgreSQL indexes no value above 2,704 bytes, so the key
+/// of a longer one is its beginning and its SHA-256. Such a key is longer than any other, so the two never meet.
 const MAX_PLAIN_ID: usize = 1024;
 
 /// The type of a column.
@@ -47,7 +47,8 @@ impl SqlWriter {
         self.param(SqlValue::Bytes(value.to_vec()), ColumnType::Bytes)
     }
 
-    /// Appends a parameter of bytes or `NULL`. Text is bytes too: PostgreSQL stores no NUL in text, and orders it by language.
+    /// Appends a parameter of bytes or `NULL`. Text is bytes too: PostgreSQL stores no NUL in text, and orders it by
+    /// language.
     pub(super) fn bytes_or_null(&mut self, value: Option<&[u8]>) -> &mut Self {
         match value {
             Some(value) => self.bytes(value),

@@ -1,8 +1,8 @@
 //! The store of browsers: IndexedDB.
 //!
-//! Every append is one transaction that compares the head and writes; the transaction is the lock between tabs, and nothing
-//! is awaited inside it. After a lost connection the store opens a new one once and repeats the call, which is safe because an append
-//! has an operation name.
+//! Every append is one transaction that compares the head and writes; the transaction is the lock between tabs, and
+//! nothing is awaited inside it. After a lost connection the store opens a new one once and repeats the call, which is
+//! safe because an append has an operation name.
 
 mod connection;
 mod failure;

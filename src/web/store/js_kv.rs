@@ -1,6 +1,7 @@
 //! A key-value driver that is a JavaScript object.
 //!
-//! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `KvStore` in the types.
+//! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `KvStore` in the
+//! types.
 
 use super::js_sql::limit;
 use super::js_timer::JsTimer;
@@ -153,9 +154,8 @@ impl JsKvDriver {
 
 /// Opens the store of a driver, and returns it with the name that `status()` shows.
 ///
-/// # Errors
-/// `config_invalid` for an object that is no driver, or if `strict` demands that what is acknowledged is on the disk, which no
-/// key-value service promises; and the store's own.
+/// # Errors `config_invalid` for an object that is no driver, or if `strict` demands that what is acknowledged is on
+/// the disk, which no key-value service promises; and the store's own.
 pub async fn open_kv_store(
     driver: &JsValue,
     strict: bool,
@@ -185,8 +185,8 @@ fn writer_name() -> Result<String> {
     Ok(bytes.to_vec().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What kind of failure a driver threw: an error code of ours, the name that browsers give a full storage, or a sentence of the clients
-/// of Redis.
+/// What kind of failure a driver threw: an error code of ours, the name that browsers give a full storage, or a
+/// sentence of the clients of Redis.
 fn code_of(thrown: &JsValue, reason: &str) -> ErrorCode {
     let code = member(thrown, "code").as_string().unwrap_or_default();
     let kept = [

@@ -1,7 +1,7 @@
 //! A log store that is a JavaScript object.
 //!
-//! The object is the application's: whatever it throws or returns becomes a typed error that names the method. Its shape is `LogStore`
-//! in the types.
+//! The object is the application's: whatever it throws or returns becomes a typed error that names the method. Its
+//! shape is `LogStore` in the types.
 
 use super::js_record::{number_to_js, query_to_js, record_from_js, record_to_js, whole_number};
 use super::store_timeout::{Access, StoreTimeout};
@@ -357,7 +357,8 @@ impl LogStore for JsLogStore {
             batch.check(operation, self.capabilities.max_value_bytes)?;
             let arguments = [session.into(), number_to_js(expected), batch_to_js(&batch), operation.into()];
             let reply = match self.call("append", &arguments).await {
-                // The reply was lost. The operation is remembered, so a second attempt writes nothing if the first one did.
+                // The reply was lost. The operation is remembered, so a second attempt writes nothing if the first one
+                // did.
                 Err(error) if error.may_have_written() => self.call("append", &arguments).await.map_err(|_| error)?,
                 ended => ended?,
             };

@@ -1,6 +1,7 @@
 //! A SQL driver that is a JavaScript object.
 //!
-//! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `SqlDriver` in the types.
+//! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `SqlDriver` in
+//! the types.
 
 use super::store_timeout::{Access, StoreTimeout};
 use crate::error::{Error, ErrorCode, Result};
@@ -213,8 +214,8 @@ fn value_to_js(value: &SqlValue) -> JsValue {
     }
 }
 
-/// What the clients of databases put on their errors: `code` of better-sqlite3, libSQL and pg (a SQLSTATE) and of Node's sockets,
-/// `errcode` of node:sqlite, a sentence of the others.
+/// What the clients of databases put on their errors: `code` of better-sqlite3, libSQL and pg (a SQLSTATE) and of
+/// Node's sockets, `errcode` of node:sqlite, a sentence of the others.
 struct ThrownError<'a> {
     thrown: &'a JsValue,
     code: String,
@@ -283,7 +284,8 @@ impl<'a> ThrownError<'a> {
             "fetch failed",
             "Network connection lost",
         ];
-        // PostgreSQL: 08 is a connection exception, 57P01 to 57P05 a server that stops or starts, 53300 too many connections.
+        // PostgreSQL: 08 is a connection exception, 57P01 to 57P05 a server that stops or starts, 53300 too many
+        // connections.
         let is_sqlstate = self.code.len() == 5
             && (self.code.starts_with("08") || self.code.starts_with("57P0") || self.code == "53300");
         is_sqlstate || self.is_connect_error() || SOCKET_CODES.contains(&self.code.as_str()) || self.has(SENTENCES)
@@ -294,7 +296,8 @@ impl<'a> ThrownError<'a> {
         matches!(text_of(self.thrown, "syscall").as_str(), "connect" | "getaddrinfo")
     }
 
-    /// Returns false if the statements have not reached the database, or were rolled back. A driver says so in `details.outcome`.
+    /// Returns false if the statements have not reached the database, or were rolled back. A driver says so in
+    /// `details.outcome`.
     fn may_have_written(&self) -> bool {
         let outcome = text_of(&member(self.thrown, "details"), "outcome");
         let was_refused =

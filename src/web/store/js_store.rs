@@ -9,8 +9,8 @@ use crate::store::sql::SqlStore;
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
-/// Opens the store of an object, and returns it with the name that `status()` shows. With `strict` it must promise that what it has
-/// acknowledged is on the disk. `limit` holds for each call of one of its methods.
+/// Opens the store of an object, and returns it with the name that `status()` shows. With `strict` it must promise that
+/// what it has acknowledged is on the disk. `limit` holds for each call of one of its methods.
 ///
 /// # Errors
 /// `config_invalid` for an object that is no store or cannot keep the promise, and the store's own.

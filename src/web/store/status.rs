@@ -34,7 +34,8 @@ pub async fn storage_status() -> StorageStatus {
     StorageStatus { persisted, usage: bytes("usage"), quota: bytes("quota") }
 }
 
-/// Asks the browser not to evict this origin's data. Some browsers ask the user. Returns true if the browser promised it.
+/// Asks the browser not to evict this origin's data. Some browsers ask the user. Returns true if the browser promised
+/// it.
 ///
 /// # Errors
 /// `store_error` where the browser cannot be asked: in a worker, outside of a secure context, or on an old browser.

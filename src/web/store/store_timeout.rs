@@ -1,8 +1,9 @@
 //! The longest time that an operation of a store of the application may take.
 //!
-//! A driver may never answer: its connection is half open, or its code forgets a callback. Nothing that waits for the store would settle then.
-//! A write that timed out may be made nevertheless, also later. So its error has the outcome "unknown", as that of a lost reply, and is handled
-//! like one: an append is repeated under the name of its operation, which a store writes once. A read has the outcome "none".
+//! A driver may never answer: its connection is half open, or its code forgets a callback. Nothing that waits for the
+//! store would settle then. A write that timed out may be made nevertheless, also later. So its error has the outcome
+//! "unknown", as that of a lost reply, and is handled like one: an append is repeated under the name of its operation,
+//! which a store writes once. A read has the outcome "none".
 
 use crate::clock::Ms;
 use crate::error::{Error, Result};

@@ -1,5 +1,6 @@
-// A conversation that the application holds (`owner: { kind: "caller" }`): any interleaving of turns, crashes, retries, approvals, edits and moves.
-// The same file runs in a page and in Node. Each request has the list that was passed, and then what the run added; history gets each turn once.
+// A conversation that the application holds (`owner: { kind: "caller" }`): any interleaving of turns, crashes, retries,
+// approvals, edits and moves. The same file runs in a page and in Node. Each request has the list that was passed, and
+// then what the run added; history gets each turn once.
 
 import { killable, newLife } from './killable-store.mjs';
 import { numbersOf } from './random-numbers.mjs';
@@ -17,7 +18,9 @@ const DIALECTS = {
   anthropic: { list: 'messages', item: text, url: () => 'v1/messages', params: { model: 'm', max_tokens: 1000 } },
   mistral: { list: 'messages', item: text, url: () => 'mistral/v1/chat/completions' },
   gemini: {
-    list: 'contents', item: (words) => ({ role: 'user', parts: [{ text: words }] }), params: {},
+    list: 'contents',
+    item: (words) => ({ role: 'user', parts: [{ text: words }] }),
+    params: {},
     url: (stream) => `v1beta/models/m:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
   },
 };
@@ -30,7 +33,11 @@ const wordsIn = (value) => JSON.stringify(value).match(/(?:Question|Answer) \d+\
 
 class CallerInterleaving {
   constructor({ open, drive, store, base, seed, setStep, log = () => {} }) {
-    const post = (step) => fetch(`${base}/control/script`, { method: 'POST', body: JSON.stringify({ steps: step ? [step] : [], delayMs: 0 }) });
+    const post = (step) =>
+      fetch(`${base}/control/script`, {
+        method: 'POST',
+        body: JSON.stringify({ steps: step ? [step] : [], delayMs: 0 }),
+      });
     Object.assign(this, { open, drive, store, base, log, setStep: setStep ?? post, numbers: numbersOf(seed) });
     this.name = this.numbers.pick(Object.keys(DIALECTS));
     this.dialect = DIALECTS[this.name];
@@ -39,7 +46,8 @@ class CallerInterleaving {
     this.count = 0;
     this.ids = 0;
     /** The list that the application holds. */
-    this.list = this.name === 'openai-chat' && this.numbers.chance(0.5) ? [{ role: 'system', content: 'Be brief.' }] : [];
+    this.list =
+      this.name === 'openai-chat' && this.numbers.chance(0.5) ? [{ role: 'system', content: 'Be brief.' }] : [];
     /** The questions and answers that history had when it was last looked at. */
     this.stored = [];
     this.toolRuns = new Map();
@@ -55,7 +63,12 @@ class CallerInterleaving {
       this.counts.crashes += 1;
     });
     this.life = life;
-    this.client = await this.open({ store: killable(this.store, life), now: () => this.clock, newId: () => `id${(this.ids += 1)}`, leaseMs: 1000 });
+    this.client = await this.open({
+      store: killable(this.store, life),
+      now: () => this.clock,
+      newId: () => `id${(this.ids += 1)}`,
+      leaseMs: 1000,
+    });
     await this.openSession();
   }
 
@@ -80,7 +93,8 @@ class CallerInterleaving {
     this.counts.moves += 1;
     this.log('move');
     const copy = this.numbers.chance(0.5)
-      ? [await this.session.serialize(), 'restore'] : [await this.client.exportSession('s'), 'importSession'];
+      ? [await this.session.serialize(), 'restore']
+      : [await this.client.exportSession('s'), 'importSession'];
     this.store = new this.store.constructor();
     const mover = await this.open({ store: this.store, now: () => this.clock });
     await mover[copy[1]](copy[0], { id: 's' });
@@ -101,7 +115,9 @@ class CallerInterleaving {
     const answer = { text: `Answer ${(this.count += 1)}.` };
     if (this.rounds < ROUNDS && numbers.chance(0.5)) {
       answer.calls = Array.from({ length: 1 + numbers.below(2) }, (_, at) => ({
-        ...(numbers.chance(0.2) && { id: `again0${at}0` }), name: numbers.pick(['look', 'look', 'ask']), arguments: { n: this.count * 10 + at },
+        ...(numbers.chance(0.2) && { id: `again0${at}0` }),
+        name: numbers.pick(['look', 'look', 'ask']),
+        arguments: { n: this.count * 10 + at },
       }));
     }
     if (numbers.chance(0.15)) answer.thinking = { text: 'Hm.' };
@@ -129,23 +145,32 @@ class CallerInterleaving {
       this.counts.requests += 1;
       const response = await fetch(url, init);
       const bytes = await response.arrayBuffer().catch((error) => error);
-      if (response.status >= 400 && step.status === undefined) this.problems.push(`refused: ${new TextDecoder().decode(bytes)}`);
+      if (response.status >= 400 && step.status === undefined)
+        this.problems.push(`refused: ${new TextDecoder().decode(bytes)}`);
       if (lost) throw new TypeError('Failed to fetch');
       if (life.isOver) return never();
       if (this.numbers.chance(0.06)) {
         life.kill('after a request');
         return never();
       }
-      if (bytes instanceof ArrayBuffer) return new Response(bytes, { status: response.status, headers: response.headers });
-      return new Response(new ReadableStream({ start: (body) => body.error(bytes) }), { status: response.status, headers: response.headers });
+      if (bytes instanceof ArrayBuffer)
+        return new Response(bytes, { status: response.status, headers: response.headers });
+      return new Response(new ReadableStream({ start: (body) => body.error(bytes) }), {
+        status: response.status,
+        headers: response.headers,
+      });
     };
   }
 
   /** A request begins with the list that was passed, and with all that the run's requests before it had. */
   compareRequest(sent) {
     const before = this.sent ?? this.list;
-    if (!this.sent && !isEqual(sent, this.list)) this.problems.push(`the first request of a run has\n${JSON.stringify(sent)}\ninstead of\n${JSON.stringify(this.list)}`);
-    if (!isEqual(sent.slice(0, before.length), before)) this.problems.push(`a request has\n${JSON.stringify(sent)}\nafter\n${JSON.stringify(before)}`);
+    if (!this.sent && !isEqual(sent, this.list))
+      this.problems.push(
+        `the first request of a run has\n${JSON.stringify(sent)}\ninstead of\n${JSON.stringify(this.list)}`,
+      );
+    if (!isEqual(sent.slice(0, before.length), before))
+      this.problems.push(`a request has\n${JSON.stringify(sent)}\nafter\n${JSON.stringify(before)}`);
     this.rounds = wordsIn(sent).length - wordsIn(this.list).length;
     this.sent = sent;
   }
@@ -180,7 +205,8 @@ class CallerInterleaving {
     const without = this.list;
     this.list = [...without, this.dialect.item(question)];
     this.sent = null;
-    if (this.numbers.chance(0.3)) Object.assign(this.life, { writes: 1 + this.numbers.below(6), isBefore: this.numbers.chance(0.5) });
+    if (this.numbers.chance(0.3))
+      Object.assign(this.life, { writes: 1 + this.numbers.below(6), isBefore: this.numbers.chance(0.5) });
     this.log(`turn ${question}`);
     this.run = await this.race(this.session.run({ input: { [this.dialect.list]: this.list }, ...this.request() }));
     let outcome = this.run.crashed ? this.run : await this.driveRun();
@@ -191,8 +217,15 @@ class CallerInterleaving {
 
   async driveRun() {
     const { result } = this.drive(this.run, { fetch: this.fetchOf(this.life, this.stream), longestPauseMs: 0 });
-    const outcome = await this.race(result.then((value) => ({ result: value }), (error) => ({ error })));
-    this.log(`outcome ${JSON.stringify(outcome.result ? { status: outcome.result.status, error: outcome.result.error } : { ...outcome, error: outcome.error && String(outcome.error) })}`);
+    const outcome = await this.race(
+      result.then(
+        (value) => ({ result: value }),
+        (error) => ({ error }),
+      ),
+    );
+    this.log(
+      `outcome ${JSON.stringify(outcome.result ? { status: outcome.result.status, error: outcome.result.error } : { ...outcome, error: outcome.error && String(outcome.error) })}`,
+    );
     if (this.life.isOver) return { crashed: true };
     if (outcome.result?.status === 'waiting_approval') return { isWaiting: true };
     if (outcome.result?.status === 'failed') {
@@ -207,7 +240,14 @@ class CallerInterleaving {
     if (isWaiting) {
       if (this.numbers.chance(0.3)) return { crashed: true };
       for (const { invocationId } of this.run.approvals()) {
-        if ((await this.race(this.numbers.chance(0.7) ? this.run.approve(invocationId) : this.run.reject(invocationId, 'no')))?.crashed) return { crashed: true };
+        if (
+          (
+            await this.race(
+              this.numbers.chance(0.7) ? this.run.approve(invocationId) : this.run.reject(invocationId, 'no'),
+            )
+          )?.crashed
+        )
+          return { crashed: true };
       }
       return this.driveRun();
     }
@@ -227,12 +267,14 @@ class CallerInterleaving {
     const messages = (await this.session.messages({ limit: 1000 })).items;
     const stored = messages.flatMap(({ parts }) => wordsIn(parts));
     const added = stored.slice(this.stored.length);
-    if (new Set(stored).size < stored.length || !isEqual(stored.slice(0, this.stored.length), this.stored)) this.problems.push(`history has ${stored} after ${this.stored}`);
+    if (new Set(stored).size < stored.length || !isEqual(stored.slice(0, this.stored.length), this.stored))
+      this.problems.push(`history has ${stored} after ${this.stored}`);
     this.stored = stored;
     if (result?.status === 'finished') {
       this.counts.finished += 1;
       const replay = result.replay[this.dialect.list];
-      if (!isEqual(replay.slice(0, this.sent.length), this.sent)) this.problems.push(`the replay is\n${JSON.stringify(replay)}\nafter\n${JSON.stringify(this.sent)}`);
+      if (!isEqual(replay.slice(0, this.sent.length), this.sent))
+        this.problems.push(`the replay is\n${JSON.stringify(replay)}\nafter\n${JSON.stringify(this.sent)}`);
       const own = wordsIn(replay).slice(wordsIn(this.list).length - 1);
       if (!isEqual(own, added)) this.problems.push(`history has ${added} of the turn ${own}`);
       this.list = replay;
@@ -252,7 +294,8 @@ class CallerInterleaving {
     this.log('edit');
     const questions = this.list.flatMap((item, index) => (/Question/.test(JSON.stringify(item)) ? [index] : []));
     if (this.numbers.chance(0.5) && questions.length > 1) this.list = this.list.slice(questions[1]);
-    else if (questions.length > 0) this.list = this.list.with(questions[0], this.dialect.item(`An edited question ${(this.count += 1)}`));
+    else if (questions.length > 0)
+      this.list = this.list.with(questions[0], this.dialect.item(`An edited question ${(this.count += 1)}`));
   }
 
   async perform() {

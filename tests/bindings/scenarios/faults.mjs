@@ -1,5 +1,5 @@
-// Everything that goes wrong in a turn. Each case: a good turn, the faulty one, a good one again. `run` gives facts, in a page or
-// in Node; `check` judges them.
+// Everything that goes wrong in a turn. Each case: a good turn, the faulty one, a good one again. `run` gives facts, in
+// a page or in Node; `check` judges them.
 
 import { control, finish, plainMessages, plainTools, providerOf, sleep, until } from './kit.mjs';
 
@@ -7,10 +7,15 @@ const CALL = { calls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }] };
 const LAST = { text: 'That is all.' };
 
 /** The frame of a case. `steps` is the script of the faulty turn; `turn(context)` may replace the plain drive. */
-async function around({ steps = [], tools = plainTools(), request = {}, options = {}, turn, sessionOptions }, { rethread, drive }, env) {
+async function around(
+  { steps = [], tools = plainTools(), request = {}, options = {}, turn, sessionOptions },
+  { rethread, drive },
+  env,
+) {
   const client = await rethread.open({ store: env.store, name: env.name });
   const session = await client.session(env.name, sessionOptions);
-  const ask = async (input, extra = {}) => session.run({ input, provider: providerOf(env), tools: plainTools(), ...extra });
+  const ask = async (input, extra = {}) =>
+    session.run({ input, provider: providerOf(env), tools: plainTools(), ...extra });
   await control.script(env, [CALL, LAST]);
   const first = await finish(drive, await ask('Weather in Oslo?'));
   const before = await plainMessages(session);
@@ -19,24 +24,54 @@ async function around({ steps = [], tools = plainTools(), request = {}, options 
   await control.script(env, steps);
   const startedAt = Date.now();
   const faulty = turn
-    ? await turn({ client, session, ask: (extra) => ask('And now?', { tools, retry: { backoffMs: 1 }, ...request, ...extra }), drive, env })
+    ? await turn({
+        client,
+        session,
+        ask: (extra) => ask('And now?', { tools, retry: { backoffMs: 1 }, ...request, ...extra }),
+        drive,
+        env,
+      })
     : await finish(drive, await ask('And now?', { tools, retry: { backoffMs: 1 }, ...request }), options);
   const after = await plainMessages(session);
-  const pending = (await session.pendingRuns()).map(({ state, error, text }) => ({ state, code: error?.code ?? null, text }));
-  const modelRequests = (await control.requests(env)).slice(from).map(({ status, at, ended, body }) => ({ status, at, ended, body: JSON.stringify(body).length > 100_000 ? null : body }));
+  const pending = (await session.pendingRuns()).map(({ state, error, text }) => ({
+    state,
+    code: error?.code ?? null,
+    text,
+  }));
+  const modelRequests = (await control.requests(env)).slice(from).map(({ status, at, ended, body }) => ({
+    status,
+    at,
+    ended,
+    body: JSON.stringify(body).length > 100_000 ? null : body,
+  }));
 
   await control.script(env, [CALL, LAST]);
   const last = await finish(drive, await ask('Once more: Oslo?'));
   const refused = (await control.requests(env)).filter(({ ended }) => ended === 'refused').map(({ error }) => error);
   const { items: calls } = await session.invocations({ payload: true, limit: 1000 });
   const facts = {
-    good: [first.result.status, last.result.status], before, after, added: after.slice(before.length), pending, modelRequests, refused,
-    status: faulty.result.status, error: faulty.result.error, text: faulty.result.text, saved: faulty.result.saved,
-    types: faulty.events.map(({ type }) => type), retries: faulty.events.filter(({ type }) => type === 'retrying'),
-    finished: faulty.events.filter(({ type }) => type === 'tool_finished').map(({ isError, result }) => ({ isError, result: JSON.stringify(result ?? null).slice(0, 300) })),
+    good: [first.result.status, last.result.status],
+    before,
+    after,
+    added: after.slice(before.length),
+    pending,
+    modelRequests,
+    refused,
+    status: faulty.result.status,
+    error: faulty.result.error,
+    text: faulty.result.text,
+    saved: faulty.result.saved,
+    types: faulty.events.map(({ type }) => type),
+    retries: faulty.events.filter(({ type }) => type === 'retrying'),
+    finished: faulty.events
+      .filter(({ type }) => type === 'tool_finished')
+      .map(({ isError, result }) => ({ isError, result: JSON.stringify(result ?? null).slice(0, 300) })),
     warnings: faulty.events.filter(({ type }) => type === 'warning').map(({ finding }) => finding.code),
-    calls: calls.toSorted((a, b) => a.turn - b.turn || a.roundIndex - b.roundIndex || a.sequenceIndex - b.sequenceIndex).map(({ name, status, result }) => ({ name, status, isError: result?.isError ?? null })),
-    more: faulty.more ?? null, startedAt,
+    calls: calls
+      .toSorted((a, b) => a.turn - b.turn || a.roundIndex - b.roundIndex || a.sequenceIndex - b.sequenceIndex)
+      .map(({ name, status, result }) => ({ name, status, isError: result?.isError ?? null })),
+    more: faulty.more ?? null,
+    startedAt,
   };
   await client.close();
   return facts;
@@ -57,7 +92,10 @@ function failed(assert, facts, { requests, code = 'model_error', pattern } = {})
   assert.deepEqual(facts.added, [], 'R15: a failed turn leaves history as it was');
   assert.equal(facts.saved, false);
   if (requests !== undefined) assert.equal(facts.modelRequests.length, requests);
-  assert.deepEqual(facts.pending.map(({ state, code: own }) => [state, own]), [['failed', code]]);
+  assert.deepEqual(
+    facts.pending.map(({ state, code: own }) => [state, own]),
+    [['failed', code]],
+  );
 }
 
 function cancelled(assert, facts, { requests } = {}) {
@@ -77,17 +115,19 @@ function finished(assert, facts) {
 }
 
 /** Aborts when the stream hangs at its gate. */
-const abortAtGate = (request = {}) => async ({ ask, drive, env }) => {
-  const stop = new AbortController();
-  const driven = drive(await ask(request), { signal: stop.signal });
-  await until(async () => (await control.waiting(env)).some(({ kind }) => kind === 'gate'));
-  await sleep(30); // what was sent before the gate arrives
-  stop.abort();
-  const result = await driven.result;
-  const events = [];
-  for await (const event of driven) events.push(event);
-  return { result, events };
-};
+const abortAtGate =
+  (request = {}) =>
+  async ({ ask, drive, env }) => {
+    const stop = new AbortController();
+    const driven = drive(await ask(request), { signal: stop.signal });
+    await until(async () => (await control.waiting(env)).some(({ kind }) => kind === 'gate'));
+    await sleep(30); // what was sent before the gate arrives
+    stop.abort();
+    const result = await driven.result;
+    const events = [];
+    for await (const event of driven) events.push(event);
+    return { result, events };
+  };
 
 const GATED = { text: 'One two three four five six.', gate: 'never', atPiece: 3 };
 
@@ -96,31 +136,38 @@ function hangingTools(seen) {
   const tools = plainTools();
   tools.get_weather.execute = (_, { signal }) => {
     seen.started = true;
-    signal.addEventListener('abort', () => { seen.aborted = true; });
+    signal.addEventListener('abort', () => {
+      seen.aborted = true;
+    });
     return new Promise(() => {});
   };
   return tools;
 }
 
-const abortInTool = (request = {}) => async ({ ask, drive }) => {
-  const stop = new AbortController();
-  const seen = { started: false, aborted: false };
-  const driven = drive(await ask({ tools: hangingTools(seen), ...request }), { signal: stop.signal });
-  await until(() => seen.started);
-  stop.abort();
-  const result = await driven.result;
-  await sleep(0);
-  const events = [];
-  for await (const event of driven) events.push(event);
-  return { result, events, more: seen };
-};
+const abortInTool =
+  (request = {}) =>
+  async ({ ask, drive }) => {
+    const stop = new AbortController();
+    const seen = { started: false, aborted: false };
+    const driven = drive(await ask({ tools: hangingTools(seen), ...request }), { signal: stop.signal });
+    await until(() => seen.started);
+    stop.abort();
+    const result = await driven.result;
+    await sleep(0);
+    const events = [];
+    for await (const event of driven) events.push(event);
+    return { result, events, more: seen };
+  };
 
 const withTool = (execute) => ({ ...plainTools(), get_weather: { ...plainTools().get_weather, execute } });
 
 const CASES = [
   {
     name: '500 again and again',
-    plan: { steps: [500, 500, 500, 500].map((status) => ({ status })), request: { retry: { attempts: 3, backoffMs: 20 } } },
+    plan: {
+      steps: [500, 500, 500, 500].map((status) => ({ status })),
+      request: { retry: { attempts: 3, backoffMs: 20 } },
+    },
     check(assert, facts) {
       failed(assert, facts, { requests: 3, pattern: /500/ });
       assert.equal(facts.retries.length, 2);
@@ -143,7 +190,10 @@ const CASES = [
     check(assert, facts) {
       finished(assert, facts);
       assert.equal(facts.modelRequests.length, 2, 'no busy loop');
-      assert.ok(facts.modelRequests[1].at - facts.modelRequests[0].at >= 990, `asked again after ${facts.modelRequests[1].at - facts.modelRequests[0].at} ms`);
+      assert.ok(
+        facts.modelRequests[1].at - facts.modelRequests[0].at >= 990,
+        `asked again after ${facts.modelRequests[1].at - facts.modelRequests[0].at} ms`,
+      );
       assert.equal(facts.retries.length, 1);
       const { at } = facts.retries[0];
       assert.ok(at >= facts.startedAt + 990 && at <= facts.modelRequests[1].at + 20, 'the event says when');
@@ -151,7 +201,12 @@ const CASES = [
   },
   {
     name: 'r60 retry-after-ms, then a final rejection',
-    plan: { steps: [{ status: 429, headers: { 'retry-after-ms': '60' } }, { status: 400, message: 'no such model' }] },
+    plan: {
+      steps: [
+        { status: 429, headers: { 'retry-after-ms': '60' } },
+        { status: 400, message: 'no such model' },
+      ],
+    },
     check(assert, facts) {
       failed(assert, facts, { requests: 2, pattern: /no such model/ });
       assert.ok(facts.modelRequests[1].at - facts.modelRequests[0].at >= 58);
@@ -177,7 +232,10 @@ const CASES = [
   })),
   {
     name: 'a stream cut inside a call: the tool does not run',
-    plan: { steps: [{ calls: [{ name: 'get_weather', arguments: { city: 'A long name of a city' } }], cut: 4 }], request: { retry: { attempts: 1 } } },
+    plan: {
+      steps: [{ calls: [{ name: 'get_weather', arguments: { city: 'A long name of a city' } }], cut: 4 }],
+      request: { retry: { attempts: 1 } },
+    },
     check(assert, facts) {
       failed(assert, facts, { requests: 1 });
       assert.deepEqual(facts.finished, []);
@@ -209,12 +267,17 @@ const CASES = [
   },
   {
     name: 'an error inside the stream',
-    plan: { steps: [{ text: 'So far', inBandError: { message: 'Overloaded today' } }], request: { retry: { attempts: 1 } } },
+    plan: {
+      steps: [{ text: 'So far', inBandError: { message: 'Overloaded today' } }],
+      request: { retry: { attempts: 1 } },
+    },
     check: (assert, facts) => failed(assert, facts, { requests: 1, pattern: /Overloaded today/ }),
   },
   {
     name: 'a call cut by the length limit never runs',
-    plan: { steps: [{ calls: [{ name: 'get_weather', arguments: { city: 'Llanfairpwllgwyngyll' } }], finish: 'length' }] },
+    plan: {
+      steps: [{ calls: [{ name: 'get_weather', arguments: { city: 'Llanfairpwllgwyngyll' } }], finish: 'length' }],
+    },
     check(assert, facts) {
       failed(assert, facts, { requests: 1, pattern: /cut|limit/ });
       assert.equal(facts.types.includes('tool_started'), false);
@@ -225,13 +288,24 @@ const CASES = [
     plan: { steps: [{ text: 'It goes on and', finish: 'length' }] },
     check(assert, facts) {
       finished(assert, facts);
-      assert.deepEqual(facts.added.map(({ role, status, text }) => [role, status, text]), [['user', 'complete', 'And now?'], ['assistant', 'truncated', 'It goes on and']]);
+      assert.deepEqual(
+        facts.added.map(({ role, status, text }) => [role, status, text]),
+        [
+          ['user', 'complete', 'And now?'],
+          ['assistant', 'truncated', 'It goes on and'],
+        ],
+      );
       assert.deepEqual(facts.warnings, ['interrupted']);
     },
   },
   {
     name: 'plain JSON although a stream was requested',
-    plan: { steps: [{ ...CALL, json: true }, { ...LAST, json: true }] },
+    plan: {
+      steps: [
+        { ...CALL, json: true },
+        { ...LAST, json: true },
+      ],
+    },
     check(assert, facts) {
       finished(assert, facts);
       assert.equal(facts.text, LAST.text);
@@ -241,21 +315,39 @@ const CASES = [
   {
     name: 'no server listens at the address',
     plan: {
-      turn: async ({ ask, drive, env }) => finish(drive, await ask({ provider: { ...providerOf(env), url: 'http://127.0.0.1:9/v1' }, retry: { attempts: 2, backoffMs: 1 } })),
+      turn: async ({ ask, drive, env }) =>
+        finish(
+          drive,
+          await ask({
+            provider: { ...providerOf(env), url: 'http://127.0.0.1:9/v1' },
+            retry: { attempts: 2, backoffMs: 1 },
+          }),
+        ),
     },
     check: (assert, facts) => failed(assert, facts, { requests: 0, pattern: /reached/ }),
   },
   {
     name: 'the host has no key',
-    plan: { options: { headers: () => Promise.reject(new Error('not signed in')) }, request: { retry: { attempts: 1 } } },
+    plan: {
+      options: { headers: () => Promise.reject(new Error('not signed in')) },
+      request: { retry: { attempts: 1 } },
+    },
     check: (assert, facts) => failed(assert, facts, { requests: 0, pattern: /not signed in/ }),
   },
   {
     name: 'a tool throws',
-    plan: { steps: [CALL, LAST], tools: withTool(() => { throw new TypeError('no such city'); }) },
+    plan: {
+      steps: [CALL, LAST],
+      tools: withTool(() => {
+        throw new TypeError('no such city');
+      }),
+    },
     check(assert, facts) {
       finished(assert, facts);
-      assert.deepEqual(facts.finished.map(({ isError }) => isError), [true]);
+      assert.deepEqual(
+        facts.finished.map(({ isError }) => isError),
+        [true],
+      );
       assert.match(facts.finished[0].result, /no such city/);
       assert.equal(facts.calls[1].status, 'error');
       assert.equal(facts.calls[1].isError, true);
@@ -314,10 +406,23 @@ const CASES = [
   },
   {
     name: 'an unknown tool, and arguments that are no JSON',
-    plan: { steps: [{ calls: [{ name: 'no_such_tool', arguments: {} }, { name: 'get_time', arguments: { city: 'Rome' } }] }, LAST] },
+    plan: {
+      steps: [
+        {
+          calls: [
+            { name: 'no_such_tool', arguments: {} },
+            { name: 'get_time', arguments: { city: 'Rome' } },
+          ],
+        },
+        LAST,
+      ],
+    },
     check(assert, facts) {
       finished(assert, facts);
-      assert.deepEqual(facts.calls.slice(1, 3).map(({ status }) => status), ['error', 'ok']);
+      assert.deepEqual(
+        facts.calls.slice(1, 3).map(({ status }) => status),
+        ['error', 'ok'],
+      );
     },
   },
   {
@@ -327,7 +432,10 @@ const CASES = [
   },
   {
     name: 'the user aborts before anything is sent',
-    plan: { steps: [LAST], turn: async ({ ask, drive }) => finish(drive, await ask(), { signal: AbortSignal.abort() }) },
+    plan: {
+      steps: [LAST],
+      turn: async ({ ask, drive }) => finish(drive, await ask(), { signal: AbortSignal.abort() }),
+    },
     check: (assert, facts) => cancelled(assert, facts, { requests: 0 }),
   },
   {
@@ -372,7 +480,13 @@ const CASES = [
     check(assert, facts) {
       sound(assert, facts);
       assert.equal(facts.status, 'cancelled');
-      assert.deepEqual(facts.added.map(({ role, status, text }) => [role, status, text]), [['user', 'complete', 'And now?'], ['assistant', 'stopped', 'One two three']]);
+      assert.deepEqual(
+        facts.added.map(({ role, status, text }) => [role, status, text]),
+        [
+          ['user', 'complete', 'And now?'],
+          ['assistant', 'stopped', 'One two three'],
+        ],
+      );
       assert.deepEqual(facts.pending, []);
       assert.equal(facts.saved, true);
     },
@@ -383,17 +497,32 @@ const CASES = [
     check(assert, facts) {
       sound(assert, facts);
       assert.equal(facts.status, 'cancelled');
-      assert.deepEqual(facts.added.map(({ role, status, calls }) => [role, status, calls]), [['user', 'complete', 0], ['assistant', 'stopped', 1]]);
+      assert.deepEqual(
+        facts.added.map(({ role, status, calls }) => [role, status, calls]),
+        [
+          ['user', 'complete', 0],
+          ['assistant', 'stopped', 1],
+        ],
+      );
       assert.equal(facts.calls[1].status, 'aborted');
     },
   },
   {
     name: 'r15 onStop keep and a cut stream: the partial answer is stored as failed',
-    plan: { steps: [{ text: 'One two three four five six seven eight nine', cut: 7, delayMs: 60 }], request: { onStop: 'keep', retry: { attempts: 1 } } },
+    plan: {
+      steps: [{ text: 'One two three four five six seven eight nine', cut: 7, delayMs: 60 }],
+      request: { onStop: 'keep', retry: { attempts: 1 } },
+    },
     check(assert, facts) {
       sound(assert, facts);
       assert.equal(facts.status, 'failed');
-      assert.deepEqual(facts.added.map(({ role, status }) => [role, status]), [['user', 'complete'], ['assistant', 'failed']]);
+      assert.deepEqual(
+        facts.added.map(({ role, status }) => [role, status]),
+        [
+          ['user', 'complete'],
+          ['assistant', 'failed'],
+        ],
+      );
       assert.match(facts.added[1].text, /^One/);
     },
   },
@@ -427,8 +556,21 @@ const CASES = [
     },
     check(assert, facts) {
       sound(assert, facts);
-      assert.deepEqual(facts.more, [['finished', 'Second.'], ['finished', 'Third.']]);
-      assert.deepEqual(facts.added.map(({ role, text }) => [role, text]), [['user', 'a'], ['assistant', 'First.'], ['user', 'b'], ['assistant', 'Second.'], ['user', 'c'], ['assistant', 'Third.']]);
+      assert.deepEqual(facts.more, [
+        ['finished', 'Second.'],
+        ['finished', 'Third.'],
+      ]);
+      assert.deepEqual(
+        facts.added.map(({ role, text }) => [role, text]),
+        [
+          ['user', 'a'],
+          ['assistant', 'First.'],
+          ['user', 'b'],
+          ['assistant', 'Second.'],
+          ['user', 'c'],
+          ['assistant', 'Third.'],
+        ],
+      );
     },
   },
   {

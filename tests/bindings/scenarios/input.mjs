@@ -26,17 +26,53 @@ const ofPackage = ({ rethread }, env) => {
     ['open: freshness below zero', 'config_invalid', () => open({ store, replay: { freshness: -1 } })],
     ['open: freshness NaN', 'config_invalid', () => open({ store, replay: { freshness: NaN } })],
     ['open: freshness as text', 'config_invalid', () => open({ store, channels: { a: { freshness: '5' } } })],
-    ['open: reducers that are no list', 'config_invalid', () => open({ store, replay: { reducers: { type: 'sliding_turns', turns: 3 } } })],
+    [
+      'open: reducers that are no list',
+      'config_invalid',
+      () => open({ store, replay: { reducers: { type: 'sliding_turns', turns: 3 } } }),
+    ],
     ['open: an unknown reducer', 'config_invalid', () => open({ store, replay: { reducers: [{ type: 'magic' }] } })],
     ['open: a reducer of no type', 'config_invalid', () => open({ store, replay: { reducers: [5] } })],
-    ['open: message_count 0', 'config_invalid', () => open({ store, replay: { reducers: [{ type: 'message_count', count: 0 }] } })],
-    ['open: systems', 'config_invalid', () => open({ store, replay: { reducers: [{ type: 'message_count', count: 1, systems: 'last' }] } })],
-    ['open: half a turn', 'config_invalid', () => open({ store, replay: { reducers: [{ type: 'sliding_turns', turns: 1.5 }] } })],
+    [
+      'open: message_count 0',
+      'config_invalid',
+      () => open({ store, replay: { reducers: [{ type: 'message_count', count: 0 }] } }),
+    ],
+    [
+      'open: systems',
+      'config_invalid',
+      () => open({ store, replay: { reducers: [{ type: 'message_count', count: 1, systems: 'last' }] } }),
+    ],
+    [
+      'open: half a turn',
+      'config_invalid',
+      () => open({ store, replay: { reducers: [{ type: 'sliding_turns', turns: 1.5 }] } }),
+    ],
     ['open: no tokens', 'config_invalid', () => open({ store, replay: { reducers: [{ type: 'token_budget' }] } })],
-    ['open: a counter', 'config_invalid', () => open({ store, replay: { reducers: [{ type: 'token_budget', tokens: 1, count: 5 }] } })],
-    ['open: maxBytes', 'config_invalid', () => open({ store, replay: { reducers: [{ type: 'tool_results', keepNewestTurns: 1, maxBytes: '5' }] } })],
-    ['open: nobody who sums up', 'config_invalid', () => open({ store, replay: { reducers: [{ type: 'summarize', target: 1 }] } })],
-    ['open: threshold', 'config_invalid', () => open({ store, replay: { reducers: [{ type: 'summarize', target: 1, threshold: -1, summarize: async () => '' }] } })],
+    [
+      'open: a counter',
+      'config_invalid',
+      () => open({ store, replay: { reducers: [{ type: 'token_budget', tokens: 1, count: 5 }] } }),
+    ],
+    [
+      'open: maxBytes',
+      'config_invalid',
+      () => open({ store, replay: { reducers: [{ type: 'tool_results', keepNewestTurns: 1, maxBytes: '5' }] } }),
+    ],
+    [
+      'open: nobody who sums up',
+      'config_invalid',
+      () => open({ store, replay: { reducers: [{ type: 'summarize', target: 1 }] } }),
+    ],
+    [
+      'open: threshold',
+      'config_invalid',
+      () =>
+        open({
+          store,
+          replay: { reducers: [{ type: 'summarize', target: 1, threshold: -1, summarize: async () => '' }] },
+        }),
+    ],
     ['open: nobody who reduces', 'config_invalid', () => open({ store, replay: { reducers: [{ type: 'custom' }] } })],
     ['open: citations', 'config_invalid', () => open({ store, replay: { citations: 'always' } })],
     ['open: onStale', 'config_invalid', () => open({ store, replay: { onStale: 'keep' } })],
@@ -50,11 +86,27 @@ const ofPackage = ({ rethread }, env) => {
     ['convert: unknown dialect', 'config_invalid', () => convert('{}', 'openai-chat', 'x')],
     ['convert: dialect missing', 'invalid_input', () => convert('{}', 'openai-chat')],
     ['repair: options', 'invalid_input', () => repair({ messages: [] }, 'openai-chat', 'omit')],
-    ['repair: a cycle', 'invalid_input', () => { const body = {}; body.self = body; return repair(body, 'openai-chat'); }],
+    [
+      'repair: a cycle',
+      'invalid_input',
+      () => {
+        const body = {};
+        body.self = body;
+        return repair(body, 'openai-chat');
+      },
+    ],
     ['assembler: an unknown dialect', 'config_invalid', () => new StreamAssembler('morse')],
     ['assembler: none', 'invalid_input', () => new StreamAssembler()],
     ['assembler: text for bytes', 'invalid_input', () => new StreamAssembler('openai-chat').push('data: {}')],
-    ['assembler: after its end', 'wrong_state', () => { const one = new StreamAssembler('openai-chat'); one.finish(); return one.push(new Uint8Array(1)); }],
+    [
+      'assembler: after its end',
+      'wrong_state',
+      () => {
+        const one = new StreamAssembler('openai-chat');
+        one.finish();
+        return one.push(new Uint8Array(1));
+      },
+    ],
   ];
 };
 
@@ -68,8 +120,16 @@ const ofClient = (client) => [
   ['session: channel', 'config_invalid', () => client.session('s', { channel: {} })],
   ['session: metadata', 'invalid_input', () => client.session('s', { metadata: { count: 1n } })],
   ['session: an owner of no kind', 'config_invalid', () => client.session('s', { owner: { kind: 'nobody' } })],
-  ['session: two owners', 'state_owner_conflict', () => client.session('s', { owner: { kind: 'caller', conversationId: 'c' } })],
-  ['session: owner conversation without an id', 'config_invalid', () => client.session('s', { owner: { kind: 'conversation' } })],
+  [
+    'session: two owners',
+    'state_owner_conflict',
+    () => client.session('s', { owner: { kind: 'caller', conversationId: 'c' } }),
+  ],
+  [
+    'session: owner conversation without an id',
+    'config_invalid',
+    () => client.session('s', { owner: { kind: 'conversation' } }),
+  ],
   ['session: owner response', 'config_invalid', () => client.session('s', { owner: { kind: 'response' } })],
   ['session: an owner of another type', 'config_invalid', () => client.session('s', { owner: 'session' })],
   ['session: a persistence that does not exist', 'config_invalid', () => client.session('s', { persistence: 'turn' })],
@@ -103,20 +163,52 @@ const ofSession = (session, env) => {
     ['append: messages that are none', 'invalid_input', () => session.append({ messages: 'x' }, 'openai-chat')],
     ['append: a number', 'invalid_input', () => session.append(5, 'openai-chat')],
     ['append: null', 'invalid_input', () => session.append(null, 'openai-chat')],
-    ['append: a cycle', 'invalid_input', () => { const body = { messages: [] }; body.messages.push(body); return session.append(body, 'openai-chat'); }],
+    [
+      'append: a cycle',
+      'invalid_input',
+      () => {
+        const body = { messages: [] };
+        body.messages.push(body);
+        return session.append(body, 'openai-chat');
+      },
+    ],
     ['append: an unknown dialect', 'config_invalid', () => session.append({ messages: [] }, 'morse')],
     ['append: neutral messages that are none', 'invalid_input', () => session.append([{ role: 'user', content: 'x' }])],
-    ['append: a neutral message with a function', 'invalid_input', () => session.append([{ role: 'user', parts: [{ type: 'data', name: 'x', value: () => 1 }] }])],
+    [
+      'append: a neutral message with a function',
+      'invalid_input',
+      () => session.append([{ role: 'user', parts: [{ type: 'data', name: 'x', value: () => 1 }] }]),
+    ],
     ['append: no dialect', 'invalid_input', () => session.append({ messages: [] })],
     ['append: neutral, options of another type', 'invalid_input', () => session.append([], 5)],
     ['append: a branch', 'config_invalid', () => session.append({ messages: [] }, 'openai-chat', { branch: 'other' })],
     ['append: at', 'config_invalid', () => session.append({ messages: [] }, 'openai-chat', { at: 'now' })],
-    ['append: expectedRevision', 'config_invalid', () => session.append({ messages: [] }, 'openai-chat', { expectedRevision: -1 })],
-    ['append: source', 'config_invalid', () => session.append({ messages: [] }, 'openai-chat', { source: { type: 'internal' } })],
-    ['append: a source of another type', 'config_invalid', () => session.append({ messages: [] }, 'openai-chat', { source: 'context' })],
+    [
+      'append: expectedRevision',
+      'config_invalid',
+      () => session.append({ messages: [] }, 'openai-chat', { expectedRevision: -1 }),
+    ],
+    [
+      'append: source',
+      'config_invalid',
+      () => session.append({ messages: [] }, 'openai-chat', { source: { type: 'internal' } }),
+    ],
+    [
+      'append: a source of another type',
+      'config_invalid',
+      () => session.append({ messages: [] }, 'openai-chat', { source: 'context' }),
+    ],
     ['append: options', 'invalid_input', () => session.append({ messages: [] }, 'openai-chat', 5)],
-    ['append: a stale expectedRevision', 'conflict', () => session.append({ messages: [{ role: 'user', content: 'x' }] }, 'openai-chat', { expectedRevision: 0 })],
-    ['append: an expectedRevision to come', 'conflict', () => session.append({ messages: [{ role: 'user', content: 'x' }] }, 'openai-chat', { expectedRevision: 999 })],
+    [
+      'append: a stale expectedRevision',
+      'conflict',
+      () => session.append({ messages: [{ role: 'user', content: 'x' }] }, 'openai-chat', { expectedRevision: 0 }),
+    ],
+    [
+      'append: an expectedRevision to come',
+      'conflict',
+      () => session.append({ messages: [{ role: 'user', content: 'x' }] }, 'openai-chat', { expectedRevision: 999 }),
+    ],
     ['messages: limit', 'config_invalid', () => session.messages({ limit: 'all' })],
     ['messages: cursor', 'invalid_input', () => session.messages({ cursor: 'x' })],
     ['messages: an unknown branch', 'not_found', () => session.messages({ branch: 'other' })],
@@ -164,7 +256,14 @@ const ofSession = (session, env) => {
     ['run: an unknown part', 'invalid_input', run({ input: [{ type: 'audio' }] })],
     ['run: an image of nothing', 'invalid_input', run({ input: [{ type: 'image' }] })],
     ['run: an input that is no body', 'invalid_input', run({ input: { prompt: 'x' } })],
-    ['run: tool results as input', 'invalid_input', run({ provider: { ...provider, dialect: 'openai-chat' }, input: { messages: [{ role: 'tool', tool_call_id: 'call_9', content: 'x' }] } })],
+    [
+      'run: tool results as input',
+      'invalid_input',
+      run({
+        provider: { ...provider, dialect: 'openai-chat' },
+        input: { messages: [{ role: 'tool', tool_call_id: 'call_9', content: 'x' }] },
+      }),
+    ],
     ['run: instructions', 'config_invalid', run({ instructions: 5 })],
     ['run: whenBusy', 'config_invalid', run({ whenBusy: 'wait' })],
     ['run: onStop', 'config_invalid', run({ onStop: 'forget' })],
@@ -189,7 +288,7 @@ const ofSession = (session, env) => {
     ['run: onInterrupted', 'config_invalid', run({ tools: { f: { onInterrupted: 'retry' } } })],
     ['run: onInterrupted in capitals', 'config_invalid', run({ tools: { f: { onInterrupted: 'Ask' } } })],
     ['run: endsRun', 'config_invalid', run({ tools: { f: { endsRun: 'yes' } } })],
-    ['run: a tool\'s window', 'config_invalid', run({ tools: { f: { freshness: NaN } } })],
+    ["run: a tool's window", 'config_invalid', run({ tools: { f: { freshness: NaN } } })],
     ['run: an inputId that is taken', 'invalid_input', run({ inputId: 'taken' })],
   ];
 };
@@ -221,17 +320,43 @@ export async function misuse(kit, env) {
   const judge = async (list) => {
     for (const [what, want, work] of list) {
       const fact = await caught(async () => work());
-      facts.push({ what, want, ...fact, right: fact.code === want && fact.name === 'RethreadError' && fact.message.length >= 15 && typeof fact.details === 'object' && !fact.message.includes(SECRET) });
+      facts.push({
+        what,
+        want,
+        ...fact,
+        right:
+          fact.code === want &&
+          fact.name === 'RethreadError' &&
+          fact.message.length >= 15 &&
+          typeof fact.details === 'object' &&
+          !fact.message.includes(SECRET),
+      });
     }
   };
   await judge(ofPackage(kit, env));
   const client = await rethread.open({ store: env.store, name: env.name });
   await judge(ofClient(client));
   const session = await client.session('s');
-  await session.append({ messages: [{ role: 'user', content: 'one' }, { role: 'assistant', content: 'two' }] }, 'openai-chat');
+  await session.append(
+    {
+      messages: [
+        { role: 'user', content: 'one' },
+        { role: 'assistant', content: 'two' },
+      ],
+    },
+    'openai-chat',
+  );
   const taken = (await session.messages()).items[0].id;
   const before = JSON.stringify([(await session.messages()).items, session.revision, session.title]);
-  await judge(ofSession(session, env).map(([what, want, work]) => [what, want, what === 'run: an inputId that is taken' ? () => session.run({ input: 'x', inputId: taken, provider: providerOf(env) }) : work]));
+  await judge(
+    ofSession(session, env).map(([what, want, work]) => [
+      what,
+      want,
+      what === 'run: an inputId that is taken'
+        ? () => session.run({ input: 'x', inputId: taken, provider: providerOf(env) })
+        : work,
+    ]),
+  );
   const after = JSON.stringify([(await session.messages()).items, session.revision, session.title]);
   const listed = (await client.sessions()).items.map(({ id }) => id);
   await client.close();
@@ -244,10 +369,16 @@ export async function misuse(kit, env) {
 export async function protocol({ rethread, drive }, env) {
   const client = await rethread.open({ store: env.store, name: env.name });
   const session = await client.session('s');
-  const run = await session.run({ input: 'Weather?', provider: providerOf(env, { stream: true }), tools: { get_weather: plainTools().get_weather } });
+  const run = await session.run({
+    input: 'Weather?',
+    provider: providerOf(env, { stream: true }),
+    tools: { get_weather: plainTools().get_weather },
+  });
   const [model] = run.effects();
   const codes = {};
-  const say = async (name, work) => { codes[name] = (await caught(async () => work())).code; };
+  const say = async (name, work) => {
+    codes[name] = (await caught(async () => work())).code;
+  };
   await say('unknown effect', () => run.answer('e99', { type: 'waited' }));
   await say('an id that is none', () => run.answer(5, { type: 'waited' }));
   await say('no answer', () => run.answer(model.id));
@@ -260,7 +391,11 @@ export async function protocol({ rethread, drive }, env) {
   await say('nothing to save', () => run.save());
   const sameEffect = run.effects()[0] === model;
 
-  const response = await fetch(model.request.url, { method: 'POST', headers: model.request.headers, body: model.request.body });
+  const response = await fetch(model.request.url, {
+    method: 'POST',
+    headers: model.request.headers,
+    body: model.request.body,
+  });
   await run.answer(model.id, { type: 'response_started', status: response.status, headers: {} });
   await say('started twice', () => run.answer(model.id, { type: 'response_started', status: 200, headers: {} }));
   await say('whole after the start', () => run.answer(model.id, { type: 'response', status: 200, body: '{}' }));
@@ -282,14 +417,45 @@ export async function protocol({ rethread, drive }, env) {
   const { result } = await finish(drive, run);
   await say('after the end', () => run.answer(first.id, { type: 'tool_result', content: 3 }));
   await run.cancel();
-  const calls = (await session.invocations({ payload: true })).items.toSorted((a, b) => a.turn - b.turn || a.roundIndex - b.roundIndex || a.sequenceIndex - b.sequenceIndex);
+  const calls = (await session.invocations({ payload: true })).items.toSorted(
+    (a, b) => a.turn - b.turn || a.roundIndex - b.roundIndex || a.sequenceIndex - b.sequenceIndex,
+  );
   const rows = calls.map(({ status, result: own }) => [status, own.content]);
   const requests = await control.requests(env);
   await client.close();
-  return { codes, sameEffect, tools: tools.map(({ type, name, attempt }) => [type, name, attempt]), busy, deleting, status: result.status, after: run.status, rows: rows.slice(0, 2), refused: requests.filter(({ status }) => status !== 200).length };
+  return {
+    codes,
+    sameEffect,
+    tools: tools.map(({ type, name, attempt }) => [type, name, attempt]),
+    busy,
+    deleting,
+    status: result.status,
+    after: run.status,
+    rows: rows.slice(0, 2),
+    refused: requests.filter(({ status }) => status !== 200).length,
+  };
 }
 
-export const IDS = ['__proto__', 'constructor', 'a/b', 'a\u0000b', 'a', 'a\u0000', 'ab', ' ', '.', '😀', 'é', 'e\u0301', '\uffff', '\u{10ffff}', 'x'.repeat(10_240), '%2F', '[1]', '0'];
+export const IDS = [
+  '__proto__',
+  'constructor',
+  'a/b',
+  'a\u0000b',
+  'a',
+  'a\u0000',
+  'ab',
+  ' ',
+  '.',
+  '😀',
+  'é',
+  'e\u0301',
+  '\uffff',
+  '\u{10ffff}',
+  'x'.repeat(10_240),
+  '%2F',
+  '[1]',
+  '0',
+];
 
 /** Session ids are any text. */
 export async function ids({ rethread }, env) {
@@ -297,7 +463,20 @@ export async function ids({ rethread }, env) {
   const state = {};
   for (const id of IDS) {
     const session = await client.session(id);
-    await session.append({ messages: [{ role: 'user', content: `of ${id.slice(0, 40)}` }, { role: 'assistant', content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }] }, { role: 'tool', tool_call_id: 'call_1', content: id.slice(0, 40) }] }, 'openai-chat');
+    await session.append(
+      {
+        messages: [
+          { role: 'user', content: `of ${id.slice(0, 40)}` },
+          {
+            role: 'assistant',
+            content: null,
+            tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }],
+          },
+          { role: 'tool', tool_call_id: 'call_1', content: id.slice(0, 40) },
+        ],
+      },
+      'openai-chat',
+    );
     session.state.set('__proto__', id.length);
     session.state.set('own', id.slice(0, 5));
     await session.save();
@@ -309,7 +488,17 @@ export async function ids({ rethread }, env) {
       const session = await again.session(id);
       const { items } = await session.messages();
       const rows = (await session.invocations({ payload: true })).items;
-      state[`id:${id}`] = [session.id === id, items.length, items[0].parts[0].text, rows.length, rows[0].sessionId === id, rows[0].result.content, session.state.get('__proto__'), session.state.get('own'), session.state.keys().join()];
+      state[`id:${id}`] = [
+        session.id === id,
+        items.length,
+        items[0].parts[0].text,
+        rows.length,
+        rows[0].sessionId === id,
+        rows[0].result.content,
+        session.state.get('__proto__'),
+        session.state.get('own'),
+        session.state.keys().join(),
+      ];
     }
     const listed = [];
     let cursor;
@@ -326,7 +515,11 @@ export async function ids({ rethread }, env) {
     } while (cursor);
     await again.deleteSession('a');
     const left = (await again.sessions({ limit: 100 })).items.length;
-    const neighbours = [(await (await again.session('a\u0000')).messages()).items.length, (await (await again.session('ab')).messages()).items.length, (await (await again.session('a')).messages()).items.length];
+    const neighbours = [
+      (await (await again.session('a\u0000')).messages()).items.length,
+      (await (await again.session('ab')).messages()).items.length,
+      (await (await again.session('a')).messages()).items.length,
+    ];
     await again.close();
     return { state, listed: listed.sort(), paged: paged.sort(), left, neighbours };
   }

@@ -1,8 +1,10 @@
-// Actions of an interleaving beside turns: compaction, handoffs, another process, another store. The same file runs in a page and in Node.
+// Actions of an interleaving beside turns: compaction, handoffs, another process, another store. The same file runs in
+// a page and in Node.
 
 import { wordsOfService } from './service-words.mjs';
 
-/** Compacts the session, or has the service shorten its chain. The words that the summary stands for are noted, so that they can be compared. */
+/** Compacts the session, or has the service shorten its chain. The words that the summary stands for are noted, so that
+ *  they can be compared. */
 export async function compact(play) {
   const { session, numbers } = play;
   const { kind } = session.owner;
@@ -19,9 +21,20 @@ export async function compact(play) {
     play.summaries.set(text, wordsOfService(items, play.summaries));
     play.log(`${text} ${JSON.stringify(play.summaries.get(text))}`);
     if (isJoined) await play.appendElsewhere();
-    return input ? text : JSON.stringify({ object: 'response.compaction', output: [{ type: 'compaction', id: `cmp_${play.count}`, encrypted_content: text }] });
+    return input
+      ? text
+      : JSON.stringify({
+          object: 'response.compaction',
+          output: [{ type: 'compaction', id: `cmp_${play.count}`, encrypted_content: text }],
+        });
   };
-  const compacting = session.compact({ summarize, mode, force: numbers.chance(0.7), dialect: 'openai-responses', params: { model: 'm' } });
+  const compacting = session.compact({
+    summarize,
+    mode,
+    force: numbers.chance(0.7),
+    dialect: 'openai-responses',
+    params: { model: 'm' },
+  });
   const outcome = await play.race(compacting).catch((error) => ({ code: error.code, message: error.message }));
   isJoined = false;
   play.log(`compact ${JSON.stringify(outcome)}`);
@@ -47,16 +60,24 @@ export async function move(play) {
   await play.restart();
 }
 
-/** Another process asks something and gets an answer. One at a time: the requests of two would take each other's steps. */
+/** Another process asks something and gets an answer. One at a time: the requests of two would take each other's
+ *  steps. */
 export function askElsewhere(play) {
-  play.asking ??= askOnce(play).finally(() => { play.asking = null; });
+  play.asking ??= askOnce(play).finally(() => {
+    play.asking = null;
+  });
   return play.asking;
 }
 
 async function askOnce(play) {
   play.isReordered = true;
   play.counts.others += 1;
-  const client = await play.open({ store: play.store, now: () => play.clock, newId: () => `other${(play.ids += 1)}`, replay: { freshness: Infinity } });
+  const client = await play.open({
+    store: play.store,
+    now: () => play.clock,
+    newId: () => `other${(play.ids += 1)}`,
+    replay: { freshness: Infinity },
+  });
   const session = await play.sessionOf(client);
   const [question, answer] = [`Question ${(play.count += 1)}.`, `Answer ${(play.count += 1)}.`];
   const send = async (url, init) => {
@@ -70,7 +91,10 @@ async function askOnce(play) {
     } else await play.setStep(null);
     return response;
   };
-  const run = await session.run({ input: question, provider: { dialect: 'openai-responses', url: `${play.base}/v1/responses`, params: { model: 'm' } } });
+  const run = await session.run({
+    input: question,
+    provider: { dialect: 'openai-responses', url: `${play.base}/v1/responses`, params: { model: 'm' } },
+  });
   const { status, error } = await play.drive(run, { fetch: send }).result;
   play.log(`answer elsewhere ${status}`);
   if (status !== 'finished') play.problems.push(`another process: ${JSON.stringify(error)}`);
@@ -85,7 +109,12 @@ export async function handOff(play, life) {
   const agent = {
     name: `agent${(play.count += 1)}`,
     nestHistory: numbers.chance(0.3),
-    ...(filters && { inputFilter: (messages) => messages.filter((message) => message === messages.findLast(({ role }) => role === 'user') || numbers.chance(0.7)) }),
+    ...(filters && {
+      inputFilter: (messages) =>
+        messages.filter(
+          (message) => message === messages.findLast(({ role }) => role === 'user') || numbers.chance(0.7),
+        ),
+    }),
   };
   play.agents.set(agent.name, agent);
   const outcome = await run.handoff(play.handoffOf(agent.name, life)).catch((error) => error);

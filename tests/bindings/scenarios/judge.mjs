@@ -5,16 +5,40 @@ import { EXACT, RAW } from './replay.mjs';
 
 export function audit({ messages, rows: newestFirst, bare, counts, paged, all }) {
   const times = newestFirst.map(({ finishedAt }) => finishedAt);
-  assert.deepEqual(times, times.toSorted((a, b) => b - a), 'the newest first');
+  assert.deepEqual(
+    times,
+    times.toSorted((a, b) => b - a),
+    'the newest first',
+  );
   const rows = newestFirst.toSorted((a, b) => a.roundIndex - b.roundIndex || a.sequenceIndex - b.sequenceIndex);
-  assert.deepEqual(rows.map(({ name, roundIndex, sequenceIndex, status }) => [name, roundIndex, sequenceIndex, status]), [
-    ['get_weather', 0, 0, 'ok'], ['get_time', 0, 1, 'ok'], ['get_weather', 1, 0, 'ok'],
-  ]);
+  assert.deepEqual(
+    rows.map(({ name, roundIndex, sequenceIndex, status }) => [name, roundIndex, sequenceIndex, status]),
+    [
+      ['get_weather', 0, 0, 'ok'],
+      ['get_time', 0, 1, 'ok'],
+      ['get_weather', 1, 0, 'ok'],
+    ],
+  );
   const answers = messages.filter(({ role }) => role === 'assistant');
-  assert.deepEqual(messages.map(({ role }) => role), ['user', 'assistant', 'assistant', 'assistant']);
-  assert.deepEqual(rows.map(({ messageId }) => messageId), [answers[0].id, answers[0].id, answers[1].id]);
-  assert.deepEqual(answers[0].parts.map(({ type }) => type), ['text', 'tool_call', 'tool_call']);
-  assert.deepEqual(answers[0].parts.slice(1).map(({ invocation, round, place }) => [invocation, round, place]), [[rows[0].id, 0, 0], [rows[1].id, 0, 1]]);
+  assert.deepEqual(
+    messages.map(({ role }) => role),
+    ['user', 'assistant', 'assistant', 'assistant'],
+  );
+  assert.deepEqual(
+    rows.map(({ messageId }) => messageId),
+    [answers[0].id, answers[0].id, answers[1].id],
+  );
+  assert.deepEqual(
+    answers[0].parts.map(({ type }) => type),
+    ['text', 'tool_call', 'tool_call'],
+  );
+  assert.deepEqual(
+    answers[0].parts.slice(1).map(({ invocation, round, place }) => [invocation, round, place]),
+    [
+      [rows[0].id, 0, 0],
+      [rows[1].id, 0, 1],
+    ],
+  );
   for (const row of rows) {
     assert.equal(row.sessionId, 'one');
     assert.equal(row.channel, 'chat');
@@ -24,9 +48,28 @@ export function audit({ messages, rows: newestFirst, bare, counts, paged, all })
   }
   assert.deepEqual(rows[0].result, { content: { city: 'Oslo', celsius: 21 }, isError: false });
   assert.deepEqual(rows[1].result, { content: 'noon in Oslo', isError: false });
-  for (const row of bare) assert.deepEqual(['arguments', 'argumentsText', 'result'].filter((key) => key in row), []);
-  assert.deepEqual(counts, { all: 6, session: 3, tool: 2, ok: 5, error: 1, channel: 3, both: 2, none: 0, until: 2, since: 1, message: 2 });
-  assert.deepEqual(paged.map((page) => page.length), [2, 2, 2]);
+  for (const row of bare)
+    assert.deepEqual(
+      ['arguments', 'argumentsText', 'result'].filter((key) => key in row),
+      [],
+    );
+  assert.deepEqual(counts, {
+    all: 6,
+    session: 3,
+    tool: 2,
+    ok: 5,
+    error: 1,
+    channel: 3,
+    both: 2,
+    none: 0,
+    until: 2,
+    since: 1,
+    message: 2,
+  });
+  assert.deepEqual(
+    paged.map((page) => page.length),
+    [2, 2, 2],
+  );
   assert.deepEqual(paged.flat(), all);
 }
 
@@ -56,7 +99,11 @@ export function citations({ empty, replay, off, later, run, stored, imported }) 
   assert.deepEqual(empty, { results: [], max: -1, sources: {}, codes: [] });
   assert.deepEqual(replay, { results: [JSON.stringify([four])], max: 9, sources: both, codes: ['uncited'] });
   assert.deepEqual(off, { results: [JSON.stringify([four, nine])], max: 9, sources: both, codes: [] });
-  assert.deepEqual({ ...later, codes: null }, { results: [], max: 9, sources: both, codes: null }, 'numbering goes on when nothing is shown');
+  assert.deepEqual(
+    { ...later, codes: null },
+    { results: [], max: 9, sources: both, codes: null },
+    'numbering goes on when nothing is shown',
+  );
   assert.deepEqual(run, { status: 'finished', codes: ['uncited'], stored: [[nine]], seen: true });
   assert.deepEqual(stored, { results: [JSON.stringify([nine])], max: 9, sources: { 9: nine }, codes: [] });
   assert.deepEqual(imported, { stored: [JSON.stringify([four])], max: 9 });
@@ -64,10 +111,28 @@ export function citations({ empty, replay, off, later, run, stored, imported }) 
 
 export function shapes({ chat, claude, twice }) {
   const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
-  assert.deepEqual(chat.tools.map(({ type, function: { name } }) => [type, name]), [['function', 'extra'], ['function', 'get_weather'], ['function', 'get_time']]);
-  assert.deepEqual(chat.tools[1].function, { name: 'get_weather', description: 'Weather of a city.', parameters: schema });
+  assert.deepEqual(
+    chat.tools.map(({ type, function: { name } }) => [type, name]),
+    [
+      ['function', 'extra'],
+      ['function', 'get_weather'],
+      ['function', 'get_time'],
+    ],
+  );
+  assert.deepEqual(chat.tools[1].function, {
+    name: 'get_weather',
+    description: 'Weather of a city.',
+    parameters: schema,
+  });
   assert.equal(chat.tool_choice, 'required');
-  assert.deepEqual(chat.messages.map(({ role, content }) => [role, content]), [['system', 'Be brief.'], ['user', 'Hi'], ['user', 'Go']]);
+  assert.deepEqual(
+    chat.messages.map(({ role, content }) => [role, content]),
+    [
+      ['system', 'Be brief.'],
+      ['user', 'Hi'],
+      ['user', 'Go'],
+    ],
+  );
   assert.deepEqual(claude.tools, [
     { name: 'get_weather', description: 'Weather of a city.', input_schema: schema },
     { name: 'get_time', description: 'Time in a city.', input_schema: schema },

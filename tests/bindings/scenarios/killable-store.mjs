@@ -1,8 +1,8 @@
 // Processes that can be killed, on one store. The same file runs in a page and in Node.
 
 /**
- * The life of a process: {isOver, kill(where), dead}. `dead` resolves when it is killed. If `writes` is n, the process is killed at its n-th write
- * from now on, before it if `isBefore` is set, and after it otherwise.
+ * The life of a process: {isOver, kill(where), dead}. `dead` resolves when it is killed. If `writes` is n, the process
+ * is killed at its n-th write from now on, before it if `isBefore` is set, and after it otherwise.
  */
 export function newLife(onKill) {
   const life = { isOver: false, writes: 0, isBefore: false };

@@ -6,20 +6,36 @@ export async function caught(work) {
     const value = await work();
     return { code: null, value: value === undefined ? 'undefined' : String(value) };
   } catch (error) {
-    return { code: error?.code ?? null, message: String(error?.message), details: error?.details ?? null, name: error?.name, isError: error instanceof Error };
+    return {
+      code: error?.code ?? null,
+      message: String(error?.message),
+      details: error?.details ?? null,
+      name: error?.name,
+      isError: error instanceof Error,
+    };
   }
 }
 
 /** Whether a fact of `caught` is an error of ours with that code and a sentence that helps. */
 export function isRight(fact, code, RethreadError = 'RethreadError') {
-  return fact.code === code && fact.name === RethreadError && fact.isError && fact.message.length >= 20 && typeof fact.details === 'object';
+  return (
+    fact.code === code &&
+    fact.name === RethreadError &&
+    fact.isError &&
+    fact.message.length >= 20 &&
+    typeof fact.details === 'object'
+  );
 }
 
 export const city = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 
 /** Two tools that answer at once. */
 export const plainTools = () => ({
-  get_weather: { description: 'Weather of a city.', parameters: city, execute: async ({ city: of }) => ({ city: of, celsius: 21 }) },
+  get_weather: {
+    description: 'Weather of a city.',
+    parameters: city,
+    execute: async ({ city: of }) => ({ city: of, celsius: 21 }),
+  },
   get_time: { description: 'Time in a city.', parameters: city, execute: async ({ city: of }) => `noon in ${of}` },
 });
 
@@ -42,16 +58,27 @@ export async function until(test, ms = 5000) {
 
 /** The lane's controls, from wherever the scenario runs. */
 export const control = {
-  script: (env, steps, options = {}) => fetch(`${env.lane.base}/control/script`, { method: 'POST', body: JSON.stringify({ steps, delayMs: 0, ...options }) }),
+  script: (env, steps, options = {}) =>
+    fetch(`${env.lane.base}/control/script`, {
+      method: 'POST',
+      body: JSON.stringify({ steps, delayMs: 0, ...options }),
+    }),
   requests: async (env) => (await fetch(`${env.lane.base}/control/requests`)).json(),
   waiting: async (env) => (await fetch(`${env.lane.base}/control/waiting`)).json(),
   openGate: (env, gate) => fetch(`${env.lane.base}/control/gate/${gate}/open`, { method: 'POST' }),
 };
 
 /** Messages without what differs from run to run. */
-export const plainMessages = async (session) => (await session.messages({ limit: 1000 })).items.map(({ role, status, parts }) => ({
-  role, status, text: parts.filter(({ type }) => type === 'text').map(({ text }) => text).join(''), calls: parts.filter(({ type }) => type === 'tool_call').length,
-}));
+export const plainMessages = async (session) =>
+  (await session.messages({ limit: 1000 })).items.map(({ role, status, parts }) => ({
+    role,
+    status,
+    text: parts
+      .filter(({ type }) => type === 'text')
+      .map(({ text }) => text)
+      .join(''),
+    calls: parts.filter(({ type }) => type === 'tool_call').length,
+  }));
 
 /** Drives a run to its end; {result, events}. */
 export async function finish(drive, run, options = {}) {

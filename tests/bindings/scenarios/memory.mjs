@@ -24,7 +24,8 @@ export function withLittleMemory(bytes, more) {
   const parts = [Uint8Array.from(out)];
   for (let at = 8; at < bytes.length; ) {
     const [size, start] = readNumber(bytes, at + 1);
-    if (bytes[at] === 5) { // the section of memories: one, with flags, its first size and perhaps its largest
+    if (bytes[at] === 5) {
+      // the section of memories: one, with flags, its first size and perhaps its largest
       const [first] = readNumber(bytes, start + 2);
       const body = [1, 1, ...number(first), ...number(first + Math.ceil(more / PAGE))];
       parts.push(Uint8Array.from([5, ...number(body.length), ...body]));

@@ -1,10 +1,23 @@
 // A run whose store fails while a tool's result, an answer or the turn is stored. Also runs in workerd and in a page.
 
 const provider = { dialect: 'openai-chat', url: 'https://model.example/v1', params: { model: 'm' } };
-const answer = (message) => new Response(JSON.stringify({ id: 'r', object: 'chat.completion', model: 'm', choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }] }), { headers: { 'content-type': 'application/json' } });
-const CALL = { content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }] };
+const answer = (message) =>
+  new Response(
+    JSON.stringify({
+      id: 'r',
+      object: 'chat.completion',
+      model: 'm',
+      choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }],
+    }),
+    { headers: { 'content-type': 'application/json' } },
+  );
+const CALL = {
+  content: null,
+  tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }],
+};
 
-/** Drives a run through an outage that `begin` begins: at the "result" of its tool, at the "answer" with the call, or at the last one ("turn"). */
+/** Drives a run through an outage that `begin` begins: at the "result" of its tool, at the "answer" with the call, or
+ *  at the last one ("turn"). */
 export async function outageOf({ open, drive }, { at, begin, end, lastsMs, ...options }) {
   const client = await open();
   const session = await client.session('s');
@@ -30,5 +43,13 @@ export async function outageOf({ open, drive }, { at, begin, end, lastsMs, ...op
   const driven = drive(run, { fetch, ...options });
   const events = [];
   for await (const event of driven) events.push(event);
-  return { result: await driven.result, events, ran, session, client, run, request: { request, fetch, ran: () => ran } };
+  return {
+    result: await driven.result,
+    events,
+    ran,
+    session,
+    client,
+    run,
+    request: { request, fetch, ran: () => ran },
+  };
 }

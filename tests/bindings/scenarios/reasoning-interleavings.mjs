@@ -1,7 +1,8 @@
-// Chats whose provider may bind reasoning to its prefix (R70, R71): any interleaving of freshness, reducers, compactions, citations, redaction,
-// history providers, filters, handoffs, appends of another tab, kills, snapshots, refused signatures, "drop_block", switches of model, host and dialect, with
-// clocks that pass the freshness window inside a run. The same file runs in a page and in Node. No request is refused, and where nothing changed
-// no reasoning is left out.
+// Chats whose provider may bind reasoning to its prefix (R70, R71): any interleaving of freshness, reducers,
+// compactions, citations, redaction, history providers, filters, handoffs, appends of another tab, kills, snapshots,
+// refused signatures, "drop_block", switches of model, host and dialect, with clocks that pass the freshness window
+// inside a run. The same file runs in a page and in Node. No request is refused, and where nothing changed no reasoning
+// is left out.
 
 import { killable, newLife } from './killable-store.mjs';
 import { numbersOf } from './random-numbers.mjs';
@@ -20,16 +21,29 @@ const isThinking = (item) => ['thinking', 'redacted_thinking', 'reasoning'].incl
 const LISTS = { anthropic: 'messages', 'openai-responses': 'input' };
 /** The hosts of each dialect, with the service that they are of. */
 const HOSTS = {
-  anthropic: [['api.anthropic.com', 'anthropic'], ['bedrock-runtime.eu-west-1.amazonaws.com', 'anthropic'], ['api.minimax.example', 'minimax']],
-  'openai-responses': [['api.openai.com', 'openai'], ['mine.openai.azure.com', 'openai'], ['gateway.example', 'gateway']],
+  anthropic: [
+    ['api.anthropic.com', 'anthropic'],
+    ['bedrock-runtime.eu-west-1.amazonaws.com', 'anthropic'],
+    ['api.minimax.example', 'minimax'],
+  ],
+  'openai-responses': [
+    ['api.openai.com', 'openai'],
+    ['mine.openai.azure.com', 'openai'],
+    ['gateway.example', 'gateway'],
+  ],
 };
 
-/** The items of a list, each block of content an item of its own, so that a message without its thinking compares with the one that has it. */
+/** The items of a list, each block of content an item of its own, so that a message without its thinking compares with
+ *  the one that has it. */
 function itemsOf(list) {
   const blocks = (content) => (typeof content === 'string' ? [text(content)] : content);
-  return list.flatMap(({ role, content, ...item }, at) => (role !== undefined && item.type === undefined
-    ? blocks(content).map((block, index) => ({ path: `messages.${at}.content.${index}`, item: { role, ...block } }))
-    : [{ item: { role, content, ...item } }])).map(({ path, item }) => ({ path, item, isThinking: isThinking(item), json: JSON.stringify(item) }));
+  return list
+    .flatMap(({ role, content, ...item }, at) =>
+      role !== undefined && item.type === undefined
+        ? blocks(content).map((block, index) => ({ path: `messages.${at}.content.${index}`, item: { role, ...block } }))
+        : [{ item: { role, content, ...item } }],
+    )
+    .map(({ path, item }) => ({ path, item, isThinking: isThinking(item), json: JSON.stringify(item) }));
 }
 
 /** What marks reasoning: its signature. */
@@ -41,15 +55,34 @@ const extend = (before, items) => before.every((json, index) => json === items[i
 class ReasoningChat {
   constructor({ open, drive, store, base, seed, setStep, models, log = () => {} }) {
     Object.assign(this, { open, drive, store, base, setStep, models, log, numbers: numbersOf(seed) });
-    Object.assign(this, { clock: 1_000_000, count: 0, ids: 0, rounds: 0, problems: [], snapshot: null, agents: new Map(), handoffs: [], newest: null, answers: [] });
-    const what = 'requests kills snapshots appends compactions handoffs filters switches hosts stale refused overloaded extended thinking kept dropping';
+    Object.assign(this, {
+      clock: 1_000_000,
+      count: 0,
+      ids: 0,
+      rounds: 0,
+      problems: [],
+      snapshot: null,
+      agents: new Map(),
+      handoffs: [],
+      newest: null,
+      answers: [],
+    });
+    const what =
+      'requests kills snapshots appends compactions handoffs filters switches hosts stale refused overloaded extended thinking kept dropping';
     this.counts = Object.fromEntries(what.split(' ').map((name) => [name, 0]));
   }
 
   async start() {
-    const life = newLife(() => { this.counts.kills += 1; });
+    const life = newLife(() => {
+      this.counts.kills += 1;
+    });
     this.life = life;
-    this.client = await this.open({ store: killable(this.store, life), now: () => this.clock, newId: () => `id${(this.ids += 1)}`, leaseMs: LEASE_MS });
+    this.client = await this.open({
+      store: killable(this.store, life),
+      now: () => this.clock,
+      newId: () => `id${(this.ids += 1)}`,
+      leaseMs: LEASE_MS,
+    });
     this.session = await this.client.session('s', { persistence: this.persistence });
   }
 
@@ -65,7 +98,10 @@ class ReasoningChat {
   async appendElsewhere() {
     this.counts.appends += 1;
     const other = await this.open({ store: this.store, now: () => this.clock, newId: () => `other${(this.ids += 1)}` });
-    const messages = [{ role: 'user', parts: [text(`Note ${(this.count += 1)}.`)] }, { role: 'assistant', parts: [text('Noted.')] }];
+    const messages = [
+      { role: 'user', parts: [text(`Note ${(this.count += 1)}.`)] },
+      { role: 'assistant', parts: [text('Noted.')] },
+    ];
     await (await other.session('s')).append(messages);
     await other.close();
   }
@@ -73,7 +109,12 @@ class ReasoningChat {
   async compact() {
     // Kills may have left no message that names a dialect.
     const { dialect, params } = this.provider;
-    const { compacted } = await this.session.compact({ force: true, dialect, params, summarize: () => `Compacted ${(this.count += 1)}.` });
+    const { compacted } = await this.session.compact({
+      force: true,
+      dialect,
+      params,
+      summarize: () => `Compacted ${(this.count += 1)}.`,
+    });
     if (compacted) this.counts.compactions += 1;
     this.log(`compacted: ${compacted}`);
   }
@@ -88,7 +129,11 @@ class ReasoningChat {
     if (numbers.chance(0.1)) delete answer.thinking;
     if (this.rounds < ROUNDS && numbers.chance(0.65)) {
       const name = () => numbers.pick(['look', 'look', 'login', 'search', 'transfer']);
-      answer.calls = Array.from({ length: 1 + numbers.below(2) }, (_, at) => ({ id: `call_${id}_${at}`, name: name(), arguments: { n: id } }));
+      answer.calls = Array.from({ length: 1 + numbers.below(2) }, (_, at) => ({
+        id: `call_${id}_${at}`,
+        name: name(),
+        arguments: { n: id },
+      }));
     }
     return answer;
   }
@@ -108,7 +153,10 @@ class ReasoningChat {
       const refusal = this.refusal(request);
       const step = refusal ?? this.step();
       await this.setStep(step);
-      const response = await fetch(`${this.base}${pathname}`, { ...init, headers: { ...init.headers, 'x-service': request.service } });
+      const response = await fetch(`${this.base}${pathname}`, {
+        ...init,
+        headers: { ...init.headers, 'x-service': request.service },
+      });
       const bytes = await response.arrayBuffer();
       if (response.status >= 400 && !refusal) {
         this.problems.push(`refused: ${new TextDecoder().decode(bytes)}`);
@@ -123,13 +171,26 @@ class ReasoningChat {
 
   /** A request as it is compared. */
   requestOf(body, host) {
-    const { dialect, params: { model } } = this.provider;
+    const {
+      dialect,
+      params: { model },
+    } = this.provider;
     const { [LISTS[dialect]]: list, stream, ...head } = body;
     const items = itemsOf(list);
     const [, service] = HOSTS[dialect].find(([name]) => name === host);
     const isDropping = body.thinking?.block_binding?.prefix_mismatch_behavior === 'drop_block';
     const prefixHead = JSON.stringify([body.system, body.instructions, body.tools]);
-    return { isDropping, dialect, model, service, items, prefixHead, head: JSON.stringify([service, head]), all: items.map(({ json }) => json), run: this.run?.id };
+    return {
+      isDropping,
+      dialect,
+      model,
+      service,
+      items,
+      prefixHead,
+      head: JSON.stringify([service, head]),
+      all: items.map(({ json }) => json),
+      run: this.run?.id,
+    };
   }
 
   /** Sometimes a refusal: of the signature of one of its blocks, or of every request for a while. */
@@ -151,9 +212,13 @@ class ReasoningChat {
     const signatures = gone.map(signatureOf);
     this.log(`refuses reasoning ${at} of ${thinking.length}`);
     for (const answer of this.answers) if (signatures.includes(answer.signature)) answer.isRefused = true;
-    if (request.dialect === 'anthropic') return { status: 400, message: `${thinking[at].path}: Invalid \`signature\` in \`thinking\` block` };
+    if (request.dialect === 'anthropic')
+      return { status: 400, message: `${thinking[at].path}: Invalid \`signature\` in \`thinking\` block` };
     const message = `The encrypted content for item ${thinking[at].item.id} could not be verified. Reason: Encrypted content organization_id did not match the target organization.`;
-    return { status: 400, body: { error: { message, type: 'invalid_request_error', param: null, code: 'invalid_encrypted_content' } } };
+    return {
+      status: 400,
+      body: { error: { message, type: 'invalid_request_error', param: null, code: 'invalid_encrypted_content' } },
+    };
   }
 
   /** Remembers what an answer was made for. */
@@ -175,7 +240,9 @@ class ReasoningChat {
     const thinking = items.filter((item) => item.isThinking).length;
     this.counts.thinking += Math.sign(thinking);
     const isExtended = before && before.head === request.head && extend(before.bare, bare);
-    this.log(`request ${request.model} at ${request.service}: ${items.length} items, ${thinking} of reasoning${isExtended ? ', extended' : ''}`);
+    this.log(
+      `request ${request.model} at ${request.service}: ${items.length} items, ${thinking} of reasoning${isExtended ? ', extended' : ''}`,
+    );
     if (isExtended) {
       this.counts.extended += 1;
     } else if (before && this.isSteady && before.run === request.run) {
@@ -184,22 +251,29 @@ class ReasoningChat {
     }
     if (request.isDropping) this.counts.dropping += 1;
     const canDrop = request.dialect === 'anthropic' && this.models.binding.includes(request.model);
-    if (canDrop && this.hasDropped && !request.isDropping) this.problems.push('a later request of the session does not let the service drop reasoning');
+    if (canDrop && this.hasDropped && !request.isDropping)
+      this.problems.push('a later request of the session does not let the service drop reasoning');
     for (const answer of this.answers) this.expectReasoning(answer, { ...request, all });
   }
 
   /** The reasoning of an answer is there where it was made for what precedes it. */
   expectReasoning(answer, request) {
     if (answer.isRefused || answer.dialect !== request.dialect || answer.service !== request.service) return;
-    const at = request.items.findIndex(({ item, json }) => item.role === 'assistant' && json.includes(`"${answer.text}"`));
+    const at = request.items.findIndex(
+      ({ item, json }) => item.role === 'assistant' && json.includes(`"${answer.text}"`),
+    );
     if (at < 0) return;
     if (request.items.some((item) => signatureOf(item) === answer.signature)) {
       this.counts.kept += 1;
       return;
     }
-    const isSame = answer.model === request.model && answer.prefixHead === request.prefixHead
-      && answer.all.length === at && extend(answer.all, request.all);
-    if (isSame || request.isDropping || !this.models.binding.includes(request.model)) this.problems.push(`the reasoning of "${answer.text}" was left out although nothing changed`);
+    const isSame =
+      answer.model === request.model &&
+      answer.prefixHead === request.prefixHead &&
+      answer.all.length === at &&
+      extend(answer.all, request.all);
+    if (isSame || request.isDropping || !this.models.binding.includes(request.model))
+      this.problems.push(`the reasoning of "${answer.text}" was left out although nothing changed`);
   }
 
   // ------------------------------------------------------------------------------------------------ a run
@@ -216,7 +290,10 @@ class ReasoningChat {
       return life.isOver ? never() : result();
     };
     const secret = () => `secret ${(this.count += 1)}`;
-    const sources = () => [{ source_number: 1, text: 'cited' }, { source_number: 2, text: 'not cited' }];
+    const sources = () => [
+      { source_number: 1, text: 'cited' },
+      { source_number: 2, text: 'not cited' },
+    ];
     return {
       look: { execute: execute(() => `It is ${(this.count += 1)}. ${'Long. '.repeat(20)}`), onInterrupted: 'rerun' },
       login: { execute: execute(secret), persist: () => ({ arguments: {}, result: 'gone' }), onInterrupted: 'rerun' },
@@ -245,7 +322,8 @@ class ReasoningChat {
   settings() {
     const { numbers } = this;
     const { binding, others } = this.models;
-    const model = numbers.chance(0.25) || !this.provider ? numbers.pick(numbers.chance(0.75) ? binding : others) : this.model;
+    const model =
+      numbers.chance(0.25) || !this.provider ? numbers.pick(numbers.chance(0.75) ? binding : others) : this.model;
     if (this.model !== undefined && model !== this.model) this.counts.switches += 1;
     const params = model.startsWith('claude')
       ? { model, max_tokens: 999, thinking: { type: 'adaptive' } }
@@ -257,8 +335,11 @@ class ReasoningChat {
     Object.assign(this, { model, host });
     this.provider = { dialect, url: `https://${host}/v1/${path}`, params, stream: numbers.chance(0.5) };
     const reducers = [
-      { type: 'message_count', count: 6 }, { type: 'sliding_turns', turns: 2 }, { type: 'tool_results', keepNewestTurns: 1, maxBytes: 40 },
-      { type: 'custom', reduce: (messages) => messages.slice(2) }, { type: 'summarize', target: 4, threshold: 4, summarize: () => `Summary ${(this.count += 1)}.` },
+      { type: 'message_count', count: 6 },
+      { type: 'sliding_turns', turns: 2 },
+      { type: 'tool_results', keepNewestTurns: 1, maxBytes: 40 },
+      { type: 'custom', reduce: (messages) => messages.slice(2) },
+      { type: 'summarize', target: 4, threshold: 4, summarize: () => `Summary ${(this.count += 1)}.` },
     ];
     return {
       instructions: numbers.chance(0.1) ? 'Be long.' : 'Be brief.',
@@ -278,7 +359,9 @@ class ReasoningChat {
   filter(body) {
     this.counts.filters += 1;
     const list = LISTS[this.provider.dialect];
-    const filtered = body[list].map((item, index) => (index === 0 && typeof item.content === 'string' ? { ...item, content: `${item.content} (${this.count})` } : item));
+    const filtered = body[list].map((item, index) =>
+      index === 0 && typeof item.content === 'string' ? { ...item, content: `${item.content} (${this.count})` } : item,
+    );
     return { ...body, [list]: filtered };
   }
 
@@ -293,7 +376,11 @@ class ReasoningChat {
     this.snapshot = null;
     this.isSteady = !settings.inputFilter;
     const provider = { name: 'memory', provide: () => [{ role: 'user', parts: [text(`Memory ${this.count}.`)] }] };
-    const begin = { input: `Question ${(this.count += 1)}.`, ...this.request(settings), ...(numbers.chance(0.15) && { providers: [provider] }) };
+    const begin = {
+      input: `Question ${(this.count += 1)}.`,
+      ...this.request(settings),
+      ...(numbers.chance(0.15) && { providers: [provider] }),
+    };
     if (numbers.chance(0.2)) Object.assign(this.life, { writes: 1 + numbers.below(6), isBefore: numbers.chance(0.5) });
     let run = await this.race(this.session.run(begin));
     for (let attempt = 0; attempt < 20; attempt += 1) {

@@ -6,7 +6,13 @@ const read = ({ body }) => JSON.parse(new TextDecoder().decode(body));
 const textOf = ({ body }) => new TextDecoder().decode(body);
 
 const ROUNDS = [
-  { text: 'Two things.', calls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }, { name: 'get_time', arguments: { city: 'Oslo' } }] },
+  {
+    text: 'Two things.',
+    calls: [
+      { name: 'get_weather', arguments: { city: 'Oslo' } },
+      { name: 'get_time', arguments: { city: 'Oslo' } },
+    ],
+  },
   { calls: [{ name: 'get_weather', arguments: { city: 'Rome' } }] },
   { text: 'Mild.' },
 ];
@@ -15,11 +21,17 @@ const ROUNDS = [
 export async function audit({ rethread, drive }, env) {
   let clock = 1_000_000;
   const client = await rethread.open({ store: env.store, name: env.name, now: () => (clock += 10) });
-  for (const [id, channel] of [['one', 'chat'], ['two', 'mail']]) {
+  for (const [id, channel] of [
+    ['one', 'chat'],
+    ['two', 'mail'],
+  ]) {
     const session = await client.session(id, { channel });
     await control.script(env, ROUNDS);
     const tools = plainTools();
-    if (id === 'two') tools.get_time.execute = () => { throw new Error('no clock'); };
+    if (id === 'two')
+      tools.get_time.execute = () => {
+        throw new Error('no clock');
+      };
     await finish(drive, await session.run({ input: `Ask ${id}`, provider: providerOf(env), tools }));
   }
   const one = await client.session('one');
@@ -29,9 +41,16 @@ export async function audit({ rethread, drive }, env) {
   const count = async (query) => (await client.invocations(query)).items.length;
   const middle = rows[1].finishedAt;
   const counts = {
-    all: await count(), session: await count({ session: 'two' }), tool: await count({ tool: 'get_time' }), ok: await count({ status: 'ok' }),
-    error: await count({ status: 'error' }), channel: await count({ channel: 'mail' }), both: await count({ channel: 'mail', tool: 'get_weather' }),
-    none: await count({ session: 'three' }), until: await count({ session: 'one', until: middle }), since: await count({ session: 'one', since: middle + 1 }),
+    all: await count(),
+    session: await count({ session: 'two' }),
+    tool: await count({ tool: 'get_time' }),
+    ok: await count({ status: 'ok' }),
+    error: await count({ status: 'error' }),
+    channel: await count({ channel: 'mail' }),
+    both: await count({ channel: 'mail', tool: 'get_weather' }),
+    none: await count({ session: 'three' }),
+    until: await count({ session: 'one', until: middle }),
+    since: await count({ session: 'one', since: middle + 1 }),
     message: await count({ messageId: messages[1].id }),
   };
   const paged = [];
@@ -50,11 +69,26 @@ export async function audit({ rethread, drive }, env) {
 export async function freshness({ rethread }, env) {
   let clock = 1_000_000;
   const warnings = [];
-  const open = (options = {}) => rethread.open({ store: env.store, name: `${env.name}-${Math.random()}`, now: () => clock, onWarning: ({ code }) => warnings.push(code), ...options });
+  const open = (options = {}) =>
+    rethread.open({
+      store: env.store,
+      name: `${env.name}-${Math.random()}`,
+      now: () => clock,
+      onWarning: ({ code }) => warnings.push(code),
+      ...options,
+    });
   const body = {
     messages: [
       { role: 'user', content: 'Weather and time?' },
-      { role: 'assistant', content: null, tool_calls: ['get_weather', 'get_time'].map((name, at) => ({ id: `call_${at}`, type: 'function', function: { name, arguments: '{}' } })) },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: ['get_weather', 'get_time'].map((name, at) => ({
+          id: `call_${at}`,
+          type: 'function',
+          function: { name, arguments: '{}' },
+        })),
+      },
       { role: 'tool', tool_call_id: 'call_0', content: 'mild' },
       { role: 'tool', tool_call_id: 'call_1', content: 'noon' },
       { role: 'assistant', content: 'Mild, noon.' },
@@ -66,7 +100,10 @@ export async function freshness({ rethread }, env) {
   const shown = async (session, age, request = {}) => {
     clock = 1_000_000 + age;
     const rendered = await session.render({ dialect: 'openai-chat', params: { model: 'm' }, ...request });
-    return read(rendered).messages.filter(({ role }) => role === 'tool').map(({ content }) => content).join(' ');
+    return read(rendered)
+      .messages.filter(({ role }) => role === 'tool')
+      .map(({ content }) => content)
+      .join(' ');
   };
   const stored = async (options, sessionOptions) => {
     clock = 1_000_000;
@@ -79,8 +116,16 @@ export async function freshness({ rethread }, env) {
   const plain = await stored();
   facts.builtIn = [await shown(plain, 300_000), await shown(plain, 300_001), await shown(plain, 300_002)];
   facts.warnings = warnings.slice();
-  facts.call = [await shown(plain, 1e9, { replay: { freshness: Infinity } }), await shown(plain, 0, { replay: { freshness: 0 } }), await shown(plain, 1e9, { replay: { toolFreshness: { get_time: Infinity } } })];
-  facts.tool = [await shown(plain, 1e9, { tools: tools(Infinity) }), await shown(plain, 1, { tools: tools(0) }), await shown(plain, 1e9, { tools: tools(Infinity), replay: { freshness: 5 } })];
+  facts.call = [
+    await shown(plain, 1e9, { replay: { freshness: Infinity } }),
+    await shown(plain, 0, { replay: { freshness: 0 } }),
+    await shown(plain, 1e9, { replay: { toolFreshness: { get_time: Infinity } } }),
+  ];
+  facts.tool = [
+    await shown(plain, 1e9, { tools: tools(Infinity) }),
+    await shown(plain, 1, { tools: tools(0) }),
+    await shown(plain, 1e9, { tools: tools(Infinity), replay: { freshness: 5 } }),
+  ];
   facts.placeholder = await shown(plain, 1e9, { replay: { onStale: 'placeholder' } });
   facts.unit = await shown(plain, 1000, { replay: { toolFreshness: { get_time: 0 }, staleUnit: 'round' } });
 
@@ -100,12 +145,24 @@ export async function freshness({ rethread }, env) {
 /** r08, r09: what is cited, what is not, and the numbers that go on. */
 export async function citations({ rethread, drive }, env) {
   let clock = 1_000_000;
-  const client = await rethread.open({ store: env.store, name: env.name, now: () => clock, replay: { citations: 'replay' } });
-  const found = [{ source_number: 4, content: 'four', content_id: 'c4' }, { source_number: 9, content: 'nine' }];
+  const client = await rethread.open({
+    store: env.store,
+    name: env.name,
+    now: () => clock,
+    replay: { citations: 'replay' },
+  });
+  const found = [
+    { source_number: 4, content: 'four', content_id: 'c4' },
+    { source_number: 9, content: 'nine' },
+  ];
   const body = {
     messages: [
       { role: 'user', content: 'Search.' },
-      { role: 'assistant', content: null, tool_calls: [{ id: 'call_s', type: 'function', function: { name: 'search', arguments: '{}' } }] },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'call_s', type: 'function', function: { name: 'search', arguments: '{}' } }],
+      },
       { role: 'tool', tool_call_id: 'call_s', content: JSON.stringify(found) },
       { role: 'assistant', content: 'As [source4] says.' },
       { role: 'user', content: 'Thanks' },
@@ -113,8 +170,15 @@ export async function citations({ rethread, drive }, env) {
   };
   const shown = async (session, request = {}) => {
     const rendered = await session.render({ dialect: 'openai-chat', params: { model: 'm' }, ...request });
-    const results = read(rendered).messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
-    return { results, max: rendered.maxSourceNumber, sources: rendered.sources, codes: rendered.report.map(({ code }) => code) };
+    const results = read(rendered)
+      .messages.filter(({ role }) => role === 'tool')
+      .map(({ content }) => content);
+    return {
+      results,
+      max: rendered.maxSourceNumber,
+      sources: rendered.sources,
+      codes: rendered.report.map(({ code }) => code),
+    };
   };
   const facts = {};
   const session = await client.session('s');
@@ -129,11 +193,19 @@ export async function citations({ rethread, drive }, env) {
   await control.script(env, [{ calls: [{ name: 'search', arguments: {} }] }, { text: 'As [source9] says.' }]);
   const tools = { search: { parameters: { type: 'object', properties: {} }, execute: () => found } };
   const { result } = await finish(drive, await storing.run({ input: 'Search.', provider: providerOf(env), tools }));
-  facts.run = { status: result.status, codes: result.report.map(({ code }) => code), stored: (await storing.invocations({ payload: true })).items.map(({ result: { content } }) => content), seen: (await control.requests(env)).at(-1).bodyText.includes('four') };
+  facts.run = {
+    status: result.status,
+    codes: result.report.map(({ code }) => code),
+    stored: (await storing.invocations({ payload: true })).items.map(({ result: { content } }) => content),
+    seen: (await control.requests(env)).at(-1).bodyText.includes('four'),
+  };
   facts.stored = await shown(storing);
   const imported = await client.session('u', { replay: { citations: 'store' } });
   await imported.append(body, 'openai-chat');
-  facts.imported = { stored: (await imported.invocations({ payload: true })).items.map(({ result: { content } }) => content), max: (await shown(imported)).max };
+  facts.imported = {
+    stored: (await imported.invocations({ payload: true })).items.map(({ result: { content } }) => content),
+    max: (await shown(imported)).max,
+  };
   await client.close();
   return facts;
 }
@@ -145,9 +217,31 @@ export async function shapes({ rethread }, env) {
   await session.append({ messages: [{ role: 'user', content: 'Hi' }] }, 'openai-chat');
   const tools = plainTools();
   const extra = { type: 'function', function: { name: 'extra', parameters: { type: 'object', properties: {} } } };
-  const chat = read(await session.render({ dialect: 'openai-chat', params: { model: 'm', tools: [extra], tool_choice: { type: 'any' } }, tools, instructions: 'Be brief.', input: 'Go' }));
-  const claude = read(await session.render({ dialect: 'anthropic', params: { model: 'm', max_tokens: 5, tool_choice: 'required' }, tools, instructions: 'Be brief.', input: [{ type: 'text', text: 'Go' }, { type: 'image', data: new Uint8Array([1, 2, 255]), mediaType: 'image/png' }] }));
-  const twice = await session.render({ dialect: 'openai-chat', params: { tools: [extra] }, tools: { extra: {} } }).then(() => null, ({ code, message }) => ({ code, message }));
+  const chat = read(
+    await session.render({
+      dialect: 'openai-chat',
+      params: { model: 'm', tools: [extra], tool_choice: { type: 'any' } },
+      tools,
+      instructions: 'Be brief.',
+      input: 'Go',
+    }),
+  );
+  const claude = read(
+    await session.render({
+      dialect: 'anthropic',
+      params: { model: 'm', max_tokens: 5, tool_choice: 'required' },
+      tools,
+      instructions: 'Be brief.',
+      input: [
+        { type: 'text', text: 'Go' },
+        { type: 'image', data: new Uint8Array([1, 2, 255]), mediaType: 'image/png' },
+      ],
+    }),
+  );
+  const twice = await session.render({ dialect: 'openai-chat', params: { tools: [extra] }, tools: { extra: {} } }).then(
+    () => null,
+    ({ code, message }) => ({ code, message }),
+  );
   await client.close();
   return { chat, claude, twice };
 }
@@ -179,12 +273,14 @@ export async function storeExact({ rethread }, env) {
 }
 
 export async function readExact({ rethread }, env, kept) {
-  const client = kept ?? await rethread.open({ store: env.store, name: env.name });
+  const client = kept ?? (await rethread.open({ store: env.store, name: env.name }));
   const facts = {};
   for (const dialect of Object.keys(EXACT)) {
     for (const way of ['text', 'bytes']) {
       const session = await client.session(`${dialect} ${way}`);
-      facts[`${dialect} ${way}`] = textOf(await session.render({ dialect, params: { model: 'm' }, replay: { freshness: Infinity } }));
+      facts[`${dialect} ${way}`] = textOf(
+        await session.render({ dialect, params: { model: 'm' }, replay: { freshness: Infinity } }),
+      );
     }
   }
   await client.close();
@@ -197,10 +293,26 @@ export const RAW = '{"n": 12345678901234567890, "n": 1.0,  "s": "\\u00e9\\/ \\ud
 export async function exactAnswer({ rethread, drive }, env, stream) {
   const client = await rethread.open({ store: env.store, name: env.name });
   const session = await client.session(`exact ${stream}`);
-  await control.script(env, [{ calls: [{ id: env.dialect === 'anthropic' ? 'toolu_01exact' : 'call_exact', name: 'get_weather', arguments: RAW }] }, { text: 'Done.' }]);
+  await control.script(env, [
+    {
+      calls: [
+        { id: env.dialect === 'anthropic' ? 'toolu_01exact' : 'call_exact', name: 'get_weather', arguments: RAW },
+      ],
+    },
+    { text: 'Done.' },
+  ]);
   const seen = [];
-  const tools = { get_weather: { execute: (_, { argumentsText }) => { seen.push(argumentsText); } } };
-  const { result } = await finish(drive, await session.run({ input: 'Go', provider: providerOf(env, { stream }), tools }));
+  const tools = {
+    get_weather: {
+      execute: (_, { argumentsText }) => {
+        seen.push(argumentsText);
+      },
+    },
+  };
+  const { result } = await finish(
+    drive,
+    await session.run({ input: 'Go', provider: providerOf(env, { stream }), tools }),
+  );
   const requests = await control.requests(env);
   await client.close();
   return { status: result.status, seen, body: requests.at(-1).bodyText };
@@ -211,21 +323,43 @@ export async function streamedOrNot({ rethread, drive }, env) {
   const facts = [];
   for (const stream of [true, false]) {
     let id = 0;
-    const client = await rethread.open({ store: env.store, name: `${env.name}-${stream}`, now: () => 1_000_000, newId: () => `id-${(id += 1)}` });
+    const client = await rethread.open({
+      store: env.store,
+      name: `${env.name}-${stream}`,
+      now: () => 1_000_000,
+      newId: () => `id-${(id += 1)}`,
+    });
     const session = await client.session('s');
     const steps = structuredClone(ROUNDS);
-    if (env.dialect === 'anthropic') for (const [at, step] of steps.entries()) step.thinking = { text: `Thought ${at}.` };
-    for (const step of steps) for (const [at, call] of (step.calls ?? []).entries()) call.id = `${env.dialect === 'anthropic' ? 'toolu_01' : 'call_'}${call.name}${steps.indexOf(step)}${at}`;
+    if (env.dialect === 'anthropic')
+      for (const [at, step] of steps.entries()) step.thinking = { text: `Thought ${at}.` };
+    for (const step of steps)
+      for (const [at, call] of (step.calls ?? []).entries())
+        call.id = `${env.dialect === 'anthropic' ? 'toolu_01' : 'call_'}${call.name}${steps.indexOf(step)}${at}`;
     await control.script(env, steps);
-    const params = env.dialect === 'anthropic' ? { model: 'm', max_tokens: 4000, thinking: { type: 'enabled', budget_tokens: 1024 } } : { model: 'm' };
-    const { result } = await finish(drive, await session.run({ input: 'Weather?', provider: providerOf(env, { stream, params }), tools: plainTools() }));
+    const params =
+      env.dialect === 'anthropic'
+        ? { model: 'm', max_tokens: 4000, thinking: { type: 'enabled', budget_tokens: 1024 } }
+        : { model: 'm' };
+    const { result } = await finish(
+      drive,
+      await session.run({ input: 'Weather?', provider: providerOf(env, { stream, params }), tools: plainTools() }),
+    );
     const again = textOf(await session.render({ dialect: env.dialect, params }));
     // What a stream and a whole answer cannot share: the request's own size and the id that the model drew from it.
     const messages = (await session.messages()).items.map(({ usage, dialectData, ...message }) => {
       const { responseId, ...data } = JSON.parse(dialectData ?? '{}');
       return { ...message, dialectData: data };
     });
-    facts.push({ status: result.status, error: result.error, text: result.text, turns: result.turns, messages, invocations: (await session.invocations({ payload: true })).items, again });
+    facts.push({
+      status: result.status,
+      error: result.error,
+      text: result.text,
+      turns: result.turns,
+      messages,
+      invocations: (await session.invocations({ payload: true })).items,
+      again,
+    });
     await client.close();
   }
   return facts;

@@ -1,6 +1,7 @@
-// Any interleaving of turns, crashes, retries, filters, appends, owners, compactions, handoffs, processes and stores against a service that keeps what
-// it is sent (R22 to R31, R37). The same file runs in a page and in Node. After each turn the service has what the session has, nothing twice, and it
-// refused nothing; a summary is compared as what it stands for.
+// Any interleaving of turns, crashes, retries, filters, appends, owners, compactions, handoffs, processes and stores
+// against a service that keeps what it is sent (R22 to R31, R37). The same file runs in a page and in Node. After each
+// turn the service has what the session has, nothing twice, and it refused nothing; a summary is compared as what it
+// stands for.
 
 import { askElsewhere, compact, handOff, move } from './interleaving-actions.mjs';
 import { killable, newLife } from './killable-store.mjs';
@@ -19,7 +20,16 @@ const bytesOf = (value) => JSON.parse(new TextDecoder().decode(value));
 class Interleaving {
   constructor({ open, drive, store, base, seed, setStep, breaksHere = false, log = () => {} }) {
     const post = (step) => this.post('/control/script', { steps: step ? [step] : [], delayMs: 0 });
-    Object.assign(this, { open, drive, store, base, log, breaksHere, setStep: setStep ?? post, numbers: numbersOf(seed) });
+    Object.assign(this, {
+      open,
+      drive,
+      store,
+      base,
+      log,
+      breaksHere,
+      setStep: setStep ?? post,
+      numbers: numbersOf(seed),
+    });
     this.onConflict = this.numbers.pick(['throw', 'warn', 'clear']);
     this.clock = 1_000_000;
     this.count = 0;
@@ -28,7 +38,8 @@ class Interleaving {
     this.rounds = 0;
     /** True if messages may have come to the service in another order than to the session. */
     this.isReordered = false;
-    /** The ids of the runs that waited when the newest turn began. What it stored comes before theirs in the session. */
+    /** The ids of the runs that waited when the newest turn began. What it stored comes before theirs in the
+     *  session. */
     this.olderRuns = new Set();
     /** The messages that the filter held back from the newest request. */
     this.held = [];
@@ -50,7 +61,22 @@ class Interleaving {
     this.toolRuns = new Map();
     /** The text of the newest answer that the service has given, and whether it was part of a conversation. */
     this.newestAnswer = null;
-    this.counts = { turns: 0, finished: 0, requests: 0, crashes: 0, retries: 0, changes: 0, unsafe: 0, held: 0, restarts: 0, compactions: 0, handoffs: 0, others: 0, moves: 0, conflicts: 0 };
+    this.counts = {
+      turns: 0,
+      finished: 0,
+      requests: 0,
+      crashes: 0,
+      retries: 0,
+      changes: 0,
+      unsafe: 0,
+      held: 0,
+      restarts: 0,
+      compactions: 0,
+      handoffs: 0,
+      others: 0,
+      moves: 0,
+      conflicts: 0,
+    };
   }
 
   async post(path, body) {
@@ -69,7 +95,11 @@ class Interleaving {
     });
     this.life = life;
     this.client = await this.open({
-      store: killable(this.store, life), now: () => this.clock, newId: () => `id${(this.ids += 1)}`, leaseMs: LEASE_MS, replay: { freshness: Infinity },
+      store: killable(this.store, life),
+      now: () => this.clock,
+      newId: () => `id${(this.ids += 1)}`,
+      leaseMs: LEASE_MS,
+      replay: { freshness: Infinity },
     });
     if (this.owner) await this.openSession();
   }
@@ -78,13 +108,15 @@ class Interleaving {
     this.session = await this.sessionOf(this.client);
   }
 
-  /** Opens the session with its owner, which is not stored before the next append. A session gets another conversation by way of its history. */
+  /** Opens the session with its owner, which is not stored before the next append. A session gets another conversation
+   *  by way of its history. */
   async sessionOf(client) {
     const stored = (await client.session('s')).owner;
     // An answer has made its conversation the owner.
     if (this.named.has(stored.conversationId)) this.owner = stored;
     const { owner, onConflict } = this;
-    if (owner.kind === 'conversation' && stored.conversationId !== owner.conversationId) await client.session('s', { owner: { kind: 'session' } });
+    if (owner.kind === 'conversation' && stored.conversationId !== owner.conversationId)
+      await client.session('s', { owner: { kind: 'session' } });
     return client.session('s', { owner, onConflict });
   }
 
@@ -135,7 +167,11 @@ class Interleaving {
     const answer = { text };
     if (wantsTools) {
       const names = ['look', 'look', 'look', 'look', 'ask', 'ask', 'transfer'];
-      answer.calls = Array.from({ length: 1 + numbers.below(3) }, (_, at) => ({ id: numbers.chance(0.1) ? `again_${at}` : `call_${this.count}_${at}`, name: numbers.pick(names), arguments: { n: this.count * 10 + at } }));
+      answer.calls = Array.from({ length: 1 + numbers.below(3) }, (_, at) => ({
+        id: numbers.chance(0.1) ? `again_${at}` : `call_${this.count}_${at}`,
+        name: numbers.pick(names),
+        arguments: { n: this.count * 10 + at },
+      }));
     }
     if (numbers.chance(0.15)) answer.thinking = { text: 'Hm.' };
     const fault = numbers.next();
@@ -143,10 +179,22 @@ class Interleaving {
     if (fault < 0.05) return { status: 429, headers: { 'retry-after': '2' } };
     if (fault < 0.1) return { status: 503 };
     if (fault < 0.15) return { status: 400, message: 'The model is not available.' };
-    if (fault < 0.2 && body.conversation) return { status: 400, body: { error: { message: 'Another process is currently operating on this conversation.', type: 'invalid_request_error', param: 'conversation', code: 'conversation_locked' } } };
+    if (fault < 0.2 && body.conversation)
+      return {
+        status: 400,
+        body: {
+          error: {
+            message: 'Another process is currently operating on this conversation.',
+            type: 'invalid_request_error',
+            param: 'conversation',
+            code: 'conversation_locked',
+          },
+        },
+      };
     if (fault < 0.25) return { ...answer, lost: 'request' };
     if (fault < 0.3) return { ...answer, lost: 'answer', isAccepted: true };
-    if (fault < 0.35 && body.stream && !body.conversation) return { ...answer, cut: 1 + numbers.below(8), isAccepted: true };
+    if (fault < 0.35 && body.stream && !body.conversation)
+      return { ...answer, cut: 1 + numbers.below(8), isAccepted: true };
     if (fault < 0.4 && !body.conversation) return { ...answer, withoutId: true, isAccepted: true };
     if (fault > 0.4 && !body.conversation && !this.isNarrowed) return { ...answer, isAccepted: true, isNamed: true };
     return { ...answer, isAccepted: true };
@@ -164,12 +212,15 @@ class Interleaving {
       if (!this.hasFilter) this.held = [];
       const { isAccepted = false, isNamed = false, ...step } = this.step(body);
       if (isNamed) step.conversation = await this.nameConversation();
-      if ((body.instructions ?? null) !== this.instructions) this.problems.push(`the instructions are ${body.instructions} instead of ${this.instructions}`);
+      if ((body.instructions ?? null) !== this.instructions)
+        this.problems.push(`the instructions are ${body.instructions} instead of ${this.instructions}`);
       const lost = this.breaksHere ? step.lost : undefined;
       if (lost) delete step.lost;
       await this.setStep(step);
       this.counts.requests += 1;
-      this.log(`request ${(body.conversation ?? body.previous_response_id ?? 'of all').slice(0, 10)} ${JSON.stringify(wordsOfService(body.input))} -> ${JSON.stringify(step)}`);
+      this.log(
+        `request ${(body.conversation ?? body.previous_response_id ?? 'of all').slice(0, 10)} ${JSON.stringify(wordsOfService(body.input))} -> ${JSON.stringify(step)}`,
+      );
       if (isAccepted && body.conversation) this.newestAnswer = step.text;
       // Until the answer is here and stored.
       this.isAhead = isAccepted && Boolean(body.conversation);
@@ -192,9 +243,13 @@ class Interleaving {
         life.kill('after a request');
         return never();
       }
-      if (bytes instanceof ArrayBuffer) return new Response(bytes, { status: response.status, headers: response.headers });
+      if (bytes instanceof ArrayBuffer)
+        return new Response(bytes, { status: response.status, headers: response.headers });
       // The bytes before a cut are not known any more: an answer that began, and breaks off.
-      return new Response(new ReadableStream({ start: (stream) => stream.error(bytes) }), { status: response.status, headers: response.headers });
+      return new Response(new ReadableStream({ start: (stream) => stream.error(bytes) }), {
+        status: response.status,
+        headers: response.headers,
+      });
     };
   }
 
@@ -208,23 +263,33 @@ class Interleaving {
 
   /** The tools of a process. */
   tools(life) {
-    const execute = (then = async () => {}) => async (_, { invocationId }) => {
-      if (life.isOver) return never();
-      const runs = (this.toolRuns.get(invocationId) ?? 0) + 1;
-      this.toolRuns.set(invocationId, runs);
-      if (runs > 1) this.problems.push(`the tool of ${invocationId} ran ${runs} times`);
-      if (this.numbers.chance(0.04)) {
-        life.kill('in a tool');
-        return never();
-      }
-      // A process that was killed meanwhile does nothing any more.
-      for (const [chance, work] of [[0.08, () => this.appendElsewhere()], [0.04, () => askElsewhere(this)], [1, then]]) {
-        if (!life.isOver && this.numbers.chance(chance)) await work();
-      }
-      if (life.isOver) return never();
-      return `result ${(this.count += 1)}`;
+    const execute =
+      (then = async () => {}) =>
+      async (_, { invocationId }) => {
+        if (life.isOver) return never();
+        const runs = (this.toolRuns.get(invocationId) ?? 0) + 1;
+        this.toolRuns.set(invocationId, runs);
+        if (runs > 1) this.problems.push(`the tool of ${invocationId} ran ${runs} times`);
+        if (this.numbers.chance(0.04)) {
+          life.kill('in a tool');
+          return never();
+        }
+        // A process that was killed meanwhile does nothing any more.
+        for (const [chance, work] of [
+          [0.08, () => this.appendElsewhere()],
+          [0.04, () => askElsewhere(this)],
+          [1, then],
+        ]) {
+          if (!life.isOver && this.numbers.chance(chance)) await work();
+        }
+        if (life.isOver) return never();
+        return `result ${(this.count += 1)}`;
+      };
+    return {
+      look: { execute: execute() },
+      ask: { execute: execute(), needsApproval: true },
+      transfer: { execute: execute(() => handOff(this, life)) },
     };
-    return { look: { execute: execute() }, ask: { execute: execute(), needsApproval: true }, transfer: { execute: execute(() => handOff(this, life)) } };
   }
 
   handoffOf(name, life) {
@@ -251,7 +316,12 @@ class Interleaving {
     this.hasFilter = this.numbers.chance(0.25);
     return {
       ...(this.hasFilter && { inputFilter: (body) => this.filter(body) }),
-      provider: { dialect: 'openai-responses', url: `${this.base}/v1/responses`, params: { model: 'm' }, stream: this.numbers.chance(0.5) },
+      provider: {
+        dialect: 'openai-responses',
+        url: `${this.base}/v1/responses`,
+        params: { model: 'm' },
+        stream: this.numbers.chance(0.5),
+      },
       tools: this.tools(life),
       // The application looks at the service before it approves.
       retry: { backoffMs: 10, approveUnsafeReplay: () => !this.isAhead },
@@ -259,8 +329,8 @@ class Interleaving {
     };
   }
 
-  /** Holds back some of the user's messages, and never all. Nothing of a whole history: a chain that begins again does not note what was held
-   *  back from it. */
+  /** Holds back some of the user's messages, and never all. Nothing of a whole history: a chain that begins again does
+   *  not note what was held back from it. */
   filter(body) {
     const isDelta = Boolean(body.conversation ?? body.previous_response_id);
     const isHeld = (item) => isDelta && item.role === 'user' && this.numbers.chance(0.3);
@@ -288,14 +358,16 @@ class Interleaving {
   async compareWithService() {
     const { words } = await wordsOfSession(this.session);
     const { owner } = this.session;
-    this.isAhead = owner.kind === 'conversation' && this.newestAnswer !== null && !words.includes(`assistant: ${this.newestAnswer}`);
+    this.isAhead =
+      owner.kind === 'conversation' && this.newestAnswer !== null && !words.includes(`assistant: ${this.newestAnswer}`);
   }
 
   async turn() {
     this.counts.turns += 1;
     this.rounds = 0;
     this.olderRuns = new Set((await this.session.pendingRuns()).map(({ id }) => id));
-    if (this.numbers.chance(0.3)) Object.assign(this.life, { writes: 1 + this.numbers.below(8), isBefore: this.numbers.chance(0.5) });
+    if (this.numbers.chance(0.3))
+      Object.assign(this.life, { writes: 1 + this.numbers.below(8), isBefore: this.numbers.chance(0.5) });
     const input = `Question ${(this.count += 1)}.`;
     this.isAhead = false;
     this.setAgents([]);
@@ -317,12 +389,21 @@ class Interleaving {
 
   async driveRun() {
     const { result } = this.drive(this.run, { fetch: this.fetchOf(this.life), longestPauseMs: 0 });
-    const outcome = await Promise.race([result.then((value) => ({ result: value }), (error) => ({ error })), this.life.dead]);
-    this.log(`outcome ${JSON.stringify(outcome.result ? { status: outcome.result.status, error: outcome.result.error } : { ...outcome, error: outcome.error && String(outcome.error) })}`);
+    const outcome = await Promise.race([
+      result.then(
+        (value) => ({ result: value }),
+        (error) => ({ error }),
+      ),
+      this.life.dead,
+    ]);
+    this.log(
+      `outcome ${JSON.stringify(outcome.result ? { status: outcome.result.status, error: outcome.result.error } : { ...outcome, error: outcome.error && String(outcome.error) })}`,
+    );
     return this.life.isOver ? { crashed: true } : outcome;
   }
 
-  /** Goes on after a crash, a pause, an approval or a failure. Returns the next outcome, or null if the turn is over. */
+  /** Goes on after a crash, a pause, an approval or a failure. Returns the next outcome, or null if the turn is
+   *  over. */
   async afterOutcome({ crashed, error, result }) {
     if (crashed) {
       await this.restart();
@@ -399,7 +480,8 @@ class Interleaving {
     return this.driveRun();
   }
 
-  /** Approves a call; rejects it if the service was told by another run that it is closed, so that its result could not be sent. */
+  /** Approves a call; rejects it if the service was told by another run that it is closed, so that its result could not
+   *  be sent. */
   approve(invocationId) {
     return this.run.approve(invocationId).catch((error) => {
       if (error.code !== 'conflict' || this.session.owner.kind === 'session') throw error;
@@ -450,7 +532,13 @@ class Interleaving {
   async append() {
     const text = (words) => ({ type: 'text', text: `${words} ${(this.count += 1)}.` });
     const question = { role: 'user', parts: [text('Imported question')] };
-    const call = { type: 'tool', callId: `imported_${this.count}`, name: 'look', arguments: { n: this.count * 10 }, result: `result ${this.count}` };
+    const call = {
+      type: 'tool',
+      callId: `imported_${this.count}`,
+      name: 'look',
+      arguments: { n: this.count * 10 },
+      result: `result ${this.count}`,
+    };
     const answer = { role: 'assistant', parts: [...(this.numbers.chance(0.5) ? [call] : []), text('Imported answer')] };
     this.log('append');
     await this.session.append(this.numbers.chance(0.5) ? [question, answer] : [question]);
@@ -473,26 +561,44 @@ class Interleaving {
     const arranged = this.isReordered ? sorted : (list) => list;
     const sent = session.words.filter((word) => !this.held.includes(word));
     // A chain that begins again is sent no reasoning that the service forgot with its response.
-    const isCompared = (word) => word !== 'reasoning' || (this.summaries.size === 0 && (!this.hasExpired || owner.kind === 'session'));
+    const isCompared = (word) =>
+      word !== 'reasoning' || (this.summaries.size === 0 && (!this.hasExpired || owner.kind === 'session'));
     const differs = (what, left, right) => {
-      if (JSON.stringify(left) !== JSON.stringify(right)) this.problems.push(`${what} differ (${owner.kind}):\nservice ${JSON.stringify(left)}\nsession ${JSON.stringify(right)}`);
+      if (JSON.stringify(left) !== JSON.stringify(right))
+        this.problems.push(
+          `${what} differ (${owner.kind}):\nservice ${JSON.stringify(left)}\nsession ${JSON.stringify(right)}`,
+        );
     };
-    // A run of the session's own sends history as it was at its start: what others stored meanwhile comes with the next run (R71).
+    // A run of the session's own sends history as it was at its start: what others stored meanwhile comes with the next
+    // run (R71).
     const mayBeMissing = owner.kind === 'session';
     const expected = mayBeMissing ? sent.filter((word) => service.words.includes(word)) : sent;
     differs('items', arranged(service.words.filter(isCompared)), arranged(expected.filter(isCompared)));
     const ids = (outputs) => sorted(outputs);
-    differs('outputs', ids(service.outputs.map((output) => output.split(': ')[0])), ids(session.outputs.map(({ call }) => call)));
+    differs(
+      'outputs',
+      ids(service.outputs.map((output) => output.split(': ')[0])),
+      ids(session.outputs.map(({ call }) => call)),
+    );
     for (const { call, text } of session.outputs) {
       // Of runs that take turns, one may have closed the calls of another that was interrupted.
-      const isKnown = (output) => output.startsWith(`${call}: `) && (output.includes(text) || (this.isReordered && output.includes('Interrupted')));
-      if (text !== null && !service.outputs.some(isKnown)) this.problems.push(`the service has not the result of ${call}, "${text}", in ${JSON.stringify(service.outputs)}`);
+      const isKnown = (output) =>
+        output.startsWith(`${call}: `) &&
+        (output.includes(text) || (this.isReordered && output.includes('Interrupted')));
+      if (text !== null && !service.outputs.some(isKnown))
+        this.problems.push(
+          `the service has not the result of ${call}, "${text}", in ${JSON.stringify(service.outputs)}`,
+        );
     }
   }
 
   async perform() {
     await this.start();
-    const owner = this.numbers.pick([await this.newConversation(), { kind: 'response', auto: true }, { kind: 'session' }]);
+    const owner = this.numbers.pick([
+      await this.newConversation(),
+      { kind: 'response', auto: true },
+      { kind: 'session' },
+    ]);
     await this.changeOwner(owner);
     await this.checkedTurn();
     for (let at = 0; at < ACTIONS && this.problems.length === 0; at += 1) await this.act();
@@ -503,8 +609,9 @@ class Interleaving {
   }
 }
 
-/** Plays the script of a seed against the lane at `base`. Returns {problems, counts}. `breaksHere`: connections break in `fetch` and not at the
- *  service, since Chromium itself sends a POST again when a reused connection closes without an answer. */
+/** Plays the script of a seed against the lane at `base`. Returns {problems, counts}. `breaksHere`: connections break
+ *  in `fetch` and not at the service, since Chromium itself sends a POST again when a reused connection closes without
+ *  an answer. */
 export function playSeed(options) {
   return playScript(new Interleaving(options));
 }

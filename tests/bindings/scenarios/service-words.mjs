@@ -1,11 +1,13 @@
-// What a service and a session have of one conversation, as words that can be compared. The same file runs in a page and in Node.
+// What a service and a session have of one conversation, as words that can be compared. The same file runs in a page
+// and in Node.
 
-export const textOf = (content) => (typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join(''));
+export const textOf = (content) =>
+  typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join('');
 export const sorted = (list) => list.toSorted((a, b) => (a < b ? -1 : Number(a > b)));
 
 /**
- * Items of the service in words, without the outputs; and the outputs. Each call has arguments of its own, since ids come again. `summaries`: the
- * words and outputs that a summary stands for, by its text; they stand in its place.
+ * Items of the service in words, without the outputs; and the outputs. Each call has arguments of its own, since ids
+ * come again. `summaries`: the words and outputs that a summary stands for, by its text; they stand in its place.
  */
 export function wordsOfService(items, summaries = new Map()) {
   const words = [];
@@ -16,7 +18,8 @@ export function wordsOfService(items, summaries = new Map()) {
     if (summary) {
       words.push(...summary.words);
       outputs.push(...summary.outputs);
-    } else if (item.type === 'function_call_output') outputs.push(`${callNames.get(item.call_id) ?? item.call_id}: ${textOf(item.output)}`);
+    } else if (item.type === 'function_call_output')
+      outputs.push(`${callNames.get(item.call_id) ?? item.call_id}: ${textOf(item.output)}`);
     else if (item.type === 'function_call') {
       callNames.set(item.call_id, `call ${item.arguments}`);
       words.push(`call ${item.arguments}`);
@@ -26,7 +29,8 @@ export function wordsOfService(items, summaries = new Map()) {
   return { words, outputs };
 }
 
-/** What a session shows, in the same words. A call without a result has the output null: the service has one that says so. */
+/** What a session shows, in the same words. A call without a result has the output null: the service has one that says
+ *  so. */
 export async function wordsOfSession(session) {
   const messages = (await session.messages({ limit: 1000 })).items;
   const calls = (await session.invocations({ session: session.id, payload: true, limit: 1000 })).items;

@@ -31,7 +31,9 @@ const REMOVALS = 2;
 /** Kills at each point, and gives a row a point: its counts and what was wrong. */
 async function matrix(points, repeats) {
   const world = await openWorld();
-  const rows = points.filter(({ name }) => ONLY.test(name)).map((point) => ({ name: point.name, point, failures: [], ...Object.fromEntries(COUNTS.map((key) => [key, 0])) }));
+  const rows = points
+    .filter(({ name }) => ONLY.test(name))
+    .map((point) => ({ name: point.name, point, failures: [], ...Object.fromEntries(COUNTS.map((key) => [key, 0])) }));
   const removals = [];
   const queue = Array.from({ length: repeats }, (_, repeat) => rows.map((row, at) => ({ row, repeat, at }))).flat();
   try {
@@ -44,10 +46,14 @@ async function matrix(points, repeats) {
 
 async function work(world, queue, removals) {
   let browser = null;
-  const launch = async (profile) => { browser = await world.launch(profile); };
+  const launch = async (profile) => {
+    browser = await world.launch(profile);
+  };
   for (let jobs = take(queue); jobs.length; jobs = take(queue)) {
     const failed = (job, error) => job.row.failures.push(`${job.given.lane}, ${job.given.dialect}: ${error.stack}`);
-    jobs.forEach((job, slot) => { job.given = givenFor(world, job, slot); });
+    jobs.forEach((job, slot) => {
+      job.given = givenFor(world, job, slot);
+    });
     try {
       if (!browser) await launch(await world.newProfile());
       const { profile } = browser;
@@ -56,7 +62,12 @@ async function work(world, queue, removals) {
         return { ...scene, before: await approach(scene) };
       });
       const live = jobs.filter((_, i) => scenes[i]);
-      const killed = await strike({ world, browser, scenes: scenes.filter(Boolean), delay: DELAYS[(jobs[0].repeat + jobs[0].at) % DELAYS.length] });
+      const killed = await strike({
+        world,
+        browser,
+        scenes: scenes.filter(Boolean),
+        delay: DELAYS[(jobs[0].repeat + jobs[0].at) % DELAYS.length],
+      });
       // The next kill is of this very browser.
       await launch(profile);
       const removal = await browser.page.evaluate(() => window.kill.removal());
@@ -67,8 +78,12 @@ async function work(world, queue, removals) {
         browser = null;
         continue;
       }
-      const counts = await each(live, failed, ({ given }, i) => recover({ ...scenes.filter(Boolean)[i], browser, given, killed: killed[i] }));
-      live.forEach(({ row }, i) => { for (const key of counts[i] ? COUNTS : []) row[key] += counts[i][key]; });
+      const counts = await each(live, failed, ({ given }, i) =>
+        recover({ ...scenes.filter(Boolean)[i], browser, given, killed: killed[i] }),
+      );
+      live.forEach(({ row }, i) => {
+        for (const key of counts[i] ? COUNTS : []) row[key] += counts[i][key];
+      });
     } catch (error) {
       for (const job of jobs) failed(job, error);
       await browser?.kill();
@@ -80,7 +95,8 @@ async function work(world, queue, removals) {
   await browser?.kill();
 }
 
-/** Puts runs back whose database Chromium has deleted because an earlier kill had cut its log (docs/stores.md). Any other removal is a failure. */
+/** Puts runs back whose database Chromium has deleted because an earlier kill had cut its log (docs/stores.md). Any
+ *  other removal is a failure. */
 function killAgain({ live, queue, failed, removal }) {
   assert.match(removal, /found this site's database damaged and removed it/);
   for (const job of live) {
@@ -90,7 +106,8 @@ function killAgain({ live, queue, failed, removal }) {
   }
 }
 
-/** The next runs that die together. One of them at the most is hit while it writes, so that each delay means one write. */
+/** The next runs that die together. One of them at the most is hit while it writes, so that each delay means one
+ *  write. */
 function take(queue) {
   const jobs = [];
   while (queue.length && jobs.length < TOGETHER) {
@@ -104,19 +121,45 @@ function take(queue) {
 function givenFor(world, { row, repeat, at }, slot) {
   const lane = `${at}-${repeat}`;
   const { onInterrupted, persistence } = row.point;
-  return { lane, session: `session ${lane}`, standIn: world.standIn(lane, slot), dialect: DIALECTS[repeat % 2], ...(onInterrupted ? { onInterrupted } : {}), ...(persistence ? { persistence } : {}) };
+  return {
+    lane,
+    session: `session ${lane}`,
+    standIn: world.standIn(lane, slot),
+    dialect: DIALECTS[repeat % 2],
+    ...(onInterrupted ? { onInterrupted } : {}),
+    ...(persistence ? { persistence } : {}),
+  };
 }
 
 /** Does it for all at once; what fails is told, and gives undefined. */
 async function each(jobs, failed, work) {
-  return Promise.all(jobs.map((job, i) => Promise.resolve().then(() => work(job, i)).catch((error) => failed(job, error) && undefined)));
+  return Promise.all(
+    jobs.map((job, i) =>
+      Promise.resolve()
+        .then(() => work(job, i))
+        .catch((error) => failed(job, error) && undefined),
+    ),
+  );
 }
 
 function printTable(rows, print) {
   const width = Math.max(...rows.map(({ name }) => name.length));
   const line = (name, cells) => `${name.padEnd(width)} ${cells.map((cell) => String(cell).padStart(9)).join('')}`;
   print(line('point', COUNTS));
-  for (const row of rows) print(line(row.name, COUNTS.map((key) => row[key])));
-  print(line(`${rows.length} points`, COUNTS.map((key) => rows.reduce((sum, row) => sum + row[key], 0))));
-  print('landed: the write that the kill came upon was there. ran, reported, reran: tools after the restart. repeated: model calls whose answer was not journalled.');
+  for (const row of rows)
+    print(
+      line(
+        row.name,
+        COUNTS.map((key) => row[key]),
+      ),
+    );
+  print(
+    line(
+      `${rows.length} points`,
+      COUNTS.map((key) => rows.reduce((sum, row) => sum + row[key], 0)),
+    ),
+  );
+  print(
+    'landed: the write that the kill came upon was there. ran, reported, reran: tools after the restart. repeated: model calls whose answer was not journalled.',
+  );
 }

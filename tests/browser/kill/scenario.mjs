@@ -18,9 +18,16 @@ export async function until(what, test, ms = 20_000) {
   }
 }
 
-export const hangs = (lane, where) => lane.listWaiting().some((waiting) => (where.gate
-  ? waiting.kind === 'gate'
-  : waiting.phase === where.phase && (where.name ?? waiting.name) === waiting.name && (where.ordinal ?? waiting.ordinal) === waiting.ordinal));
+export const hangs = (lane, where) =>
+  lane
+    .listWaiting()
+    .some((waiting) =>
+      where.gate
+        ? waiting.kind === 'gate'
+        : waiting.phase === where.phase &&
+          (where.name ?? waiting.name) === waiting.name &&
+          (where.ordinal ?? waiting.ordinal) === waiting.ordinal,
+    );
 
 /** The run up to its point. Gives the history before it. */
 export async function approach({ world, browser, given, point }) {
@@ -29,13 +36,17 @@ export async function approach({ world, browser, given, point }) {
   lane.then = 'error';
   lane.script = EARLIER.map((one) => ({ ...one }));
   const before = await browser.page.evaluate((given) => window.kill.before(given), given);
-  lane.script = STEPS.map((one, i) => (point.stream?.[0] === i + 1 ? { ...one, gate: 'point', atPiece: point.stream[1] } : { ...one }));
+  lane.script = STEPS.map((one, i) =>
+    point.stream?.[0] === i + 1 ? { ...one, gate: 'point', atPiece: point.stream[1] } : { ...one },
+  );
   const holds = [...point.at, ...(point.stay ?? [])].filter((where) => !where.gate);
   for (const where of holds) lane.hold(where);
   await browser.page.evaluate((given) => window.kill.begin(given), given);
   await until(`the point "${point.name}"`, () => point.at.every((where) => hangs(lane, where))).catch(async (error) => {
     const over = await browser.page.evaluate((id) => window.kill.seen(id).over, given.session);
-    throw new Error(`${error.message}; there hangs ${JSON.stringify(lane.listWaiting())}, the run is ${JSON.stringify(over ?? 'under way')}`);
+    throw new Error(
+      `${error.message}; there hangs ${JSON.stringify(lane.listWaiting())}, the run is ${JSON.stringify(over ?? 'under way')}`,
+    );
   });
   // What the stand-in has sent is in the page too.
   if (point.stream?.[1] > 0) await browser.page.waitForFunction((id) => window.kill.seen(id).bytes > 0, given.session);
@@ -56,7 +67,9 @@ export async function strike({ world, browser, scenes, delay }) {
 
 /** Which round a request asks for: how many answers of this turn are in it. */
 export function roundOf({ body }) {
-  const said = (message) => message.role === 'user' && (typeof message.content === 'string' || message.content.some((part) => part.type === 'text'));
+  const said = (message) =>
+    message.role === 'user' &&
+    (typeof message.content === 'string' || message.content.some((part) => part.type === 'text'));
   const last = body.messages.findLastIndex(said);
   return body.messages.slice(last + 1).filter((message) => message.role === 'assistant').length;
 }
@@ -79,7 +92,10 @@ export async function recover({ world, browser, given, point, before, killed }) 
     if (point.begun === 'maybe' && !acknowledged('run')) {
       assert.deepEqual(story, before, 'a run that was never begun left nothing');
     } else {
-      assert.ok(saved, `the run is gone: of ${before.messages.length} earlier messages ${story.messages.length} are there`);
+      assert.ok(
+        saved,
+        `the run is gone: of ${before.messages.length} earlier messages ${story.messages.length} are there`,
+      );
       counts.landed = 1;
       checkTurn({ given, story, before, states: {}, killed, lane });
       assert.equal(lane.requests.length, killed.requests);
@@ -92,35 +108,61 @@ export async function recover({ world, browser, given, point, before, killed }) 
   assert.ok(!acknowledged('answer 3') && point.saved !== 'yes', 'an acknowledged save is there');
   assert.equal(run.state, 'interrupted');
   assert.equal(run.session, given.session);
-  assert.deepEqual(run.input.map(({ role, parts }) => [role, parts]), [['user', [{ type: 'text', text: 'Do all three.' }]]]);
+  assert.deepEqual(
+    run.input.map(({ role, parts }) => [role, parts]),
+    [['user', [{ type: 'text', text: 'Do all three.' }]]],
+  );
   assert.ok(list(point.turn).includes(run.turn), `${run.turn} answers are journalled, ${point.turn} expected`);
   for (const n of [1, 2]) assert.ok(!acknowledged(`answer ${n}`) || run.turn >= n, `answer ${n} was acknowledged`);
   const open = run.turn === 0 ? [] : run.turn === 1 ? ['alpha', 'beta'] : ['gamma'];
-  assert.deepEqual(run.openCalls.map(({ name }) => name), open);
-  const states = Object.fromEntries(TOOLS.map((name) => [name, ROUND[name] < run.turn - 1 ? 'answered' : 'not_started']));
+  assert.deepEqual(
+    run.openCalls.map(({ name }) => name),
+    open,
+  );
+  const states = Object.fromEntries(
+    TOOLS.map((name) => [name, ROUND[name] < run.turn - 1 ? 'answered' : 'not_started']),
+  );
   for (const call of run.openCalls) {
     states[call.name] = call.state;
-    assert.ok(list(point.calls[call.name]).includes(call.state), `${call.name} is ${call.state}, ${point.calls[call.name]} expected`);
+    assert.ok(
+      list(point.calls[call.name]).includes(call.state),
+      `${call.name} is ${call.state}, ${point.calls[call.name]} expected`,
+    );
     if (acknowledged(`result ${call.name}`)) assert.equal(call.state, 'answered', call.name);
     else if (acknowledged(`start ${call.name}`)) assert.notEqual(call.state, 'not_started', call.name);
   }
   checkHistory({ given, story, before, turn: run.turn, states });
-  for (const { name } of killed.tools.filter(({ phase, name }) => phase === 'start' && name !== 'earlier')) assert.notEqual(states[name], 'not_started', `${name} ran before its start was journalled`);
+  for (const { name } of killed.tools.filter(({ phase, name }) => phase === 'start' && name !== 'earlier'))
+    assert.notEqual(states[name], 'not_started', `${name} ran before its start was journalled`);
   if (point.race) {
-    const latest = Object.entries(point.calls).every(([name, wanted]) => !open.includes(name) || states[name] === list(wanted).at(-1));
+    const latest = Object.entries(point.calls).every(
+      ([name, wanted]) => !open.includes(name) || states[name] === list(wanted).at(-1),
+    );
     counts.landed = Number(run.turn === list(point.turn).at(-1) && latest && !point.saved && point.begun !== 'maybe');
     if (point.begun === 'maybe') counts.landed = 1;
   }
 
   // It goes on from there.
   lane.script = STEPS.slice(run.turn).map((one) => ({ ...one }));
-  const { code, result } = await browser.page.evaluate(([given, options]) => window.kill.resume(given, options), [given, { id: run.id, answered: run.turn }]);
+  const { code, result } = await browser.page.evaluate(
+    ([given, options]) => window.kill.resume(given, options),
+    [given, { id: run.id, answered: run.turn }],
+  );
   assert.equal(code, 'ok');
-  assert.deepEqual([result.status, result.saved, result.error, result.turns, result.text], ['finished', true, null, 3, STEPS[2].text]);
+  assert.deepEqual(
+    [result.status, result.saved, result.error, result.turns, result.text],
+    ['finished', true, null, 3, STEPS[2].text],
+  );
   counts.resumed = 1;
 
-  const asked = lane.requests.map((request, i) => ({ request, round: roundOf(request), old: i < killed.requests })).slice(EARLIER.length);
-  assert.deepEqual(asked.filter(({ old }) => !old).map(({ round }) => round), [0, 1, 2].slice(run.turn), 'what was answered is not asked again');
+  const asked = lane.requests
+    .map((request, i) => ({ request, round: roundOf(request), old: i < killed.requests }))
+    .slice(EARLIER.length);
+  assert.deepEqual(
+    asked.filter(({ old }) => !old).map(({ round }) => round),
+    [0, 1, 2].slice(run.turn),
+    'what was answered is not asked again',
+  );
   for (const round of [0, 1, 2]) {
     const own = asked.filter((one) => one.round === round);
     const again = round === run.turn && own.some(({ old }) => old);
@@ -131,12 +173,22 @@ export async function recover({ world, browser, given, point, before, killed }) 
     assert.equal(own[1].request.bodyText, own[0].request.bodyText, 'the same request, byte for byte');
   }
   const now = await browser.page.evaluate((id) => window.kill.story(id), given.session);
-  assert.deepEqual(withoutResults(now.messages.slice(0, story.messages.length)), withoutResults(story.messages), 'what was stored before the kill stays');
+  assert.deepEqual(
+    withoutResults(now.messages.slice(0, story.messages.length)),
+    withoutResults(story.messages),
+    'what was stored before the kill stays',
+  );
   checkTurn({ given, story: now, before, states, killed, lane, counts });
   const stored = await browser.page.evaluate((id) => window.kill.stored(id), given.session);
   assert.deepEqual(stored, { ...now, pending: [] }, 'the disk says the same');
-  assert.deepEqual(await browser.page.evaluate((id) => window.kill.pending(id), given.session), { here: [], everywhere: [] });
-  assert.deepEqual(await browser.page.evaluate(([given, options]) => window.kill.resume(given, options), [given, { id: run.id }]), { code: 'not_found' });
+  assert.deepEqual(await browser.page.evaluate((id) => window.kill.pending(id), given.session), {
+    here: [],
+    everywhere: [],
+  });
+  assert.deepEqual(
+    await browser.page.evaluate(([given, options]) => window.kill.resume(given, options), [given, { id: run.id }]),
+    { code: 'not_found' },
+  );
   await furtherTurn({ browser, given, lane, counts, story: now });
   return counts;
 }
@@ -147,11 +199,18 @@ function checkHistory({ given, story, before, turn, states }) {
   if (persistence === 'run' || turn === 0) return assert.deepEqual(story, before, 'history is as before the run');
   const base = before.messages.length;
   assert.deepEqual(story.messages.slice(0, base), before.messages, 'what was there stays');
-  assert.deepEqual(story.messages.slice(base).map(({ role }) => role), ['user', ...Array(turn).fill('assistant')]);
+  assert.deepEqual(
+    story.messages.slice(base).map(({ role }) => role),
+    ['user', ...Array(turn).fill('assistant')],
+  );
   const calls = story.invocations.slice(before.invocations.length);
   const isStored = (name) => (persistence === 'result' ? states[name] === 'answered' : ROUND[name] < turn - 1);
   const expected = TOOLS.filter((name) => ROUND[name] < turn).map((name) => [name, isStored(name) ? 'ok' : 'pending']);
-  assert.deepEqual(calls.map(({ name, status }) => [name, status]), expected, `mode ${persistence}`);
+  assert.deepEqual(
+    calls.map(({ name, status }) => [name, status]),
+    expected,
+    `mode ${persistence}`,
+  );
 }
 
 /** The whole turn is in history once, with each call in its place. */
@@ -159,17 +218,37 @@ function checkTurn({ given, story, before, states, killed, lane, counts }) {
   const base = before.messages.length;
   assert.deepEqual(story.messages.slice(0, base), before.messages, 'what was there stays');
   const turn = story.messages.slice(base);
-  assert.deepEqual(turn.map(({ role }) => role), ['user', 'assistant', 'assistant', 'assistant']);
+  assert.deepEqual(
+    turn.map(({ role }) => role),
+    ['user', 'assistant', 'assistant', 'assistant'],
+  );
   assert.equal(new Set(turn.map(({ runId }) => runId)).size, 1);
   assert.deepEqual(new Set(turn.map(({ status }) => status)), new Set(['complete']));
   assert.deepEqual(new Set(turn.map(({ turn }) => turn)), new Set([before.messages.at(-1).turn + 1]));
-  assert.deepEqual(story.messages.map(({ seq }) => seq), story.messages.map((_, i) => story.messages[0].seq + i));
+  assert.deepEqual(
+    story.messages.map(({ seq }) => seq),
+    story.messages.map((_, i) => story.messages[0].seq + i),
+  );
   const calls = story.invocations.filter(({ messageId }) => turn.some(({ id }) => id === messageId));
   assert.equal(story.invocations.length, before.invocations.length + 3);
   const byId = new Map(calls.map((call) => [call.id, call]));
-  const shown = turn.map(({ parts }) => parts.map((part) => (part.type === 'text' ? part.text : [byId.get(part.invocation)?.name, part.round, part.place])));
-  assert.deepEqual(shown, [['Do all three.'], [STEPS[0].text, ['alpha', 0, 0], ['beta', 0, 1]], [STEPS[1].text, ['gamma', 1, 0]], [STEPS[2].text]]);
-  assert.deepEqual(calls.map(({ name, roundIndex, sequenceIndex }) => [name, roundIndex, sequenceIndex]), [['alpha', 0, 0], ['beta', 0, 1], ['gamma', 1, 0]]);
+  const shown = turn.map(({ parts }) =>
+    parts.map((part) => (part.type === 'text' ? part.text : [byId.get(part.invocation)?.name, part.round, part.place])),
+  );
+  assert.deepEqual(shown, [
+    ['Do all three.'],
+    [STEPS[0].text, ['alpha', 0, 0], ['beta', 0, 1]],
+    [STEPS[1].text, ['gamma', 1, 0]],
+    [STEPS[2].text],
+  ]);
+  assert.deepEqual(
+    calls.map(({ name, roundIndex, sequenceIndex }) => [name, roundIndex, sequenceIndex]),
+    [
+      ['alpha', 0, 0],
+      ['beta', 0, 1],
+      ['gamma', 1, 0],
+    ],
+  );
   assert.equal(new Set(calls.map(({ callId }) => callId)).size, 3);
   for (const call of calls) checkCall({ given, call, state: states[call.name] ?? 'answered', killed, lane, counts });
 }
@@ -179,7 +258,11 @@ function checkCall({ given, call, state, killed, lane, counts = {} }) {
   const [old, all] = [starts(killed.tools), starts(lane.tools)];
   const fresh = all.slice(old.length);
   const attempts = fresh.map((entry) => entry.arguments.attempt);
-  assert.equal(new Set(all.map(({ invocationId }) => invocationId)).size, all.length ? 1 : 0, `${call.name} has one idempotency key`);
+  assert.equal(
+    new Set(all.map(({ invocationId }) => invocationId)).size,
+    all.length ? 1 : 0,
+    `${call.name} has one idempotency key`,
+  );
   for (const entry of all) assert.deepEqual([entry.invocationId, entry.callId], [call.id, call.callId]);
   assert.ok(old.length <= 1);
   const rerun = given.onInterrupted === 'rerun';
@@ -220,13 +303,29 @@ async function furtherTurn({ browser, given, lane, counts, story }) {
 
 /** Every request was accepted; those that a kill ended may have no status yet. */
 export function checkRefused(lane, counts = {}) {
-  const refused = lane.requests.filter(({ status, ended }) => ended === 'refused' || (status !== 200 && !(status === null && ended === 'client-closed')));
+  const refused = lane.requests.filter(
+    ({ status, ended }) => ended === 'refused' || (status !== 200 && !(status === null && ended === 'client-closed')),
+  );
   counts.refused = refused.length;
-  assert.deepEqual(refused.map(({ status, error }) => [status, error]), []);
+  assert.deepEqual(
+    refused.map(({ status, error }) => [status, error]),
+    [],
+  );
 }
 
 /** Messages with their calls as the model wrote them: what became of a call can come after the kill. */
 function withoutResults(messages) {
-  const asWritten = ({ type, invocation, round, place, callId, name, argumentsText }) => ({ type, invocation, round, place, callId, name, argumentsText });
-  return messages.map((message) => ({ ...message, parts: message.parts.map((part) => (part.type === 'tool_call' ? asWritten(part) : part)) }));
+  const asWritten = ({ type, invocation, round, place, callId, name, argumentsText }) => ({
+    type,
+    invocation,
+    round,
+    place,
+    callId,
+    name,
+    argumentsText,
+  });
+  return messages.map((message) => ({
+    ...message,
+    parts: message.parts.map((part) => (part.type === 'tool_call' ? asWritten(part) : part)),
+  }));
 }

@@ -12,7 +12,8 @@ import { createStandIn } from '../../stand-in/server.mjs';
 /** Serves the package from a copy: a build that runs meanwhile changes nothing. */
 export async function openWorld() {
   const folder = await mkdtemp(path.join(tmpdir(), 'rethread-kill-'));
-  for (const part of ['js', 'dist']) await cp(path.join(root, part), path.join(folder, 'package', part), { recursive: true });
+  for (const part of ['js', 'dist'])
+    await cp(path.join(root, part), path.join(folder, 'package', part), { recursive: true });
   const standIn = createStandIn();
   const { url, close } = await serve({
     folders: { '/': path.join(root, 'tests/browser/pages'), '/node_modules/rethread/': path.join(folder, 'package') },
@@ -70,7 +71,8 @@ async function processesOf(profile) {
     const [command, stat] = [await read('cmdline'), await read('stat')];
     // "pid (name) state parent group ...": the name may hold anything.
     const [state, parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    if (stat && state !== 'Z') all.set(Number(name), { own: command.includes(profile), parent: Number(parent), group: Number(group) });
+    if (stat && state !== 'Z')
+      all.set(Number(name), { own: command.includes(profile), parent: Number(parent), group: Number(group) });
   }
   const ids = new Set([...all].filter(([id, { own }]) => own && id !== process.pid).map(([id]) => id));
   for (let size = -1; size !== ids.size; ) {
@@ -78,7 +80,10 @@ async function processesOf(profile) {
     for (const [id, { parent }] of all) if (ids.has(parent)) ids.add(id);
   }
   const ours = all.get(process.pid)?.group;
-  return { ids: [...ids], groups: [...new Set([...ids].map((id) => all.get(id).group))].filter((group) => group > 1 && group !== ours) };
+  return {
+    ids: [...ids],
+    groups: [...new Set([...ids].map((id) => all.get(id).group))].filter((group) => group > 1 && group !== ours),
+  };
 }
 
 function signal(id) {
@@ -89,7 +94,8 @@ function signal(id) {
   }
 }
 
-/** SIGKILL, at once and to all of them. The groups were read when it was launched, so that nothing is waited for here. */
+/** SIGKILL, at once and to all of them. The groups were read when it was launched, so that nothing is waited for
+ *  here. */
 async function killAll({ profile, processes }) {
   for (const group of processes.groups) signal(-group);
   for (let tries = 0; ; tries += 1) {

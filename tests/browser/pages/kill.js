@@ -14,7 +14,11 @@ const seen = (id) => runs.get(id) ?? { bytes: 0, over: null };
 
 /** Reports to the stand-in, which may hold it. */
 const report = async ({ standIn }, body) => {
-  const response = await fetch(`${standIn}/control/tool`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  const response = await fetch(`${standIn}/control/tool`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
   return response.json();
 };
 const marker = (given) => (name) => report(given, { name, phase: 'point' });
@@ -22,7 +26,13 @@ const marker = (given) => (name) => report(given, { name, phase: 'point' });
 function provider({ standIn, dialect }) {
   const base = `${standIn}/v1`;
   if (dialect === 'anthropic') {
-    return { dialect, url: `${base}/messages`, params: { model: 'stand-in', max_tokens: 1000 }, headers: { 'anthropic-version': '2023-06-01' }, stream: true };
+    return {
+      dialect,
+      url: `${base}/messages`,
+      params: { model: 'stand-in', max_tokens: 1000 },
+      headers: { 'anthropic-version': '2023-06-01' },
+      stream: true,
+    };
   }
   return { dialect, url: `${base}/chat/completions`, params: { model: 'stand-in' }, stream: true };
 }
@@ -36,7 +46,8 @@ function tools(given, names) {
     ...(onInterrupted ? { onInterrupted } : {}),
     async execute(asked, { callId, invocationId, attempt }) {
       const result = { tool: name, city: asked.city };
-      const phase = (phase) => report(given, { name, callId, invocationId, phase, arguments: { attempt, ...asked }, result });
+      const phase = (phase) =>
+        report(given, { name, callId, invocationId, phase, arguments: { attempt, ...asked }, result });
       await phase('start');
       return (await phase('end')).result;
     },
@@ -45,7 +56,10 @@ function tools(given, names) {
 }
 
 const request = (given, names = ['alpha', 'beta', 'gamma']) => ({
-  provider: provider(given), tools: tools(given, names), instructions: 'Be brief.', retry: { attempts: 1 },
+  provider: provider(given),
+  tools: tools(given, names),
+  instructions: 'Be brief.',
+  retry: { attempts: 1 },
 });
 
 /** Each write of the run that the host waits for gets a step before and a step behind it. */
@@ -86,12 +100,15 @@ function driven(run, given, answered = 0) {
     return fetch(url, init);
   };
   const { result } = drive(watched(run, mark, answered, own), { fetch: ask });
-  result.then((over) => { own.over = over; });
+  result.then((over) => {
+    own.over = over;
+  });
   return result;
 }
 
 /** Calls in the order of the conversation. */
-const inOrder = (calls) => calls.toSorted((a, b) => a.turn - b.turn || a.roundIndex - b.roundIndex || a.sequenceIndex - b.sequenceIndex);
+const inOrder = (calls) =>
+  calls.toSorted((a, b) => a.turn - b.turn || a.roundIndex - b.roundIndex || a.sequenceIndex - b.sequenceIndex);
 
 async function story(id) {
   const own = await session(id);
@@ -163,7 +180,11 @@ window.kill = {
     try {
       const own = await other.session(id);
       const items = (await own.messages({ limit: 1000 })).items;
-      return { messages: items, invocations: inOrder((await own.invocations({ payload: true, limit: 1000 })).items), pending: await own.pendingRuns() };
+      return {
+        messages: items,
+        invocations: inOrder((await own.invocations({ payload: true, limit: 1000 })).items),
+        pending: await own.pendingRuns(),
+      };
     } finally {
       await other.close();
     }

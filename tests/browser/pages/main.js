@@ -9,5 +9,11 @@ import * as input from '/scenarios/input.mjs';
 import * as replay from '/scenarios/replay.mjs';
 import * as secrets from '/scenarios/secrets.mjs';
 
-Object.assign(globalThis, { rethread, drive, caught, isRight, scenarios: { dialects, faults, input, replay, secrets } });
+Object.assign(globalThis, {
+  rethread,
+  drive,
+  caught,
+  isRight,
+  scenarios: { dialects, faults, input, replay, secrets },
+});
 globalThis.settle();

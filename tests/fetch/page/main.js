@@ -14,8 +14,12 @@ globalThis.sendForms = async (url, text) => {
   const reports = [];
   const own = repairing({ onRepair: ({ dialect, report }) => reports.push([dialect, report[0].code]) });
   const answers = [];
-  for (const form of Object.values(globalThis.forms)) answers.push((await own(url, { method: 'POST', ...form(text) })).status);
-  answers.push((await own(new Request(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: text }))).status);
+  for (const form of Object.values(globalThis.forms))
+    answers.push((await own(url, { method: 'POST', ...form(text) })).status);
+  answers.push(
+    (await own(new Request(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: text })))
+      .status,
+  );
   return { answers, reports };
 };
 
@@ -24,7 +28,13 @@ globalThis.sendOther = async (url) => (await repairing()(url)).status;
 
 /** A streamed answer through OpenAI's client; its text. */
 globalThis.ask = async (baseURL, body) => {
-  const client = new OpenAI({ apiKey: 'test-key', dangerouslyAllowBrowser: true, maxRetries: 0, baseURL, fetch: repairing() });
+  const client = new OpenAI({
+    apiKey: 'test-key',
+    dangerouslyAllowBrowser: true,
+    maxRetries: 0,
+    baseURL,
+    fetch: repairing(),
+  });
   const completion = await client.chat.completions.stream(body).finalChatCompletion();
   return completion.choices[0].message.content;
 };

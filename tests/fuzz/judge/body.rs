@@ -65,7 +65,8 @@ pub fn decode(dialect: Dialect, data: &[u8]) {
     }
 }
 
-/// Repaired is accepted, and repairing again changes nothing; what is of another shape, or would lose every message, is refused, with a finding that says so; what is accepted comes back byte for byte, and so does what is no JSON.
+/// Repaired is accepted, and repairing again changes nothing; what is of another shape, or would lose every message, is
+/// refused, with a finding that says so; what is accepted comes back byte for byte, and so does what is no JSON.
 pub fn repair(data: &[u8]) {
     let [head, body @ ..] = data else { return };
     let (dialect, options) = (drawn(*head), options(head / 5));

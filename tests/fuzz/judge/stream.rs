@@ -40,8 +40,8 @@ fn held(answer: &Assembled) {
     assert_eq!(answer.status == AnswerStatus::Failed, answer.error.is_some(), "{answer:?}");
 }
 
-/// What was told is in the answer: every call, and no more text than there is (blocks may come in turns, so its order may be another).
-/// No pair of surrogates is parted.
+/// What was told is in the answer: every call, and no more text than there is (blocks may come in turns, so its order
+/// may be another). No pair of surrogates is parted.
 fn added_up(dialect: Dialect, told: &[StreamEvent], answer: &Assembled) {
     let mut text = String::new();
     for event in told {

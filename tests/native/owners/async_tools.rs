@@ -1,4 +1,5 @@
-//! Asynchronous tools where a service keeps the conversation: an open call stays open there, and its output goes out once (R75).
+//! Asynchronous tools where a service keeps the conversation: an open call stays open there, and its output goes out
+//! once (R75).
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;

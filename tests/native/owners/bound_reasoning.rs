@@ -1,4 +1,5 @@
-//! R70 where a service keeps what precedes the messages of a request: it is not compared, and the answer has no record of it.
+//! R70 where a service keeps what precedes the messages of a request: it is not compared, and the answer has no record
+//! of it.
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;

@@ -35,7 +35,8 @@ fn trf_a31_a_budget_below_every_turn_keeps_the_last_message() {
     assert_eq!(with_arguments(4).lines(&budget(1)), ["user second"]);
 }
 
-/// A run whose tool `look` is called beside `find`; `persist` of `look` says that. Gives what was sent in it, and the next body.
+/// A run whose tool `look` is called beside `find`; `persist` of `look` says that. Gives what was sent in it, and the
+/// next body.
 fn after(says: fn() -> PersistReply) -> (Vec<Value>, String) {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");

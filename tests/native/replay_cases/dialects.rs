@@ -153,8 +153,8 @@ proptest! {
             let text = String::from_utf8_lossy(&rendered.body).into_owned();
             let errors: Vec<_> = validate(&rendered.body, dialect).into_iter().filter(|finding| finding.severity == Severity::Error).collect();
             prop_assert!(errors.is_empty(), "{dialect:?} {errors:?}\n{text}");
-            // What the passes leave is valid as it is, and not for being mended. The rules have their say about how a body ends,
-            // and about thinking there.
+            // What the passes leave is valid as it is, and not for being mended. The rules have their say about how a
+            // body ends, and about thinking there.
             let mended = rendered.report.iter().any(|finding| finding.path.is_some());
             prop_assert!(!mended || claude || !asks, "{dialect:?} {:?}\n{text}", rendered.report);
             // What is kept is the same again.

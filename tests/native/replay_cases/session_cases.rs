@@ -1,5 +1,5 @@
-//! The session cases of state-ownership.md, section 3 (`so3_…`), and the gaps of another implementation that are listed there (`so3_gap_a` to
-//! `so3_gap_i`): what is sent of a history whose calls, outputs and reasoning do not match.
+//! The session cases of state-ownership.md, section 3 (`so3_…`), and the gaps of another implementation that are listed
+//! there (`so3_gap_a` to `so3_gap_i`): what is sent of a history whose calls, outputs and reasoning do not match.
 
 use super::*;
 use rethread::replay::{DanglingCalls, Reducer};

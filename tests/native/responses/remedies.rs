@@ -1,4 +1,5 @@
-//! What is left out of a refused body, and which place the finding names (R74): the item that the error is about, and the first of several.
+//! What is left out of a refused body, and which place the finding names (R74): the item that the error is about, and
+//! the first of several.
 
 use super::OWN;
 #[cfg(target_arch = "wasm32")]

@@ -42,8 +42,8 @@ fn a_move() -> impl Strategy<Value = Move> {
 
 const CALLS: [&str; 4] = ["call_0", "call_1", "call_2", "call_3"];
 
-/// Plays the moves, then approves and answers what is left. Checks that each tool ran at most once, only after its approval, and that
-/// the model is sent one result for each call, in one request.
+/// Plays the moves, then approves and answers what is left. Checks that each tool ran at most once, only after its
+/// approval, and that the model is sent one result for each call, in one request.
 struct Player<'s> {
     store: &'s MemoryStore,
     setup: RunSetup,

@@ -175,7 +175,8 @@ fn r75_killed_after_any_write_the_call_stays_open_and_runs_once() {
                     let ran = |host: &Host<'_>| host.ran.iter().filter(|(call, ..)| call.starts_with("call_a")).count();
                     let calls = calls_in(&second);
                     let (id, .., status) = &calls[0];
-                    // A start without the word that the result comes later may have run: it is reported, and the real result still replaces it.
+                    // A start without the word that the result comes later may have run: it is reported, and the real
+                    // result still replaces it.
                     let may_have_run = *status == InvocationStatus::Interrupted;
                     assert!(may_have_run || *status == InvocationStatus::Pending, "kill {writes}: {status:?}");
                     assert!(ran(&host) + ran(&second) <= 1, "kill {writes}: {id} ran twice");

@@ -1,4 +1,5 @@
-//! R70 in bodies that are changed after they were composed: by a filter of the application, or since something was refused.
+//! R70 in bodies that are changed after they were composed: by a filter of the application, or since something was
+//! refused.
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -190,7 +191,8 @@ fn r70_reasoning_inside_an_answer_goes_when_a_filter_changes_the_answer_before_i
         });
         assert_eq!(causes(&report), [PrefixChange::Filter], "{dialect:?}");
         let made = chat.made();
-        // The reasoning between the calls was made after other arguments, so that answer has none, and neither have later ones.
+        // The reasoning between the calls was made after other arguments, so that answer has none, and neither have
+        // later ones.
         assert_eq!(chat.last_sent(), made[..made.len() / 2], "{dialect:?}");
     }
 }

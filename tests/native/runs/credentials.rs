@@ -1,4 +1,5 @@
-//! R68: members of `params` that hold credentials are sent, stored nowhere, quoted nowhere, and given again at a resume.
+//! R68: members of `params` that hold credentials are sent, stored nowhere, quoted nowhere, and given again at a
+//! resume.
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;

@@ -1,4 +1,5 @@
-//! R72: with `changes: "at_cuts"` what was sent stays in the requests of a session until a cut, whatever the clock, kills and processes do.
+//! R72: with `changes: "at_cuts"` what was sent stays in the requests of a session until a cut, whatever the clock,
+//! kills and processes do.
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -425,8 +426,8 @@ fn r72_a_provider_that_caches_for_longer_is_asked_for_it_by_parameters() {
     }
 }
 
-/// Returns how many bytes of messages a chat sends in 30 turns, a question each two minutes and two rounds of calls a turn, and how many of
-/// them repeat the request before.
+/// Returns how many bytes of messages a chat sends in 30 turns, a question each two minutes and two rounds of calls a
+/// turn, and how many of them repeat the request before.
 fn bytes_of_a_long_chat(changes: ReplayChanges, (freshness, reducers): (Window, &[Reducer])) -> (usize, usize) {
     let store = MemoryStore::default();
     let mut host = open_at(&store, "h", 1_000_000);

@@ -45,7 +45,8 @@ fn looks_again(body: &Value) -> Answer {
     }
 }
 
-/// Checks that the session has the answer once, and that the next request has it in the place where the run's requests had it.
+/// Checks that the session has the answer once, and that the next request has it in the place where the run's requests
+/// had it.
 fn check_stored(store: &MemoryStore, invocation: &str, setup: RunSetup, last: Option<&[String]>) {
     let mut later = Host::open(store, "s", "later");
     {

@@ -39,7 +39,8 @@ fn nested(name: &str) -> Handoff {
     Handoff { nests_history: true, ..agent(name) }
 }
 
-/// Calls `look`, then `find`, then answers. By the instructions, so that it does not depend on what of the history is sent.
+/// Calls `look`, then `find`, then answers. By the instructions, so that it does not depend on what of the history is
+/// sent.
 fn two_agents() -> impl FnMut(&Value) -> Answer {
     let mut found = false;
     move |body| {

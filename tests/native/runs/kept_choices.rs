@@ -1,4 +1,5 @@
-//! What a run and a session keep of what was sent (R71, R72): the reports, the time of the last request, and what a snapshot takes along.
+//! What a run and a session keep of what was sent (R71, R72): the reports, the time of the last request, and what a
+//! snapshot takes along.
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;

@@ -1,4 +1,5 @@
-//! Where late results are in requests (R75): at the end of the next one, in the order in which they were stored, and there they stay.
+//! Where late results are in requests (R75): at the end of the next one, in the order in which they were stored, and
+//! there they stay.
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;

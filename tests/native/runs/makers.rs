@@ -104,7 +104,8 @@ fn switch(dialect: Dialect, from: Endpoint, to: Endpoint, groups: &[&[&str]]) ->
 }
 
 impl Switch {
-    /// Returns why the reasoning was left out, after a check that it was: with a finding, and with the rest of the answer in its place.
+    /// Returns why the reasoning was left out, after a check that it was: with a finding, and with the rest of the
+    /// answer in its place.
     fn omission(&self) -> Option<PrefixChange> {
         assert!(self.body.contains("Hi."), "{}", self.body);
         let findings: Vec<&Finding> = self.report.iter().filter(|finding| finding.changed_by.is_some()).collect();
@@ -243,7 +244,8 @@ fn r76_the_answer_names_the_model_of_a_deployment() {
 /// What an application makes of a body.
 type Filter = fn(Value) -> Value;
 
-/// A turn that one provider has begun with a call goes on with a model that wants its reasoning back. Returns the end of it, and what was sent.
+/// A turn that one provider has begun with a call goes on with a model that wants its reasoning back. Returns the end
+/// of it, and what was sent.
 fn asked_on(filter: Option<Filter>, has_refused: bool) -> (RunOutcome, String) {
     let setup = |(url, model): Endpoint, filter: Option<Filter>| {
         let mut setup = setup("one", CHAT, false);

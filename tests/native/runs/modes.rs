@@ -1,4 +1,5 @@
-//! When history is written: cases 1 to 13 of persistence-and-providers.md by their numbers, in every mode, and kills in each.
+//! When history is written: cases 1 to 13 of persistence-and-providers.md by their numbers, in every mode, and kills in
+//! each.
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -275,7 +276,8 @@ fn r16_r17_r18_killed_after_any_write_in_any_mode_nothing_is_lost_doubled_or_run
                     let journal = block_on(read_journal(&store, "s", &entry)).unwrap();
                     let recovered = rethread::run::recover(&journal, SEED).unwrap();
                     assert_eq!(recovered.began.persistence, mode);
-                    // In mode result a call is in history before its tool runs, and a result the moment it is journalled.
+                    // In mode result a call is in history before its tool runs, and a result the moment it is
+                    // journalled.
                     let log = host.log.borrow();
                     for call in recovered.live.invocations().iter().filter(|_| mode != WholeRun) {
                         let in_history = log.history.invocation(&call.id).expect("the call is durable");

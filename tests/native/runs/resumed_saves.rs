@@ -27,7 +27,8 @@ fn finish_tool(host: &mut Host<'_>) {
     host.write();
 }
 
-/// Resumes a run of mode `run` after its first answer, starts both tools, and answers one; the save of its result fails.
+/// Resumes a run of mode `run` after its first answer, starts both tools, and answers one; the save of its result
+/// fails.
 fn with_failed_save(spy: &Spy, error: ErrorCode) -> Host<'_> {
     let mut first = Host::open(spy, "s", "first");
     first.start(setup("run", CHAT, false), "Go").unwrap();

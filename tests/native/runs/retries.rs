@@ -1,4 +1,5 @@
-//! Pauses between the attempts of a model call, over a kill and for hosts that sleep (R60), and what is never sent again (R27).
+//! Pauses between the attempts of a model call, over a kill and for hosts that sleep (R60), and what is never sent
+//! again (R27).
 
 use super::spy_store::{Fault, Spy};
 use super::*;

@@ -1,4 +1,5 @@
-//! The rules of `state-ownership.md` about interrupted and repeated runs, by the number of their case or by "run state" (its section 6).
+//! The rules of `state-ownership.md` about interrupted and repeated runs, by the number of their case or by "run state"
+//! (its section 6).
 
 use super::snapshots::{MODES, in_mode, resume, snapshot, texts, with_history};
 use super::*;

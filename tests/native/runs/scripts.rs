@@ -1,4 +1,5 @@
-//! Scripts of a host with virtual time: replies in any order, late, twice or failed, kills, cancels and an owner that was frozen, in each mode.
+//! Scripts of a host with virtual time: replies in any order, late, twice or failed, kills, cancels and an owner that
+//! was frozen, in each mode.
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;

@@ -1,5 +1,5 @@
-//! Which reasoning goes back, and what is named, where the host is not known, the answer has no record of its prefix, or the service is to drop
-//! what it cannot take (R70, R76).
+//! Which reasoning goes back, and what is named, where the host is not known, the answer has no record of its prefix,
+//! or the service is to drop what it cannot take (R70, R76).
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;

@@ -1,5 +1,5 @@
-//! Turns under every kind of trouble at once: processes that are killed wherever they wait, appends that fail or whose replies are lost,
-//! another writer. RETHREAD_LONG=1: many more seeds. RETHREAD_SEED=7: that one.
+//! Turns under every kind of trouble at once: processes that are killed wherever they wait, appends that fail or whose
+//! replies are lost, another writer. RETHREAD_LONG=1: many more seeds. RETHREAD_SEED=7: that one.
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;

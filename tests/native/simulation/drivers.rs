@@ -64,7 +64,8 @@ impl SqlDriver for FaultySqlite {
     }
 }
 
-/// A key-value service whose calls fail. Its commits are atomic, as the contract says; a service without them may write a part of a value.
+/// A key-value service whose calls fail. Its commits are atomic, as the contract says; a service without them may write
+/// a part of a value.
 pub struct FaultyKv {
     pub service: MemoryKv,
     pub plan: Rc<FaultPlan>,

@@ -125,7 +125,8 @@ impl ExpectedSession {
         }
     }
 
-    /// I1 to I3: every acknowledged turn is there once and whole, a doubtful one once and whole or not at all, and no other.
+    /// I1 to I3: every acknowledged turn is there once and whole, a doubtful one once and whole or not at all, and no
+    /// other.
     fn check_turns(&mut self, messages: &[Message]) {
         let mut found: BTreeMap<String, usize> = BTreeMap::new();
         let mut current: Option<(String, usize, usize)> = None;

@@ -25,8 +25,8 @@ pub enum Backend {
     Sqlite,
     /// The key-value store over a service with commits. The service's calls fail.
     Kv,
-    /// The write-once store over a service without commits. The service's calls fail, and a write that is interrupted leaves a part of
-    /// the value.
+    /// The write-once store over a service without commits. The service's calls fail, and a write that is interrupted
+    /// leaves a part of the value.
     WriteOnce,
     /// The memory store with a defect.
     Broken(Defect),
@@ -68,7 +68,8 @@ const MAX_VALUE_BYTES: u64 = 4096;
 
 type OpenHandle = Box<dyn Fn() -> Result<Rc<dyn LogStore>>>;
 
-/// A store that fails by plan. The process that uses it can die: [`reopen`](Self::reopen) takes a new handle of the same data.
+/// A store that fails by plan. The process that uses it can die: [`reopen`](Self::reopen) takes a new handle of the
+/// same data.
 pub struct SimulatedStore {
     handle: RefCell<Rc<dyn LogStore>>,
     open: OpenHandle,

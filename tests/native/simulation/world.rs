@@ -123,8 +123,8 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Runs the script, and checks the invariants whenever the store has failed, and at the end. Returns the number of operations of the
-    /// store, of faults, and of merges.
+    /// Runs the script, and checks the invariants whenever the store has failed, and at the end. Returns the number of
+    /// operations of the store, of faults, and of merges.
     pub fn run(self) -> [u64; 3] {
         let store = SimulatedStore::new(self.backend, FaultPlan::new(self.schedule, self.seed));
         let mut world = World::new(&store, self);
@@ -372,7 +372,8 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Both processes of a session append at once. The seed decides which of them goes on at each operation of the store.
+    /// Both processes of a session append at once. The seed decides which of them goes on at each operation of the
+    /// store.
     fn race(&mut self, session: usize) {
         let tokens = [self.name("left"), self.name("right")];
         let changes: Vec<_> = (0..2).map(|at| self.turn(2 * session + at, &tokens[at])).collect();

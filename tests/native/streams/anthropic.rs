@@ -251,8 +251,8 @@ fn r44_a_second_message_start_is_tolerated() {
 
 #[test]
 fn r45_input_keeps_every_character() {
-    // As the model wrote it: a number that no double holds, a key twice, an escape, a lone surrogate as an escape of the
-    // JSON inside, one of the string around it, and a pair that is cut in two.
+    // As the model wrote it: a number that no double holds, a key twice, an escape, a lone surrogate as an escape of
+    // the JSON inside, one of the string around it, and a pair that is cut in two.
     let pieces = [
         r#"{\"n\":123456789012345678901234567890, \"n\": 1.00e+5,"#,
         r#"\"s\":\"\\ud800 \\u00e9 \ud83d"#,

@@ -43,8 +43,8 @@ fn is_legal(dialect: Dialect, id: &str) -> bool {
     }
 }
 
-/// Parallel calls by these ids, answered in the other order. On every way to every dialect their ids are legal, apart from
-/// one another, and the same in call and result.
+/// Parallel calls by these ids, answered in the other order. On every way to every dialect their ids are legal, apart
+/// from one another, and the same in call and result.
 fn carried(ids: &[&str]) {
     let calls = ids.iter().enumerate().map(|(at, id)| (format!("ID{at}"), *id));
     let names: Vec<String> = (0..ids.len()).map(|at| format!("ID{at}")).collect();

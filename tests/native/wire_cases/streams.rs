@@ -1,4 +1,5 @@
-//! Cases 56 to 68: how pieces of a stream come together, and how it ends. An answer is written as each provider streams it.
+//! Cases 56 to 68: how pieces of a stream come together, and how it ends. An answer is written as each provider streams
+//! it.
 
 use crate::wire_cases::*;
 use rethread::provider::{AnswerStatus, Assembled, AssembledCall, StreamAssembler};

@@ -142,7 +142,8 @@ fn r05_a_missing_or_empty_id_is_synthesized_equally_for_call_and_result() {
         let out = repaired_body(&given, CLAUDE);
         assert_eq!(out[1]["content"][0]["tool_use_id"], out[0]["content"][0]["id"]);
     }
-    // A result without an id, in its place, answers the call that has none yet, and a call without one takes its result's.
+    // A result without an id, in its place, answers the call that has none yet, and a call without one takes its
+    // result's.
     let mut given = chat(vec![calls(&["a", "b"]), tool("b", "2"), json!({ "role": "tool", "content": "1" })]);
     assert_eq!(
         repaired_body(&given, CHAT),

@@ -1,5 +1,5 @@
-//! Requests that real providers accepted or rejected. An accepted request has no error and is returned byte for byte; one that was
-//! rejected for its sequence, ids or parts has an error.
+//! Requests that real providers accepted or rejected. An accepted request has no error and is returned byte for byte;
+//! one that was rejected for its sequence, ids or parts has an error.
 
 use super::codes;
 use rethread::finding::Severity;
@@ -14,8 +14,8 @@ fn folder(dialect: Dialect) -> PathBuf {
     root.join("exchanges").join(dialect.as_str())
 }
 
-/// Checks every recorded exchange of a dialect. `least` is the number of accepted requests in the repository; fewer mean that some
-/// were lost.
+/// Checks every recorded exchange of a dialect. `least` is the number of accepted requests in the repository; fewer
+/// mean that some were lost.
 fn check_recorded(dialect: Dialect, least: usize) {
     let folder = folder(dialect);
     let mut files: Vec<_> =

@@ -1,5 +1,5 @@
-//! Properties over generated bodies: mostly plausible ones with messages shuffled, dropped, doubled, ids reused and types
-//! wrong, and any JSON at all.
+//! Properties over generated bodies: mostly plausible ones with messages shuffled, dropped, doubled, ids reused and
+//! types wrong, and any JSON at all.
 
 use super::any_bodies::{any_json, body, many};
 use proptest::prelude::*;
@@ -82,7 +82,8 @@ fn holds(text: &str, dialect: Dialect, options: &RepairOptions) -> Result<(), Te
     Ok(())
 }
 
-/// A body is refused for its shape, or because only calls and results that cannot stay are in it, and `validate` says so.
+/// A body is refused for its shape, or because only calls and results that cannot stay are in it, and `validate` says
+/// so.
 fn refused(text: &str, dialect: Dialect, error: &Error) -> Result<(), TestCaseError> {
     prop_assert_eq!(error.code, ErrorCode::InvalidInput);
     let found = validate(text.as_bytes(), dialect);
@@ -92,7 +93,8 @@ fn refused(text: &str, dialect: Dialect, error: &Error) -> Result<(), TestCaseEr
     Ok(())
 }
 
-/// Texts of user and assistant messages, calls, results of one call beyond doubt, the user's images: nothing of these may go.
+/// Texts of user and assistant messages, calls, results of one call beyond doubt, the user's images: nothing of these
+/// may go.
 fn keeps(text: &str, dialect: Dialect) -> Result<(), TestCaseError> {
     let Ok((out, _)) = repair(text.as_bytes(), dialect, &RepairOptions::default()) else { return Ok(()) };
     let (before, after): (Value, Value) = (serde_json::from_str(text).unwrap(), serde_json::from_slice(&out).unwrap());

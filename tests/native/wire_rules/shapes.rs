@@ -14,7 +14,8 @@ fn items(body: &Value, dialect: Dialect) -> Vec<Value> {
     body[name].as_array().cloned().unwrap_or_default()
 }
 
-/// Every text of a user or assistant message that is well-formed. White space at the end is left out: Anthropic takes none at the very end.
+/// Every text of a user or assistant message that is well-formed. White space at the end is left out: Anthropic takes
+/// none at the very end.
 pub fn said(body: &Value, dialect: Dialect) -> Vec<String> {
     let mut out = Vec::new();
     for message in items(body, dialect) {

@@ -5,7 +5,11 @@ import { drive } from 'rethread/host';
 
 const city = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 const tools = {
-  get_weather: { description: 'Weather of a city.', parameters: city, execute: async ({ city }) => ({ city, celsius: 21 }) },
+  get_weather: {
+    description: 'Weather of a city.',
+    parameters: city,
+    execute: async ({ city }) => ({ city, celsius: 21 }),
+  },
   get_time: { description: 'Time in a city.', parameters: city, execute: async ({ city }) => `noon in ${city}` },
 };
 

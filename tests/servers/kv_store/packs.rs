@@ -247,7 +247,8 @@ fn r48_a_merge_removes_only_packs_that_an_earlier_one_replaced() {
             block_on(store.pack("s")).unwrap();
         }
     }
-    // The last call merged twice: eight packs of 32, then eight of 256. The seventh merge of the first kind replaced eight.
+    // The last call merged twice: eight packs of 32, then eight of 256. The seventh merge of the first kind replaced
+    // eight.
     let after = keys_of(&service, "pack:");
     assert_eq!(before.iter().filter(|key| !after.contains(key)).count(), 8);
     open_requests(&service, 2_048);

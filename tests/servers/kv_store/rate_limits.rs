@@ -90,8 +90,8 @@ fn r48_row_8_no_append_waits_for_the_manifest() {
     assert!(service.keys.borrow().contains_key("manifest:s"));
 }
 
-/// A reader whose view of the keys is old, or that was told that keys do not exist, sees a beginning of the session that it has seen
-/// before, or is told that its view is stale; never less than it knew, and all of it in the end.
+/// A reader whose view of the keys is old, or that was told that keys do not exist, sees a beginning of the session
+/// that it has seen before, or is told that its view is stale; never less than it knew, and all of it in the end.
 #[test]
 fn r48_row_9_a_stale_view_never_shortens_the_history() {
     let (mut shorter, mut stale) = (0, 0);

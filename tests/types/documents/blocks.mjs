@@ -14,16 +14,19 @@ export function blocksOf(page) {
     if (!fence) block?.lines.push(text);
     else if (!block) block = { language: LANGUAGES[fence[1].toLowerCase()], line: index + 2, lines: [] };
     else {
-      if (block.language) blocks.push({ language: block.language, line: block.line, source: `${block.lines.join('\n')}\n` });
+      if (block.language)
+        blocks.push({ language: block.language, line: block.line, source: `${block.lines.join('\n')}\n` });
       block = null;
     }
   }
   return blocks;
 }
 
-const blank = (source, start, end) => source.slice(0, start) + source.slice(start, end).replace(/[^\n]/g, ' ') + source.slice(end);
+const blank = (source, start, end) =>
+  source.slice(0, start) + source.slice(start, end).replace(/[^\n]/g, ' ') + source.slice(end);
 
-/** {source, imports: [{text, names, line}]}: what can stand in a scope, and the imports that cannot. Lines and columns are those of the block. */
+/** {source, imports: [{text, names, line}]}: what can stand in a scope, and the imports that cannot. Lines and columns
+ *  are those of the block. */
 export function scoped({ source, line }) {
   const parsed = ts.createSourceFile('block.ts', source, ts.ScriptTarget.ESNext);
   const imports = [];
@@ -31,21 +34,30 @@ export function scoped({ source, line }) {
     const start = statement.getStart(parsed);
     if (ts.isImportDeclaration(statement)) {
       const { name, namedBindings } = statement.importClause ?? {};
-      const named = namedBindings && ts.isNamedImports(namedBindings) ? namedBindings.elements.map((element) => element.name.text) : [namedBindings?.name.text];
+      const named =
+        namedBindings && ts.isNamedImports(namedBindings)
+          ? namedBindings.elements.map((element) => element.name.text)
+          : [namedBindings?.name.text];
       const text = source.slice(start, statement.end).replaceAll('\n', ' ');
-      imports.push({ text, names: [name?.text, ...named].filter(Boolean), line: line + parsed.getLineAndCharacterOfPosition(start).line });
+      imports.push({
+        text,
+        names: [name?.text, ...named].filter(Boolean),
+        line: line + parsed.getLineAndCharacterOfPosition(start).line,
+      });
       source = blank(source, start, statement.end);
     }
     for (const modifier of (ts.canHaveModifiers(statement) && ts.getModifiers(statement)) || []) {
-      if (modifier.kind === ts.SyntaxKind.ExportKeyword) source = blank(source, modifier.getStart(parsed), modifier.end);
+      if (modifier.kind === ts.SyntaxKind.ExportKeyword)
+        source = blank(source, modifier.getStart(parsed), modifier.end);
     }
   }
   return { source, imports };
 }
 
 /**
- * The blocks as one module: each is a scope within the one before, so it sees the names of all blocks before it and may declare them again.
- * Every line of a block keeps its number; all imports stand in line 1, those of `prelude` (a list like `imports`) first, unless the page has a name itself.
+ * The blocks as one module: each is a scope within the one before, so it sees the names of all blocks before it and may
+ * declare them again. Every line of a block keeps its number; all imports stand in line 1, those of `prelude` (a list
+ * like `imports`) first, unless the page has a name itself.
  */
 export function moduleOf(blocks, prelude) {
   const lines = [];
@@ -61,8 +73,11 @@ export function moduleOf(blocks, prelude) {
   let length = 0;
   const places = hoisted.map(({ text, line }) => ({ line, end: (length += text.length + 1) }));
   const first = lines.length ? lines.shift() : '';
-  const source = [hoisted.map(({ text }) => `${text} `).join('') + first, ...lines, '}'.repeat(blocks.length)].join('\n');
+  const source = [hoisted.map(({ text }) => `${text} `).join('') + first, ...lines, '}'.repeat(blocks.length)].join(
+    '\n',
+  );
   /** The line of the page for a position in the source. */
-  const lineOf = (position) => places.find(({ end }) => position < end)?.line ?? source.slice(0, position).split('\n').length;
+  const lineOf = (position) =>
+    places.find(({ end }) => position < end)?.line ?? source.slice(0, position).split('\n').length;
   return { source, lineOf };
 }

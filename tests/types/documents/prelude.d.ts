@@ -1,8 +1,21 @@
-// Names that the pages use without declaring them: what the reader's own program has. A relative import of a page means these, too.
+// Names that the pages use without declaring them: what the reader's own program has. A relative import of a page means
+// these, too.
 
 import type OpenAI from "openai";
 import type { Driver } from "unstorage";
-import type { Handoff, LogStore, MessageWithCalls, ProviderRequest, Rethread, Run, RunRequest, Session, Tool, Tools, WireBody } from "rethread";
+import type {
+  Handoff,
+  LogStore,
+  MessageWithCalls,
+  ProviderRequest,
+  Rethread,
+  Run,
+  RunRequest,
+  Session,
+  Tool,
+  Tools,
+  WireBody,
+} from "rethread";
 import type { DriveOptions } from "rethread/host";
 
 export { open } from "rethread";
@@ -27,7 +40,9 @@ export const imported: WireBody;
 // A program with OpenAI's SDK.
 export const openai: OpenAI;
 export const toolDefinitions: OpenAI.ChatCompletionTool[];
-export const execute: (calls: OpenAI.ChatCompletionMessageToolCall[]) => Promise<OpenAI.ChatCompletionToolMessageParam[]>;
+export const execute: (
+  calls: OpenAI.ChatCompletionMessageToolCall[],
+) => Promise<OpenAI.ChatCompletionToolMessageParam[]>;
 export const url: string;
 export const base: string;
 export const outputText: (response: unknown) => string;
@@ -35,7 +50,10 @@ export const outputText: (response: unknown) => string;
 export const search: (input: MessageWithCalls[]) => Promise<string>;
 export const showForm: (question: unknown) => Promise<unknown>;
 export const auditLog: { insert(session: string, messages: MessageWithCalls[]): Promise<void> };
-export const chats: { messages(session: string): Promise<MessageWithCalls[]>; upsert(session: string, messages: MessageWithCalls[]): Promise<void> };
+export const chats: {
+  messages(session: string): Promise<MessageWithCalls[]>;
+  upsert(session: string, messages: MessageWithCalls[]): Promise<void>;
+};
 export const withoutPhoneNumbers: (items: unknown) => unknown;
 export const queue: { add(id: string, job: unknown): Promise<void> };
 

@@ -8,8 +8,9 @@ use crate::provider::rules::{Plan, Turn, Violation};
 /// "A maximum of 4 blocks with cache_control may be provided."
 pub(crate) const MAX_CACHE_MARKS: usize = 4;
 
-/// Removes excess cache marks: the oldest ones of messages first, then those of the system text and of the tools. The newest marks
-/// of messages stay, since the next request reads the cache from them. Histories accumulate marks, a new one with each turn.
+/// Removes excess cache marks: the oldest ones of messages first, then those of the system text and of the tools. The
+/// newest marks of messages stay, since the next request reads the cache from them. Histories accumulate marks, a new
+/// one with each turn.
 pub(super) fn remove_excess<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &[Turn<'a>]) {
     let mut marked: Vec<JsonRef<'a>> = Vec::new();
     for turn in turns.iter().filter(|turn| !turn.removed) {

@@ -1,6 +1,7 @@
-//! Signed `compaction` blocks, the service's own summaries (beta compact-2026-09-04; @anthropic-ai/sdk 1.12.0, `CompactionBlockParam`
-//! and the classes of its errors). One with content is the first block of the conversation, and there is one only. Blocks without a
-//! signature are of an earlier beta, which takes them anywhere; a block without content says nothing.
+//! Signed `compaction` blocks, the service's own summaries (beta compact-2026-09-04; @anthropic-ai/sdk 1.12.0,
+//! `CompactionBlockParam` and the classes of its errors). One with content is the first block of the conversation, and
+//! there is one only. Blocks without a signature are of an earlier beta, which takes them anywhere; a block without
+//! content says nothing.
 
 use super::content::TEXT_BLOCK_START;
 use crate::finding::FindingCode;
@@ -19,8 +20,8 @@ fn summary<'a>(block: &Block<'a>) -> Option<JsonRef<'a>> {
     value.find("content").filter(|content| content.kind() == JsonKind::String && !content.is_text(""))
 }
 
-/// Repairs the summaries of a body. Of those that begin the conversation the last one stays, since it summarizes the others. One in any
-/// other place becomes text: what it summarizes may be gone.
+/// Repairs the summaries of a body. Of those that begin the conversation the last one stays, since it summarizes the
+/// others. One in any other place becomes text: what it summarizes may be gone.
 pub(super) fn repair<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
     let is_summary = |block: &&Block<'a>| summary(block).is_some();
     let count = turns.iter().filter(|turn| !turn.removed).flat_map(|turn| &turn.blocks).filter(is_summary).count();

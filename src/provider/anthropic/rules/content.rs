@@ -8,7 +8,8 @@ use crate::provider::rules::{Block, BlockKind, BodyPiece, Fields, Plan, Turn, Vi
 /// The start of a text block, before the token of its text.
 pub(super) const TEXT_BLOCK_START: &str = "{\"type\":\"text\",\"text\":";
 
-/// Block types of other formats, which Anthropic rejects. Types that are in neither list are kept, since Anthropic often adds some.
+/// Block types of other formats, which Anthropic rejects. Types that are in neither list are kept, since Anthropic
+/// often adds some.
 const FOREIGN_TYPES: &[&str] = &[
     "image_url",
     "input_audio",
@@ -102,8 +103,8 @@ pub(super) fn is_blank(text: Option<JsonRef<'_>>) -> bool {
     text.and_then(JsonRef::as_text).is_some_and(|text| text.trim().is_empty())
 }
 
-/// Removes blank texts from messages without other text and without a call of the client (home-assistant/core#175637). Recorded
-/// requests show that Anthropic accepts blank text beside those.
+/// Removes blank texts from messages without other text and without a call of the client (home-assistant/core#175637).
+/// Recorded requests show that Anthropic accepts blank text beside those.
 pub(super) fn remove_blank_texts<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
     for turn in turns.iter_mut().filter(|turn| !turn.removed) {
         let permits_blank = |block: &Block<'a>| match block.kind {
@@ -143,7 +144,8 @@ pub(super) fn remove_empty_system_texts(plan: &mut Plan<'_, '_>) {
     }
 }
 
-/// Returns what is written for a block that is neither a call, a result nor thinking. `in_answer`: it is in an assistant message.
+/// Returns what is written for a block that is neither a call, a result nor thinking. `in_answer`: it is in an
+/// assistant message.
 pub(super) fn repair_block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str, in_answer: bool) -> BodyPiece {
     let value = fields.object;
     if !value.is_object() {
@@ -234,8 +236,8 @@ fn repair_error_flag<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> bool {
     !is_false
 }
 
-/// Repairs the `content` of a result. Returns true if it is empty after that, or missing; then that of an error is left to the
-/// caller.
+/// Repairs the `content` of a result. Returns true if it is empty after that, or missing; then that of an error is left
+/// to the caller.
 fn repair_result_content<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, is_error: bool) -> bool {
     let Some(content) = fields.get("content") else { return true };
     match content.kind() {

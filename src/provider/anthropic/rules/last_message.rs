@@ -1,5 +1,5 @@
-//! What Anthropic requires of the last message, and of the tool loop that is still running. Checked when all blocks are in their
-//! final places.
+//! What Anthropic requires of the last message, and of the tool loop that is still running. Checked when all blocks are
+//! in their final places.
 
 use super::content::text_token;
 use super::model_limits;
@@ -22,14 +22,16 @@ pub(super) struct Ending<'f> {
     pub has_held_turns: bool,
 }
 
-/// Repairs the last assistant message, and disables thinking if the running tool loop does not start with a thinking block.
+/// Repairs the last assistant message, and disables thinking if the running tool loop does not start with a thinking
+/// block.
 pub(super) fn repair<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], ending: &Ending<'_>) {
     let kind = ending.thinking;
     // Newer models think unless the request disables it.
     trim_last_message(plan, turns, kind == Some(ThinkingKind::Disabled));
     let Some(thinking) = plan.body.find("thinking").filter(|_| kind == Some(ThinkingKind::Budget)) else { return };
     let Some(found) = first_block_instead_of_thinking(turns, ending.has_held_turns) else { return };
-    // Thinking cannot be synthesized. Anthropic accepts the loop as it is without thinking (opencode#3077), and where the model decides.
+    // Thinking cannot be synthesized. Anthropic accepts the loop as it is without thinking (opencode#3077), and where
+    // the model decides.
     let violation = Violation::error(FindingCode::UnsignedThinking, THINKING_MISSING);
     plan.report(violation.at(thinking).quoting(&found).rewritten());
     let accepted = model_limits::without_thinking(ending.facts);
@@ -37,8 +39,8 @@ pub(super) fn repair<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], ending
     trim_last_message(plan, turns, accepted == ThinkingKind::Disabled);
 }
 
-/// Removes from a final assistant message what Anthropic rejects there. If no block is left, the message is removed, and the one
-/// before it becomes the last.
+/// Removes from a final assistant message what Anthropic rejects there. If no block is left, the message is removed,
+/// and the one before it becomes the last.
 fn trim_last_message<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], thinking_disabled: bool) {
     for turn in turns.iter_mut().rev().filter(|turn| !turn.removed) {
         if turn.speaker != Speaker::Model {
@@ -90,8 +92,8 @@ fn text_of_block<'a>(block: &Block<'a>) -> Option<JsonRef<'a>> {
     block.value.filter(|_| is_text).and_then(text_token)
 }
 
-/// Returns the content of a string token without the white space at its end, escaped white space included. Returns `None` if it has
-/// none there.
+/// Returns the content of a string token without the white space at its end, escaped white space included. Returns
+/// `None` if it has none there.
 fn without_trailing_space(token: JsonRef<'_>) -> Option<&str> {
     let content = token.as_raw().get(1..token.as_raw().len().saturating_sub(1))?;
     let (mut trimmed_length, mut at) = (0, 0);
@@ -125,11 +127,11 @@ fn is_white_space(c: char) -> bool {
 /// The kind and value of the block that an assistant message starts with.
 type FirstBlock<'a> = (BlockKind, Option<JsonRef<'a>>);
 
-/// Returns the type of the block with which the running tool loop, or a final assistant message, starts instead of thinking. Returns
-/// `None` if it starts with thinking.
+/// Returns the type of the block with which the running tool loop, or a final assistant message, starts instead of
+/// thinking. Returns `None` if it starts with thinking.
 ///
-/// The loop reaches back over all user messages that have only results: a model need not think again before its next call. So this
-/// loop starts with thinking:
+/// The loop reaches back over all user messages that have only results: a model need not think again before its next
+/// call. So this loop starts with thinking:
 ///
 /// ```json
 /// {"role":"user","content":"Weather?"},

@@ -20,8 +20,8 @@ const ADAPTIVE_REJECTED: &str = "adaptive thinking is not supported on this mode
 const BETWEEN_TOOLS_REJECTED: &str = "\"thinking.type.between_tools\" is not supported for this model.";
 const FORCED_TOOL_REJECTED: &str = "tool_choice: type \"tool\" and \"any\" are not supported for this model.";
 
-/// Repairs the configuration of thinking and the choice of a tool. Returns the kind of thinking that the repaired body asks for; `None`
-/// if it names none.
+/// Repairs the configuration of thinking and the choice of a tool. Returns the kind of thinking that the repaired body
+/// asks for; `None` if it names none.
 pub(super) fn repair(plan: &mut Plan<'_, '_>, facts: &ModelFacts) -> Option<ThinkingKind> {
     repair_tool_choice(plan, facts);
     let thinking = plan.body.find("thinking").filter(|thinking| thinking.is_object())?;
@@ -47,7 +47,8 @@ pub(super) fn repair(plan: &mut Plan<'_, '_>, facts: &ModelFacts) -> Option<Thin
     Some(accepted)
 }
 
-/// Returns the kind of thinking that a body asks for when it is repaired; `None` if it names none and need not, or one that is not known here.
+/// Returns the kind of thinking that a body asks for when it is repaired; `None` if it names none and need not, or one
+/// that is not known here.
 pub(in crate::provider::anthropic) fn accepted_kind(thinking: JsonRef<'_>, facts: &ModelFacts) -> Option<ThinkingKind> {
     if facts.requires_thinking_kind && thinking.find("type").is_none() {
         return Some(ThinkingKind::Adaptive);

@@ -33,9 +33,9 @@ struct ServerCalls<'a> {
 
 /// Removes server calls without a result, and results without a call.
 ///
-/// A result is after its call in the same assistant message, or in the next one if only results of the client's tools are
-/// between them (Anthropic's guide, "Handling stop reasons"). Anthropic rejects a request in which the user speaks while a server
-/// call has no result (anthropic-sdk-python#961, vercel/ai#13040):
+/// A result is after its call in the same assistant message, or in the next one if only results of the client's tools
+/// are between them (Anthropic's guide, "Handling stop reasons"). Anthropic rejects a request in which the user speaks
+/// while a server call has no result (anthropic-sdk-python#961, vercel/ai#13040):
 ///
 /// ```json
 /// {"role":"assistant","content":[{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"a"}}]},
@@ -123,8 +123,8 @@ impl<'a> ServerCalls<'a> {
         }
     }
 
-    /// Counts the calls before the turn at `at` as answered. Recorded requests show that Anthropic accepts an open server call if
-    /// another assistant message follows it.
+    /// Counts the calls before the turn at `at` as answered. Recorded requests show that Anthropic accepts an open
+    /// server call if another assistant message follows it.
     fn mark_continued(&mut self, at: usize) {
         for call in self.calls.iter_mut().skip(self.continued).filter(|call| call.position.turn < at) {
             call.has_result = true;

@@ -1,6 +1,7 @@
 //! One content block of an Anthropic response.
 //!
-//! A block is kept as it arrived, with its deltas applied, so that block types which are unknown here are sent back unchanged.
+//! A block is kept as it arrived, with its deltas applied, so that block types which are unknown here are sent back
+//! unchanged.
 
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::provider::anthropic::decode::decode_block;
@@ -34,7 +35,8 @@ pub(super) struct StreamBlock {
 }
 
 impl StreamBlock {
-    /// Creates the block of a `content_block_start` event, or of a whole message. `call_count` is the number of calls before it.
+    /// Creates the block of a `content_block_start` event, or of a whole message. `call_count` is the number of calls
+    /// before it.
     pub(super) fn new(index: Option<u64>, block: JsonRef<'_>, call_count: u32) -> Self {
         let fields = StreamedFields::read(block);
         let kind = match fields.text("type").map(StringBuffer::inside) {
@@ -109,7 +111,8 @@ impl StreamBlock {
                 "citation" => self.fields.push_item("citations", value),
                 // A signature arrives as one value; a second one replaces the first.
                 "signature" => self.fields.merge(key, value, false),
-                // Other members of a thinking delta (`estimated_tokens`) belong to the event. Anthropic rejects them in a block.
+                // Other members of a thinking delta (`estimated_tokens`) belong to the event. Anthropic rejects them in
+                // a block.
                 name if name != "thinking" && self.kind == StreamBlockKind::Thinking => {}
                 _ => self.fields.merge(key, value, true),
             }
@@ -146,14 +149,14 @@ impl StreamBlock {
         }
     }
 
-    /// Returns the JSON text that the `partial_json` fragments form. A lone surrogate is kept as its escape, since a Rust
-    /// string cannot hold it.
+    /// Returns the JSON text that the `partial_json` fragments form. A lone surrogate is kept as its escape, since a
+    /// Rust string cannot hold it.
     fn input_text(&self) -> String {
         JsonStr::from_inside(&keep_lone_surrogates(self.input.inside())).decode().into_owned()
     }
 
-    /// Returns the JSON text of `input` if it is an object. Without fragments it is the `input` that the block started with,
-    /// as a rule the placeholder `{}`.
+    /// Returns the JSON text of `input` if it is an object. Without fragments it is the `input` that the block started
+    /// with, as a rule the placeholder `{}`.
     fn input_object(&self) -> Option<String> {
         let text = self.input_text();
         if !text.trim().is_empty() {
@@ -251,9 +254,9 @@ pub(super) fn empty_thinking_block() -> Json {
     })
 }
 
-/// Doubles the backslash of each lone surrogate's escape. `inside` is the content of a string token whose string is JSON text
-/// itself: after decoding, the escape is still in that JSON text, where it has the same meaning. So `"\ud83d"` becomes
-/// `"\\ud83d"`.
+/// Doubles the backslash of each lone surrogate's escape. `inside` is the content of a string token whose string is
+/// JSON text itself: after decoding, the escape is still in that JSON text, where it has the same meaning. So
+/// `"\ud83d"` becomes `"\\ud83d"`.
 fn keep_lone_surrogates(inside: &str) -> Cow<'_, str> {
     if !inside.contains("\\ud") && !inside.contains("\\uD") {
         return Cow::Borrowed(inside);

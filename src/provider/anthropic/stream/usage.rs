@@ -4,7 +4,8 @@ use crate::json::JsonRef;
 use crate::message::Usage;
 use crate::provider::stream::inside;
 
-/// The latest token counts of a response, split as Anthropic splits them. An event may repeat some of them and omit others.
+/// The latest token counts of a response, split as Anthropic splits them. An event may repeat some of them and omit
+/// others.
 #[derive(Default)]
 pub(super) struct AnthropicUsage {
     input: Option<u64>,
@@ -33,8 +34,8 @@ impl AnthropicUsage {
         }
     }
 
-    /// Returns the neutral counts, or `None` if neither input nor output tokens were counted. Anthropic's `input_tokens`
-    /// excludes cached tokens; the neutral input count includes them.
+    /// Returns the neutral counts, or `None` if neither input nor output tokens were counted. Anthropic's
+    /// `input_tokens` excludes cached tokens; the neutral input count includes them.
     pub(super) fn total(&self) -> Option<Usage> {
         self.input.or(self.output)?;
         let input_parts = [self.input, self.cache_read, self.cache_write];

@@ -1,6 +1,7 @@
 //! Gemini's calls and responses: their members, and the id and name that pair them.
 //!
-//! Ids are optional in Gemini. Calls and responses without one are paired by name, and those of one name in their order.
+//! Ids are optional in Gemini. Calls and responses without one are paired by name, and those of one name in their
+//! order.
 
 use super::parts::repair_part;
 use crate::finding::FindingCode;
@@ -154,8 +155,8 @@ pub(super) fn write_ids_and_names<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>
     }
 }
 
-/// Gives a response the id of its call. If only the response has an id, it keeps it. A missing id is a warning for models before
-/// Gemini 3.6, which pair by name.
+/// Gives a response the id of its call. If only the response has an id, it keeps it. A missing id is a warning for
+/// models before Gemini 3.6, which pair by name.
 fn write_response_id<'a>(plan: &mut Plan<'a, '_>, call: &WireCall<'a>, result: &WireResult<'a>, version: u16) {
     let id = if call.id.is_some() { Some(&call.new_id) } else { result.id.as_ref() };
     let Some(id) = id.filter(|id| !result.has_valid_id || result.id.as_ref() != Some(*id)) else { return };

@@ -6,12 +6,12 @@ use crate::provider::gemini::model_version::GEMINI_3;
 use crate::provider::gemini::part::SIGNATURE_NAMES;
 use crate::provider::rules::{BlockKind, Plan, Speaker, Turn, Violation};
 
-/// Google's stand-in for the signature of a call that another model made: `skip_thought_signature_validator`, in base64 as
-/// recorded requests have it. Gemini 3 rejects the first call of a step without a signature.
+/// Google's stand-in for the signature of a call that another model made: `skip_thought_signature_validator`, in base64
+/// as recorded requests have it. Gemini 3 rejects the first call of a step without a signature.
 pub(crate) const PLACEHOLDER_SIGNATURE: &str = "\"c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=\"";
 
-/// Adds a signature to the first call of each step of the current turn, unless it has one. A step is a run of model contents. The
-/// current turn starts after the last user content that has more than responses.
+/// Adds a signature to the first call of each step of the current turn, unless it has one. A step is a run of model
+/// contents. The current turn starts after the last user content that has more than responses.
 ///
 /// ```json
 /// {"role":"model","parts":[{"functionCall":{"name":"f"},"thoughtSignature":"QQ=="},{"functionCall":{"name":"g"}}]}

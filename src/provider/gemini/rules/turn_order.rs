@@ -35,8 +35,8 @@ pub(super) fn add_user_turns<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, tur
 /// {"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}},{"text":"And?"}]}
 /// ```
 ///
-/// Gemini 2.5 accepts this (recorded). Gemini 3.6 and 3.7 take such a content for a model turn and reject a request that ends with
-/// it; for them it is split, for others it is a warning.
+/// Gemini 2.5 accepts this (recorded). Gemini 3.6 and 3.7 take such a content for a model turn and reject a request
+/// that ends with it; for them it is split, for others it is a warning.
 pub(super) fn split_last_content<'a>(
     plan: &mut Plan<'a, '_>,
     list: JsonRef<'a>,

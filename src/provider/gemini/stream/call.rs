@@ -49,7 +49,8 @@ impl GeminiCall {
         !self.closed || self.partial.as_ref().is_some_and(|partial| partial.to_json_text().is_none())
     }
 
-    /// Adds the pieces of a `functionCall` object that continues this call, and closes the call unless more are announced.
+    /// Adds the pieces of a `functionCall` object that continues this call, and closes the call unless more are
+    /// announced.
     pub(super) fn extend(&mut self, call: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         if let Some(partial) = &mut self.partial {
             for piece in call.find("partialArgs").unwrap_or_default().items() {

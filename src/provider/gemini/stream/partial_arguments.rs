@@ -1,12 +1,12 @@
-//! Arguments of a call that Gemini streams in pieces (`streamFunctionCallArguments`), each with the JSON path of the value that
-//! it sets or extends.
+//! Arguments of a call that Gemini streams in pieces (`streamFunctionCallArguments`), each with the JSON path of the
+//! value that it sets or extends.
 
 use crate::json::{JsonKind, JsonRef, JsonStr, ObjectWriter, push_escaped};
 use crate::provider::stream::inside;
 use std::collections::BTreeMap;
 
-/// The arguments received so far, as a tree of values. The tree is stored in one list, where containers refer to their members
-/// by position; the root is at position 0.
+/// The arguments received so far, as a tree of values. The tree is stored in one list, where containers refer to their
+/// members by position; the root is at position 0.
 ///
 /// ```json
 /// {"functionCall":{"name":"f","willContinue":true,"partialArgs":[{"jsonPath":"$.city","stringValue":"Par","willContinue":true}]}}
@@ -36,7 +36,8 @@ enum ArgumentNode {
     List(Vec<usize>),
 }
 
-/// The members of an object in their order of arrival. A key is the content of its string token, a value the position of its node.
+/// The members of an object in their order of arrival. A key is the content of its string token, a value the position
+/// of its node.
 #[derive(Default)]
 struct ObjectMembers {
     list: Vec<(String, usize)>,
@@ -86,8 +87,8 @@ impl PartialArguments {
         }
     }
 
-    /// Returns the position of the node at a path, and creates the nodes that are missing on the way. Returns `None` for a path
-    /// that contradicts the tree or skips list items.
+    /// Returns the position of the node at a path, and creates the nodes that are missing on the way. Returns `None`
+    /// for a path that contradicts the tree or skips list items.
     fn find_or_create(&mut self, path: &[PathStep]) -> Option<usize> {
         if path.is_empty() || path.len() > MAX_DEPTH {
             return None;

@@ -15,8 +15,9 @@ pub(super) struct GeminiUsage {
 }
 
 impl GeminiUsage {
-    /// Merges a `usageMetadata` object: counts that it contains replace earlier ones. One with a `promptTokenCount` replaces
-    /// them all: each step of Gemini's own tools is counted afresh, and omits the counts that it does not have.
+    /// Merges a `usageMetadata` object: counts that it contains replace earlier ones. One with a `promptTokenCount`
+    /// replaces them all: each step of Gemini's own tools is counted afresh, and omits the counts that it does not
+    /// have.
     pub(super) fn merge(&mut self, usage: JsonRef<'_>) {
         if usage.find("promptTokenCount").is_some() {
             *self = Self::default();
@@ -34,8 +35,8 @@ impl GeminiUsage {
         }
     }
 
-    /// Returns the neutral counts, or `None` if neither prompt nor output tokens were counted. Gemini's `promptTokenCount`
-    /// includes cached tokens; its `candidatesTokenCount` excludes thoughts.
+    /// Returns the neutral counts, or `None` if neither prompt nor output tokens were counted. Gemini's
+    /// `promptTokenCount` includes cached tokens; its `candidatesTokenCount` excludes thoughts.
     pub(super) fn total(&self) -> Option<Usage> {
         self.prompt.or(self.output)?;
         let add = |a: Option<u64>, b: Option<u64>| a.unwrap_or(0).saturating_add(b.unwrap_or(0));

@@ -5,8 +5,8 @@ use crate::json::{JsonKind, JsonRef};
 use crate::provider::rules::{BodyPiece, ListMessage, Pairs, Plan, Violation, WireCall};
 use std::ops::Range;
 
-/// An assistant message that is fixed once its calls are paired: calls without a result may be omitted, and then nothing may be
-/// left of it.
+/// An assistant message that is fixed once its calls are paired: calls without a result may be omitted, and then
+/// nothing may be left of it.
 pub(super) struct PendingAssistant<'a> {
     /// Its index in the list.
     pub at: usize,
@@ -76,8 +76,8 @@ impl<'a> PendingAssistant<'a> {
         self.content_removed || self.content.is_none_or(is_missing)
     }
 
-    /// Removes a message that has neither content nor calls. One with extra members stays with empty content: they may be
-    /// reasoning that a compatible server wants back.
+    /// Removes a message that has neither content nor calls. One with extra members stays with empty content: they may
+    /// be reasoning that a compatible server wants back.
     fn fix_empty(&self, plan: &mut Plan<'a, '_>, message: &mut ListMessage, cause: EmptyCause) {
         let stays = self.has_extra_members && !cause.strict;
         if stays {

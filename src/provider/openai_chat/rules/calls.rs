@@ -79,8 +79,8 @@ fn fix_flat_call<'a>(plan: &mut Plan<'a, '_>, call: &Fields<'a>, tool: CalledToo
     plan.rewrite(violation, format!("{{\"name\":{name},\"{}\":{arguments}}}", tool.arguments_member()));
 }
 
-/// Fixes the arguments of a call of Chat Completions or Responses; `call` is the object that holds them. `lenient`: they may be
-/// an object.
+/// Fixes the arguments of a call of Chat Completions or Responses; `call` is the object that holds them. `lenient`:
+/// they may be an object.
 pub(crate) fn fix_arguments<'a>(plan: &mut Plan<'a, '_>, call: &Fields<'a>, tool: CalledTool, lenient: bool) {
     let member = tool.arguments_member();
     let arguments = call.get(member);

@@ -3,8 +3,8 @@
 use crate::id::short_name;
 use crate::provider::rules::IdRule;
 
-/// The length limit of OpenAI's call ids, and of the names that Mistral takes in tool messages. The API's error says 64; clients
-/// that cut at 40 are out of date (agentao#321).
+/// The length limit of OpenAI's call ids, and of the names that Mistral takes in tool messages. The API's error says
+/// 64; clients that cut at 40 are out of date (agentao#321).
 pub(crate) const MAX_ID: usize = 64;
 
 /// The rule of call ids in Chat Completions.

@@ -296,7 +296,8 @@ fn guess_role(fields: &Fields<'_>, role_name: &str) -> &'static str {
     }
 }
 
-/// Returns true if an answer has content beside `content` and `tool_calls`: a refusal, audio, a deprecated `function_call`.
+/// Returns true if an answer has content beside `content` and `tool_calls`: a refusal, audio, a deprecated
+/// `function_call`.
 fn has_other_content(fields: &Fields<'_>) -> bool {
     fields.find("function_call").is_some()
         || fields.find("audio").is_some()

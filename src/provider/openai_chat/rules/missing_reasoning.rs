@@ -6,7 +6,8 @@ use crate::provider::openai_chat::decode::names_reasoning;
 use crate::provider::openai_chat::models::demands_reasoning;
 use crate::provider::rules::{Plan, Violation};
 
-/// Reports each answer with calls, after the last message of the user, that has no reasoning although its model rejects that.
+/// Reports each answer with calls, after the last message of the user, that has no reasoning although its model rejects
+/// that.
 pub(super) fn report_missing_reasoning<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     if !demands_reasoning(plan.body.object) {
         return;
@@ -46,7 +47,8 @@ fn has_calls(message: JsonRef<'_>) -> bool {
     message.get("tool_calls").is_some_and(|calls| calls.items().next().is_some())
 }
 
-/// Returns true if reasoning is there, in any member that servers give it. It may be empty: the model may have had none.
+/// Returns true if reasoning is there, in any member that servers give it. It may be empty: the model may have had
+/// none.
 fn has_reasoning(message: JsonRef<'_>) -> bool {
     message.entries().any(|(key, value)| key.as_text().is_some_and(|key| names_reasoning(&key)) && !value.is_null())
 }

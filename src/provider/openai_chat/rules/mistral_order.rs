@@ -5,8 +5,8 @@ use crate::finding::FindingCode;
 use crate::json::JsonRef;
 use crate::provider::rules::{ListMessage, ListMessageKind, Pairs, Plan, Violation, quoted};
 
-/// Turns system messages after an answer or a result into user messages: "Unexpected role 'system' after role 'assistant'", and
-/// after 'tool' (hosted, 2024-08 and 2025-08). Their content keeps its place.
+/// Turns system messages after an answer or a result into user messages: "Unexpected role 'system' after role
+/// 'assistant'", and after 'tool' (hosted, 2024-08 and 2025-08). Their content keeps its place.
 pub(super) fn fix_system_messages<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, messages: &[ListMessage]) {
     let mut previous = "";
     for (value, message) in list.items().zip(messages) {
@@ -26,9 +26,9 @@ pub(super) fn fix_system_messages<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>
     }
 }
 
-/// Gives an assistant message at the end the member `"prefix":true`, and takes it from every other: "Expected last role User or
-/// Tool (or Assistant with prefix True) for serving but got assistant", and "Assistant message with prefix True must be last
-/// message".
+/// Gives an assistant message at the end the member `"prefix":true`, and takes it from every other: "Expected last role
+/// User or Tool (or Assistant with prefix True) for serving but got assistant", and "Assistant message with prefix True
+/// must be last message".
 pub(super) fn fix_prefixes<'a>(
     plan: &mut Plan<'a, '_>,
     assistants: &[PendingAssistant<'a>],

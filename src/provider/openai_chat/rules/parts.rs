@@ -30,7 +30,8 @@ const FOREIGN: &[&str] = &[
 ];
 /// Reasoning parts of other wire formats.
 const FOREIGN_REASONING: &[&str] = &["thinking", "redacted_thinking", "reasoning"];
-/// Parts of compatible servers that have the name of a foreign part, by role and type, with a member that the foreign part lacks.
+/// Parts of compatible servers that have the name of a foreign part, by role and type, with a member that the foreign
+/// part lacks.
 const COMPATIBLE: [CompatiblePart; 3] = [
     CompatiblePart { role: "user", kind: "document", member: "document" }, // Groq
     CompatiblePart { role: "assistant", kind: "reasoning", member: "summary" }, // Databricks
@@ -54,9 +55,9 @@ impl CompatiblePart {
     }
 }
 
-/// Returns the types of parts that OpenAI accepts in a role. Only a user message takes more than text: "Image URLs are only
-/// allowed for messages with role 'user'". Recorded: a model without audio rejects `input_audio` ("Content blocks are expected to
-/// be either text or image_url type"). Models of other providers may have audio whatever their name.
+/// Returns the types of parts that OpenAI accepts in a role. Only a user message takes more than text: "Image URLs are
+/// only allowed for messages with role 'user'". Recorded: a model without audio rejects `input_audio` ("Content blocks
+/// are expected to be either text or image_url type"). Models of other providers may have audio whatever their name.
 pub(super) fn allowed_by_openai(role: &str, model: &str) -> Option<&'static [&'static str]> {
     let is_o_series = model.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let is_openai_model = model.starts_with("gpt-") || is_o_series;
@@ -181,7 +182,8 @@ impl PartReader {
         self.keep(plan, part.object);
     }
 
-    /// Removes a part that the role may not hold. Media move to a user message; of others the text is kept, or else their JSON.
+    /// Removes a part that the role may not hold. Media move to a user message; of others the text is kept, or else
+    /// their JSON.
     fn remove<'a>(&mut self, plan: &mut Plan<'a, '_>, part: &Fields<'a>, kind: &str) {
         self.is_changed = true;
         let allowed_for_user = self.allowed_for_user.is_none_or(|types| types.contains(&kind));

@@ -7,8 +7,8 @@
 //! {"index":0,"function":{"arguments":"{\"q\":"}}
 //! ```
 //!
-//! Some servers omit the index, give every call the same one, or let it drift on deltas that have only arguments. Ids and
-//! names then tell the calls apart.
+//! Some servers omit the index, give every call the same one, or let it drift on deltas that have only arguments. Ids
+//! and names then tell the calls apart.
 
 use super::object_end::ObjectEnd;
 use crate::json::{JsonRef, JsonStr, ObjectWriter, check};
@@ -119,8 +119,8 @@ impl ChatCalls {
         self.chunk += 1;
     }
 
-    /// Applies one entry of `tool_calls`. In a `whole` message each entry is a call of its own. If the entry did nothing but
-    /// append to an open call's arguments, returns the call's position and the appended text.
+    /// Applies one entry of `tool_calls`. In a `whole` message each entry is a call of its own. If the entry did
+    /// nothing but append to an open call's arguments, returns the call's position and the appended text.
     pub(crate) fn apply<'a>(
         &mut self,
         entry: JsonRef<'a>,
@@ -283,8 +283,8 @@ impl ChatCall {
         !self.name.is_empty()
     }
 
-    /// Returns true if the arguments so far are one complete JSON object. Called for every delta, so no byte is scanned or
-    /// parsed twice.
+    /// Returns true if the arguments so far are one complete JSON object. Called for every delta, so no byte is scanned
+    /// or parsed twice.
     fn has_complete_arguments(&mut self) -> bool {
         let arguments = &self.arguments;
         self.end.is_reached(arguments.inside())
@@ -303,7 +303,8 @@ impl ChatCall {
         self.arguments.emit_arguments(index, &self.id, out);
     }
 
-    /// Returns the call. It is executable if the answer is `complete` and it has a name; its arguments are not checked here.
+    /// Returns the call. It is executable if the answer is `complete` and it has a name; its arguments are not checked
+    /// here.
     pub(crate) fn assemble(&self, complete: bool) -> AssembledCall {
         AssembledCall {
             call_id: self.id.clone(),

@@ -15,8 +15,8 @@ pub(super) struct ObjectEnd {
 }
 
 impl ObjectEnd {
-    /// Returns true if the text is one object by its brackets; it may still be invalid JSON. `inside` is the content of a JSON string token
-    /// (escaped, without quotes) and must begin with the text of the last call.
+    /// Returns true if the text is one object by its brackets; it may still be invalid JSON. `inside` is the content of
+    /// a JSON string token (escaped, without quotes) and must begin with the text of the last call.
     pub(super) fn is_reached(&mut self, inside: &str) -> bool {
         let mut bytes = inside.as_bytes().get(self.scanned..).unwrap_or_default().iter();
         self.scanned = inside.len();

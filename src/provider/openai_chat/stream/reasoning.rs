@@ -39,8 +39,8 @@ impl StreamedReasoning {
         }
     }
 
-    /// Applies an entry of `reasoning_details`. In a `whole` message every entry is a block; in a stream, consecutive entries
-    /// of one type, index and id are fragments of one block:
+    /// Applies an entry of `reasoning_details`. In a `whole` message every entry is a block; in a stream, consecutive
+    /// entries of one type, index and id are fragments of one block:
     ///
     /// ```json
     /// {"type":"reasoning.text","index":0,"text":"First"}
@@ -82,8 +82,8 @@ impl StreamedReasoning {
         }
     }
 
-    /// Writes the members that hold text, empty ones too: DeepSeek wants the member back that it sent. Returns true if one
-    /// is not empty.
+    /// Writes the members that hold text, empty ones too: DeepSeek wants the member back that it sent. Returns true if
+    /// one is not empty.
     pub(super) fn write_texts(&self, message: &mut ObjectWriter<'_>) -> bool {
         self.texts.write(message);
         self.texts.entries().iter().any(|(_, value)| !value.is_vacant())

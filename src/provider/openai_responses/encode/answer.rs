@@ -134,8 +134,8 @@ fn has_any(template: &WireTemplate, members: &[&str]) -> bool {
     template.0.iter().any(|(key, slot)| members.contains(&key.inside()) && !is_blank(slot))
 }
 
-/// Returns true for an item that names what the service stored: reasoning that is not encrypted in it, a reference, or a call of a tool that
-/// the service ran, whose results the item does not contain.
+/// Returns true for an item that names what the service stored: reasoning that is not encrypted in it, a reference, or
+/// a call of a tool that the service ran, whose results the item does not contain.
 pub fn is_kept_by_service(part: &Part) -> bool {
     match (&part.body, &part.template) {
         (PartBody::Reasoning(_), Some(template)) => {
@@ -149,8 +149,8 @@ pub fn is_kept_by_service(part: &Part) -> bool {
     }
 }
 
-/// Omits reasoning and references that name what the service does not have any more, and the ids of the items that belonged to it. OpenAI
-/// rejects them: "Item with id 'rs_…' not found" (openai-agents-python#2020).
+/// Omits reasoning and references that name what the service does not have any more, and the ids of the items that
+/// belonged to it. OpenAI rejects them: "Item with id 'rs_…' not found" (openai-agents-python#2020).
 fn omit_kept_items(items: &mut [PlannedItem], message: &Message, report: &mut Report) {
     for item in items {
         let Some(part) = message.parts.get(item.from).filter(|part| is_kept_by_service(part)) else { continue };
@@ -167,9 +167,9 @@ fn omit_kept_items(items: &mut [PlannedItem], message: &Message, report: &mut Re
     }
 }
 
-/// Omits reasoning that nothing follows, and the ids of the items that belonged to it. OpenAI rejects it: "Item 'rs_…' of type
-/// 'reasoning' was provided without its required following item" (continue#8933), also if the message that follows has lost its
-/// own id (recorded).
+/// Omits reasoning that nothing follows, and the ids of the items that belonged to it. OpenAI rejects it: "Item 'rs_…'
+/// of type 'reasoning' was provided without its required following item" (continue#8933), also if the message that
+/// follows has lost its own id (recorded).
 fn omit_orphaned_reasoning(items: &mut [PlannedItem], message: &Message, report: &mut Report) {
     let (mut follower, mut in_reasoning) = (None, false);
     for item in items.iter_mut().rev() {
@@ -270,8 +270,8 @@ fn write_message(wire: &mut Wire<'_>, text: &JsonStr, kind: MessageKind) {
     object.end();
 }
 
-/// Writes the text and calls of an answer of another dialect. Text between calls is placed before them: DeepSeek rejects a message
-/// there (recorded).
+/// Writes the text and calls of an answer of another dialect. Text between calls is placed before them: DeepSeek
+/// rejects a message there (recorded).
 pub(super) fn encode_foreign(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
     let message = item.message;
     let is_call = |part: &Part| item.call(&part.body).is_some();
@@ -284,7 +284,8 @@ pub(super) fn encode_foreign(wire: &mut Wire<'_>, item: &DraftMessage<'_>, repor
     write_foreign_text(wire, after, message, report);
 }
 
-/// Writes the text of some parts as messages, one for each phase. Adjacent texts are concatenated; others become paragraphs.
+/// Writes the text of some parts as messages, one for each phase. Adjacent texts are concatenated; others become
+/// paragraphs.
 fn write_foreign_text(wire: &mut Wire<'_>, parts: &[Part], message: &Message, report: &mut Report) {
     let (mut inside, mut is_interrupted) = (String::new(), false);
     let mut kind = MessageKind::default();

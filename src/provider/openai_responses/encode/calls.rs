@@ -18,7 +18,8 @@ fn kind_of_call(call: &ToolInvocation, own: bool) -> &'static CallKind {
     template.and_then(|template| CallKind::of(&raw_member(template, "type")?.view().as_text()?)).unwrap_or(FUNCTION)
 }
 
-/// Returns true if an output of the kind that answers the call can be written. An output of text cannot answer every call.
+/// Returns true if an output of the kind that answers the call can be written. An output of text cannot answer every
+/// call.
 pub(super) fn has_output(call: &DraftCall<'_>, own: bool) -> bool {
     let is_original =
         |result: &ToolResult| result.dialect == Some(Dialect::OpenAiResponses) && result.template.is_some();
@@ -64,8 +65,8 @@ pub(super) fn write_own_call(out: &mut String, call: &ToolInvocation, without_id
     }
 }
 
-/// Writes the arguments of a call as the value of `member`. A function's `arguments` are a string of JSON text, `"{}"` if
-/// empty. A custom tool's `input` is a string. Other calls hold a JSON value.
+/// Writes the arguments of a call as the value of `member`. A function's `arguments` are a string of JSON text, `"{}"`
+/// if empty. A custom tool's `input` is a string. Other calls hold a JSON value.
 fn write_arguments(out: &mut String, member: &str, arguments: &Arguments) {
     let is_function = member == FUNCTION.arguments;
     match arguments {
@@ -127,7 +128,8 @@ fn write_own_output(out: &mut String, result: &ToolResult, id: &JsonStr, new_typ
     });
 }
 
-/// Writes `output`: a string, or a list of parts if the result has several texts, images or files and the kind allows it.
+/// Writes `output`: a string, or a list of parts if the result has several texts, images or files and the kind allows
+/// it.
 fn write_result_text(object: &mut ObjectWriter<'_>, result: &ResultText, kind: &CallKind) {
     match result.texts.as_slice() {
         [] if result.media.is_empty() => _ = object.text("output", ""),

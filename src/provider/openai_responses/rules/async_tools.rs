@@ -1,5 +1,5 @@
-//! Tools whose calls the model does not wait for (`"async":true`, OpenAI's guide "Async tool calling", 2026-11-10). Such a call may be
-//! open, and its output may stand anywhere after it.
+//! Tools whose calls the model does not wait for (`"async":true`, OpenAI's guide "Async tool calling", 2026-11-10).
+//! Such a call may be open, and its output may stand anywhere after it.
 
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
@@ -62,7 +62,8 @@ pub(super) struct NamedOutput {
     pub calls_before: usize,
 }
 
-/// Counts open calls as answered by the outputs that name their tools. The newest open call of a tool is answered first.
+/// Counts open calls as answered by the outputs that name their tools. The newest open call of a tool is answered
+/// first.
 pub(super) fn pair_named_outputs(pairs: &mut Pairs<'_>, outputs: &[NamedOutput]) {
     if outputs.is_empty() {
         return;

@@ -8,8 +8,8 @@ use crate::provider::rules::Plan;
 /// What is known of a body beside its items.
 #[derive(Clone, Copy)]
 pub(super) struct InputContext {
-    /// The server stores a part of the history (`previous_response_id`, `conversation`, `item_reference`), so an output may answer
-    /// a call that is not in the body.
+    /// The server stores a part of the history (`previous_response_id`, `conversation`, `item_reference`), so an output
+    /// may answer a call that is not in the body.
     pub has_stored_history: bool,
     /// The model is DeepSeek's. Recorded: it alone rejects call, message, call, outputs.
     pub is_deepseek: bool,
@@ -18,8 +18,8 @@ pub(super) struct InputContext {
 }
 
 impl InputContext {
-    /// Reads the body, and the items that say something about the others. Returns its asynchronous tools, too: those of the body and those
-    /// that items add.
+    /// Reads the body, and the items that say something about the others. Returns its asynchronous tools, too: those of
+    /// the body and those that items add.
     pub fn read(plan: &Plan<'_, '_>, list: JsonRef<'_>) -> (Self, AsyncTools) {
         let model = plan.body.owned_text("model");
         let is_deepseek = model.contains("deepseek");

@@ -290,9 +290,9 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
         self.answer_messages_at_call = self.answer_messages;
     }
 
-    /// Returns the set of ids in which a call and its output pair. Functions, custom tools and a client's tool search share one
-    /// (recorded); every other kind of call has its own. A function's output answers a call of another kind if no function has
-    /// its id.
+    /// Returns the set of ids in which a call and its output pair. Functions, custom tools and a client's tool search
+    /// share one (recorded); every other kind of call has its own. A function's output answers a call of another kind
+    /// if no function has its id.
     fn id_space(&self, key: &PairKey<'_, 'a>) -> &'static str {
         let has_call = |call_type: &str| self.opaque_calls.contains(call_type, &key.id_text);
         let shared = ["function_call", "custom_tool_call", "tool_search_call"];

@@ -98,8 +98,9 @@ pub(super) fn fix_call<'a>(plan: &mut Plan<'a, '_>, item_type: &str, fields: &Fi
     fix_arguments(plan, fields, tool, false);
 }
 
-/// Fixes the id of an item that needs none, since calls and outputs pair by `call_id` (laravel/ai#1052): an invalid one is
-/// removed. `prefix` is how OpenAI's ids begin. `accepts_any`: the model is not OpenAI's. Returns true if an id stays.
+/// Fixes the id of an item that needs none, since calls and outputs pair by `call_id` (laravel/ai#1052): an invalid one
+/// is removed. `prefix` is how OpenAI's ids begin. `accepts_any`: the model is not OpenAI's. Returns true if an id
+/// stays.
 pub(super) fn fix_id<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, prefix: &str, accepts_any: bool) -> bool {
     let Some(value) = fields.find("id") else { return false };
     let id = value.as_text().unwrap_or_default();

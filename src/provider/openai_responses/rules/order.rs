@@ -56,8 +56,8 @@ impl<'a> OutputPlacement<'_, 'a> {
         }
     }
 
-    /// Finds the end of each call's step. A step is calls and the items between them, then outputs. Items are visited from the last
-    /// to the first.
+    /// Finds the end of each call's step. A step is calls and the items between them, then outputs. Items are visited
+    /// from the last to the first.
     fn step_ends(&self, items: &[InputItem<'a>]) -> StepEnds {
         let mut outputs = Vec::new();
         let mut ends: Vec<Option<usize>> = vec![None; self.pairs.calls.len()];
@@ -121,9 +121,9 @@ impl<'a> OutputPlacement<'_, 'a> {
     }
 }
 
-/// Removes reasoning that no item of the model follows: "Item 'rs_…' of type 'reasoning' was provided without its required
-/// following item" (continue#8933). A message that follows must have its id (recorded). `calls_without_reasoning` receives the
-/// calls that belonged to it.
+/// Removes reasoning that no item of the model follows: "Item 'rs_…' of type 'reasoning' was provided without its
+/// required following item" (continue#8933). A message that follows must have its id (recorded).
+/// `calls_without_reasoning` receives the calls that belonged to it.
 fn remove_orphaned_reasoning<'a>(
     plan: &mut Plan<'a, '_>,
     order: Vec<ListItem>,

@@ -47,8 +47,8 @@ enum PartFate {
     Replaced(BodyPiece),
 }
 
-/// Fixes a list of parts. Parts of an unknown type are kept, since OpenAI keeps adding types. `moved_parts` receives the parts that
-/// only a user message may hold.
+/// Fixes a list of parts. Parts of an unknown type are kept, since OpenAI keeps adding types. `moved_parts` receives
+/// the parts that only a user message may hold.
 pub(super) fn fix_parts<'a>(
     plan: &mut Plan<'a, '_>,
     content: JsonRef<'a>,

@@ -315,7 +315,8 @@ impl OutputItem {
         self.kind == OutputKind::Message && self.content.iter().any(|part| part.is_refusal() && !part.text().is_empty())
     }
 
-    /// Returns true for reasoning without text and without `encrypted_content`: only a server that stored it can read it.
+    /// Returns true for reasoning without text and without `encrypted_content`: only a server that stored it can read
+    /// it.
     pub fn is_bare_reasoning(&self) -> bool {
         self.kind == OutputKind::Reasoning
             && self.fields.get("encrypted_content").is_none_or(StreamedValue::is_vacant)
@@ -347,8 +348,9 @@ impl OutputItem {
         CallKind::of_output(&self.fields.decoded("type")).is_some_and(|kind| !kind.is_hosted())
     }
 
-    /// Returns true if the item is part of the next request. `complete`: the answer is. `has_counterpart`: the answer holds
-    /// both the call and its output. One without the other is omitted from an incomplete answer, since nobody will add it.
+    /// Returns true if the item is part of the next request. `complete`: the answer is. `has_counterpart`: the answer
+    /// holds both the call and its output. One without the other is omitted from an incomplete answer, since nobody
+    /// will add it.
     pub fn is_sent(&self, complete: bool, has_counterpart: bool) -> bool {
         match self.kind {
             OutputKind::Message => self.summary.iter().chain(self.content.iter()).any(|part| !part.text().is_empty()),

@@ -1,4 +1,5 @@
-//! The parts of one list of an output item, such as a message's `content` or a reasoning item's `summary`, while they are streamed.
+//! The parts of one list of an output item, such as a message's `content` or a reasoning item's `summary`, while they
+//! are streamed.
 
 use crate::json::{JsonRef, JsonStr, ObjectWriter};
 use crate::provider::stream::{StreamEvent, StreamedFields, StreamedValue, StringBuffer};
@@ -135,9 +136,9 @@ impl ItemParts {
         self.0.insert(index, Box::new(new));
     }
 
-    /// Replaces all parts by the list of a complete item. Returns true if text so far was kept because the list lacks it, as
-    /// gateways cut large items: for a part without text, for a list without any text, and, if the item `was_complete` before,
-    /// for the parts that a shorter list lacks.
+    /// Replaces all parts by the list of a complete item. Returns true if text so far was kept because the list lacks
+    /// it, as gateways cut large items: for a part without text, for a list without any text, and, if the item
+    /// `was_complete` before, for the parts that a shorter list lacks.
     pub fn replace_all(
         &mut self,
         list: JsonRef<'_>,
@@ -170,8 +171,8 @@ impl ItemParts {
         kept
     }
 
-    /// Takes all parts, each with its position in the list of the complete item. That is its index, unless no part has the
-    /// index 0: then the server may count from 1, and the parts are counted instead.
+    /// Takes all parts, each with its position in the list of the complete item. That is its index, unless no part has
+    /// the index 0: then the server may count from 1, and the parts are counted instead.
     fn take_with_positions(&mut self) -> Vec<(usize, ItemPart)> {
         let parts = std::mem::take(&mut self.0);
         let counts_from_zero = parts.contains_key(&0);
@@ -190,8 +191,8 @@ impl ItemParts {
     }
 }
 
-/// Marks the text that was emitted before the parts were replaced. If the new text does not begin with it, all of it counts as emitted:
-/// text that was emitted cannot be corrected.
+/// Marks the text that was emitted before the parts were replaced. If the new text does not begin with it, all of it
+/// counts as emitted: text that was emitted cannot be corrected.
 fn mark_emitted(parts: &mut [ItemPart], emitted: &str) {
     let text: String = parts.iter().filter(|part| !part.is_refusal()).map(ItemPart::text).collect();
     let mut left = if text.starts_with(emitted) { emitted.len() } else { text.len() };

@@ -14,7 +14,8 @@ use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 use web_sys::{IdbDatabase, IdbFactory, IdbOpenDbRequest, IdbTransaction, Storage};
 
-/// The version of the IndexedDB schema. It never changes: records have versions of their own, so no tab waits for another to close.
+/// The version of the IndexedDB schema. It never changes: records have versions of their own, so no tab waits for
+/// another to close.
 const VERSION: u32 = 1;
 
 #[wasm_bindgen]
@@ -265,7 +266,8 @@ fn close(opened: &JsValue) {
     }
 }
 
-/// The handlers of a request. A request to open cannot be cancelled: if it is abandoned, its handlers stay and close a late database.
+/// The handlers of a request. A request to open cannot be cancelled: if it is abandoned, its handlers stay and close a
+/// late database.
 struct OpenRequestGuard {
     opening: Rc<OpenRequest>,
     handlers: Option<[EventHandler; 4]>,
@@ -291,8 +293,8 @@ impl Drop for OpenRequestGuard {
     }
 }
 
-/// A mark in localStorage that the database exists, since browsers evict IndexedDB without notice. Workers have no localStorage: there only
-/// a store that was open notices an eviction.
+/// A mark in localStorage that the database exists, since browsers evict IndexedDB without notice. Workers have no
+/// localStorage: there only a store that was open notices an eviction.
 pub(super) struct EvictionMarker {
     storage: Option<Storage>,
     key: String,

@@ -56,7 +56,8 @@ impl From<Error> for IdbFailure {
 }
 
 impl From<JsValue> for IdbFailure {
-    /// Reads the error by name, not by class or number: `QuotaExceededError` has become a class of its own in some browsers.
+    /// Reads the error by name, not by class or number: `QuotaExceededError` has become a class of its own in some
+    /// browsers.
     fn from(thrown: JsValue) -> Self {
         let text = |key: &str| member(&thrown, key).as_string().unwrap_or_default();
         let (name, message) = (text("name"), text("message"));

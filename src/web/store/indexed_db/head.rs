@@ -63,7 +63,8 @@ impl HeadScript {
         }
     }
 
-    /// Makes a script of an append that writes at once if the head is still this one. Its records are on their way while the head is read.
+    /// Makes a script of an append that writes at once if the head is still this one. Its records are on their way
+    /// while the head is read.
     pub(super) fn append_after(session: &str, append: AppendRequest, remembered: Option<HeadRow>) -> Self {
         let remembered = remembered.filter(|row| !row.deleted && append.outcome(row).is_none());
         Self { remembered, ..Self::new(session, HeadOperation::Append(append)) }

@@ -64,7 +64,8 @@ impl PageScript {
         if let Some(cursor) = &query.cursor {
             let (session, key) = open_audit_cursor(cursor)?;
             lower = RangeEnd::beyond(SessionKeys::of(session).past(key));
-            // A cursor from another session's rows may be after the last row of this session, and a range must not end before it begins.
+            // A cursor from another session's rows may be after the last row of this session, and a range must not end
+            // before it begins.
             if query.session.as_deref() != Some(session) {
                 upper = RangeEnd::last();
             }

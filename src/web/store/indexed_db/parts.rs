@@ -1,7 +1,7 @@
 //! Reads a long range in one transaction, and passes records on while others arrive.
 //!
-//! The keys are read first. Then each segment is a request of its own, and several are under way: a large value arrives as fast alone as
-//! with others, and what has arrived is decoded meanwhile.
+//! The keys are read first. Then each segment is a request of its own, and several are under way: a large value arrives
+//! as fast alone as with others, and what has arrived is decoded meanwhile.
 
 use super::failure::IdbFailure;
 use super::rows::{self, RangeEnd, SessionKeys, range};
@@ -53,15 +53,16 @@ impl PartsScript {
         std::mem::take(&mut self.arrived)
     }
 
-    /// Requests the keys of all records that begin before the end of the range: a segment may begin before the range and reach into it.
+    /// Requests the keys of all records that begin before the end of the range: a segment may begin before the range
+    /// and reach into it.
     fn request_keys(&self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
         let range = range(&RangeEnd::at(self.keys.start()), &RangeEnd::at(self.keys.past(self.query.to)))?;
         let store = transaction.object_store(self.query.table.as_str())?;
         Ok(ScriptStep::Request(vec![store.get_all_keys_with_key(&range.into())?]))
     }
 
-    /// Groups the keys of records that overlap the range. The singles of a group are all keys between its first and its last one, because
-    /// the group is read as a range.
+    /// Groups the keys of records that overlap the range. The singles of a group are all keys between its first and its
+    /// last one, because the group is read as a range.
     fn group(&self, keys: &Array) -> VecDeque<RecordGroup> {
         let mut groups: VecDeque<RecordGroup> = VecDeque::new();
         let mut follows_foreign_key = false;

@@ -1,5 +1,5 @@
-//! Reads a range of records: those that begin in it, and the segments that begin before it and reach into it. The range may depend on
-//! the head, which is read first, in the same transaction.
+//! Reads a range of records: those that begin in it, and the segments that begin before it and reach into it. The range
+//! may depend on the head, which is read first, in the same transaction.
 
 use super::failure::IdbFailure;
 use super::rows::{self, HEADS, HeadRow, RangeEnd, SessionKeys, range, request_head, request_records};

@@ -7,8 +7,8 @@
 //! a segment in any table   [session, key, last key]
 //! ```
 //!
-//! A key is an array, and the session is a member of it, so the records of two sessions never mix. Arrays are sorted by member, a shorter
-//! one before a longer one, and an array after every number.
+//! A key is an array, and the session is a member of it, so the records of two sessions never mix. Arrays are sorted by
+//! member, a shorter one before a longer one, and an array after every number.
 
 use super::failure::IdbFailure;
 use super::transaction::ScriptStep;
@@ -186,7 +186,8 @@ fn bytes_of(value: &JsValue) -> Option<Bytes> {
     value.dyn_ref::<Uint8Array>().map(|array| array.to_vec().into())
 }
 
-/// Reads a record. A foreign value becomes a record without bytes, which the record codec reports as corrupt; its neighbours stay readable.
+/// Reads a record. A foreign value becomes a record without bytes, which the record codec reports as corrupt; its
+/// neighbours stay readable.
 pub(super) fn read(table: Table, key: u64, last_key: Option<u64>, value: &JsValue) -> Record {
     let mut record = Record { table, key, last_key, index: None, value: Bytes::new() };
     if let Some(value) = bytes_of(value) {
@@ -280,18 +281,19 @@ pub(super) struct HeadRow {
     pub(super) value: Bytes,
     pub(super) channel: Option<String>,
     pub(super) operations: Operations,
-    /// The operations as they are stored, of a row that this store wrote: the next append adds its own. A clone shares the array, so a row
-    /// is used up when a clone of it is written: the script that did so drops it, and no failed append is remembered.
+    /// The operations as they are stored, of a row that this store wrote: the next append adds its own. A clone shares
+    /// the array, so a row is used up when a clone of it is written: the script that did so drops it, and no failed
+    /// append is remembered.
     pub(super) stored_operations: Option<Array>,
     pub(super) deleted: bool,
-    /// The largest distance between the first and the last key of any segment so far: a segment that reaches into a range begins at most
-    /// so far before it.
+    /// The largest distance between the first and the last key of any segment so far: a segment that reaches into a
+    /// range begins at most so far before it.
     pub(super) widest: u64,
 }
 
 impl HeadRow {
-    /// Reads a row; returns false if there is none. Fields that cannot be read keep their default: a head without bytes is damaged, and is
-    /// rebuilt when it is decoded.
+    /// Reads a row; returns false if there is none. Fields that cannot be read keep their default: a head without bytes
+    /// is damaged, and is rebuilt when it is decoded.
     pub(super) fn read(&mut self, value: &JsValue) -> bool {
         if value.is_undefined() {
             return false;

@@ -1,7 +1,8 @@
 //! Runs a transaction without ever awaiting inside it.
 //!
-//! An IndexedDB transaction accepts requests only during the callbacks of its own requests, and such a callback wakes a Rust future but
-//! does not run it. So a transaction is a [`Script`] that is called in the callback; only the transaction's end is awaited.
+//! An IndexedDB transaction accepts requests only during the callbacks of its own requests, and such a callback wakes a
+//! Rust future but does not run it. So a transaction is a [`Script`] that is called in the callback; only the
+//! transaction's end is awaited.
 
 use super::failure::IdbFailure;
 use super::wait::{EventHandler, OneShot, Timeout, handler};
@@ -43,11 +44,12 @@ pub(super) trait Script {
 /// A script, shared by its transaction and the reader of its findings.
 pub(super) type SharedScript = Rc<RefCell<dyn Script>>;
 
-/// Runs a script to the transaction's end. If the future is dropped, the script takes no further step; since a script writes in its last
-/// step, everything is written or nothing. An append that writes ahead of its last step rolls back unless that step confirms it.
+/// Runs a script to the transaction's end. If the future is dropped, the script takes no further step; since a script
+/// writes in its last step, everything is written or nothing. An append that writes ahead of its last step rolls back
+/// unless that step confirms it.
 ///
-/// `patience` is the maximum time of a step. Writing takes up to a second more for each megabyte. A transaction that does not write is
-/// not awaited further than its last answer.
+/// `patience` is the maximum time of a step. Writing takes up to a second more for each megabyte. A transaction that
+/// does not write is not awaited further than its last answer.
 pub(super) async fn run(
     transaction: IdbTransaction,
     script: SharedScript,
@@ -101,8 +103,8 @@ impl RunningTransaction {
                 self.patience
             }
             Ok(ScriptStep::Done(written)) => {
-                // Saves a turn of the event loop, and releases the lock even if the page is frozen now. Without this call
-                // the transaction commits by itself, so a failure does not matter.
+                // Saves a turn of the event loop, and releases the lock even if the page is frozen now. Without this
+                // call the transaction commits by itself, so a failure does not matter.
                 let _ = self.transaction.unchecked_ref::<TransactionExt>().commit();
                 if !self.writes {
                     return self.end.set(Ok(()));
@@ -150,7 +152,8 @@ impl RunningTransaction {
         self.end.set(Err(failure));
     }
 
-    /// Ends a step that took too long: another tab holds the lock, or the disk does not answer. Waits for no event, since none may arrive.
+    /// Ends a step that took too long: another tab holds the lock, or the disk does not answer. Waits for no event,
+    /// since none may arrive.
     fn give_up(self: &Rc<Self>) {
         let message = match self.transaction.abort() {
             Ok(()) => {

@@ -45,7 +45,8 @@ impl AppendRequest {
         head.operations.outcome(head.revision, self.expected, &self.operation)
     }
 
-    /// Returns ranges whose records `add` does not detect: a segment and another record with the same first key have different keys.
+    /// Returns ranges whose records `add` does not detect: a segment and another record with the same first key have
+    /// different keys.
     pub(super) fn possibly_occupied(
         &self,
         keys: &SessionKeys,
@@ -131,14 +132,15 @@ pub(super) fn clear(keys: &SessionKeys, transaction: &IdbTransaction) -> Result<
     Ok(())
 }
 
-/// Returns the tombstone of a deleted session. Its revision continues, so that nobody takes a new session for the old one.
+/// Returns the tombstone of a deleted session. Its revision continues, so that nobody takes a new session for the old
+/// one.
 pub(super) fn tombstone(head: HeadRow) -> HeadRow {
     let revision = head.revision.saturating_add(1);
     HeadRow { revision, operations: head.operations, deleted: true, ..HeadRow::default() }
 }
 
-/// Returns the ranges that are deleted first: removed records, and, if there may be segments, replaced ones. Neighbouring keys are one range:
-/// in a large batch a request for each key would be the largest cost.
+/// Returns the ranges that are deleted first: removed records, and, if there may be segments, replaced ones.
+/// Neighbouring keys are one range: in a large batch a request for each key would be the largest cost.
 fn deleted_ranges(edits: &RecordEdits<'_>, segments: bool) -> Vec<(Table, u64, u64)> {
     let mut runs: Vec<(Table, u64, u64)> = Vec::new();
     for ((table, key), edit) in edits {

@@ -46,17 +46,23 @@ export class MemoryLogStore {
       return session.head && (cursor === null || id > cursor) && (channel === undefined || channel === session.channel);
     };
     const ids = [...this.stored.keys()].filter(isListed).sort();
-    const items = ids.slice(0, limit).map((id) => ({ id, revision: this.stored.get(id).revision, head: this.stored.get(id).head }));
+    const items = ids
+      .slice(0, limit)
+      .map((id) => ({ id, revision: this.stored.get(id).revision, head: this.stored.get(id).head }));
     return { items, cursor: ids.length > limit ? ids[limit - 1] : null };
   }
 
   invocations({ cursor, limit, session, since = 0, until = Infinity, ...names }) {
     const [afterSession, afterKey] = cursor === undefined ? ['', -1] : JSON.parse(cursor);
     const isFound = ({ session: id, key, index }) =>
-      index && (session === undefined || session === id) && index.at >= since && index.at <= until
-      && ['tool', 'status', 'channel'].every((name) => names[name] === undefined || names[name] === index[name])
-      && (id > afterSession || (id === afterSession && key > afterKey));
-    const rows = [...this.stored.keys()].sort()
+      index &&
+      (session === undefined || session === id) &&
+      index.at >= since &&
+      index.at <= until &&
+      ['tool', 'status', 'channel'].every((name) => names[name] === undefined || names[name] === index[name]) &&
+      (id > afterSession || (id === afterSession && key > afterKey));
+    const rows = [...this.stored.keys()]
+      .sort()
       .flatMap((id) => this.rows(id, 'tool_invocations').map((record) => ({ ...record, session: id })))
       .filter(isFound);
     const items = rows.slice(0, limit);
@@ -71,7 +77,7 @@ export class MemoryLogStore {
 
   /** The records of a table, in the order of their keys. */
   rows(id, table) {
-    const records = [...this.stored.get(id)?.records.values() ?? []];
+    const records = [...(this.stored.get(id)?.records.values() ?? [])];
     return records.filter((record) => record.table === table).sort((one, other) => one.key - other.key);
   }
 }
