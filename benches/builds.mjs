@@ -5,7 +5,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { race, summary, time } from './stats.js';
 import { cell, ratio, ratioCell, table } from './table.mjs';
-import { broken } from './w4.js';
+import { broken } from './wire-formats.js';
 import { INPUT, PARAMS, TURN, encode, encoder, messagesOf } from './work.js';
 import { copyPackage, openWorld, sizes } from './world.mjs';
 

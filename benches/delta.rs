@@ -1,7 +1,7 @@
 //! The tracker of R32 alone, natively: what a service that keeps the conversation has not acknowledged, found twice in
 //! each turn of a growing history, and of the whole history at once: `cargo bench --bench delta`. With PEER_PYTHON, a
-//! Python that has `openai-agents`, the same by its tracker (`r32_peer.py`). `npm run bench -- r32` measures whole
-//! requests in wasm.
+//! Python that has `openai-agents`, the same by its tracker (`openai_agents_deltas.py`). `npm run bench -- r32`
+//! measures whole requests in wasm.
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)] // a bench reads the clock, and its history is well-formed
 
@@ -101,7 +101,7 @@ fn own(turns: u32) -> (Duration, Duration) {
 
 fn peer(turns: u32) -> Option<f64> {
     let python = std::env::var_os("PEER_PYTHON")?;
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/r32_peer.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/openai_agents_deltas.py");
     let output = Command::new(python).args([script, "newest", &turns.to_string()]).output().ok()?;
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }

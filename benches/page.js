@@ -1,9 +1,9 @@
 // The functions that the runner calls in the page. The query says which package is loaded: `?package=/name`.
 
 import { coldOpen, store } from './cold-open.js';
-import { w1 } from './w1.js';
-import { fill, w2 } from './w2.js';
-import { w3 } from './w3.js';
+import { w1 } from './next-body.js';
+import { fill, w2 } from './stored-turns.js';
+import { w3 } from './first-body.js';
 
 /** The linear memories of all instances. */
 const memories = [];

@@ -1,6 +1,6 @@
 // Tables of the measurements and their targets.
 
-import { GROWTH_MOST, PEER_LEAST, SIZES } from './r32.js';
+import { GROWTH_MOST, PEER_LEAST, SIZES } from './service-deltas.js';
 import { cell, ms, ratio, ratioCell, table, verdict } from './table.mjs';
 
 const KB = 1024;

@@ -27,7 +27,7 @@ import { parseArgs } from 'node:util';
 import { bodies } from './bodies.js';
 import { compareBuilds } from './builds.mjs';
 import { growth } from './growth.js';
-import { SIZES as TURNS, GROWTH_MOST, r32 } from './r32.js';
+import { SIZES as TURNS, GROWTH_MOST, r32 } from './service-deltas.js';
 import {
   reportBodies,
   reportGrowth,
@@ -39,8 +39,8 @@ import {
   reportW4,
 } from './report.mjs';
 import { summary } from './stats.js';
-import { w1 } from './w1.js';
-import { w4 } from './w4.js';
+import { w1 } from './next-body.js';
+import { w4 } from './wire-formats.js';
 import { TURN } from './work.js';
 import { copyPackage, openWorld, sizes, withTemporaryFolder } from './world.mjs';
 

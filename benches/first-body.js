@@ -4,7 +4,7 @@ import { get, getAll } from './idb.js';
 import { openPeers } from './peers.js';
 import { time } from './stats.js';
 import { INPUT, PARAMS, encode, encoder } from './work.js';
-import { raw } from './w2.js';
+import { raw } from './stored-turns.js';
 
 const DIALECT = 'openai-chat';
 const request = { dialect: DIALECT, params: PARAMS[DIALECT], input: INPUT, replay: { freshness: Infinity } };

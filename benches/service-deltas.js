@@ -1,8 +1,8 @@
 // R32: what a service that keeps the conversation has not acknowledged is found in time linear in the history. The
 // delta of each turn of a growing conversation, and of a conversation that was opened again, against the trackers of
 // the OpenAI Agents SDK: the one for JavaScript (npm ci in benches/) and, if PEER_PYTHON is a Python that has it, the
-// one for Python (r32_peer.py). The peers' trackers return a list of items; rethread's time includes the whole request
-// as bytes.
+// one for Python (openai_agents_deltas.py). The peers' trackers return a list of items; rethread's time includes the
+// whole request as bytes.
 
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -189,7 +189,7 @@ function peerResumed(peer, turns) {
 }
 
 function pythonDeltas(turns) {
-  const script = fileURLToPath(new URL('r32_peer.py', import.meta.url));
+  const script = fileURLToPath(new URL('openai_agents_deltas.py', import.meta.url));
   return JSON.parse(execFileSync(process.env.PEER_PYTHON, [script, 'newest', String(turns)], { encoding: 'utf8' }));
 }
 

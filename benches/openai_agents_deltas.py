@@ -1,7 +1,7 @@
-"""The deltas of r32.js by the tracker of the OpenAI Agents SDK for Python, as JSON lines of milliseconds.
+"""The deltas of service-deltas.js by the tracker of the OpenAI Agents SDK for Python, as JSON lines of milliseconds.
 
     python -m pip install openai-agents==0.22.0
-    python benches/r32_peer.py newest|whole TURNS
+    python benches/openai_agents_deltas.py newest|whole TURNS
 """
 
 import json
