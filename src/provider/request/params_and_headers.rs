@@ -75,8 +75,7 @@ impl RequestHead<'_> {
         let params = self.request.params.view();
         let translate = |name: &str| translate_foreign(self.dialect, name);
         let tools = encode_tools(*codec, tools, params.find(TOOLS))?;
-        // "Function calling config is set without function_declarations", says Gemini where a server's own tools are
-        // all.
+        // "Function calling config is set without function_declarations", says Gemini of a server's own tools alone.
         let callable =
             tools.as_ref().is_some_and(|tools| tools.view().items().any(|entry| codec.has_callable_tool(entry)));
         let mut named = Vec::new();
