@@ -145,7 +145,7 @@ export function noPanic() {
 
 /** No comment is wider than MAX_COLUMNS; the formatters see to code. A table, an address or a type stays in a line. */
 export function narrowComments() {
-  return ['.ci', 'benches', 'examples', 'js', 'src', 'tests', 'www']
+  return ['.ci', 'benches', 'js', 'src', 'tests', 'www']
     .flatMap((folder) => files(folder))
     .filter((file) => /\.(rs|m?js|ts)$/.test(file) && !/(^|\/)dist\//.test(file))
     .flatMap((file) =>

@@ -1,5 +1,4 @@
-// An agent whose conversation OpenAI keeps. Run it again after a kill: it continues where it was, and sends nothing
-// twice.
+// An agent whose conversation OpenAI keeps. Run it again after a kill: it continues where it was, and sends nothing twice.
 //
 //   node agents/agent.js "Weather in Oslo?"
 
@@ -22,10 +21,7 @@ const store = await open({ store: pool ? postgres(pool) : sqlite(SQLITE_FILE), l
 
 async function api(path, body) {
   const sent = body && { method: 'POST', body: JSON.stringify(body) };
-  const response = await fetch(`${API_URL}/${path}`, {
-    headers: { ...headers, 'content-type': 'application/json' },
-    ...sent,
-  });
+  const response = await fetch(`${API_URL}/${path}`, { headers: { ...headers, 'content-type': 'application/json' }, ...sent });
   if (!response.ok) throw new Error(`the service answered ${response.status} to ${path}`);
   return response.json();
 }
@@ -39,7 +35,7 @@ async function inNewConversation() {
 
 async function itemsOf({ conversationId }) {
   const items = [];
-  for (let after = ''; ; ) {
+  for (let after = ''; ;) {
     const page = await api(`conversations/${conversationId}/items?order=asc&limit=100${after}`);
     items.push(...page.data);
     if (!page.has_more) return items;
@@ -47,22 +43,17 @@ async function itemsOf({ conversationId }) {
   }
 }
 
-/** Returns true if the conversation has what the run sends next: the results of its tools, or its question more times
- *  than the stored messages. */
+/** Returns true if the conversation has what the run sends next: the results of its tools, or its question more times than the stored messages. */
 async function isSubmitted(session, { openCalls, input }) {
   const sent = await itemsOf(session.owner);
   if (openCalls.length > 0) {
     const isOutputOf = (id) => (item) => item.type === 'function_call_output' && item.call_id === id;
-    const unanswered = sent.filter(
-      ({ type, call_id: id }, at) => type === 'function_call' && !sent.slice(at).some(isOutputOf(id)),
-    );
-    // A call whose id an older call had is stored under an id of its own and not found: a new conversation sends
-    // nothing twice either.
+    const unanswered = sent.filter(({ type, call_id: id }, at) => type === 'function_call' && !sent.slice(at).some(isOutputOf(id)));
+    // A call whose id an older call had is stored under an id of its own and not found: a new conversation sends nothing twice either.
     return !openCalls.every(({ callId }) => unanswered.some(({ call_id: id }) => id === callId));
   }
   const textOf = (content) => (typeof content === 'string' ? content : content.map(({ text }) => text).join(''));
-  const isQuestion = ({ role, content, parts }) =>
-    role === 'user' && textOf(content ?? parts) === textOf(input.at(-1).parts);
+  const isQuestion = ({ role, content, parts }) => role === 'user' && textOf(content ?? parts) === textOf(input.at(-1).parts);
   const stored = (await session.messages({ limit: 10_000 })).items;
   return sent.filter(isQuestion).length > stored.filter(isQuestion).length;
 }
@@ -80,8 +71,7 @@ async function resume(session) {
   for (const { id } of await session.pendingRuns()) {
     let run;
     // The killed process counts as the owner until its lease has ended.
-    while ((run = (await session.pendingRuns()).find((pending) => pending.id === id))?.state === 'live')
-      await sleep(100);
+    while ((run = (await session.pendingRuns()).find((pending) => pending.id === id))?.state === 'live') await sleep(100);
     if (!run) continue;
     if (await isSubmitted(session, run)) {
       // The service has it, and its answer was lost. What is stored here continues in a new conversation.

@@ -16,18 +16,10 @@ export const toolsFor = ({ WEATHER_URL = 'https://wttr.in', WEBHOOK_URL }) => ({
     onInterrupted: 'rerun', // after a crash: a second read is harmless
     execute: ({ city }, { signal }) => request(`${WEATHER_URL}/${encodeURIComponent(city)}?format=3`, { signal }),
   },
-  ...(WEBHOOK_URL && {
-    post_note: {
-      description: 'Posts a note to the channel of the team.',
-      parameters: oneText('note'),
-      // No `onInterrupted`: after a crash it may have run, so it is not run again and the model gets an error result.
-      execute: ({ note }, { signal }) =>
-        request(WEBHOOK_URL, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ text: note }),
-          signal,
-        }),
-    },
-  }),
+  ...(WEBHOOK_URL && { post_note: {
+    description: 'Posts a note to the channel of the team.',
+    parameters: oneText('note'),
+    // No `onInterrupted`: after a crash it may have run, so it is not run again and the model gets an error result.
+    execute: ({ note }, { signal }) => request(WEBHOOK_URL, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ text: note }), signal }),
+  } }),
 });

@@ -10,13 +10,7 @@ import { postgres } from 'rethread/postgres';
 import { sqlite } from 'rethread/sqlite';
 import { Chat } from '../chat/chat.js';
 
-const {
-  DATABASE_URL,
-  SQLITE_FILE = 'chats.sqlite',
-  LEASE_MS = '30000',
-  HOST = '127.0.0.1',
-  PORT = '3000',
-} = process.env;
+const { DATABASE_URL, SQLITE_FILE = 'chats.sqlite', LEASE_MS = '30000', HOST = '127.0.0.1', PORT = '3000' } = process.env;
 const page = readFileSync(new URL('../chat/page.html', import.meta.url));
 // Only the code: a driver's error may quote the URL of the database, with its password.
 const report = (error) => console.error(`failed: ${error.code ?? error.name}`);
@@ -27,8 +21,7 @@ pool?.on('error', report); // an idle connection was lost; the pool opens anothe
 const store = await open({ store: pool ? postgres(pool) : sqlite(SQLITE_FILE), leaseMs: Number(LEASE_MS) });
 const chat = async (id) => new Chat(await store.session(id), process.env);
 
-/** Resumes runs that a crash interrupted: of this server before its restart, and of other processes on the same
- *  database. */
+/** Resumes runs that a crash interrupted: of this server before its restart, and of other processes on the same database. */
 async function resumeInterrupted() {
   for (const { session, state } of await store.pendingRuns()) {
     // rejects with `busy` if another process was faster
@@ -50,14 +43,9 @@ const server = createServer(async (incoming, outgoing) => {
     const address = URL.canParse(url, 'http://server') ? new URL(url, 'http://server') : null;
     if (!address) return void outgoing.writeHead(400).end();
     // Other methods are no `Request`.
-    if (!['GET', 'HEAD', 'POST'].includes(method))
-      return void outgoing.writeHead(405, { allow: 'GET, HEAD, POST' }).end();
+    if (!['GET', 'HEAD', 'POST'].includes(method)) return void outgoing.writeHead(405, { allow: 'GET, HEAD, POST' }).end();
     const body = method === 'POST' ? Readable.toWeb(incoming) : undefined;
-    const {
-      status,
-      headers: sent,
-      body: stream,
-    } = await answer(new Request(address, { method, headers, body, duplex: 'half' }));
+    const { status, headers: sent, body: stream } = await answer(new Request(address, { method, headers, body, duplex: 'half' }));
     outgoing.writeHead(status, Object.fromEntries(sent));
     await pipeline(Readable.fromWeb(stream), outgoing);
   } catch (error) {

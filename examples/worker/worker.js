@@ -12,10 +12,7 @@ export class ChatObject extends DurableObject {
     // Requests wait for this; if it fails, the next one gets a new object.
     ctx.blockConcurrencyWhile(async () => {
       const store = await open({ store: durableObject(ctx.storage) });
-      this.chat = new Chat(await store.session('chat'), env, {
-        longestPauseMs: 1000,
-        onPause: (at) => this.setAlarm(at),
-      });
+      this.chat = new Chat(await store.session('chat'), env, { longestPauseMs: 1000, onPause: (at) => this.setAlarm(at) });
     });
   }
 
@@ -30,8 +27,7 @@ export class ChatObject extends DurableObject {
     return this.chat.fetch(request);
   }
 
-  /** Resumes an interrupted run. The next alarm keeps the object alive, or wakes it up when the model may be called
-   *  again. */
+  /** Resumes an interrupted run. The next alarm keeps the object alive, or wakes it up when the model may be called again. */
   async alarm() {
     const run = await this.chat.resume();
     if (run) await this.setAlarm(run.state === 'live' ? undefined : run.notBefore);

@@ -73,7 +73,7 @@ test('r48 the example in workerd continues after SIGKILL by its alarm, and no to
   assert.ok(!JSON.stringify(settings).includes(KEY));
 });
 
-test('each example has less than 200 lines, without the page', () => {
-  assert.ok(exampleLines('server/server.js') < 200);
-  assert.ok(exampleLines('worker/worker.js', 'worker/wrangler.jsonc') < 200);
+test('each example has less than 160 lines, without the page', () => {
+  assert.ok(exampleLines('server/server.js') < 160);
+  assert.ok(exampleLines('worker/worker.js', 'worker/wrangler.jsonc') < 160);
 });
