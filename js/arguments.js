@@ -2,7 +2,7 @@
 // itself.
 
 import { RethreadError } from './error.js';
-import { isBytes, memberOf, reasonOf } from './foreign.js';
+import { isBytes, memberOf, reasonOf } from './untrusted-value.js';
 import { headerPairs } from './header-pairs.js';
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value) && !isBytes(value);

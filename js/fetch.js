@@ -8,7 +8,7 @@ import { RefusedMarks, healedRequest } from './fetch/healing.js';
 import { inspect, rejection } from './fetch/inspect.js';
 import { checkedOptions } from './fetch/options.js';
 import { isUsedUp, readableRequest, readBody, withBody, withText } from './fetch/request.js';
-import { reasonOf } from './foreign.js';
+import { reasonOf } from './untrusted-value.js';
 import { program } from './formats-program.js';
 
 export { RethreadError };

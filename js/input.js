@@ -1,7 +1,7 @@
 // Converts the Blobs and bytes of an input to base64, because JSON can represent neither.
 
 import { RethreadError } from './error.js';
-import { isBytes, isList, memberOf, reasonOf } from './foreign.js';
+import { isBytes, isList, memberOf, reasonOf } from './untrusted-value.js';
 import { time } from './arguments.js';
 import { withJsonSchemas } from './tool.js';
 

@@ -4,7 +4,7 @@
 // and unfinished changes. Such an instance counts as stopped: it is never called again, and pending promises reject.
 
 import { RethreadError } from './error.js';
-import { reasonOf } from './foreign.js';
+import { reasonOf } from './untrusted-value.js';
 
 /** Exports that free memory: no-ops after the instance has stopped. */
 const RELEASES = /^__wbg_\w+_free$|^__wbindgen_(?:free|destroy_closure)$/;

@@ -2,7 +2,7 @@
 // each turn.
 
 import { RethreadError } from './error.js';
-import { isList, memberOf, reasonOf } from './foreign.js';
+import { isList, memberOf, reasonOf } from './untrusted-value.js';
 import { plainMessages } from './input.js';
 
 const FLAGS = ['loadMessages', 'storeInputs', 'storeOutputs', 'storeContextMessages'];

@@ -1,7 +1,7 @@
 // Removes credentials from errors in the bytes of a response; answers pass unchanged.
 
 import { REDACTED } from './credentials.js';
-import { isBytes } from './foreign.js';
+import { isBytes } from './untrusted-value.js';
 
 const LF = 10;
 const CR = 13;

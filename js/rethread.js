@@ -2,7 +2,7 @@
 
 import * as check from './arguments.js';
 import { WasmHandle, asyncDispose, dispose } from './wasm-handle.js';
-import { memberOf } from './foreign.js';
+import { memberOf } from './untrusted-value.js';
 import { InstancePool } from './instance-pool.js';
 import { program } from './rethread-program.js';
 import { Session } from './session.js';

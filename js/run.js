@@ -1,7 +1,7 @@
 // `Run`: the state machine of one run. It does no I/O; `drive` executes its effects.
 
 import * as check from './arguments.js';
-import { memberOf } from './foreign.js';
+import { memberOf } from './untrusted-value.js';
 import { withJsonSchemas } from './tool.js';
 import { dispose } from './wasm-handle.js';
 

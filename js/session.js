@@ -1,7 +1,7 @@
 // `Session`: one conversation.
 
 import * as check from './arguments.js';
-import { memberOf } from './foreign.js';
+import { memberOf } from './untrusted-value.js';
 import { WasmHandle, dispose } from './wasm-handle.js';
 import { ExternalLoop } from './external-loop.js';
 import { appendedMessages, handoffsOf, plainRequest } from './input.js';

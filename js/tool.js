@@ -2,7 +2,7 @@
 // of the arguments. Uses only the interface of the schema object: https://standardschema.dev
 
 import { RethreadError } from './error.js';
-import { isList, memberOf, reasonOf, textOf } from './foreign.js';
+import { isList, memberOf, reasonOf, textOf } from './untrusted-value.js';
 
 /** Anthropic accepts only the first; the second is for libraries that support nothing newer. */
 const TARGETS = ['draft-2020-12', 'draft-07'];

@@ -1,7 +1,7 @@
 // Asks the application about tool calls that wait for an approval.
 
 import { RethreadError } from '../error.js';
-import { memberOf } from '../foreign.js';
+import { memberOf } from '../untrusted-value.js';
 import { redactedError } from './redacted-error.js';
 
 /** The questions to `onApproval` of a run. */

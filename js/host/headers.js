@@ -1,7 +1,7 @@
 // The application's headers, which hold its credentials.
 
 import { errorWords, plainWords } from '../credentials.js';
-import { memberOf } from '../foreign.js';
+import { memberOf } from '../untrusted-value.js';
 import { headerPairs } from '../header-pairs.js';
 
 /** The application's headers for a model call, with names in lower case, registered as credentials. A `headers`

@@ -1,7 +1,7 @@
 // Executes a model call: sends the request and feeds the response to the run.
 
 import { RethreadError } from '../error.js';
-import { memberOf } from '../foreign.js';
+import { memberOf } from '../untrusted-value.js';
 import { ResponseFilter } from '../response-filter.js';
 import { IdleTimeout, sleep } from './async.js';
 import { mergedHeaders, requestHeaders } from './headers.js';

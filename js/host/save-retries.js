@@ -1,6 +1,6 @@
 // Repeats the saves of a run that its store did not take.
 
-import { memberOf } from '../foreign.js';
+import { memberOf } from '../untrusted-value.js';
 import { sleep } from './async.js';
 
 const FIRST_PAUSE_MS = 250;

@@ -1,6 +1,6 @@
 // Executes a tool of the application.
 
-import { memberOf } from '../foreign.js';
+import { memberOf } from '../untrusted-value.js';
 import { pending, validateArguments, validates } from '../tool.js';
 import { IdleTimeout } from './async.js';
 import { redactedError } from './redacted-error.js';

@@ -15,6 +15,7 @@ mod ids;
 mod incoming;
 mod join;
 mod late_results;
+mod message_writer;
 mod new_message;
 mod new_result;
 mod open_call_index;
@@ -24,7 +25,6 @@ mod sources;
 mod stored_summary;
 mod summaries;
 mod summary_index;
-mod to_json;
 
 pub use call_search::{Answerable, CallSearch, find_call, stored_result, stored_results};
 pub use compactable::Compactable;
@@ -36,13 +36,15 @@ pub use ids::free_id;
 pub use incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 pub use join::{JoinBase, JoinedEntries, Origin, join};
 pub use late_results::{LateResult, LateResults};
+pub use message_writer::{
+    MessageFormat, MessageWriter, write_invocation, write_payload, write_result_entry, write_usage,
+};
 pub use new_message::{NewCall, NewItem, NewMessage, NewPart, join_new, read_part};
 pub use new_result::{NewResult, join_results};
 pub use provided::{HeldConversation, ProvidedMessages, check_one_loader, join_held, join_provided};
 pub use sources::{change_sources, highest_source, source_number};
 pub use stored_summary::{Coverage, StoredSummary, summary_message};
 pub use summary_index::ActiveSummary;
-pub use to_json::{MessageFormat, MessageWriter, write_invocation, write_payload, write_result_entry, write_usage};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,6 @@
 mod conversation_conflict;
 mod delta;
 mod state_owner;
-mod to_json;
 mod transfer;
 
 pub use conversation_conflict::{ConversationCheck, OnConflict, check_conversation};

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::ActiveSummary;
+use crate::json::ObjectWriter;
 use crate::message::ServiceMark;
 use crate::session_head::StoredOwner;
 
@@ -152,6 +153,23 @@ impl StateOwner {
                 "a newer version of this library gave the session an owner that this version does not know; update it, or open the session \
                  with another `owner`",
             )),
+        }
+    }
+
+    /// Writes the members of the public option `owner`.
+    pub fn write(&self, out: &mut ObjectWriter<'_>) {
+        out.text("kind", self.kind());
+        match self {
+            Self::Session | Self::Caller => {}
+            Self::Conversation { id } => {
+                out.text("conversationId", id);
+            }
+            Self::Response { previous: Some(previous) } => {
+                out.text("previousResponseId", previous);
+            }
+            Self::Response { previous: None } => {
+                out.bool("auto", true);
+            }
         }
     }
 }

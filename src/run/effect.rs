@@ -71,7 +71,7 @@ pub enum RunInput {
     /// The user stops the run.
     Cancel,
     /// Another owner took the run over, or the session was deleted: this owner may not write any more.
-    OwnershipLost(Error),
+    Lost(Error),
     /// Repeats the saves that failed.
     RetrySave,
     /// The store did not take the run's saves for too long: the run ends failed, with what is stored, and can be

@@ -185,18 +185,18 @@ impl RunHandoffs {
 
 /// A handoff in the journal of an unfinished run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RecoveredHandoff {
+pub struct StoredHandoff {
     /// The agent's name.
     pub agent: String,
     /// The number of messages of the live turn before it; `None` if the agent has not answered yet.
     pub live_end: Option<usize>,
-    /// What a resume passed again; see [`RecoveredRun::attach_handoffs`](super::RecoveredRun::attach_handoffs).
+    /// What a resume passed again; see [`StoredRun::attach_handoffs`](super::StoredRun::attach_handoffs).
     pub handoff: Option<Handoff>,
 }
 
 /// Returns the error of a resume whose handoffs are not those of the journal.
-pub(super) fn handoffs_mismatch(recovered: &[RecoveredHandoff]) -> Error {
-    let names: Vec<String> = recovered.iter().map(|handoff| format!("\"{}\"", handoff.agent)).collect();
+pub(super) fn handoffs_mismatch(stored: &[StoredHandoff]) -> Error {
+    let names: Vec<String> = stored.iter().map(|handoff| format!("\"{}\"", handoff.agent)).collect();
     if names.is_empty() {
         return Error::config("the run was not handed off to another agent; leave `handoffs` out");
     }

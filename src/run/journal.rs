@@ -1,20 +1,15 @@
-//! The journal of an unfinished run, and the run that is recovered from it (R18).
+//! The journal of an unfinished run (R18).
 
-use super::approval::ResumedCalls;
-use super::handoff::{Handoff, RecoveredHandoff, handoffs_mismatch};
 use super::setup::{Persistence, RunSetup};
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
-use crate::error::{Error, ErrorCode, Result};
-use crate::history::{History, HistoryEntry, ResultEntry, stored_result};
-use crate::id::Seed;
-use crate::json::Json;
-use crate::message::{Dialect, Message, Role, Usage};
-use crate::provider::{ProviderRequest, ReasoningField, Withheld, first_missing, withhold};
+use crate::history::{History, ResultEntry};
+use crate::json::{Json, ObjectWriter};
+use crate::message::{Dialect, Message, Role};
+use crate::provider::{ProviderRequest, ReasoningField, Withheld, is_plain_header, withhold};
 use crate::replay::ReplaySelection;
-use crate::session_head::RunEntry;
-use crate::store::{RecordKind, open_whole_record, seal_record};
-use crate::tool::{Arguments, InvocationStatus, ToolInvocation};
+use crate::store::{RecordKind, seal_record};
+use crate::tool::{Arguments, ToolInvocation};
 use bytes::Bytes;
 use minicbor::{Decode, Encode};
 
@@ -272,248 +267,35 @@ impl JournalEntry {
     }
 }
 
-/// A run as recovered from its journal.
-#[derive(Clone, Debug)]
-pub struct RecoveredRun {
-    /// What it began with.
-    pub began: RunStart,
-    /// The turn so far: input, answers, and calls with their known results.
-    pub live: History,
-    /// The number of answered model calls.
-    pub model_calls: u32,
-    /// The token usage of these calls.
-    pub usage: Option<Usage>,
-    /// The started and the approved calls. Those that wait for an approval are marked in `live`.
-    pub calls: ResumedCalls,
-    /// The code and the message of the error, if it failed.
-    pub failed: Option<(String, String)>,
-    /// The incomplete answer of a run that failed or was stopped.
-    pub partial: Option<Message>,
-    /// Members of `params` that hold credentials and were not stored.
-    pub withheld: Vec<String>,
-    /// The pause that its model call waits for.
-    pub pause: Option<StoredPause>,
-    /// True if it failed, and the service has no request whose answer is not stored.
-    pub is_replay_safe: bool,
-    /// True if the turn is complete and only its append to history is missing.
-    pub is_complete: bool,
-    /// The handoffs, in their order. The last one has no answer yet if its `live_end` is `None`.
-    pub handoffs: Vec<RecoveredHandoff>,
-    /// What its requests contain of history, if that is chosen.
-    pub selection: Option<ReplaySelection>,
-    /// Marks of what the provider refused in this run.
-    pub refused: Vec<String>,
-    /// The sealed entries of the journal.
-    pub records: Vec<Bytes>,
-}
-
-impl RecoveredRun {
-    /// Checks that the user did not cancel the run: that ends it, and withdraws the approvals that were not used.
-    ///
-    /// # Errors
-    /// `conflict`.
-    pub fn check_not_cancelled(&self) -> Result<()> {
-        match &self.failed {
-            Some((code, _)) if code == ErrorCode::Aborted.as_str() => Err(RunEntry::cancelled_error()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Checks that a resume passes the run's credentials again. Another dialect has other credentials.
-    ///
-    /// # Errors
-    /// `config_invalid`, which names the missing member.
-    pub fn check_credentials(&self, provider: &ProviderRequest) -> Result<()> {
-        if provider.dialect != self.began.provider.dialect {
-            return Ok(());
-        }
-        match first_missing(provider.dialect, &self.withheld, &provider.params) {
-            Some(member) => Err(Error::config(format!(
-                "`params.{member}` held a credential when the run began, so it was not stored; give it again in `provider.params` to resume \
-                 the run, or discard the run"
-            ))),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Recovers a run from its journal.
-///
-/// # Errors
-/// `corrupt_record` or `unsupported_version` if an entry does not decode: then it is unknown what ran.
-pub fn recover(records: &[Bytes], seed: Seed) -> Result<RecoveredRun> {
-    let mut entries = records.iter().map(|bytes| open_whole_record::<JournalEntry>(RecordKind::Journal, bytes));
-    let missing = || Error::new(ErrorCode::CorruptRecord, "the run's journal has no beginning; discard the run");
-    let Some(JournalEntry::Began(began)) = entries.next().transpose()? else { return Err(missing()) };
-    let mut run = RecoveredRun::begin(began, seed);
-    for entry in entries {
-        run.apply(entry?);
-    }
-    run.records = records.to_vec();
-    Ok(run)
-}
-
-impl RecoveredRun {
-    /// Creates the run of a first entry.
-    fn begin(began: RunStart, seed: Seed) -> Self {
-        let mut live = History::new(seed);
-        for message in &began.input {
-            live.apply(HistoryEntry::Message(message.clone()));
-        }
-        for call in &began.calls {
-            live.apply(HistoryEntry::Invocation(call.clone()));
-        }
-        Self {
-            began,
-            live,
-            model_calls: 0,
-            usage: None,
-            calls: ResumedCalls::default(),
-            failed: None,
-            partial: None,
-            withheld: Vec::new(),
-            pause: None,
-            is_replay_safe: false,
-            is_complete: false,
-            handoffs: Vec::new(),
-            selection: None,
-            refused: Vec::new(),
-            records: Vec::new(),
-        }
-    }
-
-    /// Returns true if the run has nothing to do before a person decides about a call.
-    #[must_use]
-    pub fn waits_for_approval(&self) -> bool {
-        let Some(last) = self.live.messages().last().filter(|_| self.failed.is_none()) else { return false };
-        let is_open = |call: &&ToolInvocation| {
-            call.result.is_none() && call.status == InvocationStatus::Pending && !call.is_deferred
-        };
-        let mut open = self.live.calls_of(last).filter(is_open).peekable();
-        open.peek().is_some() && open.all(|call| self.live.awaits_approval(&call.id))
-    }
-
-    /// Adds the results that history has of the turn's open calls, to show them. A resumed run takes them itself.
-    /// Returns true if there are any.
-    pub fn take_stored_results(&mut self, history: &History) -> bool {
-        let open = self.live.open_calls();
-        let results: Vec<ResultEntry> = open.filter_map(|call| stored_result(history, &call.id)).collect();
-        let has_results = !results.is_empty();
-        results.into_iter().for_each(|result| self.live.apply(HistoryEntry::Result(result)));
-        has_results
-    }
-
-    /// Applies the entries that follow.
-    ///
-    /// # Errors
-    /// As [`recover`]; then the entries before the one that does not decode are applied.
-    pub fn extend(&mut self, records: &[Bytes]) -> Result<()> {
-        for bytes in records {
-            self.apply(open_whole_record(RecordKind::Journal, bytes)?);
-            self.records.push(bytes.clone());
-        }
-        Ok(())
-    }
-
-    /// Adds the handoffs that a resume with this setup received to those of the journal.
-    ///
-    /// # Errors
-    /// `config_invalid` if their names or their order differ; those of [`Handoff::check`].
-    pub fn attach_handoffs(&mut self, handoffs: Vec<Handoff>, setup: &RunSetup) -> Result<()> {
-        let given = handoffs.iter().map(|handoff| &handoff.name);
-        if !given.eq(self.handoffs.iter().map(|recovered| &recovered.agent)) {
-            return Err(handoffs_mismatch(&self.handoffs));
-        }
-        for (recovered, handoff) in self.handoffs.iter_mut().zip(handoffs) {
-            handoff.check(setup)?;
-            recovered.handoff = Some(handoff);
-        }
-        Ok(())
-    }
-
-    /// Records the end of the messages before the newest handoff, at the first answer of its agent.
-    fn set_handoff_position(&mut self) {
-        let live_end = self.live.messages().len();
-        if let Some(newest) = self.handoffs.last_mut() {
-            newest.live_end.get_or_insert(live_end);
-        }
-    }
-
-    fn add_answer(&mut self, message: Message) {
-        self.model_calls += 1;
-        self.set_handoff_position();
-        if let Some(usage) = message.answer.as_ref().and_then(|answer| answer.usage) {
-            self.usage = Some(self.usage.map_or(usage, |sum| sum.plus(usage)));
-        }
-        self.live.apply(HistoryEntry::Message(message));
-    }
-
-    fn redact(&mut self, invocation: &str, arguments: Option<Arguments>) {
-        let Some(call) = self.live.invocation_mut(invocation) else { return };
-        call.redacted = true;
-        match arguments {
-            Some(arguments) => call.arguments = arguments,
-            None => call.withhold(),
-        }
-    }
-
-    fn apply(&mut self, entry: JournalEntry) {
-        if !matches!(entry, JournalEntry::Failed { .. } | JournalEntry::Partial(_)) {
-            // An entry after a failure means that the run was resumed.
-            (self.failed, self.partial, self.is_replay_safe) = (None, None, false);
-        }
-        self.pause = None;
-        match entry {
-            JournalEntry::Began(_) => {}
-            // A save whose reply was lost is repeated, so its entries may occur twice.
-            JournalEntry::Answered { message, .. } if self.live.message(&message.id).is_some() => {}
-            JournalEntry::Answered { message, invocations } => {
-                self.add_answer(message);
-                for invocation in invocations {
-                    self.live.apply(HistoryEntry::Invocation(invocation));
+impl StoredProvider {
+    /// Writes the member `provider` of a `PendingRun`.
+    pub(super) fn write(&self, out: &mut ObjectWriter<'_>) {
+        out.object("provider", |out| {
+            out.text("dialect", self.dialect.as_str())
+                .text("url", &self.url)
+                .json("params", self.params.view())
+                .bool("stream", self.stream);
+            out.object("headers", |out| {
+                for (name, value) in &self.headers {
+                    out.text(name, value);
                 }
+            });
+            let other: Vec<&str> =
+                self.headers.iter().map(|(name, _)| name.as_str()).filter(|name| !is_plain_header(name)).collect();
+            if !other.is_empty() {
+                out.array("allowHeaders", |names| other.iter().for_each(|name| names.text(name)));
             }
-            JournalEntry::Completed(message) => {
-                let is_repeated = std::mem::replace(&mut self.is_complete, true);
-                match message.filter(|message| self.live.message(&message.id).is_none()) {
-                    Some(message) => self.add_answer(message),
-                    None if is_repeated => {}
-                    None => self.model_calls += 1,
+            out.object("compat", |out| {
+                if let Some(role) = self.system_role {
+                    out.text("systemRole", role.as_str());
                 }
-            }
-            JournalEntry::Started { invocation, at, attempt } => {
-                self.calls.attempts.insert(invocation.clone(), attempt);
-                // An approval is for one attempt.
-                self.calls.approved.remove(&invocation);
-                if let Some(invocation) = self.live.invocation_mut(&invocation) {
-                    invocation.started_at = Some(at);
+                if let Some(field) = &self.reasoning_field {
+                    out.text("reasoningField", field);
                 }
-            }
-            JournalEntry::Finished(result) => self.live.apply(HistoryEntry::Result(result)),
-            JournalEntry::Redacted { invocation, arguments } => self.redact(&invocation, arguments),
-            JournalEntry::ApprovalNeeded { invocation, .. } => {
-                // A redacted call never runs, since the stored arguments are not those of the model (R12).
-                let can_run = self.live.invocation(&invocation).is_some_and(|call| !call.redacted);
-                self.live.set_awaits_approval(&invocation, can_run);
-            }
-            JournalEntry::Approved { invocation, .. } => {
-                self.live.set_awaits_approval(&invocation, false);
-                self.calls.approved.insert(invocation);
-            }
-            JournalEntry::Failed { code, message, is_replay_safe } => {
-                (self.failed, self.is_replay_safe) = (Some((code, message)), is_replay_safe);
-            }
-            JournalEntry::HandedOff { agent, .. } => {
-                let is_repeated = self.handoffs.last().is_some_and(|newest| newest.live_end.is_none());
-                if !is_repeated {
-                    self.handoffs.push(RecoveredHandoff { agent, live_end: None, handoff: None });
+                if self.no_stream_usage {
+                    out.bool("streamUsage", false);
                 }
-            }
-            JournalEntry::Selected(selection) => self.selection = Some(selection),
-            JournalEntry::Healed { mut refused } => self.refused.append(&mut refused),
-            JournalEntry::Withheld { members } => self.withheld = members,
-            JournalEntry::Partial(message) => self.partial = Some(message),
-            JournalEntry::Retrying { attempt, not_before } => self.pause = Some(StoredPause { attempt, not_before }),
-        }
+            });
+        });
     }
 }

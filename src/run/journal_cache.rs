@@ -1,6 +1,6 @@
 //! Unfinished runs as far as their journals were read, so that the next look at them reads what is new (R63).
 
-use super::journal::{RecoveredRun, recover};
+use super::stored_run::{StoredRun, stored_run};
 use crate::error::Result;
 use crate::history::History;
 use crate::id::Seed;
@@ -17,7 +17,7 @@ struct ReadJournal {
     number: u64,
     /// The number of records that were read.
     read: u64,
-    recovered: RecoveredRun,
+    stored: StoredRun,
 }
 
 impl JournalCache {
@@ -30,26 +30,26 @@ impl JournalCache {
     /// Adds the records from [`next_record`](Self::next_record) on, up to the last one of `entry`.
     ///
     /// # Errors
-    /// Those of [`recover`]; the journal is then read again from its beginning.
+    /// Those of [`stored_run`]; the journal is then read again from its beginning.
     pub fn add(&mut self, entry: &RunEntry, records: &[Bytes], seed: Seed) -> Result<()> {
         let known = self.0.iter().position(|journal| journal.is_of(entry)).map(|at| self.0.swap_remove(at));
-        let mut recovered = match known {
-            Some(ReadJournal { mut recovered, .. }) => {
-                recovered.extend(records)?;
-                recovered
+        let mut stored = match known {
+            Some(ReadJournal { mut stored, .. }) => {
+                stored.extend(records)?;
+                stored
             }
-            None => recover(records, seed)?,
+            None => stored_run(records, seed)?,
         };
         // Only a resume needs them.
-        recovered.records = Vec::new();
-        self.0.push(ReadJournal { run: entry.id.clone(), number: entry.number, read: entry.entries, recovered });
+        stored.records = Vec::new();
+        self.0.push(ReadJournal { run: entry.id.clone(), number: entry.number, read: entry.entries, stored });
         Ok(())
     }
 
     /// Returns the turn of a run.
     #[must_use]
     pub fn turn(&self, entry: &RunEntry) -> Option<&History> {
-        self.find(entry).map(|journal| &journal.recovered.live)
+        self.find(entry).map(|journal| &journal.stored.live)
     }
 
     /// Keeps the journals of these runs only.

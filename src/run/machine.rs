@@ -9,7 +9,7 @@ use super::handoff::Handoff;
 use super::history_choice::HistoryChoice;
 use super::incoming_answer::PartialAnswer;
 use super::journal::JournalEntry;
-use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, is_ownership_lost, wrong_state};
+use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, is_run_lost, wrong_state};
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist_question::PersistQuestion;
 use super::replay_safety::RequestDelivery;
@@ -115,7 +115,7 @@ impl Run {
             RunInput::Bytes { effect, bytes } => self.take_bytes(&effect, &bytes, context)?,
             RunInput::ResponseTooLarge { effect } => self.take_oversize(&effect, context)?,
             RunInput::Cancel => self.cancel(context),
-            RunInput::OwnershipLost(error) => self.lose_ownership(error),
+            RunInput::Lost(error) => self.lose_run(error),
             RunInput::AbandonSaves(error) => self.abandon_saves(error),
             RunInput::RetrySave => {
                 if !self.turn.has_failed_save() {
@@ -154,7 +154,7 @@ impl Run {
                 Err(error) => self.save_failed(save, error),
             },
             // The run does not wait for every save, but each one can show that another owner has the run.
-            RunInput::Saved { outcome: Err(error), .. } if is_ownership_lost(&error) => self.lose_ownership(error),
+            RunInput::Saved { outcome: Err(error), .. } if is_run_lost(&error) => self.lose_run(error),
             RunInput::Saved { .. } => None,
         };
         if let Some(next) = next {

@@ -187,14 +187,14 @@ impl From<EarlyStop> for NextState {
 
 /// Returns true if a save failed because another owner took the run over, who alone may write now, or the session was
 /// deleted.
-pub(super) fn is_ownership_lost(failure: &Error) -> bool {
+pub(super) fn is_run_lost(failure: &Error) -> bool {
     matches!(failure.code, ErrorCode::Conflict | ErrorCode::NotFound)
 }
 
 /// Returns true if the save of an answer or a result fails in every attempt: the run does not own the session any more,
 /// or another writer has stored a message or a call with one of its ids, to which later entries refer.
 pub(super) fn is_permanent(failure: &Error) -> bool {
-    is_ownership_lost(failure) || failure.code == ErrorCode::InvalidInput
+    is_run_lost(failure) || failure.code == ErrorCode::InvalidInput
 }
 
 /// Creates the error of an input that the current state does not allow.

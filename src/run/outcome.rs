@@ -1,7 +1,9 @@
 //! The status and the outcome of a run.
 
 use crate::error::Error;
-use crate::finding::Report;
+use crate::finding::{Finding, Report};
+use crate::history::write_usage;
+use crate::json::{Json, ObjectWriter};
 use crate::message::Usage;
 
 /// The status of a run.
@@ -75,4 +77,57 @@ pub struct RunOutcome {
     pub open_calls: Vec<OpenCall>,
     /// What the application gives as the input of its next run, if it holds the conversation and the run finished.
     pub replay: Option<crate::json::Json>,
+}
+
+impl RunOutcome {
+    /// Writes the members of a `RunResult`.
+    pub fn write(&self, out: &mut ObjectWriter<'_>) {
+        out.text("status", self.status.as_str());
+        match &self.error {
+            Some(error) => write_error(out, "error", error),
+            None => {
+                out.raw("error", "null");
+            }
+        }
+        out.token("text", &self.text).number("turns", u64::from(self.model_calls));
+        write_usage(out, "usage", self.usage);
+        write_report(out, &self.report);
+        out.number("revision", self.revision).text("branch", "main").bool("saved", self.saved).array(
+            "messageIds",
+            |ids| {
+                for id in &self.message_ids {
+                    ids.text(id);
+                }
+            },
+        );
+        out.text_or_null("conversationId", self.conversation_id.as_deref())
+            .text_or_null("responseId", self.response_id.as_deref())
+            .array("openCalls", |calls| {
+                for OpenCall { call_id, invocation, name } in &self.open_calls {
+                    calls.object(|out| {
+                        _ = out.text("callId", call_id).text("invocationId", invocation).text("name", name)
+                    });
+                }
+            })
+            .raw("replay", self.replay.as_ref().map_or("null", Json::as_str));
+    }
+}
+
+/// Writes an error as a member.
+pub(super) fn write_error(out: &mut ObjectWriter<'_>, key: &str, error: &Error) {
+    out.object(key, |out| {
+        out.text("code", error.code.as_str()).text("message", &error.message);
+        if let Some(details) = &error.details {
+            out.json("details", details.view());
+        }
+    });
+}
+
+/// Writes the member `report`.
+pub(super) fn write_report(out: &mut ObjectWriter<'_>, report: &[Finding]) {
+    out.array("report", |items| {
+        for finding in report {
+            items.object(|out| finding.write(out));
+        }
+    });
 }

@@ -4,11 +4,12 @@ use super::answer::answer_text;
 use super::context::RunContext;
 use super::healing::RunHealing;
 use super::history_choice::HistoryChoice;
-use super::journal::{RecoveredRun, StoredPause};
+use super::journal::StoredPause;
 use super::machine::{Run, enter};
 use super::next_state::{CallAttempt, NextState, RetryPause, TurnEnd};
 use super::replay_safety::RequestDelivery;
 use super::setup::RunSetup;
+use super::stored_run::StoredRun;
 use super::stored_turn::{StoredTurn, has_unanswered_call};
 use super::turn::RunData;
 use super::turn_totals::TurnTotals;
@@ -23,12 +24,12 @@ impl Run {
     ///
     /// # Errors
     /// `config_invalid`, and `conflict` for a run that was cancelled; nothing has happened then.
-    pub fn resume(setup: RunSetup, recovered: RecoveredRun, context: &mut RunContext<'_>) -> Result<Self> {
+    pub fn resume(setup: RunSetup, stored: StoredRun, context: &mut RunContext<'_>) -> Result<Self> {
         let setup = setup.for_owner();
         setup.check()?;
-        recovered.check_credentials(&setup.provider)?;
-        recovered.check_not_cancelled()?;
-        let RecoveredRun {
+        stored.check_credentials(&setup.provider)?;
+        stored.check_not_cancelled()?;
+        let StoredRun {
             began,
             live,
             model_calls,
@@ -42,7 +43,7 @@ impl Run {
             records,
             is_replay_safe,
             ..
-        } = recovered;
+        } = stored;
         let stored = StoredTurn::from_history(&live, context.history);
         // A tool does not run if its result could not be sent.
         calls.are_closed_elsewhere =

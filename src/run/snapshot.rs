@@ -6,8 +6,9 @@
 //!                    a sealed record, see `store/record.rs`: versions, kind, checksum and the value
 //! ```
 
-use super::journal::{JournalEntry, RecoveredRun, recover};
+use super::journal::JournalEntry;
 use super::run_writes::{RunWriter, own_id};
+use super::stored_run::{StoredRun, stored_run};
 use crate::clock::Ms;
 use crate::encoding::encode_fields;
 use crate::error::{Error, ErrorCode, Result};
@@ -129,17 +130,17 @@ impl RunSnapshot {
     ///
     /// # Errors
     /// `corrupt_record` if the journal has no beginning or is another run's; `conflict` if the run was cancelled.
-    pub fn recover(&self, seed: Seed) -> Result<RecoveredRun> {
+    pub fn stored_run(&self, seed: Seed) -> Result<StoredRun> {
         let records: Vec<Bytes> = self.journal.iter().map(JournalEntry::seal).collect();
-        let recovered = recover(&records, seed)?;
-        if recovered.began.run != self.run {
+        let stored = stored_run(&records, seed)?;
+        if stored.began.run != self.run {
             return Err(Error::new(
                 ErrorCode::CorruptRecord,
                 "the snapshot has the journal of another run; it cannot be resumed",
             ));
         }
-        recovered.check_not_cancelled()?;
-        Ok(recovered)
+        stored.check_not_cancelled()?;
+        Ok(stored)
     }
 
     /// Returns the entries that a stored journal of the run lacks. A journal with entries that the snapshot lacks is

@@ -3,7 +3,7 @@
 use super::credential_filter::CredentialFilter;
 use super::effect::{EffectKind, Save, SaveKind};
 use super::event::RunEvent;
-use super::handoff::{Handoff, RecoveredHandoff, RunHandoffs, handoffs_mismatch};
+use super::handoff::{Handoff, RunHandoffs, StoredHandoff, handoffs_mismatch};
 use super::healing::RunHealing;
 use super::history_choice::HistoryChoice;
 use super::journal::JournalEntry;
@@ -495,11 +495,11 @@ impl RunData {
     ///
     /// # Errors
     /// `config_invalid` if the resume does not pass them.
-    pub fn restore_handoffs(&mut self, recovered: Vec<RecoveredHandoff>, history: &History) -> Result<()> {
-        if recovered.iter().any(|handoff| handoff.handoff.is_none()) {
-            return Err(handoffs_mismatch(&recovered));
+    pub fn restore_handoffs(&mut self, stored: Vec<StoredHandoff>, history: &History) -> Result<()> {
+        if stored.iter().any(|handoff| handoff.handoff.is_none()) {
+            return Err(handoffs_mismatch(&stored));
         }
-        for RecoveredHandoff { live_end, handoff, .. } in recovered {
+        for StoredHandoff { live_end, handoff, .. } in stored {
             let Some(mut handoff) = handoff else { continue };
             let warning = handoff.without_unsupported_nesting(&self.setup);
             warning.into_iter().for_each(|warning| self.warn(warning));

@@ -156,7 +156,7 @@ async fn has_run_under_way(session: &OpenSession) -> Result<bool> {
         }
         // A journal that cannot be read is reported where pending runs are listed.
         let waits = run.failed.is_none()
-            && journal_of(context, &session.id, run).await.is_ok_and(|recovered| recovered.waits_for_approval());
+            && journal_of(context, &session.id, run).await.is_ok_and(|stored| stored.waits_for_approval());
         if waits {
             return Ok(true);
         }

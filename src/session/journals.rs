@@ -5,7 +5,7 @@ use super::open_session::OpenSession;
 use super::run_lock::{LiveHolders, lock_name};
 use crate::error::{ErrorCode, Result};
 use crate::json::ArrayWriter;
-use crate::run::{RecoveredRun, recover};
+use crate::run::{StoredRun, stored_run};
 use crate::session_head::{RunEntry, SessionHead};
 use crate::store::read_journal;
 
@@ -17,7 +17,7 @@ impl OpenSession {
     pub async fn pending_runs(&self) -> Result<String> {
         self.refresh().await?;
         let head = self.log.borrow().head.clone();
-        let complete = |run: &mut RecoveredRun| _ = run.take_stored_results(&self.log.borrow().history);
+        let complete = |run: &mut StoredRun| _ = run.take_stored_results(&self.log.borrow().history);
         pending_runs(&self.context, vec![(self.id.clone(), head)], &complete).await
     }
 }
@@ -26,7 +26,7 @@ impl OpenSession {
 pub async fn pending_runs(
     context: &StoreContext,
     sessions: Vec<(String, SessionHead)>,
-    complete: &dyn Fn(&mut RecoveredRun),
+    complete: &dyn Fn(&mut StoredRun),
 ) -> Result<String> {
     let mut items = String::new();
     let mut array = ArrayWriter::new(&mut items);
@@ -42,7 +42,7 @@ pub async fn pending_runs(
 async fn write_pending_runs(
     context: &StoreContext,
     (session, head): (&str, &SessionHead),
-    complete: &dyn Fn(&mut RecoveredRun),
+    complete: &dyn Fn(&mut StoredRun),
     out: &mut ArrayWriter<'_>,
 ) -> Result<()> {
     let holders = LiveHolders::query(context).await;
@@ -50,17 +50,17 @@ async fn write_pending_runs(
         let name = lock_name(context, session, &run.id);
         let is_live = context.live.borrow().contains(&name) || holders.has_holder(&name, run);
         match journal_of(context, session, run).await {
-            Ok(mut recovered) => {
-                complete(&mut recovered);
+            Ok(mut stored) => {
+                complete(&mut stored);
                 let state = match &run.failed {
                     _ if is_live => "live",
                     Some(_) => "failed",
-                    None if recovered.waits_for_approval() => "waiting_approval",
+                    None if stored.waits_for_approval() => "waiting_approval",
                     None => "interrupted",
                 };
                 let lease = Some(run.lease_until).filter(|until| is_live && *until > 0);
                 out.object(|out| {
-                    recovered.write(out, session, state);
+                    stored.write(out, session, state);
                     if let Some(until) = lease {
                         out.number("leaseUntil", until);
                     }
@@ -81,8 +81,8 @@ async fn write_pending_runs(
 }
 
 /// Reads the journal of a pending run.
-pub async fn journal_of(context: &StoreContext, session: &str, run: &RunEntry) -> Result<RecoveredRun> {
-    recover(&read_journal(&*context.store, session, run).await?, context.settings.seed)
+pub async fn journal_of(context: &StoreContext, session: &str, run: &RunEntry) -> Result<StoredRun> {
+    stored_run(&read_journal(&*context.store, session, run).await?, context.settings.seed)
 }
 
 /// Reads the session's head again; returns true if it does not have the run any more.

@@ -88,7 +88,7 @@ impl RunDriver {
         match self.write_lease(self.lease_end()).await {
             Err(error) if matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound) => {
                 // The run's events report the failure.
-                let _ = self.handle(RunInput::OwnershipLost(error)).await;
+                let _ = self.handle(RunInput::Lost(error)).await;
             }
             // It was given up or released meanwhile.
             Ok(()) if self.given_up.get() || !self.is_holder.get() => self.end_lease().await,

@@ -3,7 +3,7 @@
 
 use crate::history::{History, HistoryEntry, stored_result};
 use crate::message::{Message, MessageStatus};
-use crate::run::{RecoveredRun, mark_open_calls};
+use crate::run::{StoredRun, mark_open_calls};
 use crate::session_head::{RunEntry, SessionHead};
 use crate::tool::InvocationStatus;
 
@@ -34,8 +34,8 @@ impl PendingState {
     }
 
     /// Returns the state of a run by its journal, which says whether an interrupted run waits for an approval.
-    pub fn by_journal(self, recovered: &RecoveredRun) -> Self {
-        if self == Self::Interrupted && recovered.waits_for_approval() { Self::WaitingApproval } else { self }
+    pub fn by_journal(self, stored: &StoredRun) -> Self {
+        if self == Self::Interrupted && stored.waits_for_approval() { Self::WaitingApproval } else { self }
     }
 
     /// The name in the public types.
@@ -98,7 +98,7 @@ pub enum TurnSource {
     /// run was never written. `next_run` is the head's at that time.
     Memory { epoch: Option<u32>, next_run: u64 },
     /// The first `read` entries of the run's journal.
-    Journal { recovered: Box<RecoveredRun>, read: u64, epoch: u32 },
+    Journal { stored: Box<StoredRun>, read: u64, epoch: u32 },
     /// The journal of the holder `epoch` cannot be read, so only the head's entry is shown, without a turn.
     Unreadable { epoch: u32, next_run: u64 },
 }
@@ -150,7 +150,7 @@ impl PendingRun {
     /// The turn so far, if it is known.
     pub fn turn(&self) -> Option<&History> {
         match (&self.marked, &self.source) {
-            (None, TurnSource::Journal { recovered, .. }) => Some(&recovered.live),
+            (None, TurnSource::Journal { stored, .. }) => Some(&stored.live),
             (marked, _) => marked.as_ref(),
         }
     }
@@ -170,8 +170,8 @@ impl PendingRun {
 
     /// Shows the results that history has of the turn's open calls.
     pub fn show_stored_results(&mut self, history: &History) {
-        if let TurnSource::Journal { recovered, .. } = &mut self.source {
-            if recovered.take_stored_results(history) {
+        if let TurnSource::Journal { stored, .. } = &mut self.source {
+            if stored.take_stored_results(history) {
                 self.show_journal();
             }
         } else if let Some(turn) = &mut self.marked {
@@ -182,11 +182,11 @@ impl PendingRun {
 
     /// Updates the shown turn from the journal entries read so far.
     pub fn show_journal(&mut self) {
-        let TurnSource::Journal { recovered, .. } = &self.source else { return };
+        let TurnSource::Journal { stored, .. } = &self.source else { return };
         // A run that continues grows by each entry of its journal: it is not copied.
-        self.marked = self.state.open_calls().map(|_| recovered.live.clone());
+        self.marked = self.state.open_calls().map(|_| stored.live.clone());
         if matches!(self.state, PendingState::Stopped | PendingState::Failed(..)) {
-            self.partial.clone_from(&recovered.partial);
+            self.partial.clone_from(&stored.partial);
             self.partial_revision += 1;
         }
         self.mark();

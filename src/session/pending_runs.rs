@@ -158,16 +158,16 @@ impl OpenSession {
         };
         let mut pending = self.pending.borrow_mut();
         let Some(run) = pending.iter_mut().find(|run| run.id == entry.id) else { return false };
-        let TurnSource::Journal { recovered, read, epoch } = &mut run.source else { return false };
+        let TurnSource::Journal { stored, read, epoch } = &mut run.source else { return false };
         let has_more = match more {
-            Some(Ok(records)) if !records.is_empty() && recovered.extend(&records).is_ok() => {
+            Some(Ok(records)) if !records.is_empty() && stored.extend(&records).is_ok() => {
                 *read = entry.entries;
                 true
             }
             // An unreadable entry is read again at the next change.
             _ => false,
         };
-        let state = state.by_journal(recovered);
+        let state = state.by_journal(stored);
         let taken_over = std::mem::replace(epoch, entry.epoch) != entry.epoch;
         let state_changed = run.state != state;
         if !has_more && !taken_over && !state_changed {
@@ -190,7 +190,7 @@ impl OpenSession {
     async fn show_from_journal(&self, entry: &RunEntry, state: PendingState) -> bool {
         let Some(mut run) = self.read_run(entry).await else { return false };
         run.state = match &run.source {
-            TurnSource::Journal { recovered, .. } => state.by_journal(recovered),
+            TurnSource::Journal { stored, .. } => state.by_journal(stored),
             TurnSource::Memory { .. } | TurnSource::Unreadable { .. } => state,
         };
         run.show_journal();
@@ -208,8 +208,8 @@ impl OpenSession {
 
     /// Reads the journal of a run. Returns none if the run ended meanwhile.
     async fn read_run(&self, entry: &RunEntry) -> Option<PendingRun> {
-        let recovered = match journal_of(&self.context, &self.id, entry).await {
-            Ok(recovered) => recovered,
+        let stored = match journal_of(&self.context, &self.id, entry).await {
+            Ok(stored) => stored,
             Err(_) if is_over(&self.context, &self.id, &entry.id).await.unwrap_or(false) => return None,
             Err(error) => {
                 let (id, why) = (&entry.id, &error.message);
@@ -217,7 +217,7 @@ impl OpenSession {
                 return Some(self.unreadable_run(entry));
             }
         };
-        let source = TurnSource::Journal { recovered: Box::new(recovered), read: entry.entries, epoch: entry.epoch };
+        let source = TurnSource::Journal { stored: Box::new(stored), read: entry.entries, epoch: entry.epoch };
         Some(PendingRun { source, ..self.unreadable_run(entry) })
     }
 

@@ -73,10 +73,10 @@ pub async fn resume_snapshot(
     }
     let ResumeRequest { mut setup, persistence, handoffs } = request()?;
     setup.provider.check()?;
-    let mut recovered = snapshot.recover(session.context.settings.seed)?;
-    recovered.check_credentials(&setup.provider)?;
-    recovered.attach_handoffs(handoffs, &setup)?;
-    setup.persistence = persistence.unwrap_or(recovered.began.persistence);
+    let mut stored = snapshot.stored_run(session.context.settings.seed)?;
+    stored.check_credentials(&setup.provider)?;
+    stored.attach_handoffs(handoffs, &setup)?;
+    setup.persistence = persistence.unwrap_or(stored.began.persistence);
     setup.check()?;
     // Until the run is known as live here, its lease would be taken for one that was left behind.
     let _claim = RunClaim::new(&session.context, &session.id, &snapshot.run)
@@ -100,7 +100,7 @@ pub async fn resume_snapshot(
     };
     session.context.announce_append(&session.id, revision);
     session.notify();
-    let machine = Run::resume(setup, recovered, &mut session.borrow_for_step().run_context())?;
+    let machine = Run::resume(setup, stored, &mut session.borrow_for_step().run_context())?;
     Ok(RunDriver::new(session, snapshot.run, machine, RunHold { epoch: FIRST_EPOCH, lock }))
 }
 
@@ -118,12 +118,12 @@ pub async fn resume_run(
     if entry.is_stopped() {
         return Err(RunEntry::cancelled_error());
     }
-    let mut recovered = journal_of(&session.context, &session.id, &entry).await?;
-    let missing = snapshot.map(|snapshot| snapshot.missing_entries(&recovered.records)).unwrap_or_default();
-    recovered.extend(&missing)?;
-    recovered.check_credentials(&setup.provider)?;
-    recovered.attach_handoffs(handoffs, &setup)?;
-    setup.persistence = persistence.unwrap_or(recovered.began.persistence);
+    let mut stored = journal_of(&session.context, &session.id, &entry).await?;
+    let missing = snapshot.map(|snapshot| snapshot.missing_entries(&stored.records)).unwrap_or_default();
+    stored.extend(&missing)?;
+    stored.check_credentials(&setup.provider)?;
+    stored.attach_handoffs(handoffs, &setup)?;
+    setup.persistence = persistence.unwrap_or(stored.began.persistence);
     setup.check()?;
     let mut change = journal_change(session, &entry, JournalStep::Take, lease_ended_by);
     let lease_until = lease_end(&session.context, lock.is_some());
@@ -149,7 +149,7 @@ pub async fn resume_run(
     }
     session.context.announce_append(&session.id, revision);
     session.notify();
-    let machine = Run::resume(setup, recovered, &mut session.borrow_for_step().run_context())?;
+    let machine = Run::resume(setup, stored, &mut session.borrow_for_step().run_context())?;
     Ok(RunDriver::new(session, entry.id, machine, RunHold { epoch: entry.epoch + 1, lock }))
 }
 
@@ -182,14 +182,14 @@ pub async fn discard_run(session: &Rc<OpenSession>, id: &str, keep: bool) -> Res
     let LockedRun { entry, lock: _lock, lease_ended_by, _claim } = lock_run(session, id).await?;
     let mut change = journal_change(session, &entry, JournalStep::End, lease_ended_by);
     if keep {
-        let recovered = journal_of(&session.context, &session.id, &entry).await?;
+        let stored = journal_of(&session.context, &session.id, &entry).await?;
         let failed = entry.failed.is_some() && !entry.is_stopped();
         let status = if failed { MessageStatus::Failed } else { MessageStatus::Stopped };
-        change.entries = stopped_entries(&recovered.live, &session.log.borrow().history, recovered.partial, status);
+        change.entries = stopped_entries(&stored.live, &session.log.borrow().history, stored.partial, status);
     } else if session.has_stored_part(id) {
         // A journal that cannot be read can be discarded all the same.
-        if let Ok(recovered) = journal_of(&session.context, &session.id, &entry).await {
-            change.entries = discarded_entries(&recovered.live, &session.log.borrow().history);
+        if let Ok(stored) = journal_of(&session.context, &session.id, &entry).await {
+            change.entries = discarded_entries(&stored.live, &session.log.borrow().history);
         }
     }
     let content = AppendedContent::of(&change.entries);

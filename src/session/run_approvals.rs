@@ -101,7 +101,7 @@ impl RunDriver {
             Err(error) => {
                 if matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound) {
                     // The run's events report the failure.
-                    let _ = self.handle(RunInput::OwnershipLost(error.clone())).await;
+                    let _ = self.handle(RunInput::Lost(error.clone())).await;
                 }
                 Err(error)
             }

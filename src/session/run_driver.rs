@@ -536,7 +536,7 @@ impl LiveRun for RunDriver {
         self.session.context.spawn(async move {
             if let Some(run) = run.upgrade() {
                 // The run's events report the failure.
-                let _ = run.handle(RunInput::OwnershipLost(error)).await;
+                let _ = run.handle(RunInput::Lost(error)).await;
             }
         });
     }

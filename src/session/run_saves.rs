@@ -120,7 +120,7 @@ impl RunDriver {
         self.session.context.spawn(async move {
             if let Some(run) = run.upgrade() {
                 // The run's events report the failure.
-                let _ = run.handle(RunInput::OwnershipLost(error)).await;
+                let _ = run.handle(RunInput::Lost(error)).await;
             }
         });
     }
@@ -130,7 +130,7 @@ impl RunDriver {
             Ok(()) => self.release_while_waiting().await,
             Err(error) if is_hold_lost(&error) => {
                 // The run's events report the failure.
-                let _ = self.handle(RunInput::OwnershipLost(error)).await;
+                let _ = self.handle(RunInput::Lost(error)).await;
             }
             Err(_) => self.flush_later(),
         }

@@ -1,7 +1,7 @@
 //! The answers of runs between tabs: messages of a BroadcastChannel.
 
 use super::convert::{object_to_js, parse_json, set};
-use super::foreign::{self, member};
+use super::untrusted_value::{self, member};
 use crate::json::JsonStr;
 use crate::message::{Message, PartBody};
 use crate::run::JournalEntry;
@@ -56,7 +56,7 @@ pub fn receive_answer(session: &OpenSession, value: &JsValue) {
 
 /// The message that a holder sent; none if it says that there is none, or if its build writes messages otherwise.
 fn message_of(value: &JsValue) -> Option<Message> {
-    let bytes = foreign::bytes("an answer of another tab", value).ok()??;
+    let bytes = untrusted_value::bytes("an answer of another tab", value).ok()??;
     match open_record::<JournalEntry>(RecordKind::Journal, &bytes.into()).ok()? {
         JournalEntry::Partial(message) => Some(message),
         _ => None,

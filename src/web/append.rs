@@ -2,13 +2,13 @@
 
 use super::assembler::dialect;
 use super::convert::{body_json, to_json};
-use super::foreign::error_from_thrown;
 use super::option_reader::{read_optional, words};
 use super::options::WindowOption;
 use super::promise::promise;
 use super::provider_hooks::ProviderHooks;
 use super::results::{AppendResult, result_to_js};
 use super::session::JsSession;
+use super::untrusted_value::error_from_thrown;
 use crate::error::{ErrorCode, Result};
 use crate::message::{Source, SourceKind};
 use crate::session::AppendOrigin;

@@ -1,7 +1,7 @@
 //! The class `StreamAssembler`.
 
 use super::convert::{list_to_js, object_to_js};
-use super::foreign;
+use super::untrusted_value;
 use crate::error::{Error, ErrorCode, Result};
 use crate::message::Dialect;
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ impl JsStreamAssembler {
 
     /// Returns the events that the bytes completed, in order.
     pub fn push(&self, bytes: &JsValue) -> std::result::Result<JsValue, JsValue> {
-        let bytes = foreign::bytes("the argument of `push`", bytes)?
+        let bytes = untrusted_value::bytes("the argument of `push`", bytes)?
             .ok_or_else(|| Error::invalid("the argument of `push` must be a Uint8Array"))?;
         let mut events = Vec::new();
         self.inner.borrow_mut().as_mut().ok_or_else(already_finished)?.push(&bytes, &mut events);

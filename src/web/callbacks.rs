@@ -2,9 +2,9 @@
 //! `needsApproval` of a tool, and `approveUnsafeReplay`. Nothing is borrowed while one is called.
 
 use super::convert::{object_to_js, to_js, to_json};
-use super::foreign::{callback_failed, get, items, reason_of, string};
 use super::option_reader::BoundFunction;
 use super::promise::await_settled;
+use super::untrusted_value::{callback_failed, get, items, reason_of, string};
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::json::Json;

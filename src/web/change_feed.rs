@@ -3,10 +3,10 @@
 //! A notice is a hint. Whoever hears of a change reads the session again, and what nobody hears is read by `refresh`.
 
 use super::convert::{parse_json, set};
-use super::foreign::{get, reason_of};
 use super::promise::{await_settled, in_background};
 use super::tab_channel::TabChannel;
 use super::trap_cleanup::TrapCleanup;
+use super::untrusted_value::{get, reason_of};
 use crate::error::{Error, Result};
 use js_sys::{Function, JSON};
 use std::cell::{Cell, RefCell};

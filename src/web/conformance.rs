@@ -1,8 +1,8 @@
 //! The conformance suite for stores of JavaScript: `rethread/testing`, a program of its own.
 
-use super::foreign::error_from_thrown;
 use super::promise::{await_settled, promise};
 use super::store::{StoreTimeout, open_js_store};
+use super::untrusted_value::error_from_thrown;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::conformance::{CHECKS, check_one, nothing_lost, write_with_retry};
 use crate::store::{LogStore, StoreFuture};

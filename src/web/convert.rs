@@ -1,6 +1,6 @@
 //! Conversion between JavaScript values and JSON text. Bodies cross the boundary as bytes.
 
-use super::foreign::{self, error_from_thrown, get};
+use super::untrusted_value::{self, error_from_thrown, get};
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
 use crate::session::JsonPage;
@@ -44,8 +44,8 @@ pub fn to_json(value: &JsValue) -> Result<Json> {
     let text = js_sys::JSON::stringify(value)
         .map_err(|error| error_from_thrown(ErrorCode::InvalidInput, "a value cannot be written as JSON", &error))?;
     // `stringify` returns undefined for functions and the like.
-    let text = foreign::string("a value, written as JSON,", &text)?.unwrap_or_else(|| "null".into());
-    foreign::check_memory("a value, written as JSON,", text.as_bytes())?;
+    let text = untrusted_value::string("a value, written as JSON,", &text)?.unwrap_or_else(|| "null".into());
+    untrusted_value::check_memory("a value, written as JSON,", text.as_bytes())?;
     Json::parse(&text).map_err(|error| Error::invalid(format!("a value is not JSON at byte {}", error.at)))
 }
 
@@ -66,9 +66,9 @@ pub fn settled_content(answer: &JsValue) -> Result<()> {
 /// # Errors
 /// `invalid_input` when it is not JSON, `too_large`.
 pub fn body_json(value: &JsValue) -> Result<Json> {
-    let text = if let Some(text) = foreign::string("the body", value)? {
+    let text = if let Some(text) = untrusted_value::string("the body", value)? {
         text
-    } else if let Some(bytes) = foreign::bytes("the body", value)? {
+    } else if let Some(bytes) = untrusted_value::bytes("the body", value)? {
         String::from_utf8(bytes).map_err(|error| {
             Error::invalid(format!("the body is not UTF-8 (at byte {})", error.utf8_error().valid_up_to()))
         })?
@@ -77,7 +77,7 @@ pub fn body_json(value: &JsValue) -> Result<Json> {
     } else {
         return Err(Error::invalid("a body is an object, JSON text, or bytes of it"));
     };
-    foreign::check_memory("the body", text.as_bytes())?;
+    untrusted_value::check_memory("the body", text.as_bytes())?;
     Json::parse(&text).map_err(|error| Error::invalid(format!("the body is not valid JSON (at byte {})", error.at)))
 }
 

@@ -13,8 +13,6 @@ mod conformance;
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod convert;
 mod error;
-#[cfg_attr(not(feature = "web"), allow(dead_code))]
-mod foreign;
 #[cfg(feature = "formats")]
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod option_reader;
@@ -28,6 +26,8 @@ pub mod store;
 mod time_limit;
 #[cfg(any(feature = "web", feature = "testing"))]
 mod trap_cleanup;
+#[cfg_attr(not(feature = "web"), allow(dead_code))]
+mod untrusted_value;
 #[cfg(feature = "formats")]
 mod wire;
 
@@ -37,7 +37,7 @@ mod wire;
 #[cfg(feature = "web")]
 #[path = ""]
 mod sessions {
-    use super::{assembler, convert, foreign, option_reader, promise, store, time_limit, trap_cleanup, wire};
+    use super::{assembler, convert, option_reader, promise, store, time_limit, trap_cleanup, untrusted_value, wire};
 
     mod answer;
     mod answer_channel;

@@ -1,7 +1,7 @@
 //! The effects of a run as JavaScript objects. Each object is made once, and is dropped when its effect is closed.
 
 use super::convert::{object_to_js, set};
-use super::foreign::member;
+use super::untrusted_value::member;
 use crate::run::{Effect, EffectKind, Run};
 use js_sys::{Array, Object, Uint8Array};
 use std::collections::BTreeMap;

@@ -2,7 +2,6 @@
 
 use super::answer_channel::receive_answer;
 use super::change_feed::{ChangeFeed, DriverFeed, DriverFeedMembers};
-use super::foreign::{get, member};
 use super::host::{WebHost, WebHostSettings};
 use super::option_reader::read_optional;
 use super::options::{OpenOptions, SessionOptions, channel_layers};
@@ -10,6 +9,7 @@ use super::owned_runs::OwnedRuns;
 use super::platform::seed;
 use super::results::change_to_js;
 use super::tab_channel::TabChannel;
+use super::untrusted_value::{get, member};
 use super::view::release_view;
 use crate::error::Result;
 use crate::id::Seed;

@@ -7,7 +7,7 @@
 //! Why not the deserializer of serde-wasm-bindgen: it reads without `catch`, and it never visits members that a struct
 //! does not declare, so `deny_unknown_fields` would find nothing.
 
-use super::foreign::{get, is_bytes, is_options_object, items, keys_of_options, members, string};
+use super::untrusted_value::{get, is_bytes, is_options_object, items, keys_of_options, members, string};
 use crate::error::{Error, ErrorCode};
 use js_sys::Function;
 use serde::de::value::StrDeserializer;

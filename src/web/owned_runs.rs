@@ -4,8 +4,8 @@
 //! lease says, and a new instance of the object resumes it at once. The set is the driver's: several open stores of one
 //! object share it.
 
-use super::foreign::get;
 use super::trap_cleanup::TrapCleanup;
+use super::untrusted_value::get;
 use crate::error::{Error, ErrorCode, Result};
 use js_sys::Function;
 use wasm_bindgen::prelude::*;

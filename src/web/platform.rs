@@ -1,9 +1,9 @@
 //! Platform services: clock, randomness, Web Locks and timers. No other file asks the platform for them.
 
 use super::convert::set;
-use super::foreign::{items, member};
 use super::promise::{await_settled, deferred, in_background};
 use super::trap_cleanup::TrapCleanup;
+use super::untrusted_value::{items, member};
 use crate::clock::{Clock, Ms};
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::IdSource;

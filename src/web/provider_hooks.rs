@@ -3,7 +3,7 @@
 //! The facade (`js/providers.js`) calls the providers one by one and applies their options; here it is two functions.
 
 use super::callbacks::hook;
-use super::foreign::member;
+use super::untrusted_value::member;
 use crate::replay::Callback;
 use wasm_bindgen::{JsCast, JsValue};
 

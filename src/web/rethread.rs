@@ -3,7 +3,6 @@
 use super::audit::{MAX_PAGE, invocations};
 use super::change_feed::DriverFeedMembers;
 use super::convert::{parse_json, to_js};
-use super::foreign::{bytes, member, reason_of};
 use super::open_store::{OpenedStore, WebStore};
 use super::option_reader::read_optional;
 use super::options::{OpenOptions, PendingRunQuery, SessionQuery, StoreOption, open_options};
@@ -13,6 +12,7 @@ use super::restore::restore;
 use super::results::{SessionPage, SessionSummary, StatusResult, result_to_js};
 use super::session::JsSession;
 use super::store::{Durability, IndexedDbStore, StorageStatus, open_js_store, persist, storage_status};
+use super::untrusted_value::{bytes, member, reason_of};
 use super::wire::report_to_js;
 use crate::error::{Error, Result};
 use crate::finding::Report;

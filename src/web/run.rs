@@ -1,11 +1,11 @@
 //! The class `Run`.
 
 use super::convert::{list_to_js, object_to_js, settled_content, to_json};
-use super::foreign::{self, callback_failed, get, member};
 use super::handoff_options::HandoffOptions;
 use super::offered_effects::OfferedEffects;
 use super::option_reader::read_options;
 use super::promise::{done, promise};
+use super::untrusted_value::{self, callback_failed, get, member};
 use crate::error::{Error, Result};
 use crate::provider::is_error_response;
 use crate::run::{ApprovalDecision, EffectReply, RunInput};
@@ -111,11 +111,11 @@ impl JsRun {
     pub fn feed(&self, effect: String, bytes: &JsValue) -> Promise {
         let inner = self.inner.clone();
         // Copied at the call, since the host may reuse its buffer; too many are not copied at all.
-        let input = match foreign::size(bytes) {
+        let input = match untrusted_value::size(bytes) {
             Some(size) if u64::from(size) > inner.machine.borrow().max_response_bytes() => {
                 Ok(RunInput::ResponseTooLarge { effect })
             }
-            _ => match foreign::bytes("the argument of `feed`", bytes) {
+            _ => match untrusted_value::bytes("the argument of `feed`", bytes) {
                 Ok(Some(bytes)) => Ok(RunInput::Bytes { effect, bytes }),
                 Ok(None) => Err(Error::invalid("the argument of `feed` must be a Uint8Array")),
                 Err(error) => Err(error),
@@ -131,7 +131,7 @@ impl JsRun {
     /// change the run.
     #[wasm_bindgen(js_name = isErrorResponse)]
     pub fn is_error_response(&self, bytes: &JsValue) -> std::result::Result<bool, JsValue> {
-        let bytes = foreign::bytes("a response", bytes)?.unwrap_or_default();
+        let bytes = untrusted_value::bytes("a response", bytes)?.unwrap_or_default();
         Ok(is_error_response(self.inner.machine.borrow().dialect(), &bytes))
     }
 
@@ -233,7 +233,7 @@ impl JsRun {
 
 /// Returns the input for a whole response that is larger than the run allows. Its body is not read.
 fn oversized(run: &RunDriver, effect: &str, answer: &JsValue) -> Option<RunInput> {
-    let size = foreign::size(&member(answer, "body"))?;
+    let size = untrusted_value::size(&member(answer, "body"))?;
     (u64::from(size) > run.machine.borrow().max_response_bytes())
         .then(|| RunInput::ResponseTooLarge { effect: effect.to_owned() })
 }
@@ -267,7 +267,7 @@ fn text(answer: &JsValue, key: &str) -> Result<Option<String>> {
     if value.is_undefined() || value.is_null() {
         return Ok(None);
     }
-    let text = foreign::string(key, &value)?;
+    let text = untrusted_value::string(key, &value)?;
     text.map(Some).ok_or_else(|| Error::invalid(format!("`{key}` must be a string")))
 }
 
@@ -279,17 +279,17 @@ fn status(answer: &JsValue) -> Result<u16> {
 }
 
 fn headers(answer: &JsValue) -> Result<Vec<(String, String)>> {
-    let members = foreign::members("`headers`", &member(answer, "headers"))?;
+    let members = untrusted_value::members("`headers`", &member(answer, "headers"))?;
     let header = |(name, value): (String, JsValue)| Some((name.to_ascii_lowercase(), value.as_string()?));
     Ok(members.into_iter().filter_map(header).collect())
 }
 
 fn response_body(answer: &JsValue) -> Result<Vec<u8>> {
     let body = member(answer, "body");
-    if let Some(text) = foreign::string("`body`", &body)? {
+    if let Some(text) = untrusted_value::string("`body`", &body)? {
         return Ok(text.into_bytes());
     }
-    foreign::bytes("`body`", &body)?.ok_or_else(|| Error::invalid("`body` must be a string or bytes"))
+    untrusted_value::bytes("`body`", &body)?.ok_or_else(|| Error::invalid("`body` must be a string or bytes"))
 }
 
 /// Reads a failure of the host. Whatever the host threw, this does not fail.

@@ -2,12 +2,12 @@
 
 use super::assembler::dialect;
 use super::convert::{body_json, to_json};
-use super::foreign;
 use super::handoff_options::HandoffOptions;
 use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadObject, UnreadValue, words};
 use super::options::{OnStopOption, PersistenceOption, ReplayOptions};
 use super::provider_hooks::ProviderHooks;
 use super::request_tools::{RequestTools, ToolOptions, add_tools_of_params, windows};
+use super::untrusted_value;
 use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
 use crate::json::{Json, JsonRef, JsonStr};
@@ -280,7 +280,7 @@ pub fn input_items(input: Option<&UnreadValue>, dialect: Dialect) -> Result<Vec<
         }
         return Ok(user_message(vec![IncomingPart::Part(PartBody::Text(text).into())]));
     }
-    if let Some(list) = foreign::items("`input`", input, MAX_INPUT_PARTS)? {
+    if let Some(list) = untrusted_value::items("`input`", input, MAX_INPUT_PARTS)? {
         if list.is_empty() {
             return Err(Error::invalid("`input` has no part; leave it out to answer the stored messages"));
         }

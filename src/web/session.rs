@@ -4,7 +4,6 @@ use super::audit::invocations;
 use super::branches::branches_to_js;
 use super::compact_options::CompactOptions;
 use super::convert::{parse_json, to_json};
-use super::foreign;
 use super::message_page::messages;
 use super::option_reader::{UnreadValue, read_optional, read_options};
 use super::options::{DiscardOptions, UpdateFields};
@@ -15,6 +14,7 @@ use super::results::{CompactResult, OwnerResult, RevisionResult, result_to_js};
 use super::run::JsRun;
 use super::run_request::RunOptions;
 use super::state_bag::JsStateBag;
+use super::untrusted_value;
 use super::view::JsSessionView;
 use crate::error::{Error, Result};
 use crate::run::RunSnapshot;
@@ -150,7 +150,7 @@ impl JsSession {
         let inner = self.inner.clone();
         let ProviderHooks { store, .. } = ProviderHooks::read(hooks);
         self.inner.context.promise(async move {
-            let snapshot = foreign::bytes("the snapshot", &run)?;
+            let snapshot = untrusted_value::bytes("the snapshot", &run)?;
             let options: RunOptions = read_options("a run's request", &request)?;
             if options.input.is_some() {
                 return Err(Error::config("`input` is not an option of `resume`: the run has its input already"));

@@ -1,7 +1,7 @@
 //! Limits how long something is waited for.
 
-use super::foreign::member;
 use super::promise::deferred;
+use super::untrusted_value::member;
 use crate::clock::Ms;
 use js_sys::{Array, Function, Object, Promise};
 use wasm_bindgen::prelude::*;

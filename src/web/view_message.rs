@@ -3,7 +3,7 @@
 //! piece costs what its pieces cost (R63).
 
 use super::convert::{object_to_js, parse_json, set};
-use super::foreign::member;
+use super::untrusted_value::member;
 use crate::history::{History, MessageFormat, MessageWriter};
 use crate::id::hash_words;
 use crate::json::{ArrayWriter, JsonStr};

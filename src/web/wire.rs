@@ -2,8 +2,8 @@
 
 use super::assembler::dialect;
 use super::convert::{list_to_js, set};
-use super::foreign::{self, last_items, string};
 use super::option_reader::{UnreadValue, read_optional, words};
+use super::untrusted_value::{self, last_items, string};
 use crate::error::{Error, Result};
 use crate::finding::{Finding, Report};
 use crate::json::JsonRef;
@@ -27,14 +27,14 @@ pub fn report_to_js(report: &[Finding]) -> JsValue {
 
 /// Returns the bytes of a body that is an object, a string or bytes. They may be invalid JSON.
 fn body_bytes(body: &JsValue) -> Result<Vec<u8>> {
-    let bytes = if let Some(text) = foreign::string("the body", body)? {
+    let bytes = if let Some(text) = untrusted_value::string("the body", body)? {
         text.into_bytes()
-    } else if let Some(bytes) = foreign::bytes("the body", body)? {
+    } else if let Some(bytes) = untrusted_value::bytes("the body", body)? {
         bytes
     } else {
         super::convert::to_json(body)?.as_str().as_bytes().to_vec()
     };
-    foreign::check_memory("the body", &bytes)?;
+    untrusted_value::check_memory("the body", &bytes)?;
     Ok(bytes)
 }
 
@@ -151,7 +151,7 @@ fn repair_options(options: &JsValue) -> Result<(RepairOptions, Vec<String>)> {
 fn repaired_to_js(given: &JsValue, (bytes, report): (Vec<u8>, Report)) -> Object {
     let body = if given.is_string() {
         JsValue::from_str(&String::from_utf8_lossy(&bytes))
-    } else if foreign::is_bytes(given) {
+    } else if untrusted_value::is_bytes(given) {
         Uint8Array::from(bytes.as_slice()).into()
     } else {
         js_sys::JSON::parse(&String::from_utf8_lossy(&bytes)).unwrap_or_else(|_| given.clone())

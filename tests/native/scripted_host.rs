@@ -19,7 +19,7 @@ use rethread::run::{
     AnsweredCall, AppendedResults, ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, Handoff,
     JournalCache, OnStop, PendingTurn, PersistQuestion, PersistReply, Persistence, RetryPolicy, Run, RunContext,
     RunEvent, RunHolder, RunInput, RunOutcome, RunSetup, RunSnapshot, RunStatus, RunWriter, ToolSettings, TurnInput,
-    change_for, find_answered_call, is_known_to_history, recover,
+    change_for, find_answered_call, is_known_to_history, stored_run,
 };
 use rethread::session_head::RunEntry;
 use rethread::store::{
@@ -279,10 +279,10 @@ impl<'s> Host<'s> {
         self.take(&entry)?;
         let session = self.log.borrow().head.id.clone();
         let journal = block_on(read_journal(self.store, &session, &entry))?;
-        let mut recovered = recover(&journal, SEED)?;
-        recovered.attach_handoffs(self.resume_handoffs.clone(), &setup)?;
+        let mut stored = stored_run(&journal, SEED)?;
+        stored.attach_handoffs(self.resume_handoffs.clone(), &setup)?;
         let log = self.log.borrow();
-        let run = Run::resume(setup, recovered, &mut desk!(self, log))?;
+        let run = Run::resume(setup, stored, &mut desk!(self, log))?;
         drop(log);
         self.run = Some(run);
         self.started.clear();

@@ -5,7 +5,7 @@
 //! responses after them too, and accepts text and data beside responses, consecutive user contents, and calls without
 //! ids.
 
-mod calls;
+mod call_parts;
 mod parts;
 mod signatures;
 mod turn_order;
@@ -50,10 +50,10 @@ const GRAMMAR: TurnGrammar = TurnGrammar {
     unknown_role: "Please use a valid role: user, model.",
     not_a_turn: "Invalid value at 'contents[{at}]': an object was expected.",
     misplaced: "Please ensure that function call parts stand in a model turn.",
-    only_model: |fields, _| calls::object_field(fields, CALL_NAMES).is_some(),
+    only_model: |fields, _| call_parts::object_field(fields, CALL_NAMES).is_some(),
     content: read_content,
     keeps_block: parts::is_kept,
-    block: calls::read_part,
+    block: call_parts::read_part,
 };
 
 /// Plans the repair of a Gemini body.
@@ -66,8 +66,8 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     // Some clients name the model in the body. As a rule only the URL does, which the rules do not see.
     let version = model_version(&plan.body.text("model").unwrap_or_default());
     pairs.resolve(plan, &IDS);
-    calls::write_ids_and_names(plan, &pairs, version);
-    let synthesize = |call: &WireCall<'_>| calls::synthesize_response(call, &closing_response);
+    call_parts::write_ids_and_names(plan, &pairs, version);
+    let synthesize = |call: &WireCall<'_>| call_parts::synthesize_response(call, &closing_response);
     let placement = PlacementRules { templates: &ERROR_TEMPLATES, synthesize: &synthesize, separate: true };
     let mut turns = place_blocks(plan, turns, &pairs, &placement);
     if plan.is_over_budget() {

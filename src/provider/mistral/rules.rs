@@ -5,6 +5,8 @@
 //! tool message must match `[a-zA-Z0-9_-]` (mistral-common, which validates requests itself). Recorded exchanges show
 //! that Mistral accepts a user message after a tool message, `"tool_calls":[]` and `"content":[]`.
 
+mod order;
+
 use super::ids::{ID_LENGTH, is_valid_id};
 use crate::id::short_name;
 use crate::json::JsonRef;
@@ -33,7 +35,9 @@ const MISTRAL: ChatRules = ChatRules {
     lenient: true,
     allowed_parts: |_, _| Some(CHUNK_TYPES),
     developer_role: false,
-    strict_order: true,
+    empty_answer: Some("Assistant message must have either content or tool_calls, but not none."),
+    checks_result_names: true,
+    check_order: order::check_order,
 };
 
 /// Plans the repair of a Mistral body.

@@ -6,17 +6,17 @@
 //! again, and results may be in any order.
 
 mod assistant;
-pub(crate) mod calls;
+pub(crate) mod call_form;
 mod chat_rules;
 pub(crate) mod ids;
 mod message_reader;
 mod missing_reasoning;
-mod mistral_order;
 mod parts;
 
 use crate::json::JsonRef;
 use crate::provider::rules::{ErrorTemplates, ListPlacement, Plan, WireCall, place_messages, quoted};
-pub(crate) use chat_rules::ChatRules;
+pub(crate) use assistant::PendingAssistant;
+pub(crate) use chat_rules::{ChatList, ChatRules};
 use message_reader::ChatMessageReader;
 pub(super) use missing_reasoning::find_missing_reasoning;
 
@@ -30,7 +30,9 @@ const OPENAI: ChatRules = ChatRules {
     lenient: false,
     allowed_parts: parts::allowed_by_openai,
     developer_role: true,
-    strict_order: false,
+    empty_answer: None,
+    checks_result_names: false,
+    check_order: |_, _| {},
 };
 
 /// Plans the repair of an OpenAI body.
@@ -56,13 +58,10 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, rules: &Ch
     }
     for assistant in &assistants {
         if let Some(message) = messages.get_mut(assistant.at) {
-            assistant.settle(plan, &pairs, message, rules.strict_order);
+            assistant.settle(plan, &pairs, message, rules.empty_answer);
         }
     }
-    if rules.strict_order {
-        mistral_order::fix_prefixes(plan, &assistants, &pairs, &messages);
-        mistral_order::fix_system_messages(plan, list, &messages);
-    }
+    (rules.check_order)(plan, &ChatList { list, messages: &messages, assistants: &assistants, pairs: &pairs });
     let sentence = "Missing or invalid parameter: 'tool_call_id' must be the id of its call.";
     pairs.write_ids(plan, &|_, is_call| if is_call { "id" } else { "tool_call_id" }, sentence);
     let synthetic_result = |call: &WireCall<'_>| {

@@ -1,9 +1,9 @@
 //! Assembles a Chat Completions response, streamed or whole, as OpenAI and the many compatible servers send it.
 
-mod calls;
 mod content;
 mod object_end;
 mod reasoning;
+mod streamed_calls;
 mod usage;
 
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
@@ -12,9 +12,9 @@ use crate::provider::stream::{
     AnswerBlock, AnswerReader, AnswerStatus, Assembled, BlockBody, MetaMembers, ResponseMeta, StreamEvent,
     StreamedFields, StreamedValue, StringBuffer, WireError, inside, malformed, non_empty_text, read_error,
 };
-use calls::{ChatCall, ChatCalls};
 use content::ChunkedText;
 use reasoning::{DETAILS, StreamedReasoning};
+use streamed_calls::{ChatCall, ChatCalls};
 use usage::read_ollama_usage;
 pub(crate) use usage::read_usage;
 

@@ -2,7 +2,7 @@
 
 mod answer;
 mod blocks;
-mod calls;
+mod call_items;
 
 use crate::finding::Report;
 use crate::json::{JsonStr, ObjectWriter};
@@ -26,9 +26,9 @@ pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut
         Role::Assistant => answer::encode_foreign(wire, item, context.report),
         _ => encode_input(wire, item.message, context.report),
     }
-    for call in item.calls.iter().filter(|call| call.result.is_some() && calls::has_output(call, native)) {
+    for call in item.calls.iter().filter(|call| call.result.is_some() && call_items::has_output(call, native)) {
         let id = if item.is_acknowledged { id_of_service(call.invocation) } else { call_id(&CONTENT, call.invocation) };
-        calls::write_output(wire.begin(), call, (native, &id), context);
+        call_items::write_output(wire.begin(), call, (native, &id), context);
     }
 }
 

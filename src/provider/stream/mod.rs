@@ -12,7 +12,6 @@ mod response_meta;
 mod sse;
 mod streamed_fields;
 mod string_buffer;
-mod to_json;
 
 pub use answer_block::{AnswerBlock, BlockBody};
 pub(crate) use answer_reader::AnswerReader;

@@ -7,7 +7,7 @@ use crate::replay::CompletedTurns;
 use crate::run::effect::SaveKind;
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
-use crate::run::next_state::{EarlyStop, FinalResult, NextState, TurnEnd, is_ownership_lost};
+use crate::run::next_state::{EarlyStop, FinalResult, NextState, TurnEnd, is_run_lost};
 use crate::run::outcome::RunStatus;
 use crate::run::replay_safety::RequestDelivery;
 use crate::run::run_writes::{trim_last_results, without_calls};
@@ -153,7 +153,7 @@ impl AwaitingEndSave {
             }
             return Some(NextState::Done(FinalResult::unsaved(self.status, self.error.clone())));
         }
-        if is_ownership_lost(&failure) {
+        if is_run_lost(&failure) {
             return Some(NextState::Done(FinalResult::failed(failure)));
         }
         turn.emit(RunEvent::SaveFailed { error: failure });

@@ -11,8 +11,8 @@ use crate::store::{
     StoredHead, Table,
 };
 use crate::web::convert::set;
-use crate::web::foreign::{bytes, get, items, member, reason_of, string};
 use crate::web::trap_cleanup::TrapCleanup;
+use crate::web::untrusted_value::{bytes, get, items, member, reason_of, string};
 use bytes::Bytes;
 use js_sys::{Array, Function, Object};
 use std::cell::Cell;

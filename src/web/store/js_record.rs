@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::store::{AuditIndex, MAX_KEY, Query, Record, Table};
 use crate::web::convert::set;
-use crate::web::foreign::{bytes, get, string};
+use crate::web::untrusted_value::{bytes, get, string};
 use js_sys::{Object, Uint8Array};
 use wasm_bindgen::JsValue;
 

@@ -9,7 +9,7 @@ use super::spy_store::Spy;
 use rethread::error::ErrorCode;
 use rethread::json::{Json, ObjectWriter};
 use rethread::message::Dialect;
-use rethread::run::{RecoveredRun, RunEvent, RunSetup, RunStatus, recover};
+use rethread::run::{RunEvent, RunSetup, RunStatus, StoredRun, stored_run};
 use rethread::store::read_journal;
 
 const KEY: &str = "xq7-hunter2-hunter2";
@@ -39,8 +39,8 @@ fn holds_key(bytes: &[u8]) -> bool {
     bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes())
 }
 
-fn recovered(host: &Host<'_>, spy: &Spy) -> RecoveredRun {
-    recover(&block_on(read_journal(spy, "s", &host.pending()[0])).unwrap(), SEED).unwrap()
+fn stored(host: &Host<'_>, spy: &Spy) -> StoredRun {
+    stored_run(&block_on(read_journal(spy, "s", &host.pending()[0])).unwrap(), SEED).unwrap()
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn r68_a_credential_in_params_is_sent_and_stored_nowhere() {
             // What is pending says what has to be given again.
             let mut shown = String::new();
             let mut object = ObjectWriter::new(&mut shown);
-            recovered(&host, &spy).write(&mut object, "s", "interrupted");
+            stored(&host, &spy).write(&mut object, "s", "interrupted");
             object.end();
             assert!(shown.contains(&format!("\"withheld\":[\"{path}\"")) && !shown.contains(KEY), "{shown}");
             assert!(shown.contains("m-1"), "the other parameters are there: {shown}");

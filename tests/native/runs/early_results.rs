@@ -11,7 +11,7 @@ use rethread::error::ErrorCode;
 use rethread::json::Json;
 use rethread::message::{Dialect, MessageStatus};
 use rethread::run::{
-    OnInterrupted, Persistence, RunInput, RunOutcome, RunSetup, RunStatus, ToolTiming, recover, stopped_entries,
+    OnInterrupted, Persistence, RunInput, RunOutcome, RunSetup, RunStatus, ToolTiming, stopped_entries, stored_run,
 };
 use rethread::store::{AuditQuery, Change, JournalChange, JournalStep, LogStore, MemoryStore, commit, read_journal};
 use rethread::tool::InvocationStatus;
@@ -79,7 +79,7 @@ fn check_stored(store: &MemoryStore, invocation: &str, setup: RunSetup, last: Op
 /// Ends the run, and stores what its journal has of the turn, as `discard` with `keep` does.
 pub(super) fn keep(host: &Host<'_>) {
     let entry = host.log.borrow().head.run("run").cloned().unwrap();
-    let recovered = recover(&block_on(read_journal(host.store, "s", &entry)).unwrap(), SEED).unwrap();
+    let stored = stored_run(&block_on(read_journal(host.store, "s", &entry)).unwrap(), SEED).unwrap();
     let history = &host.log.borrow().history.clone();
     let journal = JournalChange {
         run: entry.id.clone(),
@@ -90,7 +90,7 @@ pub(super) fn keep(host: &Host<'_>) {
     };
     let change = Change {
         operation: "keep".into(),
-        entries: stopped_entries(&recovered.live, history, None, MessageStatus::Stopped),
+        entries: stopped_entries(&stored.live, history, None, MessageStatus::Stopped),
         journal: Some(journal),
         ..Change::default()
     };

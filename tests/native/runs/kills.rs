@@ -74,16 +74,16 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                 assert_eq!((entry.id.as_str(), entry.epoch, entry.failed.is_some()), ("run", 0, false));
                 // Who had an answer journalled is not asked again.
                 let journal = block_on(read_journal(&store, "s", &entry)).unwrap();
-                let recovered = rethread::run::recover(&journal, SEED).unwrap();
-                let answered: Vec<_> = recovered
+                let stored = rethread::run::stored_run(&journal, SEED).unwrap();
+                let answered: Vec<_> = stored
                     .live
                     .invocations()
                     .iter()
                     .filter(|call| call.result.is_some())
                     .map(|call| call.id.clone())
                     .collect();
-                let started = recovered.calls.attempts.clone();
-                assert!(before.asked <= recovered.model_calls as usize + 1);
+                let started = stored.calls.attempts.clone();
+                assert!(before.asked <= stored.model_calls as usize + 1);
                 assert!(
                     before.ran.iter().all(|(_, id, _)| started.get(id).is_some()),
                     "a tool ran before its start was written"
@@ -99,7 +99,7 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                 );
                 assert_eq!(
                     host.asked.len(),
-                    3 - recovered.model_calls as usize,
+                    3 - stored.model_calls as usize,
                     "kill {writes}: a model call was repeated"
                 );
                 for (call, id, attempt) in &host.ran {
@@ -107,7 +107,7 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                     assert_eq!(*attempt, started.get(id).copied().unwrap_or(0) + 1);
                     assert!(rerun || started.get(id).is_none(), "kill {writes}: {call} may have run");
                 }
-                let cut: Vec<_> = recovered
+                let cut: Vec<_> = stored
                     .live
                     .invocations()
                     .iter()
@@ -217,8 +217,8 @@ fn r18_a_failed_run_stays_pending_and_can_be_resumed() {
         let mut host = Host::open(&store, "s", "again");
         assert!(host.pending()[0].failed.is_some());
         let journal = block_on(read_journal(&store, "s", &host.pending()[0])).unwrap();
-        let recovered = rethread::run::recover(&journal, SEED).unwrap();
-        assert_eq!(recovered.failed.unwrap().0, "model_error");
+        let stored = rethread::run::stored_run(&journal, SEED).unwrap();
+        assert_eq!(stored.failed.unwrap().0, "model_error");
         host.resume(setup("run", dialect, stream)).unwrap();
         assert!(host.pending()[0].failed.is_none());
         assert_eq!(host.drive(three_tools).unwrap().status, RunStatus::Finished);
@@ -246,9 +246,9 @@ fn r18_a_journal_with_a_missing_entry_is_not_resumed() {
     let mut flipped = bytes[1].to_vec();
     flipped[9] ^= 1;
     bytes[1] = flipped.into();
-    assert_eq!(rethread::run::recover(&bytes, SEED).unwrap_err().code, ErrorCode::CorruptRecord);
-    assert_eq!(rethread::run::recover(&[], SEED).unwrap_err().code, ErrorCode::CorruptRecord);
-    assert_eq!(rethread::run::recover(&bytes[2..], SEED).unwrap_err().code, ErrorCode::CorruptRecord);
+    assert_eq!(rethread::run::stored_run(&bytes, SEED).unwrap_err().code, ErrorCode::CorruptRecord);
+    assert_eq!(rethread::run::stored_run(&[], SEED).unwrap_err().code, ErrorCode::CorruptRecord);
+    assert_eq!(rethread::run::stored_run(&bytes[2..], SEED).unwrap_err().code, ErrorCode::CorruptRecord);
 }
 
 #[test]
@@ -257,8 +257,8 @@ fn r18_a_duplicate_journal_entry_counts_once() {
     until_killed(&store, CHAT, false, 5).unwrap();
     let host = Host::open(&store, "s", "h");
     let bytes = block_on(read_journal(&store, "s", &host.pending()[0])).unwrap();
-    let once = rethread::run::recover(&bytes, SEED).unwrap();
-    let twice = rethread::run::recover(
+    let once = rethread::run::stored_run(&bytes, SEED).unwrap();
+    let twice = rethread::run::stored_run(
         &bytes.iter().flat_map(|entry| [entry.clone(), entry.clone()]).collect::<Vec<_>>(),
         SEED,
     )

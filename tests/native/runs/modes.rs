@@ -274,12 +274,12 @@ fn r16_r17_r18_killed_after_any_write_in_any_mode_nothing_is_lost_doubled_or_run
                     let mut host = Host::open(&store, "s", "second");
                     let entry = host.pending()[0].clone();
                     let journal = block_on(read_journal(&store, "s", &entry)).unwrap();
-                    let recovered = rethread::run::recover(&journal, SEED).unwrap();
-                    assert_eq!(recovered.began.persistence, mode);
+                    let run = rethread::run::stored_run(&journal, SEED).unwrap();
+                    assert_eq!(run.began.persistence, mode);
                     // In mode result a call is in history before its tool runs, and a result the moment it is
                     // journalled.
                     let log = host.log.borrow();
-                    for call in recovered.live.invocations().iter().filter(|_| mode != WholeRun) {
+                    for call in run.live.invocations().iter().filter(|_| mode != WholeRun) {
                         let in_history = log.history.invocation(&call.id).expect("the call is durable");
                         assert!(mode != EachResult || in_history.result == call.result, "kill {writes}");
                     }
@@ -293,7 +293,7 @@ fn r16_r17_r18_killed_after_any_write_in_any_mode_nothing_is_lost_doubled_or_run
                     host.resume(setup).unwrap();
                     let outcome = host.drive(three_tools).unwrap();
                     assert_eq!((outcome.status, outcome.model_calls), (RunStatus::Finished, 3), "kill {writes}");
-                    assert_eq!(host.asked.len(), 3 - recovered.model_calls as usize, "a model call was repeated");
+                    assert_eq!(host.asked.len(), 3 - run.model_calls as usize, "a model call was repeated");
                     if !rerun {
                         let ran = |id: &String| first.ran.iter().any(|(_, ran, _)| ran == id);
                         assert!(host.ran.iter().all(|(_, id, _)| !ran(id)), "kill {writes}: a tool ran twice");

@@ -10,7 +10,8 @@ use rethread::clock::Clock;
 use rethread::json::Json;
 use rethread::message::{Dialect, Role};
 use rethread::run::{
-    Effect, EffectKind, EffectReply, OnInterrupted, Persistence, RunInput, RunSetup, RunStatus, ToolSettings, recover,
+    Effect, EffectKind, EffectReply, OnInterrupted, Persistence, RunInput, RunSetup, RunStatus, ToolSettings,
+    stored_run,
 };
 use rethread::store::{MemoryStore, read_journal};
 use rethread::tool::{InvocationStatus, ToolInvocation};
@@ -269,9 +270,9 @@ impl Scenario<'_> {
             self.owner = Owner::new(next);
             return true;
         };
-        let recovered = recover(&block_on(read_journal(self.store, "s", &entry)).unwrap(), SEED).unwrap();
-        let answered = recovered.live.invocations().iter().filter(|call| has_own_result(call));
-        self.ledger.recover(recovered.model_calls as usize, answered.map(|call| call.id.clone()).collect());
+        let stored = stored_run(&block_on(read_journal(self.store, "s", &entry)).unwrap(), SEED).unwrap();
+        let answered = stored.live.invocations().iter().filter(|call| has_own_result(call));
+        self.ledger.recover(stored.model_calls as usize, answered.map(|call| call.id.clone()).collect());
         next.resume(self.setup.clone()).unwrap();
         let former = std::mem::replace(&mut self.owner, Owner::new(next));
         self.former = (!is_killed).then_some(former);

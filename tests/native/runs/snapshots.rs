@@ -8,7 +8,7 @@ use rethread::id::IdSource;
 use rethread::json::Json;
 use rethread::run::{
     EffectKind, EffectReply, PersistReply, Persistence, RetryPolicy, Run, RunContext, RunInput, RunSetup, RunSnapshot,
-    RunWriter, SnapshotOrigin, recover,
+    RunWriter, SnapshotOrigin, stored_run,
 };
 use rethread::store::{JournalChange, JournalStep, read_journal};
 use std::cell::Cell;
@@ -56,11 +56,11 @@ pub(super) fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Res
     let session = host.log.borrow().head.id.clone();
     let snapshot = RunSnapshot::open(bytes, &session)?;
     let entry = host.log.borrow().head.run(&snapshot.run).cloned();
-    let recovered = if let Some(entry) = entry {
-        let mut recovered = recover(&block_on(read_journal(host.store, &session, &entry))?, SEED)?;
-        let missing = snapshot.missing_entries(&recovered.records);
-        recovered.extend(&missing)?;
-        recovered.attach_handoffs(host.resume_handoffs.clone(), &setup)?;
+    let stored = if let Some(entry) = entry {
+        let mut stored = stored_run(&block_on(read_journal(host.store, &session, &entry))?, SEED)?;
+        let missing = snapshot.missing_entries(&stored.records);
+        stored.extend(&missing)?;
+        stored.attach_handoffs(host.resume_handoffs.clone(), &setup)?;
         host.take(&entry)?;
         host.epoch = entry.epoch + 1;
         if !missing.is_empty() {
@@ -70,15 +70,15 @@ pub(super) fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Res
             let operation = format!("missing.{}", host.ids.new_id());
             commit_change(host, &Change { operation, journal: Some(journal), ..Change::default() })?;
         }
-        recovered
+        stored
     } else {
-        let mut recovered = snapshot.recover(SEED)?;
-        recovered.attach_handoffs(host.resume_handoffs.clone(), &setup)?;
+        let mut stored = snapshot.stored_run(SEED)?;
+        stored.attach_handoffs(host.resume_handoffs.clone(), &setup)?;
         let writer = RunWriter { run: &snapshot.run, name: "begins", epoch: 0, now: host.clock.now(), lease_until: 0 };
         let change = snapshot.begin(&host.log.borrow(), &writer)?;
         commit_change(host, &change)?;
         host.epoch = 0;
-        recovered
+        stored
     };
     let log = host.log.borrow();
     let now = host.clock.now();
@@ -91,7 +91,7 @@ pub(super) fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Res
         refused: &[],
         last_request: None,
     };
-    let run = Run::resume(setup, recovered, &mut context)?;
+    let run = Run::resume(setup, stored, &mut context)?;
     drop(log);
     host.run = Some(run);
     host.started.clear();
@@ -452,9 +452,9 @@ fn r28_a_snapshot_has_neither_credentials_nor_what_persist_removed() {
     let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(has("hidden") && !has("SECRET") && !has("key-of-the-model") && !has("\"n\":1"));
     // The credential is needed again.
-    let recovered = RunSnapshot::open(&bytes, "s").unwrap().recover(SEED).unwrap();
+    let stored = RunSnapshot::open(&bytes, "s").unwrap().stored_run(SEED).unwrap();
     setup.provider.params = Json::parse(r#"{"model":"m"}"#).unwrap();
-    assert_eq!(recovered.check_credentials(&setup.provider).unwrap_err().code, ErrorCode::ConfigInvalid);
+    assert_eq!(stored.check_credentials(&setup.provider).unwrap_err().code, ErrorCode::ConfigInvalid);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// An assistant message that is fixed once its calls are paired: calls without a result may be omitted, and then
 /// nothing may be left of it.
-pub(super) struct PendingAssistant<'a> {
+pub(crate) struct PendingAssistant<'a> {
     /// Its index in the list.
     pub at: usize,
     pub value: JsonRef<'a>,
@@ -33,8 +33,15 @@ impl<'a> PendingAssistant<'a> {
         pairs.calls.get(self.calls.clone()).unwrap_or_default()
     }
 
-    /// Writes the list of the calls that stay, and removes the message if nothing is left of it.
-    pub fn settle(&self, plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, message: &mut ListMessage, strict: bool) {
+    /// Writes the list of the calls that stay, and removes the message if nothing is left of it. `empty_answer` is the provider's
+    /// error about an answer of empty text.
+    pub fn settle(
+        &self,
+        plan: &mut Plan<'a, '_>,
+        pairs: &Pairs<'a>,
+        message: &mut ListMessage,
+        empty_answer: Option<&'static str>,
+    ) {
         let kept: Vec<BodyPiece> =
             self.calls(pairs).iter().filter(|call| !call.omitted).map(|call| plan.edits.source(call.value)).collect();
         let (has_calls, has_omitted_calls) = (!kept.is_empty(), kept.len() < self.calls.len());
@@ -46,9 +53,13 @@ impl<'a> PendingAssistant<'a> {
             plan.edits.replace(content, BodyPiece::New("null".into()));
         }
         let is_empty_text = self.content.is_some_and(|content| content.is_text(""));
-        let is_blank = self.lacks_content(strict) || is_empty_text && has_omitted_calls;
+        let is_blank = self.lacks_content(empty_answer.is_some()) || is_empty_text && has_omitted_calls;
         if !is_answer && is_blank {
-            self.fix_empty(plan, message, EmptyCause { strict, reported: has_omitted_calls || self.content_removed });
+            self.fix_empty(
+                plan,
+                message,
+                EmptyCause { empty_answer, reported: has_omitted_calls || self.content_removed },
+            );
         } else if !is_answer && is_empty_text {
             let sentence =
                 "The assistant message has neither text nor calls: the provider accepts it, but it is empty.";
@@ -67,19 +78,20 @@ impl<'a> PendingAssistant<'a> {
         }
     }
 
-    /// Returns true if the provider rejects the content of a message that has nothing else. OpenAI accepts empty text.
-    fn lacks_content(&self, strict: bool) -> bool {
+    /// Returns true if the provider rejects the content of a message that has nothing else.
+    fn lacks_content(&self, rejects_empty_text: bool) -> bool {
         let is_empty_list =
             |content: JsonRef<'_>| content.kind() == JsonKind::Array && content.items().next().is_none();
-        let is_missing =
-            |content: JsonRef<'_>| content.is_null() || strict && (content.is_text("") || is_empty_list(content));
+        let is_missing = |content: JsonRef<'_>| {
+            content.is_null() || rejects_empty_text && (content.is_text("") || is_empty_list(content))
+        };
         self.content_removed || self.content.is_none_or(is_missing)
     }
 
     /// Removes a message that has neither content nor calls. One with extra members stays with empty content: they may
     /// be reasoning that a compatible server wants back.
     fn fix_empty(&self, plan: &mut Plan<'a, '_>, message: &mut ListMessage, cause: EmptyCause) {
-        let stays = self.has_extra_members && !cause.strict;
+        let stays = self.has_extra_members && cause.empty_answer.is_none();
         if stays {
             plan.edits.set(self.value, "content", "\"\"".into());
         } else {
@@ -89,11 +101,9 @@ impl<'a> PendingAssistant<'a> {
             return;
         }
         plan.at = self.at;
-        let sentence = if cause.strict {
-            "Assistant message must have either content or tool_calls, but not none."
-        } else {
-            "Invalid value for 'messages[{at}].content': expected a string, got null. Only a message with 'tool_calls' may go without."
-        };
+        let sentence = cause.empty_answer.unwrap_or(
+            "Invalid value for 'messages[{at}].content': expected a string, got null. Only a message with 'tool_calls' may go without.",
+        );
         let action = if stays { Action::Rewritten } else { Action::Dropped };
         plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(self.value).with_action(action));
     }
@@ -101,8 +111,8 @@ impl<'a> PendingAssistant<'a> {
 
 /// Why a message is empty.
 struct EmptyCause {
-    /// The rules are Mistral's.
-    strict: bool,
+    /// The provider's error about it, if it rejects empty text.
+    empty_answer: Option<&'static str>,
     /// The violation that emptied it was reported.
     reported: bool,
 }

@@ -1,6 +1,8 @@
 //! Where the rules of OpenAI and Mistral differ.
 
-use crate::provider::rules::{ErrorTemplates, IdRule};
+use super::assistant::PendingAssistant;
+use crate::json::JsonRef;
+use crate::provider::rules::{ErrorTemplates, IdRule, ListMessage, Pairs, Plan};
 
 /// The rules of a provider of the Chat Completions format.
 pub(crate) struct ChatRules {
@@ -15,7 +17,20 @@ pub(crate) struct ChatRules {
     pub allowed_parts: fn(role: &str, model: &str) -> Option<&'static [&'static str]>,
     /// There is a role `developer`.
     pub developer_role: bool,
-    /// Mistral's rules of order: an assistant message at the end needs `"prefix":true` and no other may have it, an
-    /// assistant message must have content or calls, and no system message follows one or its results.
-    pub strict_order: bool,
+    /// The error about an assistant message with empty text and no calls; none if the provider accepts it.
+    pub empty_answer: Option<&'static str>,
+    /// The name of a result's tool must have the form of a name.
+    pub checks_result_names: bool,
+    /// Plans what only this provider's rules of order require, once calls and results are paired.
+    pub check_order: for<'a> fn(&mut Plan<'a, '_>, &ChatList<'a, '_>),
+}
+
+/// The messages of a body, as the rules have read them.
+pub(crate) struct ChatList<'a, 'r> {
+    /// The list in the body.
+    pub list: JsonRef<'a>,
+    /// The messages in it, in its order.
+    pub messages: &'r [ListMessage],
+    pub assistants: &'r [PendingAssistant<'a>],
+    pub pairs: &'r Pairs<'a>,
 }

@@ -1,7 +1,7 @@
 //! Reads the messages of a body: reports what is wrong in each, and collects calls and results for pairing.
 
 use super::assistant::PendingAssistant;
-use super::calls::fix_call;
+use super::call_form::fix_call;
 use super::chat_rules::ChatRules;
 use super::ids::MAX_ID;
 use super::parts::{PartReader, text_part};
@@ -181,7 +181,7 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
                 self.plan.edits.set(fields.object, "content", "\"\"".into());
             }
         }
-        if self.rules.strict_order {
+        if self.rules.checks_result_names {
             self.tool_name(fields);
         }
         self.pairs.add_result(FoundResult {

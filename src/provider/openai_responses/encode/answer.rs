@@ -1,6 +1,6 @@
 //! The items of an answer.
 
-use super::calls::{has_output, write_function_call, write_own_call};
+use super::call_items::{has_output, write_function_call, write_own_call};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{ArrayWriter, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Message, Part, PartBody, Phase, TemplateSlot, WireTemplate};

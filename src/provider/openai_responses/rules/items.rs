@@ -3,7 +3,7 @@
 use super::parts::{ANSWER_PARTS, SYSTEM_PARTS, USER_PARTS, fix_parts};
 use crate::finding::FindingCode;
 use crate::json::{JsonKind, JsonRef};
-use crate::provider::openai_chat::rules::calls::{CalledTool, fix_arguments};
+use crate::provider::openai_chat::rules::call_form::{CalledTool, fix_arguments};
 use crate::provider::openai_chat::rules::ids::MAX_ID;
 use crate::provider::openai_responses::kinds::{CUSTOM, kind_of};
 use crate::provider::rules::{

@@ -7,7 +7,7 @@ use crate::error::Error;
 
 impl Run {
     /// Ends the run because another owner took it over, or its session was deleted.
-    pub(super) fn lose_ownership(&self, error: Error) -> Option<NextState> {
+    pub(super) fn lose_run(&self, error: Error) -> Option<NextState> {
         match &self.state {
             RunState::AwaitingJournal(_)
             | RunState::AwaitingBody(_)
@@ -33,6 +33,6 @@ impl Run {
         if let RunState::AwaitingEndSave(state) = &self.state {
             return Some(NextState::Done(state.abandoned(error)));
         }
-        self.lose_ownership(error)
+        self.lose_run(error)
     }
 }

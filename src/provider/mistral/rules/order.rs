@@ -1,13 +1,19 @@
 //! Mistral's rules of order.
 
-use super::assistant::PendingAssistant;
 use crate::finding::FindingCode;
 use crate::json::JsonRef;
-use crate::provider::rules::{ListMessage, ListMessageKind, Pairs, Plan, Violation, quoted};
+use crate::provider::openai_chat::rules::{ChatList, PendingAssistant};
+use crate::provider::rules::{ListMessage, ListMessageKind, Plan, Violation, quoted};
+
+/// Plans what Mistral requires of the order of messages.
+pub(super) fn check_order<'a>(plan: &mut Plan<'a, '_>, read: &ChatList<'a, '_>) {
+    fix_prefixes(plan, read);
+    fix_system_messages(plan, read.list, read.messages);
+}
 
 /// Turns system messages after an answer or a result into user messages: "Unexpected role 'system' after role
 /// 'assistant'", and after 'tool' (hosted, 2024-08 and 2025-08). Their content keeps its place.
-pub(super) fn fix_system_messages<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, messages: &[ListMessage]) {
+fn fix_system_messages<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, messages: &[ListMessage]) {
     let mut previous = "";
     for (value, message) in list.items().zip(messages) {
         previous = match message.kind {
@@ -29,12 +35,8 @@ pub(super) fn fix_system_messages<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>
 /// Gives an assistant message at the end the member `"prefix":true`, and takes it from every other: "Expected last role
 /// User or Tool (or Assistant with prefix True) for serving but got assistant", and "Assistant message with prefix True
 /// must be last message".
-pub(super) fn fix_prefixes<'a>(
-    plan: &mut Plan<'a, '_>,
-    assistants: &[PendingAssistant<'a>],
-    pairs: &Pairs<'a>,
-    messages: &[ListMessage],
-) {
+fn fix_prefixes<'a>(plan: &mut Plan<'a, '_>, read: &ChatList<'a, '_>) {
+    let ChatList { messages, assistants, pairs, .. } = *read;
     let stays = |message: &ListMessage| matches!(message.kind, ListMessageKind::Other | ListMessageKind::ToolCalls(_));
     let last = messages.iter().rposition(stays);
     for assistant in assistants.iter().filter(|assistant| Some(assistant.at) != last) {

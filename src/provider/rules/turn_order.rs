@@ -1,7 +1,7 @@
 //! Where results go in turns of blocks (Anthropic, Gemini): at the head of the turn right after the run of model turns
 //! that calls.
 
-use super::place::{ErrorTemplates, is_in_place, report_pairs};
+use super::pair_report::{ErrorTemplates, is_in_place, report_pairs};
 use super::turns::{Block, BlockKind, Speaker, Turn, TurnGrammar};
 use super::{BodyPiece, Pairing, Pairs, Plan, WireCall};
 use crate::json::{JsonKind, JsonRef};
