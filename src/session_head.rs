@@ -331,9 +331,9 @@ pub struct RunEntry {
     pub number: u64,
     /// Number of journal entries.
     pub entries: u64,
-    /// Number of owners so far. A resume increments it, and writes of the previous owner conflict (R18).
+    /// Number of holders so far. A resume increments it, and writes of the previous holder conflict (R18).
     pub epoch: u32,
-    /// End of the owner's lease: until then it is considered alive, where the platform has no locks.
+    /// End of the holder's lease: until then it is considered alive, where the platform has no locks.
     pub lease_until: Ms,
     /// When it began.
     pub started_at: Ms,

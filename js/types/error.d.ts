@@ -51,9 +51,9 @@ interface ModelErrorDetails {
 interface KnownDetails {
   /** The line of an export that cannot be imported, counted from 1. */
   invalid_input: { line?: number };
-  /** The expected and the stored revision of a failed `expectedRevision`. Absent if another owner took over the run. */
+  /** The expected and the stored revision of a failed `expectedRevision`. Absent if another holder took over the run. */
   conflict: { expected?: number; revision?: number };
-  /** When the lease of the run's owner ends. */
+  /** When the lease of the run's holder ends. */
   busy: { leaseUntil?: number };
   /** "none": nothing was written. "unknown": the append may have been written; read the session again before repeating
    *  it. */

@@ -135,7 +135,7 @@ export interface Run {
   /** Approves a call by its `invocationId`, or by its `callId` if no other call of the run has that: otherwise it
    *  rejects with `invalid_input`. Resolves when the approval is stored; then the tool is offered as an effect, for
    *  `drive`. Rejects with `not_found` or `wrong_state` if the call does not wait, `busy` if another run of the session
-   *  is in progress here or another tab or process has this one, `conflict` if another owner took the run over, and
+   *  is in progress here or another tab or process has this one, `conflict` if another holder took the run over, and
    *  `not_found` if the run ended elsewhere. In the last two cases this run ends "failed" with that code. `conflict`
    *  also if another run closed the call in the service's conversation: the tool does not run, and the call can be
    *  rejected, or the run discarded. */

@@ -70,7 +70,7 @@ pub enum RunInput {
     },
     /// The user stops the run.
     Cancel,
-    /// Another owner took the run over, or the session was deleted: this owner may not write any more.
+    /// Another holder took the run over, or the session was deleted: this holder may not write any more.
     Lost(Error),
     /// Repeats the saves that failed.
     RetrySave,

@@ -1,4 +1,4 @@
-//! The end of a run that can store nothing any more: another owner has it, its session is gone, or its saves keep
+//! The end of a run that can store nothing any more: another holder has it, its session is gone, or its saves keep
 //! failing.
 
 use super::machine::{Run, RunState};
@@ -6,7 +6,7 @@ use super::next_state::{FinalResult, NextState};
 use crate::error::Error;
 
 impl Run {
-    /// Ends the run because another owner took it over, or its session was deleted.
+    /// Ends the run because another holder took it over, or its session was deleted.
     pub(super) fn lose_run(&self, error: Error) -> Option<NextState> {
         match &self.state {
             RunState::AwaitingJournal(_)

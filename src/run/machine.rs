@@ -153,7 +153,7 @@ impl Run {
                 Ok(revision) => self.save_succeeded(save, revision, context),
                 Err(error) => self.save_failed(save, error),
             },
-            // The run does not wait for every save, but each one can show that another owner has the run.
+            // The run does not wait for every save, but each one can show that another holder has the run.
             RunInput::Saved { outcome: Err(error), .. } if is_run_lost(&error) => self.lose_run(error),
             RunInput::Saved { .. } => None,
         };

@@ -185,7 +185,7 @@ impl From<EarlyStop> for NextState {
     }
 }
 
-/// Returns true if a save failed because another owner took the run over, who alone may write now, or the session was
+/// Returns true if a save failed because another holder took the run over, who alone may write now, or the session was
 /// deleted.
 pub(super) fn is_run_lost(failure: &Error) -> bool {
     matches!(failure.code, ErrorCode::Conflict | ErrorCode::NotFound)

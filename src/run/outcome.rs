@@ -11,7 +11,7 @@ use crate::message::Usage;
 #[allow(missing_docs)]
 pub enum RunStatus {
     Running,
-    /// No effect is open, and calls wait for an approval. The run has no owner meanwhile.
+    /// No effect is open, and calls wait for an approval. The run has no holder meanwhile.
     WaitingApproval,
     Finished,
     Failed,

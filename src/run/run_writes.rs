@@ -106,18 +106,18 @@ pub fn mark_open_calls(live: &mut History, status: InvocationStatus) {
     }
 }
 
-/// Identifies the owner of a run in its writes.
+/// Identifies the holder of a run in its writes.
 #[derive(Clone, Copy, Debug)]
 pub struct RunWriter<'w> {
     /// The run's id.
     pub run: &'w str,
-    /// Prefix of the names of this owner's appends. Unique over all runs, owners and processes.
+    /// Prefix of the names of this holder's appends. Unique over all runs, holders and processes.
     pub name: &'w str,
-    /// Counts the run's owners.
+    /// Counts the run's holders.
     pub epoch: u32,
     /// The current time.
     pub now: Ms,
-    /// End of the lease: until then other tabs treat the owner as alive.
+    /// End of the lease: until then other tabs treat the holder as alive.
     pub lease_until: Ms,
 }
 
@@ -156,7 +156,7 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
             JournalStep::End
         }
     };
-    // Whoever wants to resume a failed run need not wait for the lease of the owner that failed.
+    // Whoever wants to resume a failed run need not wait for the lease of the holder that failed.
     let lease_until = if matches!(step, JournalStep::Fail { .. }) { 0 } else { lease_until };
     change.journal = Some(JournalChange { run: run.to_owned(), epoch, lease_until, lease_ended_by: None, step });
     Ok(change)

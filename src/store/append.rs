@@ -40,7 +40,7 @@ pub struct Committed {
 
 /// Appends a change after what other writers have appended since the last refresh.
 ///
-/// # Errors `conflict` if history is not at the expected revision, or the run has another owner; `invalid_input` if
+/// # Errors `conflict` if history is not at the expected revision, or the run has another holder; `invalid_input` if
 /// another writer has stored a message with one of the caller's ids; `unsupported_version`, `not_found` if the session
 /// cannot be written; and the errors of the store. Nothing is written then.
 pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &Change) -> Result<Committed> {

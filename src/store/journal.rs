@@ -3,7 +3,7 @@
 //! ```text
 //! bytes 0..4   length of the mark, little-endian
 //!              the mark: a sealed [`JournalMark`], by which a lost head is rebuilt
-//!              the entry, as `run` sealed it; empty if the record is a change of owner
+//!              the entry, as `run` sealed it; empty if the record is a change of holder
 //! ```
 
 use super::record::{RecordKind, open_record, seal_record};
@@ -22,9 +22,9 @@ const RUN_BITS: u32 = 20;
 pub struct JournalChange {
     /// The id of the run.
     pub run: String,
-    /// The epoch of the owner that writes. Each owner that takes the run over has the next one.
+    /// The epoch of the holder that writes. Each holder that takes the run over has the next one.
     pub epoch: u32,
-    /// End of the lease: until then the owner is considered alive.
+    /// End of the lease: until then the holder is considered alive.
     pub lease_until: Ms,
     /// Set by a writer that does not own the run: the present lease must have ended by then, else the append fails with
     /// `busy`.
@@ -49,7 +49,7 @@ pub enum JournalStep {
     },
     /// Changes the lease only; no entry is written.
     Renew,
-    /// Another owner takes the run over. Its epoch is one higher.
+    /// Another holder takes the run over. Its epoch is one higher.
     Take,
     /// The run has ended: its journal is removed.
     End,
@@ -102,7 +102,7 @@ impl JournalMark {
     }
 }
 
-/// Splits a record into its mark and its entry, which is empty for a change of owner.
+/// Splits a record into its mark and its entry, which is empty for a change of holder.
 pub(super) fn split_record(record: &Bytes) -> Option<(Bytes, Bytes)> {
     let length = usize::try_from(u32::from_le_bytes(*record.first_chunk()?)).ok()?;
     let mut mark = record.slice(4..);
@@ -148,10 +148,10 @@ pub(super) fn write_journal(
     if run.epoch != change.epoch {
         return Err(Error::new(
             ErrorCode::Conflict,
-            "another owner took the run over; this one may not write to it any more",
+            "another holder took the run over; this one may not write to it any more",
         ));
     }
-    // Checked for each attempt of an append: the owner may have renewed its lease meanwhile.
+    // Checked for each attempt of an append: the holder may have renewed its lease meanwhile.
     if let Some(ended_by) = change.lease_ended_by {
         check_lease(run, ended_by)?;
     }
@@ -191,7 +191,7 @@ pub fn check_lease(run: &RunEntry, ended_by: Ms) -> Result<()> {
     if run.lease_until <= ended_by {
         return Ok(());
     }
-    let sentence = "the run's owner is alive, here or in another process; try again when its lease has run out";
+    let sentence = "the run's holder is alive, here or in another process; try again when its lease has run out";
     Err(Error::new(ErrorCode::Busy, sentence).with(|details| {
         details.number("leaseUntil", run.lease_until);
     }))
@@ -252,7 +252,7 @@ pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -
     read_journal_from(store, session, run, 0).await
 }
 
-/// Reads the entries of an unfinished run's journal from record `first` on, as bytes. Changes of owner have no entry
+/// Reads the entries of an unfinished run's journal from record `first` on, as bytes. Changes of holder have no entry
 /// and are skipped.
 ///
 /// # Errors

@@ -42,7 +42,7 @@ impl OwnedRuns {
 
     /// Returns true if a run of this name is under way.
     pub fn has(&self, name: &str) -> bool {
-        // A set that throws is not this library's: then the head's epoch alone excludes a second owner.
+        // A set that throws is not this library's: then the head's epoch alone excludes a second holder.
         self.has.call1(&self.names, &JsValue::from_str(name)).is_ok_and(|has| has.is_truthy())
     }
 

@@ -143,7 +143,7 @@ impl AwaitingEndSave {
     /// Handles the failure of the save.
     pub fn save_failed(&self, turn: &mut RunData, failure: Error) -> Option<NextState> {
         if !self.appends {
-            // After a conflict the journal belongs to another owner, who removes it.
+            // After a conflict the journal belongs to another holder, who removes it.
             if failure.code != ErrorCode::Conflict {
                 let message = format!(
                     "the run's journal could not be removed, so `pendingRuns()` lists the run again; call `discard` to remove it: {}",

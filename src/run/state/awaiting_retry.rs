@@ -70,7 +70,7 @@ impl AwaitingRetry {
         Ok(self.next_call(now))
     }
 
-    /// Returns true if the state waits for the save. Only the owner of the run can save, so nothing is sent before it
+    /// Returns true if the state waits for the save. Only the holder of the run can save, so nothing is sent before it
     /// is done.
     pub fn awaits(&self, save: u64) -> bool {
         self.pause.save == Some(save)

@@ -88,7 +88,7 @@ fn r18_a_former_owner_cannot_renew_its_lease_and_its_run_fails() {
     let mut new = Host::open(&store, "s", "new");
     new.resume(setup("run", CHAT, false)).unwrap();
     assert_eq!(write(&old, "late", renewal(LATER, LATER + 30_000)), Err(ErrorCode::Conflict));
-    let lost = rethread::error::Error::new(ErrorCode::Conflict, "another owner took the run over");
+    let lost = rethread::error::Error::new(ErrorCode::Conflict, "another holder took the run over");
     old.handle(RunInput::Lost(lost)).unwrap();
     let outcome = old.run.as_ref().unwrap().outcome();
     assert_eq!((outcome.status, outcome.error.unwrap().code), (RunStatus::Failed, ErrorCode::Conflict));
