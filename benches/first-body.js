@@ -1,8 +1,7 @@
-// W3: a cold open and the first body, in a page that has just been loaded, from IndexedDB.
+// W3: a cold open and the first body from IndexedDB, in a page that has just been loaded and does nothing else.
 
 import { get, getAll } from './idb.js';
 import { openPeers } from './peers.js';
-import { time } from './stats.js';
 import { INPUT, PARAMS, encode, encoder } from './work.js';
 import { raw } from './stored-turns.js';
 
@@ -28,68 +27,50 @@ async function newestPage(rethread, name, id) {
   const client = await rethread.open({ store: 'indexeddb', name });
   const { items } = await (await client.session(id)).messages({ limit: 50 });
   if (items.length !== 50) throw new Error(`the newest page has ${items.length} messages`);
-  return { client };
+  return null;
 }
 
-/** Times each way once and returns {name: ms}. `first` is the index of the way that begins: the first one in a page is
- *  slower. */
-export async function w3(rethread, name, size, first) {
+/** The ways to a first body, each in milliseconds from a page whose code is loaded and whose wasm is not. */
+export const WAYS = ['rethread', 'oneRecord', 'newest', 'rows', 'turns', 'objects', 'blob', 'Dexie', 'TanStack'];
+
+/** Times one way, once: what another one had warmed would not count. `load` imports the package. Returns the times by
+ *  name, and the length of the body; none if the peer is not installed. */
+export async function firstBody(load, way, { name, size }) {
   const key = `s${size}`;
-  const opening = async (id) => {
-    const client = await rethread.open({ store: 'indexeddb', name });
-    const session = await client.session(id);
-    const opened = performance.now();
-    const { body } = await session.render(request);
-    return { client, opened, body };
-  };
-  const bare = async (work) => {
-    const db = await raw();
-    const body = await work(db);
-    db.close();
-    return { body };
-  };
+  const client = ['rethread', 'oneRecord', 'newest'].includes(way) ? await load() : null;
+  const peer = ['Dexie', 'TanStack'].includes(way) ? (await openPeers([way]))[way] : null;
+  if (['Dexie', 'TanStack'].includes(way) && !peer) return null;
+  const start = performance.now();
   const parts = {};
-  const own = (label, id) => async () => {
-    const start = performance.now();
-    const { client, opened, body } = await opening(id);
-    parts[`${label} open`] = opened - start;
-    parts[`${label} render`] = performance.now() - opened;
-    return { body, client };
-  };
-  const peers = await openPeers();
-  const ofPeers = Object.entries(peers).map(([peer, { get: read }]) => [
-    peer,
-    async () => ({
-      body: encode({ ...PARAMS[DIALECT], messages: [...(await read(key)), { role: 'user', content: INPUT }] }),
-    }),
-  ]);
-  const ways = {
-    rethread: own('rethread', key),
-    oneRecord: own('oneRecord', `one${size}`),
-    rows: () => bare(async (db) => join(await getAll(db, 'rows', key))),
-    turns: () => bare(async (db) => join(await getAll(db, 'turns', key), true)),
-    objects: () =>
-      bare(async (db) =>
-        encode({
-          ...PARAMS[DIALECT],
-          messages: [...(await getAll(db, 'objects', key)), { role: 'user', content: INPUT }],
-        }),
-      ),
-    blob: () => bare(async (db) => join([await get(db, 'blobs', key)], true)),
-    ...Object.fromEntries(ofPeers),
-    newest: () => newestPage(rethread, name, key),
-  };
-  const names = Object.keys(ways);
-  const lengths = {};
-  for (let at = 0; at < names.length; at += 1) {
-    const way = names[(at + first) % names.length];
-    let given;
-    parts[way] = await time(async () => {
-      given = await ways[way]();
-    });
-    if (given.body) lengths[way] = given.body.length;
-    await given.client?.close();
-  }
-  if (new Set(Object.values(lengths)).size !== 1) throw new Error(`the bodies differ: ${JSON.stringify(lengths)}`);
-  return parts;
+  let body = null;
+  if (client) body = await withRethread(client, way, { name, key, size, parts, start });
+  else if (peer) body = encode(whole(await peer.get(key)));
+  else body = await BARE[way](await raw(), key);
+  parts[way] = performance.now() - start;
+  return { parts, length: body?.length ?? null };
+}
+
+const whole = (messages) => ({ ...PARAMS[DIALECT], messages: [...messages, { role: 'user', content: INPUT }] });
+
+const BARE = {
+  rows: async (db, key) => join(await getAll(db, 'rows', key)),
+  turns: async (db, key) => join(await getAll(db, 'turns', key), true),
+  objects: async (db, key) => encode(whole(await getAll(db, 'objects', key))),
+  blob: async (db, key) => join([await get(db, 'blobs', key)], true),
+};
+
+async function withRethread(rethread, way, { name, key, size, parts, start }) {
+  if (way === 'newest') return newestPage(rethread, name, key);
+  await rethread.init();
+  const ready = performance.now();
+  const client = await rethread.open({ store: 'indexeddb', name });
+  const opened = performance.now();
+  const session = await client.session(way === 'oneRecord' ? `one${size}` : key);
+  const read = performance.now();
+  const { body } = await session.render(request);
+  parts[`${way} init`] = ready - start;
+  parts[`${way} store`] = opened - ready;
+  parts[`${way} session`] = read - opened;
+  parts[`${way} render`] = performance.now() - read;
+  return body;
 }

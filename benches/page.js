@@ -3,7 +3,6 @@
 import { coldOpen, store } from './cold-open.js';
 import { w1 } from './next-body.js';
 import { fill, w2 } from './stored-turns.js';
-import { w3 } from './first-body.js';
 
 /** The linear memories of all instances. */
 const memories = [];
@@ -28,7 +27,6 @@ globalThis.bench = {
   w1: (sizes, turn) => w1(rethread, sizes, turn),
   fill: (name, sizes) => fill(rethread, name, sizes),
   w2: (name, sizes, rounds) => w2(rethread, name, sizes, rounds),
-  w3: (name, size, first) => w3(rethread, name, size, first),
   store: (name, size) => store(rethread, name, size),
   coldOpen: (name, session) => coldOpen(rethread, name, session, linearMemory),
 };

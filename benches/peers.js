@@ -3,30 +3,35 @@
 
 const NAME = 'bench-peers';
 
-/** Returns the peers by name, each with `put(key, messages)` and `get(key)`; none if they are not installed. */
-export async function openPeers() {
-  let dexie;
-  let tanstack;
+/** Returns the named peers, each with `put(key, messages)` and `get(key)`; none if they are not installed. */
+export async function openPeers(names = Object.keys(PEERS)) {
   try {
-    ({ Dexie: dexie } = await import('/peers/dexie/dexie.mjs'));
-    ({ indexedDBPersistence: tanstack } = await import('/peers/tanstack/storage-adapters.js'));
+    const opened = await Promise.all(names.map(async (name) => [name, await PEERS[name]()]));
+    return Object.fromEntries(opened);
   } catch {
     return {};
   }
-  const chats = new dexie(`${NAME}-dexie`);
-  chats.version(1).stores({ chats: 'id' });
-  const store = tanstack({ databaseName: `${NAME}-tanstack` });
-  return {
-    Dexie: {
+}
+
+const PEERS = {
+  Dexie: async () => {
+    const { Dexie } = await import('/peers/dexie/dexie.mjs');
+    const chats = new Dexie(`${NAME}-dexie`);
+    chats.version(1).stores({ chats: 'id' });
+    return {
       // Dexie's promises are its own: `time` awaits those of the language alone.
       put: async (id, messages) => {
         await chats.chats.put({ id, messages });
       },
       get: async (id) => (await chats.chats.get(id)).messages,
-    },
-    TanStack: {
+    };
+  },
+  TanStack: async () => {
+    const { indexedDBPersistence } = await import('/peers/tanstack/storage-adapters.js');
+    const store = indexedDBPersistence({ databaseName: `${NAME}-tanstack` });
+    return {
       put: (id, messages) => store.setItem(id, { messages }),
       get: async (id) => (await store.getItem(id)).messages,
-    },
-  };
-}
+    };
+  },
+};

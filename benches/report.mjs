@@ -167,13 +167,15 @@ const BLOB_MOST = { 10000: 2.5 };
 const DEXIE_MOST = 1;
 const NEWEST_MOST = 15;
 
-export function reportW3(rows, init) {
+export function reportW3(rows) {
   table(
-    `W3, Chromium: cold open and first body, in a fresh page (ms, ${CELLS})`,
+    `W3, Chromium: cold open and first body, one way in a fresh page, with the load of the wasm (ms, ${CELLS})`,
     [
       'messages',
       'rethread',
-      'of it open',
+      'of it wasm',
+      'of it store',
+      'of it session',
       'of it render',
       'newest 50',
       'all in one record',
@@ -188,7 +190,9 @@ export function reportW3(rows, init) {
       size,
       ...[
         'rethread',
-        'rethread open',
+        'rethread init',
+        'rethread store',
+        'rethread session',
         'rethread render',
         'newest',
         'oneRecord',
@@ -237,7 +241,6 @@ export function reportW3(rows, init) {
       ];
     }),
   );
-  console.log(`wasm fetched and compiled (init), in ms: ${ms(init.median)} / ${ms(init.min)}`);
 }
 
 export function reportW4(where, rows) {

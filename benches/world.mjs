@@ -50,7 +50,7 @@ export function sizes(folder, program = 'rethread') {
 }
 
 /** Starts a server and a browser. `packages` maps a URL prefix, '' or '/name', to the folder of a package;
- *  `page(prefix)` opens a page that has loaded that package. Pages are isolated, because their clock then has a
+ *  `page(prefix, file)` opens a page of that package. Pages are isolated, because their clock then has a
  *  resolution of 5 instead of 100 microseconds. */
 export async function openWorld(packages) {
   const folders = Object.entries(packages).flatMap(([prefix, folder]) =>
@@ -72,13 +72,13 @@ export async function openWorld(packages) {
   });
   const browser = await launchBrowser();
   const context = await browser.newContext();
-  async function page(prefix = '') {
+  async function page(prefix = '', file = 'page.html') {
     const opened = await context.newPage();
     const broken = new Promise((_, reject) => {
       opened.on('pageerror', (error) => reject(new Error(`in the page: ${error?.stack || error}`)));
     });
     broken.catch(() => {});
-    await opened.goto(`${server.url}/page.html?package=${encodeURIComponent(prefix)}`);
+    await opened.goto(`${server.url}/${file}?package=${encodeURIComponent(prefix)}`);
     await Promise.race([opened.waitForFunction(() => globalThis.bench), broken]);
     return opened;
   }
