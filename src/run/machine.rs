@@ -9,7 +9,7 @@ use super::handoff::Handoff;
 use super::history_choice::HistoryChoice;
 use super::incoming_answer::PartialAnswer;
 use super::journal::JournalEntry;
-use super::next_state::{CallAttempt, EarlyStop, FinalResult, NextState, is_run_lost, wrong_state};
+use super::next_state::{CallAttempt, FinalResult, NextState, is_run_lost, wrong_state};
 use super::outcome::{RunOutcome, RunStatus};
 use super::persist_question::PersistQuestion;
 use super::replay_safety::RequestDelivery;
@@ -23,6 +23,7 @@ use super::state::{
 };
 use super::stored_turn::StoredTurn;
 use super::turn::RunData;
+use super::waiting::{AnsweredEffect, DoneSave, Waiting, no_model_call};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
 use crate::finding::Finding;
@@ -51,10 +52,41 @@ pub(super) enum RunState {
     /// Nothing: the run is over.
     Done(Box<RunOutcome>),
     /// Nothing: the run's data was dropped before its end.
-    Released,
+    Released(Released),
 }
 
+/// The state of a run whose data was dropped.
+pub(super) struct Released;
+
 impl RunState {
+    fn waiting(&self) -> &dyn Waiting {
+        match self {
+            Self::AwaitingJournal(state) => state,
+            Self::AwaitingBody(state) => &**state,
+            Self::AwaitingModel(state) => &**state,
+            Self::AwaitingRetry(state) => &**state,
+            Self::AwaitingAnswerSave(state) => state,
+            Self::AwaitingTools(state) => state,
+            Self::AwaitingEndSave(state) => state,
+            Self::Done(outcome) => &**outcome,
+            Self::Released(state) => state,
+        }
+    }
+
+    fn waiting_mut(&mut self) -> &mut dyn Waiting {
+        match self {
+            Self::AwaitingJournal(state) => state,
+            Self::AwaitingBody(state) => &mut **state,
+            Self::AwaitingModel(state) => &mut **state,
+            Self::AwaitingRetry(state) => &mut **state,
+            Self::AwaitingAnswerSave(state) => state,
+            Self::AwaitingTools(state) => state,
+            Self::AwaitingEndSave(state) => state,
+            Self::Done(outcome) => &mut **outcome,
+            Self::Released(state) => state,
+        }
+    }
+
     /// Returns the round of tool calls, while the run waits for one.
     fn tools(&self) -> Option<&AwaitingTools> {
         if let Self::AwaitingTools(tools) = self { Some(tools) } else { None }
@@ -114,8 +146,8 @@ impl Run {
             RunInput::Answer { effect, reply } => self.take_effect_reply(&effect, reply, context)?,
             RunInput::Bytes { effect, bytes } => self.take_bytes(&effect, &bytes, context)?,
             RunInput::ResponseTooLarge { effect } => self.take_oversize(&effect, context)?,
-            RunInput::Cancel => self.cancel(context),
-            RunInput::Lost(error) => self.lose_run(error),
+            RunInput::Cancel => self.state.waiting_mut().cancel(&mut self.turn, context),
+            RunInput::Lost(error) => self.state.waiting().lose(error),
             RunInput::AbandonSaves(error) => self.abandon_saves(error),
             RunInput::RetrySave => {
                 if !self.turn.has_failed_save() {
@@ -132,7 +164,9 @@ impl Run {
                 let (turn, refused) = (&mut self.turn, context.refused);
                 self.state.awaiting_body_mut().and_then(|state| state.reply_to_body_filter(turn, reply, refused))
             }
-            RunInput::HandOff(handoff) => self.hand_off(*handoff, context.now).map(|()| None)?,
+            RunInput::HandOff(handoff) => {
+                self.state.waiting_mut().hand_off(&mut self.turn, *handoff, context.now).map(|()| None)?
+            }
             RunInput::Decide { id, decision } => self.decide(&id, &decision, context).map(|()| None)?,
             RunInput::ApprovalReply(invocation, reply) => {
                 // A late reply is ignored.
@@ -149,18 +183,31 @@ impl Run {
                 self.turn.take_persist_reply(&question, reply);
                 None
             }
-            RunInput::Saved { save, outcome } if self.awaits(save) => match outcome {
-                Ok(revision) => self.save_succeeded(save, revision, context),
-                Err(error) => self.save_failed(save, error),
+            RunInput::Saved { save, outcome } if self.state.waiting().awaits(save) => match outcome {
+                Ok(revision) => {
+                    let done = DoneSave { id: save, revision };
+                    self.state.waiting_mut().saved(done, &mut self.turn, context)
+                }
+                Err(error) => self.state.waiting().save_failed(save, &mut self.turn, error),
             },
             // The run does not wait for every save, but each one can show that another holder has the run.
-            RunInput::Saved { outcome: Err(error), .. } if is_run_lost(&error) => self.lose_run(error),
+            RunInput::Saved { outcome: Err(error), .. } if is_run_lost(&error) => self.state.waiting().lose(error),
             RunInput::Saved { .. } => None,
         };
         if let Some(next) = next {
             self.state = enter(&mut self.turn, next, context);
         }
         Ok(())
+    }
+
+    /// Ends the run because its saves fail. A snapshot of it has what they contain.
+    fn abandon_saves(&mut self, error: Error) -> Option<NextState> {
+        let state = self.state.waiting();
+        if let Ok(mut journal) = self.turn.journal() {
+            journal.extend(state.completion(&self.turn, &journal));
+            self.turn.replace_journal(&journal);
+        }
+        state.abandon(error)
     }
 
     fn take_effect_reply(
@@ -172,40 +219,7 @@ impl Run {
         if !self.turn.is_open(effect)? {
             return Ok(None);
         }
-        let turn = &mut self.turn;
-        match &mut self.state {
-            RunState::AwaitingModel(state) => state.reply(turn, reply, context),
-            RunState::AwaitingRetry(state) => state.reply(turn, &reply, context.now),
-            RunState::AwaitingTools(state) => state.reply(turn, effect, reply, context.now).map(|()| None),
-            RunState::AwaitingJournal(_)
-            | RunState::AwaitingBody(_)
-            | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingEndSave(_)
-            | RunState::Done(_)
-            | RunState::Released => Ok(None),
-        }
-    }
-
-    /// Accepts a handoff, which takes effect with the next model call.
-    fn hand_off(&mut self, handoff: Handoff, now: Ms) -> Result<()> {
-        match &mut self.state {
-            RunState::AwaitingTools(tools) if tools.waits_for_approval() => {
-                Err(wrong_state("the run waits for an approval; hand it off while its tools run"))
-            }
-            RunState::AwaitingTools(tools) => {
-                self.turn.accept_handoff(handoff)?;
-                tools.save_handoff(&mut self.turn, now);
-                Ok(())
-            }
-            RunState::AwaitingJournal(_)
-            | RunState::AwaitingBody(_)
-            | RunState::AwaitingModel(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::AwaitingAnswerSave(_) => self.turn.accept_handoff(handoff),
-            RunState::AwaitingEndSave(_) | RunState::Done(_) | RunState::Released => {
-                Err(wrong_state("the run is over; there is no model call that another agent could get"))
-            }
-        }
+        self.state.waiting_mut().reply(&mut self.turn, AnsweredEffect { effect, reply }, context)
     }
 
     /// Handles a person's decision about a call.
@@ -242,57 +256,6 @@ impl Run {
         }
     }
 
-    /// Ends the run by the user's wish.
-    fn cancel(&mut self, context: &RunContext<'_>) -> Option<NextState> {
-        match &mut self.state {
-            RunState::AwaitingJournal(state) => {
-                state.cancel();
-                None
-            }
-            RunState::AwaitingModel(state) => Some(state.stop(&mut self.turn, EarlyStop::cancelled(), context)),
-            RunState::AwaitingBody(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingTools(_) => Some(EarlyStop::cancelled().into()),
-            RunState::AwaitingEndSave(state) => state.cancel(&self.turn),
-            RunState::Done(_) | RunState::Released => None,
-        }
-    }
-
-    /// Returns true if the run cannot continue before this save is done.
-    fn awaits(&self, save: u64) -> bool {
-        match &self.state {
-            RunState::AwaitingJournal(state) => state.awaits(save),
-            RunState::AwaitingAnswerSave(state) => state.awaits(save),
-            RunState::AwaitingRetry(state) => state.awaits(save),
-            RunState::AwaitingTools(state) => state.awaits(save),
-            RunState::AwaitingEndSave(state) => state.awaits(save),
-            RunState::AwaitingBody(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => false,
-        }
-    }
-
-    fn save_succeeded(&mut self, save: u64, revision: u64, context: &RunContext<'_>) -> Option<NextState> {
-        match &mut self.state {
-            RunState::AwaitingJournal(state) => Some(state.saved()),
-            RunState::AwaitingAnswerSave(state) => state.saved(&mut self.turn, revision),
-            RunState::AwaitingRetry(state) => state.saved(context.now),
-            RunState::AwaitingTools(state) => state.saved(save, &mut self.turn, revision, context),
-            RunState::AwaitingEndSave(state) => Some(state.saved(&mut self.turn, revision)),
-            RunState::AwaitingBody(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => None,
-        }
-    }
-
-    fn save_failed(&mut self, save: u64, error: Error) -> Option<NextState> {
-        match &self.state {
-            RunState::AwaitingJournal(_) => Some(AwaitingJournal::save_failed(error)),
-            RunState::AwaitingAnswerSave(_) => AwaitingAnswerSave::save_failed(&mut self.turn, error),
-            RunState::AwaitingRetry(_) => AwaitingRetry::save_failed(&mut self.turn, error),
-            RunState::AwaitingTools(state) => state.save_failed(save, &mut self.turn, error),
-            RunState::AwaitingEndSave(state) => state.save_failed(&mut self.turn, error),
-            RunState::AwaitingBody(_) | RunState::AwaitingModel(_) | RunState::Done(_) | RunState::Released => None,
-        }
-    }
-
     /// Returns the highest number of bytes of a response.
     #[must_use]
     pub fn max_response_bytes(&self) -> u64 {
@@ -302,18 +265,7 @@ impl Run {
     /// Returns the status.
     #[must_use]
     pub fn status(&self) -> RunStatus {
-        match &self.state {
-            RunState::Done(outcome) => outcome.status,
-            RunState::AwaitingTools(state) if state.waits_for_approval() => RunStatus::WaitingApproval,
-            RunState::AwaitingJournal(_)
-            | RunState::AwaitingBody(_)
-            | RunState::AwaitingModel(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingTools(_)
-            | RunState::AwaitingEndSave(_)
-            | RunState::Released => RunStatus::Running,
-        }
+        self.state.waiting().status()
     }
 
     /// Returns the run's id.
@@ -352,25 +304,8 @@ impl Run {
     /// `wrong_state` for a run whose turn is in history, or that was cancelled or dropped: there is nothing to resume.
     pub fn snapshot(&self, session: &str, context: &RunContext<'_>) -> Result<RunSnapshot> {
         let mut journal = self.turn.journal()?;
-        match &self.state {
-            RunState::Done(outcome) if outcome.saved => {
-                return Err(wrong_state("the run is over and its turn is in history; there is nothing to resume"));
-            }
-            RunState::Done(outcome) if outcome.status == RunStatus::Cancelled => {
-                return Err(wrong_state("the run was cancelled, which ended it; there is nothing to resume"));
-            }
-            RunState::Released => return Err(wrong_state("the run was dropped; its journal is in the store")),
-            RunState::AwaitingEndSave(state) => {
-                journal.extend(state.completion(&self.turn, &journal));
-            }
-            RunState::AwaitingJournal(_)
-            | RunState::AwaitingBody(_)
-            | RunState::AwaitingModel(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingTools(_)
-            | RunState::Done(_) => {}
-        }
+        self.state.waiting().check_resumable()?;
+        journal.extend(self.state.waiting().completion(&self.turn, &journal));
         let (history, live, run) = (context.history, self.live(), self.id());
         let policy = &self.turn.setup().policy;
         let is_earlier = |message: &Message| message.run_id.as_deref() != Some(run);
@@ -401,14 +336,7 @@ impl Run {
     pub fn partial_answer(&self, now: Ms) -> Option<PartialAnswer<'_>> {
         match &self.state {
             RunState::AwaitingModel(state) => state.incoming(now).map(PartialAnswer::Incoming),
-            RunState::AwaitingJournal(_)
-            | RunState::AwaitingBody(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingTools(_)
-            | RunState::AwaitingEndSave(_)
-            | RunState::Done(_)
-            | RunState::Released => self.turn.cut_answer().map(PartialAnswer::Cut),
+            _ => self.turn.cut_answer().map(PartialAnswer::Cut),
         }
     }
 
@@ -493,7 +421,7 @@ impl Run {
 
     /// Keeps a save that failed until [`RunInput::RetrySave`].
     pub fn keep_unsaved(&mut self, save: Save) {
-        if self.awaits(save.id) {
+        if self.state.waiting().awaits(save.id) {
             self.turn.keep_failed_save(save);
         }
     }
@@ -516,21 +444,61 @@ impl Run {
     pub fn outcome(&self) -> RunOutcome {
         match &self.state {
             RunState::Done(outcome) => (**outcome).clone(),
-            RunState::AwaitingJournal(_)
-            | RunState::AwaitingBody(_)
-            | RunState::AwaitingModel(_)
-            | RunState::AwaitingRetry(_)
-            | RunState::AwaitingAnswerSave(_)
-            | RunState::AwaitingTools(_)
-            | RunState::AwaitingEndSave(_)
-            | RunState::Released => self.turn.outcome(self.status()),
+            _ => self.turn.outcome(self.status()),
         }
     }
 
     /// Drops the run's data. The run never finishes.
     pub fn release(&mut self) {
         self.turn.release();
-        self.state = RunState::Released;
+        self.state = RunState::Released(Released);
+    }
+}
+
+/// The run is over.
+impl Waiting for RunOutcome {
+    fn status(&self) -> RunStatus {
+        self.status
+    }
+
+    fn hand_off(&mut self, _turn: &mut RunData, _handoff: Handoff, _now: Ms) -> Result<()> {
+        Err(no_model_call())
+    }
+
+    fn cancel(&mut self, _turn: &mut RunData, _context: &RunContext<'_>) -> Option<NextState> {
+        None
+    }
+
+    fn lose(&self, _error: Error) -> Option<NextState> {
+        None
+    }
+
+    fn check_resumable(&self) -> Result<()> {
+        if self.saved {
+            return Err(wrong_state("the run is over and its turn is in history; there is nothing to resume"));
+        }
+        if self.status == RunStatus::Cancelled {
+            return Err(wrong_state("the run was cancelled, which ended it; there is nothing to resume"));
+        }
+        Ok(())
+    }
+}
+
+impl Waiting for Released {
+    fn hand_off(&mut self, _turn: &mut RunData, _handoff: Handoff, _now: Ms) -> Result<()> {
+        Err(no_model_call())
+    }
+
+    fn cancel(&mut self, _turn: &mut RunData, _context: &RunContext<'_>) -> Option<NextState> {
+        None
+    }
+
+    fn lose(&self, _error: Error) -> Option<NextState> {
+        None
+    }
+
+    fn check_resumable(&self) -> Result<()> {
+        Err(wrong_state("the run was dropped; its journal is in the store"))
     }
 }
 

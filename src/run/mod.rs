@@ -25,7 +25,6 @@ mod incoming_answer;
 mod journal;
 mod journal_cache;
 mod late_results;
-mod lost_run;
 mod machine;
 mod next_state;
 mod open_effects;
@@ -47,6 +46,7 @@ mod stored_run;
 mod stored_turn;
 mod turn;
 mod turn_totals;
+mod waiting;
 
 pub use answered_call::{AnsweredCall, PendingTurn, RunHolder, find_answered_call, is_known_to_history};
 pub use appended_results::AppendedResults;

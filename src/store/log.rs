@@ -120,7 +120,8 @@ pub struct ExpectedRun {
 }
 
 impl ExpectedRun {
-    /// Returns true if the run ended, was taken over or has written to its journal, or if its holder is alive after all.
+    /// Returns true if the run ended, was taken over or has written to its journal, or if its holder is alive after
+    /// all.
     #[must_use]
     pub fn has_moved(&self, head: &SessionHead) -> bool {
         let run = head.run(&self.id);

@@ -3,12 +3,14 @@
 use crate::error::Error;
 use crate::message::Message;
 use crate::run::approval::ResumedCalls;
+use crate::run::context::RunContext;
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
 use crate::run::next_state::{FinalResult, NextState, is_permanent};
 use crate::run::replay_safety::RequestDelivery;
 use crate::run::setup::Persistence;
 use crate::run::turn::RunData;
+use crate::run::waiting::{DoneSave, Waiting};
 use crate::tool::ToolInvocation;
 
 /// The run waits for a save. Until then the tools of an answer must not run, its call must not be continued, and no
@@ -40,27 +42,26 @@ impl AwaitingAnswerSave {
     pub fn of_choice(save: u64, next: Box<NextState>) -> Self {
         Self { save, after: AfterSave::Request(Some(next)) }
     }
+}
 
-    /// Returns true if the state waits for the save.
-    pub fn awaits(&self, save: u64) -> bool {
+impl Waiting for AwaitingAnswerSave {
+    fn awaits(&self, save: u64) -> bool {
         self.save == save
     }
 
-    /// Handles the success of the save.
-    pub fn saved(&mut self, turn: &mut RunData, revision: u64) -> Option<NextState> {
+    fn saved(&mut self, done: DoneSave, turn: &mut RunData, _context: &RunContext<'_>) -> Option<NextState> {
         if let AfterSave::Request(next) = &mut self.after {
             return next.take().map(|next| *next);
         }
         turn.set_request_delivery(RequestDelivery::Answered);
         if turn.setup().persistence != Persistence::Run {
-            turn.emit(RunEvent::Saved { revision });
+            turn.emit(RunEvent::Saved { revision: done.revision });
         }
         let has_calls = matches!(self.after, AfterSave::Tools);
         Some(if has_calls { NextState::RunTools(ResumedCalls::default()) } else { NextState::CallModel })
     }
 
-    /// Handles the failure of the save.
-    pub fn save_failed(turn: &mut RunData, failure: Error) -> Option<NextState> {
+    fn save_failed(&self, _save: u64, turn: &mut RunData, failure: Error) -> Option<NextState> {
         if is_permanent(&failure) {
             return Some(NextState::Done(FinalResult::failed(failure)));
         }

@@ -19,6 +19,7 @@ use crate::run::next_state::{
 };
 use crate::run::state::settled_request::{ChangedBody, render_request, settle};
 use crate::run::turn::RunData;
+use crate::run::waiting::Waiting;
 use std::rc::Rc;
 
 /// Activates a pending handoff, then begins an attempt of a model call. Fails the run with `max_turns` at the limit.
@@ -210,3 +211,5 @@ impl AwaitingBody {
         Some(send(turn, composed, filtered.held_back))
     }
 }
+
+impl Waiting for AwaitingBody {}

@@ -1,11 +1,14 @@
 //! The run waits for its last save: the append of the turn, or the end of the journal.
 
-use crate::error::{Error, ErrorCode};
+use crate::clock::Ms;
+use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::message::{Message, Role};
 use crate::replay::CompletedTurns;
+use crate::run::context::RunContext;
 use crate::run::effect::SaveKind;
 use crate::run::event::RunEvent;
+use crate::run::handoff::Handoff;
 use crate::run::journal::JournalEntry;
 use crate::run::next_state::{EarlyStop, FinalResult, NextState, TurnEnd, is_run_lost};
 use crate::run::outcome::RunStatus;
@@ -13,6 +16,7 @@ use crate::run::replay_safety::RequestDelivery;
 use crate::run::run_writes::{trim_last_results, without_calls};
 use crate::run::setup::{OnStop, Persistence};
 use crate::run::turn::RunData;
+use crate::run::waiting::{DoneSave, Waiting, no_model_call};
 use crate::tool::{InvocationStatus, ToolInvocation};
 
 /// The run waits for its last save.
@@ -91,57 +95,23 @@ impl AwaitingEndSave {
         let error = Some(error).filter(|_| status == RunStatus::Failed);
         Self { save, status, error, appends, has_answer: false, is_cancelled: false }
     }
+}
 
-    /// Returns true if the state waits for the save.
-    pub fn awaits(&self, save: u64) -> bool {
+impl Waiting for AwaitingEndSave {
+    fn awaits(&self, save: u64) -> bool {
         self.save == save
     }
 
-    /// Returns the entry of the answer that ends the turn and is being saved, for the snapshot of a run with this
-    /// journal.
-    pub fn completion(&self, turn: &RunData, journal: &[JournalEntry]) -> Option<JournalEntry> {
-        let is_stored = |id: &String| {
-            let is_same =
-                |entry: &JournalEntry| matches!(entry, JournalEntry::Answered { message, .. } if message.id == *id);
-            journal.iter().any(is_same)
-        };
-        let is_complete = journal.iter().any(|entry| matches!(entry, JournalEntry::Completed(_)));
-        let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_of_provider();
-        // The last message is an earlier one if the answer is empty.
-        let last = turn.live().messages().last().filter(is_answer).filter(|last| !is_stored(&last.id));
-        (self.has_answer && !is_complete).then(|| JournalEntry::Completed(last.cloned()))
-    }
-
-    /// Ends a run that the user gives up, at once if its answer could not be saved. The journal stays, so the run can
-    /// be resumed.
-    pub fn cancel(&mut self, turn: &RunData) -> Option<NextState> {
-        // Without a failed save the turn is complete and being saved: `save_failed` ends the run if that fails.
-        self.is_cancelled = true;
-        turn.has_failed_save().then(|| NextState::Done(FinalResult::unsaved(RunStatus::Cancelled, None)))
-    }
-
-    /// Returns the result of a run whose last save keeps failing.
-    pub fn abandoned(&self, failure: Error) -> FinalResult {
-        match self.status {
-            _ if self.is_cancelled => FinalResult::unsaved(RunStatus::Cancelled, None),
-            RunStatus::Cancelled => FinalResult::unsaved(RunStatus::Cancelled, None),
-            RunStatus::Failed | RunStatus::Finished | RunStatus::WaitingApproval | RunStatus::Running => {
-                FinalResult::failed(failure)
-            }
-        }
-    }
-
-    /// Handles the success of the save.
-    pub fn saved(&self, turn: &mut RunData, revision: u64) -> NextState {
+    fn saved(&mut self, done: DoneSave, turn: &mut RunData, _context: &RunContext<'_>) -> Option<NextState> {
+        let revision = done.revision;
         if self.appends {
             turn.emit(RunEvent::Saved { revision });
         }
         let (status, error) = (self.status, self.error.clone());
-        NextState::Done(FinalResult { status, error, revision, saved: self.appends })
+        Some(NextState::Done(FinalResult { status, error, revision, saved: self.appends }))
     }
 
-    /// Handles the failure of the save.
-    pub fn save_failed(&self, turn: &mut RunData, failure: Error) -> Option<NextState> {
+    fn save_failed(&self, _save: u64, turn: &mut RunData, failure: Error) -> Option<NextState> {
         if !self.appends {
             // After a conflict the journal belongs to another holder, who removes it.
             if failure.code != ErrorCode::Conflict {
@@ -158,6 +128,46 @@ impl AwaitingEndSave {
         }
         turn.emit(RunEvent::SaveFailed { error: failure });
         self.is_cancelled.then(|| NextState::Done(FinalResult::unsaved(RunStatus::Cancelled, None)))
+    }
+
+    /// Ends a run that the user gives up, at once if its answer could not be saved. The journal stays, so the run can
+    /// be resumed.
+    fn cancel(&mut self, turn: &mut RunData, _context: &RunContext<'_>) -> Option<NextState> {
+        // Without a failed save the turn is complete and being saved: `save_failed` ends the run if that fails.
+        self.is_cancelled = true;
+        turn.has_failed_save().then(|| NextState::Done(FinalResult::unsaved(RunStatus::Cancelled, None)))
+    }
+
+    /// A run that is ending learns it from its last save.
+    fn lose(&self, _error: Error) -> Option<NextState> {
+        None
+    }
+
+    fn abandon(&self, failure: Error) -> Option<NextState> {
+        Some(NextState::Done(match self.status {
+            _ if self.is_cancelled => FinalResult::unsaved(RunStatus::Cancelled, None),
+            RunStatus::Cancelled => FinalResult::unsaved(RunStatus::Cancelled, None),
+            RunStatus::Failed | RunStatus::Finished | RunStatus::WaitingApproval | RunStatus::Running => {
+                FinalResult::failed(failure)
+            }
+        }))
+    }
+
+    fn completion(&self, turn: &RunData, journal: &[JournalEntry]) -> Option<JournalEntry> {
+        let is_stored = |id: &String| {
+            let is_same =
+                |entry: &JournalEntry| matches!(entry, JournalEntry::Answered { message, .. } if message.id == *id);
+            journal.iter().any(is_same)
+        };
+        let is_complete = journal.iter().any(|entry| matches!(entry, JournalEntry::Completed(_)));
+        let is_answer = |last: &&Message| last.role == Role::Assistant && !last.source.is_of_provider();
+        // The last message is an earlier one if the answer is empty.
+        let last = turn.live().messages().last().filter(is_answer).filter(|last| !is_stored(&last.id));
+        (self.has_answer && !is_complete).then(|| JournalEntry::Completed(last.cloned()))
+    }
+
+    fn hand_off(&mut self, _turn: &mut RunData, _handoff: Handoff, _now: Ms) -> Result<()> {
+        Err(no_model_call())
     }
 }
 

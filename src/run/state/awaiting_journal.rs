@@ -1,10 +1,12 @@
 //! The first state: the run waits for the save of its journal's first entries.
 
 use crate::error::Error;
+use crate::run::context::RunContext;
 use crate::run::effect::SaveKind;
 use crate::run::journal::JournalEntry;
 use crate::run::next_state::{EarlyStop, FinalResult, NextState};
 use crate::run::turn::RunData;
+use crate::run::waiting::{DoneSave, Waiting};
 
 /// The run waits for the save of its journal's first entries.
 pub struct AwaitingJournal {
@@ -17,24 +19,24 @@ impl AwaitingJournal {
     pub fn enter(turn: &mut RunData, entries: Vec<JournalEntry>) -> Self {
         Self { save: turn.save(SaveKind::Begin(entries)), is_cancelled: false }
     }
+}
 
-    /// Returns true if the state waits for the save.
-    pub fn awaits(&self, save: u64) -> bool {
+impl Waiting for AwaitingJournal {
+    fn awaits(&self, save: u64) -> bool {
         self.save == save
     }
 
     /// Cancels the run as soon as its journal is saved.
-    pub fn cancel(&mut self) {
+    fn cancel(&mut self, _turn: &mut RunData, _context: &RunContext<'_>) -> Option<NextState> {
         self.is_cancelled = true;
+        None
     }
 
-    /// Handles the success of the save.
-    pub fn saved(&self) -> NextState {
-        if self.is_cancelled { EarlyStop::cancelled().into() } else { NextState::CallModel }
+    fn saved(&mut self, _done: DoneSave, _turn: &mut RunData, _context: &RunContext<'_>) -> Option<NextState> {
+        Some(if self.is_cancelled { EarlyStop::cancelled().into() } else { NextState::CallModel })
     }
 
-    /// Handles the failure of the save.
-    pub fn save_failed(failure: Error) -> NextState {
-        NextState::Done(FinalResult::failed(failure))
+    fn save_failed(&self, _save: u64, _turn: &mut RunData, failure: Error) -> Option<NextState> {
+        Some(NextState::Done(FinalResult::failed(failure)))
     }
 }

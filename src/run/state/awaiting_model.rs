@@ -25,6 +25,7 @@ use crate::run::state::awaiting_retry::{begin_pause, unsafe_replay};
 use crate::run::state::dropped_reasoning::report_transformations;
 use crate::run::state::settled_request::{request_headers, settle_healed};
 use crate::run::turn::RunData;
+use crate::run::waiting::{AnsweredEffect, Waiting};
 use std::rc::Rc;
 
 /// The run waits for the model's response.
@@ -109,7 +110,7 @@ impl AwaitingModel {
     }
 
     /// Stops the run. An incomplete streamed answer is kept.
-    pub fn stop(&self, turn: &mut RunData, stop: EarlyStop, context: &RunContext<'_>) -> NextState {
+    fn stop(&self, turn: &mut RunData, stop: EarlyStop, context: &RunContext<'_>) -> NextState {
         let partial = self.cut_answer(turn, stop.message_status(), context);
         let is_cancelled = stop.status == RunStatus::Cancelled;
         if let ReceivedResponse::Streaming(assembler) = &self.response {
@@ -127,7 +128,7 @@ impl AwaitingModel {
     ///
     /// # Errors
     /// `wrong_state` for a reply that does not fit; nothing has changed then.
-    pub fn reply(
+    fn take_reply(
         &mut self,
         turn: &mut RunData,
         reply: EffectReply,
@@ -399,6 +400,21 @@ impl AwaitingModel {
             return NextState::SaveTurn(TurnEnd::Answer);
         }
         NextState::SaveAnswer(message, invocations)
+    }
+}
+
+impl Waiting for AwaitingModel {
+    fn reply(
+        &mut self,
+        turn: &mut RunData,
+        answered: AnsweredEffect<'_>,
+        context: &RunContext<'_>,
+    ) -> Result<Option<NextState>> {
+        self.take_reply(turn, answered.reply, context)
+    }
+
+    fn cancel(&mut self, turn: &mut RunData, context: &RunContext<'_>) -> Option<NextState> {
+        Some(self.stop(turn, EarlyStop::cancelled(), context))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
+use crate::run::context::RunContext;
 use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
 use crate::run::journal::JournalEntry;
@@ -10,6 +11,7 @@ use crate::run::next_state::{
 };
 use crate::run::retry::ReplayQuestion;
 use crate::run::turn::RunData;
+use crate::run::waiting::{AnsweredEffect, DoneSave, Waiting};
 
 /// The run pauses before it repeats a model call, or waits for the application's permission to do so.
 pub struct AwaitingRetry {
@@ -57,40 +59,6 @@ impl AwaitingRetry {
         Some(begin_pause(turn, pause, error))
     }
 
-    /// Handles the reply to the `wait`. The host need not have waited: the request says then when it may be sent.
-    ///
-    /// # Errors
-    /// `wrong_state` for a reply that does not fit.
-    pub fn reply(&mut self, turn: &mut RunData, reply: &EffectReply, now: Ms) -> Result<Option<NextState>> {
-        let EffectReply::Waited = reply else {
-            return Err(wrong_state("a `wait` must be answered by `waited`"));
-        };
-        turn.close_effects();
-        self.has_waited = true;
-        Ok(self.next_call(now))
-    }
-
-    /// Returns true if the state waits for the save. Only the holder of the run can save, so nothing is sent before it
-    /// is done.
-    pub fn awaits(&self, save: u64) -> bool {
-        self.pause.save == Some(save)
-    }
-
-    /// Handles the success of the save.
-    pub fn saved(&mut self, now: Ms) -> Option<NextState> {
-        self.pause.save = None;
-        self.next_call(now)
-    }
-
-    /// Handles the failure of the save.
-    pub fn save_failed(turn: &mut RunData, failure: Error) -> Option<NextState> {
-        if is_permanent(&failure) {
-            return Some(NextState::Done(FinalResult::failed(failure)));
-        }
-        turn.emit(RunEvent::SaveFailed { error: failure });
-        None
-    }
-
     /// Returns the next attempt, if the `wait` was answered and the pause is saved.
     fn next_call(&self, now: Ms) -> Option<NextState> {
         let RetryPause { attempt, not_before, request, save } = &self.pause;
@@ -99,6 +67,42 @@ impl AwaitingRetry {
             Some(request) => NextState::Send(ModelRequest { attempt, ..request.clone() }),
             None => NextState::ResumeCall(attempt),
         })
+    }
+}
+
+impl Waiting for AwaitingRetry {
+    /// Handles the reply to the `wait`. The host need not have waited: the request says then when it may be sent.
+    fn reply(
+        &mut self,
+        turn: &mut RunData,
+        answered: AnsweredEffect<'_>,
+        context: &RunContext<'_>,
+    ) -> Result<Option<NextState>> {
+        let EffectReply::Waited = answered.reply else {
+            return Err(wrong_state("a `wait` must be answered by `waited`"));
+        };
+        turn.close_effects();
+        self.has_waited = true;
+        Ok(self.next_call(context.now))
+    }
+
+    /// Only the holder of the run can save, so nothing is sent before it
+    /// is done.
+    fn awaits(&self, save: u64) -> bool {
+        self.pause.save == Some(save)
+    }
+
+    fn saved(&mut self, _done: DoneSave, _turn: &mut RunData, context: &RunContext<'_>) -> Option<NextState> {
+        self.pause.save = None;
+        self.next_call(context.now)
+    }
+
+    fn save_failed(&self, _save: u64, turn: &mut RunData, failure: Error) -> Option<NextState> {
+        if is_permanent(&failure) {
+            return Some(NextState::Done(FinalResult::failed(failure)));
+        }
+        turn.emit(RunEvent::SaveFailed { error: failure });
+        None
     }
 }
 
@@ -232,7 +236,10 @@ mod tests {
         let attempt = CallAttempt { number, not_before: None };
         let request = ModelRequest { attempt, body: Rc::new(Vec::new()), is_stateful };
         let mut state = AwaitingModel::enter(turn, request, &context);
-        replies.into_iter().find_map(|reply| state.reply(turn, reply, &context).unwrap()).unwrap()
+        replies
+            .into_iter()
+            .find_map(|reply| state.reply(turn, AnsweredEffect { effect: "e", reply }, &context).unwrap())
+            .unwrap()
     }
 
     fn stateful() -> [StateOwner; 2] {

@@ -1,22 +1,25 @@
 //! The run waits for the results of a round of tool calls, and for the approvals that they need (R29).
 
+use super::call_plan::{CallPlan, parse_arguments};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::history::{HistoryEntry, ResultEntry, stored_result};
 use crate::id::IdMap;
-use crate::json::{Json, JsonKind, JsonRef};
+use crate::json::Json;
 use crate::message::ResultPlaces;
 use crate::run::approval::{ApprovalDecision, ApprovalQuestion, ApprovalReply, ResumedCalls, WaitingCall, rejection};
 use crate::run::context::RunContext;
 use crate::run::effect::{EffectKind, EffectReply, SaveKind};
 use crate::run::event::RunEvent;
+use crate::run::handoff::Handoff;
 use crate::run::journal::JournalEntry;
 use crate::run::next_state::{FinalResult, NextState, TurnEnd, is_permanent, wrong_state};
-use crate::run::setup::{OnInterrupted, Persistence, RunSetup, ToolTiming};
+use crate::run::outcome::RunStatus;
+use crate::run::setup::{Persistence, ToolTiming};
 use crate::run::turn::RunData;
-use crate::synthetic_result::INTERRUPTED;
-use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
+use crate::run::waiting::{AnsweredEffect, DoneSave, Waiting};
+use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The run waits for the results of a round of tool calls, and for their saves.
@@ -69,20 +72,6 @@ enum ToolSave {
     Handoff,
 }
 
-/// What happens to an open call.
-enum CallPlan {
-    /// Its tool runs, with these arguments.
-    Run { arguments: Json },
-    /// It waits for an approval.
-    AwaitApproval { arguments: Json },
-    /// The application is asked whether it needs an approval.
-    AskApplication(ApprovalQuestion),
-    /// It was answered while nobody had the run (R75).
-    Answered(ResultEntry),
-    /// Its result is known without running a tool.
-    Close { status: InvocationStatus, text: String },
-}
-
 impl AwaitingTools {
     /// Offers the open calls of the last answer. `resumed` is what the journal of a resumed run has of them.
     pub fn enter(turn: &mut RunData, resumed: &ResumedCalls, context: &RunContext<'_>) -> Self {
@@ -107,7 +96,7 @@ impl AwaitingTools {
             let attempts = resumed.attempts.get(&call.id).copied().unwrap_or(0);
             let plan = match stored_result(context.history, &call.id) {
                 Some(result) => CallPlan::Answered(result),
-                None => plan(&call, turn, resumed),
+                None => CallPlan::new(&call, turn, resumed),
             };
             let at = round.tasks.len();
             if !matches!(plan, CallPlan::Close { .. } | CallPlan::Answered(_)) {
@@ -205,44 +194,6 @@ impl AwaitingTools {
         }
         let is_over = ends_run(turn) || has_nothing_new(turn);
         Some(if is_over { NextState::SaveTurn(TurnEnd::Results) } else { NextState::CallModel })
-    }
-
-    /// Handles the reply to a `run_tool`.
-    ///
-    /// # Errors
-    /// `wrong_state` for a reply that does not fit; nothing has changed then.
-    pub fn reply(&mut self, turn: &mut RunData, effect: &str, reply: EffectReply, now: Ms) -> Result<()> {
-        let Some(at) = self.by_effect.get(effect).copied() else { return Ok(()) };
-        let phase = self.tasks.get(at).map(|task| task.phase);
-        let (content, is_error) = match reply {
-            EffectReply::Started if phase == Some(ToolPhase::Offered) => {
-                self.start(turn, at, now);
-                return Ok(());
-            }
-            EffectReply::Started => {
-                return Err(wrong_state("the tool was started already; answer with its result"));
-            }
-            EffectReply::Pending => {
-                self.leave_open(turn, at, now)?;
-                turn.close_effect(effect);
-                return Ok(());
-            }
-            EffectReply::ToolResult { content, is_error } => (content, is_error),
-            EffectReply::Failed { message, .. } => (ToolResult::failure(&format!("Error: {message}")).content, true),
-            EffectReply::ResponseStarted { .. }
-            | EffectReply::ResponseEnd
-            | EffectReply::Response { .. }
-            | EffectReply::Waited => {
-                return Err(wrong_state(
-                    "a `run_tool` must be answered by `started`, `tool_result`, `pending` or `failed`",
-                ));
-            }
-        };
-        if phase != Some(ToolPhase::Answered) {
-            self.finish(turn, at, ToolResult { content, is_error, dialect: None, template: None }, now);
-            turn.close_effect(effect);
-        }
-        Ok(())
     }
 
     /// Marks a call as started.
@@ -428,23 +379,77 @@ impl AwaitingTools {
         Ok(())
     }
 
-    /// Returns true if the state waits for the save.
-    pub fn awaits(&self, save: u64) -> bool {
+    fn offer_approved(&mut self, turn: &mut RunData, at: usize, now: Ms) {
+        let call = self.tasks.get(at).and_then(|task| turn.live().invocation(&task.invocation));
+        if let Some(Ok(arguments)) = call.map(parse_arguments) {
+            self.offer(turn, at, arguments, now);
+        }
+    }
+}
+
+impl Waiting for AwaitingTools {
+    fn status(&self) -> RunStatus {
+        if self.waits_for_approval() { RunStatus::WaitingApproval } else { RunStatus::Running }
+    }
+
+    fn reply(
+        &mut self,
+        turn: &mut RunData,
+        answered: AnsweredEffect<'_>,
+        context: &RunContext<'_>,
+    ) -> Result<Option<NextState>> {
+        let now = context.now;
+        let Some(at) = self.by_effect.get(answered.effect).copied() else { return Ok(None) };
+        let phase = self.tasks.get(at).map(|task| task.phase);
+        let (content, is_error) = match answered.reply {
+            EffectReply::Started if phase == Some(ToolPhase::Offered) => {
+                self.start(turn, at, now);
+                return Ok(None);
+            }
+            EffectReply::Started => {
+                return Err(wrong_state("the tool was started already; answer with its result"));
+            }
+            EffectReply::Pending => {
+                self.leave_open(turn, at, now)?;
+                turn.close_effect(answered.effect);
+                return Ok(None);
+            }
+            EffectReply::ToolResult { content, is_error } => (content, is_error),
+            EffectReply::Failed { message, .. } => (ToolResult::failure(&format!("Error: {message}")).content, true),
+            EffectReply::ResponseStarted { .. }
+            | EffectReply::ResponseEnd
+            | EffectReply::Response { .. }
+            | EffectReply::Waited => {
+                return Err(wrong_state(
+                    "a `run_tool` must be answered by `started`, `tool_result`, `pending` or `failed`",
+                ));
+            }
+        };
+        if phase != Some(ToolPhase::Answered) {
+            self.finish(turn, at, ToolResult { content, is_error, dialect: None, template: None }, now);
+            turn.close_effect(answered.effect);
+        }
+        Ok(None)
+    }
+
+    fn hand_off(&mut self, turn: &mut RunData, handoff: Handoff, now: Ms) -> Result<()> {
+        if self.waits_for_approval() {
+            return Err(wrong_state("the run waits for an approval; hand it off while its tools run"));
+        }
+        turn.accept_handoff(handoff)?;
+        self.save_handoff(turn, now);
+        Ok(())
+    }
+
+    fn awaits(&self, save: u64) -> bool {
         self.saves.contains_key(&save)
     }
 
-    /// Handles the success of a save.
-    pub fn saved(
-        &mut self,
-        save: u64,
-        turn: &mut RunData,
-        revision: u64,
-        context: &RunContext<'_>,
-    ) -> Option<NextState> {
-        match self.saves.remove(&save) {
+    fn saved(&mut self, done: DoneSave, turn: &mut RunData, context: &RunContext<'_>) -> Option<NextState> {
+        match self.saves.remove(&done.id) {
             Some(ToolSave::Results(calls)) => {
                 if turn.setup().persistence == Persistence::Result {
-                    turn.emit(RunEvent::Saved { revision });
+                    turn.emit(RunEvent::Saved { revision: done.revision });
                 }
                 // The store has them now, after what other writers stored before.
                 calls.iter().for_each(|call| turn.prefer_first_result(call, context.history));
@@ -455,15 +460,7 @@ impl AwaitingTools {
         self.after_round(turn)
     }
 
-    fn offer_approved(&mut self, turn: &mut RunData, at: usize, now: Ms) {
-        let call = self.tasks.get(at).and_then(|task| turn.live().invocation(&task.invocation));
-        if let Some(Ok(arguments)) = call.map(parse_arguments) {
-            self.offer(turn, at, arguments, now);
-        }
-    }
-
-    /// Handles the failure of a save.
-    pub fn save_failed(&self, save: u64, turn: &mut RunData, failure: Error) -> Option<NextState> {
+    fn save_failed(&self, save: u64, turn: &mut RunData, failure: Error) -> Option<NextState> {
         // A tool must not run unless its start is saved.
         let was_start = self.saves.get(&save) == Some(&ToolSave::Start);
         if was_start || is_permanent(&failure) {
@@ -492,70 +489,6 @@ pub fn no_waiting_call(turn: &RunData, id: &str) -> Error {
 /// Returns true if the model gave the call this id, or it is sent by this id.
 fn has_call_id(call: &ToolInvocation, id: &str) -> bool {
     call.wire_id() == id || call.call_id == id
-}
-
-/// Decides what happens to an open call.
-fn plan(call: &ToolInvocation, turn: &RunData, resumed: &ResumedCalls) -> CallPlan {
-    let setup = turn.setup();
-    let tool_settings = setup.tool_settings.get(&call.name).copied();
-    let interrupted = || CallPlan::Close { status: InvocationStatus::Interrupted, text: INTERRUPTED.to_owned() };
-    // The stored arguments are not those of the model (R12).
-    if call.redacted {
-        return interrupted();
-    }
-    let is_approved = resumed.approved.contains(&call.id);
-    let awaits_approval = turn.live().awaits_approval(&call.id);
-    if resumed.are_closed_elsewhere && !awaits_approval {
-        return interrupted();
-    }
-    let was_interrupted = resumed.attempts.contains_key(&call.id) && !is_approved && !awaits_approval;
-    let on_interrupted = tool_settings.unwrap_or_default().on_interrupted;
-    if was_interrupted && on_interrupted == OnInterrupted::Report {
-        return interrupted();
-    }
-    let Some(tool_settings) = tool_settings else {
-        return CallPlan::Close { status: InvocationStatus::Error, text: unknown_tool(call, setup) };
-    };
-    let arguments = match parse_arguments(call) {
-        Ok(arguments) => arguments,
-        Err(text) => return CallPlan::Close { status: InvocationStatus::Error, text },
-    };
-    let asks_again = was_interrupted && on_interrupted == OnInterrupted::Ask;
-    // A start ends the approval, so an interrupted call needs another one.
-    if awaits_approval || asks_again || !is_approved && tool_settings.needs_approval {
-        return CallPlan::AwaitApproval { arguments };
-    }
-    match setup.approval_callbacks.get(&call.name).filter(|_| !is_approved) {
-        Some(callback) => {
-            let (callback, invocation) = (callback.clone(), call.id.clone());
-            CallPlan::AskApplication(ApprovalQuestion { callback, invocation, arguments })
-        }
-        None => CallPlan::Run { arguments },
-    }
-}
-
-fn unknown_tool(call: &ToolInvocation, setup: &RunSetup) -> String {
-    let names: Vec<&str> = setup.tool_settings.keys().map(String::as_str).collect();
-    let names = if names.is_empty() { "none".into() } else { names.join(", ") };
-    format!("Error: there is no tool \"{}\". The tools are: {names}.", call.name)
-}
-
-/// Returns the arguments that the call's tool gets, or the error result of a call whose arguments are not a JSON
-/// object.
-fn parse_arguments(call: &ToolInvocation) -> std::result::Result<Json, String> {
-    let text = call.arguments.text();
-    match JsonRef::parse(if text.trim().is_empty() { "{}" } else { &text }) {
-        Ok(value) if value.is_object() || value.is_null() => Ok(value.to_owned()),
-        // The input of a custom tool is a string.
-        Ok(value) if value.kind() == JsonKind::String && matches!(call.arguments, Arguments::Value(_)) => {
-            Ok(value.to_owned())
-        }
-        Ok(_) => Err("Error: the arguments are not a JSON object. Call the tool again with a JSON object.".into()),
-        Err(invalid) => Err(format!(
-            "Error: the arguments are not valid JSON (at byte {}). Call again with a JSON object.",
-            invalid.at
-        )),
-    }
 }
 
 /// Returns the result of a call whose tool does not run.

@@ -7,6 +7,7 @@ mod awaiting_journal;
 mod awaiting_model;
 mod awaiting_retry;
 mod awaiting_tools;
+mod call_plan;
 mod dropped_reasoning;
 mod settled_request;
 
