@@ -1,8 +1,10 @@
 // Builds the package (cargo, wasm-bindgen, wasm-opt) in dist/ and prints its size, and the component in
 // dist/component/.
 //
-//   npm run build              both, optimized, and the conformance suite of `rethread/testing`
-//   npm run build -- --quick   the package alone, unoptimized, for trying a change out
+//   npm run build                          both, optimized, and the conformance suite of `rethread/testing`
+//   npm run build -- --quick               the package alone, unoptimized, for trying a change out
+//   npm run build -- --component           the component alone
+//   npm run build -- --component --quick   the same, unoptimized
 
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -145,9 +147,9 @@ async function bind(raw, [wasm, glue]) {
 
 /** Builds the component. Not for wasm32-wasip2: the standard library of that target always imports WASI, and a
  *  component without imports runs on every host. The module contains its WIT. */
-async function buildComponent() {
-  copyFileSync(path.resolve(root, await compile('component')), path.join(root, COMPONENT));
-  await optimize(COMPONENT);
+async function buildComponent({ quick = false } = {}) {
+  copyFileSync(path.resolve(root, await compile('component', quick ? 'quick' : 'release')), path.join(root, COMPONENT));
+  if (!quick) await optimize(COMPONENT);
   const { componentNew } = await import('@bytecodealliance/jco-transpile/wasm-tools');
   const made = await componentNew(readFileSync(path.join(root, COMPONENT)));
   writeFileSync(path.join(root, COMPONENT), made);
@@ -206,8 +208,18 @@ async function quickBuild() {
   for (const program of [OUT, FORMATS, TESTING]) await bind(raw, program);
 }
 
+/** The component alone. The next full build makes an optimized one. */
+async function componentAlone(quick) {
+  await rust();
+  await npm();
+  mkdirSync(path.join(root, path.dirname(COMPONENT)), { recursive: true });
+  rmSync(path.join(root, COMPONENT_STAMP), { force: true });
+  await buildComponent({ quick });
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  await build({ quick: process.argv.includes('--quick') }).catch((e) => {
+  const quick = process.argv.includes('--quick');
+  await (process.argv.includes('--component') ? componentAlone(quick) : build({ quick })).catch((e) => {
     console.error(`build: ${e.message}`);
     process.exit(1);
   });

@@ -231,8 +231,7 @@ function inDialects(all) {
 
 /**
  * R65: one place per dialect. A variant of `Dialect` is named where it is declared, in the registry and in the
- * dialects' own folders. src/component maps it to the WIT's enum by a match that does not compile without a new
- * variant. What dialects share is given their `DialectSpec`: it and they know no list of dialects.
+ * dialects' own folders. What dialects share is given their `DialectSpec`: it and they know no list of dialects.
  */
 export function dialects() {
   const declared = [...read('src/message/dialect.rs').matchAll(/^ {12}\d+ => (\w+) = "[\w-]+" in \w+,/gm)].map(
@@ -241,8 +240,7 @@ export function dialects() {
   if (declared.length < 5) return ['src/message/dialect.rs: the declaration of Dialect was not found'];
   const all = sources();
   const inDialect = inDialects(all);
-  const declares = (one) =>
-    ['provider/registry', 'message/dialect', 'component/finding'].includes(one.module.join('/'));
+  const declares = (one) => ['provider/registry', 'message/dialect'].includes(one.module.join('/'));
   const variant = new RegExp(`\\bDialect::(?:${declared.join('|')})\\b`);
   const isShared = ({ module }) => module[0] === 'provider' && SHARED_BY_DIALECTS.includes(module[1]);
   return [

@@ -4,16 +4,12 @@ use super::bindings::exports::rethread::history::types as wit;
 use crate::finding::{Action, Finding, Report, Severity};
 use crate::message::{Dialect, Usage};
 
-impl From<wit::Dialect> for Dialect {
-    fn from(dialect: wit::Dialect) -> Self {
-        match dialect {
-            wit::Dialect::OpenaiChat => Self::OpenAiChat,
-            wit::Dialect::OpenaiResponses => Self::OpenAiResponses,
-            wit::Dialect::Anthropic => Self::Anthropic,
-            wit::Dialect::Gemini => Self::Gemini,
-            wit::Dialect::Mistral => Self::Mistral,
-        }
-    }
+/// Returns the dialect of this name.
+///
+/// # Errors
+/// `config_invalid`.
+pub fn dialect(name: &str) -> Result<Dialect, wit::Error> {
+    Dialect::read(name).map_err(Into::into)
 }
 
 impl From<Finding> for wit::Finding {

@@ -1,6 +1,7 @@
 //! The interface `wire`: the stream assembler.
 
 use super::bindings::exports::rethread::history::wire as wit;
+use super::finding::dialect;
 use crate::json::JsonStr;
 use crate::provider::{AnswerStatus, Assembled, AssembledCall, StreamAssembler, StreamEvent, WireError};
 use std::cell::RefCell;
@@ -9,8 +10,8 @@ use std::cell::RefCell;
 pub struct StreamResource(RefCell<StreamAssembler>);
 
 impl wit::GuestStreamAssembler for StreamResource {
-    fn start(dialect: wit::Dialect) -> Result<wit::StreamAssembler, wit::Error> {
-        let inner = StreamAssembler::new(dialect.into());
+    fn start(name: wit::Dialect) -> Result<wit::StreamAssembler, wit::Error> {
+        let inner = StreamAssembler::new(dialect(&name)?);
         Ok(wit::StreamAssembler::new(Self(RefCell::new(inner))))
     }
 

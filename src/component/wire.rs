@@ -2,7 +2,7 @@
 
 use super::Component;
 use super::bindings::exports::rethread::history::wire as wit;
-use super::finding::report;
+use super::finding::{dialect, report};
 use super::stream::StreamResource;
 use crate::provider::{Dangling, RepairOptions, heal, leave_out_refused, repair, validate};
 use crate::render::convert;
@@ -22,40 +22,44 @@ impl From<wit::RepairOptions> for RepairOptions {
 impl wit::Guest for Component {
     type StreamAssembler = StreamResource;
 
-    fn validate(body: Vec<u8>, dialect: wit::Dialect) -> Vec<wit::Finding> {
-        report(validate(&body, dialect.into()))
+    fn validate(body: Vec<u8>, name: wit::Dialect) -> Result<Vec<wit::Finding>, wit::Error> {
+        Ok(report(validate(&body, dialect(&name)?)))
     }
 
     fn repair(
         body: Vec<u8>,
-        dialect: wit::Dialect,
+        name: wit::Dialect,
         options: Option<wit::RepairOptions>,
     ) -> Result<wit::Repaired, wit::Error> {
         let options = options.map(Into::into).unwrap_or_default();
-        let (body, found) = repair(&body, dialect.into(), &options)?;
+        let (body, found) = repair(&body, dialect(&name)?, &options)?;
         Ok(wit::Repaired { body, report: report(found) })
     }
 
     fn heal(
         body: Vec<u8>,
-        dialect: wit::Dialect,
+        name: wit::Dialect,
         answer: Vec<u8>,
         options: Option<wit::RepairOptions>,
-    ) -> Option<wit::Healed> {
+    ) -> Result<Option<wit::Healed>, wit::Error> {
         let options = options.map(Into::into).unwrap_or_default();
-        let healed = heal(&body, dialect.into(), &answer, &options)?;
-        Some(wit::Healed { body: healed.body, report: report(healed.report), refused: healed.refused })
+        let healed = heal(&body, dialect(&name)?, &answer, &options);
+        Ok(healed.map(|healed| wit::Healed {
+            body: healed.body,
+            report: report(healed.report),
+            refused: healed.refused,
+        }))
     }
 
     fn leave_out_refused(
         body: Vec<u8>,
-        dialect: wit::Dialect,
+        name: wit::Dialect,
         refused: Vec<String>,
         options: Option<wit::RepairOptions>,
-    ) -> Option<wit::Repaired> {
+    ) -> Result<Option<wit::Repaired>, wit::Error> {
         let options = options.map(Into::into).unwrap_or_default();
-        let (body, found) = leave_out_refused(&body, dialect.into(), &refused, &options)?;
-        Some(wit::Repaired { body, report: report(found) })
+        let left_out = leave_out_refused(&body, dialect(&name)?, &refused, &options);
+        Ok(left_out.map(|(body, found)| wit::Repaired { body, report: report(found) }))
     }
 
     fn convert(
@@ -65,7 +69,7 @@ impl wit::Guest for Component {
         options: Option<wit::RepairOptions>,
     ) -> Result<wit::Repaired, wit::Error> {
         let options = options.map(Into::into).unwrap_or_default();
-        let (body, found) = convert(&body, source.into(), target.into(), &options)?;
+        let (body, found) = convert(&body, dialect(&source)?, dialect(&target)?, &options)?;
         Ok(wit::Repaired { body, report: report(found) })
     }
 }

@@ -1,5 +1,6 @@
 //! The list of dialects.
 
+use crate::error::{Error, Result};
 use minicbor::{Decode, Encode};
 
 /// Gives the list of dialects to a macro: of each its number in stored records, its public name, its folder in
@@ -89,5 +90,16 @@ impl Dialect {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.as_str() == name)
+    }
+
+    /// Reads a name that an application gave.
+    ///
+    /// # Errors
+    /// `config_invalid` for another word; the message lists the names.
+    pub fn read(name: &str) -> Result<Self> {
+        Self::from_name(name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::as_str).join(", ");
+            Error::config(format!("\"{name}\" is no dialect; the dialects are {names}"))
+        })
     }
 }

@@ -12,10 +12,7 @@ use wasm_bindgen::prelude::*;
 /// # Errors
 /// `config_invalid` with the names of all dialects.
 pub fn dialect(name: &str) -> Result<Dialect> {
-    Dialect::from_name(name).ok_or_else(|| {
-        let names = Dialect::ALL.map(|dialect| dialect.as_str()).join(", ");
-        Error::config(format!("\"{name}\" is no dialect; the dialects are {names}"))
-    })
+    Dialect::read(name)
 }
 
 /// Assembles a streamed response. Feed raw bytes in any split.

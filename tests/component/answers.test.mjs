@@ -135,6 +135,27 @@ describe(`${requests.length} recorded requests, ${BROKEN} broken ones (seed ${SE
 
 test('r51 the component imports nothing', () => assert.deepEqual(component.imports, []));
 
+test('r51 a dialect is a word: an unknown one is an error of every function', () => {
+  const { wire } = component.exports;
+  const body = Buffer.from('{"messages":[]}');
+  const calls = {
+    validate: () => wire.validate(body, 'morse'),
+    repair: () => wire.repair(body, 'morse', undefined),
+    convert: () => wire.convert(body, 'mistral', 'morse', undefined),
+    heal: () => wire.heal(body, 'morse', body, undefined),
+    leaveOutRefused: () => wire.leaveOutRefused(body, 'morse', [], undefined),
+    start: () => wire.StreamAssembler.start('morse'),
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    assert.throws(
+      call,
+      ({ code, payload = { code }, message }) =>
+        payload.code === 'config_invalid' && /morse/.test(message + JSON.stringify(payload)),
+      name,
+    );
+  }
+});
+
 test('r74 the component heals as the web build does', () => {
   const block = (signature) => [
     { type: 'thinking', thinking: '', signature },
