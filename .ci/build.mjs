@@ -1,9 +1,9 @@
-// Builds the package (cargo, wasm-bindgen, wasm-opt) in dist/ and prints its size, and the component in
+// Builds the package (cargo, wasm-bindgen, wasm-opt) in dist/ and prints its size, and the components in
 // dist/component/.
 //
 //   npm run build                          both, optimized, and the conformance suite of `rethread/testing`
 //   npm run build -- --quick               the package alone, unoptimized, for trying a change out
-//   npm run build -- --component           the component alone
+//   npm run build -- --component           the components alone, or those of the worlds that are named
 //   npm run build -- --component --quick   the same, unoptimized
 
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -27,7 +27,15 @@ const OUT = ['dist/rethread_bg.wasm', 'dist/rethread.js'];
 const FORMATS = ['dist/formats_bg.wasm', 'dist/formats.js'];
 /** The conformance suite, for `rethread/testing`. */
 const TESTING = ['dist/testing_bg.wasm', 'dist/testing.js'];
-export const COMPONENT = 'dist/component/rethread.wasm';
+/** The component of each world of wit/world.wit, and the feature that it is built with. */
+export const WORLDS = {
+  formats: { feature: 'component', file: 'dist/component/formats.wasm' },
+  engine: { feature: 'engine', file: 'dist/component/engine.wasm' },
+  stored: { feature: 'stored', file: 'dist/component/stored.wasm' },
+  /** For tests of hosts: not optimized. */
+  conformance: { feature: 'stored,conformance', file: 'dist/component/conformance.wasm', isTest: true },
+};
+const COMPONENTS = Object.values(WORLDS).map(({ file }) => file);
 
 /** The features that rustc uses by default for this target since 1.82: Safari 16.4, Node 20 and workerd support
  *  them. */
@@ -145,15 +153,19 @@ async function bind(raw, [wasm, glue]) {
   writeFileSync(file, asFactory(readFileSync(file, 'utf8')));
 }
 
-/** Builds the component. Not for wasm32-wasip2: the standard library of that target always imports WASI, and a
- *  component without imports runs on every host. The module contains its WIT. */
-async function buildComponent({ quick = false } = {}) {
-  copyFileSync(path.resolve(root, await compile('component', quick ? 'quick' : 'release')), path.join(root, COMPONENT));
-  if (!quick) await optimize(COMPONENT);
+/** Builds a component of each world. Not for wasm32-wasip2: the standard library of that target always imports WASI,
+ *  and a component without imports runs on every host. The module contains its WIT. */
+async function buildComponents({ quick = false, worlds = Object.keys(WORLDS) } = {}) {
   const { componentNew } = await import('@bytecodealliance/jco-transpile/wasm-tools');
-  const made = await componentNew(readFileSync(path.join(root, COMPONENT)));
-  writeFileSync(path.join(root, COMPONENT), made);
-  console.log(`component: ${made.length} bytes`);
+  for (const world of worlds) {
+    const { feature, file, isTest } = WORLDS[world];
+    const isOptimized = !quick && !isTest;
+    copyFileSync(path.resolve(root, await compile(feature, isOptimized ? 'release' : 'quick')), path.join(root, file));
+    if (isOptimized) await optimize(file);
+    const made = await componentNew(readFileSync(path.join(root, file)));
+    writeFileSync(path.join(root, file), made);
+    console.log(`component ${world}: ${made.length} bytes`);
+  }
 }
 
 /** Builds the package, unoptimized unless an optimized build of the same source is there. */
@@ -175,7 +187,7 @@ export async function build({ component = true, quick = false } = {}) {
     [STAMP, OUT, () => buildProgram('web', 'release', OUT)],
     [FORMATS_STAMP, FORMATS, () => buildProgram('formats', 'formats', FORMATS)],
     [TESTING_STAMP, TESTING, buildTesting],
-    ...(component ? [[COMPONENT_STAMP, [COMPONENT], buildComponent]] : []),
+    ...(component ? [[COMPONENT_STAMP, COMPONENTS, buildComponents]] : []),
   ].filter(([stamp, made]) => stale(stamp, made));
   if (!parts.length) {
     console.log('build: dist is up to date');
@@ -183,14 +195,14 @@ export async function build({ component = true, quick = false } = {}) {
   }
   await rust();
   await npm();
-  mkdirSync(path.join(root, path.dirname(COMPONENT)), { recursive: true });
+  mkdirSync(path.join(root, path.dirname(COMPONENT_STAMP)), { recursive: true });
   // Removed first: a build that fails must not look finished.
   for (const file of parts.flatMap(([stamp, made]) => [stamp, ...made])) rmSync(path.join(root, file), { force: true });
   // Two at a time: a program is linked on one core.
   const left = parts.values();
   const lane = async () => {
     for (const [stamp, , make] of left) {
-      await make();
+      await make({});
       writeFileSync(path.join(root, stamp), wanted);
     }
   };
@@ -208,18 +220,19 @@ async function quickBuild() {
   for (const program of [OUT, FORMATS, TESTING]) await bind(raw, program);
 }
 
-/** The component alone. The next full build makes an optimized one. */
-async function componentAlone(quick) {
+/** The components alone, or those of the worlds that are named. The next full build makes optimized ones. */
+async function componentsAlone(quick, named) {
   await rust();
   await npm();
-  mkdirSync(path.join(root, path.dirname(COMPONENT)), { recursive: true });
+  mkdirSync(path.join(root, path.dirname(COMPONENT_STAMP)), { recursive: true });
   rmSync(path.join(root, COMPONENT_STAMP), { force: true });
-  await buildComponent({ quick });
+  await buildComponents({ quick, ...(named.length ? { worlds: named } : {}) });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const quick = process.argv.includes('--quick');
-  await (process.argv.includes('--component') ? componentAlone(quick) : build({ quick })).catch((e) => {
+  const named = Object.keys(WORLDS).filter((world) => process.argv.includes(world));
+  await (process.argv.includes('--component') ? componentsAlone(quick, named) : build({ quick })).catch((e) => {
     console.error(`build: ${e.message}`);
     process.exit(1);
   });

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { COMPONENT } from './build.mjs';
+import { WORLDS } from './build.mjs';
 import { cycles } from './cycles.mjs';
 import { files, output, present, read, root } from './shell.mjs';
 import { matches, sources, strings } from './rust-source.mjs';
@@ -23,6 +23,7 @@ const LEVELS = [
   ['render'],
   ['run'],
   ['session'],
+  ['options'],
   ['web', 'component'],
 ];
 
@@ -167,11 +168,11 @@ export function shortFiles() {
     .map(({ file, count }) => `${file}: ${count} lines, ${MAX_LINES} at most`);
 }
 
-/** Only stores, open sessions and the web binding are asynchronous: everything else can be stepped in a test. */
+/** Only stores, open sessions and the bindings are asynchronous: everything else can be stepped in a test. */
 export function synchronous() {
   const pattern = /\basync\s+(?:fn|move|\{)|\.await\b/;
   return sources()
-    .filter(not(inModule('store', 'session', 'web')))
+    .filter(not(inModule('store', 'session', 'web', 'component')))
     .flatMap((one) => matches(one, pattern));
 }
 
@@ -189,14 +190,14 @@ export function imports() {
   });
 }
 
-/** The component imports nothing, not even WASI: it runs on every host of components. */
-export function componentImports() {
-  if (!present(COMPONENT)) return [`${COMPONENT} is missing: npm run build`];
-  const bytes = readFileSync(path.join(root, COMPONENT));
-  if (bytes.readUInt32LE(0) !== 0x6d736100 || bytes.readUInt16LE(6) !== 1) return [`${COMPONENT} is not a component`];
-  const complaints = [];
-  // A component is a sequence of sections, each an id, a length and its content. Sections with id 10 are the imports of
-  // the component; imports of the modules inside are provided inside.
+/** What the components of the worlds may import, as the beginning of its name. A component that imports nothing, not
+ *  even WASI, runs on every host of components. */
+const MAY_IMPORT = { formats: [], engine: [], stored: ['wasi:keyvalue/'], conformance: ['wasi:keyvalue/'] };
+
+/** The names of the imports of a component. It is a sequence of sections, each an id, a length and its content.
+ *  Sections with id 10 are the imports of the component; imports of the modules inside are provided inside. */
+function importsOf(bytes) {
+  const names = [];
   for (let at = 8; at < bytes.length; ) {
     const id = bytes[at];
     let size = 0;
@@ -206,16 +207,22 @@ export function componentImports() {
       if (bytes[at] < 0x80) break;
     }
     at += 1;
-    if (id === 10)
-      complaints.push(
-        `the component imports ${bytes
-          .toString('latin1', at, at + size)
-          .match(/[\w:/@.-]{4,}/g)
-          ?.join(', ')}`,
-      );
+    if (id === 10) names.push(...(bytes.toString('latin1', at, at + size).match(/[\w:/@.-]{4,}/g) ?? ['?']));
     at += size;
   }
-  return complaints;
+  return names;
+}
+
+/** Each component imports only what its world does. */
+export function componentImports() {
+  return Object.entries(WORLDS).flatMap(([world, { file }]) => {
+    if (!present(file)) return [`${file} is missing: npm run build`];
+    const bytes = readFileSync(path.join(root, file));
+    if (bytes.readUInt32LE(0) !== 0x6d736100 || bytes.readUInt16LE(6) !== 1) return [`${file} is not a component`];
+    return importsOf(bytes)
+      .filter((name) => !MAY_IMPORT[world].some((start) => name.startsWith(start)))
+      .map((name) => `${file} imports ${name}`);
+  });
 }
 
 /** The folders in src/provider that are not a dialect's. */

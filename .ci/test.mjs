@@ -96,7 +96,8 @@ const STEPS = [
       await clippy('--all-targets', '--features', 'conformance');
       await clippy('--lib', '--tests', '--target', WASM, '--features', 'web,testing');
       for (const alone of ['formats', 'testing']) await clippy('--lib', '--target', WASM, '--features', alone);
-      await clippy('--lib', '--target', WASM, '--features', 'component');
+      for (const world of ['component', 'engine', 'stored,conformance'])
+        await clippy('--lib', '--target', WASM, '--features', world);
     },
   ],
   [
@@ -209,7 +210,7 @@ const STEPS = [
   ],
   [
     'component',
-    'native, web build and component: the same answers',
+    'native, web build and components: the same answers and bodies; hosts that are killed, stores, hostile hosts',
     async () => {
       await Promise.all([build(), npm()]);
       await run('cargo', ['build', '--locked', '--no-default-features', '--example', 'answers']);

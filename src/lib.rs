@@ -41,6 +41,7 @@
 //! | [`render`] | composes request bodies from replayed messages; caches their encodings |
 //! | [`run`] | the run state machine, its journal and its effects |
 //! | [`session`] | open sessions, as every binding has them |
+//! | `options` | the options of sessions and runs, as every binding reads them |
 //! | `web`, `component` | the JavaScript and the WIT binding, each behind a feature |
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
@@ -57,6 +58,10 @@ pub mod history;
 pub mod id;
 pub mod json;
 pub mod message;
+#[cfg(any(feature = "formats", feature = "engine"))]
+// Of two bindings each uses a part of it.
+#[cfg_attr(not(feature = "web"), allow(dead_code, unused_imports))]
+mod options;
 pub mod owner;
 pub mod provider;
 pub mod render;

@@ -4,6 +4,13 @@
 
 use super::Component;
 
+#[cfg(not(feature = "engine"))]
 wit_bindgen::generate!({ path: "wit", world: "formats" });
+#[cfg(all(feature = "engine", not(feature = "stored")))]
+wit_bindgen::generate!({ path: "wit", world: "engine" });
+#[cfg(all(feature = "stored", feature = "conformance"))]
+wit_bindgen::generate!({ path: "wit", world: "stored-conformance", generate_all });
+#[cfg(all(feature = "stored", not(feature = "conformance")))]
+wit_bindgen::generate!({ path: "wit", world: "stored", generate_all });
 
 export!(Component);

@@ -352,6 +352,11 @@ impl Run {
         self.turn.effects().after(number)
     }
 
+    /// Returns the open effect of this number.
+    pub fn effect(&self, number: u64) -> Option<&Effect> {
+        self.turn.effects().get(number)
+    }
+
     /// Takes the numbers of the effects that were closed since the last call: answered, or no longer needed.
     pub fn take_closed_effects(&mut self) -> Vec<u64> {
         self.turn.take_closed_effects()

@@ -52,6 +52,11 @@ impl OpenEffects {
         self.open.range(number.saturating_add(1)..).map(|(number, effect)| (*number, &**effect)).collect()
     }
 
+    /// Returns the open effect of this number.
+    pub fn get(&self, number: u64) -> Option<&Effect> {
+        self.open.get(&number).map(|effect| &**effect)
+    }
+
     /// Takes the numbers of the effects that were closed since the last call.
     pub fn take_closed(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.closed)

@@ -6,6 +6,7 @@
 
 mod append_commit;
 mod append_tree;
+mod bucket;
 mod directory;
 mod driver;
 mod key;
@@ -20,6 +21,7 @@ mod stored_append;
 mod value;
 mod write_once;
 
+pub use bucket::{Bucket, BucketDriver, CommitNumbers};
 pub use driver::{HostTimer, KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
 pub use write_once::WriteOnceStore;
 

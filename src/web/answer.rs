@@ -2,13 +2,13 @@
 
 use super::append::{AppendOptions, SourceOptions};
 use super::convert::{settled_content, to_json};
-use super::option_reader::{BoundFunction, OptionEntries, read_optional};
-use super::options::WindowOption;
+use super::option_reader::{BoundFunction, read_optional};
 use super::promise::promise;
 use super::provider_hooks::ProviderHooks;
 use super::results::{RevisionResult, result_to_js};
 use super::session::JsSession;
 use crate::history::NewResult;
+use crate::options::{OptionEntries, WindowOption};
 use crate::session::{Answer, OpenSession};
 use js_sys::Promise;
 use serde::Deserialize;

@@ -2,8 +2,7 @@
 
 use super::assembler::dialect;
 use super::convert::{body_json, to_json};
-use super::option_reader::{read_optional, words};
-use super::options::WindowOption;
+use super::option_reader::read_optional;
 use super::promise::promise;
 use super::provider_hooks::ProviderHooks;
 use super::results::{AppendResult, result_to_js};
@@ -11,6 +10,7 @@ use super::session::JsSession;
 use super::untrusted_value::error_from_thrown;
 use crate::error::{ErrorCode, Result};
 use crate::message::{Source, SourceKind};
+use crate::options::{WindowOption, words};
 use crate::session::AppendOrigin;
 use js_sys::Promise;
 use serde::Deserialize;

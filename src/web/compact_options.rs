@@ -1,10 +1,11 @@
 //! The options of `Session.compact`, and its result.
 
 use super::callbacks::bound_hook;
-use super::option_reader::{BoundFunction, UnreadObject, read_options, words};
+use super::option_reader::{BoundFunction, UnreadObject, read_options};
 use super::results::CompactResult;
-use super::run_request::{DialectOption, request_without_url};
+use super::run_input::JsOptions;
 use crate::error::{Error, Result};
+use crate::options::{DialectOption, request_without_url, words};
 use crate::session::{CompactionMode, CompactionOutcome, CompactionRequest};
 use serde::Deserialize;
 use std::rc::Rc;
@@ -41,7 +42,7 @@ impl CompactOptions {
             return Err(Error::config("`params` of `compact` belong to a `dialect`; pass both, or neither"));
         }
         let mode = mode.map_or(CompactionMode::Auto, |option| option.0);
-        let provider = dialect.map(|dialect| request_without_url(dialect, params)).transpose()?;
+        let provider = dialect.map(|dialect| request_without_url::<JsOptions>(dialect, params)).transpose()?;
         Ok(Rc::new(CompactionRequest {
             mode,
             is_forced: force.unwrap_or(false),

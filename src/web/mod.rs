@@ -48,7 +48,6 @@ mod sessions {
     mod change_feed;
     mod compact_options;
     mod external;
-    mod handoff_options;
     mod host;
     mod listeners;
     mod message_page;
@@ -58,14 +57,12 @@ mod sessions {
     mod owned_runs;
     mod platform;
     mod provider_hooks;
-    mod reducer_options;
     mod render;
-    mod request_tools;
     mod restore;
     mod results;
     mod rethread;
     mod run;
-    mod run_request;
+    mod run_input;
     mod session;
     mod state_bag;
     mod surface;

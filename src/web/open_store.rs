@@ -4,15 +4,17 @@ use super::answer_channel::receive_answer;
 use super::change_feed::{ChangeFeed, DriverFeed, DriverFeedMembers};
 use super::host::{WebHost, WebHostSettings};
 use super::option_reader::read_optional;
-use super::options::{OpenOptions, SessionOptions, channel_layers};
+use super::options::OpenOptions;
 use super::owned_runs::OwnedRuns;
 use super::platform::seed;
 use super::results::change_to_js;
+use super::run_input::JsOptions;
 use super::tab_channel::TabChannel;
 use super::untrusted_value::{get, member};
 use super::view::release_view;
 use crate::error::Result;
 use crate::id::Seed;
+use crate::options::{SessionOptions, channel_layers};
 use crate::session::{DEFAULT_NAME, OpenSession, OpenStore, SessionChange, StoreContext, StoreSettings};
 use crate::store::LogStore;
 use std::rc::{Rc, Weak};
@@ -119,7 +121,7 @@ impl WebStore {
 
     /// Opens a session, or returns the open one.
     pub async fn open_session(&self, id: &str, options: &JsValue) -> Result<Rc<OpenSession>> {
-        let options: SessionOptions = read_optional("the options", options)?;
+        let options: SessionOptions<JsOptions> = read_optional("the options", options)?;
         self.open.open_session(id, options.into_settings()?).await
     }
 

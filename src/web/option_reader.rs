@@ -8,7 +8,8 @@
 //! does not declare, so `deny_unknown_fields` would find nothing.
 
 use super::untrusted_value::{get, is_bytes, is_options_object, items, keys_of_options, members, string};
-use crate::error::{Error, ErrorCode};
+use crate::error::Error;
+use crate::options::{OptionError, quoted};
 use js_sys::Function;
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -42,82 +43,6 @@ pub fn read_optional<T: DeserializeOwned + Default>(what: &str, value: &JsValue)
     if value.is_undefined() || value.is_null() { Ok(T::default()) } else { read_options(what, value) }
 }
 
-/// Why an option cannot be used.
-#[derive(Debug)]
-pub struct OptionError {
-    code: ErrorCode,
-    /// The path inside of the argument, as in `replay.reducers[0].turns`; empty for the argument itself.
-    path: String,
-    /// The rest of the sentence that begins with the path.
-    message: String,
-}
-
-impl OptionError {
-    fn new(message: impl Into<String>) -> Self {
-        Self { code: ErrorCode::ConfigInvalid, path: String::new(), message: message.into() }
-    }
-
-    /// Puts the name of a member, or `[index]`, before the path.
-    fn within(mut self, step: &str) -> Self {
-        let separator = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
-        self.path = format!("{step}{separator}{}", self.path);
-        self
-    }
-
-    fn into_error(self, what: &str) -> Error {
-        let Self { code, path, message } = self;
-        match (path.is_empty(), code) {
-            (true, ErrorCode::ConfigInvalid) => Error::invalid(format!("{what} {message}")),
-            (true, _) => Error::new(code, format!("{what}: {message}")),
-            (false, ErrorCode::ConfigInvalid) => Error::new(code, format!("`{path}` {message}")),
-            (false, _) => Error::new(code, format!("`{path}`: {message}")),
-        }
-    }
-}
-
-impl From<Error> for OptionError {
-    fn from(error: Error) -> Self {
-        Self { code: error.code, path: String::new(), message: error.into_message() }
-    }
-}
-
-impl Display for OptionError {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write!(out, "`{}` {}", self.path, self.message)
-    }
-}
-
-impl std::error::Error for OptionError {}
-
-impl de::Error for OptionError {
-    fn custom<T: Display>(message: T) -> Self {
-        Self::new(format!("is wrong: {message}"))
-    }
-
-    fn invalid_type(_: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::new(format!("must be {expected}"))
-    }
-
-    fn invalid_value(_: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::new(format!("must be {expected}"))
-    }
-
-    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        let variant: String = variant.chars().take(100).collect();
-        Self::new(format!("must be {}, not \"{variant}\"", quoted(expected)))
-    }
-
-    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
-        let known = expected.join("`, `");
-        let message = format!("is not an option of this version; known here: `{known}`");
-        Self::new(message).within(field)
-    }
-
-    fn missing_field(field: &'static str) -> Self {
-        Self::new("is missing").within(field)
-    }
-}
-
 /// Returns what a value is in a sentence.
 fn type_of(value: &JsValue) -> &'static str {
     if value.is_undefined() {
@@ -141,10 +66,6 @@ fn type_of(value: &JsValue) -> &'static str {
     } else {
         "a value of this type"
     }
-}
-
-fn quoted(words: &[&str]) -> String {
-    format!("\"{}\"", words.join("\" or \""))
 }
 
 /// A value among options, with the object that it is a member of.
@@ -474,68 +395,3 @@ impl<'de> Deserialize<'de> for FlagOrFunction {
         value.as_bool().map(Self::Flag).ok_or_else(not_boolean)
     }
 }
-
-/// An object whose keys are an application's own, in its order.
-pub struct OptionEntries<T>(pub Vec<(String, T)>);
-
-impl<T> Default for OptionEntries<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for OptionEntries<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(OptionEntriesVisitor(std::marker::PhantomData)).map(Self)
-    }
-}
-
-struct OptionEntriesVisitor<T>(std::marker::PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for OptionEntriesVisitor<T> {
-    type Value = Vec<(String, T)>;
-
-    fn expecting(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        out.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
-        }
-        Ok(entries)
-    }
-}
-
-/// A whole number, at least 1.
-#[derive(Clone, Copy)]
-pub struct AtLeastOne(pub u64);
-
-impl<'de> Deserialize<'de> for AtLeastOne {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match u64::deserialize(deserializer)? {
-            0 => Err(de::Error::invalid_value(de::Unexpected::Unsigned(0), &"a whole number, 1 or more")),
-            number => Ok(Self(number)),
-        }
-    }
-}
-
-/// Declares an option that is one of several words, with the value that each stands for.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident: $value:ty { $($word:literal => $meaning:expr),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy)]
-        pub struct $name(pub $value);
-
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-                match String::deserialize(deserializer)?.as_str() {
-                    $($word => Ok(Self($meaning)),)+
-                    other => Err(serde::de::Error::unknown_variant(other, &[$($word),+])),
-                }
-            }
-        }
-    };
-}
-pub(super) use words;

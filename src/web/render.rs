@@ -2,11 +2,12 @@
 
 use super::convert::{object_to_js, set};
 use super::option_reader::read_options;
-use super::run_request::{RenderOptions, input_items};
+use super::run_input::JsOptions;
 use super::wire::report_to_js;
 use crate::error::Result;
 use crate::finding::{Finding, PrefixChange};
 use crate::json::ObjectWriter;
+use crate::options::{OptionTypes, RenderOptions};
 use crate::render::{BodyBuffer, PrefixReuse, RenderRequest, Rendered};
 use crate::replay::{Callback, Cut};
 use crate::session::{OpenSession, concerns_settings};
@@ -17,11 +18,11 @@ use wasm_bindgen::JsValue;
 pub async fn render(inner: &OpenSession, request: &JsValue, provide: Option<&Callback>) -> Result<JsValue> {
     inner.context.host.draw_ids();
     let now = inner.context.now();
-    let mut options: RenderOptions = read_options("a render's request", request)?;
+    let mut options: RenderOptions<JsOptions> = read_options("a render's request", request)?;
     let input = options.input.take();
     let parts = options.into_parts(inner)?;
     inner.read_readable().await?;
-    let items = input_items(input.as_ref(), parts.provider.dialect)?;
+    let items = JsOptions::input_items(input.as_ref(), parts.provider.dialect)?;
     let provided = inner.ask_providers(provide, &items).await?;
     let request = RenderRequest {
         provider: &parts.provider,

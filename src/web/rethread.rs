@@ -1,6 +1,6 @@
 //! `Rethread`: the class of an open store.
 
-use super::audit::{MAX_PAGE, invocations};
+use super::audit::invocations;
 use super::change_feed::DriverFeedMembers;
 use super::convert::{parse_json, to_js};
 use super::open_store::{OpenedStore, WebStore};
@@ -16,6 +16,7 @@ use super::untrusted_value::{bytes, member, reason_of};
 use super::wire::report_to_js;
 use crate::error::{Error, Result};
 use crate::finding::Report;
+use crate::options::MAX_PAGE;
 use crate::run::ARCHIVE_DESCRIPTIONS;
 use crate::session::{DEFAULT_NAME, Host, read_archive};
 use crate::session_head::SessionHead;

@@ -1,12 +1,13 @@
 //! The class `Run`.
 
 use super::convert::{list_to_js, object_to_js, settled_content, to_json};
-use super::handoff_options::HandoffOptions;
 use super::offered_effects::OfferedEffects;
 use super::option_reader::read_options;
 use super::promise::{done, promise};
+use super::run_input::JsOptions;
 use super::untrusted_value::{self, callback_failed, get, member};
 use crate::error::{Error, Result};
+use crate::options::HandoffOptions;
 use crate::provider::is_error_response;
 use crate::run::{ApprovalDecision, EffectReply, RunInput};
 use crate::session::RunDriver;
@@ -177,7 +178,7 @@ impl JsRun {
     /// attempted; the event `save_failed` reports a failure.
     #[wasm_bindgen(js_name = handOff)]
     pub fn hand_off(&self, handoff: &JsValue) -> std::result::Result<Promise, JsValue> {
-        let options: HandoffOptions = read_options("a handoff", handoff)?;
+        let options: HandoffOptions<JsOptions> = read_options("a handoff", handoff)?;
         let stored = self.inner.hand_off(options.into_handoff()?)?;
         Ok(self.inner.session.context.promise(async move {
             // An event reports what cannot be written yet.

@@ -12,11 +12,12 @@ use super::provider_hooks::ProviderHooks;
 use super::render::render;
 use super::results::{CompactResult, OwnerResult, RevisionResult, result_to_js};
 use super::run::JsRun;
-use super::run_request::RunOptions;
+use super::run_input::JsOptions;
 use super::state_bag::JsStateBag;
 use super::untrusted_value;
 use super::view::JsSessionView;
 use crate::error::{Error, Result};
+use crate::options::RunOptions;
 use crate::run::RunSnapshot;
 use crate::session::{
     MAIN_BRANCH, OpenSession, RunDriver, branches, clear, compact, discard_run, read_archive, resume_run,
@@ -131,9 +132,10 @@ impl JsSession {
         let inner = self.inner.clone();
         let hooks = ProviderHooks::read(hooks);
         self.inner.context.promise(async move {
-            let options: RunOptions = read_options("a run's request", &request)?;
+            let options: RunOptions<JsOptions> = read_options("a run's request", &request)?;
             let queue = options.when_busy.is_some_and(|option| option.0);
-            let starting = RunDriver::begin(&inner, |id| options.into_new_run(&inner, id, hooks));
+            let starting =
+                RunDriver::begin(&inner, |id| options.into_new_run(&inner, id, (hooks.provide, hooks.store)));
             Ok(JsRun::of(RunDriver::launch(&inner, queue, starting).await?).into())
         })
     }
@@ -151,7 +153,7 @@ impl JsSession {
         let ProviderHooks { store, .. } = ProviderHooks::read(hooks);
         self.inner.context.promise(async move {
             let snapshot = untrusted_value::bytes("the snapshot", &run)?;
-            let options: RunOptions = read_options("a run's request", &request)?;
+            let options: RunOptions<JsOptions> = read_options("a run's request", &request)?;
             if options.input.is_some() {
                 return Err(Error::config("`input` is not an option of `resume`: the run has its input already"));
             }

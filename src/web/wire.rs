@@ -2,11 +2,12 @@
 
 use super::assembler::dialect;
 use super::convert::{list_to_js, set};
-use super::option_reader::{UnreadValue, read_optional, words};
+use super::option_reader::{UnreadValue, read_optional};
 use super::untrusted_value::{self, last_items, string};
 use crate::error::{Error, Result};
 use crate::finding::{Finding, Report};
 use crate::json::JsonRef;
+use crate::options::words;
 use crate::provider::{Dangling, RepairOptions, leave_out_refused};
 use js_sys::{Object, Uint8Array};
 use serde::de::{Error as _, Unexpected};

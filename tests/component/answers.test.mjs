@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert, heal, repair, validate } from '../../js/entry/node.js';
 import { broken, DIALECTS, odd, recorded } from './bodies.mjs';
-import { file, loadComponent } from './component.mjs';
+import { fileOf, loadComponent } from './component.mjs';
 
 const SEED = Number(process.env.SEED ?? 20261121);
 const BROKEN = 600;
@@ -129,7 +129,7 @@ describe(`${requests.length} recorded requests, ${BROKEN} broken ones (seed ${SE
 
   test('r51 the component under wasmtime answers as the native one', () => {
     const program = fileURLToPath(new URL('host.py', import.meta.url));
-    same(answersOf('python3', [program, file]), native);
+    same(answersOf('python3', [program, fileOf('formats')]), native);
   });
 });
 

@@ -2,6 +2,8 @@
 
 #[path = "kv_store/audit.rs"]
 mod audit;
+#[path = "kv_store/bucket.rs"]
+mod bucket;
 #[path = "kv_store/packs.rs"]
 mod packs;
 #[path = "kv_store/rate_limits.rs"]

@@ -1,8 +1,8 @@
 //! The tools of a request.
 
-use super::convert::to_json;
-use super::option_reader::{BoundFunction, FlagOrFunction, OptionEntries, UnreadObject, words};
-use super::options::WindowOption;
+use super::option_types::{FlagOrCallback, OptionTypes};
+use super::values::{OptionEntries, WindowOption};
+use super::words::words;
 use crate::error::Result;
 use crate::json::Json;
 use crate::provider::ToolDefinition;
@@ -23,19 +23,19 @@ words!(
 
 /// A tool. `jsonSchema` is used by the facade, and so is `execute`.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct ToolOptions {
+#[serde(bound = "", deny_unknown_fields, rename_all = "camelCase")]
+pub struct ToolOptions<T: OptionTypes> {
     description: Option<String>,
-    parameters: Option<UnreadObject>,
+    parameters: Option<T::Object>,
     #[serde(rename = "jsonSchema")]
-    _json_schema: Option<UnreadObject>,
-    execute: Option<BoundFunction>,
+    _json_schema: Option<T::Object>,
+    execute: Option<T::Function>,
     r#async: Option<bool>,
     ends_run: Option<bool>,
     on_interrupted: Option<OnInterruptedOption>,
     freshness: Option<WindowOption>,
-    persist: Option<BoundFunction>,
-    needs_approval: Option<FlagOrFunction>,
+    persist: Option<T::Function>,
+    needs_approval: Option<T::FlagOrFunction>,
 }
 
 /// The tools of a request: their definitions for the model, how the run treats each, and the callbacks that decide what
@@ -53,21 +53,21 @@ impl RequestTools {
     ///
     /// # Errors
     /// `config_invalid`.
-    pub fn read(options: Option<OptionEntries<ToolOptions>>) -> Result<Self> {
+    pub fn read<T: OptionTypes>(options: Option<OptionEntries<ToolOptions<T>>>) -> Result<Self> {
         let mut tools = Self::default();
         for (name, tool) in options.unwrap_or_default().0 {
-            let needs_approval = match tool.needs_approval {
-                Some(FlagOrFunction::Function(function)) => {
-                    tools.approval_callbacks.insert(name.clone(), function.into());
+            let needs_approval = match tool.needs_approval.map(Into::into) {
+                Some(FlagOrCallback::Callback(callback)) => {
+                    tools.approval_callbacks.insert(name.clone(), callback);
                     false
                 }
-                Some(FlagOrFunction::Flag(flag)) => flag,
+                Some(FlagOrCallback::Flag(flag)) => flag,
                 None => false,
             };
             if let Some(persist) = tool.persist {
                 tools.persist.insert(name.clone(), persist.into());
             }
-            let parameters = tool.parameters.map(|schema| to_json(&schema.0)).transpose()?;
+            let parameters = tool.parameters.map(|schema| T::object_to_json(&schema)).transpose()?;
             let description = tool.description;
             let is_async = tool.r#async.unwrap_or(false);
             let timing = match tool.execute {

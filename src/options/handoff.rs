@@ -1,23 +1,24 @@
 //! The argument of `Run.handoff`, which `resume` takes in the option `handoffs`.
 
-use super::option_reader::{BoundFunction, OptionEntries};
-use super::request_tools::{RequestTools, ToolOptions};
+use super::option_types::OptionTypes;
+use super::tools::{RequestTools, ToolOptions};
+use super::values::OptionEntries;
 use crate::error::Result;
 use crate::run::Handoff;
 use serde::Deserialize;
 
 /// A handoff.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct HandoffOptions {
+#[serde(bound = "", deny_unknown_fields, rename_all = "camelCase")]
+pub struct HandoffOptions<T: OptionTypes> {
     name: String,
     instructions: Option<String>,
-    tools: Option<OptionEntries<ToolOptions>>,
-    input_filter: Option<BoundFunction>,
+    tools: Option<OptionEntries<ToolOptions<T>>>,
+    input_filter: Option<T::Function>,
     nest_history: Option<bool>,
 }
 
-impl HandoffOptions {
+impl<T: OptionTypes> HandoffOptions<T> {
     /// Converts the options.
     ///
     /// # Errors

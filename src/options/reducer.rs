@@ -1,6 +1,8 @@
 //! The options of reducers, as in `{ type: "sliding_turns", turns: 3 }`.
 
-use super::option_reader::{AtLeastOne, BoundFunction, words};
+use super::option_types::OptionTypes;
+use super::values::AtLeastOne;
+use super::words::words;
 use crate::replay::Reducer;
 use serde::Deserialize;
 
@@ -11,22 +13,22 @@ words!(
 
 /// An element of `reducers`.
 #[derive(Deserialize)]
-#[serde(rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
-pub enum ReducerOptions {
+#[serde(bound = "", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum ReducerOptions<T: OptionTypes> {
     MessageCount { count: AtLeastOne, keep_tools: Option<bool>, systems: Option<FirstSystemOnly> },
-    TokenBudget { tokens: AtLeastOne, count: Option<BoundFunction> },
+    TokenBudget { tokens: AtLeastOne, count: Option<T::Function> },
     SlidingTurns { turns: AtLeastOne },
     ToolResults { keep_newest_turns: u64, max_bytes: u64 },
-    Summarize { target: AtLeastOne, threshold: Option<u64>, summarize: BoundFunction },
-    Custom { reduce: BoundFunction },
+    Summarize { target: AtLeastOne, threshold: Option<u64>, summarize: T::Function },
+    Custom { reduce: T::Function },
 }
 
 fn saturating_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-impl From<ReducerOptions> for Reducer {
-    fn from(options: ReducerOptions) -> Self {
+impl<T: OptionTypes> From<ReducerOptions<T>> for Reducer {
+    fn from(options: ReducerOptions<T>) -> Self {
         match options {
             ReducerOptions::MessageCount { count, keep_tools, systems } => Self::MessageCount {
                 count: saturating_usize(count.0),

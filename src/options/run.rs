@@ -1,30 +1,22 @@
-//! The options of `Session.run`, `Session.resume` and `Session.render`.
+//! The options of a run, of resuming one, and of a render.
 
-use super::assembler::dialect;
-use super::convert::{body_json, to_json};
-use super::handoff_options::HandoffOptions;
-use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadObject, UnreadValue, words};
-use super::options::{OnStopOption, PersistenceOption, ReplayOptions};
-use super::provider_hooks::ProviderHooks;
-use super::request_tools::{RequestTools, ToolOptions, add_tools_of_params, windows};
-use super::untrusted_value;
+use super::handoff::HandoffOptions;
+use super::option_types::OptionTypes;
+use super::replay::ReplayOptions;
+use super::session::{OnStopOption, PersistenceOption};
+use super::tools::{RequestTools, ToolOptions, add_tools_of_params, windows};
+use super::values::{AtLeastOne, OptionEntries};
+use super::words::words;
 use crate::error::{Error, Result};
-use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
-use crate::json::{Json, JsonRef, JsonStr};
-use crate::message::{Dialect, Part, PartBody, Role};
-use crate::provider::{
-    ProviderRequest, ReasoningField, Settings, ToolDefinition, api_request, check_input_body, check_known_headers,
-    decode_body,
-};
-use crate::replay::{Policy, PolicyLayer};
+use crate::json::{Json, JsonRef};
+use crate::message::{Dialect, Role};
+use crate::provider::{ProviderRequest, ReasoningField, Settings, ToolDefinition, api_request, check_known_headers};
+use crate::replay::{Callback, Policy, PolicyLayer};
 use crate::run::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, Handoff, RetryPolicy, RunSetup};
 use crate::session::{NewRun, OpenSession, ResumeRequest};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use wasm_bindgen::prelude::*;
 
-/// Maximum number of parts of an input.
-const MAX_INPUT_PARTS: u32 = 100_000;
 /// Number of model calls of a run unless `maxTurns` is set.
 const DEFAULT_MAX_TURNS: u64 = 20;
 
@@ -51,47 +43,47 @@ pub struct DialectOption(Dialect);
 impl<'de> Deserialize<'de> for DialectOption {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        dialect(&name).map(Self).map_err(|error| D::Error::custom(error.into_message()))
+        Dialect::read(&name).map(Self).map_err(|error| D::Error::custom(error.into_message()))
     }
 }
 
 /// The request of `Session.run` and `Session.resume`.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct RunOptions {
-    pub input: Option<UnreadValue>,
+#[serde(bound = "", deny_unknown_fields, rename_all = "camelCase")]
+pub struct RunOptions<T: OptionTypes> {
+    pub input: Option<T::Value>,
     pub input_id: Option<String>,
     pub when_busy: Option<WhenBusyOption>,
     on_stop: Option<OnStopOption>,
     instructions: Option<String>,
-    provider: ProviderOptions,
-    tools: Option<OptionEntries<ToolOptions>>,
+    provider: ProviderOptions<T>,
+    tools: Option<OptionEntries<ToolOptions<T>>>,
     max_turns: Option<AtLeastOne>,
-    replay: Option<ReplayOptions>,
+    replay: Option<ReplayOptions<T>>,
     persistence: Option<PersistenceOption>,
     /// Read by the facade.
     #[serde(rename = "providers")]
-    _providers: Option<UnreadValue>,
-    input_filter: Option<BoundFunction>,
-    retry: Option<RetryOptions>,
-    handoffs: Option<Vec<HandoffOptions>>,
+    _providers: Option<T::Value>,
+    input_filter: Option<T::Function>,
+    retry: Option<RetryOptions<T>>,
+    handoffs: Option<Vec<HandoffOptions<T>>>,
     max_response_bytes: Option<u64>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct RetryOptions {
+#[serde(bound = "", deny_unknown_fields, rename_all = "camelCase")]
+struct RetryOptions<T: OptionTypes> {
     attempts: Option<AtLeastOne>,
     backoff_ms: Option<u64>,
-    approve_unsafe_replay: Option<BoundFunction>,
+    approve_unsafe_replay: Option<T::Function>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct ProviderOptions {
+#[serde(bound = "", deny_unknown_fields, rename_all = "camelCase")]
+struct ProviderOptions<T: OptionTypes> {
     dialect: DialectOption,
     url: Option<String>,
-    params: Option<UnreadObject>,
+    params: Option<T::Object>,
     stream: Option<bool>,
     headers: Option<OptionEntries<String>>,
     allow_headers: Option<Vec<String>>,
@@ -108,14 +100,14 @@ struct CompatOptions {
 
 /// The request of `Session.render`.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct RenderOptions {
+#[serde(bound = "", deny_unknown_fields, rename_all = "camelCase")]
+pub struct RenderOptions<T: OptionTypes> {
     dialect: DialectOption,
-    params: Option<UnreadObject>,
-    pub input: Option<UnreadValue>,
+    params: Option<T::Object>,
+    pub input: Option<T::Value>,
     instructions: Option<String>,
-    tools: Option<OptionEntries<ToolOptions>>,
-    replay: Option<ReplayOptions>,
+    tools: Option<OptionEntries<ToolOptions<T>>>,
+    replay: Option<ReplayOptions<T>>,
 }
 
 /// A render request without its input.
@@ -126,10 +118,10 @@ pub struct RenderParts {
     pub policy: Policy,
 }
 
-impl RenderOptions {
+impl<T: OptionTypes> RenderOptions<T> {
     /// Converts the request for rendering in a session.
     pub fn into_parts(self, session: &OpenSession) -> Result<RenderParts> {
-        let provider = request_without_url(self.dialect, self.params)?;
+        let provider = request_without_url::<T>(self.dialect, self.params)?;
         session.last_provider.replace(Some(provider.clone()));
         let tools = RequestTools::read(self.tools)?;
         let policy = session.policy(self.replay.map(Into::into).unwrap_or_default(), windows(&tools.tool_settings));
@@ -141,9 +133,12 @@ impl RenderOptions {
 ///
 /// # Errors
 /// `config_invalid`.
-pub fn request_without_url(dialect: DialectOption, params: Option<UnreadObject>) -> Result<ProviderRequest> {
+pub fn request_without_url<T: OptionTypes>(
+    dialect: DialectOption,
+    params: Option<T::Object>,
+) -> Result<ProviderRequest> {
     let DialectOption(dialect) = dialect;
-    let params = api_params(params, dialect)?;
+    let params = api_params::<T>(params, dialect)?;
     let provider = ProviderRequest {
         dialect,
         url: "about:render".into(),
@@ -156,19 +151,24 @@ pub fn request_without_url(dialect: DialectOption, params: Option<UnreadObject>)
     Ok(provider)
 }
 
-impl RunOptions {
-    /// Converts the request of a new run.
+impl<T: OptionTypes> RunOptions<T> {
+    /// Converts the request of a new run. `provide` and `store` call the history providers.
     ///
     /// # Errors
     /// `config_invalid` and `invalid_input`.
-    pub fn into_new_run(mut self, session: &OpenSession, id: String, hooks: ProviderHooks) -> Result<NewRun> {
+    pub fn into_new_run(
+        mut self,
+        session: &OpenSession,
+        id: String,
+        (provide, store): (Option<Callback>, Option<Callback>),
+    ) -> Result<NewRun> {
         let (input, input_id) = (self.input.take(), self.input_id.take());
         if !self.take_handoffs()?.is_empty() {
             return Err(Error::config("`handoffs` is an option of `resume`; a new run is handed off by `Run.handoff`"));
         }
         let setup = self.into_setup(session, id)?;
-        let input = input_items(input.as_ref(), setup.provider.dialect)?;
-        Ok(NewRun { setup, input, input_id, provide: hooks.provide, store: hooks.store })
+        let input = T::input_items(input.as_ref(), setup.provider.dialect)?;
+        Ok(NewRun { setup, input, input_id, provide, store })
     }
 
     /// Converts the request of a resume of the run `id`.
@@ -227,8 +227,8 @@ fn saturating_u32(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-impl From<RetryOptions> for RetryPolicy {
-    fn from(options: RetryOptions) -> Self {
+impl<T: OptionTypes> From<RetryOptions<T>> for RetryPolicy {
+    fn from(options: RetryOptions<T>) -> Self {
         let mut policy = Self::default();
         policy.attempts = options.attempts.map_or(policy.attempts, |option| saturating_u32(option.0));
         policy.backoff_ms = options.backoff_ms.unwrap_or(policy.backoff_ms);
@@ -237,7 +237,7 @@ impl From<RetryOptions> for RetryPolicy {
     }
 }
 
-impl ProviderOptions {
+impl<T: OptionTypes> ProviderOptions<T> {
     fn into_request(self) -> Result<ProviderRequest> {
         let DialectOption(dialect) = self.dialect;
         let compat = self.compat.unwrap_or_default();
@@ -247,7 +247,7 @@ impl ProviderOptions {
             no_stream_usage: compat.stream_usage == Some(false),
             ..Settings::default()
         };
-        let params = api_params(self.params, dialect)?;
+        let params = api_params::<T>(self.params, dialect)?;
         let stream = self.stream.unwrap_or_else(|| asks_for_stream(params.view()));
         let lower_case = |(name, value): (String, String)| (name.to_ascii_lowercase(), value);
         let headers: Vec<_> = self.headers.unwrap_or_default().0.into_iter().map(lower_case).collect();
@@ -257,9 +257,9 @@ impl ProviderOptions {
 }
 
 /// Returns `params` in the form of the provider's HTTP API.
-fn api_params(params: Option<UnreadObject>, dialect: Dialect) -> Result<Json> {
+fn api_params<T: OptionTypes>(params: Option<T::Object>, dialect: Dialect) -> Result<Json> {
     let params = match params {
-        Some(UnreadObject(params)) => to_json(&params)?,
+        Some(params) => T::object_to_json(&params)?,
         None => Json::trusted("{}".into()),
     };
     Ok(api_request(dialect, params.view()).unwrap_or(params))
@@ -267,42 +267,4 @@ fn api_params(params: Option<UnreadObject>, dialect: Dialect) -> Result<Json> {
 
 fn asks_for_stream(params: JsonRef<'_>) -> bool {
     params.get("stream").and_then(JsonRef::as_bool).unwrap_or(false)
-}
-
-/// Reads an input: a text, a list of parts, or a body of the dialect.
-pub fn input_items(input: Option<&UnreadValue>, dialect: Dialect) -> Result<Vec<Incoming>> {
-    let Some(UnreadValue(input)) = input else { return Ok(Vec::new()) };
-    if input.is_string() {
-        // Through JSON, which keeps a lone surrogate.
-        let text = to_json(input)?.view().as_json_str().unwrap_or_else(|| JsonStr::new(""));
-        if text.is_empty() {
-            return Err(Error::invalid("`input` is empty; leave it out to answer the stored messages"));
-        }
-        return Ok(user_message(vec![IncomingPart::Part(PartBody::Text(text).into())]));
-    }
-    if let Some(list) = untrusted_value::items("`input`", input, MAX_INPUT_PARTS)? {
-        if list.is_empty() {
-            return Err(Error::invalid("`input` has no part; leave it out to answer the stored messages"));
-        }
-        let parts = list.iter().map(|part| input_part(part).map(IncomingPart::Part)).collect::<Result<_>>()?;
-        return Ok(user_message(parts));
-    }
-    if input.is_object() {
-        let body = body_json(input)?;
-        check_input_body(dialect, body.view())?;
-        return decode_body(dialect, body.view());
-    }
-    Err(Error::invalid("`input` must be a text, a list of parts, or a body of the dialect"))
-}
-
-fn user_message(parts: Vec<IncomingPart>) -> Vec<Incoming> {
-    vec![Incoming::Message(IncomingMessage { role: Role::User, parts, dialect: None, template: None })]
-}
-
-fn input_part(part: &JsValue) -> Result<Part> {
-    let part = read_part(to_json(part)?.view())?;
-    match part.body {
-        PartBody::Text(_) | PartBody::Image(_) | PartBody::File(_) => Ok(part),
-        _ => Err(Error::invalid("a part of an input is \"text\", \"image\" or \"file\"")),
-    }
 }

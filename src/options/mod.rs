@@ -1,0 +1,30 @@
+//! The options of sessions, runs and renders, the same for every binding.
+//!
+//! A binding reads them with a deserializer of its own, which gives what is not read with them, data and functions, in
+//! the types that [`OptionTypes`] names.
+
+mod handoff;
+mod invocations;
+#[cfg(feature = "engine")]
+mod json_reader;
+mod option_error;
+mod option_types;
+mod reducer;
+mod replay;
+mod run;
+mod session;
+mod tools;
+mod values;
+mod words;
+
+pub use handoff::HandoffOptions;
+pub use invocations::{InvocationQuery, MAX_PAGE, audit_query};
+#[cfg(feature = "engine")]
+pub use json_reader::{JsonOptions, RawJson, input_items, read_options};
+pub use option_error::{OptionError, quoted};
+pub use option_types::{FlagOrCallback, OptionTypes};
+pub use replay::{ReplayOptions, channel_layers};
+pub use run::{DialectOption, RenderOptions, RunOptions, request_without_url};
+pub use session::{PersistenceOption, SessionOptions};
+pub use values::{AtLeastOne, MillisOption, OptionEntries, WindowOption};
+pub(crate) use words::words;

@@ -1,0 +1,152 @@
+//! The options of a session.
+
+use super::option_types::OptionTypes;
+use super::replay::ReplayOptions;
+use super::values::MillisOption;
+use super::words::words;
+use crate::error::{Error, ErrorCode, Result};
+use crate::owner::{OnConflict, StateOwner};
+use crate::run::{OnStop, Persistence};
+use crate::session::SessionSettings;
+use serde::Deserialize;
+
+words!(
+    /// `onStop`.
+    OnStopOption: OnStop { "discard" => OnStop::Discard, "keep" => OnStop::Keep }
+);
+words!(
+    /// `persistence`.
+    PersistenceOption: Persistence {
+        "run" => Persistence::Run,
+        "call" => Persistence::Call,
+        "result" => Persistence::Result,
+    }
+);
+words!(
+    /// `owner.kind`.
+    OwnerKindOption: OwnerKind {
+        "session" => OwnerKind::Session,
+        "caller" => OwnerKind::Caller,
+        "conversation" => OwnerKind::Conversation,
+        "response" => OwnerKind::Response,
+    }
+);
+words!(
+    /// `onConflict`.
+    OnConflictOption: OnConflict { "throw" => OnConflict::Throw, "warn" => OnConflict::Warn, "clear" => OnConflict::Clear }
+);
+
+/// The options of `Rethread.session`.
+#[derive(Deserialize)]
+#[serde(bound = "", deny_unknown_fields, rename_all = "camelCase")]
+pub struct SessionOptions<T: OptionTypes> {
+    pub channel: Option<String>,
+    pub title: Option<String>,
+    pub owner: Option<OwnerOptions>,
+    pub on_conflict: Option<OnConflictOption>,
+    pub persistence: Option<PersistenceOption>,
+    pub trim_trailing_results: Option<bool>,
+    pub on_stop: Option<OnStopOption>,
+    pub flush_ms: Option<MillisOption<0, 60_000>>,
+    pub replay: Option<ReplayOptions<T>>,
+    /// Read by the facade.
+    #[serde(rename = "providers")]
+    _providers: Option<T::Value>,
+    pub metadata: Option<T::Value>,
+}
+
+// Derived, it would ask for a default of the types of `T`.
+impl<T: OptionTypes> Default for SessionOptions<T> {
+    fn default() -> Self {
+        Self {
+            channel: None,
+            title: None,
+            owner: None,
+            on_conflict: None,
+            persistence: None,
+            trim_trailing_results: None,
+            on_stop: None,
+            flush_ms: None,
+            replay: None,
+            _providers: None,
+            metadata: None,
+        }
+    }
+}
+
+impl<T: OptionTypes> SessionOptions<T> {
+    /// Converts the options.
+    ///
+    /// # Errors
+    /// Those of `owner` and `metadata`.
+    pub fn into_settings(self) -> Result<SessionSettings> {
+        let metadata = self.metadata.map(|metadata| T::value_to_json(&metadata)).transpose()?;
+        Ok(SessionSettings {
+            title: self.title,
+            channel: self.channel,
+            metadata,
+            owner: self.owner.map(OwnerOptions::into_owner).transpose()?,
+            on_conflict: self.on_conflict.map(|option| option.0),
+            persistence: self.persistence.map(|option| option.0),
+            trim_trailing_results: self.trim_trailing_results,
+            flush_ms: self.flush_ms.map(|option| option.0),
+            replay: self.replay.map(Into::into),
+            on_stop: self.on_stop.map(|option| option.0),
+        })
+    }
+}
+
+/// The kinds of owners.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum OwnerKind {
+    Session,
+    Caller,
+    Conversation,
+    Response,
+}
+
+/// `owner`. JavaScript may pass members of several kinds, of which the conversion takes those of one.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct OwnerOptions {
+    kind: OwnerKindOption,
+    conversation_id: Option<String>,
+    previous_response_id: Option<String>,
+    auto: Option<bool>,
+}
+
+impl OwnerOptions {
+    /// Converts the option.
+    ///
+    /// # Errors
+    /// `state_owner_conflict` for a member of another kind, `config_invalid` for a missing one.
+    pub fn into_owner(self) -> Result<StateOwner> {
+        let kind = self.kind.0;
+        let is_chain = self.previous_response_id.is_some() || self.auto == Some(true);
+        if self.conversation_id.is_some() && kind != OwnerKind::Conversation || is_chain && kind != OwnerKind::Response
+        {
+            return Err(Error::new(
+                ErrorCode::StateOwnerConflict,
+                "`owner` names a second owner: `conversationId` belongs to the kind \"conversation\", `previousResponseId` and `auto` to \"response\"; pass those of one kind",
+            ));
+        }
+        let is_empty = |id: &Option<String>| id.as_deref() == Some("");
+        if is_empty(&self.conversation_id) || is_empty(&self.previous_response_id) {
+            return Err(Error::config("an id in `owner` is empty; pass the one that the service gave"));
+        }
+        match kind {
+            OwnerKind::Session => Ok(StateOwner::Session),
+            OwnerKind::Caller => Ok(StateOwner::Caller),
+            OwnerKind::Conversation => match self.conversation_id {
+                Some(id) => Ok(StateOwner::Conversation { id }),
+                None => Err(Error::config(
+                    "`owner.conversationId` is missing; pass the id that the service gave the conversation",
+                )),
+            },
+            OwnerKind::Response if is_chain => Ok(StateOwner::Response { previous: self.previous_response_id }),
+            OwnerKind::Response => {
+                Err(Error::config("`owner` has neither `previousResponseId` nor `auto: true`; pass one of them"))
+            }
+        }
+    }
+}

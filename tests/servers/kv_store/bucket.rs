@@ -1,0 +1,200 @@
+//! The driver over a bucket, as `wasi:keyvalue` has it, with and without a compare-and-swap, and with faults.
+
+use super::service::block_on;
+use bytes::Bytes;
+use rethread::error::{Error, ErrorCode, Result};
+use rethread::store::conformance::{check_all, nothing_lost, write_with_retry};
+use rethread::store::kv::{Bucket, BucketDriver, KvStore, WriteOnceStore};
+use rethread::store::{Batch, LogStore, Query, Record, StoreFuture, Table};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A bucket in memory. Clones are handles on the same keys.
+#[derive(Clone, Default)]
+struct MemoryBucket {
+    keys: Rc<RefCell<BTreeMap<String, Bytes>>>,
+    has_no_swap: bool,
+    /// Counts calls that write; the call of this number fails, as told.
+    fault: Rc<Cell<Option<(u32, Fault)>>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fault {
+    /// Nothing is written.
+    Refused,
+    /// It is written, and nobody learns of it.
+    ReplyLost,
+    /// It fails, and so does everything after it: the process was killed.
+    Killed,
+}
+
+impl MemoryBucket {
+    /// Returns what goes wrong with this write.
+    fn fault(&self) -> Option<Fault> {
+        match self.fault.get() {
+            Some((0, Fault::Killed)) => Some(Fault::Killed),
+            Some((0, fault)) => {
+                self.fault.set(None);
+                Some(fault)
+            }
+            Some((left, fault)) => {
+                self.fault.set(Some((left - 1, fault)));
+                None
+            }
+            None => None,
+        }
+    }
+
+    fn write<T>(&self, work: impl FnOnce(&mut BTreeMap<String, Bytes>) -> T) -> Result<T> {
+        match self.fault() {
+            None => Ok(work(&mut self.keys.borrow_mut())),
+            Some(Fault::Refused) => Err(Error::new(ErrorCode::StoreError, "the bucket is full")),
+            Some(Fault::ReplyLost) => {
+                work(&mut self.keys.borrow_mut());
+                Err(Error::unanswered("the reply was lost", true))
+            }
+            Some(Fault::Killed) => Err(Error::unanswered("the process was killed", true)),
+        }
+    }
+}
+
+impl Bucket for MemoryBucket {
+    fn get(&self, key: &str) -> Result<Option<Bytes>> {
+        Ok(self.keys.borrow().get(key).cloned())
+    }
+
+    fn set(&self, key: &str, value: &[u8]) -> Result<()> {
+        self.write(|keys| drop(keys.insert(key.into(), value.to_vec().into())))
+    }
+
+    fn delete(&self, key: &str) -> Result<()> {
+        self.write(|keys| drop(keys.remove(key)))
+    }
+
+    fn keys(&self) -> Result<Vec<String>> {
+        Ok(self.keys.borrow().keys().cloned().collect())
+    }
+
+    fn has_swap(&self) -> bool {
+        !self.has_no_swap
+    }
+
+    fn swap(&self, key: &str, next: &mut dyn FnMut(Option<Bytes>) -> Result<Option<Bytes>>) -> Result<bool> {
+        let current = self.keys.borrow().get(key).cloned();
+        let Some(value) = next(current)? else { return Ok(false) };
+        self.write(|keys| keys.insert(key.into(), value))?;
+        Ok(true)
+    }
+}
+
+fn driver(bucket: &MemoryBucket) -> Rc<BucketDriver> {
+    thread_local! {
+        static NUMBERS: Cell<u64> = const { Cell::new(0) };
+    }
+    let number = || NUMBERS.with(|numbers| numbers.replace(numbers.get() + 1));
+    Rc::new(BucketDriver::new(Rc::new(bucket.clone()), Rc::new(number), None))
+}
+
+fn open(bucket: &MemoryBucket) -> Rc<dyn LogStore> {
+    if bucket.has_no_swap {
+        thread_local! {
+            static WRITERS: Cell<u32> = const { Cell::new(0) };
+        }
+        let writer = WRITERS.with(|writers| writers.replace(writers.get() + 1));
+        Rc::new(block_on(WriteOnceStore::open(driver(bucket), format!("w{writer}"))).unwrap())
+    } else {
+        Rc::new(block_on(KvStore::open(driver(bucket))).unwrap())
+    }
+}
+
+fn conforms(bucket: &MemoryBucket) {
+    let opened: &dyn Fn() -> StoreFuture<'static, Rc<dyn LogStore>> = &|| {
+        let store = open(bucket);
+        Box::pin(async move { Ok(store) })
+    };
+    block_on(check_all("bucket", opened)).unwrap();
+}
+
+#[test]
+fn r46_a_bucket_that_swaps_conforms() {
+    conforms(&MemoryBucket::default());
+}
+
+#[test]
+fn r46_a_bucket_without_a_swap_conforms() {
+    conforms(&MemoryBucket { has_no_swap: true, ..MemoryBucket::default() });
+}
+
+#[test]
+fn r46_a_bucket_is_opened_as_it_was_written() {
+    let bucket = MemoryBucket::default();
+    open(&bucket);
+    let other = MemoryBucket { has_no_swap: true, ..bucket };
+    let refused = block_on(WriteOnceStore::open(driver(&other), "w".into())).err().unwrap();
+    assert_eq!(refused.code, ErrorCode::ConfigInvalid);
+}
+
+fn batch(key: u64) -> Batch {
+    let record = Record { table: Table::Log, key, last_key: None, index: None, value: Bytes::from(format!("r{key}")) };
+    Batch { head: Bytes::from(format!("h{key}")), put: vec![record], ..Batch::default() }
+}
+
+/// Whatever write of an append fails, the append is whole or absent, and repeating it makes it whole.
+#[test]
+fn r46_a_fault_at_any_write_of_a_bucket_leaves_a_whole_append_or_none() {
+    for fault in [Fault::Refused, Fault::ReplyLost, Fault::Killed] {
+        let mut faults = 0;
+        for at in 0.. {
+            let bucket = MemoryBucket::default();
+            let store = open(&bucket);
+            block_on(store.append("s", 0, batch(1), "one")).unwrap();
+            bucket.fault.set(Some((at, fault)));
+            let first = block_on(store.append("s", 1, batch(2), "two"));
+            if bucket.fault.take().is_some_and(|(left, _)| left > 0) {
+                first.unwrap();
+                break;
+            }
+            faults += 1;
+            let store = open(&bucket);
+            let head = block_on(store.head("s")).unwrap().unwrap();
+            let rows = block_on(store.read("s", Query::all(Table::Log))).unwrap();
+            let keys: Vec<_> = rows.iter().map(|row| row.key).collect();
+            assert_eq!(keys, (1..=head.revision).collect::<Vec<_>>(), "{fault:?} at {at}");
+            assert_eq!(head.value, format!("h{}", head.revision), "{fault:?} at {at}");
+            block_on(store.append("s", 1, batch(2), "two")).unwrap();
+            assert_eq!(block_on(store.read("s", Query::all(Table::Log))).unwrap().len(), 2, "{fault:?} at {at}");
+            assert_eq!(block_on(store.head("s")).unwrap().unwrap().revision, 2, "{fault:?} at {at}");
+        }
+        assert!(faults >= 2, "{fault:?}: {faults} writes");
+    }
+}
+
+/// A session whose first append was killed before its swap is absent, not damaged.
+#[test]
+fn r46_a_killed_first_append_to_a_bucket_leaves_no_session() {
+    let bucket = MemoryBucket::default();
+    let store = open(&bucket);
+    bucket.fault.set(Some((1, Fault::Killed)));
+    block_on(store.append("s", 0, batch(1), "one")).unwrap_err();
+    bucket.fault.set(None);
+    let store = open(&bucket);
+    assert_eq!(block_on(store.head("s")).unwrap(), None);
+    assert!(block_on(store.sessions(None, 0, None)).unwrap().items.is_empty());
+    block_on(store.append("s", 0, batch(1), "one")).unwrap();
+}
+
+#[test]
+fn r46_what_a_bucket_does_not_need_any_more_is_removed() {
+    let bucket = MemoryBucket::default();
+    let (one, other) = (open(&bucket), open(&bucket));
+    assert_eq!(block_on(write_with_retry(&*one, "s", 0, 20)).unwrap(), 0);
+    block_on(write_with_retry(&*other, "s", 1, 20)).unwrap();
+    block_on(nothing_lost(&*one, "s", 20)).unwrap();
+    // The layout, the head, and a key for each record of which the conflicting writers have none left.
+    let keys = bucket.keys.borrow().len();
+    let records = block_on(one.read("s", Query::all(Table::Log))).unwrap().len();
+    assert!(keys <= records + 3, "{keys} keys, {records} records");
+    block_on(one.delete_session("s")).unwrap();
+    assert!(bucket.keys.borrow().len() <= 2, "{:?}", bucket.keys.borrow().keys());
+}
