@@ -108,7 +108,11 @@ async function compile(feature, profile = 'release') {
     feature,
     '--locked',
   ]);
-  return path.join(process.env.CARGO_TARGET_DIR ?? 'target', 'wasm32-unknown-unknown', profile, 'rethread.wasm');
+  // Programs of one profile have one file: a copy stays when the next one is compiled.
+  const folder = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target', 'wasm32-unknown-unknown', profile);
+  const copy = path.join(folder, `${feature.replaceAll(',', '-')}.wasm`);
+  copyFileSync(path.join(folder, 'rethread.wasm'), copy);
+  return copy;
 }
 
 /** Optimizes a wasm in place. Functions with one caller are not inlined: the result would compress 5 % worse. Functions
@@ -140,7 +144,7 @@ async function buildProgram(feature, profile, made) {
   await optimize(made[0]);
 }
 
-/** Not optimized: it runs in tests, where neither its size nor its speed matters. */
+/** With the quick profile: it checks stores in tests, where size and speed matter less than the time of the build. */
 async function buildTesting() {
   await bind(await compile('testing', 'quick'), TESTING);
 }
@@ -198,15 +202,21 @@ export async function build({ component = true, quick = false } = {}) {
   mkdirSync(path.join(root, path.dirname(COMPONENT_STAMP)), { recursive: true });
   // Removed first: a build that fails must not look finished.
   for (const file of parts.flatMap(([stamp, made]) => [stamp, ...made])) rmSync(path.join(root, file), { force: true });
-  // Two at a time: a program is linked on one core.
+  // Two at a time: a program is linked on one core. After a failure the other one ends and no further one begins.
   const left = parts.values();
+  let failure = null;
   const lane = async () => {
     for (const [stamp, , make] of left) {
+      if (failure) return;
       await make({});
       writeFileSync(path.join(root, stamp), wanted);
     }
   };
-  await Promise.all([lane(), lane()]);
+  const fail = (error) => {
+    failure ??= error;
+  };
+  await Promise.all([lane().catch(fail), lane().catch(fail)]);
+  if (failure) throw failure;
   weigh();
 }
 

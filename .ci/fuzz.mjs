@@ -1,9 +1,10 @@
 // Fuzzing. Inputs that reach new code are kept in the cache, so that a run can be stopped at any time and the next one
 // continues.
 //
-//   npm run fuzz                                    every target, a CPU-minute each npm run fuzz -- --minutes 10 repair
-//   convert     these, ten CPU-minutes each npm run fuzz -- --keep                          then writes the corpora
-//   that `cargo test` replays: few inputs that reach nearly the same
+//   npm run fuzz                                    every target, a CPU-minute each
+//   npm run fuzz -- --minutes 10 repair convert     these, ten CPU-minutes each
+//   npm run fuzz -- --keep                          then writes the corpora that `cargo test` replays: few inputs that
+//                                                   reach nearly the same
 //
 // An input that crashes is written to tests/fuzz/crashes: name it after the defect, and fix the cause.
 

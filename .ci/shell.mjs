@@ -33,6 +33,15 @@ export function output(program, args, options = {}) {
   return done.status === 0 ? done.stdout : null;
 }
 
+/** What ends each program that is running, with its children. */
+const running = new Set();
+const SIGNALS = ['SIGINT', 'SIGTERM'];
+
+function interrupted() {
+  for (const end of running) end();
+  process.exit(1);
+}
+
 /** Runs a program with this process's output. Rejects if it fails, or after `minutes`, and then ends its children as
  *  well. */
 export function run(program, args, { minutes = 20, env = {}, cwd = root } = {}) {
@@ -53,18 +62,16 @@ export function run(program, args, { minutes = 20, env = {}, cwd = root } = {}) 
         // it has already ended
       }
     };
-    const interrupted = () => {
-      end();
-      process.exit(1);
-    };
+    if (!running.size) for (const signal of SIGNALS) process.on(signal, interrupted);
+    running.add(end);
     const timer = setTimeout(() => {
       isTimedOut = true;
       end();
     }, minutes * 60_000);
-    process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
     const settle = (error) => {
       clearTimeout(timer);
-      process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
+      running.delete(end);
+      if (!running.size) for (const signal of SIGNALS) process.off(signal, interrupted);
       if (error) reject(new Error(`${program} ${error}`));
       else resolve();
     };

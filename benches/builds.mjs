@@ -183,7 +183,8 @@ async function coldOpens(builds, size) {
           const page = await world.page(build.prefix);
           const took = await page.evaluate(([name, id]) => bench.coldOpen(name, id), [build.database, session]);
           await page.close();
-          const row = (text) => `W3, ${size}, ${session === 'turns' ? 'a record a turn' : 'one record'}: ${text}`;
+          const row = (text) =>
+            `cold open, ${size}, ${session === 'turns' ? 'a record a turn' : 'one record'}: ${text}`;
           add(row('open and render (ms)'), build.name, took.total);
           add(row('of it the session'), build.name, took.session);
           add(row('of it render'), build.name, took.render);
@@ -250,6 +251,6 @@ export async function compareBuilds(args, folder, { counts, browser = true, node
     add('Streams, Node', await streams(builds));
   }
   if (browser)
-    for (const size of counts.slice(-1)) add(`W3, ${size} messages, Chromium`, await coldOpens(builds, size));
+    for (const size of counts.slice(-1)) add(`cold open, ${size} messages, Chromium`, await coldOpens(builds, size));
   return rows;
 }

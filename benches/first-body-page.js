@@ -6,6 +6,5 @@ const prefix = new URLSearchParams(location.search).get('package') ?? '';
 const load = () => import(`${prefix}/js/entry/browser.js`);
 
 globalThis.bench = {
-  isolated: crossOriginIsolated,
   firstBody: (way, session) => firstBody(load, way, session),
 };

@@ -30,20 +30,20 @@ async function newestPage(rethread, name, id) {
   return null;
 }
 
-/** The ways to a first body, each in milliseconds from a page whose code is loaded and whose wasm is not. */
+/** The ways to a first body, and `newest`: a page of 50 messages. */
 export const WAYS = ['rethread', 'oneRecord', 'newest', 'rows', 'turns', 'objects', 'blob', 'Dexie', 'TanStack'];
 
-/** Times one way, once: what another one had warmed would not count. `load` imports the package. Returns the times by
- *  name, and the length of the body; none if the peer is not installed. */
+/** Times one way in a page that has done nothing else, from loaded JavaScript on: the load of the wasm counts. `load`
+ *  imports the package. Returns milliseconds by name, and the length of the body; null if the peer is not installed. */
 export async function firstBody(load, way, { name, size }) {
   const key = `s${size}`;
-  const client = ['rethread', 'oneRecord', 'newest'].includes(way) ? await load() : null;
+  const rethread = ['rethread', 'oneRecord', 'newest'].includes(way) ? await load() : null;
   const peer = ['Dexie', 'TanStack'].includes(way) ? (await openPeers([way]))[way] : null;
   if (['Dexie', 'TanStack'].includes(way) && !peer) return null;
   const start = performance.now();
   const parts = {};
   let body = null;
-  if (client) body = await withRethread(client, way, { name, key, size, parts, start });
+  if (rethread) body = await withRethread(rethread, way, { name, key, size, parts, start });
   else if (peer) body = encode(whole(await peer.get(key)));
   else body = await BARE[way](await raw(), key);
   parts[way] = performance.now() - start;

@@ -17,12 +17,9 @@ const linearMemory = () => memories.reduce((sum, { buffer }) => sum + buffer.byt
 
 const prefix = new URLSearchParams(location.search).get('package') ?? '';
 const rethread = await import(`${prefix}/js/entry/browser.js`);
-const start = performance.now();
 await rethread.init();
-const init = performance.now() - start;
 
 globalThis.bench = {
-  init,
   isolated: crossOriginIsolated,
   w1: (sizes, turn) => w1(rethread, sizes, turn),
   fill: (name, sizes) => fill(rethread, name, sizes),

@@ -1,6 +1,6 @@
 //! Unfinished runs as far as their journals were read, so that the next look at them reads what is new (R63).
 
-use super::stored_run::{StoredRun, stored_run};
+use super::stored_run::StoredRun;
 use crate::error::Result;
 use crate::history::History;
 use crate::id::Seed;
@@ -30,7 +30,7 @@ impl JournalCache {
     /// Adds the records from [`next_record`](Self::next_record) on, up to the last one of `entry`.
     ///
     /// # Errors
-    /// Those of [`stored_run`]; the journal is then read again from its beginning.
+    /// Those of [`StoredRun::read`]; the journal is then read again from its beginning.
     pub fn add(&mut self, entry: &RunEntry, records: &[Bytes], seed: Seed) -> Result<()> {
         let known = self.0.iter().position(|journal| journal.is_of(entry)).map(|at| self.0.swap_remove(at));
         let mut stored = match known {
@@ -38,7 +38,7 @@ impl JournalCache {
                 stored.extend(records)?;
                 stored
             }
-            None => stored_run(records, seed)?,
+            None => StoredRun::read(records, seed)?,
         };
         // Only a resume needs them.
         stored.records = Vec::new();

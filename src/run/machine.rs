@@ -21,9 +21,9 @@ use super::state::{
     AwaitingAnswerSave, AwaitingBody, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingRetry, AwaitingTools,
     begin_call, build_body, no_waiting_call, repeat_unconfirmed, repeat_undelivered, replay_body, send,
 };
+use super::state_behavior::{AnsweredEffect, DoneSave, StateBehavior, no_model_call};
 use super::stored_turn::StoredTurn;
 use super::turn::RunData;
-use super::waiting::{AnsweredEffect, DoneSave, Waiting, no_model_call};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
 use crate::finding::Finding;
@@ -59,7 +59,7 @@ pub(super) enum RunState {
 pub(super) struct Released;
 
 impl RunState {
-    fn waiting(&self) -> &dyn Waiting {
+    fn behavior(&self) -> &dyn StateBehavior {
         match self {
             Self::AwaitingJournal(state) => state,
             Self::AwaitingBody(state) => &**state,
@@ -73,7 +73,7 @@ impl RunState {
         }
     }
 
-    fn waiting_mut(&mut self) -> &mut dyn Waiting {
+    fn behavior_mut(&mut self) -> &mut dyn StateBehavior {
         match self {
             Self::AwaitingJournal(state) => state,
             Self::AwaitingBody(state) => &mut **state,
@@ -146,8 +146,8 @@ impl Run {
             RunInput::Answer { effect, reply } => self.take_effect_reply(&effect, reply, context)?,
             RunInput::Bytes { effect, bytes } => self.take_bytes(&effect, &bytes, context)?,
             RunInput::ResponseTooLarge { effect } => self.take_oversize(&effect, context)?,
-            RunInput::Cancel => self.state.waiting_mut().cancel(&mut self.turn, context),
-            RunInput::Lost(error) => self.state.waiting().lose(error),
+            RunInput::Cancel => self.state.behavior_mut().cancel(&mut self.turn, context),
+            RunInput::Lost(error) => self.state.behavior().lose(error),
             RunInput::AbandonSaves(error) => self.abandon_saves(error),
             RunInput::RetrySave => {
                 if !self.turn.has_failed_save() {
@@ -165,7 +165,7 @@ impl Run {
                 self.state.awaiting_body_mut().and_then(|state| state.reply_to_body_filter(turn, reply, refused))
             }
             RunInput::HandOff(handoff) => {
-                self.state.waiting_mut().hand_off(&mut self.turn, *handoff, context.now).map(|()| None)?
+                self.state.behavior_mut().hand_off(&mut self.turn, *handoff, context.now).map(|()| None)?
             }
             RunInput::Decide { id, decision } => self.decide(&id, &decision, context).map(|()| None)?,
             RunInput::ApprovalReply(invocation, reply) => {
@@ -183,15 +183,15 @@ impl Run {
                 self.turn.take_persist_reply(&question, reply);
                 None
             }
-            RunInput::Saved { save, outcome } if self.state.waiting().awaits(save) => match outcome {
+            RunInput::Saved { save, outcome } if self.state.behavior().awaits(save) => match outcome {
                 Ok(revision) => {
                     let done = DoneSave { id: save, revision };
-                    self.state.waiting_mut().saved(done, &mut self.turn, context)
+                    self.state.behavior_mut().saved(done, &mut self.turn, context)
                 }
-                Err(error) => self.state.waiting().save_failed(save, &mut self.turn, error),
+                Err(error) => self.state.behavior().save_failed(save, &mut self.turn, error),
             },
             // The run does not wait for every save, but each one can show that another holder has the run.
-            RunInput::Saved { outcome: Err(error), .. } if is_run_lost(&error) => self.state.waiting().lose(error),
+            RunInput::Saved { outcome: Err(error), .. } if is_run_lost(&error) => self.state.behavior().lose(error),
             RunInput::Saved { .. } => None,
         };
         if let Some(next) = next {
@@ -202,7 +202,7 @@ impl Run {
 
     /// Ends the run because its saves fail. A snapshot of it has what they contain.
     fn abandon_saves(&mut self, error: Error) -> Option<NextState> {
-        let state = self.state.waiting();
+        let state = self.state.behavior();
         if let Ok(mut journal) = self.turn.journal() {
             journal.extend(state.completion(&self.turn, &journal));
             self.turn.replace_journal(&journal);
@@ -219,7 +219,7 @@ impl Run {
         if !self.turn.is_open(effect)? {
             return Ok(None);
         }
-        self.state.waiting_mut().reply(&mut self.turn, AnsweredEffect { effect, reply }, context)
+        self.state.behavior_mut().reply(&mut self.turn, AnsweredEffect { effect, reply }, context)
     }
 
     /// Handles a person's decision about a call.
@@ -265,7 +265,7 @@ impl Run {
     /// Returns the status.
     #[must_use]
     pub fn status(&self) -> RunStatus {
-        self.state.waiting().status()
+        self.state.behavior().status()
     }
 
     /// Returns the run's id.
@@ -304,8 +304,8 @@ impl Run {
     /// `wrong_state` for a run whose turn is in history, or that was cancelled or dropped: there is nothing to resume.
     pub fn snapshot(&self, session: &str, context: &RunContext<'_>) -> Result<RunSnapshot> {
         let mut journal = self.turn.journal()?;
-        self.state.waiting().check_resumable()?;
-        journal.extend(self.state.waiting().completion(&self.turn, &journal));
+        self.state.behavior().check_resumable()?;
+        journal.extend(self.state.behavior().completion(&self.turn, &journal));
         let (history, live, run) = (context.history, self.live(), self.id());
         let policy = &self.turn.setup().policy;
         let is_earlier = |message: &Message| message.run_id.as_deref() != Some(run);
@@ -426,7 +426,7 @@ impl Run {
 
     /// Keeps a save that failed until [`RunInput::RetrySave`].
     pub fn keep_unsaved(&mut self, save: Save) {
-        if self.state.waiting().awaits(save.id) {
+        if self.state.behavior().awaits(save.id) {
             self.turn.keep_failed_save(save);
         }
     }
@@ -461,7 +461,7 @@ impl Run {
 }
 
 /// The run is over.
-impl Waiting for RunOutcome {
+impl StateBehavior for RunOutcome {
     fn status(&self) -> RunStatus {
         self.status
     }
@@ -489,7 +489,7 @@ impl Waiting for RunOutcome {
     }
 }
 
-impl Waiting for Released {
+impl StateBehavior for Released {
     fn hand_off(&mut self, _turn: &mut RunData, _handoff: Handoff, _now: Ms) -> Result<()> {
         Err(no_model_call())
     }

@@ -41,12 +41,12 @@ mod setup;
 mod snapshot;
 mod start;
 mod state;
+mod state_behavior;
 mod stored_results;
 mod stored_run;
 mod stored_turn;
 mod turn;
 mod turn_totals;
-mod waiting;
 
 pub use answered_call::{AnsweredCall, PendingTurn, RunHolder, find_answered_call, is_known_to_history};
 pub use appended_results::AppendedResults;
@@ -71,4 +71,4 @@ pub use run_writes::{RunWriter, change_for, discarded_entries, mark_open_calls, 
 pub use setup::{OnInterrupted, OnStop, Persistence, RunSetup, ToolSettings, ToolTiming};
 pub use snapshot::{RunSnapshot, SnapshotOrigin};
 pub use start::TurnInput;
-pub use stored_run::{StoredRun, stored_run};
+pub use stored_run::StoredRun;

@@ -191,8 +191,8 @@ pub(super) fn is_run_lost(failure: &Error) -> bool {
     matches!(failure.code, ErrorCode::Conflict | ErrorCode::NotFound)
 }
 
-/// Returns true if the save of an answer or a result fails in every attempt: the run does not own the session any more,
-/// or another writer has stored a message or a call with one of its ids, to which later entries refer.
+/// Returns true if the save of an answer or a result fails in every attempt: another holder has the run or the
+/// session is gone, or another writer has stored a message or a call with one of its ids, to which later entries refer.
 pub(super) fn is_permanent(failure: &Error) -> bool {
     is_run_lost(failure) || failure.code == ErrorCode::InvalidInput
 }

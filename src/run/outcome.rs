@@ -1,4 +1,4 @@
-//! The status and the outcome of a run.
+//! The status and the outcome of a run, with its JSON as the TypeScript types declare it.
 
 use crate::error::Error;
 use crate::finding::{Finding, Report};

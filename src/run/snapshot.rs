@@ -8,7 +8,7 @@
 
 use super::journal::JournalEntry;
 use super::run_writes::{RunWriter, own_id};
-use super::stored_run::{StoredRun, stored_run};
+use super::stored_run::StoredRun;
 use crate::clock::Ms;
 use crate::encoding::encode_fields;
 use crate::error::{Error, ErrorCode, Result};
@@ -126,13 +126,13 @@ impl RunSnapshot {
         Ok(snapshot)
     }
 
-    /// Recovers the run as of the snapshot.
+    /// Reads the run as of the snapshot.
     ///
     /// # Errors
     /// `corrupt_record` if the journal has no beginning or is another run's; `conflict` if the run was cancelled.
-    pub fn stored_run(&self, seed: Seed) -> Result<StoredRun> {
+    pub fn read_run(&self, seed: Seed) -> Result<StoredRun> {
         let records: Vec<Bytes> = self.journal.iter().map(JournalEntry::seal).collect();
-        let stored = stored_run(&records, seed)?;
+        let stored = StoredRun::read(&records, seed)?;
         if stored.began.run != self.run {
             return Err(Error::new(
                 ErrorCode::CorruptRecord,

@@ -81,23 +81,23 @@ impl StoredRun {
     }
 }
 
-/// Recovers a run from its journal.
-///
-/// # Errors
-/// `corrupt_record` or `unsupported_version` if an entry does not decode: then it is unknown what ran.
-pub fn stored_run(records: &[Bytes], seed: Seed) -> Result<StoredRun> {
-    let mut entries = records.iter().map(|bytes| open_whole_record::<JournalEntry>(RecordKind::Journal, bytes));
-    let missing = || Error::new(ErrorCode::CorruptRecord, "the run's journal has no beginning; discard the run");
-    let Some(JournalEntry::Began(began)) = entries.next().transpose()? else { return Err(missing()) };
-    let mut run = StoredRun::begin(began, seed);
-    for entry in entries {
-        run.apply(entry?);
-    }
-    run.records = records.to_vec();
-    Ok(run)
-}
-
 impl StoredRun {
+    /// Reads a run from the entries of its journal.
+    ///
+    /// # Errors
+    /// `corrupt_record` or `unsupported_version` if an entry does not decode: then it is unknown what ran.
+    pub fn read(records: &[Bytes], seed: Seed) -> Result<Self> {
+        let mut entries = records.iter().map(|bytes| open_whole_record::<JournalEntry>(RecordKind::Journal, bytes));
+        let missing = || Error::new(ErrorCode::CorruptRecord, "the run's journal has no beginning; discard the run");
+        let Some(JournalEntry::Began(began)) = entries.next().transpose()? else { return Err(missing()) };
+        let mut run = Self::begin(began, seed);
+        for entry in entries {
+            run.apply(entry?);
+        }
+        run.records = records.to_vec();
+        Ok(run)
+    }
+
     /// Creates the run of a first entry.
     fn begin(began: RunStart, seed: Seed) -> Self {
         let mut live = History::new(seed);
@@ -150,7 +150,7 @@ impl StoredRun {
     /// Applies the entries that follow.
     ///
     /// # Errors
-    /// As [`stored_run`]; then the entries before the one that does not decode are applied.
+    /// As [`StoredRun::read`]; then the entries before the one that does not decode are applied.
     pub fn extend(&mut self, records: &[Bytes]) -> Result<()> {
         for bytes in records {
             self.apply(open_whole_record(RecordKind::Journal, bytes)?);

@@ -5,7 +5,7 @@ use super::open_session::OpenSession;
 use super::run_lock::{LiveHolders, lock_name};
 use crate::error::{ErrorCode, Result};
 use crate::json::ArrayWriter;
-use crate::run::{StoredRun, stored_run};
+use crate::run::StoredRun;
 use crate::session_head::{RunEntry, SessionHead};
 use crate::store::read_journal;
 
@@ -82,7 +82,7 @@ async fn write_pending_runs(
 
 /// Reads the journal of a pending run.
 pub async fn journal_of(context: &StoreContext, session: &str, run: &RunEntry) -> Result<StoredRun> {
-    stored_run(&read_journal(&*context.store, session, run).await?, context.settings.seed)
+    StoredRun::read(&read_journal(&*context.store, session, run).await?, context.settings.seed)
 }
 
 /// Reads the session's head again; returns true if it does not have the run any more.

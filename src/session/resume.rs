@@ -73,7 +73,7 @@ pub async fn resume_snapshot(
     }
     let ResumeRequest { mut setup, persistence, handoffs } = request()?;
     setup.provider.check()?;
-    let mut stored = snapshot.stored_run(session.context.settings.seed)?;
+    let mut stored = snapshot.read_run(session.context.settings.seed)?;
     stored.check_credentials(&setup.provider)?;
     stored.attach_handoffs(handoffs, &setup)?;
     setup.persistence = persistence.unwrap_or(stored.began.persistence);

@@ -224,7 +224,6 @@ impl JsRun {
 
     /// Returns the result, or the state so far while the run is under way.
     pub fn result(&self) -> JsValue {
-        // What is over keeps no body of a request.
         // Frees the objects of closed effects: a host asks for none after the end.
         drop(self.open_effects());
         let outcome = self.inner.machine.borrow().outcome();

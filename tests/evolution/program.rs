@@ -9,7 +9,7 @@ use rethread::id::{IdSource, Seed};
 use rethread::json::{Json, JsonRef, ObjectWriter};
 use rethread::message::{Dialect, Message, PartBody, Role};
 use rethread::provider::decode_body;
-use rethread::run::{JournalEntry, recover};
+use rethread::run::{JournalEntry, StoredRun};
 use rethread::session_head::SessionHead;
 use rethread::store::{
     AuditRow, Batch, Change, LogStore, MemoryStore, Query, Record, RecordKind, SessionLog, Table, commit, open_record,
@@ -170,7 +170,7 @@ fn main() {
     if command == "read-journal" {
         let record = from_hex(&std::fs::read_to_string(file).unwrap());
         // A journal begins with another entry, so this one is never enough: what matters is which error comes first.
-        let error = recover(&[record.into()], Seed(7)).unwrap_err();
+        let error = StoredRun::read(&[record.into()], Seed(7)).unwrap_err();
         return println!("{{\"code\":\"{}\"}}", error.code.as_str());
     }
     let store = load(file);

@@ -18,8 +18,8 @@ use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
     AnsweredCall, AppendedResults, ApprovalDecision, ApprovalQuestion, ApprovalReply, EffectKind, EffectReply, Handoff,
     JournalCache, OnStop, PendingTurn, PersistQuestion, PersistReply, Persistence, RetryPolicy, Run, RunContext,
-    RunEvent, RunHolder, RunInput, RunOutcome, RunSetup, RunSnapshot, RunStatus, RunWriter, ToolSettings, TurnInput,
-    change_for, find_answered_call, is_known_to_history, stored_run,
+    RunEvent, RunHolder, RunInput, RunOutcome, RunSetup, RunSnapshot, RunStatus, RunWriter, StoredRun, ToolSettings,
+    TurnInput, change_for, find_answered_call, is_known_to_history,
 };
 use rethread::session_head::RunEntry;
 use rethread::store::{
@@ -279,7 +279,7 @@ impl<'s> Host<'s> {
         self.take(&entry)?;
         let session = self.log.borrow().head.id.clone();
         let journal = block_on(read_journal(self.store, &session, &entry))?;
-        let mut stored = stored_run(&journal, SEED)?;
+        let mut stored = StoredRun::read(&journal, SEED)?;
         stored.attach_handoffs(self.resume_handoffs.clone(), &setup)?;
         let log = self.log.borrow();
         let run = Run::resume(setup, stored, &mut desk!(self, log))?;

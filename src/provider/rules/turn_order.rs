@@ -1,5 +1,5 @@
-//! Where results go in turns of blocks (Anthropic, Gemini): at the head of the turn right after the run of model turns
-//! that calls.
+//! The order of turns of blocks (Anthropic, Gemini): results go at the head of the turn right after the run of model
+//! turns that calls.
 
 use super::pair_report::{ErrorTemplates, is_in_place, report_pairs};
 use super::turns::{Block, BlockKind, Speaker, Turn, TurnGrammar};

@@ -9,8 +9,8 @@ use crate::run::journal::JournalEntry;
 use crate::run::next_state::{FinalResult, NextState, is_permanent};
 use crate::run::replay_safety::RequestDelivery;
 use crate::run::setup::Persistence;
+use crate::run::state_behavior::{DoneSave, StateBehavior};
 use crate::run::turn::RunData;
-use crate::run::waiting::{DoneSave, Waiting};
 use crate::tool::ToolInvocation;
 
 /// The run waits for a save. Until then the tools of an answer must not run, its call must not be continued, and no
@@ -44,7 +44,7 @@ impl AwaitingAnswerSave {
     }
 }
 
-impl Waiting for AwaitingAnswerSave {
+impl StateBehavior for AwaitingAnswerSave {
     fn awaits(&self, save: u64) -> bool {
         self.save == save
     }

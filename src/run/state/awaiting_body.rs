@@ -18,8 +18,8 @@ use crate::run::next_state::{
     BodyFilterPlan, CallAttempt, ComposedRequest, EarlyStop, ModelRequest, NextState, RenderPlan,
 };
 use crate::run::state::settled_request::{ChangedBody, render_request, settle};
+use crate::run::state_behavior::StateBehavior;
 use crate::run::turn::RunData;
-use crate::run::waiting::Waiting;
 use std::rc::Rc;
 
 /// Activates a pending handoff, then begins an attempt of a model call. Fails the run with `max_turns` at the limit.
@@ -212,4 +212,4 @@ impl AwaitingBody {
     }
 }
 
-impl Waiting for AwaitingBody {}
+impl StateBehavior for AwaitingBody {}

@@ -15,8 +15,8 @@ use crate::run::outcome::RunStatus;
 use crate::run::replay_safety::RequestDelivery;
 use crate::run::run_writes::{trim_last_results, without_calls};
 use crate::run::setup::{OnStop, Persistence};
+use crate::run::state_behavior::{DoneSave, StateBehavior, no_model_call};
 use crate::run::turn::RunData;
-use crate::run::waiting::{DoneSave, Waiting, no_model_call};
 use crate::tool::{InvocationStatus, ToolInvocation};
 
 /// The run waits for its last save.
@@ -97,7 +97,7 @@ impl AwaitingEndSave {
     }
 }
 
-impl Waiting for AwaitingEndSave {
+impl StateBehavior for AwaitingEndSave {
     fn awaits(&self, save: u64) -> bool {
         self.save == save
     }

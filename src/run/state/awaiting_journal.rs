@@ -5,8 +5,8 @@ use crate::run::context::RunContext;
 use crate::run::effect::SaveKind;
 use crate::run::journal::JournalEntry;
 use crate::run::next_state::{EarlyStop, FinalResult, NextState};
+use crate::run::state_behavior::{DoneSave, StateBehavior};
 use crate::run::turn::RunData;
-use crate::run::waiting::{DoneSave, Waiting};
 
 /// The run waits for the save of its journal's first entries.
 pub struct AwaitingJournal {
@@ -21,7 +21,7 @@ impl AwaitingJournal {
     }
 }
 
-impl Waiting for AwaitingJournal {
+impl StateBehavior for AwaitingJournal {
     fn awaits(&self, save: u64) -> bool {
         self.save == save
     }

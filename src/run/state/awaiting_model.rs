@@ -24,8 +24,8 @@ use crate::run::setup::OnStop;
 use crate::run::state::awaiting_retry::{begin_pause, unsafe_replay};
 use crate::run::state::dropped_reasoning::report_transformations;
 use crate::run::state::settled_request::{request_headers, settle_healed};
+use crate::run::state_behavior::{AnsweredEffect, StateBehavior};
 use crate::run::turn::RunData;
-use crate::run::waiting::{AnsweredEffect, Waiting};
 use std::rc::Rc;
 
 /// The run waits for the model's response.
@@ -403,7 +403,7 @@ impl AwaitingModel {
     }
 }
 
-impl Waiting for AwaitingModel {
+impl StateBehavior for AwaitingModel {
     fn reply(
         &mut self,
         turn: &mut RunData,

@@ -10,8 +10,8 @@ use crate::run::next_state::{
     CallAttempt, EarlyStop, FinalResult, ModelRequest, NextState, RetryPause, is_permanent, wrong_state,
 };
 use crate::run::retry::ReplayQuestion;
+use crate::run::state_behavior::{AnsweredEffect, DoneSave, StateBehavior};
 use crate::run::turn::RunData;
-use crate::run::waiting::{AnsweredEffect, DoneSave, Waiting};
 
 /// The run pauses before it repeats a model call, or waits for the application's permission to do so.
 pub struct AwaitingRetry {
@@ -70,7 +70,7 @@ impl AwaitingRetry {
     }
 }
 
-impl Waiting for AwaitingRetry {
+impl StateBehavior for AwaitingRetry {
     /// Handles the reply to the `wait`. The host need not have waited: the request says then when it may be sent.
     fn reply(
         &mut self,
@@ -86,9 +86,8 @@ impl Waiting for AwaitingRetry {
         Ok(self.next_call(context.now))
     }
 
-    /// Only the holder of the run can save, so nothing is sent before it
-    /// is done.
     fn awaits(&self, save: u64) -> bool {
+        // Only the holder of the run can save, so nothing is sent before it is done.
         self.pause.save == Some(save)
     }
 

@@ -17,8 +17,8 @@ use crate::run::journal::JournalEntry;
 use crate::run::next_state::{FinalResult, NextState, TurnEnd, is_permanent, wrong_state};
 use crate::run::outcome::RunStatus;
 use crate::run::setup::{Persistence, ToolTiming};
+use crate::run::state_behavior::{AnsweredEffect, DoneSave, StateBehavior};
 use crate::run::turn::RunData;
-use crate::run::waiting::{AnsweredEffect, DoneSave, Waiting};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -387,7 +387,7 @@ impl AwaitingTools {
     }
 }
 
-impl Waiting for AwaitingTools {
+impl StateBehavior for AwaitingTools {
     fn status(&self) -> RunStatus {
         if self.waits_for_approval() { RunStatus::WaitingApproval } else { RunStatus::Running }
     }

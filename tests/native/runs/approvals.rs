@@ -14,7 +14,7 @@ use rethread::message::Dialect;
 use rethread::replay::Callback;
 use rethread::run::{
     ApprovalDecision, ApprovalReply, OnInterrupted, PersistReply, Persistence, RunEvent, RunInput, RunSetup, RunStatus,
-    ToolSettings, stored_run,
+    StoredRun, ToolSettings,
 };
 use rethread::store::{AuditQuery, AuditRow, LogStore, MemoryStore, RecordKind, Table, open_record, read_journal};
 use rethread::tool::InvocationStatus;
@@ -189,7 +189,7 @@ fn r29_a_waiting_run_is_resumed_elsewhere_and_decided_there() {
             let mut first = Host::open(&store, "s", "h");
             first.ask(setup.clone(), "Go", three_calls);
             let entry = first.pending().remove(0);
-            let stored = stored_run(&block_on(read_journal(&store, "s", &entry)).unwrap(), SEED).unwrap();
+            let stored = StoredRun::read(&block_on(read_journal(&store, "s", &entry)).unwrap(), SEED).unwrap();
             assert!(stored.waits_for_approval());
             // Resumed twice, as two reloads do: nothing more is written than the change of owner.
             let records = first.records(Table::Runs).len();
@@ -360,7 +360,7 @@ fn r12_r29_a_redacted_call_runs_while_its_owner_lives_and_is_reported_after_a_re
         assert_eq!(host.ask(setup.clone(), "Go", one_call).status, RunStatus::WaitingApproval);
         if reloads {
             let entry = host.pending().remove(0);
-            let stored = stored_run(&block_on(read_journal(&store, "s", &entry)).unwrap(), SEED).unwrap();
+            let stored = StoredRun::read(&block_on(read_journal(&store, "s", &entry)).unwrap(), SEED).unwrap();
             assert!(!stored.waits_for_approval(), "the arguments that would be approved are not known");
             host = Host::open(&store, "s", "h2");
             host.persist = Box::new(|_| PersistReply::Nothing);

@@ -9,7 +9,7 @@ use super::spy_store::Spy;
 use rethread::error::ErrorCode;
 use rethread::json::{Json, ObjectWriter};
 use rethread::message::Dialect;
-use rethread::run::{RunEvent, RunSetup, RunStatus, StoredRun, stored_run};
+use rethread::run::{RunEvent, RunSetup, RunStatus, StoredRun};
 use rethread::store::read_journal;
 
 const KEY: &str = "xq7-hunter2-hunter2";
@@ -40,7 +40,7 @@ fn holds_key(bytes: &[u8]) -> bool {
 }
 
 fn stored(host: &Host<'_>, spy: &Spy) -> StoredRun {
-    stored_run(&block_on(read_journal(spy, "s", &host.pending()[0])).unwrap(), SEED).unwrap()
+    StoredRun::read(&block_on(read_journal(spy, "s", &host.pending()[0])).unwrap(), SEED).unwrap()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rethread::error::ErrorCode;
 use rethread::json::Json;
 use rethread::message::{Dialect, MessageStatus};
 use rethread::run::{
-    OnInterrupted, Persistence, RunInput, RunOutcome, RunSetup, RunStatus, ToolTiming, stopped_entries, stored_run,
+    OnInterrupted, Persistence, RunInput, RunOutcome, RunSetup, RunStatus, StoredRun, ToolTiming, stopped_entries,
 };
 use rethread::store::{AuditQuery, Change, JournalChange, JournalStep, LogStore, MemoryStore, commit, read_journal};
 use rethread::tool::InvocationStatus;
@@ -79,7 +79,7 @@ fn check_stored(store: &MemoryStore, invocation: &str, setup: RunSetup, last: Op
 /// Ends the run, and stores what its journal has of the turn, as `discard` with `keep` does.
 pub(super) fn keep(host: &Host<'_>) {
     let entry = host.log.borrow().head.run("run").cloned().unwrap();
-    let stored = stored_run(&block_on(read_journal(host.store, "s", &entry)).unwrap(), SEED).unwrap();
+    let stored = StoredRun::read(&block_on(read_journal(host.store, "s", &entry)).unwrap(), SEED).unwrap();
     let history = &host.log.borrow().history.clone();
     let journal = JournalChange {
         run: entry.id.clone(),

@@ -74,7 +74,7 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                 assert_eq!((entry.id.as_str(), entry.epoch, entry.failed.is_some()), ("run", 0, false));
                 // Who had an answer journalled is not asked again.
                 let journal = block_on(read_journal(&store, "s", &entry)).unwrap();
-                let stored = rethread::run::stored_run(&journal, SEED).unwrap();
+                let stored = rethread::run::StoredRun::read(&journal, SEED).unwrap();
                 let answered: Vec<_> = stored
                     .live
                     .invocations()
@@ -217,7 +217,7 @@ fn r18_a_failed_run_stays_pending_and_can_be_resumed() {
         let mut host = Host::open(&store, "s", "again");
         assert!(host.pending()[0].failed.is_some());
         let journal = block_on(read_journal(&store, "s", &host.pending()[0])).unwrap();
-        let stored = rethread::run::stored_run(&journal, SEED).unwrap();
+        let stored = rethread::run::StoredRun::read(&journal, SEED).unwrap();
         assert_eq!(stored.failed.unwrap().0, "model_error");
         host.resume(setup("run", dialect, stream)).unwrap();
         assert!(host.pending()[0].failed.is_none());
@@ -246,9 +246,9 @@ fn r18_a_journal_with_a_missing_entry_is_not_resumed() {
     let mut flipped = bytes[1].to_vec();
     flipped[9] ^= 1;
     bytes[1] = flipped.into();
-    assert_eq!(rethread::run::stored_run(&bytes, SEED).unwrap_err().code, ErrorCode::CorruptRecord);
-    assert_eq!(rethread::run::stored_run(&[], SEED).unwrap_err().code, ErrorCode::CorruptRecord);
-    assert_eq!(rethread::run::stored_run(&bytes[2..], SEED).unwrap_err().code, ErrorCode::CorruptRecord);
+    assert_eq!(rethread::run::StoredRun::read(&bytes, SEED).unwrap_err().code, ErrorCode::CorruptRecord);
+    assert_eq!(rethread::run::StoredRun::read(&[], SEED).unwrap_err().code, ErrorCode::CorruptRecord);
+    assert_eq!(rethread::run::StoredRun::read(&bytes[2..], SEED).unwrap_err().code, ErrorCode::CorruptRecord);
 }
 
 #[test]
@@ -257,8 +257,8 @@ fn r18_a_duplicate_journal_entry_counts_once() {
     until_killed(&store, CHAT, false, 5).unwrap();
     let host = Host::open(&store, "s", "h");
     let bytes = block_on(read_journal(&store, "s", &host.pending()[0])).unwrap();
-    let once = rethread::run::stored_run(&bytes, SEED).unwrap();
-    let twice = rethread::run::stored_run(
+    let once = rethread::run::StoredRun::read(&bytes, SEED).unwrap();
+    let twice = rethread::run::StoredRun::read(
         &bytes.iter().flat_map(|entry| [entry.clone(), entry.clone()]).collect::<Vec<_>>(),
         SEED,
     )

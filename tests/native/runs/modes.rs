@@ -274,7 +274,7 @@ fn r16_r17_r18_killed_after_any_write_in_any_mode_nothing_is_lost_doubled_or_run
                     let mut host = Host::open(&store, "s", "second");
                     let entry = host.pending()[0].clone();
                     let journal = block_on(read_journal(&store, "s", &entry)).unwrap();
-                    let run = rethread::run::stored_run(&journal, SEED).unwrap();
+                    let run = rethread::run::StoredRun::read(&journal, SEED).unwrap();
                     assert_eq!(run.began.persistence, mode);
                     // In mode result a call is in history before its tool runs, and a result the moment it is
                     // journalled.

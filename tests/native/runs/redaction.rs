@@ -12,7 +12,7 @@ use rethread::message::Dialect;
 use rethread::provider::decode_body;
 use rethread::replay::Callback;
 use rethread::run::{
-    OnInterrupted, OnStop, PersistQuestion, PersistReply, Persistence, RunSetup, RunStatus, ToolSettings, stored_run,
+    OnInterrupted, OnStop, PersistQuestion, PersistReply, Persistence, RunSetup, RunStatus, StoredRun, ToolSettings,
 };
 use rethread::store::{AuditQuery, AuditRow, LogStore, MemoryStore, RecordKind, open_record, read_journal};
 use rethread::tool::InvocationStatus;
@@ -200,7 +200,7 @@ fn r12_after_a_kill_at_any_write_a_redacted_call_is_reported_and_never_run_again
                     }
                     let mut host = Host::open(&spy, "s", "second");
                     let journal = block_on(read_journal(&spy, "s", &host.pending()[0])).unwrap();
-                    let stored = stored_run(&journal, SEED).unwrap();
+                    let stored = StoredRun::read(&journal, SEED).unwrap();
                     let before =
                         stored.live.invocations().first().map_or(InvocationStatus::Pending, |call| call.status);
                     host.persist = Box::new(move |ask| say(how, ask));

@@ -90,7 +90,7 @@ fn so_run_state_a_turn_is_counted_when_the_model_is_called_and_a_resume_costs_no
         let mut setup = in_mode(Persistence::Run);
         setup.max_turns = 3;
         resume(&mut host, &bytes, setup).unwrap();
-        let stored = RunSnapshot::open(&bytes, "s").unwrap().stored_run(SEED).unwrap();
+        let stored = RunSnapshot::open(&bytes, "s").unwrap().read_run(SEED).unwrap();
         assert_eq!(stored.model_calls, 2, "an answer was counted twice, or a call without an answer");
     }
     // After five resumes the third of three turns is left.

@@ -10,8 +10,7 @@ use rethread::clock::Clock;
 use rethread::json::Json;
 use rethread::message::{Dialect, Role};
 use rethread::run::{
-    Effect, EffectKind, EffectReply, OnInterrupted, Persistence, RunInput, RunSetup, RunStatus, ToolSettings,
-    stored_run,
+    Effect, EffectKind, EffectReply, OnInterrupted, Persistence, RunInput, RunSetup, RunStatus, StoredRun, ToolSettings,
 };
 use rethread::store::{MemoryStore, read_journal};
 use rethread::tool::{InvocationStatus, ToolInvocation};
@@ -270,7 +269,7 @@ impl Scenario<'_> {
             self.owner = Owner::new(next);
             return true;
         };
-        let stored = stored_run(&block_on(read_journal(self.store, "s", &entry)).unwrap(), SEED).unwrap();
+        let stored = StoredRun::read(&block_on(read_journal(self.store, "s", &entry)).unwrap(), SEED).unwrap();
         let answered = stored.live.invocations().iter().filter(|call| has_own_result(call));
         self.ledger.recover(stored.model_calls as usize, answered.map(|call| call.id.clone()).collect());
         next.resume(self.setup.clone()).unwrap();

@@ -8,7 +8,7 @@ use rethread::id::IdSource;
 use rethread::json::Json;
 use rethread::run::{
     EffectKind, EffectReply, PersistReply, Persistence, RetryPolicy, Run, RunContext, RunInput, RunSetup, RunSnapshot,
-    RunWriter, SnapshotOrigin, stored_run,
+    RunWriter, SnapshotOrigin, StoredRun,
 };
 use rethread::store::{JournalChange, JournalStep, read_journal};
 use std::cell::Cell;
@@ -57,7 +57,7 @@ pub(super) fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Res
     let snapshot = RunSnapshot::open(bytes, &session)?;
     let entry = host.log.borrow().head.run(&snapshot.run).cloned();
     let stored = if let Some(entry) = entry {
-        let mut stored = stored_run(&block_on(read_journal(host.store, &session, &entry))?, SEED)?;
+        let mut stored = StoredRun::read(&block_on(read_journal(host.store, &session, &entry))?, SEED)?;
         let missing = snapshot.missing_entries(&stored.records);
         stored.extend(&missing)?;
         stored.attach_handoffs(host.resume_handoffs.clone(), &setup)?;
@@ -72,7 +72,7 @@ pub(super) fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Res
         }
         stored
     } else {
-        let mut stored = snapshot.stored_run(SEED)?;
+        let mut stored = snapshot.read_run(SEED)?;
         stored.attach_handoffs(host.resume_handoffs.clone(), &setup)?;
         let writer = RunWriter { run: &snapshot.run, name: "begins", epoch: 0, now: host.clock.now(), lease_until: 0 };
         let change = snapshot.begin(&host.log.borrow(), &writer)?;
@@ -452,7 +452,7 @@ fn r28_a_snapshot_has_neither_credentials_nor_what_persist_removed() {
     let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(has("hidden") && !has("SECRET") && !has("key-of-the-model") && !has("\"n\":1"));
     // The credential is needed again.
-    let stored = RunSnapshot::open(&bytes, "s").unwrap().stored_run(SEED).unwrap();
+    let stored = RunSnapshot::open(&bytes, "s").unwrap().read_run(SEED).unwrap();
     setup.provider.params = Json::parse(r#"{"model":"m"}"#).unwrap();
     assert_eq!(stored.check_credentials(&setup.provider).unwrap_err().code, ErrorCode::ConfigInvalid);
 }

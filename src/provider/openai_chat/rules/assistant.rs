@@ -33,8 +33,8 @@ impl<'a> PendingAssistant<'a> {
         pairs.calls.get(self.calls.clone()).unwrap_or_default()
     }
 
-    /// Writes the list of the calls that stay, and removes the message if nothing is left of it. `empty_answer` is the provider's
-    /// error about an answer of empty text.
+    /// Writes the list of the calls that stay, and removes the message if nothing is left of it. `empty_answer`: the
+    /// provider's error about a message without content and calls, if it counts empty text as none.
     pub fn settle(
         &self,
         plan: &mut Plan<'a, '_>,

@@ -1,4 +1,4 @@
-//! What a state of a run does about what can happen in any state.
+//! What each state of a run does when something happens that can happen in all of them.
 
 use super::context::RunContext;
 use super::effect::EffectReply;
@@ -10,9 +10,10 @@ use super::turn::RunData;
 use crate::clock::Ms;
 use crate::error::{Error, Result};
 
-/// A state of a run. The defaults are those of a state in which nothing of the kind is awaited, and that ends at once
-/// when it must.
-pub(super) trait Waiting {
+/// The behavior of a state of a run. The default of what a state may await is that it does not: a state that returns
+/// true from [`awaits`](Self::awaits) says what its success and failure lead to. The default of what ends a run is that it
+/// ends; the states at its end have their own.
+pub(super) trait StateBehavior {
     /// Returns the status of the run.
     fn status(&self) -> RunStatus {
         RunStatus::Running
