@@ -216,7 +216,7 @@ const STEPS = [
       await run('cargo', ['build', '--locked', '--no-default-features', '--example', 'answers']);
       const target = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target');
       const python = await wasmtime();
-      await nodeTests('tests/component', 10, {
+      await nodeTests('tests/component', 15, {
         RETHREAD_ANSWERS: path.join(target, 'debug/examples/answers'),
         PYTHONPATH: python,
       });

@@ -10,10 +10,16 @@ import { moment, SETTINGS, stepper } from './stepping.mjs';
 const random = () => crypto.getRandomValues(new Uint8Array(32));
 const state = new Keyvalue();
 let component;
+/** The same component once more, as another process has it, over the same buckets. */
+let other;
 before(async () => {
   component = await loadComponent('conformance', memoryKeyvalue(state));
+  other = await loadComponent('conformance', memoryKeyvalue(state));
 });
-after(() => component?.remove());
+after(() => {
+  component?.remove();
+  other?.remove();
+});
 
 /** A bucket of its own for each test. */
 let buckets = 0;
@@ -89,6 +95,43 @@ for (const swaps of [true, false]) {
         }
         assert.ok(faults >= (swaps ? 2 : 1), `${kind}: ${faults} writes`);
       }
+    });
+
+    test('r47 r51 another process that writes in the middle of an append loses nothing, and takes nothing', () => {
+      const append = (text) => ({
+        session: 's',
+        body: Buffer.from(JSON.stringify({ messages: [{ role: 'user', content: text }] })),
+        dialect: 'openai-chat',
+        expectedRevision: undefined,
+      });
+      let interruptions = 0;
+      for (let at = 1; ; at += 1) {
+        const settings = { ...SETTINGS, name: newBucket(), exclusive: false };
+        const open = ({ exports }) => stepper(exports.sessions.Engine.open(settings, moment()));
+        const [one, two] = [open(component), open(other)];
+        one.command('append', append('first'));
+        two.command('messages', { session: 's', cursor: undefined, limit: undefined });
+        let writes = 0;
+        let interrupted = false;
+        state.fault = (call) => {
+          if (!['set', 'swap'].includes(call) || interrupted) return;
+          writes += 1;
+          if (writes !== at) return;
+          interrupted = true;
+          two.command('append', append('two'));
+        };
+        one.command('append', append('one'));
+        state.fault = () => undefined;
+        if (!interrupted) break;
+        interruptions += 1;
+        const third = open(component);
+        const { items } = third.command('messages', { session: 's', cursor: undefined, limit: undefined });
+        const texts = JSON.parse(items).map(({ parts }) => parts[0].text);
+        if (swaps) assert.deepEqual(texts.sort(), ['first', 'one', 'two'], `interrupted at ${at}`);
+        // Without a swap it is a fork: one side is shown, the other one is kept.
+        else assert.ok(texts.length >= 2 && texts.includes('first'), `interrupted at ${at}: ${texts}`);
+      }
+      assert.ok(interruptions >= (swaps ? 2 : 1), `${interruptions} interruptions`);
     });
 
     test('r51 a bucket that cannot be opened is an error', () => {

@@ -1,5 +1,5 @@
-// Two hosts in two languages, each with a store of its own, drive a turn that calls tools against the stand-in. Their
-// processes are killed wherever a turn waits and at every write, and started again: nothing is lost, nothing doubled.
+// An agent drives a turn that calls tools against the stand-in. Its process is killed wherever the turn waits and at
+// its writes, and started again: nothing is lost, nothing doubled.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -10,23 +10,9 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startStandIn } from '../stand-in/server.mjs';
-import { transpiled } from './component.mjs';
 
-const host = (name) => fileURLToPath(new URL(`hosts/${name}`, import.meta.url));
-
-const PYTHON = { program: 'python3', script: host('agent.py') };
-
-/** The agents: a program, its arguments, the least number of writes of a turn, and which of them are
- *  tried. */
-const AGENTS = {
-  'the world `engine` in Node over a file': { program: process.execPath, script: host('agent.mjs'), writes: 5 },
-  'the world `stored` under wasmtime, with a bucket that swaps': { ...PYTHON, writes: 20, step: 4 },
-  'the world `stored` under wasmtime, with a bucket whose atomics fail': {
-    ...PYTHON,
-    writes: 5,
-    env: { NO_SWAP: '1' },
-  },
-};
+/** The path of an agent. */
+export const host = (name) => fileURLToPath(new URL(`hosts/${name}`, import.meta.url));
 
 const QUESTION = 'What is the weather in Bern?';
 /** Where a turn waits, as the stand-in names it. */
@@ -41,17 +27,14 @@ const WAITS = [
 const LIMIT = 60_000;
 
 let standIn;
-let engine;
 let folder;
 let lanes = 0;
 before(async () => {
   standIn = await startStandIn({ port: 0 });
-  engine = await transpiled('engine');
   folder = mkdtempSync(path.join(tmpdir(), 'rethread-hosts-'));
 });
 after(async () => {
   await standIn.close();
-  engine.remove();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -66,7 +49,7 @@ function newPlace() {
 
 /** Starts an agent: its process, and a promise of what it printed. */
 function start({ program, script, env }, { base, file }) {
-  const options = { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ENGINE_MODULE: engine.file, ...env } };
+  const options = { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } };
   const child = spawn(program, [script, file, base, QUESTION], options);
   const ended = new Promise((resolve) => {
     const printed = { stdout: '', stderr: '' };
@@ -123,7 +106,9 @@ async function assertWhole({ call }, messages, repeated) {
 
 const writesOf = ({ file }) => (existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0);
 
-for (const [name, agent] of Object.entries(AGENTS)) {
+/** The tests of an agent: a program and its script, the least number of writes of a turn, of which each `step`-th is
+ *  tried, and what its environment has besides. */
+export function describeKills(name, agent) {
   describe(name, () => {
     test('r51 a turn that calls tools is driven to its end', async () => {
       const place = newPlace();
