@@ -1,10 +1,12 @@
 // The engine and the web build keep sessions with one core: they render the same bodies, byte for byte.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { open } from '../../js/entry/node.js';
 import { DIALECTS, recorded } from './bodies.mjs';
-import { loadComponent } from './component.mjs';
+import { fileOf, loadComponent } from './component.mjs';
 import { memoryKeyvalue } from './keyvalue.mjs';
 import { newStore, moment, SETTINGS, stepper } from './stepping.mjs';
 
@@ -98,3 +100,10 @@ for (const world of ['engine', 'stored']) {
     });
   });
 }
+
+test('r51 the world engine runs under wasmtime with nothing to import', () => {
+  const program = fileURLToPath(new URL('engine_under_wasmtime.py', import.meta.url));
+  const { status, stdout, stderr } = spawnSync('python3', [program, fileOf('engine')], { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  assert.deepEqual(JSON.parse(stdout), { asked: ['head'], session: 's', isSame: true });
+});

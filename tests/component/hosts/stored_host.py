@@ -47,7 +47,7 @@ class StoredHost:
             replay=None,
             channels=None,
             # The store is the bucket: this is ignored.
-            store=record(max_value_bytes=0, durable=True),
+            store=record(max_value_bytes=1 << 20, durable=True),
         )
         self.engine = self.taken(self.call("[static]engine.open", settings, self.moment()))
 
