@@ -1,6 +1,6 @@
 // wasi:keyvalue in memory, as modules for a component of the world `stored`: buckets by name, which may fail.
 
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
@@ -30,7 +30,7 @@ export class Keyvalue {
 
 export const KEYS_IN_PAGE = 7;
 
-/** The source of the modules: see `keyvalueOf` for the object that they use. */
+/** The source of the modules. NAME is the state that they use. */
 const SOURCE = `
 const shared = globalThis[Symbol.for('rethread.test.keyvalue')];
 const state = shared.get('NAME');
@@ -76,12 +76,14 @@ export { Bucket, Cas };
 export const { swap, increment } = atomics;
 `;
 
-/** The modules for \`loadComponent\`, and the state of which they are. */
+/** The modules for `loadComponent`, over a state. */
 export function memoryKeyvalue(state = new Keyvalue()) {
   globalThis[Symbol.for('rethread.test.keyvalue')] = shared;
   const name = `keyvalue-${shared.size}`;
   shared.set(name, state);
-  const file = path.join(mkdtempSync(path.join(tmpdir(), 'rethread-keyvalue-')), `${name}.mjs`);
+  const folder = mkdtempSync(path.join(tmpdir(), 'rethread-keyvalue-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const file = path.join(folder, `${name}.mjs`);
   writeFileSync(file, SOURCE.replace('NAME', name).replace('PAGE', String(KEYS_IN_PAGE)));
   return { 'wasi:keyvalue/*': `${file}#*` };
 }
