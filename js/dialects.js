@@ -12,6 +12,7 @@ export const CONVERSATION_MEMBERS = {
   anthropic: 'messages',
   gemini: 'contents',
   mistral: 'messages',
+  bedrock: 'messages',
 };
 export const DIALECTS = Object.keys(CONVERSATION_MEMBERS);
 
@@ -34,4 +35,5 @@ export const CHAT_PATHS = [
   [/\/publishers\/anthropic\/models\/(?!count-tokens:)([^/:]+):(?:streamR|r)awPredict$/, 'anthropic'],
   [/\/model\/((?:[\w-]+\.)?anthropic\.[^/]+)\/invoke(?:-with-response-stream)?$/, 'anthropic'],
   [/\/(?:models|tunedModels|endpoints)\/([^/:]+):(?:generateContent|streamGenerateContent)$/, 'gemini'],
+  [/\/model\/([^/]+)\/converse(?:-stream)?$/, 'bedrock'],
 ];

@@ -9,6 +9,7 @@ import { MARKS } from './marks.js';
  * @typedef {object} Marks
  * @property {string} [family] the dialect that it is a variant of
  * @property {string[]} [partMembers]
+ * @property {string[]} [blockMembers]
  * @property {string[]} [itemTypes]
  * @property {string} [flag]
  * @property {string} [list]
@@ -56,6 +57,10 @@ const OF_MESSAGE = [
 
 /** Sentences about a block. */
 const OF_BLOCK = [
+  (block, { blockMembers }) => {
+    const member = has(block, 'type') ? undefined : blockMembers?.find((key) => has(block, key));
+    return member && `a block has \`${member}\` and no type`;
+  },
   (block, { listInBlock }) =>
     listInBlock && block.type === listInBlock && Array.isArray(block[listInBlock])
       ? `a message has \`${listInBlock}\` with parts`
@@ -82,16 +87,17 @@ function evidenceOf(message) {
   const found = firstOf(OF_MESSAGE, message);
   if (found) return found;
   const blocks = array(message?.content).filter((block) => typeof block === 'object');
-  // Blocks of Bedrock, which name their type by a key, look like Anthropic's but are not a supported dialect.
-  if (blocks.some((block) => !has(block, 'type'))) return ['other', ''];
   for (const block of blocks) {
     const ofBlock = firstOf(OF_BLOCK, block);
     if (ofBlock) return ofBlock;
+    // The blocks of some SDKs look like those of a dialect and have no type.
+    if (!has(block, 'type')) return ['other', ''];
   }
   return undefined;
 }
 
-/** Returns what a body indicates beside its messages, as [dialect, sentence] of each mark. */
+/** Returns what a body indicates beside its messages, as [dialect, sentence, member] of each mark. The member is given
+ *  if several dialects have it. */
 function evidenceOfBody(body) {
   const ofDialect = ([dialect, marks]) => {
     const { bodyMember, withoutMember, besideMessages, toolMember, models } = marks;
@@ -104,7 +110,11 @@ function evidenceOfBody(body) {
       hasMessages && models?.test(body.model) && `its model is ${body.model}`,
     ]
       .filter(Boolean)
-      .map((why) => [dialect, why]);
+      .map((why) => [
+        dialect,
+        why,
+        ...(why === `it has \`${besideMessages}\` beside the messages` ? [besideMessages] : []),
+      ]);
   };
   return Object.entries(MARKS).flatMap(ofDialect);
 }
@@ -115,8 +125,17 @@ export function guessDialect({ value, items }) {
   const list =
     items ?? array(LISTS.map((member) => body?.[member]).find((member) => member !== undefined && member !== null));
   const evidence = [...list.map(evidenceOf).filter(Boolean), ...(body ? evidenceOfBody(body) : [])];
+  // A member that several dialects have indicates the one that other marks indicate, otherwise the first.
+  const isDecided = ([dialect, , member], at) =>
+    member !== undefined &&
+    evidence.some(
+      ([other, , own], index) =>
+        other !== dialect && MARKS[other]?.besideMessages === member && (own === undefined || index < at),
+    );
   // A variant has the marks of its family and further ones.
-  const found = evidence.filter(([dialect]) => !evidence.some(([other]) => MARKS[other]?.family === dialect));
+  const found = evidence
+    .filter((entry, at) => !isDecided(entry, at))
+    .filter(([dialect]) => !evidence.some(([other]) => MARKS[other]?.family === dialect));
   const dialects = new Set(found.map(([dialect]) => dialect));
   if (dialects.size !== 1 || dialects.has('other')) return null;
   const [dialect, why] = found[0];

@@ -40,4 +40,9 @@ export const MARKS = {
     partMembers: ['text', 'functionCall', 'functionResponse', 'function_call', 'function_response', 'inlineData', 'inline_data', 'fileData', 'file_data', 'executableCode', 'codeExecutionResult'],
     bodyMember: 'contents',
   },
+  bedrock: {
+    blockMembers: ['toolUse', 'toolResult', 'reasoningContent', 'cachePoint', 'citationsContent', 'guardContent', 'text', 'image', 'document', 'video', 'audio'],
+    bodyMember: 'inferenceConfig',
+    besideMessages: 'system',
+  },
 };

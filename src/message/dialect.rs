@@ -18,6 +18,8 @@ macro_rules! dialects {
             3 => Gemini = "gemini" in gemini, ByName, AfterCall;
             /// Mistral's chat completions.
             4 => Mistral = "mistral" in mistral, ById, AfterCall;
+            /// Amazon Bedrock's Converse.
+            5 => Bedrock = "bedrock" in bedrock, ById, AfterCall;
         }
     };
 }

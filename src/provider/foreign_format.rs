@@ -21,8 +21,6 @@ pub(crate) enum ForeignFormat {
     TanStack,
     /// `{role, content: {format: 2, parts}}`
     Mastra,
-    /// `{role, content: [{toolUse: {toolUseId, …}}]}`
-    BedrockConverse,
     /// `{role, parts: [{type: "tool", callId, …}]}`: what `append` accepts without a dialect.
     Neutral,
     /// An item that only another dialect has.
@@ -43,7 +41,6 @@ impl ForeignFormat {
             Self::OpenAiAgents => "openai-agents",
             Self::TanStack => "tanstack-ai",
             Self::Mastra => "mastra",
-            Self::BedrockConverse => "bedrock-converse",
             Self::Neutral => "neutral",
             Self::Dialect(dialect) => dialect.as_str(),
             Self::Plain(dialect) => dialect.as_str(),
@@ -60,7 +57,6 @@ impl ForeignFormat {
             Self::OpenAiAgents => "an item of the OpenAI Agents SDK",
             Self::TanStack => "a message of TanStack AI",
             Self::Mastra => "a Mastra message",
-            Self::BedrockConverse => "a message of Amazon Bedrock's Converse API",
             Self::Neutral => "a neutral message",
             Self::Dialect(dialect) => dialect.as_str(),
             Self::Plain(dialect) => dialect.as_str(),
@@ -158,9 +154,6 @@ pub(crate) fn block_format(formats: &ItemFormats, block: &Fields<'_>) -> Option<
     let kind = kind.as_ref();
     let has = |name: &str| block.find(name).is_some();
     match kind {
-        "" if ["toolUse", "toolResult", "reasoningContent", "guardContent", "cachePoint"].into_iter().any(has) => {
-            return Some(ForeignFormat::BedrockConverse);
-        }
         "reasoning" if block.text("text").is_some() && !has("summary") && !has("id") => {
             return Some(ForeignFormat::AiSdkModel);
         }

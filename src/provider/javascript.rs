@@ -44,11 +44,15 @@ fn variants_first() -> Vec<&'static DialectSpec> {
 
 /// Returns the members of bodies that hold a part of the conversation outside of the list.
 fn system_members() -> Vec<&'static str> {
-    let mut members = Vec::new();
+    let mut members: Vec<&'static str> = Vec::new();
     for spec in ALL {
         let of_service = spec.service_state.as_ref().map(|service| service.members());
         let is_other = |member: &str| member == spec.items.list || of_service.is_some_and(|own| own.contains(&member));
-        members.extend(spec.body.reserved_members.iter().filter(|member| !is_other(member)));
+        for member in spec.body.reserved_members {
+            if !is_other(member) && !members.contains(member) {
+                members.push(*member);
+            }
+        }
     }
     members
 }
@@ -83,12 +87,13 @@ fn dialects_file() -> String {
 
 /// Returns the members of a dialect's object in `js/cli/marks.js`.
 fn marks(spec: &DialectSpec) -> Vec<(&'static str, String)> {
-    let Marks { part_members, item_types, roles, .. } = spec.recognition.marks;
+    let Marks { part_members, block_members, item_types, roles, .. } = spec.recognition.marks;
     let marks = &spec.recognition.marks;
     let mut members = Vec::new();
     let mut add = |name, value: Option<String>| members.extend(value.map(|value| (name, value)));
     add("family", is_variant(spec).then(|| quoted(spec.items.family.as_str())));
     add("partMembers", (!part_members.is_empty()).then(|| list(part_members)));
+    add("blockMembers", (!block_members.is_empty()).then(|| list(block_members)));
     add("itemTypes", (!item_types.is_empty()).then(|| list(item_types)));
     add("flag", marks.flag.map(quoted));
     add("list", marks.list.map(quoted));

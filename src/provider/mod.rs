@@ -2,6 +2,7 @@
 //! them.
 
 mod anthropic;
+mod bedrock;
 mod by_dialect;
 mod decode;
 mod foreign_format;
@@ -36,7 +37,7 @@ pub(crate) use registry::spec;
 pub(crate) use request::{KEY_PREFIXES, TOOLS, Withheld};
 pub use request::{
     Parameter, ProviderRequest, Readability, ReasoningField, ReasoningReader, Settings, TOOL_CHOICE, ToolChoice,
-    ToolDefinition, check_known_headers, has_tools, is_plain_header,
+    ToolDefinition, check_known_headers, is_plain_header,
 };
 pub use rules::{Dangling, RepairOptions};
 pub(crate) use spec::{DialectSpec, EncodeContext, Pause, ServiceState, call_id};

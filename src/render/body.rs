@@ -2,6 +2,7 @@
 
 use super::body_buffer::BodyBuffer;
 use super::body_builder::BodyBuilder;
+use super::called_tools::called_tools;
 use super::checked_head::{check_head, sent_member};
 use super::encoding_cache::EncodingCache;
 use super::joined_message::JoinedMessage;
@@ -17,7 +18,6 @@ use crate::error::Result;
 use crate::finding::Report;
 use crate::json::{Json, ObjectWriter};
 use crate::message::PrefixMark;
-use crate::provider::TOOLS;
 use crate::replay::{DraftMessage, DraftOrigin, RequestDraft};
 
 /// Composes the body of a request.
@@ -61,7 +61,9 @@ impl BodyComposer<'_> {
         let encoder = MessageEncoder::new(request.provider);
         let mut head = String::new();
         let mut object = ObjectWriter::new(&mut head);
-        let tools = request.provider.write_head(&mut object, request.tools, report)?;
+        let required = encoder.spec.body.required_with_calls.map(|_| called_tools(draft, request));
+        let tools = required.as_deref().filter(|tools| !tools.is_empty()).unwrap_or(request.tools);
+        let tools = request.provider.write_head(&mut object, tools, report)?;
         let system = SystemPlacement::of(encoder.spec, draft, request.instructions, report);
         if let Some((name, value)) = &system.member {
             object.json(name, value.view());
@@ -78,7 +80,10 @@ impl BodyComposer<'_> {
         let head_members = HeadMembers {
             instructions: system.member.as_ref().and_then(|(name, value)| sent_member(name, value, repaired)),
             listed: request.instructions,
-            tools: tools.as_ref().and_then(|tools| sent_member(TOOLS, tools, repaired)),
+            tools: match repaired {
+                Some(repaired) => encoder.spec.tools.list_in(repaired),
+                None => tools.as_ref().map(Json::view),
+            },
             agent: reasoning.context().agent,
             repaired,
         };

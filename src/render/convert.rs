@@ -121,9 +121,12 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
     fn add_member(&mut self, key: &str, value: JsonRef<'b>) {
         let source = spec(self.from);
         if names_tool_choice(key) {
-            self.tool_choice = Some(value);
+            let choice = source.tools.choice_in(value);
+            self.tool_choice = choice.or(self.tool_choice);
             // Also in a body of another dialect, where it has no meaning: it is dropped with a finding.
-            let serial = Dialect::ALL.into_iter().map(spec).find(|spec| spec.tools.forbids_parallel_calls(value));
+            let serial = choice.and_then(|choice| {
+                Dialect::ALL.into_iter().map(spec).find(|spec| spec.tools.forbids_parallel_calls(choice))
+            });
             if let Some(place) = serial.and_then(|spec| spec.parameters.place(Parameter::SerialToolChoice)) {
                 self.add(place, Json::trusted("false".into()).view());
             }
@@ -215,7 +218,8 @@ fn lost_phases(history: &History, to: Dialect) -> Option<Finding> {
 /// them.
 fn tools(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) -> Vec<ToolDefinition> {
     let mut tools = Vec::new();
-    let Some(list) = body.get(TOOLS).filter(|list| list.kind() == JsonKind::Array) else { return tools };
+    let codec = spec(from).tools;
+    let Some(list) = codec.list_in(body).filter(|list| list.kind() == JsonKind::Array) else { return tools };
     for (at, entry) in list.items().enumerate() {
         let before = tools.len();
         tools.extend(read_tools(entry, from));
@@ -226,7 +230,7 @@ fn tools(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) -> 
             }
             Some(_) => continue,
         };
-        let path = format!("/{TOOLS}/{at}{part}");
+        let path = format!("{}/{at}{part}", codec.list_path());
         report.push(Finding::info(FindingCode::UnsupportedKey, what).at(path).with_action(Action::Dropped));
     }
     tools

@@ -160,6 +160,9 @@ impl MessageEncoder {
         if let Some(members) = self.spec.service_state.as_ref().filter(|_| message.item.is_acknowledged) {
             object.text(members.previous_response, EARLIER_RESPONSE);
         }
+        if let Some((member, value)) = self.spec.body.required_with_calls {
+            object.raw(member, value);
+        }
         let list = object.key(self.spec.items.list);
         list.push('[');
         list.push_str(plain);

@@ -7,6 +7,7 @@ mod body;
 mod body_buffer;
 mod body_builder;
 mod body_filter;
+mod called_tools;
 mod checked_head;
 mod conversation_body;
 mod convert;

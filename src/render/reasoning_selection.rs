@@ -11,7 +11,7 @@ use super::prefix_reuse::PrefixReuse;
 use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
 use super::request::RenderRequest;
 use super::settled_body::{AnswerInBody, BodyLedger, SettledBody, reasoning_key};
-use crate::finding::{PrefixChange, Report, Severity};
+use crate::finding::{Action, Finding, PrefixChange, Report, Severity};
 use crate::id::hash_words;
 use crate::json::{Json, JsonRef};
 use crate::message::{PrefixMark, Role};
@@ -173,7 +173,10 @@ impl<'c> ReasoningSelection<'c> {
         report: &mut Report,
     ) -> (SettledBody, usize) {
         let (repaired, findings) = repair_rendered(&composed, self.spec.dialect(), &RepairOptions::default());
-        let errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
+        // Merged messages are complete.
+        let is_reported =
+            |finding: &Finding| finding.severity == Severity::Error && finding.action != Some(Action::Merged);
+        let errors = findings.into_iter().filter(is_reported);
         report.extend(errors.map(|finding| finding.with_severity(Severity::Warning)));
         let settled = match self.choice {
             ReasoningChoice::Accepted(_) => {

@@ -5,11 +5,11 @@ use super::encoded_text::{extend_prefix, item_hash, member_hash};
 use super::missing_reasoning::LoopMessages;
 use super::prefix_ledger::{AnswerFacts, HeadHashes, PrefixLedger, omitted};
 use super::request::RenderRequest;
-use crate::finding::{PrefixChange, Report, Severity};
+use crate::finding::{Action, Finding, PrefixChange, Report, Severity};
 use crate::id::hash_words;
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
 use crate::message::{AnswerMeta, Dialect, PrefixMark};
-use crate::provider::{RepairOptions, Settings, TOOLS, repair_rendered, spec};
+use crate::provider::{RepairOptions, Settings, repair_rendered, spec};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -109,7 +109,9 @@ impl BodyLedger {
             let Some(changed) = pass.changed else { return SettledBody { body, mark: pass.mark } };
             let (repaired, findings) =
                 repair_rendered(changed.as_str().as_bytes(), self.dialect, &RepairOptions::default());
-            let errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
+            let is_reported =
+                |finding: &Finding| finding.severity == Severity::Error && finding.action != Some(Action::Merged);
+            let errors = findings.into_iter().filter(is_reported);
             report.extend(errors.map(|finding| finding.with_severity(Severity::Warning)));
             // Each pass but the last leaves out more.
             body = repaired;
@@ -123,7 +125,7 @@ impl BodyLedger {
         let instructions = spec.body.bound_instructions;
         let head = HeadHashes {
             instructions: member_hash(spec, instructions.and_then(|member| view.get(member))),
-            tools: member_hash(spec, view.get(TOOLS)),
+            tools: member_hash(spec, spec.tools.list_in(view)),
         };
         let list = view.get(spec.items.list).unwrap_or_default();
         let mut walk = ListWalk {

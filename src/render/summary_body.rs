@@ -1,6 +1,7 @@
 //! Bodies that ask a model for a summary: of a reducer, or of a compaction.
 
 use super::body::BodyComposer;
+use super::called_tools::called_tools;
 use super::encoding_cache::EncodingCache;
 use super::reasoning_choice::{ReasoningChoice, ReasoningContext};
 use super::request::RenderRequest;
@@ -10,12 +11,11 @@ use crate::finding::Report;
 use crate::history::History;
 use crate::json::{Json, ObjectWriter};
 use crate::message::{Message, Role};
-use crate::provider::{ProviderRequest, ToolDefinition, extra_content, has_tools, names_tool_choice, spec};
+use crate::provider::{ProviderRequest, extra_content, names_tool_choice, spec};
 use crate::replay::{
     DraftMessage, DraftOrigin, HistoryScope, Policy, PolicyLayer, ReducerCache, ReducerReplies, ReplayInput,
     RequestDraft, TrimmedResults, replay,
 };
-use std::collections::BTreeSet;
 
 /// The last message of a body that asks a model for a summary.
 const SUMMARY_PROMPT: &str = "Summarize the conversation above for someone who continues it: the facts, decisions, results and open questions. Answer with the summary alone.";
@@ -58,20 +58,6 @@ pub fn compaction_body(history: &History, end: usize, request: &RenderRequest<'_
     let tools = called_tools(&draft, request);
     let tools = if tools.is_empty() { request.tools } else { &tools };
     summary_body(draft, history.messages().len(), &RenderRequest { policy: &policy, tools, ..*request })
-}
-
-/// Returns definitions of the called tools, if the request defines none: Anthropic rejects calls and results in a
-/// request without tools.
-fn called_tools(draft: &RequestDraft<'_>, request: &RenderRequest<'_>) -> Vec<ToolDefinition> {
-    if !request.tools.is_empty() || has_tools(request.provider.params.view()) {
-        return Vec::new();
-    }
-    let calls = draft.messages.iter().flat_map(|item| &item.calls);
-    let names: BTreeSet<&str> = calls.map(|call| call.invocation.name.as_str()).collect();
-    let mut tools: Vec<ToolDefinition> = names.into_iter().map(ToolDefinition::of_called).collect();
-    // Names that differ in characters that no provider accepts are one.
-    tools.dedup_by(|tool, other| tool.name == other.name);
-    tools
 }
 
 /// Returns the body that asks for a summary of a draft. It forces no tool and is not streamed.

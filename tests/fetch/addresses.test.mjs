@@ -52,6 +52,11 @@ const CHAT = {
     'https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-3-5-sonnet-20240620-v1%3A0/invoke',
     'https://bedrock-runtime.us-east-1.amazonaws.com/model/eu.anthropic.claude-sonnet-5/invoke-with-response-stream',
   ],
+  bedrock: [
+    'https://bedrock-runtime.us-east-1.amazonaws.com/model/us.amazon.nova-2-lite-v1%3A0/converse',
+    'https://bedrock-runtime.us-east-1.amazonaws.com/model/eu.anthropic.claude-sonnet-5/converse-stream',
+    'https://gateway.example.com/bedrock/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fx/converse',
+  ],
   gemini: [
     'https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent',
     'https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse',

@@ -31,6 +31,14 @@ export const BROKEN = {
       user('?'),
     ],
   },
+  bedrock: {
+    messages: [
+      { role: 'user', content: [{ text: 'hello' }] },
+      { role: 'assistant', content: [{ toolUse: { toolUseId: 't1', name: 'f', input: {} } }] },
+      { role: 'user', content: [{ text: '?' }] },
+    ],
+    toolConfig: { tools: [{ toolSpec: { name: 'f', inputSchema: { json: { type: 'object' } } } }] },
+  },
   gemini: {
     contents: [
       { role: 'user', parts: [{ text: 'hello' }] },

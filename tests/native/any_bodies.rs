@@ -164,11 +164,50 @@ pub fn responses_item() -> BoxedStrategy<Value> {
     ])
 }
 
+fn bedrock_message() -> BoxedStrategy<Value> {
+    let texts = || select(vec![json!("x"), json!(" "), json!(""), json!(7), Value::Null]);
+    let inner = prop_oneof![
+        3 => texts().prop_map(|text| json!([{ "text": text }])),
+        1 => Just(json!([{ "json": { "a": 1 } }, { "json": [1] }])),
+        1 => Just(json!([])),
+        1 => texts(),
+        1 => Just(json!([{ "image": { "format": "png", "source": { "bytes": "AA==" } } }, 7])),
+    ];
+    let status = select(vec![Value::Null, json!("error"), json!("success"), json!("failed"), json!(1)]);
+    let block = prop_oneof![
+        4 => texts().prop_map(|text| json!({ "text": text })),
+        5 => (id(), select(vec![json!({}), json!("{}"), json!([1]), Value::Null]))
+            .prop_map(|(i, input)| json!({ "toolUse": { "toolUseId": i, "name": "f", "input": input } })),
+        5 => (id(), inner, status)
+            .prop_map(|(i, content, status)| json!({ "toolResult": { "toolUseId": i, "content": content, "status": status } })),
+        1 => id().prop_map(|i| json!({ "toolUse": { "toolUseId": i, "name": "s", "input": {}, "type": "server_tool_use" } })),
+        1 => id().prop_map(|i| json!({ "toolResult": { "toolUseId": i, "content": [], "type": "s_result" } })),
+        1 => select(vec![json!("sig"), json!(""), Value::Null])
+            .prop_map(|mark| json!({ "reasoningContent": { "reasoningText": { "text": "t", "signature": mark } } })),
+        1 => Just(json!({ "cachePoint": { "type": "default" } })),
+        1 => Just(json!({ "document": { "name": "d", "format": "txt", "source": { "text": "t" } } })),
+        1 => Just(json!({ "citationsContent": { "content": [{ "text": "c" }], "citations": [] } })),
+        1 => Just(json!({ "type": "text", "text": "typed" })),
+        1 => Just(json!({ "type": "image_url", "image_url": { "url": "https://x/y.png" } })),
+        1 => Just(json!({ "newThing": { "a": 1 } })),
+        1 => select(vec![json!({}), json!(7), Value::Null, json!("bare")]),
+    ];
+    let content = prop_oneof![
+        6 => prop::collection::vec(block.clone(), 0..4).prop_map(Value::from),
+        1 => texts(),
+        1 => block,
+    ];
+    (select(vec!["user", "user", "assistant", "assistant", "system", "tool"]), content)
+        .prop_map(|(role, content)| json!({ "role": role, "content": content }))
+        .boxed()
+}
+
 /// An item of a dialect's list.
 pub fn item(dialect: Dialect) -> BoxedStrategy<Value> {
     match dialect {
         Dialect::OpenAiChat | Dialect::Mistral => chat_message(),
         Dialect::Anthropic => claude_message(),
+        Dialect::Bedrock => bedrock_message(),
         Dialect::Gemini => gemini_content(),
         Dialect::OpenAiResponses => responses_item(),
     }

@@ -10,7 +10,7 @@ use rethread::provider::{Dangling, RepairOptions, repair, validate};
 use rethread::render::convert;
 use serde_json::{Value, json};
 
-fn dialects() -> [Dialect; 5] {
+fn dialects() -> [Dialect; 6] {
     Dialect::ALL
 }
 

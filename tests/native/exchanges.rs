@@ -3,6 +3,8 @@
 
 mod wires;
 
+use crate::event_frames;
+
 use rethread::history::{History, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
@@ -28,6 +30,7 @@ struct Exchange {
 fn least_files(dialect: Dialect) -> usize {
     match dialect {
         Dialect::Anthropic => 55,
+        Dialect::Bedrock => 27,
         Dialect::Gemini => 38,
         Dialect::Mistral => 14,
         Dialect::OpenAiChat => 70,
@@ -94,6 +97,14 @@ impl Session {
 
 /// The answer of a step, streamed or whole.
 fn answer(dialect: Dialect, step: &Value) -> Assembled {
+    if let Some(events) = step["aws_events"].as_array() {
+        let mut assembler = StreamAssembler::new(dialect);
+        for event in events {
+            let frame = event_frames::frame(event["event"].as_str().unwrap(), &event["payload"].to_string());
+            frame.chunks(7).for_each(|piece| assembler.push(piece, &mut Vec::new()));
+        }
+        return assembler.finish();
+    }
     match step["sse"].as_str() {
         Some(stream) => {
             let mut assembler = StreamAssembler::new(dialect);
@@ -106,8 +117,11 @@ fn answer(dialect: Dialect, step: &Value) -> Assembled {
 
 /// The list of a body, and what it says beside it, as the wire compares them.
 fn parts_of(wire: &Wire, body: &Value) -> (Value, Value) {
-    let system: Vec<Value> =
-        wire.system.iter().filter_map(|name| body.get(name).filter(|said| *said != "").cloned()).collect();
+    let system: Vec<Value> = wire
+        .system
+        .iter()
+        .filter_map(|name| body.get(name).filter(|said| *said != "" && **said != Value::Array(Vec::new())).cloned())
+        .collect();
     // One plain text is a text.
     let plain = |value: Value| match value.as_array().map(Vec::as_slice) {
         Some([block]) if block["type"] == "text" && block.as_object().is_some_and(|block| block.len() == 2) => {

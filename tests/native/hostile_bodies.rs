@@ -145,6 +145,10 @@ fn calls_of_one_id(dialect: Dialect, count: usize) -> String {
             r#"{"type":"tool_use","id":"callcall1","name":"look","input":{"query":"where is the parcel"}}"#,
             (r#"{"role":"assistant","content":["#, "]}"),
         ),
+        Dialect::Bedrock => (
+            r#"{"toolUse":{"toolUseId":"callcall1","name":"look","input":{"query":"where is the parcel"}}}"#,
+            (r#"{"role":"assistant","content":["#, "]}"),
+        ),
         Dialect::Gemini => (
             r#"{"functionCall":{"id":"callcall1","name":"look","args":{"query":"where is the parcel"}}}"#,
             (r#"{"role":"model","parts":["#, "]}"),
@@ -235,6 +239,9 @@ fn streamed_pieces(dialect: Dialect, count: usize) -> Vec<String> {
         ),
         Dialect::Anthropic => {
             format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{piece}"}}}}"#)
+        }
+        Dialect::Bedrock => {
+            format!(r#"{{"contentBlockDelta":{{"contentBlockIndex":0,"delta":{{"text":"{piece}"}}}}}}"#)
         }
         Dialect::Gemini => format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{piece}"}}]}}}}]}}"#),
     };

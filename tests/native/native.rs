@@ -24,6 +24,8 @@ mod codes;
 #[cfg(not(target_arch = "wasm32"))]
 mod convert;
 #[cfg(not(target_arch = "wasm32"))]
+mod event_frames;
+#[cfg(not(target_arch = "wasm32"))]
 mod exchanges;
 #[cfg(not(target_arch = "wasm32"))]
 mod external_loops;
@@ -39,7 +41,6 @@ mod pairing;
 mod persistence_cases;
 #[cfg(not(target_arch = "wasm32"))]
 mod responses;
-#[cfg(not(target_arch = "wasm32"))]
 mod rule_pages;
 #[cfg(not(target_arch = "wasm32"))]
 mod simulation;

@@ -121,7 +121,10 @@ fn shows(talk: &str, reducers: &[Reducer], answer: fn(&QuestionKind) -> ReducerR
         let before = (session.history.messages().to_vec(), session.history.invocations().to_vec());
         for to in Dialect::ALL {
             let (got, _) = session.shown(to, &policy(reducers.to_vec()), &mut |question| answer(question));
-            assert_eq!(got, want, "{from:?} to {to:?}, {reducers:?}");
+            // A conversation of Bedrock starts with a message of the user.
+            let begun = format!("u Continue.; {want}");
+            let is_begun = to == Dialect::Bedrock && want.starts_with("a ");
+            assert_eq!(got, if is_begun { begun.as_str() } else { want }, "{from:?} to {to:?}, {reducers:?}");
         }
         assert_eq!((session.history.messages(), session.history.invocations()), (&before.0[..], &before.1[..]));
     }

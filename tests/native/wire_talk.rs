@@ -48,11 +48,17 @@ pub fn id_of(dialect: Dialect, id: &str) -> String {
 }
 
 /// A body of that conversation.
+#[expect(clippy::too_many_lines, reason = "one scenario, read from top to bottom")]
 pub fn write(dialect: Dialect, talk: &str) -> Value {
     let mut list: Vec<Value> = Vec::new();
     let mut body = match dialect {
         Dialect::Anthropic => json!({ "model": "m", "max_tokens": 9 }),
         Dialect::Gemini => json!({}),
+        // Bedrock requires the definition of a tool that is called.
+        Dialect::Bedrock if talk.contains("c ") => json!({ "toolConfig": { "tools": [
+            { "toolSpec": { "name": "f", "inputSchema": { "json": { "type": "object" } } } }
+        ] } }),
+        Dialect::Bedrock => json!({}),
         _ => json!({ "model": "m" }),
     };
     let id = |id: &str| id_of(dialect, id);
@@ -60,8 +66,11 @@ pub fn write(dialect: Dialect, talk: &str) -> Value {
         match (dialect, step) {
             (Dialect::Anthropic, Step::System(text)) if at == 0 => body["system"] = json!(text),
             (Dialect::Gemini, Step::System(text)) => body["systemInstruction"] = json!({ "parts": [{ "text": text }] }),
+            (Dialect::Bedrock, Step::System(text)) if at == 0 => body["system"] = json!([{ "text": text }]),
+            (Dialect::Bedrock, Step::System(text)) => list.push(json!({ "role": "system", "content": [{ "text": text }] })),
             (_, Step::System(text)) => list.push(json!({ "role": "system", "content": text })),
             (Dialect::Gemini, Step::User(text)) => list.push(json!({ "role": "user", "parts": [{ "text": text }] })),
+            (Dialect::Bedrock, Step::User(text)) => list.push(json!({ "role": "user", "content": [{ "text": text }] })),
             (_, Step::User(text)) => list.push(json!({ "role": "user", "content": text })),
             (Dialect::OpenAiChat | Dialect::Mistral, Step::Model(bits)) => {
                 let (mut text, mut calls) = (Value::Null, Vec::new());
@@ -86,6 +95,12 @@ pub fn write(dialect: Dialect, talk: &str) -> Value {
             }).collect::<Vec<_>>() })),
             (Dialect::Anthropic, Step::Results(results)) => list.push(json!({ "role": "user", "content": results.iter()
                 .map(|(own, text)| json!({ "type": "tool_result", "tool_use_id": own, "content": text })).collect::<Vec<_>>() })),
+            (Dialect::Bedrock, Step::Model(bits)) => list.push(json!({ "role": "assistant", "content": bits.iter().map(|bit| match bit {
+                Bit::Text(text) => json!({ "text": text }),
+                Bit::Call(own) => json!({ "toolUse": { "toolUseId": own, "name": "f", "input": {} } }),
+            }).collect::<Vec<_>>() })),
+            (Dialect::Bedrock, Step::Results(results)) => list.push(json!({ "role": "user", "content": results.iter()
+                .map(|(own, text)| json!({ "toolResult": { "toolUseId": own, "content": [{ "text": text }] } })).collect::<Vec<_>>() })),
             (Dialect::Gemini, Step::Model(bits)) => list.push(json!({ "role": "model", "parts": bits.iter().map(|bit| match bit {
                 Bit::Text(text) => json!({ "text": text }),
                 Bit::Call(own) => json!({ "functionCall": { "id": own, "name": "f", "args": {} } }),
@@ -218,6 +233,17 @@ pub fn raw(dialect: Dialect, body: &Value) -> Vec<String> {
                 }
                 other => read.say(role, other.as_str().unwrap_or("")),
             },
+            Dialect::Bedrock => {
+                for block in item["content"].as_array().into_iter().flatten() {
+                    if let Some(call) = block.get("toolUse") {
+                        read.call(&call["toolUseId"], &call["name"]);
+                    } else if let Some(result) = block.get("toolResult") {
+                        read.result(&result["toolUseId"], &Value::Null, &words(&result["content"]));
+                    } else {
+                        read.say(role, block["text"].as_str().unwrap_or(""));
+                    }
+                }
+            }
             Dialect::Gemini => {
                 for part in item["parts"].as_array().into_iter().flatten() {
                     if let Some(call) = part.get("functionCall") {

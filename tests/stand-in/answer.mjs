@@ -14,6 +14,7 @@ const FINISH = {
   anthropic: { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use', content_filter: 'refusal' },
   gemini: { stop: 'STOP', length: 'MAX_TOKENS', tool_calls: 'STOP', content_filter: 'SAFETY' },
   mistral: { stop: 'stop', length: 'length', tool_calls: 'tool_calls', content_filter: 'error' },
+  bedrock: { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use', content_filter: 'content_filtered' },
 };
 /** A script may say it in any provider's word. */
 const SYNONYMS = {
@@ -34,6 +35,7 @@ const CALL_ID = {
   anthropic: ['toolu_01', 22],
   gemini: ['', 8],
   mistral: ['', 9],
+  bedrock: ['tooluse_', 22],
 };
 const ANSWER_ID = {
   'openai-chat': ['chatcmpl-', 29],
@@ -41,6 +43,7 @@ const ANSWER_ID = {
   anthropic: ['msg_01', 22],
   gemini: ['', 22],
   mistral: ['', 32],
+  bedrock: ['', 22],
 };
 
 function textPieces(text, pieces) {

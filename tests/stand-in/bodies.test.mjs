@@ -4,12 +4,13 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import test from 'node:test';
 import { check as anthropic } from './rules-anthropic.mjs';
+import { check as bedrock } from './rules-bedrock.mjs';
 import { check as gemini } from './rules-gemini.mjs';
 import { check as mistral } from './rules-mistral.mjs';
 import { check as openaiChat } from './rules-openai-chat.mjs';
 import { check as openaiResponses } from './rules-openai-responses.mjs';
 
-const CHECKS = { anthropic, gemini, mistral, 'openai-chat': openaiChat, 'openai-responses': openaiResponses };
+const CHECKS = { anthropic, bedrock, gemini, mistral, 'openai-chat': openaiChat, 'openai-responses': openaiResponses };
 
 for (const [dialect, check] of Object.entries(CHECKS)) {
   const bodies = JSON.parse(fs.readFileSync(new URL(`../bodies/${dialect}.json`, import.meta.url), 'utf8'));

@@ -1,11 +1,13 @@
-// The five dialects: the rules and the wire of each, and the addresses that speak it.
+// The six dialects: the rules and the wire of each, and the addresses that speak it.
 
 import * as anthropicRules from './rules-anthropic.mjs';
+import * as bedrockRules from './rules-bedrock.mjs';
 import * as geminiRules from './rules-gemini.mjs';
 import * as mistralRules from './rules-mistral.mjs';
 import * as chatRules from './rules-openai-chat.mjs';
 import * as responsesRules from './rules-openai-responses.mjs';
 import * as anthropicWire from './wire-anthropic.mjs';
+import * as bedrockWire from './wire-bedrock.mjs';
 import * as geminiWire from './wire-gemini.mjs';
 import * as mistralWire from './wire-mistral.mjs';
 import * as chatWire from './wire-openai-chat.mjs';
@@ -17,6 +19,7 @@ export const DIALECTS = {
   anthropic: { check: anthropicRules.check, wire: anthropicWire, requestId: 'request-id' },
   gemini: { check: geminiRules.check, wire: geminiWire, requestId: 'x-request-id' },
   mistral: { check: mistralRules.check, wire: mistralWire, requestId: 'x-request-id' },
+  bedrock: { check: bedrockRules.check, wire: bedrockWire, requestId: 'x-amzn-requestid' },
 };
 
 /** Mistral's path is OpenAI's, so its own begins with /mistral. Azure and the compatible servers have paths of their
@@ -33,6 +36,7 @@ const ADDRESSES = [
     /^v1(?:alpha|beta1?)?\/(?:projects\/[^/]+\/locations\/[^/]+\/publishers\/google\/)?models\/([^/]+):(generateContent|streamGenerateContent)$/,
     'gemini',
   ],
+  [/^model\/([^/]+)\/(converse|converse-stream)$/, 'bedrock'],
 ];
 
 /** {dialect, vertex?, model?, stream?, sse?} of a path without its lane, or null. What is not given stands in the
@@ -41,6 +45,7 @@ export function addressOf(path, query) {
   const found = ADDRESSES.map(([pattern, dialect]) => [pattern.exec(path), dialect]).find(([match]) => match);
   if (!found) return null;
   const [[, model, method], dialect] = found;
+  if (dialect === 'bedrock') return { dialect, model: decodeURIComponent(model), stream: method === 'converse-stream' };
   if (dialect !== 'gemini') return { dialect, vertex: path.includes('/publishers/') };
   return {
     dialect,

@@ -215,8 +215,7 @@ export async function answerModel({ req, res, lane, target, path, query, bodyTex
   record.stream = target.stream ?? Boolean(record.body?.stream);
   if (refused) {
     Object.assign(record, refused, { ended: 'refused' });
-    // A stream that is one JSON array is refused in one, too.
-    return sendJson(res, refused.status, target.stream && !target.sse ? [refused.error] : refused.error);
+    return sendJson(res, refused.status, wire.refusal?.(refused.error, target) ?? refused.error);
   }
   lane.accepted += 1;
   // Taken before any wait: the order of arrival is the order of the script.

@@ -81,6 +81,20 @@ function* geminiEvents({ contents }) {
   }
 }
 
+function* bedrockEvents({ messages }) {
+  for (const { role, content } of messages) {
+    if (content.some((b) => b.toolUse && b.toolUse.type !== 'server_tool_use')) yield { round: true };
+    for (const { text, toolUse: call, toolResult: result } of content) {
+      if (call) yield { call: { id: call.toolUseId, name: call.name, arguments: call.input } };
+      if (result && role === 'user') {
+        const said = result.content.map((b) => b.text ?? JSON.stringify(b.json ?? b)).join('\n');
+        yield { result: { id: result.toolUseId, text: said } };
+      }
+      if (text && role === 'user') yield { user: text };
+    }
+  }
+}
+
 const chatTools = ({ tools }) =>
   (tools ?? []).filter((t) => t.function).map((t) => ({ name: t.function.name, schema: t.function.parameters ?? {} }));
 const flatTools = ({ tools }) =>
@@ -110,6 +124,14 @@ const DIALECTS = {
     events: geminiEvents,
     tools: geminiTools,
     thinks: (body) => body.generationConfig?.thinkingConfig?.includeThoughts === true,
+  },
+  bedrock: {
+    events: bedrockEvents,
+    tools: ({ toolConfig }) =>
+      (toolConfig?.tools ?? [])
+        .filter((t) => t.toolSpec)
+        .map(({ toolSpec: { name, inputSchema } }) => ({ name, schema: inputSchema.json })),
+    thinks: (body) => ['enabled', 'adaptive'].includes(body.additionalModelRequestFields?.thinking?.type),
   },
   mistral: { events: chatEvents, tools: chatTools, thinks: (body) => body.prompt_mode === 'reasoning' },
 };

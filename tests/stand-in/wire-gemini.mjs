@@ -93,3 +93,5 @@ export const inBandError = (given, { sse }) => {
   const data = { error: { code: 503, message: WORDS[503], status: 'UNAVAILABLE', ...given } };
   return sse ? sseFrame(data, false) : { piece: false, bytes: Buffer.from(`,\r\n${JSON.stringify(data)}]`) };
 };
+/** A stream that is one JSON array is refused in one, too. */
+export const refusal = (refused, { stream, sse }) => (stream && !sse ? [refused] : refused);

@@ -4,7 +4,7 @@ mod content;
 mod decode;
 mod encode;
 mod messages;
-mod models;
+pub(crate) mod models;
 mod parameters;
 mod paused_turns;
 mod reasoning;

@@ -84,7 +84,7 @@ const OTHER_VENDORS: [&str; 12] =
 /// `anthropic/claude-opus-5.5`, `us.anthropic.claude-opus-4-5-20251101-v1:0`, `claude-sonnet-4-5@20250929`. A model
 /// that is newer than the table has the facts of the newest one of its line; one whose name says nothing accepts every
 /// parameter, and its reasoning is taken to be bound.
-pub(super) fn model_facts(name: &str) -> ModelFacts {
+pub(crate) fn model_facts(name: &str) -> ModelFacts {
     let name = name.to_ascii_lowercase();
     let Some((line, version)) = name.match_indices("claude").find_map(|(at, word)| {
         let words = name.get(at + word.len()..)?;
@@ -102,7 +102,7 @@ pub(super) fn model_facts(name: &str) -> ModelFacts {
 }
 
 /// Returns true if two names are of one model.
-pub(super) fn is_same_model(one: &str, other: &str) -> bool {
+pub(crate) fn is_same_model(one: &str, other: &str) -> bool {
     let read = |name: &str| {
         let name = name.to_ascii_lowercase();
         name.rsplit_once("claude").and_then(|(_, words)| read_name(words.split(['/', '?']).next()?))

@@ -34,5 +34,5 @@ pub use settings::{ReasoningField, Settings};
 pub(crate) use state_owner::{check_input_body, check_owner};
 pub use tool_choice::{TOOL_CHOICE, ToolChoice};
 pub(crate) use tools::TOOLS;
-pub use tools::{ToolDefinition, has_tools};
+pub use tools::ToolDefinition;
 pub(crate) use withheld::{Withheld, first_missing, withhold};

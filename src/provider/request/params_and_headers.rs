@@ -11,7 +11,7 @@ use super::tools::{TOOLS, ToolDefinition};
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{Json, JsonKind, ObjectWriter};
-use crate::provider::spec::{DefaultsContext, DialectSpec, NamedDialect};
+use crate::provider::spec::{DefaultsContext, DialectSpec, NamedDialect, ToolMembers};
 
 /// What a request has beside the messages.
 pub(crate) struct RequestHead<'r> {
@@ -74,7 +74,7 @@ impl RequestHead<'_> {
         let all = self.dialect.all;
         let params = self.request.params.view();
         let translate = |name: &str| translate_foreign(self.dialect, name);
-        let tools = encode_tools(*codec, tools, params.find(TOOLS))?;
+        let tools = encode_tools(*codec, tools, codec.list_in(params))?;
         // "Function calling config is set without function_declarations", says Gemini of a server's own tools alone.
         let callable =
             tools.as_ref().is_some_and(|tools| tools.view().items().any(|entry| codec.has_callable_tool(entry)));
@@ -119,9 +119,13 @@ impl RequestHead<'_> {
         }
         let mut context = DefaultsContext { request: self.request, named: &named, translate: &translate, report };
         parameters.write_defaults(object, &mut context);
-        if let Some(tools) = &tools {
-            object.json(TOOLS, tools.view());
-        }
+        let members = ToolMembers {
+            tools: tools.as_ref().map(Json::view),
+            has_callable_tool: callable,
+            params,
+            read_choice: &|choice| read_tool_choice(all, choice),
+        };
+        codec.write_members(object, &members, report);
         Ok(tools)
     }
 }

@@ -22,12 +22,6 @@ pub struct ToolDefinition {
 /// The member of a body that holds the tools, in every dialect.
 pub(crate) const TOOLS: &str = "tools";
 
-/// Returns true if parameters define tools.
-#[must_use]
-pub fn has_tools(params: JsonRef<'_>) -> bool {
-    params.get(TOOLS).is_some_and(|tools| tools.items().next().is_some())
-}
-
 impl ToolDefinition {
     /// Creates the definition of a tool of which only the calls are known: any arguments.
     #[must_use]

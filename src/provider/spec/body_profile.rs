@@ -22,6 +22,8 @@ pub(crate) struct BodyProfile {
     pub tool_choice_members: &'static [&'static str],
     /// The member that holds the instructions, if a provider of this dialect binds reasoning to what precedes it.
     pub bound_instructions: Option<&'static str>,
+    /// A member that a body with calls must have, and a value of it that any model accepts.
+    pub required_with_calls: Option<(&'static str, &'static str)>,
     /// A tool definition may ask for arguments that match its schema exactly (`"strict":true`).
     pub has_strict_tools: bool,
     /// A text of the model may say what it is within its answer.
@@ -41,6 +43,7 @@ impl BodyProfile {
         stream_members: &[],
         tool_choice_members: &[TOOL_CHOICE],
         bound_instructions: None,
+        required_with_calls: None,
         has_strict_tools: true,
         has_phases: false,
         required_headers: &[],

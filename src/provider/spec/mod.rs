@@ -39,5 +39,5 @@ pub(crate) use recognition::{Marks, Recognition};
 pub(crate) use rule_set::{MissingReasoning, RuleSet};
 pub(crate) use service_state::ServiceState;
 pub(crate) use system_member::SystemMember;
-pub(crate) use tool_codec::ToolCodec;
+pub(crate) use tool_codec::{ToolCodec, ToolMembers};
 pub use wire::Wire;

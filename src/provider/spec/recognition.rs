@@ -18,6 +18,8 @@ pub(crate) struct Recognition {
 pub(crate) struct Marks {
     /// Members of entries of `parts` that have no `type`.
     pub part_members: &'static [&'static str],
+    /// Members of blocks that have no `type`.
+    pub block_members: &'static [&'static str],
     /// Values of an item's `type`.
     pub item_types: &'static [&'static str],
     /// A member of a message that is `true`.
@@ -47,6 +49,7 @@ pub(crate) struct Marks {
 impl Marks {
     pub const NONE: Self = Self {
         part_members: &[],
+        block_members: &[],
         item_types: &[],
         flag: None,
         list: None,

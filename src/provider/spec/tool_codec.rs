@@ -1,11 +1,33 @@
 //! Tool definitions and tool choices in the form of a dialect.
 
+use crate::finding::Report;
 use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::request::{ToolChoice, ToolDefinition};
+use crate::provider::request::{TOOLS, ToolChoice, ToolDefinition};
 use std::borrow::Cow;
+
+/// What [`ToolCodec::write_members`] writes.
+pub(crate) struct ToolMembers<'m> {
+    /// The list of tools; none if there is no tool.
+    pub tools: Option<JsonRef<'m>>,
+    /// True if the host runs one of them.
+    pub has_callable_tool: bool,
+    pub params: JsonRef<'m>,
+    /// Reads a tool choice in the form of any dialect.
+    pub read_choice: &'m dyn Fn(JsonRef<'m>) -> Option<ToolChoice<'m>>,
+}
 
 /// Reads and writes the tools of a body, and the tool choice. Methods that most dialects share have a default.
 pub(crate) trait ToolCodec: Sync {
+    /// Returns the list of tools in a body, or in the parameters of one.
+    fn list_in<'a>(&self, body: JsonRef<'a>) -> Option<JsonRef<'a>> {
+        body.find(TOOLS)
+    }
+
+    /// Returns the JSON pointer of the list of tools.
+    fn list_path(&self) -> &'static str {
+        "/tools"
+    }
+
     /// Returns the definitions in an entry of the body's tools; an empty list for a tool that the provider runs itself.
     fn read_tools(&self, entry: JsonRef<'_>) -> Vec<ToolDefinition>;
 
@@ -38,6 +60,11 @@ pub(crate) trait ToolCodec: Sync {
         None
     }
 
+    /// Returns the tool choice in the value of a member that may hold other members of the request, too.
+    fn choice_in<'a>(&self, value: JsonRef<'a>) -> Option<JsonRef<'a>> {
+        Some(value)
+    }
+
     /// Reads a tool choice in the form of this dialect. Returns `None` for one in another form, and for a choice that
     /// no other dialect has.
     fn read_tool_choice<'a>(&self, choice: JsonRef<'a>) -> Option<ToolChoice<'a>>;
@@ -52,4 +79,11 @@ pub(crate) trait ToolCodec: Sync {
 
     /// Writes the member for the tool choice. Returns false if the dialect cannot express it.
     fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) -> bool;
+
+    /// Writes the members that hold the tools, after the parameters. Reports what the dialect cannot express.
+    fn write_members(&self, object: &mut ObjectWriter<'_>, members: &ToolMembers<'_>, _report: &mut Report) {
+        if let Some(tools) = members.tools {
+            object.json(TOOLS, tools);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::answer_block::AnswerBlock;
 use super::assembled::{Assembled, StreamEvent};
+use super::frame_reader::FrameReader;
 use super::response_meta::ResponseMeta;
 use crate::json::JsonRef;
 
@@ -19,6 +20,10 @@ pub(crate) trait AnswerReader: Send {
     /// wrap.
     fn accepts_array(&self) -> bool {
         false
+    }
+    /// Returns a reader of a stream's frames; none if the dialect's streams are server-sent events.
+    fn frames(&self) -> Option<Box<dyn FrameReader>> {
+        None
     }
     /// Returns the response's metadata.
     fn meta(&self) -> &ResponseMeta;

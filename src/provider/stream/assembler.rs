@@ -5,6 +5,7 @@
 use super::answer_block::AnswerBlock;
 use super::answer_reader::AnswerReader;
 use super::assembled::{Assembled, StreamEvent, WireError};
+use super::frame_reader::FrameReader;
 use super::json_array::JsonArraySplitter;
 use super::response_meta::{ResponseMeta, malformed};
 use super::sse::{SseEvent, SseParser};
@@ -13,6 +14,8 @@ use crate::json::{JsonKind, JsonRef, check, trimmed};
 /// Assembles one response from its bytes, in arbitrary chunks.
 pub struct StreamAssembler {
     sse: SseParser,
+    /// The reader of frames, in a dialect that has them.
+    frames: Option<Box<dyn FrameReader>>,
     body: BodyFormat,
     reader: EventReader,
 }
@@ -40,6 +43,8 @@ enum BodyFormat {
     Unknown { buffer: Vec<u8>, blank: usize },
     /// Server-sent events.
     Events,
+    /// Frames of the dialect.
+    Frames,
     /// A JSON array of events (Gemini without `alt=sse`).
     Array(JsonArraySplitter),
     /// Plain JSON, or one event a line, from a server that does not stream as requested.
@@ -49,14 +54,16 @@ enum BodyFormat {
 impl StreamAssembler {
     /// Creates an assembler for one response, which a dialect's reader reads.
     pub(crate) fn of(answer: Box<dyn AnswerReader>) -> Self {
+        let frames = answer.frames();
         let reader = EventReader { answer, last_event: EventPattern::default(), done: false };
-        Self { sse: SseParser::default(), body: BodyFormat::Unknown { buffer: Vec::new(), blank: 0 }, reader }
+        Self { sse: SseParser::default(), frames, body: BodyFormat::Unknown { buffer: Vec::new(), blank: 0 }, reader }
     }
 
     /// Reads the next chunk and appends the events that it completes. Ignores chunks after the end of the response.
     pub fn push(&mut self, bytes: &[u8], events: &mut Vec<StreamEvent>) {
         match &mut self.body {
             BodyFormat::Events => self.push_events(bytes, events),
+            BodyFormat::Frames => self.push_frames(bytes, events),
             BodyFormat::Plain(body) => body.extend_from_slice(bytes),
             BodyFormat::Array(items) => {
                 items.push(bytes, &mut |data| self.reader.read(SseEvent { name: "", data }, false, events))
@@ -71,6 +78,7 @@ impl StreamAssembler {
                         self.body = BodyFormat::Array(JsonArraySplitter::default())
                     }
                     b'{' | b'[' => return self.body = BodyFormat::Plain(buffer),
+                    first if begins_frames(self.frames.as_deref(), first) => self.body = BodyFormat::Frames,
                     _ => self.body = BodyFormat::Events,
                 }
                 self.push(&buffer, events);
@@ -83,11 +91,23 @@ impl StreamAssembler {
         sse.push(bytes, &mut |event| reader.read(event, false, events));
     }
 
+    fn push_frames(&mut self, bytes: &[u8], events: &mut Vec<StreamEvent>) {
+        let Self { frames: Some(frames), reader, .. } = self else { return };
+        if let Err(error) = frames.push(bytes, &mut |event| reader.read(event, false, events))
+            && !reader.done
+        {
+            reader.answer.meta_mut().report_error(error, events);
+            reader.done = true;
+        }
+    }
+
     /// Ends the response and returns what was received. Calls of a truncated response are not executable.
     pub fn finish(&mut self) -> Assembled {
         match std::mem::replace(&mut self.body, BodyFormat::Events) {
             BodyFormat::Plain(body) => self.reader.read_plain(&body),
             BodyFormat::Array(items) => self.reader.end_array(&items),
+            // The start of a frame whose end is missing is a truncation.
+            BodyFormat::Frames => {}
             BodyFormat::Unknown { .. } | BodyFormat::Events => {
                 let Self { sse, reader, .. } = self;
                 sse.finish(&mut |event| reader.read(event, true, &mut Vec::new()));
@@ -126,10 +146,16 @@ pub(crate) fn read_whole(answer: Box<dyn AnswerReader>, body: &[u8]) -> (Assembl
     let mut assembler = StreamAssembler::of(answer);
     match first_byte(body) {
         Some(b'[') if assembler.reader.answer.accepts_array() => assembler.push(body, &mut Vec::new()),
+        Some(first) if begins_frames(assembler.frames.as_deref(), first) => assembler.push(body, &mut Vec::new()),
         Some(first) if !matches!(first, b'{' | b'[') && is_event_stream(body) => assembler.push(body, &mut Vec::new()),
         _ => assembler.body = BodyFormat::Plain(body.to_vec()),
     }
     (assembler.finish(), assembler.container())
+}
+
+/// Returns true if the dialect has frames and the byte begins one.
+fn begins_frames(frames: Option<&dyn FrameReader>, first: u8) -> bool {
+    frames.is_some_and(|frames| frames.begins(first))
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

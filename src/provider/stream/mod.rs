@@ -1,10 +1,11 @@
-//! Responses: server-sent events and plain JSON, read into a message and its calls. Each dialect implements
-//! [`AnswerReader`].
+//! Responses: server-sent events, frames of a dialect and plain JSON, read into a message and its calls. Each dialect
+//! implements [`AnswerReader`].
 
 mod answer_block;
 mod answer_reader;
 mod assembled;
 mod assembler;
+mod frame_reader;
 mod json_array;
 mod json_text;
 mod latest_positions;
@@ -21,8 +22,10 @@ pub use assembled::{
 };
 pub use assembler::StreamAssembler;
 pub(crate) use assembler::read_whole;
-pub(crate) use json_text::{inside, non_empty_text};
+pub(crate) use frame_reader::FrameReader;
+pub(crate) use json_text::{inside, keep_lone_surrogates, non_empty_text};
 pub(crate) use latest_positions::LatestPositions;
 pub(crate) use response_meta::{MetaMembers, ResponseMeta, malformed, message_of, read_error};
+pub(crate) use sse::SseEvent;
 pub(crate) use streamed_fields::{StreamedFields, StreamedValue};
 pub(crate) use string_buffer::StringBuffer;

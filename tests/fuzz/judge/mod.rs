@@ -17,11 +17,12 @@ use rethread::message::Dialect;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// The targets, by the names of their corpora.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     ("decode_openai_chat", |data| decode(Dialect::OpenAiChat, data)),
     ("decode_openai_responses", |data| decode(Dialect::OpenAiResponses, data)),
     ("decode_anthropic", |data| decode(Dialect::Anthropic, data)),
     ("decode_gemini", |data| decode(Dialect::Gemini, data)),
+    ("decode_bedrock", |data| decode(Dialect::Bedrock, data)),
     ("decode_mistral", |data| decode(Dialect::Mistral, data)),
     ("stream", stream),
     ("repair", repair),
@@ -29,7 +30,7 @@ pub const TARGETS: [Target; 9] = [
     ("record", record),
 ];
 
-/// A dialect of the five, drawn by a number.
+/// A dialect, drawn by a number.
 fn drawn(number: u8) -> Dialect {
     Dialect::ALL[usize::from(number) % Dialect::ALL.len()]
 }

@@ -32,8 +32,22 @@ pub struct Wire {
 }
 
 /// A dialect joins by a line here.
-pub const WIRES: [Wire; 5] = [
+pub const WIRES: [Wire; 6] = [
     responses::RESPONSES,
+    Wire {
+        dialect: Dialect::Bedrock,
+        list: "messages",
+        system: &["system"],
+        usual,
+        byte_for_byte: true,
+        ids_needed: true,
+        is_answer: |item| item["role"] == "assistant",
+        habits: &[],
+        left: &[
+            ("model_thinking_part_anthropic_legacy.json", 1, "the recording replaced the dashes of the answer"),
+            ("moonshotai_tool_call.json", 1, "the client put the reasoning into the text"),
+        ],
+    },
     Wire {
         dialect: Dialect::Gemini,
         list: "contents",

@@ -76,6 +76,11 @@ fn r19_r75_a_checkpoint_of_a_body_with_a_late_result_stores_what_is_new() {
         let after = driven.body(dialect);
         assert_eq!(after.to_string().matches("seven").count(), 1);
         let count = before.len() - 2;
+        if dialect == Dialect::Bedrock {
+            // Two messages of the user are one there.
+            assert_eq!(after[list].as_array().unwrap()[..count - 1], before[..count - 1]);
+            continue;
+        }
         assert_eq!(after[list].as_array().unwrap()[..count], before[..count], "{dialect:?}");
     }
 }

@@ -18,13 +18,14 @@ fn list_of(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::OpenAiResponses => "input",
         Dialect::Gemini => "contents",
-        Dialect::OpenAiChat | Dialect::Anthropic | Dialect::Mistral => "messages",
+        Dialect::OpenAiChat | Dialect::Anthropic | Dialect::Mistral | Dialect::Bedrock => "messages",
     }
 }
 
 fn question(dialect: Dialect, text: &str) -> Value {
     match dialect {
         Dialect::Gemini => json!({ "role": "user", "parts": [{ "text": text }] }),
+        Dialect::Bedrock => json!({ "role": "user", "content": [{ "text": text }] }),
         _ => json!({ "role": "user", "content": text }),
     }
 }
@@ -39,6 +40,17 @@ fn answer(dialect: Dialect, count: usize, has_called: bool) -> Answer {
         false => calls(&[(&format!("call_{count}"), "look", r#"{"b":1,"a":2}"#)]),
         true => text(&format!("Answer {count}")),
     };
+    if dialect == Dialect::Bedrock {
+        let block = match has_called {
+            false => {
+                json!({ "toolUse": { "toolUseId": format!("call_{count}"), "name": "look", "input": { "b": 1, "a": 2 } } })
+            }
+            true => json!({ "text": say.text }),
+        };
+        let reason = if has_called { "end_turn" } else { "tool_use" };
+        let output = json!({ "message": { "role": "assistant", "content": [block] } });
+        return Answer::Status(200, Vec::new(), json!({ "output": output, "stopReason": reason }).to_string());
+    }
     if dialect != Dialect::Gemini {
         return Answer::Say(say);
     }

@@ -25,7 +25,7 @@ fn list_of(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::OpenAiResponses => "input",
         Dialect::Gemini => "contents",
-        Dialect::OpenAiChat | Dialect::Anthropic | Dialect::Mistral => "messages",
+        Dialect::OpenAiChat | Dialect::Anthropic | Dialect::Mistral | Dialect::Bedrock => "messages",
     }
 }
 

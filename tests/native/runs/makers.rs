@@ -32,6 +32,7 @@ const MINIMAX: Endpoint = ("https://api.minimax.io/anthropic/v1/messages", "Mini
 const KIMI: Endpoint = ("https://api.moonshot.ai/anthropic/v1/messages", "kimi-k3");
 const BEDROCK: Endpoint =
     ("https://bedrock-runtime.us-east-1.amazonaws.com/model/x/invoke", "us.anthropic.claude-opus-5-5-v1:0");
+const BEDROCK_CONVERSE: Dialect = Dialect::Bedrock;
 const VERTEX_CLAUDE: Endpoint = ("https://us-east5-aiplatform.googleapis.com/v1/x", "claude-opus-5-5@20260901");
 const FOUNDRY: Endpoint = ("https://mine.services.ai.azure.com/anthropic/v1/messages", "claude-opus-5-5");
 const MISTRAL_AI: Endpoint = ("https://api.mistral.ai/v1/chat/completions", "magistral-medium");
@@ -58,6 +59,11 @@ fn answer(dialect: Dialect) -> Answer {
         CLAUDE => {
             json!({ "type": "message", "model": "claude-opus-5-5", "role": "assistant", "stop_reason": "end_turn", "content":
             [{ "type": "thinking", "thinking": "Hm", "signature": SECRET }, { "type": "text", "text": "Hi." }] })
+        }
+        BEDROCK_CONVERSE => {
+            json!({ "stopReason": "end_turn", "output": { "message": { "role": "assistant", "content": [
+            { "reasoningContent": { "reasoningText": { "text": "Hm", "signature": SECRET } } }, { "text": "Hi." }
+        ] } } })
         }
         GEMINI => json!({ "candidates": [{ "finishReason": "STOP", "content": { "role": "model", "parts":
             [{ "text": "Hm", "thought": true }, { "text": "Hi.", "thoughtSignature": SECRET }] } }] }),

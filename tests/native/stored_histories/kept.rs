@@ -17,7 +17,7 @@ use serde_json::Value;
 pub fn provider(dialect: Dialect) -> ProviderRequest {
     let params = match dialect {
         Dialect::Anthropic => r#"{"model":"m","max_tokens":9}"#,
-        Dialect::Gemini => "{}",
+        Dialect::Gemini | Dialect::Bedrock => "{}",
         _ => r#"{"model":"m"}"#,
     };
     ProviderRequest {
@@ -197,7 +197,13 @@ fn count_calls(body: &Value) -> usize {
             item["call_id"].is_string() && item["type"].as_str().is_some_and(|kind| kind.ends_with("_call")),
         );
         let blocks = item["content"].as_array().or(item["parts"].as_array()).into_iter().flatten();
-        chat + own + blocks.filter(|block| block["type"] == "tool_use" || block.get("functionCall").is_some()).count()
+        chat + own
+            + blocks
+                .filter(|block| {
+                    block["type"] == "tool_use"
+                        || ["functionCall", "toolUse"].iter().any(|name| block.get(name).is_some())
+                })
+                .count()
     };
     list.iter().map(of).sum()
 }

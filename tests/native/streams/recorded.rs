@@ -42,7 +42,8 @@ pub fn data_folder() -> PathBuf {
 
 fn recorded() -> Vec<Recorded> {
     let mut all = Vec::new();
-    for dialect in Dialect::ALL {
+    // Bedrock's recorded streams are events without their bytes: `exchanges` reads them.
+    for dialect in Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::Bedrock) {
         let folder = data_folder().join("streams").join(dialect.as_str());
         let index = std::fs::read_to_string(folder.join("index.json")).unwrap();
         for entry in serde_json::from_str::<Vec<Value>>(&index).unwrap() {
@@ -354,6 +355,26 @@ fn whole_body(dialect: Dialect, streamed: &Assembled, expected: &Reference) -> V
         "choices": [{"index": 0, "message": message, "finish_reason": reason, "logprobs": null}]})
 }
 
+/// A whole response of Bedrock: the message is sent back as it was received, but for the `type` of calls.
+fn check_bedrock(got: &Assembled, body: &Value, path: &std::path::Path) {
+    if body["output"].is_null() {
+        assert_eq!(got.status, AnswerStatus::Failed, "{}", path.display());
+        assert_eq!(got.error.as_ref().unwrap().message, body["message"].as_str().unwrap());
+        return;
+    }
+    let mut message = body["output"]["message"].clone();
+    for block in message["content"].as_array_mut().unwrap() {
+        if let Some(call) = block.get_mut("toolUse").filter(|call| call["type"] == "tool_use") {
+            call.as_object_mut().unwrap().shift_remove("type");
+        }
+    }
+    assert_eq!(value_of(got), message, "{}", path.display());
+    let count = |name: &str| body["usage"][name].as_u64().unwrap_or(0);
+    let usage = got.usage.unwrap();
+    let input = count("inputTokens") + count("cacheReadInputTokens") + count("cacheWriteInputTokens");
+    assert_eq!((usage.input, usage.output), (input, count("outputTokens")), "{}", path.display());
+}
+
 /// Whole responses as providers sent them.
 #[test]
 fn r20_recorded_whole_responses_are_read() {
@@ -368,7 +389,9 @@ fn r20_recorded_whole_responses_are_read() {
                 let body = &step["response"];
                 let got = read_response(dialect, body.to_string().as_bytes());
                 let message = if dialect == Dialect::Anthropic { body } else { &body["choices"][0]["message"] };
-                if body["error"].is_object() {
+                if dialect == Dialect::Bedrock {
+                    check_bedrock(&got, body, &path);
+                } else if body["error"].is_object() {
                     assert_eq!(got.status, AnswerStatus::Failed);
                     assert_eq!(got.error.unwrap().message, body["error"]["message"].as_str().unwrap());
                 } else if dialect == Dialect::OpenAiResponses {
@@ -399,7 +422,11 @@ fn r20_recorded_whole_responses_are_read() {
                 }
             }
         }
-        let least = if dialect == Dialect::Mistral { 25 } else { 110 };
+        let least = match dialect {
+            Dialect::Mistral => 25,
+            Dialect::Bedrock => 50,
+            _ => 110,
+        };
         assert!(read >= least, "{read} whole responses of {}, {least} at least", dialect.as_str());
     }
 }

@@ -10,7 +10,7 @@ fn with_result(dialect: Dialect, result: Value) -> Value {
     let mut body = write(dialect, "u q; c a; r a=1; a x; u p");
     let turn = &mut body[list_name(dialect)][2];
     match dialect {
-        Dialect::Anthropic => turn["content"][0] = result,
+        Dialect::Anthropic | Dialect::Bedrock => turn["content"][0] = result,
         Dialect::Gemini => turn["parts"][0] = result,
         _ => *turn = result,
     }
@@ -25,6 +25,10 @@ fn results(dialect: Dialect, body: &Value) -> Vec<Value> {
             .flat_map(|item| item["content"].as_array().into_iter().flatten())
             .filter(|block| block["type"] == "tool_result")
             .cloned()
+            .collect(),
+        Dialect::Bedrock => list
+            .flat_map(|item| item["content"].as_array().into_iter().flatten())
+            .filter_map(|block| block.get("toolResult").cloned())
             .collect(),
         Dialect::Gemini => list
             .flat_map(|item| item["parts"].as_array().into_iter().flatten())
@@ -56,6 +60,10 @@ fn wf_29_an_error_result_is_an_error_in_every_dialect() {
             match to {
                 Dialect::Anthropic => {
                     assert_eq!(result["is_error"], true, "{from:?} {out}");
+                    assert_eq!(words(&result["content"]), "boom", "{from:?} {out}");
+                }
+                Dialect::Bedrock => {
+                    assert_eq!(result["status"], "error", "{from:?} {out}");
                     assert_eq!(words(&result["content"]), "boom", "{from:?} {out}");
                 }
                 Dialect::Gemini => assert_eq!(result["response"], json!({ "error": "boom" }), "{from:?} {out}"),
@@ -188,6 +196,12 @@ fn wf_32_gemini_results_take_their_name_from_the_call() {
         let body = if from == GEMINI {
             // Nameless results, as nobody should send them.
             body.replacen(r#""functionResponse":{"id":"a","name":"f""#, r#""functionResponse":{"id":"a","name":"""#, 1)
+        } else {
+            body
+        };
+        // The first name of Bedrock's body is that of the definition.
+        let body = if from == Dialect::Bedrock {
+            body.replacen(r#""name":"f""#, r#""name":"look_up""#, 1).replacen("look_up", "f", 1)
         } else {
             body
         };

@@ -25,6 +25,8 @@ fn ids_of(dialect: Dialect, body: &Value) -> (Vec<String>, Vec<String>) {
                 Some("tool_result") => results.push(text(&block["tool_use_id"])),
                 _ => {}
             }
+            block.get("toolUse").iter().for_each(|call| calls.push(text(&call["toolUseId"])));
+            block.get("toolResult").iter().for_each(|result| results.push(text(&result["toolUseId"])));
             block.get("functionCall").iter().for_each(|call| calls.push(text(&call["id"])));
             block.get("functionResponse").iter().for_each(|result| results.push(text(&result["id"])));
         }
@@ -38,6 +40,10 @@ fn is_legal(dialect: Dialect, id: &str) -> bool {
     match dialect {
         Dialect::Mistral => id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()),
         Dialect::Anthropic => !id.is_empty() && plain,
+        Dialect::Bedrock => {
+            (1..=64).contains(&id.len())
+                && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':'))
+        }
         Dialect::Gemini => true,
         _ => (1..=64).contains(&id.len()),
     }
@@ -204,7 +210,7 @@ fn wf_24_a_rendered_body_that_is_read_again_renders_the_same() {
 fn calling(dialect: Dialect, arguments: &str) -> String {
     let body = write(dialect, "u q; c a; r a=1; a x; u p").to_string();
     let (plain, given) = match dialect {
-        Dialect::Anthropic => (r#""input":{}"#, format!(r#""input":{arguments}"#)),
+        Dialect::Anthropic | Dialect::Bedrock => (r#""input":{}"#, format!(r#""input":{arguments}"#)),
         Dialect::Gemini => (r#""args":{}"#, format!(r#""args":{arguments}"#)),
         _ => (r#""arguments":"{}""#, format!(r#""arguments":{arguments}"#)),
     };
@@ -221,7 +227,12 @@ fn arguments_in(dialect: Dialect, body: &str) -> String {
         let own = item.get("arguments");
         let blocks = item.get("content").or_else(|| item.get("parts"));
         let block = blocks.and_then(|blocks| {
-            blocks.items().find_map(|block| block.get("input").or_else(|| block.get("functionCall")?.get("args")))
+            blocks.items().find_map(|block| {
+                block
+                    .get("input")
+                    .or_else(|| block.get("functionCall")?.get("args"))
+                    .or_else(|| block.get("toolUse")?.get("input"))
+            })
         });
         if let Some(found) = call.or(own).or(block) {
             return found.as_raw().to_owned();
@@ -231,7 +242,7 @@ fn arguments_in(dialect: Dialect, body: &str) -> String {
 }
 
 const TEXTUAL: [Dialect; 3] = [CHAT, Dialect::OpenAiResponses, MISTRAL];
-const OBJECTS: [Dialect; 2] = [CLAUDE, Dialect::Gemini];
+const OBJECTS: [Dialect; 3] = [CLAUDE, Dialect::Gemini, Dialect::Bedrock];
 
 /// Every way of a body to every dialect: repaired, stored, converted.
 fn ways(from: Dialect, body: &str) -> Vec<(Dialect, String, Report)> {

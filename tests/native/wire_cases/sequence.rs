@@ -46,7 +46,9 @@ fn wf_02_parallel_results_in_another_order_are_kept_in_one_turn() {
             let out = Stored::of(from, &body).body(to);
             let turn = &out[list_name(to)][2];
             match to {
-                Dialect::Anthropic => assert_eq!(turn["content"].as_array().unwrap().len(), 2, "{from:?} {out}"),
+                Dialect::Anthropic | Dialect::Bedrock => {
+                    assert_eq!(turn["content"].as_array().unwrap().len(), 2, "{from:?} {out}")
+                }
                 Dialect::Gemini => assert_eq!(turn["parts"].as_array().unwrap().len(), 2, "{from:?} {out}"),
                 _ => {}
             }
@@ -587,6 +589,11 @@ fn wf_17_an_empty_assistant_message_is_omitted() {
         let body = with_empty(from, "u q; a EMPTY; u p; a x; u n");
         let (out, _) = repaired(&body, from);
         assert_eq!(read(from, &out), "u q; u p; a x; u n", "{from:?} {out}");
+        if from == Dialect::Bedrock {
+            // Its messages alternate, so these two of the user are one, with two texts.
+            assert_eq!(out["messages"][0]["content"].as_array().unwrap().len(), 2);
+            continue;
+        }
         for to in ALL.into_iter().filter(|to| *to != from) {
             for out in [Stored::of(from, &body).body(to), converted(&body, from, to).0] {
                 assert_eq!(read(to, &out), "u q; u p; a x; u n", "{from:?} {to:?} {out}");

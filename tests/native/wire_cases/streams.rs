@@ -58,6 +58,7 @@ impl Answer {
             Dialect::OpenAiChat => self.chat(reason, false),
             Dialect::Mistral => self.chat(reason, true),
             Dialect::Anthropic => self.anthropic(reason),
+            Dialect::Bedrock => self.bedrock(reason),
             Dialect::Gemini => self.gemini(reason),
             Dialect::OpenAiResponses => self.responses(reason),
         }
@@ -126,6 +127,32 @@ impl Answer {
         events.push(typed(json!({ "type": "message_delta", "delta": { "stop_reason": reason, "stop_sequence": null }, "usage": { "output_tokens": 5 } })));
         events.push(typed(json!({ "type": "message_stop" })));
         Streamed { events, ends: 1 }
+    }
+
+    /// The events of frames, which are text here: their bytes are tested beside their reader.
+    fn bedrock(&self, reason: Option<&str>) -> Streamed {
+        let named = |name: &str, data: Value| (name.to_owned(), data.to_string());
+        let mut events = vec![named("messageStart", json!({ "role": "assistant" }))];
+        let delta = |index: usize, delta: Value| {
+            named("contentBlockDelta", json!({ "contentBlockIndex": index, "delta": delta, "p": "abc" }))
+        };
+        let stop = |index: usize| named("contentBlockStop", json!({ "contentBlockIndex": index }));
+        let first = usize::from(!self.text.is_empty());
+        if first > 0 {
+            events.extend(self.text.iter().map(|text| delta(0, json!({ "text": text }))));
+            events.push(stop(0));
+        }
+        for (at, (id, pieces)) in self.calls.iter().enumerate() {
+            let start = json!({ "toolUse": { "toolUseId": id, "name": "f" } });
+            events.push(named("contentBlockStart", json!({ "contentBlockIndex": at + first, "start": start })));
+            events.extend(pieces.iter().map(|piece| delta(at + first, json!({ "toolUse": { "input": piece } }))));
+            events.push(stop(at + first));
+        }
+        let reason = reason.unwrap_or(if self.calls.is_empty() { "end_turn" } else { "tool_use" });
+        events.push(named("messageStop", json!({ "stopReason": reason })));
+        let usage = json!({ "inputTokens": 7, "outputTokens": 5, "totalTokens": 12 });
+        events.push(named("metadata", json!({ "usage": usage, "metrics": { "latencyMs": 3 } })));
+        Streamed { events, ends: 2 }
     }
 
     fn gemini(&self, reason: Option<&str>) -> Streamed {
@@ -473,6 +500,10 @@ fn wf_66_an_in_band_error_keeps_the_text_before_it() {
         Dialect::Anthropic => {
             vec![r#"{"type":"error","error":{"type":"overloaded_error","message":"upstream is gone"}}"#]
         }
+        Dialect::Bedrock => vec![
+            r#"{"modelStreamErrorException":{"message":"upstream is gone","originalStatusCode":500}}"#,
+            r#"{"error":{"code":"InternalError","message":"upstream is gone"}}"#,
+        ],
         Dialect::Gemini => vec![r#"{"error":{"code":503,"message":"upstream is gone","status":"UNAVAILABLE"}}"#],
         Dialect::OpenAiResponses => vec![
             r#"{"type":"error","code":"server_error","message":"upstream is gone","param":null}"#,
@@ -501,7 +532,7 @@ fn wf_66_an_in_band_error_keeps_the_text_before_it() {
 fn wf_67_a_call_truncated_by_the_length_limit_does_not_run() {
     let reason = |dialect: Dialect| match dialect {
         Dialect::OpenAiChat | Dialect::Mistral => "length",
-        Dialect::Anthropic => "max_tokens",
+        Dialect::Anthropic | Dialect::Bedrock => "max_tokens",
         Dialect::Gemini => "MAX_TOKENS",
         Dialect::OpenAiResponses => "max_output_tokens",
     };
@@ -530,6 +561,7 @@ fn wf_68_calls_run_whatever_the_finish_reason() {
         (MISTRAL, Some("stop")),
         (CLAUDE, Some("end_turn")),
         (GEMINI, Some("STOP")),
+        (Dialect::Bedrock, Some("end_turn")),
         (RESPONSES, None),
     ] {
         let answer = two_calls();

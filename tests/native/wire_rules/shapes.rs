@@ -29,7 +29,8 @@ pub fn said(body: &Value, dialect: Dialect) -> Vec<String> {
                 parts
                     .iter()
                     .filter(|p| {
-                        dialect == Dialect::Gemini || p["type"].as_str().is_some_and(|kind| kind.ends_with("text"))
+                        matches!(dialect, Dialect::Gemini | Dialect::Bedrock)
+                            || p["type"].as_str().is_some_and(|kind| kind.ends_with("text"))
                     })
                     .filter_map(|p| p["text"].as_str())
                     .map(|t| t.trim_end().to_owned()),
@@ -67,6 +68,18 @@ fn calls_and_results(body: &Value, dialect: Dialect) -> (Vec<Named>, Vec<Named>)
                         Some("tool_result") => results.extend(texts(&block, "tool_use_id", "content")),
                         _ => {}
                     }
+                }
+            }
+            Dialect::Bedrock => {
+                for block in list("content") {
+                    if block["toolUse"]["type"] != "server_tool_use" {
+                        calls.extend(texts(&block["toolUse"], "toolUseId", "name"));
+                    }
+                    let result = &block["toolResult"];
+                    // Blank texts of a result go.
+                    let blocks = result["content"].as_array().into_iter().flatten();
+                    let said: String = blocks.filter_map(|block| block["text"].as_str()).collect();
+                    results.extend(result["toolUseId"].as_str().map(|id| (id.to_owned(), said.trim().to_owned())));
                 }
             }
             Dialect::OpenAiResponses => match item["type"].as_str() {
@@ -133,6 +146,9 @@ pub fn count_calls(body: &Value, dialect: Dialect) -> usize {
             }
             Dialect::Anthropic if message["role"] == "assistant" => {
                 count(&message["content"], &|b| b["type"] == "tool_use")
+            }
+            Dialect::Bedrock if message["role"] == "assistant" => {
+                count(&message["content"], &|b| b["toolUse"].is_object())
             }
             Dialect::Gemini if message["role"] == "model" => {
                 count(&message["parts"], &|p| p["functionCall"].is_object())

@@ -145,7 +145,9 @@ fn check(
         let text = String::from_utf8(first.body).unwrap();
         let again = body(&mut renderer, &history, Some(&live_turn), dialect, &rules, &mut told);
         prop_assert_eq!(&text, &String::from_utf8(again.body).unwrap());
-        if let Some(newest) = &newest {
+        // Bedrock fetches no image: one that is a URL is left out, with a finding.
+        let is_sent = |newest: &&String| dialect != Dialect::Bedrock || !newest.starts_with("https://");
+        if let Some(newest) = newest.as_ref().filter(is_sent) {
             prop_assert!(text.contains(newest.as_str()), "{newest} {text}");
         }
         // The same once more in the pipeline changes nothing, where all of it is a function of what it is given.
