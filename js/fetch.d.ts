@@ -47,3 +47,12 @@ export type RepairingFetch = PlatformFetch & ((input: any, init?: any) => Promis
  *  are requests that it cannot read: it fails no request, except in mode "reject". Throws `config_invalid` for wrong or
  *  unknown options. */
 export declare function repairing(options?: RepairingOptions): RepairingFetch;
+
+/** A middleware of the AWS SDK (`BuildMiddleware`). */
+export type RepairingMiddleware = (next: (args: any) => Promise<any>, context?: any) => (args: any) => Promise<any>;
+
+/** Returns a middleware that repairs conversations in a client of the AWS SDK, as `repairing()` does in a `fetch`, but
+ *  before the request is signed: `client.middlewareStack.add(repairingMiddleware(), { step: "build" })`. A request that
+ *  the service answers with a known error (status 400) is repaired and sent once more. The option `fetch` has no
+ *  effect. Throws `config_invalid` for wrong or unknown options. */
+export declare function repairingMiddleware(options?: Omit<RepairingOptions, "fetch">): RepairingMiddleware;

@@ -8,9 +8,10 @@ import { RefusedMarks, healedRequest } from './fetch/healing.js';
 import { inspect, rejection } from './fetch/inspect.js';
 import { checkedOptions } from './fetch/options.js';
 import { isUsedUp, readableRequest, readBody, withBody, withText } from './fetch/request.js';
-import { reasonOf } from './untrusted-value.js';
+import { notify, warnOnce } from './fetch/warnings.js';
 import { program } from './formats-program.js';
 
+export { repairingMiddleware } from './fetch/middleware.js';
 export { RethreadError };
 
 const ABORTED = Symbol('aborted');
@@ -53,7 +54,7 @@ export function repairing(userOptions = {}) {
       warn('a request could not be inspected and was sent unchanged', error);
     }
     if (found && options.mode === 'reject' && hasErrors(found)) throw rejection(found);
-    if (found) notify(found.info);
+    if (found) notify(options.onRepair, found.info, warn);
     const response = await send(...next);
     const healed = sent && options.heal && options.mode === 'repair' ? await heal(response, sent, request) : null;
     return healed ? send(...withText(args, request, healed.text)) : response;
@@ -65,23 +66,13 @@ export function repairing(userOptions = {}) {
       const healed = await unlessAborted(healedRequest(response, sent, options), signal);
       if (!healed || healed === ABORTED || signal?.aborted) return null;
       refused.add(sent.url, sent.dialect, healed.refused);
-      notify(healed.info);
+      notify(options.onRepair, healed.info, warn);
       // Nobody reads it: the connection is free for the next request.
       Promise.resolve(response.body?.cancel?.()).catch(() => {});
       return healed;
     } catch (error) {
       warn('an error of the provider could not be read and was returned unchanged', error);
       return null;
-    }
-  }
-
-  function notify(info) {
-    const failed = (error) => warn('`onRepair` failed', error);
-    try {
-      // An asynchronous `onRepair` is not awaited.
-      Promise.resolve(options.onRepair?.(info)).catch(failed);
-    } catch (error) {
-      failed(error);
     }
   }
 }
@@ -108,14 +99,4 @@ function unlessAborted(promise, signal) {
     signal.addEventListener('abort', stop, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
   });
-}
-
-/** Returns a function that logs each kind of failure once: failures here must not fail a request. */
-function warnOnce() {
-  const logged = new Set();
-  return (message, error) => {
-    if (!logged.has(message)) console.warn(`rethread/fetch: ${message}: ${reasonOf(error)}`);
-    logged.add(message);
-    return false;
-  };
 }
