@@ -16,7 +16,7 @@ import { bindgen, npm, rust } from './tools.mjs';
 
 const KB = 1024;
 /** Maximum brotli size of wasm and glue together. A larger build fails. */
-export const BUDGET = 680 * KB;
+export const BUDGET = 720 * KB;
 
 const STAMP = 'dist/.stamp';
 const FORMATS_STAMP = 'dist/.formats-stamp';
