@@ -41,6 +41,7 @@ mod pairing;
 mod persistence_cases;
 #[cfg(not(target_arch = "wasm32"))]
 mod responses;
+#[cfg(not(target_arch = "wasm32"))]
 mod rule_pages;
 #[cfg(not(target_arch = "wasm32"))]
 mod simulation;
