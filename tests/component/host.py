@@ -54,6 +54,6 @@ while at < len(given):
     dialect, target, options, length = struct.unpack_from("<BBBI", given, at)
     body = given[at + 7 : at + 7 + length]
     at += 7 + length
-    findings(validate(store, body, DIALECTS[dialect]).payload)
+    findings(validate(store, body, DIALECTS[dialect]))
     answer(repair(store, body, DIALECTS[dialect], OPTIONS[options]))
     answer(convert(store, body, DIALECTS[dialect], DIALECTS[target], OPTIONS[options]))

@@ -93,6 +93,24 @@ const WRITE = {
       };
     }),
   }),
+  bedrock: (items) => ({
+    messages: items.map((item) => {
+      if (item.user) return { role: 'user', content: [{ text: item.user }] };
+      if (item.results)
+        return {
+          role: 'user',
+          content: item.results.map(({ id, text }) => ({ toolResult: { toolUseId: id, content: [{ text }] } })),
+        };
+      const words = item.words ? [{ text: item.words }] : [];
+      return {
+        role: 'assistant',
+        content: [...words, ...item.calls.map(({ id, name, input }) => ({ toolUse: { toolUseId: id, name, input } }))],
+      };
+    }),
+    toolConfig: {
+      tools: ['look', 'find'].map((name) => ({ toolSpec: { name, inputSchema: { json: { type: 'object' } } } })),
+    },
+  }),
 };
 WRITE.mistral = WRITE['openai-chat'];
 WRITE['openai-responses'] = (items) => ({

@@ -8,12 +8,13 @@ import { DIALECTS } from '../stand-in/dialects.mjs';
 import { brokenBody } from './broken.mjs';
 
 const CASES = process.env.RETHREAD_LONG ? 1500 : 400;
-const MODEL = { model: 'gemini-2.5-flash' };
+/** The models of dialects whose URL names them. */
+const MODELS = { gemini: 'gemini-2.5-flash', bedrock: 'us.anthropic.claude-haiku-4-5-20251001-v1:0' };
 
 /** What no repair can mend, and what the core keeps because a provider may have got it since: members and types of
  *  items that it does not know. */
 const NOT_OURS =
-  /at least one message|empty array|contents is not specified|Unknown parameter|Extra inputs are not permitted|Supported values are: 'additional_tools'/;
+  /at least one message|Value '\[\]' at 'messages'|empty array|contents is not specified|Unknown parameter|Extra inputs are not permitted|Supported values are: 'additional_tools'/;
 
 /** Anthropic reads user messages in a row as one. */
 function asRead(dialect, body) {
@@ -45,7 +46,7 @@ for (const dialect of Object.keys(DIALECTS)) {
         assert.equal(error.code, 'invalid_input', `seed ${seed}`);
         continue;
       }
-      const refused = check(asRead(dialect, JSON.parse(repaired.body)), MODEL);
+      const refused = check(asRead(dialect, JSON.parse(repaired.body)), { model: MODELS[dialect] });
       assert.ok(
         !refused || NOT_OURS.test(sentenceOf(refused)),
         `seed ${seed}: ${refused && sentenceOf(refused)}\n${repaired.body}`,
