@@ -133,6 +133,10 @@ function similarity({ parts, length, whole }, text, shorter) {
   return shorter && whole.includes(shorter) ? shorter.length : 0;
 }
 
+/** The rules with another code than those before them: Bedrock passes the errors of its models on, and one entry about a
+ *  sentence is enough. */
+const firstOfEach = (rules) => rules.filter((rule, at) => rules.findIndex(({ code }) => code === rule.code) === at);
+
 /** The rules by which `heal` repairs what a provider said, as `rulesIn` returns them. */
 function healedRules(text, dialect) {
   return (dialect ? [dialect] : DIALECTS).flatMap((name) => {
@@ -145,7 +149,7 @@ function healedRules(text, dialect) {
 /** The rules that a provider's sentence, error or log line is about: [{dialect, code, section}], the best ones only. */
 export function rulesIn(text, dialect) {
   const healed = healedRules(text, dialect);
-  if (healed.length) return healed;
+  if (healed.length) return firstOfEach(healed);
   const given = plain(text).replace(/\.$/, '');
   const bare = withoutIds(given);
   const shorter = bare.split(' ').length >= MIN_WORDS && bare.length >= MIN_PART ? bare : null;
@@ -162,7 +166,7 @@ export function rulesIn(text, dialect) {
   }
   // Several rules may quote one sentence: those that begin with its cure are about the error as such.
   const cured = found.filter(({ section }) => cureOf(section));
-  return cured.length ? cured : found;
+  return firstOfEach(cured.length ? cured : found);
 }
 
 /** The line of a section that says what cures the error, or null. */
