@@ -52,7 +52,7 @@ const TEXTS = [
   'é'.repeat(5000),
 ];
 const NUMBERS = [0n, 1n, 2n, 7n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 64n - 1n];
-const IDS = ['', 's', 's:t', '\u0000', '../x', 'x'.repeat(5000), '=', 'é'];
+const IDS = ['', 's', 's:t', '\u0000', '../x', 'x'.repeat(5000), '=', 'é', 't:1'];
 
 /** Draws values of the types of the interface. */
 function drawing(roll) {

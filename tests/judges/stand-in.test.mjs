@@ -8,8 +8,17 @@ import { DIALECTS } from '../stand-in/dialects.mjs';
 import { brokenBody } from './broken.mjs';
 
 const CASES = process.env.RETHREAD_LONG ? 1500 : 400;
-/** The models of dialects whose URL names them. */
-const MODELS = { gemini: 'gemini-2.5-flash', bedrock: 'us.anthropic.claude-haiku-4-5-20251001-v1:0' };
+/** The models of dialects whose URL names them. Some of Bedrock's accept nothing beside results. */
+const MODELS = {
+  gemini: ['gemini-2.5-flash'],
+  bedrock: ['us.anthropic.claude-haiku-4-5-20251001-v1:0', 'us.meta.llama3-3-70b-instruct-v1:0'],
+};
+
+/** The model of a case. A body for Bedrock names it to us, not to the service. */
+function modelOf(dialect, seed) {
+  const models = MODELS[dialect];
+  return models?.[seed % models.length];
+}
 
 /** What no repair can mend, and what the core keeps because a provider may have got it since: members and types of
  *  items that it does not know. */
@@ -37,7 +46,8 @@ for (const dialect of Object.keys(DIALECTS)) {
     const { check } = DIALECTS[dialect];
     let mended = 0;
     for (let seed = 1; seed <= CASES; seed += 1) {
-      const text = JSON.stringify(brokenBody(dialect, seed));
+      const model = modelOf(dialect, seed);
+      const text = JSON.stringify({ ...(dialect === 'bedrock' && { modelId: model }), ...brokenBody(dialect, seed) });
       let repaired;
       try {
         repaired = repair(text, dialect);
@@ -46,7 +56,8 @@ for (const dialect of Object.keys(DIALECTS)) {
         assert.equal(error.code, 'invalid_input', `seed ${seed}`);
         continue;
       }
-      const refused = check(asRead(dialect, JSON.parse(repaired.body)), { model: MODELS[dialect] });
+      const { modelId, ...sent } = JSON.parse(repaired.body);
+      const refused = check(asRead(dialect, sent), { model });
       assert.ok(
         !refused || NOT_OURS.test(sentenceOf(refused)),
         `seed ${seed}: ${refused && sentenceOf(refused)}\n${repaired.body}`,

@@ -18,13 +18,14 @@ struct HostBucket {
     has_swap: bool,
 }
 
-fn failure(error: store::Error, may_have_written: bool) -> Error {
-    let message = match error {
-        store::Error::NoSuchStore => "wasi:keyvalue has no bucket of this name".to_owned(),
-        store::Error::AccessDenied => "wasi:keyvalue denies access to the bucket".to_owned(),
-        store::Error::Other(message) => format!("wasi:keyvalue failed: {message}"),
-    };
-    if may_have_written { Error::unavailable(message, true) } else { Error::new(ErrorCode::StoreError, message) }
+fn failure(error: store::Error, writes: bool) -> Error {
+    let refused = |message: &str| Error::new(ErrorCode::StoreError, message);
+    match error {
+        store::Error::NoSuchStore => refused("wasi:keyvalue has no bucket of this name"),
+        store::Error::AccessDenied => refused("wasi:keyvalue denies access to the bucket"),
+        store::Error::Other(message) if writes => Error::unavailable(format!("wasi:keyvalue failed: {message}"), true),
+        store::Error::Other(message) => refused(&format!("wasi:keyvalue failed: {message}")),
+    }
 }
 
 impl Bucket for HostBucket {

@@ -107,11 +107,11 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         content::remove_unsigned(plan, &mut turns);
     }
     turn_order::alternate(plan, list, &mut turns);
-    content::add_document_texts(plan, &mut turns);
     content::repair_system(plan);
     if vendor == Vendor::Other {
         turn_order::separate_results(plan, list, &mut turns);
     }
+    content::add_document_texts(plan, &mut turns);
     if vendor == Vendor::Claude {
         ending::trim_last_message(plan, &mut turns);
     }

@@ -3,7 +3,7 @@
 //! Where the bucket swaps, a commit is one swap: of the head's key, which is the only one that a commit checks. The
 //! other values are written before, each under a key that no other commit writes, and the head's value says which of
 //! them count. So a commit that loses, or that a crash ends, changes nothing that anybody reads. What it wrote is
-//! removed, unless it crashed: then it stays, and is in nobody's way.
+//! removed, unless it crashed or nobody knows whether the swap was made: then it stays, and is in nobody's way.
 
 use super::driver::{HostTimer, KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
 use super::key::HEAD_PREFIX;
@@ -61,8 +61,9 @@ pub struct BucketDriver {
     timer: Option<Rc<dyn HostTimer>>,
 }
 
-/// What comes after a key, with the number of the commit that wrote its value.
-const COMMIT_MARK: &str = ":t=";
+/// What comes after a key, with the number of the commit that wrote its value. No key contains it: the part of a session
+/// is not empty.
+const COMMIT_MARK: &str = "::";
 
 /// The value of a head's key.
 #[derive(Clone, Debug, Default, Encode, Decode)]
@@ -172,9 +173,14 @@ impl BucketDriver {
         };
         let made: Vec<_> = others.iter().filter(|write| write.value.is_some()).collect();
         for write in &made {
-            self.bucket.set(&written_key(&write.key, commit), write.value.as_deref().unwrap_or_default())?;
+            let key = written_key(&write.key, commit);
+            if let Err(failure) = self.bucket.set(&key, write.value.as_deref().unwrap_or_default()) {
+                self.remove(made.iter().map(|write| written_key(&write.key, commit)));
+                return Err(failure);
+            }
         }
         let mut replaced = Vec::new();
+        let mut was_tried = false;
         let is_committed = self.bucket.swap(&check.key, &mut |current| {
             let current = current.map(|bytes| CommittedHead::open(&bytes)).transpose()?;
             if current.as_ref().map(CommittedHead::version) != check.version {
@@ -188,15 +194,30 @@ impl BucketDriver {
                 };
                 replaced.extend(before.map(|before| written_key(&write.key, before)));
             }
+            was_tried = true;
             head.seal().map(Some)
         })?;
-        let useless =
-            if is_committed { replaced } else { made.iter().map(|write| written_key(&write.key, commit)).collect() };
-        for key in useless {
-            // Nobody reads it. What cannot be removed now stays.
+        if is_committed {
+            self.remove(replaced.into_iter());
+            return Ok(true);
+        }
+        // A host that repeats a swap whose reply was lost finds its own value, and says that the swap failed.
+        let head = if was_tried { self.head_after_swap(&check.key)? } else { None };
+        let is_used = |key: &String| head.as_ref().is_some_and(|head| head.keys.get(key) == Some(&commit));
+        self.remove(made.iter().filter(|write| !is_used(&write.key)).map(|write| written_key(&write.key, commit)));
+        Ok(head.is_some_and(|head| head.commit == commit))
+    }
+
+    /// Returns the head after a swap that may have been made.
+    fn head_after_swap(&self, key: &str) -> Result<Option<CommittedHead>> {
+        self.head(key).map_err(|failure| Error::unavailable(failure.into_message(), true))
+    }
+
+    /// Removes values that nobody reads. What cannot be removed now stays.
+    fn remove(&self, keys: impl Iterator<Item = String>) {
+        for key in keys {
             let _ = self.bucket.delete(&key);
         }
-        Ok(is_committed)
     }
 
     /// Writes the layout's key, if it is absent.

@@ -27,6 +27,8 @@ enum Fault {
     ReplyLost,
     /// It fails, and so does everything after it: the process was killed.
     Killed,
+    /// A swap is made, and reported as failed: the host has repeated it, since the first reply was lost.
+    Denied,
 }
 
 impl MemoryBucket {
@@ -48,7 +50,7 @@ impl MemoryBucket {
 
     fn write<T>(&self, work: impl FnOnce(&mut BTreeMap<String, Bytes>) -> T) -> Result<T> {
         match self.fault() {
-            None => Ok(work(&mut self.keys.borrow_mut())),
+            None | Some(Fault::Denied) => Ok(work(&mut self.keys.borrow_mut())),
             Some(Fault::Refused) => Err(Error::new(ErrorCode::StoreError, "the bucket is full")),
             Some(Fault::ReplyLost) => {
                 work(&mut self.keys.borrow_mut());
@@ -83,8 +85,9 @@ impl Bucket for MemoryBucket {
     fn swap(&self, key: &str, next: &mut dyn FnMut(Option<Bytes>) -> Result<Option<Bytes>>) -> Result<bool> {
         let current = self.keys.borrow().get(key).cloned();
         let Some(value) = next(current)? else { return Ok(false) };
+        let is_denied = self.fault.get().is_some_and(|fault| fault == (0, Fault::Denied));
         self.write(|keys| keys.insert(key.into(), value))?;
-        Ok(true)
+        Ok(!is_denied)
     }
 }
 
@@ -140,10 +143,29 @@ fn batch(key: u64) -> Batch {
     Batch { head: Bytes::from(format!("h{key}")), put: vec![record], ..Batch::default() }
 }
 
+/// The keys of some ids have what other stores use as marks.
+#[test]
+fn r49_any_id_is_found_again_in_a_bucket() {
+    for has_no_swap in [false, true] {
+        let bucket = MemoryBucket { has_no_swap, ..MemoryBucket::default() };
+        let ids = ["s", "t:1", "tA", "t 1", "t:", "a::b", "::0123456789abcdef", ":t=0123456789abcdef"];
+        for id in ids {
+            block_on(open(&bucket).append(id, 0, batch(1), "one")).unwrap();
+        }
+        let store = open(&bucket);
+        for id in ids {
+            assert_eq!(block_on(store.read(id, Query::all(Table::Log))).unwrap().len(), 1, "{id}");
+            block_on(store.append(id, 1, batch(2), "two")).unwrap();
+        }
+        let listed = block_on(store.sessions(None, 100, None)).unwrap().items;
+        assert_eq!(listed.len(), ids.len(), "{:?}", listed.iter().map(|row| &row.id).collect::<Vec<_>>());
+    }
+}
+
 /// Whatever write of an append fails, the append is whole or absent, and repeating it makes it whole.
 #[test]
 fn r46_a_fault_at_any_write_of_a_bucket_leaves_a_whole_append_or_none() {
-    for fault in [Fault::Refused, Fault::ReplyLost, Fault::Killed] {
+    for fault in [Fault::Refused, Fault::ReplyLost, Fault::Killed, Fault::Denied] {
         let mut faults = 0;
         for at in 0.. {
             let bucket = MemoryBucket::default();

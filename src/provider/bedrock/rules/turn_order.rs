@@ -2,7 +2,7 @@
 
 use crate::finding::{Action, FindingCode};
 use crate::json::JsonRef;
-use crate::provider::bedrock::block::{CACHE_POINT, TOOL_RESULT, kind_of};
+use crate::provider::bedrock::block::{CACHE_POINT, kind_of};
 use crate::provider::rules::{Block, BlockKind, Plan, Speaker, Turn, Violation};
 
 /// The block of a user turn that is added only because Converse requires one.
@@ -57,7 +57,9 @@ pub(super) fn alternate<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &
 pub(super) fn separate_results<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a>>) {
     let mut separated = Vec::with_capacity(turns.len());
     for mut turn in std::mem::take(turns) {
-        let mixes = turn.speaker == Speaker::User && !turn.removed && turn.blocks.iter().any(is_result);
+        // What was added for a call is a result, too.
+        let has_results = turn.blocks.iter().any(|block| is_result(block) || block.value.is_none());
+        let mixes = turn.speaker == Speaker::User && !turn.removed && has_results;
         let rest = if mixes { take_rest(&mut turn) } else { Vec::new() };
         if !rest.is_empty() {
             plan.report(Violation::error(FindingCode::RoleOrder, SAME_TURN).at(turn.about).moved());
@@ -76,7 +78,7 @@ pub(super) fn separate_results<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, t
 /// Takes the user's own blocks out of a turn with results.
 fn take_rest<'a>(turn: &mut Turn<'a>) -> Vec<Block<'a>> {
     let is_other = |block: &Block<'a>| {
-        block.value.and_then(kind_of).is_some_and(|(kind, _)| kind != TOOL_RESULT && kind != CACHE_POINT)
+        !is_result(block) && block.value.is_some_and(|value| kind_of(value).is_none_or(|(kind, _)| kind != CACHE_POINT))
     };
     let (rest, kept) = std::mem::take(&mut turn.blocks).into_iter().partition(is_other);
     turn.blocks = kept;
