@@ -133,8 +133,8 @@ function similarity({ parts, length, whole }, text, shorter) {
   return shorter && whole.includes(shorter) ? shorter.length : 0;
 }
 
-/** The rules with another code than those before them: Bedrock passes the errors of its models on, and one entry about a
- *  sentence is enough. */
+/** The rules with another code than those before them: Bedrock passes the errors of its models on, and one entry about
+ *  a sentence is enough. */
 const firstOfEach = (rules) => rules.filter((rule, at) => rules.findIndex(({ code }) => code === rule.code) === at);
 
 /** The rules by which `heal` repairs what a provider said, as `rulesIn` returns them. */

@@ -61,8 +61,8 @@ pub struct BucketDriver {
     timer: Option<Rc<dyn HostTimer>>,
 }
 
-/// What comes after a key, with the number of the commit that wrote its value. No key contains it: the part of a session
-/// is not empty.
+/// What comes after a key, with the number of the commit that wrote its value. No key contains it: the part of a
+/// session is not empty.
 const COMMIT_MARK: &str = "::";
 
 /// The value of a head's key.
