@@ -102,7 +102,7 @@ pub(super) fn leave_out_refused(cure: &mut Cure<'_>, refused: &[String]) {
     if refused.contains(&kind_mark(&kind, &cure.body.string("model"))) {
         think_adaptively(cure);
     }
-    remove_blocks(cure, &mut |_, block| signature(block).is_some_and(|mark| refused.contains(&mark)));
+    cure.remove_blocks(&mut |_, block| signature(block).is_some_and(|mark| refused.contains(&mark)));
 }
 
 /// Returns the mark of a thinking block's signature; `None` for another block. A block without a signature has the mark
@@ -120,32 +120,7 @@ fn signature(block: JsonRef<'_>) -> Option<String> {
 /// Removes the thinking blocks from the named place on, and all if the error names none. A block is valid only after
 /// the blocks that preceded it, so the later ones would be refused next.
 fn leave_out_thinking(cure: &mut Cure<'_>, answer: &ErrorAnswer) {
-    let path = answer.path("messages");
-    let number = |at: usize| path.get(at).and_then(|segment| segment.parse::<usize>().ok());
-    let first = (number(1).unwrap_or_default(), number(3).unwrap_or_default());
-    let mut marks = Vec::new();
-    remove_blocks(cure, &mut |at, block| {
-        let mark = signature(block).filter(|_| at >= first);
-        marks.extend(mark.clone());
-        mark.is_some()
-    });
-    cure.refused.append(&mut marks);
-}
-
-/// Removes the selected blocks of messages; `is_refused` gets the index of the message and that of the block.
-fn remove_blocks(cure: &mut Cure<'_>, is_refused: &mut dyn FnMut((usize, usize), JsonRef<'_>) -> bool) {
-    for (at, message) in cure.list.items().enumerate() {
-        let content = message.get("content").unwrap_or_default();
-        let mut first = None;
-        cure.remove_items(content, &mut |index, block| {
-            let removed = is_refused((at, index), block);
-            first = first.or(removed.then_some(index));
-            removed
-        });
-        if let Some(index) = first {
-            cure.changed(|| format!("/messages/{at}/content/{index}"));
-        }
-    }
+    cure.remove_marked_blocks(answer, signature);
 }
 
 /// Removes the results that the error names.
@@ -156,7 +131,7 @@ fn leave_out_results(cure: &mut Cure<'_>, answer: &ErrorAnswer) {
     if cure.list.items().any(|message| message.get("content").unwrap_or_default().items().any(is_call)) {
         return;
     }
-    remove_blocks(cure, &mut |_, block| block.has_text("type", "tool_result") && block.has_text("tool_use_id", &id));
+    cure.remove_blocks(&mut |_, block| block.has_text("type", "tool_result") && block.has_text("tool_use_id", &id));
 }
 
 fn think_adaptively(cure: &mut Cure<'_>) {

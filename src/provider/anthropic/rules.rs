@@ -23,8 +23,8 @@ use crate::json::{JsonKind, JsonRef};
 use crate::provider::models::ModelFacts;
 use crate::provider::rules::{
     Block, BlockKind, ErrorTemplates, Fields, FoundCall, FoundResult, IdRule, Pairing, Pairs, PlacementRules, Plan,
-    Speaker, Turn, TurnGrammar, TurnReader, Violation, WireCall, as_quoted, name_fit, name_valid, object_text,
-    place_blocks, quoted, write_turns,
+    Speaker, TurnGrammar, TurnReader, Violation, WireCall, as_quoted, name_fit, name_valid, object_text, place_blocks,
+    quoted, rename_system_turns, write_turns,
 };
 use content::TEXT_BLOCK_START;
 use last_message::Ending;
@@ -80,7 +80,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, facts: &Model
         return;
     }
     if !facts.allows_system_messages {
-        rename_system_messages(plan, &mut turns);
+        rename_system_turns(plan, &mut turns);
     }
     pairs.resolve(plan, &IDS);
     if plan.is_over_budget() {
@@ -108,18 +108,6 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, facts: &Model
     last_message::repair(plan, &mut turns, &ending);
     cache_marks::remove_excess(plan, list, &turns);
     write_turns(plan, list, &mut turns, &GRAMMAR);
-}
-
-/// Turns system messages into user messages, for models up to Opus 4.7: "role 'system' is not supported on this model".
-fn rename_system_messages<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
-    for (at, turn) in turns.iter_mut().enumerate().filter(|(_, turn)| turn.speaker == Speaker::System && !turn.removed)
-    {
-        let Some(message) = turn.value else { continue };
-        let sentence = format!("messages.{at}: role 'system' is not supported on this model");
-        let violation = Violation::error(FindingCode::RoleOrder, sentence).at_member(message, "role");
-        plan.rewrite(violation, quoted("user"));
-        turn.speaker = Speaker::User;
-    }
 }
 
 /// Marks results without a call as answers to calls that the server has.

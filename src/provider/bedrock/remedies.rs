@@ -99,7 +99,7 @@ const ESSENTIAL: [&str; 6] = ["messages", "system", TOOL_CONFIG, "tools", "conte
 
 /// Removes what was refused earlier.
 pub(super) fn leave_out_refused(cure: &mut Cure<'_>, refused: &[String]) {
-    remove_blocks(cure, &mut |_, block| reasoning_mark(block).is_some_and(|mark| refused.contains(&mark)));
+    cure.remove_blocks(&mut |_, block| reasoning_mark(block).is_some_and(|mark| refused.contains(&mark)));
 }
 
 /// Returns the mark of reasoning: of its signature, its encrypted content, or its text.
@@ -113,32 +113,7 @@ fn reasoning_mark(block: JsonRef<'_>) -> Option<String> {
 
 /// Removes the reasoning from the named place on, and all if the error names none.
 fn leave_out_reasoning(cure: &mut Cure<'_>, answer: &ErrorAnswer) {
-    let path = answer.path("messages");
-    let number = |at: usize| path.get(at).and_then(|segment| segment.parse::<usize>().ok());
-    let first = (number(1).unwrap_or_default(), number(3).unwrap_or_default());
-    let mut marks = Vec::new();
-    remove_blocks(cure, &mut |at, block| {
-        let mark = reasoning_mark(block).filter(|_| at >= first);
-        marks.extend(mark.clone());
-        mark.is_some()
-    });
-    cure.refused.append(&mut marks);
-}
-
-/// Removes the selected blocks of messages; `is_refused` gets the index of the message and that of the block.
-fn remove_blocks(cure: &mut Cure<'_>, is_refused: &mut dyn FnMut((usize, usize), JsonRef<'_>) -> bool) {
-    for (at, message) in cure.list.items().enumerate() {
-        let content = message.get("content").unwrap_or_default();
-        let mut first = None;
-        cure.remove_items(content, &mut |index, block| {
-            let removed = is_refused((at, index), block);
-            first = first.or(removed.then_some(index));
-            removed
-        });
-        if let Some(index) = first {
-            cure.changed(|| format!("/messages/{at}/content/{index}"));
-        }
-    }
+    cure.remove_marked_blocks(answer, reasoning_mark);
 }
 
 /// Removes the member that the error names: `toolConfig.toolChoice.any`, `stopSequences`, `status`. One of a content

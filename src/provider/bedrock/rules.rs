@@ -25,8 +25,9 @@ use crate::id::short_name;
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::name_charset::plain_id_of;
 use crate::provider::rules::{
-    Block, BlockKind, ErrorTemplates, Fields, FoundCall, FoundResult, IdRule, PlacementRules, Plan, Speaker, Turn,
-    TurnGrammar, TurnReader, Violation, WireCall, name_fit, name_valid, object_text, place_blocks, quoted, write_turns,
+    Block, BlockKind, ErrorTemplates, Fields, FoundCall, FoundResult, IdRule, PlacementRules, Plan, Speaker,
+    TurnGrammar, TurnReader, Violation, WireCall, name_fit, name_valid, object_text, place_blocks, quoted,
+    rename_system_turns, write_turns,
 };
 use content::TEXT_BLOCK_START;
 
@@ -86,7 +87,7 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         return;
     }
     if !model_facts(&model).allows_system_messages {
-        rename_system_messages(plan, &mut turns);
+        rename_system_turns(plan, &mut turns);
     }
     pairs.resolve(plan, &IDS);
     if plan.is_over_budget() {
@@ -117,18 +118,6 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     }
     tool_config::repair(plan, &turns, &pairs);
     write_turns(plan, list, &mut turns, &GRAMMAR);
-}
-
-/// Turns system messages into user messages, for models that have none among the others.
-fn rename_system_messages<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
-    for (at, turn) in turns.iter_mut().enumerate().filter(|(_, turn)| turn.speaker == Speaker::System && !turn.removed)
-    {
-        let Some(message) = turn.value else { continue };
-        let sentence = format!("messages.{at}: role 'system' is not supported on this model");
-        let violation = Violation::error(FindingCode::RoleOrder, sentence).at_member(message, "role");
-        plan.rewrite(violation, quoted("user"));
-        turn.speaker = Speaker::User;
-    }
 }
 
 /// Reads a message's content, which is a list of blocks, into the last turn.

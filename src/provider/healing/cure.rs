@@ -1,5 +1,6 @@
 //! The edits of a cure.
 
+use super::error_answer::ErrorAnswer;
 use crate::id::short_name;
 use crate::json::JsonRef;
 use crate::provider::rules::{Edits, RepairOptions};
@@ -48,6 +49,37 @@ impl<'a> Cure<'a> {
             self.edits.rebuild(list, kept);
         }
         has_changed
+    }
+
+    /// Removes the selected blocks of messages; `is_refused` gets the index of the message and that of the block. For
+    /// dialects whose messages have blocks in `content`.
+    pub fn remove_blocks(&mut self, is_refused: &mut dyn FnMut((usize, usize), JsonRef<'_>) -> bool) {
+        for (at, message) in self.list.items().enumerate() {
+            let content = message.get("content").unwrap_or_default();
+            let mut first = None;
+            self.remove_items(content, &mut |index, block| {
+                let removed = is_refused((at, index), block);
+                first = first.or(removed.then_some(index));
+                removed
+            });
+            if let Some(index) = first {
+                self.changed(|| format!("/messages/{at}/content/{index}"));
+            }
+        }
+    }
+
+    /// Removes the blocks that have a mark, from the place that the error names on, and all if it names none.
+    pub fn remove_marked_blocks(&mut self, answer: &ErrorAnswer, mark_of: fn(JsonRef<'_>) -> Option<String>) {
+        let path = answer.path("messages");
+        let number = |at: usize| path.get(at).and_then(|segment| segment.parse::<usize>().ok());
+        let first = (number(1).unwrap_or_default(), number(3).unwrap_or_default());
+        let mut marks = Vec::new();
+        self.remove_blocks(&mut |at, block| {
+            let mark = mark_of(block).filter(|_| at >= first);
+            marks.extend(mark.clone());
+            mark.is_some()
+        });
+        self.refused.append(&mut marks);
     }
 }
 

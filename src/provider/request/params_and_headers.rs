@@ -79,12 +79,7 @@ impl RequestHead<'_> {
         let callable =
             tools.as_ref().is_some_and(|tools| tools.view().items().any(|entry| codec.has_callable_tool(entry)));
         let mut named = Vec::new();
-        let mut leave_out = |name: &str, why: &str| {
-            report.push(
-                Finding::info(FindingCode::UnsupportedKey, format!("`{name}` is {why}; it is left out"))
-                    .with_action(Action::Dropped),
-            );
-        };
+        let mut leave_out = |name: &str, why: &str| report.push(left_out(name, why));
         for (key, value) in params.entries() {
             let name = key.as_text().unwrap_or_default();
             match name.as_ref() {
@@ -128,4 +123,10 @@ impl RequestHead<'_> {
         codec.write_members(object, &members, report);
         Ok(tools)
     }
+}
+
+/// Returns the finding of a parameter that is not sent.
+fn left_out(name: &str, why: &str) -> Finding {
+    let sentence = format!("`{name}` is {why}; it is left out");
+    Finding::info(FindingCode::UnsupportedKey, sentence).with_action(Action::Dropped)
 }

@@ -31,6 +31,6 @@ pub(crate) use pair_report::{ErrorTemplates, report_pairs};
 pub(crate) use plan::Plan;
 pub(crate) use repair::{repair, repair_head, repair_rendered, validate};
 pub(crate) use splice::{BodyPiece, Edits, ListItem, quoted};
-pub(crate) use turn_order::{PlacementRules, place_blocks, write_turns};
+pub(crate) use turn_order::{PlacementRules, place_blocks, rename_system_turns, write_turns};
 pub(crate) use turns::{Block, BlockKind, Speaker, Turn, TurnGrammar, TurnReader};
 pub(crate) use violation::{BodyLocation, Violation};

@@ -3,7 +3,8 @@
 
 use super::pair_report::{ErrorTemplates, is_in_place, report_pairs};
 use super::turns::{Block, BlockKind, Speaker, Turn, TurnGrammar};
-use super::{BodyPiece, Pairing, Pairs, Plan, WireCall};
+use super::{BodyPiece, Pairing, Pairs, Plan, Violation, WireCall, quoted};
+use crate::finding::FindingCode;
 use crate::json::{JsonKind, JsonRef};
 
 /// How a dialect places results.
@@ -34,6 +35,19 @@ pub(crate) fn place_blocks<'a>(
         placement.add(turn);
     }
     placement.finish()
+}
+
+/// Turns system messages of the list into user messages, for models that have none there: "messages.2: role 'system' is
+/// not supported on this model" (Claude up to Opus 4.7).
+pub(crate) fn rename_system_turns<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
+    for (at, turn) in turns.iter_mut().enumerate().filter(|(_, turn)| turn.speaker == Speaker::System && !turn.removed)
+    {
+        let Some(message) = turn.value else { continue };
+        let sentence = format!("messages.{at}: role 'system' is not supported on this model");
+        let violation = Violation::error(FindingCode::RoleOrder, sentence).at_member(message, "role");
+        plan.rewrite(violation, quoted("user"));
+        turn.speaker = Speaker::User;
+    }
 }
 
 /// Takes the results out of the turns that are not in the reply to their call, by their index, and removes omitted
