@@ -26,6 +26,7 @@ mod open;
 mod partial_read;
 mod rebuild;
 mod record;
+mod reply_checks;
 mod second_results;
 mod segment;
 pub mod sql;
@@ -47,6 +48,7 @@ pub use partial_read::ReadFailure;
 #[cfg(any(test, feature = "conformance"))]
 pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};
+pub use reply_checks::{MIN_VALUE_BYTES, check_page, check_records};
 pub use segment::split_segment;
 
 use crate::clock::Ms;

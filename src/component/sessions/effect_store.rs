@@ -5,8 +5,8 @@ use super::store_data::{append_operation, audit_operation, read_operation};
 use super::wit::{StoreOperation, StoreReply};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{
-    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, PAGE, Page, Query, Record, SessionRow, StoreFuture,
-    StoredHead, Table,
+    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MIN_VALUE_BYTES, PAGE, Page, Query, Record,
+    SessionRow, StoreFuture, StoredHead, Table, check_page, check_records,
 };
 use std::rc::Rc;
 
@@ -15,9 +15,6 @@ pub struct EffectStore {
     pub effects: Rc<Effects>,
     pub capabilities: Capabilities,
 }
-
-/// A value of fewer bytes holds no message worth storing.
-const MIN_VALUE_BYTES: u64 = 4096;
 
 /// Returns what a store of the host can do. The contract asks for the rest.
 ///
@@ -50,37 +47,6 @@ fn other_reply(reply: StoreReply) -> Error {
 
 fn page_limit(limit: usize) -> u32 {
     u32::try_from(if limit == 0 { PAGE } else { limit }).unwrap_or(u32::MAX)
-}
-
-/// Checks that a page ends: it has no more items than were asked for, and another cursor.
-fn check_page(items: usize, limit: u32, (given, next): (Option<&str>, Option<&str>)) -> Result<()> {
-    if items > limit as usize {
-        return Err(wrong("a page with more items than were asked for"));
-    }
-    if next.is_some() && next == given {
-        return Err(wrong("the cursor that it was given, so that the pages never end"));
-    }
-    Ok(())
-}
-
-/// Checks that rows are those of the query, in its order.
-fn check_rows(records: Vec<Record>, query: &Query) -> Result<Vec<Record>> {
-    let is_asked_for = |record: &Record| {
-        let last = record.last_key.unwrap_or(record.key);
-        record.table == query.table
-            && record.key <= query.to
-            && last >= query.from
-            && (record.key..=MAX_KEY).contains(&last)
-    };
-    if !records.iter().all(is_asked_for) {
-        return Err(wrong("a row that was not asked for"));
-    }
-    let is_ordered =
-        |(one, next): (&Record, &Record)| if query.reverse { next.key < one.key } else { next.key > one.key };
-    if !records.iter().zip(records.iter().skip(1)).all(is_ordered) {
-        return Err(wrong("rows that are not in the order of their keys"));
-    }
-    Ok(records)
 }
 
 impl EffectStore {
@@ -136,7 +102,11 @@ impl LogStore for EffectStore {
                 return Ok(Vec::new());
             }
             match self.effects.store(read_operation(session, &query)).await? {
-                StoreReply::Rows(rows) => check_rows(rows.into_iter().map(Into::into).collect(), &query),
+                StoreReply::Rows(rows) => {
+                    let records: Vec<Record> = rows.into_iter().map(Into::into).collect();
+                    check_records(&records, &query).map_err(wrong)?;
+                    Ok(records)
+                }
                 other => Err(other_reply(other)),
             }
         })
@@ -154,7 +124,8 @@ impl LogStore for EffectStore {
                 super::wit::HeadQuery { cursor: cursor.map(str::to_owned), limit, channel: channel.map(str::to_owned) };
             match self.effects.store(StoreOperation::Sessions(query)).await? {
                 StoreReply::Sessions(page) => {
-                    check_page(page.items.len(), limit, (cursor, page.cursor.as_deref()))?;
+                    check_page(page.items.len(), limit as usize, cursor, page.cursor.as_deref())
+                        .map_err(|what| wrong(&what))?;
                     let row = |row: super::wit::HeadRow| SessionRow { id: row.session, head: row.head.into() };
                     Ok(Page { items: page.items.into_iter().map(row).collect(), cursor: page.cursor })
                 }
@@ -168,7 +139,8 @@ impl LogStore for EffectStore {
             let limit = page_limit(query.limit);
             match self.effects.store(audit_operation(query, limit)).await? {
                 StoreReply::Invocations(page) => {
-                    check_page(page.items.len(), limit, (query.cursor.as_deref(), page.cursor.as_deref()))?;
+                    check_page(page.items.len(), limit as usize, query.cursor.as_deref(), page.cursor.as_deref())
+                        .map_err(|what| wrong(&what))?;
                     let row = |row: super::wit::AuditRow| {
                         let record = Record::from(row.row);
                         let is_selected = record.table == Table::ToolInvocations

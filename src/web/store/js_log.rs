@@ -7,8 +7,8 @@ use super::js_record::{number_to_js, query_to_js, record_from_js, record_to_js, 
 use super::store_timeout::{Access, StoreTimeout};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{
-    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, PAGE, Page, Query, Record, SessionRow, StoreFuture,
-    StoredHead, Table,
+    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MIN_VALUE_BYTES, PAGE, Page, Query, Record,
+    SessionRow, StoreFuture, StoredHead, Table, check_page, check_records,
 };
 use crate::web::convert::set;
 use crate::web::trap_cleanup::TrapCleanup;
@@ -17,9 +17,6 @@ use bytes::Bytes;
 use js_sys::{Array, Function, Object};
 use std::cell::Cell;
 use wasm_bindgen::prelude::*;
-
-/// A value of fewer bytes holds no message worth storing.
-const MIN_VALUE_BYTES: u64 = 4096;
 
 /// The methods of a log store in the types that every store has.
 const METHODS: [&str; 7] = ["capabilities", "head", "append", "read", "sessions", "invocations", "deleteSession"];
@@ -244,33 +241,18 @@ impl StoreReply {
 
     /// The records of a range, in its order.
     fn records(&self, query: &Query) -> Result<Vec<Record>> {
-        let mut records: Vec<Record> = Vec::new();
-        for value in self.list(&self.value)? {
-            let record = self.record(&value)?;
-            let is_in_range = record.key <= query.to && record.last_key.unwrap_or(record.key) >= query.from;
-            if record.table != query.table || !is_in_range {
-                return Err(self.wrong("a record that was not asked for"));
-            }
-            let is_after = |last: &Record| if query.reverse { record.key < last.key } else { record.key > last.key };
-            if records.last().is_some_and(|last| !is_after(last)) {
-                return Err(self.wrong("records that are not in the order of their keys"));
-            }
-            records.push(record);
-        }
+        let records: Vec<Record> =
+            self.list(&self.value)?.iter().map(|value| self.record(value)).collect::<Result<_>>()?;
+        check_records(&records, query).map_err(|what| self.wrong(what))?;
         Ok(records)
     }
 
     /// The page of a list. `cursor` and `limit` are those that were asked for.
     fn page<T>(&self, cursor: Option<&str>, limit: usize, read: &dyn Fn(&JsValue) -> Result<T>) -> Result<Page<T>> {
         let list = self.list(&self.member(&self.value, "items")?)?;
-        if list.len() > limit {
-            return Err(self.wrong(&format!("a page of {} items, and {limit} were asked for", list.len())));
-        }
         let next = self.member(&self.value, "cursor")?;
         let next = if next.is_null() || next.is_undefined() { None } else { Some(self.text(&self.value, "cursor")?) };
-        if next.is_some() && next.as_deref() == cursor {
-            return Err(self.wrong("the cursor that it was given, so that the pages never end"));
-        }
+        check_page(list.len(), limit, cursor, next.as_deref()).map_err(|what| self.wrong(&what))?;
         Ok(Page { items: list.iter().map(read).collect::<Result<_>>()?, cursor: next })
     }
 }
