@@ -18,7 +18,9 @@ use crate::error::Result;
 use crate::finding::Report;
 use crate::json::{Json, ObjectWriter};
 use crate::message::PrefixMark;
+use crate::provider::{DialectSpec, ToolDefinition};
 use crate::replay::{DraftMessage, DraftOrigin, RequestDraft};
+use std::borrow::Cow;
 
 /// Composes the body of a request.
 pub struct BodyComposer<'c> {
@@ -61,9 +63,7 @@ impl BodyComposer<'_> {
         let encoder = MessageEncoder::new(request.provider);
         let mut head = String::new();
         let mut object = ObjectWriter::new(&mut head);
-        let required = encoder.spec.body.required_with_calls.map(|_| called_tools(draft, request));
-        let tools = required.as_deref().filter(|tools| !tools.is_empty()).unwrap_or(request.tools);
-        let tools = request.provider.write_head(&mut object, tools, report)?;
+        let tools = request.provider.write_head(&mut object, &sent_tools(encoder.spec, draft, request), report)?;
         let system = SystemPlacement::of(encoder.spec, draft, request.instructions, report);
         if let Some((name, value)) = &system.member {
             object.json(name, value.view());
@@ -80,10 +80,7 @@ impl BodyComposer<'_> {
         let head_members = HeadMembers {
             instructions: system.member.as_ref().and_then(|(name, value)| sent_member(name, value, repaired)),
             listed: request.instructions,
-            tools: match repaired {
-                Some(repaired) => encoder.spec.tools.list_in(repaired),
-                None => tools.as_ref().map(Json::view),
-            },
+            tools: repaired.map_or(tools.as_ref().map(Json::view), |body| encoder.spec.tools.list_in(body)),
             agent: reasoning.context().agent,
             repaired,
         };
@@ -104,10 +101,10 @@ impl BodyComposer<'_> {
         } else {
             let mut composed = Vec::new();
             body.assemble(&mut composed);
-            let (bytes, changed) = selection.repaired(composed, &body, draft, report);
-            out.reserve(bytes.body.len());
-            out.push(&bytes.body);
-            (Some(bytes.mark), changed)
+            let (repaired, changed) = selection.repaired(composed, &body, draft, report);
+            out.reserve(repaired.body.len());
+            out.push(&repaired.body);
+            (Some(repaired.mark), changed)
         };
         let stable = body.stable_prefix(changed);
         let texts = head_members.texts(request.provider);
@@ -116,6 +113,16 @@ impl BodyComposer<'_> {
         let ledger = selection.is_deferred().then(|| Box::new(selection.body_ledger(&body, draft, report)));
         Ok(ComposedBody { stable_prefix: stable.messages, prefix, mark, ledger })
     }
+}
+
+/// Returns the tools that the head lists: those of the request, or where calls require tools those that were called.
+fn sent_tools<'t>(
+    spec: &DialectSpec,
+    draft: &RequestDraft<'_>,
+    request: &'t RenderRequest<'_>,
+) -> Cow<'t, [ToolDefinition]> {
+    let required = spec.body.required_with_calls.map(|_| called_tools(draft, request));
+    required.filter(|tools| !tools.is_empty()).map_or(Cow::Borrowed(request.tools), Cow::Owned)
 }
 
 /// Adds the instructions and the messages that are items of the list.

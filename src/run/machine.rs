@@ -137,10 +137,7 @@ impl Run {
     /// `unknown_effect` or `wrong_state`, if the input is not allowed; the run is unchanged.
     pub fn handle(&mut self, input: RunInput, context: &mut RunContext<'_>) -> Result<()> {
         if let RunInput::Saved { save, outcome: Ok(_) } = &input {
-            self.turn.note_saved(*save);
-            if let Some(request) = self.turn.history_choice_mut().take_stored_request(*save) {
-                context.renderer.keep_stored_request(request);
-            }
+            self.note_saved(*save, context);
         }
         let next = match input {
             RunInput::Answer { effect, reply } => self.take_effect_reply(&effect, reply, context)?,
@@ -150,10 +147,7 @@ impl Run {
             RunInput::Lost(error) => self.state.behavior().lose(error),
             RunInput::AbandonSaves(error) => self.abandon_saves(error),
             RunInput::RetrySave => {
-                if !self.turn.has_failed_save() {
-                    return Err(wrong_state("no save has failed; `save` repeats a failed one only"));
-                }
-                self.turn.retry_failed_saves();
+                self.retry_saves()?;
                 None
             }
             // A late reply is ignored.
@@ -198,6 +192,22 @@ impl Run {
             self.state = enter(&mut self.turn, next, context);
         }
         Ok(())
+    }
+
+    fn retry_saves(&mut self) -> Result<()> {
+        if !self.turn.has_failed_save() {
+            return Err(wrong_state("no save has failed; `save` repeats a failed one only"));
+        }
+        self.turn.retry_failed_saves();
+        Ok(())
+    }
+
+    /// Notes what is stored now, also by a save that the run does not wait for.
+    fn note_saved(&mut self, save: u64, context: &mut RunContext<'_>) {
+        self.turn.note_saved(save);
+        if let Some(request) = self.turn.history_choice_mut().take_stored_request(save) {
+            context.renderer.keep_stored_request(request);
+        }
     }
 
     /// Ends the run because its saves fail. A snapshot of it has what they contain.
