@@ -7,6 +7,7 @@
 mod append_commit;
 mod append_tree;
 mod bucket;
+mod bucket_probe;
 mod directory;
 mod driver;
 mod key;
@@ -22,6 +23,7 @@ mod value;
 mod write_once;
 
 pub use bucket::{Bucket, BucketDriver, CommitNumbers};
+pub use bucket_probe::find_swap;
 pub use driver::{HostTimer, KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
 pub use write_once::WriteOnceStore;
 
@@ -32,6 +34,7 @@ use super::{
 use crate::error::{Error, ErrorCode, Result};
 use append_commit::SessionCommit;
 use driver::{ATTEMPTS, too_busy};
+use key::head_key;
 use list::{list_invocations, list_sessions};
 use load::{LoadedSession, load_session, read_range};
 use rate_limit::RetryingDriver;
@@ -89,12 +92,29 @@ impl KvStore {
         }
     }
 
-    async fn bury(&self, loaded: &LoadedSession) -> Result<()> {
+    /// Removes what commits to a session without records left behind, whose outcome nobody knows. Returns false if
+    /// somebody else wrote to the session in between.
+    async fn remove_abandoned(&self, loaded: &LoadedSession) -> Result<bool> {
+        let abandoned = self.driver.abandoned(&head_key(&loaded.key)).await?;
+        if abandoned.is_empty() {
+            return Ok(true);
+        }
+        // The head is written again, so that a commit under way which wrote these values fails.
+        if !self.bury(loaded).await? {
+            return Ok(false);
+        }
+        for key in abandoned {
+            self.driver.delete(key).await?;
+        }
+        Ok(true)
+    }
+
+    /// Returns false if somebody else wrote to the session in between: then nothing was written.
+    async fn bury(&self, loaded: &LoadedSession) -> Result<bool> {
         let mut commit = SessionCommit::new(loaded, self.driver.limits().max_value_bytes);
         commit.bury()?;
         let (checks, writes) = commit.into_commit();
-        // If somebody else wrote in between, the caller reads again.
-        self.driver.commit(checks, writes, None).await.map(drop)
+        self.driver.commit(checks, writes, None).await
     }
 }
 
@@ -216,10 +236,11 @@ impl LogStore for KvStore {
         Box::pin(async move {
             for _ in 0..ATTEMPTS {
                 let loaded = self.load_swept(session).await?;
-                if !loaded.head.is_live {
+                if loaded.head.is_live {
+                    self.bury(&loaded).await?;
+                } else if self.remove_abandoned(&loaded).await? {
                     return Ok(());
                 }
-                self.bury(&loaded).await?;
             }
             Err(too_busy(&self.driver))
         })

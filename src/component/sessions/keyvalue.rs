@@ -5,7 +5,7 @@ use super::host::ComponentHost;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::LogStore;
-use crate::store::kv::{Bucket, BucketDriver, HostTimer, KvStore, WriteOnceStore};
+use crate::store::kv::{Bucket, BucketDriver, HostTimer, KvStore, WriteOnceStore, find_swap};
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -42,20 +42,9 @@ impl Bucket for HostBucket {
         self.bucket.delete(key).map_err(|error| failure(error, true))
     }
 
-    fn keys(&self) -> Result<Vec<String>> {
-        let (mut keys, mut cursor) = (Vec::new(), None);
-        loop {
-            let page = self.bucket.list_keys(cursor).map_err(|error| failure(error, false))?;
-            keys.extend(page.keys);
-            if page.cursor.is_some() && page.cursor == cursor {
-                let message = "wasi:keyvalue returned the cursor that it was given, so that the pages never end";
-                return Err(Error::new(ErrorCode::StoreError, message));
-            }
-            cursor = page.cursor;
-            if cursor.is_none() {
-                return Ok(keys);
-            }
-        }
+    fn key_page(&self, cursor: Option<u64>) -> Result<(Vec<String>, Option<u64>)> {
+        let page = self.bucket.list_keys(cursor).map_err(|error| failure(error, false))?;
+        Ok((page.keys, page.cursor))
     }
 
     fn has_swap(&self) -> bool {
@@ -98,13 +87,19 @@ impl HostTimer for EngineTimer {
 
 /// Opens the store in a bucket.
 ///
-/// # Errors `config_invalid` for a bucket whose keys somebody else wrote, or that was written with the other kind of
-/// store; the host's own.
+/// # Errors `config_invalid` for a bucket whose keys somebody else wrote; `unavailable` for one that was written by
+/// swaps while the host's atomics fail; the host's own.
 pub fn open_bucket(name: &str, host: &Rc<ComponentHost>) -> Result<Rc<dyn LogStore>> {
     let bucket = store::open(name).map_err(|error| failure(error, false))?;
+    let mut bucket = HostBucket { bucket, has_swap: false };
     // A host without atomics has the functions, and they fail.
-    let has_swap = atomics::Cas::new(&bucket, "schema").and_then(|cas| cas.current()).is_ok();
-    let bucket = Rc::new(HostBucket { bucket, has_swap });
+    let probe = || {
+        let read = atomics::Cas::new(&bucket.bucket, "schema").and_then(|cas| cas.current());
+        read.map(drop).map_err(|error| failure(error, true))
+    };
+    let has_swap = find_swap(&bucket, &probe)?;
+    bucket.has_swap = has_swap;
+    let bucket = Rc::new(bucket);
     let numbers = host.clone();
     let timer = Rc::new(EngineTimer(host.clone()));
     let driver = Rc::new(BucketDriver::new(bucket, Rc::new(move || numbers.random.next()), Some(timer)));

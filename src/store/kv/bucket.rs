@@ -3,7 +3,8 @@
 //! Where the bucket swaps, a commit is one swap: of the head's key, which is the only one that a commit checks. The
 //! other values are written before, each under a key that no other commit writes, and the head's value says which of
 //! them count. So a commit that loses, or that a crash ends, changes nothing that anybody reads. What it wrote is
-//! removed, unless it crashed or nobody knows whether the swap was made: then it stays, and is in nobody's way.
+//! removed. If it crashed, or nobody knows whether the swap was made, its values are [abandoned](KvDriver::abandoned):
+//! nobody reads them, and the session's deletion removes them.
 
 use super::driver::{HostTimer, KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
 use super::key::HEAD_PREFIX;
@@ -34,11 +35,11 @@ pub trait Bucket {
     /// If it may not be removed.
     fn delete(&self, key: &str) -> Result<()>;
 
-    /// Returns all keys.
+    /// Returns a page of all keys, and the cursor of the next page.
     ///
     /// # Errors
     /// If the bucket cannot be read.
-    fn keys(&self) -> Result<Vec<String>>;
+    fn key_page(&self, cursor: Option<u64>) -> Result<(Vec<String>, Option<u64>)>;
 
     /// Returns true if [`swap`](Self::swap) is supported.
     fn has_swap(&self) -> bool;
@@ -49,6 +50,31 @@ pub trait Bucket {
     /// # Errors
     /// If the outcome is unknown, or the bucket refuses.
     fn swap(&self, key: &str, next: &mut dyn FnMut(Option<Bytes>) -> Result<Option<Bytes>>) -> Result<bool>;
+}
+
+/// The most pages in a row that may have no new key.
+const MAX_FRUITLESS_PAGES: usize = 1000;
+
+/// Returns all keys of a bucket.
+///
+/// # Errors
+/// `store_error` if its pages never end, and the bucket's own.
+pub(super) fn all_keys(bucket: &dyn Bucket) -> Result<BTreeSet<String>> {
+    let (mut keys, mut cursors) = (BTreeSet::new(), BTreeSet::new());
+    let (mut cursor, mut fruitless) = (None, 0);
+    loop {
+        let (page, next) = bucket.key_page(cursor)?;
+        let known = keys.len();
+        keys.extend(page);
+        fruitless = if keys.len() == known { fruitless + 1 } else { 0 };
+        let Some(next) = next else { return Ok(keys) };
+        if !cursors.insert(next) || fruitless > MAX_FRUITLESS_PAGES {
+            let message =
+                "the bucket's pages of keys never end: a cursor came twice, or page after page has no new key";
+            return Err(Error::new(ErrorCode::StoreError, message));
+        }
+        cursor = Some(next);
+    }
 }
 
 /// The source of numbers that no other commit has.
@@ -157,7 +183,7 @@ impl BucketDriver {
         let head = head_of(prefix).filter(|_| self.bucket.has_swap() && !prefix.starts_with(HEAD_PREFIX));
         let keys: Vec<String> = match head {
             Some(head) => self.head(&head)?.map(|head| head.keys.into_keys().collect()).unwrap_or_default(),
-            None => self.bucket.keys()?,
+            None => all_keys(&*self.bucket)?.into_iter().collect(),
         };
         let wanted: BTreeSet<_> = keys.iter().map(|key| read_key(key)).filter(|key| key.starts_with(prefix)).collect();
         Ok(wanted.into_iter().map(str::to_owned).collect())
@@ -220,6 +246,20 @@ impl BucketDriver {
         }
     }
 
+    /// Returns the keys of values that are a session's and that its head does not name.
+    fn abandoned_values(&self, head_key: &str) -> Result<Vec<String>> {
+        // Listed first: a value of a commit that is made in between is in the head that is read then.
+        let keys = all_keys(&*self.bucket)?;
+        let head = self.head(head_key)?.unwrap_or_default();
+        let is_abandoned = |key: &String| {
+            head_of(key).as_deref() == Some(head_key)
+                && key
+                    .rsplit_once(COMMIT_MARK)
+                    .is_some_and(|(of, _)| head.keys.get(of).is_none_or(|commit| written_key(of, *commit) != *key))
+        };
+        Ok(keys.into_iter().filter(is_abandoned).collect())
+    }
+
     /// Writes the layout's key, if it is absent.
     fn commit_layout(&self, check: &KvCheck, writes: &[KvWrite]) -> Result<bool> {
         let value = writes.iter().find(|write| write.key == check.key).and_then(|write| write.value.clone());
@@ -263,6 +303,10 @@ impl KvDriver for BucketDriver {
             let cursor = keys.last().filter(|_| has_more).cloned();
             Ok(KvPage { keys, cursor })
         })
+    }
+
+    fn abandoned<'a>(&'a self, head_key: &'a str) -> StoreFuture<'a, Vec<String>> {
+        Box::pin(async move { if self.bucket.has_swap() { self.abandoned_values(head_key) } else { Ok(Vec::new()) } })
     }
 
     fn put(&self, key: String, value: Bytes) -> StoreFuture<'_, ()> {

@@ -149,6 +149,16 @@ pub trait KvDriver {
     /// As [`put`](Self::put). All writes were applied, or none.
     fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>, notice: Option<String>) -> StoreFuture<'_, bool>;
 
+    /// Returns the keys that commits wrote whose outcome nobody knows, and that the session's head does not name. A
+    /// service whose commits are transactions has none. They may be removed after a commit to the head as it was
+    /// before: then those commits have failed.
+    ///
+    /// # Errors
+    /// If the service cannot be read.
+    fn abandoned<'a>(&'a self, _head_key: &'a str) -> StoreFuture<'a, Vec<String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     /// Closes the connection, if the driver opened it.
     ///
     /// # Errors

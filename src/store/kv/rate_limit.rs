@@ -109,6 +109,10 @@ impl KvDriver for RetryingDriver {
         Box::pin(self.repeat(move || self.0.commit(checks.clone(), writes.clone(), notice.clone())))
     }
 
+    fn abandoned<'a>(&'a self, head_key: &'a str) -> StoreFuture<'a, Vec<String>> {
+        Box::pin(self.repeat(move || self.0.abandoned(head_key)))
+    }
+
     fn close(&self) -> StoreFuture<'_, ()> {
         self.0.close()
     }

@@ -62,6 +62,15 @@ pub(super) async fn prepare(driver: &dyn KvDriver) -> Result<()> {
     driver.put(SCHEMA_KEY.into(), value).await
 }
 
+/// Returns whether the keys of a layout's marker are for a driver with `commit`; none for no marker of ours.
+pub(super) fn marker_has_commit(value: &[u8]) -> Option<bool> {
+    let mut words = std::str::from_utf8(value).ok()?.split(' ');
+    let (ours, name) = (words.next()?, words.next()?);
+    let layouts = [(Layout::Records, true), (Layout::Appends, false)];
+    let (_, has_commit) = layouts.into_iter().find(|(layout, _)| ours == "rethread" && layout.name() == name)?;
+    Some(has_commit)
+}
+
 fn check_marker(driver: &dyn KvDriver, layout: Layout, entry: &KvEntry) -> Result<()> {
     let text = std::str::from_utf8(&entry.value).unwrap_or_default();
     let mut words = text.split(' ');

@@ -4,7 +4,7 @@ use super::service::block_on;
 use bytes::Bytes;
 use rethread::error::{Error, ErrorCode, Result};
 use rethread::store::conformance::{check_all, nothing_lost, write_with_retry};
-use rethread::store::kv::{Bucket, BucketDriver, KvStore, WriteOnceStore};
+use rethread::store::kv::{Bucket, BucketDriver, KvStore, WriteOnceStore, find_swap};
 use rethread::store::{Batch, LogStore, Query, Record, StoreFuture, Table};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ use std::rc::Rc;
 struct MemoryBucket {
     keys: Rc<RefCell<BTreeMap<String, Bytes>>>,
     has_no_swap: bool,
+    /// Returns the cursor after one, of a host whose pages never end.
+    endless_pages: Option<fn(Option<u64>) -> u64>,
     /// Counts calls that write; the call of this number fails, as told.
     fault: Rc<Cell<Option<(u32, Fault)>>>,
 }
@@ -74,8 +76,15 @@ impl Bucket for MemoryBucket {
         self.write(|keys| drop(keys.remove(key)))
     }
 
-    fn keys(&self) -> Result<Vec<String>> {
-        Ok(self.keys.borrow().keys().cloned().collect())
+    /// Pages of three keys.
+    fn key_page(&self, cursor: Option<u64>) -> Result<(Vec<String>, Option<u64>)> {
+        let first = usize::try_from(cursor.unwrap_or(0)).unwrap();
+        if let Some(pages) = &self.endless_pages {
+            return Ok((Vec::new(), Some(pages(cursor))));
+        }
+        let keys = self.keys.borrow();
+        let page = keys.keys().skip(first).take(3).cloned().collect();
+        Ok((page, (keys.len() > first + 3).then_some(first as u64 + 3)))
     }
 
     fn has_swap(&self) -> bool {
@@ -219,4 +228,76 @@ fn r46_what_a_bucket_does_not_need_any_more_is_removed() {
     assert!(keys <= records + 3, "{keys} keys, {records} records");
     block_on(one.delete_session("s")).unwrap();
     assert!(bucket.keys.borrow().len() <= 2, "{:?}", bucket.keys.borrow().keys());
+}
+
+/// Whatever write of an append or a deletion fails, nothing of the session is left after it was deleted again.
+#[test]
+fn r46_a_deletion_removes_what_a_commit_of_unknown_outcome_left_in_a_bucket() {
+    for fault in [Fault::ReplyLost, Fault::Killed, Fault::Denied] {
+        for (before, at) in [0, 1].into_iter().flat_map(|before| (0..8).map(move |at| (before, at))) {
+            let bucket = MemoryBucket::default();
+            let store = open(&bucket);
+            block_on(store.append("other", 0, batch(1), "one")).unwrap();
+            if before == 1 {
+                block_on(store.append("s", 0, batch(1), "one")).unwrap();
+            }
+            bucket.fault.set(Some((at, fault)));
+            let _ = block_on(store.append("s", before, batch(2), "two"));
+            let _ = block_on(store.delete_session("s"));
+            bucket.fault.set(None);
+            block_on(open(&bucket).delete_session("s")).unwrap();
+            let keys = bucket.keys.borrow();
+            let left: Vec<_> = keys.keys().filter(|key| key.contains(":s:")).collect();
+            assert!(left.is_empty(), "{fault:?} at {at} after {before}: {left:?}");
+            drop(keys);
+            assert_eq!(block_on(store.read("other", Query::all(Table::Log))).unwrap().len(), 1);
+        }
+    }
+}
+
+/// A deletion that finds the values of a commit under way does not break it: one of both comes first.
+#[test]
+fn r47_an_append_that_a_deletion_interrupts_in_a_bucket_is_whole_or_fails() {
+    let bucket = MemoryBucket::default();
+    let (one, other) = (open(&bucket), open(&bucket));
+    // The first append writes its record, and the second process deletes the session that is not there yet.
+    bucket.fault.set(Some((1, Fault::Killed)));
+    block_on(one.append("s", 0, batch(1), "one")).unwrap_err();
+    bucket.fault.set(None);
+    block_on(other.delete_session("s")).unwrap();
+    assert_eq!(block_on(other.head("s")).unwrap(), None);
+    block_on(one.append("s", 0, batch(1), "one")).unwrap();
+    assert_eq!(block_on(other.read("s", Query::all(Table::Log))).unwrap().len(), 1);
+}
+
+#[test]
+fn r51_a_bucket_whose_pages_of_keys_never_end_is_an_error() {
+    let endless: [fn(Option<u64>) -> u64; 3] = [
+        |cursor| cursor.unwrap_or(7),
+        |cursor| if cursor == Some(1) { 2 } else { 1 },
+        |cursor| cursor.map_or(1, |cursor| cursor + 1),
+    ];
+    for pages in endless {
+        let bucket = MemoryBucket { endless_pages: Some(pages), ..MemoryBucket::default() };
+        let refused = block_on(KvStore::open(driver(&bucket))).err().unwrap();
+        assert_eq!(refused.code, ErrorCode::StoreError, "{refused:?}");
+    }
+}
+
+#[test]
+fn r46_an_outage_of_the_atomics_does_not_decide_what_a_bucket_is() {
+    let outage = || Err(Error::unavailable("no atomics now", true));
+    let denied = || Err(Error::new(ErrorCode::StoreError, "denied"));
+    let bucket = MemoryBucket::default();
+    let tries = Cell::new(0);
+    let recovers = || if tries.replace(tries.get() + 1) < 2 { outage() } else { Ok(()) };
+    assert!(find_swap(&bucket, &recovers).unwrap(), "a new bucket whose second probe succeeds");
+    assert!(!find_swap(&bucket, &outage).unwrap(), "a new bucket of a host without atomics");
+    assert_eq!(find_swap(&bucket, &denied).unwrap_err().code, ErrorCode::StoreError);
+    open(&bucket);
+    assert!(find_swap(&bucket, &|| Ok(())).unwrap());
+    assert_eq!(find_swap(&bucket, &outage).unwrap_err().code, ErrorCode::Unavailable);
+    let written_once = MemoryBucket { has_no_swap: true, ..MemoryBucket::default() };
+    open(&written_once);
+    assert!(!find_swap(&written_once, &|| Ok(())).unwrap(), "opened as it was written");
 }
