@@ -186,6 +186,26 @@ for (const world of ['engine', 'stored']) {
         () => Engine.open(SETTINGS, { now: 0n, random: new Uint8Array(15) }),
         ({ message }) => /random/.test(message),
       );
+      assert.throws(
+        () => Engine.open(SETTINGS, { ...moment(), now: 2n ** 53n }),
+        ({ message }) => /`now` is 9007199254740992/.test(message),
+      );
+    });
+
+    test('r51 r62 a time that no clock shows is an error, and a run with a lease goes on', () => {
+      const { Engine } = component.exports.sessions;
+      const engine = Engine.open({ ...SETTINGS, name: 'far-future', exclusive: false }, moment());
+      const driven = stepper(engine, newStore());
+      driven.command('open-session', { session: 's', options: '{}' });
+      engine.begin({ tag: 'run', val: { session: 's', options: JSON.stringify({ provider: MODEL, input: 'Hi.' }) } });
+      engine.step(moment());
+      for (const now of [2n ** 53n, 2n ** 64n - 1n])
+        assert.throws(
+          () => engine.step({ ...moment(), now }),
+          ({ message, payload }) => /`now`/.test(payload?.message ?? message),
+        );
+      engine.step({ ...moment(), now: 2n ** 53n - 1n });
+      engine[Symbol.dispose]?.();
     });
 
     test(`r51 r62 ${ENGINES} hosts that pass garbage get errors`, () => {

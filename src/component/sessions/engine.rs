@@ -5,6 +5,7 @@ use super::effects::Effects;
 use super::host::ComponentHost;
 use super::runs::{run_input, run_state};
 use super::wit;
+use crate::clock::Ms;
 use crate::error::Error;
 use crate::id::Seed;
 use crate::options::{JsonOptions, OptionEntries, ReplayOptions, channel_layers, read_options};
@@ -13,6 +14,10 @@ use crate::session::{DEFAULT_NAME, OpenStore, StoreContext, StoreSettings};
 use crate::store::LogStore;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+
+/// The latest time, exact as a number of JavaScript. A timer that is set close to the largest u64 would be due at once,
+/// again and again.
+const MAX_TIME: Ms = (1 << 53) - 1;
 
 /// An open store with its sessions and runs, and what the host has not taken yet. Calls of a component do not overlap.
 pub struct EngineResource {
@@ -37,6 +42,21 @@ impl Drop for EngineResource {
         self.sessions.forget();
         self.sessions.effects.clear();
     }
+}
+
+/// Takes time and random bytes from the host.
+///
+/// # Errors `invalid_input` for a time above [`MAX_TIME`], or too few random bytes.
+fn take_moment(host: &ComponentHost, at: &wit::Moment) -> Result<(), Error> {
+    if at.now > MAX_TIME {
+        return Err(Error::invalid(format!(
+            "`now` is {} and at most {MAX_TIME}: a time in milliseconds since 1970, not in smaller units",
+            at.now
+        )));
+    }
+    host.random.mix(&at.random)?;
+    host.executor.set_now(at.now);
+    Ok(())
 }
 
 /// Returns the settings of an open store.
@@ -88,8 +108,7 @@ fn open_store(settings: &wit::Settings, host: &Rc<ComponentHost>, _: &Rc<Effects
 impl EngineResource {
     fn new(settings: &wit::Settings, at: &wit::Moment) -> Result<Self, Error> {
         let host = ComponentHost::new(settings.exclusive);
-        host.random.mix(&at.random)?;
-        host.executor.set_now(at.now);
+        take_moment(&host, at)?;
         let effects = Rc::new(Effects::default());
         let store_settings = store_settings(settings, host.random.next())?;
         let store = open_store(settings, &host, &effects)?;
@@ -100,8 +119,7 @@ impl EngineResource {
 
     fn progress(&self, at: &wit::Moment) -> Result<wit::Progress, Error> {
         let Sessions { host, effects, runs, .. } = &*self.sessions;
-        host.random.mix(&at.random)?;
-        host.executor.set_now(at.now);
+        take_moment(host, at)?;
         host.executor.run();
         let events = runs.update(effects);
         let (opened, closed) = effects.take();
