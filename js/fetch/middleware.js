@@ -22,10 +22,10 @@ function readable(request, { dialect }) {
   return { url, address, text: typeof body === 'string' ? body : utf8.decode(body) };
 }
 
-/** The arguments with a request that has another body. The signature is made of it later. */
-function withBody(args, text) {
+/** The arguments with a request that has another body, and `from` as headers. The signature is made of it later. */
+function withBody(args, text, from = args.request.headers) {
   const { request } = args;
-  const headers = { ...request.headers };
+  const headers = { ...from };
   const length = Object.keys(headers).find((name) => name.toLowerCase() === 'content-length');
   if (length) headers[length] = String(new TextEncoder().encode(text).byteLength);
   const changed = Object.assign(Object.create(Object.getPrototypeOf(request)), request, { body: text, headers });
@@ -70,12 +70,14 @@ export function repairingMiddleware(userOptions = {}) {
     if (found.info) notify(options.onRepair, found.info, warn);
     const isRepaired = options.mode === 'repair' && found.body !== request.text;
     const text = isRepaired ? found.body : request.text;
-    const sent = { text, url: request.url, dialect: found.dialect, model: found.model };
+    // Later steps write into the headers, and would add to what they wrote if they got them again: the user agent.
+    const headers = { ...args.request.headers };
+    const sent = { text, headers, url: request.url, dialect: found.dialect, model: found.model };
     return { args: isRepaired ? withBody(args, text) : args, sent };
   }
 
   /** The arguments to be sent once more, if the service refused the request with a known error; otherwise null. */
-  function healedArgs(error, { args, sent: { text, url, dialect, model } }) {
+  function healedArgs(error, { args, sent: { text, headers, url, dialect, model } }) {
     try {
       if (statusOf(error) !== 400) return null;
       const answer = new TextEncoder().encode(JSON.stringify({ message: String(error.message) }));
@@ -83,7 +85,7 @@ export function repairingMiddleware(userOptions = {}) {
       if (!healed) return null;
       refused.add(url, dialect, healed.refused);
       notify(options.onRepair, { url: publicUrl(url), dialect, report: healed.report }, warn);
-      return withBody(args, healed.body);
+      return withBody(args, healed.body, headers);
     } catch (failure) {
       warn('an error of the provider could not be read and was returned unchanged', failure);
       return null;

@@ -88,6 +88,7 @@ impl BodyComposer<'_> {
         push_messages(&mut body, draft, &system, report);
         body.check_first_and_last(is_continued);
         body.check_cache_breakpoints();
+        body.check_unique_names();
         let mut selection = ReasoningSelection::new(request, reasoning, &head_members, &mut body);
         if body.is_valid() {
             selection.leave_out(&mut body, draft, report);

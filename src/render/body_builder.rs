@@ -6,6 +6,7 @@ use super::encoding_cache::{EncodedSpan, EncodingCache, StablePrefix};
 use super::joined_message::JoinedMessage;
 use super::message_encoder::MessageEncoder;
 use crate::finding::Report;
+use crate::json::Json;
 use crate::message::Role;
 use crate::replay::{DraftMessage, DraftOrigin};
 
@@ -130,6 +131,28 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
             self.spans
                 .iter_mut()
                 .for_each(|body_span| body_span.span.is_valid &= body_span.span.cache_breakpoints == 0);
+        }
+    }
+
+    /// Checks that no name which is unique in a body comes twice.
+    pub fn check_unique_names(&mut self) {
+        let Some(names) = &self.encoder.spec.rules.unique_names else { return };
+        let named = |span: &&BodySpan| span.span.unique_names > 0;
+        if self.spans.iter().map(|body_span| body_span.span.unique_names).sum::<usize>() < 2 {
+            return;
+        }
+        let lists: Vec<Json> = self
+            .spans
+            .iter()
+            .filter(named)
+            .map(|body_span| {
+                let text = self.encoded(body_span).text.get(body_span.span.start..body_span.span.end);
+                Json::trusted(format!("[{}]", text.unwrap_or_default()))
+            })
+            .collect();
+        let messages: Vec<_> = lists.iter().flat_map(|list| list.view().items()).collect();
+        if (names.repeats)(&messages) {
+            self.spans.iter_mut().for_each(|body_span| body_span.span.is_valid &= body_span.span.unique_names == 0);
         }
     }
 

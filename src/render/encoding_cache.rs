@@ -16,6 +16,8 @@ pub struct WireEncoding {
     pub is_valid: bool,
     /// The number of cache breakpoints in it, or more.
     pub cache_breakpoints: usize,
+    /// The number of names in it that are unique in a body, or more.
+    pub unique_names: usize,
     /// True if it contains reasoning of an answer in its own dialect.
     pub has_reasoning: bool,
 }
@@ -35,6 +37,8 @@ pub struct EncodedSpan {
     pub is_valid: bool,
     /// The number of cache breakpoints in it, or more.
     pub cache_breakpoints: usize,
+    /// The number of names in it that are unique in a body, or more.
+    pub unique_names: usize,
     /// True if it contains reasoning of an answer in its own dialect.
     pub has_reasoning: bool,
 }
@@ -42,12 +46,12 @@ pub struct EncodedSpan {
 impl EncodedSpan {
     /// Returns the span from `start`, an index in the text and one in the hashes, to the end of `encoded`.
     pub fn of(encoded: &EncodedText, start: (usize, usize), encoding: WireEncoding) -> Self {
-        let WireEncoding { count, is_valid, cache_breakpoints, has_reasoning } = encoding;
+        let WireEncoding { count, is_valid, cache_breakpoints, unique_names, has_reasoning } = encoding;
         let (start, first_hash) = start;
         let hashes = encoded.hashes.get(first_hash..).unwrap_or_default();
         let hash = hashes.iter().fold(1, |sum, item| extend_prefix(sum, *item));
         let end = encoded.text.len();
-        Self { start, end, count, first_hash, hash, is_valid, cache_breakpoints, has_reasoning }
+        Self { start, end, count, first_hash, hash, is_valid, cache_breakpoints, unique_names, has_reasoning }
     }
 
     /// Returns the hashes of its wire messages in `encoded`, which it refers to.

@@ -53,7 +53,8 @@ impl MessageEncoder {
         let is_valid = is_empty || self.is_valid(text, message);
         let has_reasoning = self.may_have_reasoning(message)
             && in_list(text).view().items().any(|item| self.spec.reasoning.reasoning_of(item).is_some());
-        WireEncoding { count, is_valid, cache_breakpoints: self.cache_breakpoints_in(text), has_reasoning }
+        let (cache_breakpoints, unique_names) = (self.cache_breakpoints_in(text), self.unique_names_in(text));
+        WireEncoding { count, is_valid, cache_breakpoints, unique_names, has_reasoning }
     }
 
     /// Encodes an answer without its reasoning at the end of `out`. `encoded` is its text with reasoning.
@@ -69,7 +70,8 @@ impl MessageEncoder {
         self.push_hashes(out, start, count, &later_starts);
         let text = out.text.get(start..).unwrap_or("");
         let is_valid = count == 0 || self.is_valid(text, message);
-        WireEncoding { count, is_valid, cache_breakpoints: self.cache_breakpoints_in(text), has_reasoning: false }
+        let (cache_breakpoints, unique_names) = (self.cache_breakpoints_in(text), self.unique_names_in(text));
+        WireEncoding { count, is_valid, cache_breakpoints, unique_names, has_reasoning: false }
     }
 
     /// Adds the hashes of the wire messages in the text from `start` on.
@@ -107,6 +109,11 @@ impl MessageEncoder {
     /// there is no limit.
     pub fn cache_breakpoints_in(&self, text: &str) -> usize {
         self.spec.prompt_cache.breakpoints.map_or(0, |breakpoints| text.matches(breakpoints.member).count())
+    }
+
+    /// Returns the number of names in a text that are unique in a body, or more.
+    fn unique_names_in(&self, text: &str) -> usize {
+        self.spec.rules.unique_names.as_ref().map_or(0, |names| text.matches(names.mark).count())
     }
 
     /// Reports the content of another dialect's message that is not in the wire form: reasoning, and parts and members

@@ -15,6 +15,7 @@ use crate::tool::Window;
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 mod anthropic;
+mod bedrock;
 mod chat;
 mod mistral;
 mod params;

@@ -78,10 +78,22 @@ test('r74_a_known_refusal_is_healed_and_sent_once_more', async () => {
     "This model doesn't support the toolConfig.toolChoice.any field. Remove toolConfig.toolChoice.any and try again.";
   const infos = [];
   const client = clientOf('healed', { onRepair: (info) => infos.push(info) });
+  const agents = [];
+  client.middlewareStack.add(
+    (next) => (args) => {
+      const { headers } = args.request;
+      agents.push(`${headers['user-agent']} | ${headers['x-amz-user-agent']}`);
+      return next(args);
+    },
+    { step: 'finalizeRequest' },
+  );
   standIn.state.lane('healed').script = [{ status: 400, message }, { text: 'Sunny.' }];
   await converse(client, [question], { toolConfig: { tools, toolChoice: { any: {} } } });
   const sent = requests('healed').map(({ body }) => body.toolConfig.toolChoice);
   assert.deepEqual(sent, [{ any: {} }, undefined]);
+  // The second request has the headers of the first: the SDK's later steps add to what they find.
+  assert.equal(agents.length, 2);
+  assert.equal(agents[1], agents[0]);
   assert.deepEqual(
     infos.map(({ report }) => report[0].code),
     ['healed'],

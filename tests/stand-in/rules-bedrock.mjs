@@ -85,6 +85,24 @@ function checkMedia(messages) {
   });
 }
 
+/** Names of documents: their characters, and that each is there once in a request. */
+function checkDocumentNames(messages) {
+  const names = new Set();
+  for (const { content } of messages) {
+    for (const block of content.flatMap((block) => [block, ...(block.toolResult?.content ?? [])])) {
+      const name = block.document?.name;
+      if (!block.document) continue;
+      if (!/^[A-Za-z0-9\s()[\]-]{1,200}$/.test(name ?? '') || /\s\s/.test(name))
+        refuse(
+          "The document file name can only contain alphanumeric characters, whitespace characters, hyphens, parentheses, and square brackets. The name can't contain more than one consecutive whitespace character.",
+        );
+      if (names.has(name))
+        refuse("Messages can't contain duplicate document names. Rename the document and retry your request.");
+      names.add(name);
+    }
+  }
+}
+
 function checkMessage({ role, content }, i) {
   const at = `messages.${i}`;
   if (!['user', 'assistant', 'system'].includes(role))
@@ -167,6 +185,7 @@ export function check(body, { model } = {}) {
     body.messages.forEach(checkMessage);
     checkTools(body);
     checkOrder(body.messages, model);
+    checkDocumentNames(body.messages);
     if (/claude/.test(model ?? '')) checkMedia(body.messages);
     return null;
   } catch (e) {

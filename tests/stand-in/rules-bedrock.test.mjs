@@ -12,6 +12,7 @@ const user = (...content) => ({ role: 'user', content });
 const said = (...content) => ({ role: 'assistant', content });
 const text = (value = 'hello') => ({ text: value });
 const call = (toolUseId, more = {}) => ({ toolUse: { toolUseId, name: 'look', input: {}, ...more } });
+const documentOf = (name) => ({ document: { name, format: 'txt', source: { bytes: 'SGk=' } } });
 const result = (toolUseId, more = {}) => ({ toolResult: { toolUseId, content: [text('sunny')], ...more } });
 
 const MISSING = /^Expected toolResult blocks at messages\.2\.content for the following Ids: a/;
@@ -40,6 +41,14 @@ const REFUSED = {
     converse(user({ document: { name: 'd', format: 'txt', source: { bytes: 'SGk=' } } })),
     /^A text block must be included/,
   ],
+  'a document with an underscore in its name': [
+    converse(user(documentOf('a_b'), text())),
+    /^The document file name can only contain/,
+  ],
+  'two documents of one name, one in a result': [
+    converse(user(documentOf('d'), text()), said(call('a')), user(result('a', { content: [documentOf('d')] }))),
+    /^Messages can't contain duplicate document names/,
+  ],
   'calls without tools': [
     { messages: [user(text()), said(call('a')), user(result('a'))] },
     /^The toolConfig field must be defined/,
@@ -55,6 +64,7 @@ const ACCEPTED = {
     said(call('s', { type: 'server_tool_use' }), result('s', { type: 's_result' }), text()),
     user(text()),
   ),
+  'two documents': converse(user(documentOf('d'), documentOf('d (2)'), text())),
   'a cache point': converse(user(text(), { cachePoint: { type: 'default' } })),
 };
 const LLAMA = { model: 'us.meta.llama3-3-70b-instruct-v1:0' };

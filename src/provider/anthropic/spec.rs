@@ -64,6 +64,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
         remedies: remedies::REMEDIES,
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,
+        unique_names: None,
     },
     prompt_cache: PromptCache {
         breakpoints: Some(CacheBreakpoints { member: "\"cache_control\"", limit: MAX_CACHE_MARKS }),

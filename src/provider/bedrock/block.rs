@@ -10,6 +10,7 @@ pub(super) const REASONING: &str = "reasoningContent";
 pub(super) const CACHE_POINT: &str = "cachePoint";
 pub(super) const CITATIONS: &str = "citationsContent";
 pub(super) const DOCUMENT: &str = "document";
+pub(super) const IMAGE: &str = "image";
 /// A block of a result's content.
 pub(super) const JSON: &str = "json";
 
@@ -22,7 +23,7 @@ pub(super) const KINDS: [&str; 15] = [
     CACHE_POINT,
     CITATIONS,
     DOCUMENT,
-    "image",
+    IMAGE,
     "video",
     "audio",
     "guardContent",
@@ -38,8 +39,14 @@ pub(super) fn kind_of(block: JsonRef<'_>) -> Option<(&'static str, JsonRef<'_>)>
     block.entries().filter(|(_, value)| !value.is_null()).find_map(|(key, value)| Some((kind(key)?, value)))
 }
 
-/// Returns true if a tool call or a result belongs to a tool that the service runs: `"type":"server_tool_use"`. Answers
-/// of Claude have `"type":"tool_use"` on calls of the application's tools.
-pub(super) fn is_of_server(inner: JsonRef<'_>) -> bool {
-    inner.text("type").is_some_and(|kind| !kind.is_empty() && kind != "tool_use" && kind != "tool_result")
+/// Returns true if a tool call belongs to a tool that the service runs: `"type":"server_tool_use"`, the one value that
+/// `ToolUseType` has. Answers of Claude have `"type":"tool_use"` on calls of the application's tools.
+pub(super) fn is_server_call(call: JsonRef<'_>) -> bool {
+    call.text("type").is_some_and(|kind| kind == "server_tool_use")
+}
+
+/// Returns true if a result belongs to a tool that the service runs. Its type is the service's word for it, such as
+/// `nova_code_interpreter_result` (recorded).
+pub(super) fn is_server_result(result: JsonRef<'_>) -> bool {
+    result.text("type").is_some_and(|kind| kind != "tool_result" && kind.ends_with("_result"))
 }

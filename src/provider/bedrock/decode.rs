@@ -1,7 +1,8 @@
 //! Decodes messages of Converse.
 
 use super::block::{
-    CACHE_POINT, CITATIONS, DOCUMENT, JSON, REASONING, TEXT, TOOL_RESULT, TOOL_USE, is_of_server, kind_of,
+    CACHE_POINT, CITATIONS, DOCUMENT, JSON, REASONING, TEXT, TOOL_RESULT, TOOL_USE, is_server_call, is_server_result,
+    kind_of,
 };
 use super::encode::write_block;
 use super::media::{decode_media, joined_text, media_template};
@@ -78,10 +79,12 @@ fn decode_content(content: JsonRef<'_>, role: Role) -> DecodedContent {
     }
     for block in content.items() {
         match kind_of(block) {
-            Some((TOOL_RESULT, inner)) if role != Role::System && !(role == Role::Assistant && is_of_server(inner)) => {
+            Some((TOOL_RESULT, inner))
+                if role != Role::System && !(role == Role::Assistant && is_server_result(inner)) =>
+            {
                 decoded.results.push(decode_result(block, inner));
             }
-            Some((TOOL_USE, inner)) if role == Role::Assistant && !is_of_server(inner) => {
+            Some((TOOL_USE, inner)) if role == Role::Assistant && !is_server_call(inner) => {
                 decoded.parts.push(IncomingPart::Call(decode_call(block, inner)));
             }
             // It belongs to the result that it follows, and is sent after that.

@@ -8,11 +8,14 @@
 //! tell what a frame is: `:message-type` (`event`, `exception` or `error`), and `:event-type`, `:exception-type` or
 //! `:error-code` with `:error-message`. Source: "Event stream encoding" of Amazon's Smithy, read on 2026-11-26.
 
-use crate::json::{JsonStr, ObjectWriter};
+use crate::json::{Json, JsonStr, ObjectWriter};
 use crate::provider::stream::{FrameReader, SseEvent, WireError, malformed};
 use crc::{CRC_32_ISO_HDLC, Crc, Table};
 
 const CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
+
+/// The end of the names of errors: `throttlingException`, `modelStreamErrorException`.
+pub(super) const EXCEPTION: &str = "Exception";
 
 /// The lengths and their CRC.
 const PRELUDE: usize = 12;
@@ -134,14 +137,24 @@ fn read_frame(frame: &[u8], sink: &mut dyn FnMut(SseEvent<'_>)) -> Result<(), &'
     let payload = String::from_utf8_lossy(payload);
     match message_type {
         "error" => {
-            let message = JsonStr::new(error_message);
-            let data = ObjectWriter::build(|out| _ = out.text("code", name).token("message", &message));
-            let wrapped = ObjectWriter::build(|out| _ = out.json("error", data.view()));
-            sink(SseEvent { name: "error", data: wrapped.as_str() });
+            sink_error(name, &JsonStr::new(error_message), sink);
+        }
+        // The events know an exception by its name; one of another name is an error nevertheless.
+        "exception" if !name.ends_with(EXCEPTION) => {
+            let payload = Json::parse(&payload).unwrap_or_else(|_| Json::null());
+            let message = payload.view().text("message").or_else(|| payload.view().text("Message")).unwrap_or_default();
+            sink_error(name, &JsonStr::new(&message), sink);
         }
         _ => sink(SseEvent { name, data: &payload }),
     }
     Ok(())
+}
+
+/// Passes an error on as an event.
+fn sink_error(code: &str, message: &JsonStr, sink: &mut dyn FnMut(SseEvent<'_>)) {
+    let data = ObjectWriter::build(|out| _ = out.text("code", code).token("message", message));
+    let wrapped = ObjectWriter::build(|out| _ = out.json("error", data.view()));
+    sink(SseEvent { name: "error", data: wrapped.as_str() });
 }
 
 /// The headers of a frame that tell what it is.

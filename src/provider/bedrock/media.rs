@@ -40,7 +40,7 @@ pub(super) const OTHER_FORMATS: [Format; 8] = [
 /// The name of a document without one. "The document name may only contain alphanumeric characters, whitespace
 /// characters, hyphens, parentheses, and square brackets".
 const DEFAULT_NAME: &str = "Document";
-const MAX_NAME_LENGTH: usize = 200;
+pub(super) const MAX_NAME_LENGTH: usize = 200;
 
 /// Returns the format of a media type.
 pub(super) fn format_of(media_type: &str, formats: &[Format]) -> Option<&'static str> {
@@ -105,13 +105,12 @@ pub(super) fn write_media(out: &mut String, media: &Media, is_image: bool) -> bo
 }
 
 /// Returns a name that Converse accepts, without its extension.
-fn document_name(name: Option<&str>) -> String {
+pub(super) fn document_name(name: Option<&str>) -> String {
     let name = name.unwrap_or_default();
     let name = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let mut fit = String::new();
     for c in name.chars().take(MAX_NAME_LENGTH) {
-        let is_kept = c.is_ascii_alphanumeric() || matches!(c, '-' | '(' | ')' | '[' | ']');
-        if is_kept {
+        if is_name_character(c) {
             fit.push(c);
         } else if !fit.ends_with(' ') {
             fit.push(' ');
@@ -119,6 +118,18 @@ fn document_name(name: Option<&str>) -> String {
     }
     let fit = fit.trim();
     if fit.is_empty() { DEFAULT_NAME.to_owned() } else { fit.to_owned() }
+}
+
+fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '(' | ')' | '[' | ']')
+}
+
+/// Returns true if Converse accepts a document's name.
+pub(super) fn is_document_name(name: &str) -> bool {
+    let is_doubled_space = |pair: (char, char)| pair.0.is_whitespace() && pair.1.is_whitespace();
+    (1..=MAX_NAME_LENGTH).contains(&name.len())
+        && name.chars().all(|c| is_name_character(c) || c.is_ascii_whitespace())
+        && !name.chars().zip(name.chars().skip(1)).any(is_doubled_space)
 }
 
 /// Returns the text of blocks with texts, such as those of `citationsContent`; `None` if there is none.

@@ -55,6 +55,16 @@ pub(super) const REMEDIES: &[Remedy] = &[
         cure: by_rules,
     },
     Remedy {
+        sentences: &[
+            &["messages cant contain duplicate document names"],
+            &["the document file name can only contain alphanumeric characters"],
+        ],
+        codes: &[],
+        rule: "malformed",
+        done: "each document has a name of its own, of letters, digits, single spaces and -()[]",
+        cure: by_rules,
+    },
+    Remedy {
         sentences: &[&["the toolconfig field must be defined when using tooluse and toolresult content blocks"]],
         codes: &[],
         rule: "malformed",

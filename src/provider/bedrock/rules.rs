@@ -4,20 +4,22 @@
 //! strands harness-sdk#1435 (results without calls) and #1223 (text beside results), dify#17545 and pentagi#160
 //! (`toolConfig`), sample-multi-agent-orchestration#15 (errors without content), OpenHands#5339 (blank text),
 //! Portkey gateway#748 and semantic-kernel#10281 (order of roles), archestra#4220 and bifrost#5817 (documents, empty
-//! content); the reference of `Message` and `ToolConfiguration`; corrected by recorded exchanges. Those show that Nova
+//! content), opencode#38482 and bifrost#7003 (names of documents); the reference of `Message` and `ToolConfiguration`; corrected by recorded exchanges. Those show that Nova
 //! and Claude accept text and documents after results, ids with `.` and `:`, and calls and results of the service's own
 //! tools in one answer.
 
 mod content;
+mod documents;
 mod ending;
 mod results;
 mod tool_config;
 mod turn_order;
 
 pub(super) use content::{DOCUMENT_TEXT, has_document_without_text};
+pub(super) use documents::repeats_a_name;
 pub(super) use results::EMPTY_ERROR_TEXT;
 
-use super::block::{REASONING, TOOL_RESULT, TOOL_USE, is_of_server, kind_of};
+use super::block::{REASONING, TOOL_RESULT, TOOL_USE, is_server_call, is_server_result, kind_of};
 use super::content::{MAX_ID_LENGTH, is_valid_id};
 use super::models::{Vendor, model_facts, named_model};
 use crate::finding::FindingCode;
@@ -86,6 +88,7 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     if plan.is_over_budget() {
         return;
     }
+    documents::repair_names(plan, list);
     if !model_facts(&model).allows_system_messages {
         rename_system_turns(plan, &mut turns);
     }
@@ -158,8 +161,8 @@ fn read_block<'a>(
 ) -> Option<Block<'a>> {
     let value = fields.object;
     let (kind, inner) = kind_of(value).filter(|(_, inner)| inner.is_object()).unwrap_or_default();
-    let of_server = speaker == Speaker::Model && is_of_server(inner);
-    if kind == TOOL_RESULT && !of_server {
+    let is_model = speaker == Speaker::Model;
+    if kind == TOOL_RESULT && !(is_model && is_server_result(inner)) {
         let inner_fields = Fields::of(inner);
         results::repair(reader.plan, &inner_fields);
         let (id, content) = (inner_fields.get("toolUseId"), inner_fields.get("content"));
@@ -173,7 +176,7 @@ fn read_block<'a>(
         reader.reply_to = None;
     }
     let block_kind = match kind {
-        TOOL_USE if of_server => BlockKind::ServerCall,
+        TOOL_USE if is_model && is_server_call(inner) => BlockKind::ServerCall,
         TOOL_RESULT => BlockKind::ServerResult,
         TOOL_USE => {
             let inner_fields = Fields::of(inner);

@@ -5,7 +5,9 @@ use super::system::SYSTEM;
 use super::tools::TOOL_CONFIG;
 use super::{Bedrock, models, remedies, rules, stream};
 use crate::message::Dialect;
-use crate::provider::spec::{BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE};
+use crate::provider::spec::{
+    BodyProfile, DialectSpec, ItemFormat, ModelTable, PromptCache, RuleSet, SHORT_CACHE_LIFE, UniqueNames,
+};
 
 /// Converse and ConverseStream.
 pub(crate) static SPEC: DialectSpec = DialectSpec {
@@ -82,6 +84,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
         remedies: remedies::REMEDIES,
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,
+        unique_names: Some(UniqueNames { mark: "\"document\":", repeats: rules::repeats_a_name }),
     },
     prompt_cache: PromptCache { breakpoints: None, life: |_| SHORT_CACHE_LIFE },
     answer_reader: || Box::new(stream::BedrockAssembler::default()),

@@ -8,7 +8,7 @@ mod block;
 mod tests;
 mod usage;
 
-use super::frames::EventFrames;
+use super::frames::{EXCEPTION, EventFrames};
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::stream::{
     AnswerBlock, AnswerReader, AnswerStatus, Assembled, FrameReader, LatestPositions, ResponseMeta, StreamEvent,
@@ -19,9 +19,6 @@ use block::{StreamBlock, StreamBlockKind};
 /// The types of events.
 const EVENTS: [&str; 6] =
     ["messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"];
-
-/// The end of the names of errors: `throttlingException`, `modelStreamErrorException`.
-const EXCEPTION: &str = "Exception";
 
 /// A response in progress.
 #[derive(Default)]

@@ -81,6 +81,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
         remedies: remedies::REMEDIES,
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,
+        unique_names: None,
     },
     prompt_cache: PromptCache { breakpoints: None, life: |_| SHORT_CACHE_LIFE },
     answer_reader: || Box::new(stream::GeminiAssembler::default()),

@@ -30,7 +30,13 @@ pub(crate) static SPEC: DialectSpec = family_spec(
         "top_k",
         "context_management",
     ],
-    RuleSet { plan: rules::plan, remedies: remedies::REMEDIES, leave_out_refused, missing_reasoning: None },
+    RuleSet {
+        plan: rules::plan,
+        remedies: remedies::REMEDIES,
+        leave_out_refused,
+        missing_reasoning: None,
+        unique_names: None,
+    },
     || answer_reader(&MISTRAL),
 );
 

@@ -27,6 +27,7 @@ pub(crate) static SPEC: DialectSpec = family_spec(
             is_rejected: models::demands_reasoning,
             find: rules::find_missing_reasoning,
         }),
+        unique_names: None,
     },
     || answer_reader(&OPENAI),
 );

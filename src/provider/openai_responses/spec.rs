@@ -56,6 +56,7 @@ pub(crate) static SPEC: DialectSpec = DialectSpec {
         remedies: remedies::REMEDIES,
         leave_out_refused: remedies::leave_out_refused,
         missing_reasoning: None,
+        unique_names: None,
     },
     prompt_cache: PromptCache { breakpoints: None, life: retained_cache_life },
     answer_reader: || Box::new(stream::ResponsesAssembler::default()),

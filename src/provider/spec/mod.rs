@@ -36,7 +36,7 @@ pub(crate) use prompt_cache::{CacheBreakpoints, PromptCache, SHORT_CACHE_LIFE, r
 pub(crate) use reasoning_format::{ReasoningDropping, ReasoningFormat, bare_model, is_within};
 #[cfg(test)]
 pub(crate) use recognition::{Marks, Recognition};
-pub(crate) use rule_set::{MissingReasoning, RuleSet};
+pub(crate) use rule_set::{MissingReasoning, RuleSet, UniqueNames};
 pub(crate) use service_state::ServiceState;
 pub(crate) use system_member::SystemMember;
 pub(crate) use tool_codec::{ToolCodec, ToolMembers};

@@ -14,6 +14,16 @@ pub(crate) struct RuleSet {
     pub leave_out_refused: fn(&mut Cure<'_>, &[String]),
     /// Answers that some models reject without their reasoning.
     pub missing_reasoning: Option<MissingReasoning>,
+    /// Names that are unique in a request.
+    pub unique_names: Option<UniqueNames>,
+}
+
+/// Names that no two items of a list may have.
+pub(crate) struct UniqueNames {
+    /// What the text of an item with such a name contains.
+    pub mark: &'static str,
+    /// Returns true if two of the items have one name.
+    pub repeats: fn(&[JsonRef<'_>]) -> bool,
 }
 
 /// Reasoning that models want back within the running tool loop.

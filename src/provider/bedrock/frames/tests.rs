@@ -134,3 +134,14 @@ fn r65_headers_of_every_type_are_passed_over() {
     let (_, error) = read(&[&frame_of(&[200, b'x'], b"{}")]);
     assert!(error.is_some());
 }
+
+/// The assembler knows exceptions by the end of their names.
+#[test]
+fn r65_an_exception_of_any_name_is_an_error() {
+    let mut headers = header(":exception-type", "internalServerError");
+    headers.extend(header(":message-type", "exception"));
+    let exception = frame_of(&headers, br#"{"message":"It broke"}"#);
+    let expected =
+        vec![("error".to_owned(), r#"{"error":{"code":"internalServerError","message":"It broke"}}"#.to_owned())];
+    assert_eq!(read(&[&exception]), (expected, None));
+}

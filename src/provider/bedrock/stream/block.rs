@@ -1,7 +1,9 @@
 //! One content block of a response.
 
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter, list_of};
-use crate::provider::bedrock::block::{CITATIONS, REASONING, TEXT, TOOL_RESULT, TOOL_USE, is_of_server, kind_of};
+use crate::provider::bedrock::block::{
+    CITATIONS, IMAGE, REASONING, TEXT, TOOL_RESULT, TOOL_USE, is_server_call, kind_of,
+};
 use crate::provider::bedrock::decode::decode_block;
 use crate::provider::bedrock::media::joined_text;
 use crate::provider::stream::{
@@ -48,6 +50,25 @@ pub(super) struct StreamBlock {
     ready_emitted: bool,
 }
 
+/// Returns the source that arrived in pieces: the bytes of one after the other, in base64, which only the last one
+/// pads. Of others the last one counts.
+fn joined_sources(sources: &[String]) -> Option<String> {
+    let last = sources.last()?;
+    let bytes = |source: &String| {
+        let source = JsonRef::parse(source).ok()?;
+        Some(source.get("bytes")?.as_text()?.into_owned())
+    };
+    let pieces: Option<Vec<String>> = sources.iter().map(bytes).collect();
+    let is_joined = |pieces: &Vec<String>| {
+        let before = pieces.len().saturating_sub(1);
+        pieces.iter().take(before).all(|piece| piece.len() % 4 == 0 && !piece.ends_with('='))
+    };
+    Some(match pieces.filter(is_joined) {
+        Some(pieces) => ObjectWriter::build(|out| _ = out.text("bytes", &pieces.concat())).as_str().to_owned(),
+        None => last.clone(),
+    })
+}
+
 impl StreamBlock {
     fn new(index: Option<u64>, kind: StreamBlockKind) -> Self {
         Self {
@@ -69,7 +90,7 @@ impl StreamBlock {
     pub(super) fn started(index: Option<u64>, start: JsonRef<'_>, call_count: u32) -> Self {
         let (kind, inner) = kind_of(start).unwrap_or_default();
         let kind = match kind {
-            TOOL_USE if is_of_server(inner) => StreamBlockKind::ServerCall,
+            TOOL_USE if is_server_call(inner) => StreamBlockKind::ServerCall,
             TOOL_USE => StreamBlockKind::ToolCall(call_count),
             TOOL_RESULT => StreamBlockKind::ServerResult,
             _ => return Self { whole: Some(start.as_raw().to_owned()), ..Self::new(index, StreamBlockKind::Verbatim) },
@@ -96,7 +117,7 @@ impl StreamBlock {
                 let text = StringBuffer::new(inside(inner).unwrap_or_default());
                 Self { text, ..Self::new(None, StreamBlockKind::Text) }
             }
-            TOOL_USE if !is_of_server(inner) => {
+            TOOL_USE if !is_server_call(inner) => {
                 let kind = StreamBlockKind::ToolCall(call_count);
                 let input = inner.find("input");
                 let (text, input) = match input.and_then(|input| inside(input)) {
@@ -159,6 +180,9 @@ impl StreamBlock {
                 }
                 (REASONING, StreamBlockKind::Reasoning) => fragment = self.append_reasoning(value),
                 ("citation", StreamBlockKind::Text) => self.items.push(value.as_raw().to_owned()),
+                (IMAGE, StreamBlockKind::Verbatim) => {
+                    self.items.extend(value.find("source").map(|source| source.as_raw().to_owned()));
+                }
                 (TOOL_RESULT, StreamBlockKind::ServerResult) => {
                     self.items.extend(value.items().map(|item| item.as_raw().to_owned()));
                 }
@@ -275,7 +299,7 @@ impl StreamBlock {
     /// [`assemble_call`](Self::assemble_call).
     pub(super) fn to_wire(&self, complete: bool) -> Option<String> {
         match self.kind {
-            StreamBlockKind::Verbatim => self.whole.clone(),
+            StreamBlockKind::Verbatim => self.verbatim_wire(),
             StreamBlockKind::Text => self.text_wire(),
             StreamBlockKind::Reasoning => self.reasoning_wire(),
             StreamBlockKind::ToolCall(_) if !self.assemble_call(complete).executable => None,
@@ -286,6 +310,28 @@ impl StreamBlock {
             }
             StreamBlockKind::ServerResult => Some(self.with_members(TOOL_RESULT, ("content", &list_of(&self.items)))),
         }
+    }
+
+    /// Writes a block that is kept as it arrived. The source of an image arrives after its start; without one the image
+    /// is left out, since a request cannot have it.
+    fn verbatim_wire(&self) -> Option<String> {
+        let whole = self.whole.as_deref()?;
+        let parsed = JsonRef::parse(whole).unwrap_or_default();
+        let Some(image) = parsed.find(IMAGE) else { return Some(whole.to_owned()) };
+        if image.find("source").is_some() {
+            return Some(whole.to_owned());
+        }
+        let source = joined_sources(&self.items)?;
+        let mut out = String::new();
+        let mut block = ObjectWriter::new(&mut out);
+        block.object(IMAGE, |inner| {
+            for (key, value) in image.entries().filter_map(|(key, value)| Some((key.as_text()?, value))) {
+                inner.json(&key, value);
+            }
+            inner.raw("source", &source);
+        });
+        block.end();
+        Some(out)
     }
 
     /// Writes a text; one with sources as a list of texts and sources.

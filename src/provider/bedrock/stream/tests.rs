@@ -131,3 +131,35 @@ fn r65_damaged_frames_fail_and_keep_the_text_before_them() {
     assert!(events.iter().any(|event| matches!(event, StreamEvent::Error(_))));
     assert!(answer.error.unwrap().message.contains("checksum"));
 }
+
+#[test]
+fn r65_a_streamed_image_has_its_source() {
+    let start = r#"{"contentBlockStart":{"contentBlockIndex":0,"start":{"image":{"format":"png"}}}}"#;
+    let stop = r#"{"contentBlockStop":{"contentBlockIndex":0}}"#;
+    let delta = |source: &str| {
+        format!(r#"{{"contentBlockDelta":{{"contentBlockIndex":0,"delta":{{"image":{{"source":{source}}}}}}}}}"#)
+    };
+    let image = |source: &str| {
+        format!(r#"{{"role":"assistant","content":[{{"image":{{"format":"png","source":{source}}}}}]}}"#)
+    };
+    for (deltas, source) in [
+        (vec![r#"{"bytes":"aGVsbG8="}"#], r#"{"bytes":"aGVsbG8="}"#),
+        (vec![r#"{"bytes":"aGVs"}"#, r#"{"bytes":"bG8="}"#], r#"{"bytes":"aGVsbG8="}"#),
+        (vec![r#"{"s3Location":{"uri":"s3://b/k"}}"#], r#"{"s3Location":{"uri":"s3://b/k"}}"#),
+    ] {
+        let deltas: Vec<String> = deltas.into_iter().map(delta).collect();
+        let mut events = vec![start];
+        events.extend(deltas.iter().map(String::as_str));
+        events.extend([stop, STOP]);
+        assert_eq!(wire(&assembled(&events)), image(source));
+    }
+    // A request cannot have an image without one.
+    assert_eq!(wire(&assembled(&[start, stop, STOP])), "");
+}
+
+#[test]
+fn r65_a_call_with_a_type_of_another_format_is_the_applications() {
+    let start = r#"{"contentBlockStart":{"contentBlockIndex":0,"start":{"toolUse":{"toolUseId":"t1","name":"look","type":"function"}}}}"#;
+    let answer = assembled(&[start, r#"{"contentBlockStop":{"contentBlockIndex":0}}"#, STOP]);
+    assert_eq!(answer.calls.len(), 1);
+}
