@@ -3,6 +3,7 @@
 import * as check from './arguments.js';
 import { WasmHandle, asyncDispose, dispose } from './wasm-handle.js';
 import { memberOf } from './untrusted-value.js';
+import { cipherOf } from './encryption.js';
 import { InstancePool } from './instance-pool.js';
 import { program } from './rethread-program.js';
 import { Session } from './session.js';
@@ -130,7 +131,7 @@ export async function open(options = {}) {
     return new Rethread(
       new WasmHandle(
         instance,
-        await instance.promise(() => instance.exports.openRethread(options, localStorageDriver)),
+        await instance.promise(() => instance.exports.openRethread(options, localStorageDriver, cipherOf)),
       ),
     );
   } catch (error) {

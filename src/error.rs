@@ -74,6 +74,8 @@ codes! {
     UnsupportedVersion = "unsupported_version",
     /// A stored record does not decode.
     CorruptRecord = "corrupt_record",
+    /// The data is encrypted, and with another key than the application's.
+    WrongKey = "wrong_key",
     /// A value is larger than a limit, or than the memory.
     TooLarge = "too_large",
     /// The store cannot be reached; it may be reached later. `details.outcome` is `none` if nothing was written, else

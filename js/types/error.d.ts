@@ -17,6 +17,7 @@ export type ErrorCode =
   | "upgrade_blocked"
   | "unsupported_version"
   | "corrupt_record"
+  | "wrong_key"
   | "too_large"
   | "unavailable"
   | "rate_limited"

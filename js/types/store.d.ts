@@ -32,6 +32,13 @@ export interface OpenOptions {
    *  Then it fails with `store_error`. `details.outcome` is "unknown" if it may write: it may be stored, also later;
    *  "none" if it reads. An append is repeated once, under the name of its operation, so that it is stored once. */
   storeTimeoutMs?: number;
+  /** Encrypts what is stored with AES-GCM: heads with titles, messages, journals of runs, payloads of tools. `key` is a
+   *  CryptoKey of AES-GCM that need not be extractable, with the usages "encrypt" and "decrypt" or "wrapKey" and
+   *  "unwrapKey". It wraps a key for each session. Sessions of `previous` keys open as well, and their next write wraps
+   *  their key with `key`. With another key, or none, a session rejects with `wrong_key`, and nothing is changed.
+   *  Session ids, channels, the audit table's index (tool, status, channel, time), sizes and numbers stay readable;
+   *  `serialize`, `exportSession` and snapshots are not encrypted. See docs/storage.md. */
+  encryption?: { key: CryptoKey; previous?: CryptoKey[] };
   /** Replay settings of every session, and by channel (`SessionOptions.channel`). */
   replay?: ReplayPolicy;
   channels?: Record<string, ReplayPolicy>;

@@ -2,7 +2,7 @@
 
 use super::context::StoreContext;
 use super::payloads::AuditPayloads;
-use crate::error::Result;
+use crate::error::{ErrorCode, Result};
 use crate::history::write_payload;
 use crate::json::{ArrayWriter, ObjectWriter};
 use crate::store::{AuditQuery, AuditRow, Record, RecordKind, open_record};
@@ -27,7 +27,7 @@ pub async fn audit_page(
     (message, payload): (Option<&str>, bool),
 ) -> Result<JsonPage> {
     let found = context.audit_pages.read(&*context.store, query, message).await?;
-    let rows = audit_rows(context, &found.items);
+    let rows = audit_rows(context, &found.items)?;
     // Taken, not borrowed: another query may come while this one reads.
     let mut payloads = if payload { context.payloads.take() } else { AuditPayloads::default() };
     if payload {
@@ -47,18 +47,22 @@ pub async fn audit_page(
 }
 
 /// Decodes the rows. Reports rows that cannot be read.
-fn audit_rows<'r>(context: &StoreContext, found: &'r [(String, Record)]) -> Vec<(&'r str, AuditRow)> {
+///
+/// # Errors
+/// `wrong_key`: all rows of the session are encrypted then.
+fn audit_rows<'r>(context: &StoreContext, found: &'r [(String, Record)]) -> Result<Vec<(&'r str, AuditRow)>> {
     let mut rows = Vec::new();
     for (session, record) in found {
         match open_record::<AuditRow>(RecordKind::Audit, &record.value) {
             Ok(row) => rows.push((session.as_str(), row)),
+            Err(error) if error.code == ErrorCode::WrongKey => return Err(error),
             Err(error) => context.report_unreadable(format!(
                 "audit row {} of session \"{session}\" cannot be read: {}",
                 record.key, error.message
             )),
         }
     }
-    rows
+    Ok(rows)
 }
 
 fn write_row(out: &mut ObjectWriter<'_>, session: &str, row: &AuditRow, call: Option<&ToolInvocation>) {

@@ -13,6 +13,7 @@ mod clear;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod delete;
+mod encrypted;
 mod id_collisions;
 mod journal;
 pub mod kv;
@@ -39,6 +40,7 @@ pub use audit_pages::AuditPages;
 pub use branch::open_branch;
 pub use clear::clear_session;
 pub use delete::delete_session;
+pub use encrypted::{Cipher, EncryptedStore, PlacedValue, UnwrappedKey};
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};
 pub use log::{Change, ConflictPause, ExpectedRun, HeadEdit, NoticeText, SessionLog};
 pub use memory::MemoryStore;

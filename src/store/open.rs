@@ -74,6 +74,8 @@ async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail
             }
             log.set_head(session);
         }
+        // Everything else is encrypted as well.
+        Err(error) if error.code == ErrorCode::WrongKey => return Err(error),
         Err(error) => {
             log.warn(unreadable_head(id, &error));
             rebuild(store, &mut log, head.revision).await?;

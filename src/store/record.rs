@@ -24,6 +24,9 @@ pub const VERSION: u8 = 1;
 /// misunderstand or lose something, which an added optional field does not cause.
 const OLDEST_READER: u8 = 1;
 
+/// The first byte of a value that [`EncryptedStore`](super::EncryptedStore) has written.
+pub(super) const ENCRYPTED: u8 = 0xec;
+
 /// Maximum size of a record in bytes. Edge stores reject larger values.
 pub const MAX_RECORD_BYTES: usize = 512 * 1024 * 1024;
 
@@ -139,6 +142,7 @@ pub(super) fn is_intact(kind: RecordKind, bytes: &Bytes) -> bool {
 /// Checks a record's checksum, if this build may read the record.
 fn check_sum(bytes: &Bytes) -> Result<()> {
     match bytes.as_ref() {
+        [ENCRYPTED, ..] => Err(encrypted()),
         [oldest_reader, ..] if *oldest_reader > VERSION => Ok(()),
         [_, _, _, a, b, c, d, ..] if u32::from_le_bytes([*a, *b, *c, *d]) != checksum(bytes) => {
             Err(corrupt("checksum"))
@@ -167,6 +171,11 @@ fn unsupported(version: u8) -> Error {
             "a record was written by format version {version} and this build has version {VERSION}; update rethread to write to this session"
         ),
     )
+}
+
+fn encrypted() -> Error {
+    let message = "a stored record is encrypted; pass its key as `encryption` to `open`. Nothing was changed";
+    Error::new(ErrorCode::WrongKey, message)
 }
 
 fn corrupt(what: &str) -> Error {

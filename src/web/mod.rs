@@ -46,6 +46,7 @@ mod sessions {
     mod branches;
     mod callbacks;
     mod change_feed;
+    mod cipher;
     mod compact_options;
     mod external;
     mod host;

@@ -48,6 +48,9 @@ pub struct OpenOptions {
     pub durability: Option<DurabilityOption>,
     pub lease_ms: Option<MillisOption<100, 86_400_000>>,
     pub store_timeout_ms: Option<MillisOption<10, 86_400_000>>,
+    /// Null is no key: it is refused, so that nothing is written in the open by mistake.
+    #[serde(deserialize_with = "given")]
+    pub encryption: Option<Option<UnreadValue>>,
     pub replay: Option<ReplayOptions<JsOptions>>,
     pub channels: Option<OptionEntries<Option<ReplayOptions<JsOptions>>>>,
     pub now: Option<BoundFunction>,

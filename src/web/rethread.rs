@@ -2,9 +2,10 @@
 
 use super::audit::invocations;
 use super::change_feed::DriverFeedMembers;
+use super::cipher::WebCipher;
 use super::convert::{parse_json, to_js};
 use super::open_store::{OpenedStore, WebStore};
-use super::option_reader::read_optional;
+use super::option_reader::{UnreadValue, read_optional};
 use super::options::{OpenOptions, PendingRunQuery, SessionQuery, StoreOption, open_options};
 use super::owned_runs::OwnedRuns;
 use super::promise::promise;
@@ -20,7 +21,7 @@ use crate::options::MAX_PAGE;
 use crate::run::ARCHIVE_DESCRIPTIONS;
 use crate::session::{DEFAULT_NAME, Host, read_archive};
 use crate::session_head::SessionHead;
-use crate::store::{MemoryStore, SessionArchive};
+use crate::store::{EncryptedStore, MemoryStore, SessionArchive};
 use js_sys::{Function, Promise};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -31,12 +32,19 @@ pub struct JsRethread {
     store: WebStore,
 }
 
-/// Opens a store. `local_storage` makes the driver of localStorage from its name.
+/// Opens a store. `local_storage` makes the driver of localStorage from its name, `cipher_of` what encrypts from its
+/// option.
 #[wasm_bindgen(js_name = openRethread, skip_typescript)]
-pub fn open_rethread(options: JsValue, local_storage: Function) -> Promise {
+pub fn open_rethread(options: JsValue, local_storage: Function, cipher_of: Function) -> Promise {
     promise(async move {
         let options = open_options(&options)?;
-        let opened = open_store(&options, &local_storage).await?;
+        let given = |option: &Option<UnreadValue>| option.as_ref().map_or(JsValue::NULL, |option| option.0.clone());
+        let encryption = options.encryption.as_ref().map(given);
+        let cipher = encryption.map(|option| WebCipher::new(&option, &cipher_of)).transpose()?;
+        let mut opened = open_store(&options, &local_storage).await?;
+        if let Some(cipher) = cipher {
+            opened.store = Rc::new(EncryptedStore::new(opened.store, cipher));
+        }
         Ok(JsRethread { store: WebStore::new(opened, options)? }.into())
     })
 }

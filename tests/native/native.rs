@@ -63,6 +63,9 @@ mod wire_rules;
 mod wire_talk;
 
 #[cfg(not(target_arch = "wasm32"))]
+#[path = "../servers/encrypted_store.rs"]
+mod encrypted_store;
+#[cfg(not(target_arch = "wasm32"))]
 #[path = "../servers/kv_store.rs"]
 mod kv_store;
 #[cfg(not(target_arch = "wasm32"))]

@@ -228,7 +228,7 @@ fn r07_nothing_returns_after_the_deletion_of_a_session_with_damaged_appends() {
 }
 
 /// A session of so many appends of one message of this size.
-fn chat(store: &dyn LogStore, count: usize, size: usize) -> u64 {
+pub fn chat(store: &dyn LogStore, count: usize, size: usize) -> u64 {
     let (log, ids) = (RefCell::new(block_on(open_session(store, "s", Seed(1), 1)).unwrap()), CountingIds::default());
     for at in 0..count {
         let text = format!(r#"[{{"role":"user","content":"{at} {}"}}]"#, "x".repeat(size));

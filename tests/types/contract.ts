@@ -685,8 +685,10 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   validate(5, "mistral");
   // @ts-expect-error no such store
   await open({ store: "sqlite" });
-  // @ts-expect-error not built
+  // @ts-expect-error encryption needs a key
   await open({ encryption: {} });
+  // @ts-expect-error a key is no text
+  await open({ encryption: { key: "secret" } });
   // @ts-expect-error a window is a number
   await open({ replay: { freshness: "5 minutes" } });
   // @ts-expect-error a list of lists
