@@ -178,7 +178,7 @@ export function synchronous() {
 
 /** The wasm imports nothing but the functions of its glue. */
 export function imports() {
-  return ['rethread', 'formats'].flatMap((program) => {
+  return ['rethread', 'stores', 'formats'].flatMap((program) => {
     const file = `dist/${program}_bg.wasm`;
     if (!present(file)) return [`${file} is missing: npm run build`];
     const list = WebAssembly.Module.imports(new WebAssembly.Module(readFileSync(path.join(root, file))));

@@ -94,8 +94,9 @@ const STEPS = [
       await rust();
       await clippy('--lib');
       await clippy('--all-targets', '--features', 'conformance');
-      await clippy('--lib', '--tests', '--target', WASM, '--features', 'web,testing');
-      for (const alone of ['formats', 'testing']) await clippy('--lib', '--target', WASM, '--features', alone);
+      await clippy('--lib', '--tests', '--target', WASM, '--features', 'web,stores,testing');
+      for (const alone of ['web', 'stores', 'formats', 'testing'])
+        await clippy('--lib', '--target', WASM, '--features', alone);
       for (const world of ['component', 'engine', 'stored,conformance'])
         await clippy('--lib', '--target', WASM, '--features', world);
     },

@@ -5,7 +5,11 @@ import { RethreadError } from './error.js';
 /** What to do if the file is not where the package expects it. */
 const ADVICE =
   'A bundler may have moved the module away from its file: with Vite set `optimizeDeps: { exclude: ["rethread"] }`,' +
-  ' with others pass the address of `rethread/rethread.wasm` (of `rethread/formats.wasm` for the formats alone) to init()';
+  ' with others pass the address of `rethread/rethread.wasm` (of `rethread/formats.wasm` for the formats alone) to init(),' +
+  ' and that of `rethread/stores.wasm` as `stores` in its second argument';
+
+const NO_SOURCE =
+  'rethread/slim contains no wasm: call init(source) first, with the bytes, a WebAssembly.Module or a URL';
 
 /** What to do if the package is a link to a folder outside of a project that Vite serves. */
 const OUTSIDE =
@@ -13,6 +17,7 @@ const OUTSIDE =
 
 export class Program {
   createGlue;
+  #noSource;
   /** The source that the entry sets, and how to find its other address.
    *  @type {{ source: URL, findMoved: () => Promise<URL | null> } | null} */
   #preset = null;
@@ -21,9 +26,11 @@ export class Program {
   /** @type {Promise<WebAssembly.Module> | null} */
   #loading = null;
 
-  /** `createGlue` is exported by the generated glue (.ci/glue.mjs). */
-  constructor(createGlue) {
+  /** `createGlue` is exported by the generated glue (.ci/glue.mjs). `noSource` says what to do where nothing sets a
+   *  source. */
+  constructor(createGlue, noSource = NO_SOURCE) {
     this.createGlue = createGlue;
+    this.#noSource = noSource;
   }
 
   /** Sets the default source of `load()`. If it answers with no wasm, `findMoved` is asked for another address (or
@@ -42,13 +49,19 @@ export class Program {
   /** Loads the module. Safe to call any number of times; the first call decides the source. */
   async load(source) {
     if (this.#compiled) return;
-    this.#loading ??= source || !this.#preset ? compile(source) : compilePreset(this.#preset);
+    this.#loading ??= this.#compile(source);
     try {
       this.#compiled = await this.#loading;
     } catch (error) {
       this.#loading = null; // a page that was offline may try again
       throw error;
     }
+  }
+
+  async #compile(source) {
+    if (source) return compile(source);
+    if (this.#preset) return compilePreset(this.#preset);
+    throw new RethreadError('not_initialized', this.#noSource);
   }
 
   /** The compiled module. Throws `not_initialized` before it is loaded. */
@@ -64,12 +77,6 @@ export class Program {
 }
 
 async function compile(source) {
-  if (!source) {
-    throw new RethreadError(
-      'not_initialized',
-      'rethread/slim contains no wasm: call init(source) first, with the bytes, a WebAssembly.Module or a URL',
-    );
-  }
   const isUrl =
     typeof source === 'string' || source instanceof URL || (typeof Request === 'function' && source instanceof Request);
   const loaded = await (isUrl ? fetch(source) : source);

@@ -5,6 +5,7 @@ import { WasmHandle, asyncDispose, dispose } from './wasm-handle.js';
 import { memberOf } from './untrusted-value.js';
 import { cipherOf } from './encryption.js';
 import { InstancePool } from './instance-pool.js';
+import { openDriverStore } from './load-stores.js';
 import { program } from './rethread-program.js';
 import { Session } from './session.js';
 import { localStorageDriver } from './stores/local-storage.js';
@@ -131,7 +132,9 @@ export async function open(options = {}) {
     return new Rethread(
       new WasmHandle(
         instance,
-        await instance.promise(() => instance.exports.openRethread(options, localStorageDriver, cipherOf)),
+        await instance.promise(() =>
+          instance.exports.openRethread(options, localStorageDriver, openDriverStore, cipherOf),
+        ),
       ),
     );
   } catch (error) {

@@ -45,7 +45,7 @@
 //! | `web`, `component` | the JavaScript and the WIT binding, each behind a feature |
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
-#[cfg(all(feature = "formats", feature = "component"))]
+#[cfg(all(any(feature = "formats", feature = "stores"), feature = "component"))]
 compile_error!("the features `web` (or `formats`) and `component` are bindings for two hosts; enable one of them");
 
 pub mod clock;
@@ -72,7 +72,7 @@ pub mod session_head;
 pub mod store;
 pub mod synthetic_result;
 pub mod tool;
-#[cfg(any(feature = "formats", feature = "testing"))]
+#[cfg(any(feature = "formats", feature = "stores", feature = "testing"))]
 pub mod web;
 
 pub use error::{Error, ErrorCode, Result};

@@ -112,8 +112,9 @@ export type PrefixChange =
 
 /** Loads the wasm. Browsers need `await init()` before the synchronous functions (`validate`, `repair`, `convert`,
  *  `StreamAssembler`); Node and workerd load it themselves. `source` is the wasm or its URL; default: the package's own
- *  file. */
-export function init(source?: WasmSource): Promise<void>;
+ *  file. `stores` is the second program, `rethread/stores.wasm`, which the first `open` with a SQL or key-value store
+ *  loads, and localStorage is one; it need only be given where `source` must be. */
+export function init(source?: WasmSource, options?: { stores?: WasmSource }): Promise<void>;
 
 /** Returns the problems of a body. If none has severity "error", the provider accepts the order and the pairing of its
  *  messages. Content never makes it throw. Throws `not_initialized` in a browser before `await init()`. */

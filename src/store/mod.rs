@@ -27,6 +27,7 @@ mod open;
 mod partial_read;
 mod rebuild;
 mod record;
+pub mod remote;
 mod reply_checks;
 mod second_results;
 mod segment;

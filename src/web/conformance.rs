@@ -1,7 +1,7 @@
 //! The conformance suite for stores of JavaScript: `rethread/testing`, a program of its own.
 
 use super::promise::{await_settled, promise};
-use super::store::{StoreTimeout, open_js_store};
+use super::store::{DriverKind, JsLogStore, StoreTimeout, open_driver};
 use super::untrusted_value::error_from_thrown;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::conformance::{CHECKS, check_one, nothing_lost, write_with_retry};
@@ -57,5 +57,9 @@ pub fn check_nothing_lost(store: JsValue, session: String, count: u8) -> Promise
 }
 
 async fn open_store(store: &JsValue) -> Result<Rc<dyn LogStore>> {
-    Ok(open_js_store(store, false, StoreTimeout::default()).await?.0)
+    let limit = StoreTimeout::default();
+    match DriverKind::of(store) {
+        Some(kind) => Ok(open_driver(store, kind, (false, limit)).await?.0),
+        None => Ok(Rc::new(JsLogStore::open(store, false, limit)?)),
+    }
 }

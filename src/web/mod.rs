@@ -1,7 +1,7 @@
 //! The JavaScript classes, for browsers, Node and Workers. Nothing outside of this module knows of `JsValue`.
 //!
-//! With the feature `formats` alone: the functions of bodies and the stream assembler. With `testing`: the conformance
-//! suite for stores.
+//! With the feature `formats` alone: the functions of bodies and the stream assembler. With `stores`: SQL and key-value
+//! stores, a program of its own. With `testing`: the conformance suite for stores.
 //!
 //! No method holds a borrow across an await or while JavaScript runs: a callback may call back.
 
@@ -12,19 +12,21 @@ mod conformance;
 // Sessions use the rest of it.
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod convert;
+#[cfg(feature = "stores")]
+mod driver_store;
 mod error;
 #[cfg(feature = "formats")]
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod option_reader;
-#[cfg(any(feature = "web", feature = "testing"))]
+#[cfg(any(feature = "web", feature = "stores", feature = "testing"))]
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod promise;
-#[cfg(any(feature = "web", feature = "testing"))]
+#[cfg(any(feature = "web", feature = "stores", feature = "testing"))]
 pub mod store;
-#[cfg(any(feature = "web", feature = "testing"))]
+#[cfg(any(feature = "web", feature = "stores", feature = "testing"))]
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod time_limit;
-#[cfg(any(feature = "web", feature = "testing"))]
+#[cfg(any(feature = "web", feature = "stores", feature = "testing"))]
 mod trap_cleanup;
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod untrusted_value;

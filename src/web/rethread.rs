@@ -12,7 +12,10 @@ use super::promise::promise;
 use super::restore::restore;
 use super::results::{SessionPage, SessionSummary, StatusResult, result_to_js};
 use super::session::JsSession;
-use super::store::{Durability, IndexedDbStore, StorageStatus, open_js_store, persist, storage_status};
+use super::store::{
+    DriverKind, Durability, IndexedDbStore, JsLogStore, StorageStatus, StoreTimeout, open_in_program, persist,
+    storage_status,
+};
 use super::untrusted_value::{bytes, member, reason_of};
 use super::wire::report_to_js;
 use crate::error::{Error, Result};
@@ -21,7 +24,7 @@ use crate::options::MAX_PAGE;
 use crate::run::ARCHIVE_DESCRIPTIONS;
 use crate::session::{DEFAULT_NAME, Host, read_archive};
 use crate::session_head::SessionHead;
-use crate::store::{EncryptedStore, MemoryStore, SessionArchive};
+use crate::store::{EncryptedStore, LogStore, MemoryStore, SessionArchive};
 use js_sys::{Function, Promise};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -32,16 +35,21 @@ pub struct JsRethread {
     store: WebStore,
 }
 
-/// Opens a store. `local_storage` makes the driver of localStorage from its name, `cipher_of` what encrypts from its
-/// option.
+/// Opens a store. `local_storage` makes the driver of localStorage from its name; `open_driver_store` opens the store of
+/// a driver in the program of stores; `cipher_of` makes what encrypts from its option.
 #[wasm_bindgen(js_name = openRethread, skip_typescript)]
-pub fn open_rethread(options: JsValue, local_storage: Function, cipher_of: Function) -> Promise {
+pub fn open_rethread(
+    options: JsValue,
+    local_storage: Function,
+    open_driver_store: Function,
+    cipher_of: Function,
+) -> Promise {
     promise(async move {
         let options = open_options(&options)?;
         let given = |option: &Option<UnreadValue>| option.as_ref().map_or(JsValue::NULL, |option| option.0.clone());
         let encryption = options.encryption.as_ref().map(given);
         let cipher = encryption.map(|option| WebCipher::new(&option, &cipher_of)).transpose()?;
-        let mut opened = open_store(&options, &local_storage).await?;
+        let mut opened = open_store(&options, &local_storage, &open_driver_store).await?;
         if let Some(cipher) = cipher {
             opened.store = Rc::new(EncryptedStore::new(opened.store, cipher));
         }
@@ -50,20 +58,25 @@ pub fn open_rethread(options: JsValue, local_storage: Function, cipher_of: Funct
 }
 
 /// Opens the store that is asked for, or the default of this platform.
-async fn open_store(options: &OpenOptions, local_storage: &Function) -> Result<OpenedStore> {
+async fn open_store(
+    options: &OpenOptions,
+    local_storage: &Function,
+    open_driver_store: &Function,
+) -> Result<OpenedStore> {
     let durability = options.durability.map(|option| option.0).unwrap_or_default();
     let is_strict = durability == Durability::Strict;
+    let promises = (is_strict, options.store_timeout());
     let name = options.name.as_deref().unwrap_or(DEFAULT_NAME);
     let kind = match &options.store {
         Some(StoreOption::Object(object)) => {
             let (owned_runs, changes) = (OwnedRuns::of_driver(object)?, DriverFeedMembers::of_driver(object)?);
-            let (store, kind) = open_js_store(object, is_strict, options.store_timeout()).await?;
+            let (store, kind) = open_object(object, promises, open_driver_store).await?;
             return Ok(OpenedStore { store, kind, owned_runs, changes });
         }
         Some(StoreOption::BuiltIn("localstorage")) => {
             let driver = local_storage.call1(&JsValue::NULL, &JsValue::from_str(name));
             let driver = driver.map_err(|thrown| Error::config(reason_of(&thrown)))?;
-            let (store, kind) = open_js_store(&driver, is_strict, options.store_timeout()).await?;
+            let (store, kind) = open_object(&driver, promises, open_driver_store).await?;
             return Ok(OpenedStore { store, kind, owned_runs: None, changes: None });
         }
         Some(StoreOption::BuiltIn(kind)) => *kind,
@@ -80,6 +93,18 @@ async fn open_store(options: &OpenOptions, local_storage: &Function) -> Result<O
     }
     let store = Rc::new(IndexedDbStore::open(name, durability).await?);
     Ok(OpenedStore { store, kind, owned_runs: None, changes: None })
+}
+
+/// Opens the store that an object of the application is, and returns it with the name that `status()` shows.
+async fn open_object(
+    object: &JsValue,
+    (is_strict, limit): (bool, StoreTimeout),
+    open_driver_store: &Function,
+) -> Result<(Rc<dyn LogStore>, &'static str)> {
+    if DriverKind::of(object).is_some() {
+        return open_in_program(object, (is_strict, limit), open_driver_store).await;
+    }
+    Ok((Rc::new(JsLogStore::open(object, is_strict, limit)?), "custom"))
 }
 
 #[wasm_bindgen(js_class = Rethread)]

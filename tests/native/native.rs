@@ -40,6 +40,8 @@ mod pairing;
 #[cfg(not(target_arch = "wasm32"))]
 mod persistence_cases;
 #[cfg(not(target_arch = "wasm32"))]
+mod remote_store;
+#[cfg(not(target_arch = "wasm32"))]
 mod responses;
 #[cfg(not(target_arch = "wasm32"))]
 mod rule_pages;

@@ -56,7 +56,8 @@ async function assertWorks(url, lane) {
   assert.ok(answer.findings.includes('orphan_result'));
   assert.deepEqual(answer.statuses, [400, 200], 'refused, and repaired by rethread/fetch');
   assert.ok(answer.oneError, 'one class of errors in every entry');
-  assert.ok(new Set(wasm).size >= 2, 'the two programs');
+  assert.deepEqual(answer.kept, ['kept'], 'localStorage, of the second program');
+  assert.ok(new Set(wasm).size >= 3, 'the three programs');
 }
 
 /** A project of the package, in a folder named after `label`. */
@@ -101,7 +102,7 @@ for (const [version, folder] of versions) {
       const root = project(`vite-${version}-build`);
       await build({ root, configFile: false, logLevel: 'silent' });
       const built = readdirSync(path.join(root, 'dist/assets')).filter((file) => file.endsWith('.wasm'));
-      assert.equal(built.length, 2, String(built));
+      assert.equal(built.length, 3, String(built));
       const server = await serve({ folders: { '/': path.join(root, 'dist') } });
       try {
         await assertWorks(`${server.url}/`, `vite-${version}-build`);

@@ -52,7 +52,7 @@ describe('the tarball', () => {
     assert.deepEqual(stray, []);
     assert.deepEqual(
       packed.files.filter((file) => file.endsWith('.wasm')),
-      ['dist/formats_bg.wasm', 'dist/rethread_bg.wasm', 'dist/testing_bg.wasm'],
+      ['dist/formats_bg.wasm', 'dist/rethread_bg.wasm', 'dist/stores_bg.wasm', 'dist/testing_bg.wasm'],
     );
     for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) assert.ok(packed.files.includes(licence));
   });
@@ -89,6 +89,7 @@ describe('Node', () => {
     assert.ok(answer.findings.includes('orphan_result'));
     assert.deepEqual(answer.statuses, [400, 200], 'refused, and repaired by rethread/fetch');
     assert.ok(answer.oneError, 'one class of errors in every entry');
+    assert.deepEqual(answer.kept, ['kept'], 'a store over a driver');
     assert.deepEqual(answer.formats, [
       'RethreadError',
       'StreamAssembler',
@@ -137,21 +138,28 @@ describe('Node', () => {
 
   test('slim loads the wasm that the caller passes', async () => {
     const project = install(packed, 'slim');
-    assert.deepEqual(JSON.parse(await node(['main.js'], project)), { before: 'not_initialized', after: 0 });
+    assert.deepEqual(JSON.parse(await node(['main.js'], project)), {
+      before: 'not_initialized',
+      after: 0,
+      kind: 'key-value',
+    });
   });
 });
 
-test('r50 a plain page with a content security policy and IndexedDB', async () => {
+test('r50 a plain page with a content security policy: IndexedDB loads one program, localStorage the second one', async () => {
   const project = install(packed, 'page');
   const server = await serve({ folders: { '/': project } });
   const browser = await launchBrowser();
   try {
     const page = await browser.newPage();
     const complaints = [];
-    const wasm = [];
+    const programs = [];
     page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
     page.on('pageerror', (error) => complaints.push(String(error)));
-    page.on('request', (request) => request.url().endsWith('.wasm') && wasm.push(request.url()));
+    page.on('request', (request) => {
+      const [, file] = /\/dist\/([\w.]+)$/.exec(request.url()) ?? [];
+      if (file) programs.push(file);
+    });
     const visit = async (query) => {
       await page.goto(`${server.url}/?${new URLSearchParams({ store: 'indexeddb', ...query })}`);
       await page
@@ -163,7 +171,7 @@ test('r50 a plain page with a content security policy and IndexedDB', async () =
     const answer = await visit({ model: model('page') });
     await assertChat(answer, 'page');
     assert.equal(answer.before, 'not_initialized');
-    assert.equal(wasm.length, 1, 'one wasm is fetched, once');
+    assert.deepEqual(programs.sort(), ['rethread.js', 'rethread_bg.wasm'], 'each is fetched once, and no other');
     const { stored, thrown } = await visit({ again: '' });
     assert.equal(thrown, undefined);
     assert.deepEqual(
@@ -171,6 +179,10 @@ test('r50 a plain page with a content security policy and IndexedDB', async () =
       ['user', 'assistant', 2],
       'the next visit finds both turns',
     );
+    programs.length = 0;
+    const { kept } = await visit({ keep: '', store: 'localstorage' });
+    assert.deepEqual(kept, ['kept']);
+    assert.deepEqual(programs.sort(), ['rethread.js', 'rethread_bg.wasm', 'stores.js', 'stores_bg.wasm']);
     assert.deepEqual(complaints, []);
   } finally {
     await browser.close();
@@ -194,7 +206,9 @@ test('r50 workerd', async () => {
   const worker = startWorkerd(project, path.join(project, 'main.js'));
   try {
     const response = await worker.dispatchFetch(`http://worker/?model=${encodeURIComponent(model('workerd'))}`);
-    await assertChat(await response.json(), 'workerd');
+    const answer = await response.json();
+    await assertChat(answer, 'workerd');
+    assert.deepEqual(answer.kept, ['kept'], 'a store over a driver');
   } finally {
     await worker.dispose();
   }

@@ -7,15 +7,13 @@ use super::js_sql::limit;
 use super::js_timer::JsTimer;
 use super::store_timeout::{Access, StoreTimeout};
 use crate::error::{Error, ErrorCode, Result};
-use crate::store::LogStore;
 use crate::store::StoreFuture;
-use crate::store::kv::{HostTimer, KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvStore, KvWrite, WriteOnceStore};
+use crate::store::kv::{HostTimer, KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
 use crate::web::convert::set;
 use crate::web::trap_cleanup::TrapCleanup;
 use crate::web::untrusted_value::{bytes, get, items, member, reason_of, string};
 use bytes::Bytes;
 use js_sys::{Array, Function, Object, Uint8Array};
-use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 /// The names that `status()` shows of drivers. Any other driver is a "key-value" store.
@@ -50,12 +48,6 @@ fn read_limits(limits: &JsValue) -> Result<KvLimits> {
 }
 
 impl JsKvDriver {
-    /// Returns true if the object has the methods of a key-value driver.
-    pub fn is_driver(value: &JsValue) -> bool {
-        let has = |key: &&str| get(value, key).is_ok_and(|method| method.is_function());
-        value.is_object() && ["get", "list", "put"].iter().all(has)
-    }
-
     /// Reads the members of a driver.
     ///
     /// # Errors
@@ -92,6 +84,11 @@ impl JsKvDriver {
             store_timeout,
             _cleanup: TrapCleanup::closing(driver),
         })
+    }
+
+    /// The name that `status()` shows.
+    pub fn store_name(&self) -> &'static str {
+        self.name
     }
 
     /// Calls a method; returns what it returned or the promise of it, not awaited.
@@ -150,39 +147,6 @@ impl JsKvDriver {
         }
         Ok(KvPage { keys, cursor: string("the cursor", &member(page, "cursor"))? })
     }
-}
-
-/// Opens the store of a driver, and returns it with the name that `status()` shows.
-///
-/// # Errors `config_invalid` for an object that is no driver, or if `strict` demands that what is acknowledged is on
-/// the disk, which no key-value service promises; and the store's own.
-pub async fn open_kv_store(
-    driver: &JsValue,
-    strict: bool,
-    limit: StoreTimeout,
-) -> Result<(Rc<dyn LogStore>, &'static str)> {
-    let driver = Rc::new(JsKvDriver::new(driver, limit)?);
-    let name = driver.name;
-    if strict {
-        return Err(Error::config(format!(
-            "`durability`: the {name} store cannot promise \"strict\"; open it with \"relaxed\", or take a SQL store"
-        )));
-    }
-    if driver.has_commit() {
-        return Ok((Rc::new(KvStore::open(driver).await?), name));
-    }
-    Ok((Rc::new(WriteOnceStore::open(driver, writer_name()?).await?), name))
-}
-
-/// Returns a name that no other writer has. The suite for stores is a program without the other source of randomness.
-fn writer_name() -> Result<String> {
-    let bytes = Uint8Array::new_with_length(16);
-    let crypto = member(&js_sys::global(), "crypto");
-    let missing =
-        || Error::new(ErrorCode::StoreError, "there is no `crypto.getRandomValues` here, which names the writer");
-    let fill: Function = member(&crypto, "getRandomValues").dyn_into().map_err(|_| missing())?;
-    fill.call1(&crypto, &bytes).map_err(|_| missing())?;
-    Ok(bytes.to_vec().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// What kind of failure a driver threw: an error code of ours, the name that browsers give a full storage, or a

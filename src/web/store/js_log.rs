@@ -45,16 +45,29 @@ pub struct JsLogStore {
 }
 
 impl JsLogStore {
-    /// Returns true if the object has a method of a log store.
-    pub fn is_log_store(value: &JsValue) -> bool {
-        METHODS.iter().any(|name| member(value, name).is_function())
+    /// Opens the store of an object that is no driver. With `strict` it must promise that what it has acknowledged is on
+    /// the disk. `store_timeout` holds for each call of one of its methods.
+    ///
+    /// # Errors
+    /// `config_invalid` for an object that is no store or cannot keep the promise.
+    pub fn open(store: &JsValue, strict: bool, store_timeout: StoreTimeout) -> Result<Self> {
+        if !METHODS.iter().any(|name| member(store, name).is_function()) {
+            return Err(Error::config(
+                "`store` must be an object with the methods of a `SqlDriver` (`transaction`), of a `KvStore` (`get`, `put`, …) or of a `LogStore` (`append`, `read`, …)",
+            ));
+        }
+        let opened = Self::new(store, store_timeout)?;
+        if strict {
+            Self::require_strict(store)?;
+        }
+        Ok(opened)
     }
 
     /// Reads the methods and capabilities of a store.
     ///
     /// # Errors
     /// `config_invalid` when a method is missing or a capability is not enough.
-    pub fn new(store: &JsValue, store_timeout: StoreTimeout) -> Result<Self> {
+    fn new(store: &JsValue, store_timeout: StoreTimeout) -> Result<Self> {
         for name in METHODS {
             if !config_member(store, name)?.is_function() {
                 return Err(Error::config(format!("`store`: the custom store has no method `{name}`")));
@@ -86,7 +99,7 @@ impl JsLogStore {
     ///
     /// # Errors
     /// `config_invalid` unless its capabilities say so.
-    pub fn require_strict(store: &JsValue) -> Result<()> {
+    fn require_strict(store: &JsValue) -> Result<()> {
         let capabilities = config_member(store, "capabilities")?.dyn_into::<Function>().ok();
         let capabilities = capabilities.and_then(|capabilities| capabilities.call0(store).ok()).unwrap_or_default();
         if member(&capabilities, "strict").is_truthy() {

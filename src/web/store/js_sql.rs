@@ -26,11 +26,6 @@ pub struct JsSqlDriver {
 }
 
 impl JsSqlDriver {
-    /// Returns true if the object has the members of a SQL driver.
-    pub fn is_driver(value: &JsValue) -> bool {
-        value.is_object() && get(value, "transaction").is_ok_and(|transaction| transaction.is_function())
-    }
-
     /// Reads the members of a driver.
     ///
     /// # Errors

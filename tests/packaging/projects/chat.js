@@ -35,3 +35,28 @@ export async function stored(store) {
   await rethread.close();
   return items.map(({ role }) => role);
 }
+
+/** A key-value service in memory, as a driver. */
+export function mapDriver() {
+  const entries = new Map();
+  return {
+    get: async (key) => entries.get(key) ?? null,
+    list: async (prefix) => ({
+      keys: [...entries.keys()].filter((key) => key.startsWith(prefix)).sort(),
+      cursor: null,
+    }),
+    put: async (key, value) => void entries.set(key, { value, version: `${value.length}` }),
+    delete: async (key) => void entries.delete(key),
+  };
+}
+
+/** Stores a message and opens the store again; returns the texts that are stored. */
+export async function keep(store) {
+  const first = await open({ store, name: 'kept' });
+  await (await first.session('kept')).append([{ role: 'user', parts: [{ type: 'text', text: 'kept' }] }]);
+  await first.close();
+  const again = await open({ store, name: 'kept' });
+  const { items } = await (await again.session('kept')).messages();
+  await again.close();
+  return items.map(({ parts }) => parts[0].text);
+}

@@ -1,7 +1,7 @@
 import { RethreadError, init } from 'rethread';
 import { repairing } from 'rethread/fetch';
 import { RethreadError as FormatsError, init as initFormats, validate } from 'rethread/formats';
-import { chat } from './chat.js';
+import { chat, keep } from './chat.js';
 
 const out = document.querySelector('#out');
 const answer = {};
@@ -27,6 +27,7 @@ try {
     (await repairing()(query.get('fetch'), post)).status,
   ];
   Object.assign(answer, await chat(query.get('model'), 'indexeddb'));
+  answer.kept = await keep('localstorage');
 } catch (e) {
   answer.thrown = String(e?.stack ?? e);
   answer.code = e?.code;

@@ -1,7 +1,7 @@
 import { RethreadError, validate } from 'rethread';
 import { repairing, RethreadError as FetchError } from 'rethread/fetch';
 import * as formats from 'rethread/formats';
-import { chat } from './chat.js';
+import { chat, keep, mapDriver } from './chat.js';
 
 // Synchronous from the first line: Node needs no init.
 const findings = validate({ messages: [{ role: 'tool', tool_call_id: 'x', content: '' }] }, 'openai-chat');
@@ -25,5 +25,6 @@ console.log(
     ...answer,
     oneError: RethreadError === FetchError && RethreadError === formats.RethreadError,
     formats: Object.keys(formats),
+    kept: await keep(mapDriver()),
   }),
 );

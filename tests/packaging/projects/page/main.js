@@ -1,5 +1,5 @@
 import { validate } from 'rethread';
-import { chat, stored } from './chat.js';
+import { chat, keep, stored } from './chat.js';
 
 const out = document.querySelector('#out');
 const answer = {};
@@ -10,7 +10,8 @@ try {
 }
 try {
   const query = new URLSearchParams(location.search);
-  if (query.has('again')) answer.stored = await stored(query.get('store'));
+  if (query.has('keep')) answer.kept = await keep(query.get('store'));
+  else if (query.has('again')) answer.stored = await stored(query.get('store'));
   else Object.assign(answer, await chat(query.get('model'), query.get('store')));
 } catch (e) {
   answer.thrown = String(e?.stack ?? e);

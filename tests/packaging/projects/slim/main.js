@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { init, validate } from 'rethread/slim';
+import { init, open, validate } from 'rethread/slim';
 
 const codeOf = (call) => {
   try {
@@ -10,5 +10,8 @@ const codeOf = (call) => {
 };
 const check = () => validate({ messages: [{ role: 'user', content: 'hi' }] }, 'openai-chat');
 const before = codeOf(check);
-await init(readFileSync(new URL(import.meta.resolve('rethread/rethread.wasm'))));
-console.log(JSON.stringify({ before, after: codeOf(check) }));
+const read = (name) => readFileSync(new URL(import.meta.resolve(`rethread/${name}.wasm`)));
+await init(read('rethread'), { stores: read('stores') });
+const store = { get: async () => null, list: async () => ({ keys: [], cursor: null }), put() {}, delete() {} };
+const { store: kind } = await (await open({ store })).status();
+console.log(JSON.stringify({ before, after: codeOf(check), kind }));

@@ -1,9 +1,10 @@
-import { chat } from './chat.js';
+import { chat, keep, mapDriver } from './chat.js';
 
 export default {
   async fetch(request) {
     try {
-      return Response.json(await chat(new URL(request.url).searchParams.get('model')));
+      const answer = await chat(new URL(request.url).searchParams.get('model'));
+      return Response.json({ ...answer, kept: await keep(mapDriver()) });
     } catch (e) {
       return Response.json({ thrown: String(e?.stack ?? e) });
     }
