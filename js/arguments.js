@@ -76,6 +76,12 @@ export function copiedRun(value) {
     return fail('invalid_input', `the bytes of the snapshot cannot be read: ${reasonOf(cause)}`, cause);
   }
 }
+export const branch = readable(text('the branch'));
+const messageId = readable(text("the message's id"));
+/** Checks where to fork: after a message, or before all (`null`). */
+export const forkPlace = (value) => {
+  if (value !== null) messageId(value);
+};
 export const effectId = readable(text("the effect's id"));
 export const callId = readable(text("the call's id"));
 export const rejectionReason = readable(optional(text('the reason')));

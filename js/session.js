@@ -154,6 +154,22 @@ export class Session {
     );
   }
 
+  /** @type {PublicSession['fork']} */
+  fork(afterMessageId) {
+    return this.#handle.promise(
+      (session) => session.fork(afterMessageId),
+      () => check.forkPlace(afterMessageId),
+    );
+  }
+
+  /** @type {PublicSession['switchTo']} */
+  switchTo(branch) {
+    return this.#handle.promise(
+      (session) => session.switchTo(branch),
+      () => check.branch(branch),
+    );
+  }
+
   /** @type {PublicSession['branches']} */
   branches() {
     return this.#handle.promise((session) => session.branches());

@@ -28,7 +28,7 @@
 //! | module | task |
 //! |---|---|
 //! | [`json`] | JSON that keeps digits, duplicate keys and escapes |
-//! | [`message`], [`tool`], [`session_head`] | data types: messages, tool calls with their results, a session's head |
+//! | [`message`], [`tool`], [`session_head`], [`branch_path`] | data types: messages, tool calls with their results, a session's head, its branches |
 //! | [`synthetic_result`] | the texts that stand for results that are missing or left out |
 //! | [`error`], [`finding`] | errors and findings with stable codes |
 //! | [`encoding`] | the CBOR encoding of stored values |
@@ -48,6 +48,7 @@
 #[cfg(all(any(feature = "formats", feature = "stores"), feature = "component"))]
 compile_error!("the features `web` (or `formats`) and `component` are bindings for two hosts; enable one of them");
 
+pub mod branch_path;
 pub mod clock;
 #[cfg(feature = "component")]
 pub mod component;

@@ -1,5 +1,6 @@
 //! A session's head: identity, owner, channel, state bag and counters. It is small; every append writes it again.
 
+use crate::branch_path::BranchPath;
 use crate::clock::Ms;
 use crate::encoding::{UnknownFields, encode_fields, encode_with_unknown_fields};
 use crate::error::{Error, ErrorCode};
@@ -73,6 +74,11 @@ pub struct SessionHead {
     /// True if a request let the service drop reasoning whose prefix had changed: later requests do so, too. A rebuilt
     /// head lacks it.
     pub has_dropped: bool,
+    /// The branch that was written or chosen last. `next_seq`, `next_record`, `turns`, `log_bytes`, `merged_until`,
+    /// `has_deferred_compaction` and `last_request` are those of this branch.
+    pub branch: BranchPath,
+    /// Number of branches beside the main one.
+    pub branch_count: u64,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -101,6 +107,8 @@ encode_with_unknown_fields!(struct SessionHead {
     30 => refused,
     33 => last_request,
     34 => has_dropped,
+    35 => branch,
+    36 => branch_count,
 });
 
 impl SessionHead {
@@ -132,6 +140,8 @@ impl SessionHead {
             refused: Vec::new(),
             last_request: None,
             has_dropped: false,
+            branch: BranchPath::default(),
+            branch_count: 0,
             unknown: UnknownFields::default(),
         }
     }
@@ -195,6 +205,33 @@ impl SessionHead {
         self.refused.clone_from(&earlier.refused);
         self.last_request.clone_from(&earlier.last_request);
         self.has_dropped |= earlier.has_dropped;
+    }
+
+    /// Returns the branch of the head with its counters.
+    #[must_use]
+    pub fn branch_state(&self) -> BranchState {
+        BranchState {
+            path: self.branch.clone(),
+            next_seq: self.next_seq,
+            next_record: self.next_record,
+            turns: self.turns,
+            log_bytes: self.log_bytes,
+            merged_until: self.merged_until,
+            has_deferred_compaction: self.has_deferred_compaction,
+            last_request: self.last_request.clone(),
+        }
+    }
+
+    /// Replaces the branch of the head and its counters.
+    pub fn set_branch_state(&mut self, state: BranchState) {
+        self.branch = state.path;
+        self.next_seq = state.next_seq;
+        self.next_record = state.next_record;
+        self.turns = state.turns;
+        self.log_bytes = state.log_bytes;
+        self.merged_until = state.merged_until;
+        self.has_deferred_compaction = state.has_deferred_compaction;
+        self.last_request = state.last_request;
     }
 
     /// Remembers that a run began here from a snapshot, and forgets the oldest such run.
@@ -268,6 +305,30 @@ impl SessionHead {
         self.runs.iter().find(|run| run.id == id)
     }
 }
+
+/// A branch and its counters, which a head has of the branch that was written last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct BranchState {
+    pub path: BranchPath,
+    pub next_seq: u64,
+    pub next_record: u64,
+    pub turns: u32,
+    pub log_bytes: u64,
+    pub merged_until: u64,
+    pub has_deferred_compaction: bool,
+    pub last_request: Option<ByteVec>,
+}
+encode_fields!(struct BranchState {
+    0 => path,
+    1 => next_seq,
+    2 => next_record,
+    3 => turns,
+    4 => log_bytes,
+    5 => merged_until,
+    6 => has_deferred_compaction,
+    7 => last_request,
+});
 
 /// The counters of a head as of an append, contained in the log record or journal record of that append.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -343,6 +404,9 @@ pub struct RunEntry {
     /// The epoch and the name of the open store that wrote the lease, such as `2:k3v9`. A rebuilt head lacks it. The
     /// epoch is part of it, since a build that does not know the field leaves it as it was.
     pub holder: Option<String>,
+    /// The branch that it continues; for one that has no record yet, what the branch shares with others. A rebuilt head
+    /// lacks it.
+    pub branch: BranchPath,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -355,6 +419,7 @@ encode_with_unknown_fields!(struct RunEntry {
     5 => started_at,
     6 => failed,
     7 => holder,
+    8 => branch,
 });
 
 impl RunEntry {

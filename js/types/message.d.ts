@@ -16,6 +16,9 @@ export interface Message {
   /** "streaming" occurs in views only: the answer is still arriving. */
   status: "streaming" | "complete" | "stopped" | "truncated" | "failed";
   parentId: string | null;
+  /** The messages at this place in all branches, oldest first, with this one: edits of a question, answers that were
+   *  asked for again. `switchTo(id)` shows another one. */
+  siblings: { ids: string[]; index: number };
   metadata: unknown;
   model: string | null;
   usage: Usage | null;

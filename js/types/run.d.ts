@@ -38,6 +38,14 @@ export interface ProviderRequest {
 export interface RunRequest {
   input?: string | InputPart[] | WireInput;
   inputId?: string;
+  /** The branch to continue; default the one that is shown. The run shows it. */
+  branch?: string;
+  /** Edit or regenerate: the id of the message of the branch that is shown which this turn stands beside. With `input`
+   *  it names the question that is replaced; without it any message of a turn, whose question stays and is answered
+   *  again. What is there stays, and the new turn is in a branch of its own, which is stored with the turn: a run that
+   *  fails leaves none, and the branch before is shown again. With owner "response" the chain goes on from the response
+   *  before; `config_invalid` if the service or the application keeps the conversation. */
+  replace?: string;
   /** If another run of this session is in progress here: "throw" (default) rejects with `busy`; "queue" waits for
    *  it. */
   whenBusy?: "throw" | "queue";
@@ -245,6 +253,7 @@ export interface RunResult {
   usage: Usage | null;
   report: Finding[];
   revision: number;
+  /** The branch that history has the turn in. */
   branch: string;
   saved: boolean;
   messageIds: string[];

@@ -125,7 +125,7 @@ export interface Session {
     options?: AnswerOptions,
   ): Promise<{ revision: number }>;
   /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. `branch` is one
-   *  of `branches()`; default "main". A conflict that has grown has another name: `not_found`. */
+   *  of `branches()`; default the one that is shown. A conflict that has grown has another name: `not_found`. */
   messages(options?: { limit?: number; cursor?: string; branch?: string }): Promise<Page<MessageWithCalls>>;
   /** The session for rendering: messages joined with their calls, the streaming answer, changes of other tabs. Always
    *  the same object. */
@@ -166,7 +166,14 @@ export interface Session {
   discard(runId: string, options?: { keep?: boolean }): Promise<void>;
   /** Reads what other tabs and processes have appended. */
   refresh(): Promise<{ revision: number }>;
-  /** The history ("main") and the conflicting sides. In a store that cannot exclude a second writer (Workers KV,
+  /** Creates a branch after a message of the branch that is shown, or with `null` one that shares nothing. It is not
+   *  shown; `switchTo` shows it. To edit a message or to ask for another answer, see `RunRequest.replace`. `not_found`
+   *  if the branch that is shown has no such message. */
+  fork(afterMessageId: string | null): Promise<{ branch: string }>;
+  /** Shows another branch: by its name, or by the id of one of `Message.siblings`. From now on the session is opened
+   *  with it; other open tabs keep the branch that they show. `busy` while a run of this session is under way here. */
+  switchTo(branch: string): Promise<void>;
+  /** All branches: "main", those that were forked ("fork"), oldest first, and the sides of conflicts ("conflict"). In a store that cannot exclude a second writer (Workers KV,
    *  unstorage), two writers create two sides: every reader chooses the same one as history, and the other is kept as a
    *  "conflict". */
   branches(): Promise<Branch[]>;
@@ -269,6 +276,8 @@ export interface SessionView {
 export interface SessionSnapshot {
   loading: boolean;
   revision: number;
+  /** The branch that is shown. That of a run which replaces a message has its name with its first append; until then
+   *  it is the name of the branch before. */
   branch: string;
   hasOlder: boolean;
   /** Set while the store fails to read the session: `messages` may lack some. The next call that reads tries again,

@@ -1,5 +1,6 @@
 //! JSON of messages and invocations, in the form of the TypeScript types.
 
+use super::alternatives::Alternatives;
 use super::dialect_data::{write_call_data, write_message_data, write_part_data};
 use super::entry::ResultEntry;
 use super::fold::History;
@@ -32,6 +33,8 @@ pub struct MessageWriter<'h> {
     pub session: &'h str,
     /// The form to write.
     pub format: MessageFormat,
+    /// The messages in other branches of the session.
+    pub alternatives: &'h Alternatives,
 }
 
 impl MessageWriter<'_> {
@@ -69,6 +72,10 @@ impl MessageWriter<'_> {
         out.text_or_null("runId", message.run_id.as_deref())
             .text("status", if streaming { "streaming" } else { message.status.as_str() })
             .text_or_null("parentId", message.parent_id.as_deref().or(previous));
+        let (ids, index) = self.alternatives.of(previous, &message.id);
+        out.object("siblings", |out| {
+            out.array("ids", |list| ids.iter().for_each(|id| list.text(id))).number("index", index as u64);
+        });
         match &message.metadata {
             Some(metadata) => out.json("metadata", metadata.view()),
             None => out.raw("metadata", "null"),

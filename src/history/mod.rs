@@ -3,6 +3,7 @@
 //! A [`History`] is folded from the [`HistoryEntry`]s of the log. Entries are never rewritten: a result that comes
 //! later is an entry of its own, and a message refers to its calls by id.
 
+mod alternatives;
 mod call_search;
 mod compactable;
 mod continuation;
@@ -26,6 +27,7 @@ mod stored_summary;
 mod summaries;
 mod summary_index;
 
+pub use alternatives::{Alternatives, NO_ALTERNATIVES};
 pub use call_search::{Answerable, CallSearch, find_call, stored_result, stored_results};
 pub use compactable::Compactable;
 pub use continuation::{Continuation, ConversationUnits, NoContinuation, continuation};

@@ -53,6 +53,8 @@ impl<'de> Deserialize<'de> for DialectOption {
 pub struct RunOptions<T: OptionTypes> {
     pub input: Option<T::Value>,
     pub input_id: Option<String>,
+    branch: Option<String>,
+    replace: Option<String>,
     pub when_busy: Option<WhenBusyOption>,
     on_stop: Option<OnStopOption>,
     instructions: Option<String>,
@@ -166,9 +168,10 @@ impl<T: OptionTypes> RunOptions<T> {
         if !self.take_handoffs()?.is_empty() {
             return Err(Error::config("`handoffs` is an option of `resume`; a new run is handed off by `Run.handoff`"));
         }
+        let (branch, replace) = (self.branch.take(), self.replace.take());
         let setup = self.into_setup(session, id)?;
         let input = T::input_items(input.as_ref(), setup.provider.dialect)?;
-        Ok(NewRun { setup, input, input_id, provide, store })
+        Ok(NewRun { setup, input, input_id, branch, replace, provide, store })
     }
 
     /// Converts the request of a resume of the run `id`.
@@ -176,6 +179,10 @@ impl<T: OptionTypes> RunOptions<T> {
     /// # Errors
     /// `config_invalid`.
     pub fn into_resume(mut self, session: &OpenSession, id: String) -> Result<ResumeRequest> {
+        if self.branch.is_some() || self.replace.is_some() {
+            let message = "`branch` and `replace` are no options of `resume`: the run goes on in its branch";
+            return Err(Error::config(message));
+        }
         let persistence = self.persistence.map(|option| option.0);
         let handoffs = self.take_handoffs()?;
         Ok(ResumeRequest { setup: self.into_setup(session, id)?, persistence, handoffs })

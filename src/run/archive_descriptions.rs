@@ -2,7 +2,7 @@
 //! the entries of journals.
 
 use super::journal::{JournalEntry, RunStart};
-use crate::history::{History, MessageFormat, MessageWriter, write_invocation, write_result_entry};
+use crate::history::{History, MessageFormat, MessageWriter, NO_ALTERNATIVES, write_invocation, write_result_entry};
 use crate::id::Seed;
 use crate::json::ObjectWriter;
 use crate::message::Message;
@@ -127,7 +127,8 @@ fn write_message(out: &mut ObjectWriter<'_>, message: &Message, session: &str) {
 
 fn write_message_members(out: &mut ObjectWriter<'_>, message: &Message, session: &str) {
     let history = History::new(Seed(0));
-    MessageWriter { history: &history, session, format: MessageFormat::Stored }.write(out, message, None);
+    MessageWriter { history: &history, session, format: MessageFormat::Stored, alternatives: &NO_ALTERNATIVES }
+        .write(out, message, None);
 }
 
 fn write_calls(out: &mut ObjectWriter<'_>, calls: &[ToolInvocation], session: &str) {

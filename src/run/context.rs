@@ -22,4 +22,6 @@ pub struct RunContext<'d> {
     pub refused: &'d [String],
     /// The session's last request: [`SessionHead::last_request`](crate::session_head::SessionHead::last_request).
     pub last_request: Option<&'d [u8]>,
+    /// The number of the branch that the history is of.
+    pub branch: u64,
 }

@@ -571,8 +571,14 @@ fn end_run(turn: &mut RunData, end: FinalResult, context: &RunContext<'_>) -> Ru
     let FinalResult { status, error, revision, saved } = end;
     let is_held = turn.setup().owner == StateOwner::Caller && status == RunStatus::Finished;
     let replay = is_held.then(|| replay_body(turn, context.now)).flatten();
-    let outcome =
-        RunOutcome { error, revision, saved, replay, ..turn.outcome_without_answered_calls(status, context.history) };
+    let outcome = RunOutcome {
+        error,
+        revision,
+        branch: context.branch,
+        saved,
+        replay,
+        ..turn.outcome_without_answered_calls(status, context.history)
+    };
     turn.emit(RunEvent::Finished(Box::new(outcome.clone())));
     outcome
 }

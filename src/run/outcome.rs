@@ -5,6 +5,7 @@ use crate::finding::{Finding, Report};
 use crate::history::write_usage;
 use crate::json::{Json, ObjectWriter};
 use crate::message::Usage;
+use crate::store::branch_name;
 
 /// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub struct RunOutcome {
     pub report: Report,
     /// The session's revision after the run.
     pub revision: u64,
+    /// The number of the branch that it continued.
+    pub branch: u64,
     /// True if history contains the turn.
     pub saved: bool,
     /// The ids of the turn's messages, in order.
@@ -92,14 +95,14 @@ impl RunOutcome {
         out.token("text", &self.text).number("turns", u64::from(self.model_calls));
         write_usage(out, "usage", self.usage);
         write_report(out, &self.report);
-        out.number("revision", self.revision).text("branch", "main").bool("saved", self.saved).array(
-            "messageIds",
-            |ids| {
+        out.number("revision", self.revision)
+            .text("branch", &branch_name(self.branch))
+            .bool("saved", self.saved)
+            .array("messageIds", |ids| {
                 for id in &self.message_ids {
                     ids.text(id);
                 }
-            },
-        );
+            });
         out.text_or_null("conversationId", self.conversation_id.as_deref())
             .text_or_null("responseId", self.response_id.as_deref())
             .array("openCalls", |calls| {

@@ -5,7 +5,9 @@ use super::handoff::{Handoff, StoredHandoff, handoffs_mismatch};
 use super::journal::{JournalEntry, RunStart, StoredPause};
 use super::setup::RunSetup;
 use crate::error::{Error, ErrorCode, Result};
-use crate::history::{History, HistoryEntry, MessageFormat, MessageWriter, ResultEntry, stored_result};
+use crate::history::{
+    History, HistoryEntry, MessageFormat, MessageWriter, NO_ALTERNATIVES, ResultEntry, stored_result,
+};
 use crate::id::Seed;
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::{Message, PartBody, Role, Usage};
@@ -277,7 +279,12 @@ impl StoredRun {
         out.array("withheld", |paths| self.withheld.iter().for_each(|path| paths.text(&format!("params.{path}"))));
         out.array("input", |input| {
             for message in self.began.input.iter().filter(|message| !message.source.is_of_provider()) {
-                let writer = MessageWriter { history: &self.live, session, format: MessageFormat::Stored };
+                let writer = MessageWriter {
+                    history: &self.live,
+                    session,
+                    format: MessageFormat::Stored,
+                    alternatives: &NO_ALTERNATIVES,
+                };
                 input.object(|out| writer.write(out, message, None));
             }
         });

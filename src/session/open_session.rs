@@ -9,7 +9,7 @@ use super::read_error::ReadError;
 use super::shared_task::SharedTask;
 use super::signal::Signal;
 use super::unsaved_request::{UnsavedRequest, edit_after};
-use super::write_queue::WriteQueue;
+use super::write_queue::{WriteQueue, WriteTurn};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Action, Finding, FindingCode};
@@ -19,7 +19,7 @@ use crate::owner::{OnConflict, StateOwner};
 use crate::provider::ProviderRequest;
 use crate::render::Renderer;
 use crate::replay::{Callback, Policy, PolicyLayer};
-use crate::run::{JournalCache, OnStop, Persistence};
+use crate::run::{JournalCache, OnStop, Persistence, RunStatus};
 use crate::session_head::{RunEntry, SessionHead, StoredOwner};
 use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, commit, refresh};
 use std::cell::{Cell, RefCell};
@@ -100,6 +100,8 @@ pub struct OpenSession {
     pub persist_callbacks: RefCell<BTreeMap<String, Callback>>,
     /// What `answer` read of the journals of pending runs.
     pub journals: RefCell<JournalCache>,
+    /// The number of the branch that was shown before that of a run which is not born yet.
+    pub forked_branch: Cell<u64>,
 }
 
 /// Fields of the head that were given when the session was opened. They are written with the next append.
@@ -171,6 +173,7 @@ impl OpenSession {
             compaction: CompactionState::default(),
             persist_callbacks: RefCell::default(),
             journals: RefCell::default(),
+            forked_branch: Cell::new(0),
         })
     }
 
@@ -276,7 +279,12 @@ impl OpenSession {
     /// Reads what other writers appended. Returns true if anything changed.
     pub async fn refresh(&self) -> Result<bool> {
         self.read_older().await?;
+        let branch_count = self.log.borrow().head.branch_count;
         let changed = refresh(&*self.context.store, &self.log).await?;
+        if self.log.borrow().head.branch_count != branch_count {
+            // Messages have other siblings.
+            self.surface.on_history_replaced();
+        }
         let is_healed = self.read_failure.take().is_some();
         self.warn_of_second_writer();
         if changed {
@@ -432,6 +440,11 @@ impl OpenSession {
         Ok(())
     }
 
+    /// Waits until this process commits nothing to the session. No commit begins while the turn is held.
+    pub async fn commit_turn(&self) -> WriteTurn {
+        self.commits.enter().start().await
+    }
+
     /// Returns the revision of the history as it was last read.
     pub fn revision(&self) -> u64 {
         self.log.borrow().head.history_revision
@@ -528,6 +541,9 @@ impl OpenSession {
         let is_live = self.run.borrow().as_ref().is_some_and(|live| live.id() == run.id());
         if is_live {
             *self.run.borrow_mut() = None;
+            if run.machine().status() != RunStatus::WaitingApproval {
+                self.leave_unborn_branch_soon();
+            }
             self.keep_ended_run(run);
             self.update_pending_soon();
             self.admit_next_run();

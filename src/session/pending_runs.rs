@@ -60,11 +60,12 @@ impl OpenSession {
     /// Returns the pending runs that the view shows, oldest first. `pending` are those of this session.
     pub fn shown_pending<'u>(&self, pending: &'u [PendingRun], head: &SessionHead) -> Vec<&'u PendingRun> {
         let live_here = self.live_run();
+        let is_of_branch = |run: &PendingRun| head.run(&run.id).is_none_or(|entry| self.shows_branch_of(entry));
         let is_shown = |run: &&PendingRun| {
             let is_live_here = live_here.as_ref().is_some_and(|live| live.id() == run.id);
             // The run of this tab is the next turn.
             let superseded = live_here.is_some() && run.state.is_superseded_by_next();
-            !is_live_here && !superseded && run.is_shown(head)
+            !is_live_here && !superseded && run.is_shown(head) && is_of_branch(run)
         };
         pending.iter().filter(is_shown).collect()
     }

@@ -6,7 +6,8 @@ use super::run_driver::RunDriver;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::history::{
-    History, HistoryEntry, Incoming, JoinBase, MessageFormat, MessageWriter, Origin, ProvidedMessages, join,
+    History, HistoryEntry, Incoming, JoinBase, MessageFormat, MessageWriter, NO_ALTERNATIVES, Origin, ProvidedMessages,
+    join,
 };
 use crate::json::{ArrayWriter, Json, ObjectWriter};
 use crate::message::{Message, Role, SourceKind};
@@ -106,7 +107,7 @@ fn write_input_and_output(out: &mut ObjectWriter<'_>, history: &History, session
 }
 
 fn write_message(list: &mut ArrayWriter<'_>, history: &History, session: &str, message: &Message) {
-    let writer = MessageWriter { history, session, format: MessageFormat::WithCalls };
+    let writer = MessageWriter { history, session, format: MessageFormat::WithCalls, alternatives: &NO_ALTERNATIVES };
     list.object(|out| writer.write(out, message, None));
 }
 

@@ -118,6 +118,7 @@ pub async fn resume_run(
     if entry.is_stopped() {
         return Err(RunEntry::cancelled_error());
     }
+    session.show_branch_of(&entry).await?;
     let mut stored = journal_of(&session.context, &session.id, &entry).await?;
     let missing = snapshot.map(|snapshot| snapshot.missing_entries(&stored.records)).unwrap_or_default();
     stored.extend(&missing)?;
@@ -164,6 +165,7 @@ pub async fn lock_waiting_run(session: &OpenSession, id: &str, epoch: u32) -> Re
             "another tab or process took the run over while it waited for an approval; resume it to continue here";
         return Err(Error::new(ErrorCode::Conflict, message));
     }
+    session.show_branch_of(&entry).await?;
     if is_leased(&session.context, lock.is_some()) {
         let mut change = journal_change(session, &entry, JournalStep::Renew, lease_ended_by);
         if let Some(journal) = &mut change.journal {
@@ -179,6 +181,23 @@ pub async fn discard_run(session: &Rc<OpenSession>, id: &str, keep: bool) -> Res
     if !keep && session.remove_unwritten_run(id) {
         return Ok(AppendedContent::default());
     }
+    session.refresh().await?;
+    let entry = entry_of(session, id)?;
+    // Nothing is stored of a branch that was not born.
+    if session.shows_branch_of(&entry) || !keep && entry.branch.is_unborn() {
+        return discard_shown(session, id, keep).await;
+    }
+    session.reserve_run(false).await?;
+    let discarded = match session.show_branch_of(&entry).await {
+        Ok(()) => discard_shown(session, id, keep).await,
+        Err(error) => Err(error),
+    };
+    session.set_run(None);
+    session.leave_unborn_branch().await?;
+    discarded
+}
+
+async fn discard_shown(session: &Rc<OpenSession>, id: &str, keep: bool) -> Result<AppendedContent> {
     let LockedRun { entry, lock: _lock, lease_ended_by, _claim } = lock_run(session, id).await?;
     let mut change = journal_change(session, &entry, JournalStep::End, lease_ended_by);
     if keep {

@@ -35,6 +35,7 @@ impl StepBorrows<'_> {
             seed: self.context.settings.seed,
             refused: &self.log.head.refused,
             last_request: self.log.head.last_request(),
+            branch: self.log.branch_number(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::answer_broadcast::{AnswerBroadcast, AnswerSource};
 use super::application::LocalFuture;
+use super::branching::show_target;
 use super::context::concerns_settings;
 use super::deferred_saves::DeferredSaves;
 use super::host::RunLock;
@@ -35,6 +36,10 @@ pub struct NewRun {
     pub input: Vec<Incoming>,
     /// The id of the input, if the application gives it one.
     pub input_id: Option<String>,
+    /// The branch that it continues, if that is not the one that is shown.
+    pub branch: Option<String>,
+    /// The id of the message that its turn stands beside, in a branch of its own.
+    pub replace: Option<String>,
     /// Asks the history providers for messages before the input.
     pub provide: Option<Callback>,
     /// Gives the turn to the history providers.
@@ -112,9 +117,26 @@ impl RunDriver {
         session.context.host.draw_ids();
         let drawn = session.context.ids().new_id();
         // Checked before anything is written or read.
-        let NewRun { mut setup, input, input_id, provide, store } = read(drawn.clone())?;
+        let new_run = read(drawn.clone())?;
+        session.leave_unborn_branch().await?;
+        let begun = Self::begin_in_branch(session, drawn, new_run).await;
+        if begun.is_err() {
+            // A failure is met by the next call.
+            let _ = session.leave_unborn_branch().await;
+        }
+        begun
+    }
+
+    async fn begin_in_branch(session: &Rc<OpenSession>, drawn: String, new_run: NewRun) -> Result<Rc<Self>> {
+        let NewRun { mut setup, input, input_id, branch, replace, provide, store } = new_run;
+        if let Some(branch) = branch.filter(|branch| *branch != session.branch_name()) {
+            show_target(session, &branch).await?;
+        }
         // The request contains what other tabs appended.
         session.refresh().await?;
+        if let Some(id) = replace {
+            session.show_replacing(&id, !input.is_empty()).await?;
+        }
         let provided = session.ask_providers(provide.as_ref(), &input).await?;
         let (id, lock) = Self::acquire_new_run_lock(session, drawn).await?;
         setup.id.clone_from(&id);

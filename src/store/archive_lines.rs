@@ -14,13 +14,15 @@
 //! another export, is found and named.
 
 use super::archive::SessionArchive;
+use super::branch_directory::BranchRow;
 use super::journal::{JournalMark, split_record};
 use super::record::{RecordKind, crc32, open_record, seal_record};
 use super::segment::split_segment;
 use super::{AuditIndex, Record, Table};
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{
-    History, HistoryEntry, LogRecord, MessageFormat, MessageWriter, write_invocation, write_result_entry,
+    History, HistoryEntry, LogRecord, MessageFormat, MessageWriter, NO_ALTERNATIVES, write_invocation,
+    write_result_entry,
 };
 use crate::id::Seed;
 use crate::json::{JsonRef, ObjectWriter};
@@ -176,6 +178,15 @@ impl Lines<'_> {
             {
                 describe_append(out, &log, session);
             }
+            if record.table == Table::Log
+                && let Ok(row) = open_record::<BranchRow>(RecordKind::Branch, &record.value)
+            {
+                out.object("branch", |out| {
+                    out.text("name", &row.name())
+                        .number("createdAt", row.created_at)
+                        .text_or_null("forkedAfter", row.forked_after.as_deref());
+                });
+            }
             out.text("value", &BASE64.encode(&record.value));
         });
     }
@@ -206,7 +217,8 @@ fn describe_journal_record(
 /// Writes what an append has in it.
 fn describe_append(out: &mut ObjectWriter<'_>, append: &LogRecord, session: &str) {
     let calls = History::new(Seed(0));
-    let writer = MessageWriter { history: &calls, session, format: MessageFormat::Stored };
+    let writer =
+        MessageWriter { history: &calls, session, format: MessageFormat::Stored, alternatives: &NO_ALTERNATIVES };
     out.number("at", append.at);
     out.array("messages", |list| {
         for entry in &append.entries {

@@ -22,13 +22,17 @@ pub async fn open_branch(
 ) -> Result<SessionLog> {
     let mut log = SessionLog::new(id, seed, now, MergeQueue::new(store));
     let read = |head| open_record::<SessionHead>(RecordKind::Head, head);
-    let shared = branch.fork_head.as_ref().map(read).transpose()?.map_or(0, |head| head.next_record);
+    let head = read(&branch.head)?;
+    let fork_head = branch.fork_head.as_ref().map(read).transpose()?.unwrap_or_default();
+    // A side that went on in another branch has all records of that one.
+    let is_same = fork_head.branch == head.branch;
+    let shared_end = if is_same { fork_head.next_record } else { head.branch.first_own_key() };
+    log.head.branch = head.branch.clone();
     let mut records = Vec::new();
-    if let Some(to) = shared.checked_sub(1) {
-        records = store.read(id, Query { to, ..Query::all(Table::Log) }).await?;
+    for (from, past) in head.branch.ranges(shared_end) {
+        records.extend(store.read(id, Query { from, to: past - 1, ..Query::all(Table::Log) }).await?);
     }
     records.extend(branch.log.iter().cloned());
-    let head = read(&branch.head)?;
     log.add_records(&records, &mut 0, head.next_record);
     log.set_head(head);
     Ok(log)

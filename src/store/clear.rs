@@ -6,6 +6,7 @@ use super::log::{NoticeText, SessionLog};
 use super::open::refresh;
 use super::record::{RecordKind, seal_record};
 use super::{Appended, Batch, LogStore};
+use crate::branch_path::BranchPath;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::SessionHead;
@@ -83,6 +84,8 @@ fn cleared_head(head: &SessionHead, revision: u64, now: Ms) -> SessionHead {
         merged_until: 0,
         has_deferred_compaction: false,
         last_request: None,
+        branch: BranchPath::default(),
+        branch_count: 0,
         ..head.clone()
     }
 }

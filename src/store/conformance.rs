@@ -5,6 +5,7 @@
 
 mod appends;
 mod audit_pages;
+mod branches;
 mod checks;
 mod context;
 mod damage;

@@ -8,6 +8,7 @@
 
 use super::record::{RecordKind, open_record, seal_record};
 use super::{Batch, LogStore, PAGE_BYTES, Query, Record, Table};
+use crate::branch_path::BranchPath;
 use crate::clock::Ms;
 use crate::encoding::{UnknownFields, encode_fields};
 use crate::error::{Error, ErrorCode, Result};
@@ -67,6 +68,8 @@ pub struct JournalMark {
     pub failed: Option<(String, String)>,
     /// The head's counters, as of this record.
     pub head: HeadMark,
+    /// The branch that the run continues.
+    pub branch: BranchPath,
 }
 encode_fields!(struct JournalMark {
     0 => run: required,
@@ -75,6 +78,7 @@ encode_fields!(struct JournalMark {
     3 => started_at,
     4 => failed,
     5 => head: required,
+    6 => branch,
 });
 
 impl JournalMark {
@@ -86,6 +90,7 @@ impl JournalMark {
             started_at: run.started_at,
             failed: run.failed.clone(),
             head,
+            branch: run.branch.clone(),
         }
     }
 
@@ -226,6 +231,7 @@ fn begin(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now:
         started_at: now,
         failed: None,
         holder: None,
+        branch: head.branch.clone(),
         unknown: UnknownFields::default(),
     });
     Ok(())

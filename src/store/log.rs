@@ -2,6 +2,8 @@
 //! reading is in `open.rs`, the writing in `append.rs`.
 
 use super::audit::AuditRow;
+use super::branch_directory::BranchDirectory;
+use super::branching::{BranchWrite, ForkPlace};
 use super::id_collisions::replace_ids_in_use;
 use super::journal::{JournalChange, JournalStep, ended_runs, write_journal};
 use super::merge_queue::MergeQueue;
@@ -15,9 +17,9 @@ use super::{Batch, Record, Table};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::{History, HistoryEntry, LogRecord, StoredSummary, highest_source};
+use crate::history::{Alternatives, History, HistoryEntry, LogRecord, StoredSummary, highest_source};
 use crate::id::{IdMap, Seed};
-use crate::session_head::{HeadMark, SessionHead};
+use crate::session_head::{BranchState, HeadMark, SessionHead};
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
@@ -54,6 +56,18 @@ pub struct SessionLog {
     pub(super) has_newer_records: bool,
     /// Why the session cannot be written to.
     pub(super) read_only: Option<Error>,
+    /// The branches of the session, as far as this log has read them.
+    pub(super) directory: BranchDirectory,
+    alternatives: Alternatives,
+    /// What the stored head has of another branch than this log's.
+    pub(super) displaced: Option<BranchState>,
+    /// The place of the fork, until the branch is born.
+    pub(super) fork: Option<ForkPlace>,
+    /// Results of shared calls that were stored after the place of the fork. The first record of the branch repeats
+    /// them.
+    pub(super) carried: Vec<HistoryEntry>,
+    /// The `seq` of the first message of each record that has any, and its key.
+    pub(super) message_keys: Vec<(u64, u64)>,
     pub(super) seed: Seed,
 }
 
@@ -100,6 +114,9 @@ pub struct Change {
     pub summaries: Vec<StoredSummary>,
     /// A change of the head only.
     pub edit: Option<HeadEdit>,
+    /// True if the branch of the log is born with the change although it has no entry. The head stays with the branch
+    /// that it has.
+    pub is_fork: bool,
     /// Makes the [notice](Batch::notice) of the append from the revision of the history after it.
     pub notice: Option<NoticeText>,
     /// Waits between attempts that conflict with other writers; without it the next attempt follows at once.
@@ -164,6 +181,7 @@ pub type ConflictPause = Box<dyn Fn(Ms) -> Pin<Box<dyn Future<Output = ()>>>>;
 pub(super) struct Prepared {
     pub(super) expected: u64,
     pub(super) head: SessionHead,
+    pub(super) branch: BranchWrite,
     pub(super) entries: Vec<HistoryEntry>,
     /// The number of results among them whose calls will never come.
     pub(super) orphans: usize,
@@ -189,8 +207,57 @@ impl SessionLog {
             operations: IdMap::with_seed(seed),
             has_newer_records: false,
             read_only: None,
+            directory: BranchDirectory::default(),
+            alternatives: Alternatives::default(),
+            displaced: None,
+            fork: None,
+            carried: Vec::new(),
+            message_keys: Vec::new(),
             seed,
         }
+    }
+
+    /// Returns the number of the branch that the log is of; for one that is not stored yet, that of the branch that the
+    /// session is at in the store.
+    #[must_use]
+    pub fn branch_number(&self) -> u64 {
+        match &self.displaced {
+            Some(stored) if self.head.branch.is_unborn() => stored.path.number,
+            _ => self.head.branch.number,
+        }
+    }
+
+    /// Returns the branch that the session is at in the store, with its counters.
+    #[must_use]
+    pub fn stored_branch(&self) -> BranchState {
+        self.displaced.clone().unwrap_or_else(|| self.head.branch_state())
+    }
+
+    /// Returns true if the log is of a branch that is not stored yet.
+    #[must_use]
+    pub fn is_unborn(&self) -> bool {
+        self.head.branch.is_unborn()
+    }
+
+    /// Returns the messages that stand at one place in several branches.
+    #[must_use]
+    pub fn alternatives(&self) -> &Alternatives {
+        &self.alternatives
+    }
+
+    /// Replaces what is known of the branches.
+    pub(super) fn set_directory(&mut self, directory: BranchDirectory) {
+        self.directory = directory;
+        self.alternatives = self.directory.alternatives();
+        if let Some(ForkPlace { after, beside }) = &self.fork {
+            self.alternatives.add(after.as_deref(), beside.as_deref(), None);
+        }
+    }
+
+    /// Returns the branches of the session as they were last read.
+    #[must_use]
+    pub fn directory(&self) -> &BranchDirectory {
+        &self.directory
     }
 
     /// Drops everything that was read.
@@ -259,6 +326,7 @@ impl SessionLog {
         if let Some(edit) = &change.edit {
             edit(&mut head);
         }
+        let mut branch = self.begin_branch_write(&mut head, change);
         let mut entries = change.entries.clone();
         set_aside_second_results(&self.history, &mut entries, change.at);
         complete_answered_calls(&self.history, &mut entries, change.at);
@@ -268,24 +336,27 @@ impl SessionLog {
         let mut entries = assign_numbers(&self.history, &mut head, entries);
         head.raise_highest_source(highest_source(&entries).max(change.sources));
         let mut summaries = self.summaries_to_store(change)?;
-        if !entries.is_empty() || !summaries.is_empty() {
+        let has_record = !entries.is_empty() || !summaries.is_empty() || change.is_fork && !self.carried.is_empty();
+        if has_record && branch.has_keys(&head) {
             let key = head.next_record;
             head.next_record += 1;
             if !entries.is_empty() {
                 head.history_revision = head.history_revision.max(head.born.saturating_sub(1)) + 1;
             }
-            let record = change.record(head.mark(revision), entries, summaries);
-            self.write_record(&mut head, &mut batch, key, &record);
+            let mut record = change.record(head.mark(revision), entries, summaries);
+            self.write_record(&mut head, &mut batch, key, &mut record);
             (entries, summaries) = (record.entries, record.summaries);
         }
         if let Some(journal) = &change.journal {
             write_journal(&mut head, &mut batch, journal, (change.at, revision))?;
             head.set_holder(&journal.run, change.holder.as_deref());
         }
-        batch.head = seal_record(RecordKind::Head, &head);
+        let stored = self.write_branches(&head, &mut branch, (change, &entries, &mut batch));
+        batch.head = seal_record(RecordKind::Head, &*stored);
+        drop(stored);
         batch.channel = head.channel.clone();
         batch.notice = change.notice.as_ref().and_then(|notice| notice(head.history_revision));
-        Ok(Prepared { expected: self.stored_revision, head, entries, orphans, summaries, batch })
+        Ok(Prepared { expected: self.stored_revision, head, branch, entries, orphans, summaries, batch })
     }
 
     /// Returns the summaries of a change that apply to the history.
@@ -303,8 +374,11 @@ impl SessionLog {
     }
 
     /// Adds a log record and the audit rows of its entries to the batch.
-    fn write_record(&self, head: &mut SessionHead, batch: &mut Batch, key: u64, record: &LogRecord) {
-        let value = seal_record(RecordKind::Log, record);
+    fn write_record(&self, head: &mut SessionHead, batch: &mut Batch, key: u64, record: &mut LogRecord) {
+        let carried = self.carried.len();
+        record.entries.splice(0..0, self.carried.iter().cloned());
+        let value = seal_record(RecordKind::Log, &*record);
+        record.entries.drain(..carried);
         head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
         batch.put.push(Record { table: Table::Log, key, last_key: None, index: None, value });
         for entry in &record.entries {
@@ -319,7 +393,9 @@ impl SessionLog {
     pub(super) fn applied(&mut self, revision: u64, operation: &str, prepared: Prepared) {
         // At a lower revision, a refresh has read it already.
         if revision > self.revision {
+            self.note_branch_write(prepared.branch);
             if !prepared.entries.is_empty() || !prepared.summaries.is_empty() {
+                self.note_messages(&prepared.entries, prepared.head.next_record.saturating_sub(1));
                 self.operations.insert(operation.to_owned(), ());
                 let bytes = prepared.head.log_bytes.saturating_sub(self.head.log_bytes);
                 self.merge_queue.add(prepared.head.next_record.saturating_sub(1), bytes);
@@ -334,6 +410,15 @@ impl SessionLog {
             self.set_revision(revision);
             self.set_head(prepared.head);
         }
+    }
+
+    /// Notes which record has the first of these messages.
+    fn note_messages(&mut self, entries: &[HistoryEntry], key: u64) {
+        let first = entries.iter().find_map(|entry| match entry {
+            HistoryEntry::Message(message) => Some(message.seq),
+            _ => None,
+        });
+        self.message_keys.extend(first.map(|seq| (seq, key)));
     }
 
     /// Sets the revision of the head in the store.
@@ -359,7 +444,12 @@ impl SessionLog {
         self.findings.push(Finding::warning(FindingCode::Malformed, sentence));
     }
 
-    pub(super) fn warn_missing_end(&mut self, gone: u64) {
+    /// Reports records of the branch that are missing at its end.
+    pub(super) fn check_end(&mut self, next: u64, end: u64) {
+        let gone = self.head.branch.count_keys(next, end);
+        if gone == 0 {
+            return;
+        }
         self.warn(format!("{gone} log records at the end of session \"{}\" are gone", self.head.id));
     }
 
@@ -367,13 +457,14 @@ impl SessionLog {
     /// `end` on belong to a later head.
     pub(super) fn add_records(&mut self, records: &[Record], next: &mut u64, end: u64) {
         for record in records {
-            let past = record.last_key.unwrap_or(record.key).saturating_add(1).min(end);
+            let Some(range_end) = self.head.branch.range_end(record.key) else { continue };
+            let past = record.last_key.unwrap_or(record.key).saturating_add(1).min(end).min(range_end);
             match split_segment(record) {
                 Ok(SplitRecords { records, is_verified }) => {
                     let is_segment = record.last_key.is_some();
                     for (key, value) in records {
                         // A segment may begin before the range that was read, and end after it.
-                        if key >= *next && key < end {
+                        if key >= *next && key < past {
                             self.add_gap(*next, key);
                             *next = key + 1;
                             self.add_record(key, (&value, is_verified), is_segment);
@@ -387,6 +478,10 @@ impl SessionLog {
                     self.add_unreadable((first, past), record.value.len() as u64, &error);
                 }
             }
+            if past == range_end {
+                // The next record is another branch's, and no segment has both.
+                self.merge_queue.add_boundary();
+            }
             *next = past.max(*next);
             self.survey.next_record = self.survey.next_record.max(*next);
         }
@@ -394,7 +489,7 @@ impl SessionLog {
 
     /// Reports records that are missing.
     fn add_gap(&mut self, next: u64, key: u64) {
-        let gone = key.saturating_sub(next);
+        let gone = self.head.branch.count_keys(next, key);
         if gone > 0 {
             self.warn(format!(
                 "{gone} log records of session \"{}\" are gone; the history before and after them is readable",
@@ -409,9 +504,13 @@ impl SessionLog {
         self.has_newer_records |= is_of_newer_build(value);
         let open = if is_verified { open_verified_record::<LogRecord> } else { open_record };
         match open(RecordKind::Log, value) {
-            Ok(log) => {
+            Ok(mut log) => {
                 self.survey.bytes = self.survey.bytes.saturating_add(bytes);
                 self.survey.read(&log);
+                if let Some(until_seq) = self.head.branch.until_seq(key) {
+                    cut_record(&mut log, until_seq);
+                }
+                self.note_messages(&log.entries, key);
                 self.operations.insert(log.operation, ());
                 for entry in log.entries {
                     self.history.apply(entry);
@@ -472,9 +571,7 @@ impl SessionLog {
             left = after;
         }
         self.add_records(left, &mut next, end);
-        if next < end {
-            self.warn_missing_end(end - next);
-        }
+        self.check_end(next, end);
         self.read_failure = failure;
         Ok(())
     }
@@ -483,6 +580,7 @@ impl SessionLog {
     pub(super) fn adopt_records(&mut self, read: Self) {
         self.survey = read.survey;
         self.merge_queue = read.merge_queue;
+        self.message_keys = read.message_keys;
         self.history = read.history;
         self.history.raise_highest_source(u64::try_from(self.head.source_high_water).ok());
         self.findings = read.findings;
@@ -499,5 +597,14 @@ impl SessionLog {
             self.set_revision(revision);
             self.head.merged_until = merged_until;
         }
+    }
+}
+
+/// Removes from a record what is after the messages that a branch shares.
+fn cut_record(record: &mut LogRecord, until_seq: u64) {
+    let is_past = |entry: &HistoryEntry| matches!(entry, HistoryEntry::Message(message) if message.seq >= until_seq);
+    if let Some(at) = record.entries.iter().position(is_past) {
+        record.entries.truncate(at);
+        record.summaries.clear();
     }
 }

@@ -42,7 +42,8 @@ pub async fn merge_oldest(store: &dyn LogStore, cell: &RefCell<SessionLog>, oper
     };
     // A damaged head is written by an append, with what an open session knows of it.
     let head = open_record::<SessionHead>(RecordKind::Head, &stored.value).ok();
-    let Some(mut head) = head.filter(|head| head.next_record > window.last) else { return Ok(MergeOutcome::Conflict) };
+    let is_shown = |head: &SessionHead| head.branch == cell.borrow().head.branch && head.next_record > window.last;
+    let Some(mut head) = head.filter(is_shown) else { return Ok(MergeOutcome::Conflict) };
     let query = Query { from: window.first, to: window.last, ..Query::all(Table::Log) };
     let records = store.read(&id, query).await?;
     let segment = if records.len() as u64 == window.count { seal_segment(&records) } else { None };
@@ -52,7 +53,9 @@ pub async fn merge_oldest(store: &dyn LogStore, cell: &RefCell<SessionLog>, oper
         cell.borrow_mut().merge_queue.remove(window);
         return Ok(MergeOutcome::Progress);
     };
-    head.merged_until = head.merged_until.max(window.last + 1);
+    if window.first >= head.branch.first_own_key() {
+        head.merged_until = head.merged_until.max(window.last + 1);
+    }
     let batch = Batch {
         head: seal_record(RecordKind::Head, &head),
         channel: head.channel.clone(),

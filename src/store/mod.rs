@@ -9,6 +9,8 @@ mod archive_lines;
 mod audit;
 mod audit_pages;
 mod branch;
+mod branch_directory;
+mod branching;
 mod clear;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -39,6 +41,8 @@ pub use archive_lines::ArchiveDescriptions;
 pub use audit::AuditRow;
 pub use audit_pages::AuditPages;
 pub use branch::open_branch;
+pub use branch_directory::{BranchDirectory, BranchRow, MAIN_BRANCH, branch_name};
+pub use branching::{open_fork, read_branch, reopen_fork};
 pub use clear::clear_session;
 pub use delete::delete_session;
 pub use encrypted::{Cipher, EncryptedStore, PlacedValue, UnwrappedKey};

@@ -1,15 +1,18 @@
 //! Opens sessions, and reads what other writers appended.
 
+use super::branch_directory::{BranchDirectory, BranchRow, read_directory};
 use super::log::{SessionLog, UnreadRecords};
 use super::merge_queue::MergeQueue;
-use super::partial_read::{LOG_PAGE_BYTES, ReadFailure, read_pages, read_readable};
+use super::partial_read::{LOG_PAGE_BYTES, ReadFailure, ReadableRecords, read_pages, read_readable};
 use super::rebuild::{Rebuilt, rebuild_head};
 use super::record::{RecordKind, open_record};
 use super::segment::split_segment;
 use super::{Appended, Batch, LogStore, MAX_KEY, Query, Record, StoredHead, Table};
+use crate::branch_path::BranchPath;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::Report;
+use crate::history::LogRecord;
 use crate::id::Seed;
 use crate::session_head::SessionHead;
 use std::cell::RefCell;
@@ -58,19 +61,26 @@ async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail
             (head.map(|head| (head, Vec::new())), true)
         }
     };
-    let Some((head, records)) = read else { return Ok(log) };
+    let Some((head, mut records)) = read else { return Ok(log) };
     log.lineage = store.lineage(id);
     match open_record::<SessionHead>(RecordKind::Head, &head.value) {
         Ok(session) => {
             log.set_revision(head.revision);
-            let is_tail = tail && is_large(&session) && !records.is_empty();
+            log.head.branch = session.branch.clone();
+            let is_tail = tail && is_large(&session) && !failed && extend_tail(store, &session, &mut records).await;
             if is_tail {
                 add_tail(&mut log, records, session.next_record);
             } else if failed || add_whole(store, &mut log, (&session, records)).await.is_err() {
                 log.reset();
+                log.head.branch = session.branch.clone();
                 add_readable(store, &mut log, session.next_record).await?;
                 log.set_revision(head.revision);
                 log.lineage = store.lineage(id);
+            }
+            if session.branch_count > 0 {
+                let (directory, findings) = read_directory(store, id).await?;
+                log.set_directory(directory);
+                log.findings.extend(findings);
             }
             log.set_head(session);
         }
@@ -96,13 +106,36 @@ async fn add_whole(
     reserve_history(log, head);
     let mut next = 0;
     log.add_records(&first, &mut next, head.next_record);
-    let id = log.head.id.clone();
-    read_log(store, log, &id, (next, head.next_record)).await
+    read_log(store, log, (next, head.next_record)).await
+}
+
+/// Reads the end of what a branch shares, if it has too few records of its own. `records` are these, newest first.
+/// Returns false if there is nothing to show, or the store fails to read it.
+async fn extend_tail(store: &dyn LogStore, head: &SessionHead, records: &mut Vec<Record>) -> bool {
+    let mut bytes: u64 = records.iter().map(|record| record.value.len() as u64).sum();
+    let shared = head.branch.ranges(head.next_record.min(head.branch.first_own_key())).rev();
+    for (from, past) in shared {
+        if bytes >= TAIL_BYTES {
+            break;
+        }
+        let query =
+            Query { from, to: past - 1, reverse: true, limit_bytes: TAIL_BYTES - bytes, ..Query::all(Table::Log) };
+        let Ok(more) = store.read(&head.id, query).await else {
+            records.clear();
+            return false;
+        };
+        bytes += more.iter().map(|record| record.value.len() as u64).sum::<u64>();
+        records.extend(more);
+    }
+    !records.is_empty()
 }
 
 /// Folds what is readable of the records before `end`.
 async fn add_readable(store: &dyn LogStore, log: &mut SessionLog, end: u64) -> Result<()> {
-    let read = read_readable(store, &log.head.id, (0, end)).await;
+    let mut read = ReadableRecords::default();
+    for range in log.head.branch.clone().ranges(end) {
+        read.extend(read_readable(store, &log.head.id, range).await);
+    }
     log.add_readable(read, end)?;
     if log.read_failure.is_some() {
         log.unread = Some(UnreadRecords { end, tail: Vec::new() });
@@ -116,16 +149,26 @@ fn is_large(head: &SessionHead) -> bool {
 
 /// Returns the query of what is read together with a head: all of a small log, the end of a large one, or nothing.
 fn first_query(head: &SessionHead, tail: bool) -> Option<Query> {
-    let last = head.next_record.checked_sub(1)?;
-    let query =
-        Query { to: last, limit_bytes: LOG_PAGE_BYTES, expected_records: head.next_record, ..Query::all(Table::Log) };
+    let from = head.branch.first_own_key();
+    let count = head.next_record.checked_sub(from).filter(|count| *count > 0)?;
+    let query = Query {
+        from,
+        to: head.next_record - 1,
+        limit_bytes: LOG_PAGE_BYTES,
+        expected_records: count,
+        ..Query::all(Table::Log)
+    };
+    let shares = !head.branch.shared.is_empty();
     match (is_large(head), tail) {
+        // What it shares comes first.
+        (false, _) if shares => None,
         (false, _) => Some(query),
         (true, false) => None,
         (true, true) => {
             // After the newest segment there may be fewer records than are wanted: then it is read, too.
-            let after_segments = head.next_record.saturating_sub(head.merged_until);
-            let wanted = TAIL_BYTES / (head.log_bytes / head.next_record).max(1) + 1;
+            let after_segments = head.next_record.saturating_sub(head.merged_until).min(count);
+            let records = if shares { head.next_seq.max(count) } else { count };
+            let wanted = TAIL_BYTES / (head.log_bytes / records).max(1) + 1;
             let expected_records = wanted.min(after_segments + 1);
             Some(Query { reverse: true, limit_bytes: TAIL_BYTES, expected_records, ..query })
         }
@@ -143,13 +186,11 @@ fn add_tail(log: &mut SessionLog, mut tail: Vec<Record>, past: u64) {
     tail.reverse();
     let Some(end) = tail.first().map(|record| record.key) else { return };
     let mut next = tail_start(&tail).unwrap_or(end);
-    if next > 0 {
+    if log.head.branch.count_keys(0, next) > 0 {
         log.unread = Some(UnreadRecords { end, tail: tail.clone() });
     }
     log.add_records(&tail, &mut next, past);
-    if next < past {
-        log.warn_missing_end(past - next);
-    }
+    log.check_end(next, past);
 }
 
 /// Returns the key from which records, in key order, have [`TAIL_BYTES`]; none if they are smaller together.
@@ -179,9 +220,12 @@ pub async fn read_older(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Res
     };
     retry_failed_ranges(store, cell).await?;
     let mut fresh = SessionLog::new(&id, seed, now, MergeQueue::new(store));
+    let branch = cell.borrow().head.branch.clone();
+    fresh.head.branch = branch.clone();
     reserve_history(&mut fresh, &cell.borrow().head);
-    if read_log(store, &mut fresh, &id, (0, end)).await.is_err() {
+    if read_log(store, &mut fresh, (0, end)).await.is_err() {
         fresh.reset();
+        fresh.head.branch = branch;
         if let Err(error) = add_readable(store, &mut fresh, end).await {
             // Nothing but the end of the log.
             cell.borrow_mut().read_failure = Some(ReadFailure { error: error.clone(), ranges: vec![(0, end)] });
@@ -201,9 +245,7 @@ pub async fn read_older(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Res
     let mut log = cell.borrow_mut();
     let (mut next, past) = (end, log.head.next_record);
     fresh.add_records(&unread.tail, &mut next, past);
-    if next < past {
-        fresh.warn_missing_end(past - next);
-    }
+    fresh.check_end(next, past);
     let failure = fresh.read_failure.take();
     if failure.is_some() {
         log.unread = Some(unread);
@@ -255,15 +297,42 @@ pub fn unreadable_head(id: &str, error: &Error) -> String {
 /// Reads all tables of the session and rebuilds the head from them.
 async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> Result<()> {
     let id = log.head.id.clone();
-    read_log(store, log, &id, (0, u64::MAX)).await?;
-    let Rebuilt { head, min_revision, findings } =
+    let (directory, findings) = read_directory(store, &id).await?;
+    log.findings.extend(findings);
+    log.head.branch = newest_branch(store, &id, &directory).await?;
+    log.set_directory(directory);
+    read_log(store, log, (0, u64::MAX)).await?;
+    let Rebuilt { mut head, min_revision, findings } =
         rebuild_head(store, &id, &log.survey, &log.history, revision).await?;
     log.findings.extend(findings);
+    head.branch = log.head.branch.clone();
+    head.branch_count = log.directory.rows().last().map_or(0, BranchRow::number);
+    // A branch without a record of its own.
+    head.next_record = head.next_record.max(head.branch.first_own_key());
     log.set_head(head);
     log.set_revision(revision);
     log.min_revision = min_revision;
     log.revision = revision.max(min_revision.saturating_sub(1)).max(log.head.history_revision);
     Ok(())
+}
+
+/// Returns the path of the branch that was written last.
+async fn newest_branch(store: &dyn LogStore, id: &str, directory: &BranchDirectory) -> Result<BranchPath> {
+    let mut newest = (0, BranchPath::default());
+    for row in directory.rows() {
+        let path = &row.state.path;
+        let Some((from, past)) = path.ranges(u64::MAX).next_back() else { continue };
+        let last = Query { from, to: past - 1, reverse: true, limit_bytes: 1, ..Query::all(Table::Log) };
+        for record in store.read(id, last).await? {
+            let records = split_segment(&record).map(|split| split.records).unwrap_or_default();
+            let log = records.last().and_then(|(_, value)| open_record::<LogRecord>(RecordKind::Log, value).ok());
+            let revision = log.map_or(0, |log| log.mark.revision);
+            if revision > newest.0 {
+                newest = (revision, path.clone());
+            }
+        }
+    }
+    Ok(newest.1)
 }
 
 /// Returns the head of a session, for lists and for the search for pending runs, and the problems found. A damaged head
@@ -281,14 +350,19 @@ pub async fn read_head(store: &dyn LogStore, id: &str, head: &StoredHead, seed: 
     }
 }
 
-/// Reads and folds the records from `next` up to but not including `end`. Later ones belong to a later head.
-async fn read_log(store: &dyn LogStore, log: &mut SessionLog, id: &str, (mut next, end): (u64, u64)) -> Result<()> {
-    if next < end {
-        let query = Query { from: next, to: end.saturating_sub(1).min(MAX_KEY), ..Query::all(Table::Log) };
-        store.read_parts(id, query, &mut |records| log.add_records(&records, &mut next, end)).await?;
+/// Reads and folds the records of the log's branch from `next` up to but not including `end`. Later ones belong to a
+/// later head.
+pub(super) async fn read_log(store: &dyn LogStore, log: &mut SessionLog, (mut next, end): (u64, u64)) -> Result<()> {
+    let (id, branch) = (log.head.id.clone(), log.head.branch.clone());
+    for (from, past) in branch.ranges(end) {
+        let from = from.max(next);
+        if from < past {
+            let query = Query { from, to: (past - 1).min(MAX_KEY), ..Query::all(Table::Log) };
+            store.read_parts(&id, query, &mut |records| log.add_records(&records, &mut next, end)).await?;
+        }
     }
-    if next < end && end != u64::MAX {
-        log.warn_missing_end(end - next);
+    if end != u64::MAX {
+        log.check_end(next, end);
     }
     Ok(())
 }
@@ -300,9 +374,9 @@ async fn read_log(store: &dyn LogStore, log: &mut SessionLog, id: &str, (mut nex
 pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
     // No recursion: a replaced session has no unread records any more.
     Box::pin(read_older(store, cell)).await?;
-    let (id, revision, next, born) = {
+    let (id, revision, next, born, generation) = {
         let log = cell.borrow();
-        (log.head.id.clone(), log.stored_revision, log.head.next_record, log.head.born)
+        (log.head.id.clone(), log.stored_revision, log.head.next_record, log.head.born, log.generation)
     };
     let Some(head) = store.head(&id).await? else {
         if cell.borrow().revision == 0 {
@@ -319,32 +393,49 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     if head.revision == revision && cell.borrow().revision > 0 && !is_other_side {
         return Ok(false);
     }
-    let Ok(session) = open_record::<SessionHead>(RecordKind::Head, &head.value) else {
+    let Ok(mut session) = open_record::<SessionHead>(RecordKind::Head, &head.value) else {
         reopen(store, cell).await?;
         return Ok(true);
     };
     // The session was deleted and created again, or another side of a fork is its history: what was read belongs to
     // another session.
-    let restarted = is_other_side
-        || (born != 0 && session.born != born)
-        || session.next_record < next
-        || cell.borrow().read_only.is_some();
+    let is_other_session = is_other_side || (born != 0 && session.born != born) || cell.borrow().read_only.is_some();
+    let is_other_branch = !is_other_session && cell.borrow().head.branch.number != session.branch.number;
+    let knows_branches = cell.borrow().head.branch_count == session.branch_count;
+    let (mut directory, mut displaced) = (None, None);
+    if is_other_branch || !knows_branches {
+        let (read, findings) = read_directory(store, &id).await?;
+        cell.borrow_mut().findings.extend(findings);
+        if is_other_branch {
+            displaced = Some(cell.borrow().keep_branch(&mut session, &read)?);
+        }
+        directory = Some(read);
+    }
+    let restarted = is_other_session || session.next_record < next;
     let from = if restarted { 0 } else { next };
     // All records are read before the log is borrowed: no borrow is held across an await.
-    let (records, error) = read_pages(store, &id, (from, session.next_record)).await;
-    error.map_or(Ok(()), Err)?;
+    let mut records = Vec::new();
+    for (first, past) in session.branch.ranges(session.next_record) {
+        let (read, error) = read_pages(store, &id, (first.max(from), past)).await;
+        error.map_or(Ok(()), Err)?;
+        records.extend(read);
+    }
     let mut log = cell.borrow_mut();
-    if log.stored_revision >= head.revision && !restarted {
+    // Another branch is shown meanwhile, or what was read is known already.
+    if log.generation != generation || log.stored_revision >= head.revision && !restarted {
         return Ok(true);
     }
     if restarted {
         log.reset();
+        log.head.branch = session.branch.clone();
     }
+    if let Some(directory) = directory {
+        log.set_directory(directory);
+    }
+    log.displaced = displaced;
     let mut next = from;
     log.add_records(&records, &mut next, session.next_record);
-    if next < session.next_record {
-        log.warn_missing_end(session.next_record - next);
-    }
+    log.check_end(next, session.next_record);
     // A renewed lease is nothing that a listener waits for.
     let changed = restarted || !records.is_empty() || log.head.without_leases() != session.without_leases();
     log.set_head(session);

@@ -47,6 +47,16 @@ pub(super) struct ReadableRecords {
 }
 
 impl ReadableRecords {
+    /// Adds what was read of a later range.
+    pub(super) fn extend(&mut self, later: Self) {
+        self.records.extend(later.records);
+        match (&mut self.failure, later.failure) {
+            (Some(failure), Some(more)) => failure.ranges.extend(more.ranges),
+            (None, more) => self.failure = more,
+            (Some(_), None) => {}
+        }
+    }
+
     fn fail(&mut self, range: (u64, u64), error: &Error) {
         let failure = self.failure.get_or_insert_with(|| ReadFailure { error: error.clone(), ranges: Vec::new() });
         failure.ranges.push(range);

@@ -130,6 +130,7 @@ impl JournalSurvey {
             started_at: mark.started_at,
             failed: mark.failed,
             holder: None,
+            branch: mark.branch,
             unknown: UnknownFields::default(),
         };
         match self.runs.last_mut().filter(|last| last.number == number) {

@@ -60,6 +60,8 @@ pub enum RecordKind {
     Archive = 12,
     /// Of an unfinished run, for another store.
     Snapshot = 13,
+    /// Of a branch in the directory of a session.
+    Branch = 14,
 }
 
 /// A type that can be stored in a record.

@@ -1,17 +1,17 @@
 //! The result of `Session.branches`.
 
 use super::results::{BranchResult, result_to_js};
-use crate::session::{Branch, MAIN_BRANCH};
+use crate::session::Branch;
 use wasm_bindgen::JsValue;
 
 /// Converts the branches of a session.
 pub fn branches_to_js(branches: Vec<Branch>) -> JsValue {
     let results: Vec<_> = branches
         .into_iter()
-        .map(|Branch { id, is_conflict, forked_after, created_at, message_count }| BranchResult {
+        .map(|Branch { id, kind, parent, forked_after, created_at, message_count }| BranchResult {
             branch: id,
-            kind: if is_conflict { "conflict" } else { "main" },
-            parent: is_conflict.then_some(MAIN_BRANCH),
+            kind: kind.as_str(),
+            parent,
             forked_after,
             created_at,
             message_count,

@@ -4,7 +4,7 @@ use super::convert::page;
 use super::option_reader::read_optional;
 use super::options::MessagePageOptions;
 use crate::error::{Error, Result};
-use crate::session::{MAIN_BRANCH, OpenSession};
+use crate::session::OpenSession;
 use wasm_bindgen::JsValue;
 
 /// Returns a page of messages, the newest page first, in order within the page. The cursor is the number of the page's
@@ -17,6 +17,5 @@ pub async fn messages(inner: &OpenSession, options: &JsValue) -> Result<JsValue>
         Some(Ok(before)) => before,
         None => u64::MAX,
     };
-    let branch = options.branch.unwrap_or_else(|| MAIN_BRANCH.into());
-    Ok(page(&inner.message_page(&branch, limit, before).await?))
+    Ok(page(&inner.message_page(options.branch.as_deref(), limit, before).await?))
 }

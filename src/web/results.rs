@@ -43,13 +43,19 @@ pub struct CompactResult {
     pub reason: &'static str,
 }
 
+/// `Session.fork`.
+#[derive(Serialize)]
+pub struct ForkResult {
+    pub branch: String,
+}
+
 /// An item of `Session.branches`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BranchResult {
     pub branch: String,
     pub kind: &'static str,
-    pub parent: Option<&'static str>,
+    pub parent: Option<String>,
     pub forked_after: Option<String>,
     #[serde(serialize_with = "number")]
     pub created_at: u64,

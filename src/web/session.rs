@@ -10,7 +10,7 @@ use super::options::{DiscardOptions, UpdateFields};
 use super::promise::promise;
 use super::provider_hooks::ProviderHooks;
 use super::render::render;
-use super::results::{CompactResult, OwnerResult, RevisionResult, result_to_js};
+use super::results::{CompactResult, ForkResult, OwnerResult, RevisionResult, result_to_js};
 use super::run::JsRun;
 use super::run_input::JsOptions;
 use super::state_bag::JsStateBag;
@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 use crate::options::RunOptions;
 use crate::run::RunSnapshot;
 use crate::session::{
-    MAIN_BRANCH, OpenSession, RunDriver, branches, clear, compact, discard_run, read_archive, resume_run,
-    resume_snapshot,
+    OpenSession, RunDriver, branches, clear, compact, discard_run, fork, read_archive, resume_run, resume_snapshot,
+    switch_to,
 };
 use crate::store::HeadEdit;
 use js_sys::{Function, Promise, Uint8Array};
@@ -59,10 +59,33 @@ impl JsSession {
     /// The branch that is shown.
     #[wasm_bindgen(getter)]
     pub fn branch(&self) -> String {
-        MAIN_BRANCH.into()
+        self.inner.branch_name()
     }
 
-    /// Lists the session's history and the other sides of its forks.
+    /// Creates a branch after a message, or one that shares nothing. Gives its name.
+    pub fn fork(&self, after: Option<String>) -> Promise {
+        let inner = self.inner.clone();
+        let turn = inner.writes.enter();
+        self.inner.context.promise(async move {
+            let _turn = turn.start().await;
+            let branch = fork(&inner, after.as_deref()).await?;
+            Ok(result_to_js(&ForkResult { branch }))
+        })
+    }
+
+    /// Shows another branch.
+    #[wasm_bindgen(js_name = switchTo)]
+    pub fn switch_to(&self, branch: String) -> Promise {
+        let inner = self.inner.clone();
+        let turn = inner.writes.enter();
+        self.inner.context.promise(async move {
+            let _turn = turn.start().await;
+            switch_to(&inner, &branch).await?;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Lists the session's branches.
     pub fn branches(&self) -> Promise {
         let inner = self.inner.clone();
         self.inner.context.promise(async move { Ok(branches_to_js(branches(&inner).await?)) })

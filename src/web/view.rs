@@ -8,10 +8,11 @@ use super::promise::promise;
 use super::view_message::{MessageForm, PartSource, ShownMessage, ViewMessage};
 use super::view_state::{ViewState, WINDOW};
 use crate::clock::Ms;
-use crate::history::History;
+use crate::history::{Alternatives, History};
 use crate::message::Message;
 use crate::run::{PartialAnswer, Run};
 use crate::session::{OpenSession, PendingRun, PendingState};
+use crate::store::branch_name;
 use js_sys::{Array, Function, Promise};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -94,6 +95,7 @@ fn snapshot(inner: &Rc<OpenSession>) -> JsValue {
     let mut view = surface.view.borrow_mut();
     let mut builder = SnapshotBuilder {
         id: &inner.id,
+        alternatives: log.alternatives(),
         old: std::mem::take(&mut view.messages),
         at: 0,
         indexes: None,
@@ -125,7 +127,7 @@ fn snapshot(inner: &Rc<OpenSession>) -> JsValue {
         #[allow(clippy::cast_precision_loss)]
         out.bool("loading", is_loading)
             .number("revision", log.head.history_revision)
-            .text("branch", "main")
+            .text("branch", &branch_name(log.branch_number()))
             .bool("hasOlder", first > 0 || !is_whole);
         if let Some(failure) = &*failure {
             out.object("readError", |out| {
@@ -163,6 +165,7 @@ fn pending_run_to_js(run: &PendingRun) -> JsValue {
 struct SnapshotBuilder<'v> {
     /// The session's id.
     id: &'v str,
+    alternatives: &'v Alternatives,
     old: Vec<ViewMessage>,
     /// The index at which the next message is expected: messages keep their order.
     at: usize,
@@ -184,7 +187,15 @@ impl SnapshotBuilder<'_> {
             let run = message.run_id.as_deref();
             let turn = turns.iter().find(|(id, turn)| Some(*id) == run && turn.message(&message.id).is_some());
             let history = turn.map_or(stored, |(_, turn)| turn);
-            self.message(&ShownMessage::saved(message, history, self.id, before));
+            self.message(&ShownMessage {
+                message,
+                source: PartSource::Message,
+                history,
+                session: self.id,
+                previous: before,
+                form: MessageForm { saved: true, streaming: false },
+                alternatives: self.alternatives,
+            });
             before = Some(&message.id);
         }
         first
@@ -230,7 +241,8 @@ impl SnapshotBuilder<'_> {
         if stored.message(&message.id).is_none() {
             let before = self.new.last().map(|shown| shown.id.clone());
             let (session, previous, form) = (self.id, before.as_deref(), MessageForm { saved: false, streaming });
-            self.message(&ShownMessage { message, source, history, session, previous, form });
+            let alternatives = self.alternatives;
+            self.message(&ShownMessage { message, source, history, session, previous, form, alternatives });
         }
     }
 

@@ -4,7 +4,7 @@
 
 use super::convert::{object_to_js, parse_json, set};
 use super::untrusted_value::member;
-use crate::history::{History, MessageFormat, MessageWriter};
+use crate::history::{Alternatives, History, MessageFormat, MessageWriter};
 use crate::id::hash_words;
 use crate::json::{ArrayWriter, JsonStr};
 use crate::message::{Message, Part, PartBody, Phase};
@@ -66,6 +66,8 @@ pub struct ShownMessage<'m> {
     /// The id of the message before it.
     pub previous: Option<&'m str>,
     pub form: MessageForm,
+    /// The messages in other branches of the session.
+    pub alternatives: &'m Alternatives,
 }
 
 /// A part that is shown.
@@ -75,12 +77,6 @@ enum ShownPart<'p> {
 }
 
 impl<'m> ShownMessage<'m> {
-    /// A message that history contains.
-    pub fn saved(message: &'m Message, history: &'m History, session: &'m str, previous: Option<&'m str>) -> Self {
-        let form = MessageForm { saved: true, streaming: false };
-        Self { message, source: PartSource::Message, history, session, previous, form }
-    }
-
     /// Returns the message of the next snapshot. `old` is that of the last one.
     pub fn build(&self, old: Option<&ViewMessage>) -> ViewMessage {
         let version = self.version();
@@ -99,7 +95,12 @@ impl<'m> ShownMessage<'m> {
 
     fn writer(&self) -> MessageWriter<'_> {
         let MessageForm { saved, streaming } = self.form;
-        MessageWriter { history: self.history, session: self.session, format: MessageFormat::View { saved, streaming } }
+        MessageWriter {
+            history: self.history,
+            session: self.session,
+            format: MessageFormat::View { saved, streaming },
+            alternatives: self.alternatives,
+        }
     }
 
     fn written(&self, write_parts: &dyn Fn(&mut ArrayWriter<'_>)) -> JsValue {

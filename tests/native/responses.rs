@@ -4,7 +4,9 @@ mod properties;
 mod remedies;
 
 use rethread::finding::{Report, Severity};
-use rethread::history::{History, Incoming, JoinBase, MessageFormat, MessageWriter, NewItem, Origin, join, join_new};
+use rethread::history::{
+    History, Incoming, JoinBase, MessageFormat, MessageWriter, NO_ALTERNATIVES, NewItem, Origin, join, join_new,
+};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef, ObjectWriter};
 use rethread::message::{Dialect, PartBody, Role};
@@ -620,7 +622,8 @@ fn r02_an_output_beside_references_answers_the_stored_call() {
 /// The messages of a history as an application reads them.
 fn shown(history: &History) -> Value {
     let write = |message| {
-        let writer = MessageWriter { history, session: "s", format: MessageFormat::Stored };
+        let writer =
+            MessageWriter { history, session: "s", format: MessageFormat::Stored, alternatives: &NO_ALTERNATIVES };
         let json = ObjectWriter::build(|out| writer.write(out, message, None));
         serde_json::from_str(json.as_str()).unwrap()
     };

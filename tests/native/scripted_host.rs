@@ -176,6 +176,7 @@ macro_rules! desk {
             seed: SEED,
             refused: &$log.head.refused,
             last_request: $log.head.last_request(),
+            branch: $log.branch_number(),
         }
     };
 }

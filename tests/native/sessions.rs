@@ -1,5 +1,6 @@
 //! Open sessions and the loop that drives runs, as every binding has them, over a host with a clock of its own (R81).
 
+mod branches;
 mod reads;
 mod seeds;
 
@@ -34,7 +35,8 @@ fn in_mode(persistence: Persistence, dialect: Dialect) -> RunSetup {
 
 /// Starts a run, as `Session.run` does.
 async fn start(session: &Rc<OpenSession>, setup: RunSetup, input: &str) -> Result<Rc<RunDriver>, Error> {
-    let new = NewRun { setup, input: words(input), input_id: None, provide: None, store: None };
+    let new =
+        NewRun { setup, input: words(input), input_id: None, branch: None, replace: None, provide: None, store: None };
     let begun = RunDriver::begin(session, |id| Ok(NewRun { setup: RunSetup { id, ..new.setup }, ..new }));
     RunDriver::launch(session, false, begun).await
 }

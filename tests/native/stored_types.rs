@@ -3,6 +3,7 @@
 
 mod runs;
 
+use rethread::branch_path::BranchPath;
 use rethread::finding::FindingCode;
 use rethread::history::{Coverage, HistoryEntry, LogRecord, ResultEntry, SetAsideItem, StoredSummary};
 use rethread::json::{Json, JsonStr};
@@ -12,8 +13,10 @@ use rethread::message::{
 };
 use rethread::replay::{ReplaySelection, RequestIdentity, SelectedCall, SelectedRange, SentRequest, SentRequestRecord};
 use rethread::run::{JournalEntry, Persistence, RunSnapshot, RunStart, SnapshotOrigin, StoredProvider};
-use rethread::session_head::{HeadMark, RunEntry, SessionHead, StoredOwner};
-use rethread::store::{AuditRow, JournalMark, RecordKind, StoredValue, open_record, seal_payload, seal_record};
+use rethread::session_head::{BranchState, HeadMark, RunEntry, SessionHead, StoredOwner};
+use rethread::store::{
+    AuditRow, BranchRow, JournalMark, RecordKind, StoredValue, open_record, seal_payload, seal_record,
+};
 use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult, Window};
 use std::path::PathBuf;
 

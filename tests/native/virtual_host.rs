@@ -336,9 +336,13 @@ impl Process {
             EffectKind::CallModel { body, dialect, .. } => {
                 let body: Value = serde_json::from_slice(&body).unwrap();
                 valid(&body, dialect);
-                let Answer::Say(say) = model(&body) else { return std::future::pending().await };
+                let (status, said) = match model(&body) {
+                    Answer::Say(say) => (200, say.body(dialect)),
+                    Answer::Status(status, _, said) => (status, said.into_bytes()),
+                    _ => return std::future::pending().await,
+                };
                 self.heard.borrow_mut().asked.push(body);
-                answer(EffectReply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) }).await
+                answer(EffectReply::Response { status, headers: Vec::new(), body: said }).await
             }
             EffectKind::RunTool { call_id, invocation, name, .. } => {
                 answer(EffectReply::Started).await?;

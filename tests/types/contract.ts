@@ -441,6 +441,7 @@ function message(one: Message): (string | number | undefined)[] {
     one.source.type,
     one.runId,
     one.parentId,
+    one.siblings.ids[one.siblings.index],
     one.metadata,
     one.model,
     one.usage?.inputTokens,

@@ -12,8 +12,8 @@ use crate::json::{ArrayWriter, ObjectWriter};
 use crate::options::{InvocationQuery, JsonOptions, MAX_PAGE, RunOptions, SessionOptions, audit_query, read_options};
 use crate::run::{ApprovalDecision, RunInput, RunSnapshot};
 use crate::session::{
-    Answer, AppendOrigin, JsonPage, MAIN_BRANCH, OpenSession, OpenStore, RunDriver, audit_page, clear, discard_run,
-    read_archive, restore_archive, resume_run, resume_snapshot,
+    Answer, AppendOrigin, JsonPage, OpenSession, OpenStore, RunDriver, audit_page, clear, discard_run, read_archive,
+    restore_archive, resume_run, resume_snapshot,
 };
 use crate::session_head::SessionHead;
 use crate::store::SessionArchive;
@@ -189,7 +189,7 @@ impl Sessions {
             None => u64::MAX,
         };
         let session = self.session(&asked.session).await?;
-        Ok(page(session.message_page(MAIN_BRANCH, limit_of(asked.limit), before).await?))
+        Ok(page(session.message_page(None, limit_of(asked.limit), before).await?))
     }
 
     async fn run(&self, asked: wit::Request) -> Result<wit::Outcome> {

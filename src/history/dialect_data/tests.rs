@@ -2,7 +2,9 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::*;
-use crate::history::{History, HistoryEntry, JoinBase, MessageFormat, MessageWriter, NewItem, Origin, join, join_new};
+use crate::history::{
+    History, HistoryEntry, JoinBase, MessageFormat, MessageWriter, NO_ALTERNATIVES, NewItem, Origin, join, join_new,
+};
 use crate::id::{CountingIds, Seed};
 use crate::message::{AnswerMeta, MessageStatus, Phase, Role, Source, SourceKind, Usage};
 use crate::provider::decode_body;
@@ -20,7 +22,7 @@ fn stored(dialect: Dialect, body: &str) -> History {
 fn written(history: &History, format: MessageFormat) -> String {
     let mut out = String::new();
     let mut list = ArrayWriter::new(&mut out);
-    let writer = MessageWriter { history, session: "s", format };
+    let writer = MessageWriter { history, session: "s", format, alternatives: &NO_ALTERNATIVES };
     history.messages().iter().for_each(|message| list.object(|out| writer.write(out, message, None)));
     list.end();
     out

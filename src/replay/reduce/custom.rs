@@ -8,7 +8,7 @@ use super::question::{
 };
 use super::reducer::Callback;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::{MessageFormat, MessageWriter, read_part};
+use crate::history::{MessageFormat, MessageWriter, NO_ALTERNATIVES, read_part};
 use crate::id::IdMap;
 use crate::json::{ArrayWriter, Json, JsonRef, JsonStr};
 use crate::message::{Media, Message, Part, PartBody, Role};
@@ -52,7 +52,7 @@ pub(super) fn selection_question<'h>(
     for item in &draft.messages {
         let is_live = matches!(item.origin, DraftOrigin::Live(_));
         let history = input.live.filter(|_| is_live).unwrap_or(input.history);
-        let writer = MessageWriter { history, session: "", format };
+        let writer = MessageWriter { history, session: "", format, alternatives: &NO_ALTERNATIVES };
         array.object(|out| writer.write(out, item.message, before));
         before = Some(item.message.id.as_str());
     }

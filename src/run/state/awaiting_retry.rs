@@ -230,6 +230,7 @@ mod tests {
             seed: Seed(7),
             refused: &[],
             last_request: None,
+            branch: 0,
         };
         let is_stateful = turn.setup().owner.is_stateful();
         let attempt = CallAttempt { number, not_before: None };

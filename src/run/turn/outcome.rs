@@ -16,6 +16,7 @@ impl RunData {
             usage: self.totals.usage,
             report: self.report.clone(),
             revision: 0,
+            branch: 0,
             saved: false,
             message_ids: self.own_messages().map(|message| message.id.clone()).collect(),
             response_id: self.totals.response_id.clone(),

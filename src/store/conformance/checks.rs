@@ -1,7 +1,7 @@
 //! The list of all checks, and those of single records, heads and batches.
 
 use super::context::{StoreCheck, StoreCheckContext, batch, ensure, log, segment, summary};
-use super::{appends, audit_pages, damage, segments, sessions};
+use super::{appends, audit_pages, branches, damage, segments, sessions};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{Appended, AuditQuery, Batch, MAX_KEY, Query, Record, StoredHead, Table};
 use bytes::Bytes;
@@ -38,6 +38,7 @@ pub const CHECKS: &[(&str, StoreCheck)] = &[
     ("a_deleted_session_stays_deleted", |context| Box::pin(sessions::a_deleted_session_stays_deleted(context))),
     ("a_repeated_operation_is_done_once", |context| Box::pin(appends::a_repeated_operation_is_done_once(context))),
     ("two_writers_lose_nothing", |context| Box::pin(appends::two_writers_lose_nothing(context))),
+    ("branches_share_what_is_before_them", |context| Box::pin(branches::branches_share_what_is_before_them(context))),
     ("bytes_come_back_as_they_were", |context| Box::pin(bytes_come_back_as_they_were(context))),
     ("a_large_value_is_kept", |context| Box::pin(a_large_value_is_kept(context))),
     ("the_largest_keys_are_kept", |context| Box::pin(segments::the_largest_keys_are_kept(context))),

@@ -6,7 +6,7 @@ use super::scripted_host::*;
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use rethread::error::ErrorCode;
-use rethread::history::{MessageFormat, MessageWriter};
+use rethread::history::{MessageFormat, MessageWriter, NO_ALTERNATIVES};
 use rethread::json::{ArrayWriter, Json};
 use rethread::message::Dialect;
 use rethread::owner::StateOwner;
@@ -284,7 +284,12 @@ fn loaded(host: &Host<'_>) -> Value {
     let log = host.log.borrow();
     let mut text = String::new();
     let mut list = ArrayWriter::new(&mut text);
-    let writer = MessageWriter { history: &log.history, session: "s", format: MessageFormat::WithCalls };
+    let writer = MessageWriter {
+        history: &log.history,
+        session: "s",
+        format: MessageFormat::WithCalls,
+        alternatives: &NO_ALTERNATIVES,
+    };
     log.history.messages().iter().for_each(|message| list.object(|out| writer.write(out, message, None)));
     list.end();
     let messages: Value = serde_json::from_str(&text).unwrap();

@@ -554,6 +554,7 @@ fn invalid_start_options_store_nothing() {
         seed: SEED,
         refused: &[],
         last_request: None,
+        branch: 0,
     };
     let input = TurnInput { input: words("Hi"), input_id: Some(id), ..TurnInput::default() };
     assert_eq!(Run::start(setup("again", CHAT, false), input, &mut desk).err().unwrap().code, ErrorCode::InvalidInput);

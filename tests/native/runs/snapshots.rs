@@ -35,6 +35,7 @@ pub(super) fn snapshot(host: &mut Host<'_>) -> Result<Bytes, Error> {
         seed: SEED,
         refused: &[],
         last_request: None,
+        branch: 0,
     };
     let run = host.run.as_ref().unwrap();
     let mut snapshot = run.snapshot(&log.head.id, &context)?;
@@ -90,6 +91,7 @@ pub(super) fn resume(host: &mut Host<'_>, bytes: &Bytes, setup: RunSetup) -> Res
         seed: SEED,
         refused: &[],
         last_request: None,
+        branch: 0,
     };
     let run = Run::resume(setup, stored, &mut context)?;
     drop(log);
@@ -366,6 +368,7 @@ fn give(host: &mut Host<'_>, input: RunInput) {
         seed: SEED,
         refused: &[],
         last_request: None,
+        branch: 0,
     };
     host.run.as_mut().unwrap().handle(input, &mut context).unwrap();
 }

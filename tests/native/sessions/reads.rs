@@ -12,7 +12,8 @@ use rethread::message::Role;
 use rethread::render::RenderRequest;
 use rethread::replay::PolicyLayer;
 use rethread::run::{ExternalBody, Persistence};
-use rethread::session::{MAIN_BRANCH, OpenLoop, OpenSession, SessionSettings, audit_page};
+use rethread::session::{OpenLoop, OpenSession, SessionSettings, audit_page};
+use rethread::store::MAIN_BRANCH;
 use rethread::store::{AuditQuery, MemoryStore};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -56,13 +57,13 @@ fn r81_r13_pages_of_the_audit_table_have_every_call_once_with_its_payload() {
 #[test]
 fn r81_pages_of_messages_are_whole_and_in_order() {
     let (world, _, _, session) = talked();
-    let newest = world.run(session.message_page(MAIN_BRANCH, 3, u64::MAX)).unwrap();
+    let newest = world.run(session.message_page(None, 3, u64::MAX)).unwrap();
     let before = newest.cursor.unwrap().parse().unwrap();
-    let oldest = world.run(session.message_page(MAIN_BRANCH, 3, before)).unwrap();
+    let oldest = world.run(session.message_page(Some(MAIN_BRANCH), 3, before)).unwrap();
     let shown: Vec<_> = [items(&oldest.items), items(&newest.items)].concat();
     let roles: Vec<_> = shown.iter().map(|message| message["role"].as_str().unwrap()).collect();
     assert_eq!((roles, oldest.cursor), (vec!["user", "assistant", "assistant", "assistant"], None));
-    let unknown = world.run(session.message_page("elsewhere", 3, u64::MAX)).err().map(|error| error.code);
+    let unknown = world.run(session.message_page(Some("elsewhere"), 3, u64::MAX)).err().map(|error| error.code);
     assert_eq!(unknown, Some(ErrorCode::NotFound));
 }
 

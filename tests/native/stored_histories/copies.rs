@@ -5,7 +5,7 @@ use super::{Ids, fold};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use rethread::history::{
-    History, HistoryEntry, JoinBase, MessageFormat, MessageWriter, NewItem, Origin, join, join_new,
+    History, HistoryEntry, JoinBase, MessageFormat, MessageWriter, NO_ALTERNATIVES, NewItem, Origin, join, join_new,
 };
 use rethread::id::Seed;
 use rethread::json::{ArrayWriter, JsonRef};
@@ -38,7 +38,7 @@ fn through_javascript(value: &mut Value) {
 fn copied(history: &History, format: MessageFormat) -> History {
     let mut text = String::new();
     let mut list = ArrayWriter::new(&mut text);
-    let writer = MessageWriter { history, session: "s", format };
+    let writer = MessageWriter { history, session: "s", format, alternatives: &NO_ALTERNATIVES };
     history.messages().iter().for_each(|message| list.object(|out| writer.write(out, message, None)));
     list.end();
     let mut shown: Value = serde_json::from_str(&text).unwrap();

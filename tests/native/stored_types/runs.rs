@@ -49,8 +49,21 @@ fn journal_marks() {
     fixed(
         "journal_mark",
         RecordKind::JournalMark,
-        &JournalMark { run: "r".into(), epoch: 3, lease_until: 50, started_at: 41, failed, head: mark() },
+        &JournalMark {
+            run: "r".into(),
+            epoch: 3,
+            lease_until: 50,
+            started_at: 41,
+            failed,
+            head: mark(),
+            branch: BranchPath::default(),
+        },
     );
+    // Of a run whose branch was not born yet.
+    let branch = BranchPath::default().forked_after(4, 9);
+    let mark =
+        JournalMark { run: "r".into(), epoch: 1, lease_until: 0, started_at: 41, failed: None, head: mark(), branch };
+    fixed("journal_mark_of_a_fork", RecordKind::JournalMark, &mark);
 }
 
 #[test]

@@ -1,0 +1,137 @@
+//! The directory of a session's branches: a record for each in the log, beside those of history.
+//!
+//! The head has the state of the branch that was written last. The record of any other branch has its state; that of
+//! the branch in the head may be older. A log with one branch has no directory.
+
+use super::record::{RecordKind, open_record, seal_record};
+use super::{LogStore, MAX_KEY, PAGE_BYTES, Query, Record, Table};
+use crate::branch_path::DIRECTORY;
+use crate::clock::Ms;
+use crate::encoding::encode_fields;
+use crate::error::Result;
+use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::history::Alternatives;
+use crate::session_head::BranchState;
+use std::collections::BTreeMap;
+
+/// The name of the main branch.
+pub const MAIN_BRANCH: &str = "main";
+
+/// A branch in the directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BranchRow {
+    /// Its path and its counters.
+    pub state: BranchState,
+    /// When it was forked; 0 for the main branch.
+    pub created_at: Ms,
+    /// The id of the last message that it shares; none if it shares nothing.
+    pub forked_after: Option<String>,
+    /// The id of the message in whose place the branch has another one: the next one of the branch that it was forked
+    /// from. None if that branch ended there.
+    pub beside: Option<String>,
+    /// The id of the first message of its own; none if it was forked without one.
+    pub first: Option<String>,
+}
+encode_fields!(struct BranchRow {
+    0 => state,
+    1 => created_at,
+    2 => forked_after,
+    3 => beside,
+    4 => first,
+});
+
+impl BranchRow {
+    /// Returns the number of the branch.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.state.path.number
+    }
+
+    /// Returns the name that applications know the branch by.
+    #[must_use]
+    pub fn name(&self) -> String {
+        branch_name(self.number())
+    }
+
+    pub(super) fn record(&self) -> Record {
+        let value = seal_record(RecordKind::Branch, self);
+        Record { table: Table::Log, key: DIRECTORY + self.number(), last_key: None, index: None, value }
+    }
+}
+
+/// Returns the name of a branch.
+#[must_use]
+pub fn branch_name(number: u64) -> String {
+    if number == 0 { MAIN_BRANCH.to_owned() } else { format!("fork-{number}") }
+}
+
+/// The branches of a session, by number. The main branch is among them once another one was written.
+#[derive(Clone, Debug, Default)]
+pub struct BranchDirectory {
+    rows: BTreeMap<u64, BranchRow>,
+}
+
+impl BranchDirectory {
+    /// Returns true if the session has the main branch only.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Iterates over the branches, oldest first.
+    pub fn rows(&self) -> impl Iterator<Item = &BranchRow> {
+        self.rows.values()
+    }
+
+    /// Returns the branch with this number.
+    #[must_use]
+    pub fn row(&self, number: u64) -> Option<&BranchRow> {
+        self.rows.get(&number)
+    }
+
+    /// Adds a branch, or replaces what is known of it.
+    pub(super) fn insert(&mut self, row: BranchRow) {
+        self.rows.insert(row.number(), row);
+    }
+
+    /// Returns the row of a branch that the head leaves: with this state, and with what else is known of the branch.
+    pub(super) fn row_with(&self, state: BranchState) -> BranchRow {
+        let known = self.rows.get(&state.path.number).cloned().unwrap_or_default();
+        BranchRow { state, ..known }
+    }
+
+    /// Returns the messages that stand at one place in several branches.
+    #[must_use]
+    pub fn alternatives(&self) -> Alternatives {
+        let mut alternatives = Alternatives::default();
+        for row in self.rows.values().filter(|row| row.number() != 0) {
+            alternatives.add(row.forked_after.as_deref(), row.beside.as_deref(), row.first.as_deref());
+        }
+        alternatives
+    }
+}
+
+/// Reads the directory, and reports records that cannot be read.
+///
+/// # Errors
+/// The store's own.
+pub(super) async fn read_directory(store: &dyn LogStore, id: &str) -> Result<(BranchDirectory, Report)> {
+    let (mut directory, mut findings, mut from) = (BranchDirectory::default(), Report::new(), DIRECTORY);
+    while from <= MAX_KEY {
+        let query = Query { from, limit_bytes: PAGE_BYTES, ..Query::all(Table::Log) };
+        let records = store.read(id, query).await?;
+        let Some(last) = records.last() else { break };
+        from = last.key + 1;
+        for record in &records {
+            match open_record::<BranchRow>(RecordKind::Branch, &record.value) {
+                Ok(row) => directory.insert(row),
+                Err(error) => {
+                    let name = branch_name(record.key.saturating_sub(DIRECTORY));
+                    let what = format!("branch \"{name}\" of session \"{id}\" cannot be read: {}", error.message);
+                    findings.push(Finding::warning(FindingCode::Malformed, what).with_action(Action::Kept));
+                }
+            }
+        }
+    }
+    Ok((directory, findings))
+}

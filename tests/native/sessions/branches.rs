@@ -1,0 +1,354 @@
+//! Branches: edits, regenerated answers, forks and switches (R38, R57).
+
+use super::*;
+use rethread::history::History;
+use rethread::id::Seed;
+use rethread::message::PartBody;
+use rethread::session::{BranchKind, branches, fork, switch_to};
+use rethread::store::{Batch, merge_oldest, open_session};
+use std::collections::BTreeMap;
+
+/// Starts a run beside a message: with another input, or without one.
+async fn replace(
+    session: &Rc<OpenSession>,
+    setup: RunSetup,
+    id: &str,
+    input: Option<&str>,
+) -> Result<Rc<RunDriver>, Error> {
+    let new = NewRun {
+        setup,
+        input: input.map(words).unwrap_or_default(),
+        input_id: None,
+        branch: None,
+        replace: Some(id.into()),
+        provide: None,
+        store: None,
+    };
+    let begun = RunDriver::begin(session, |id| Ok(NewRun { setup: RunSetup { id, ..new.setup }, ..new }));
+    RunDriver::launch(session, false, begun).await
+}
+
+/// Says which user message it answers, and how many messages there are.
+fn echo(body: &Value) -> Answer {
+    let messages = body["messages"].as_array().unwrap();
+    let texts: Vec<_> = messages.iter().filter(|m| m["role"] != "system").map(|m| m["content"].to_string()).collect();
+    Answer::Say(text(&format!("{} messages, last {}", texts.len(), texts.last().unwrap())))
+}
+
+fn texts(history: &History) -> Vec<String> {
+    let text = |part: &rethread::message::Part| match &part.body {
+        PartBody::Text(text) => text.decode().into_owned(),
+        PartBody::ToolCall { .. } => "call".to_owned(),
+        _ => String::new(),
+    };
+    history.messages().iter().map(|message| message.parts.iter().map(text).collect::<Vec<_>>().join(",")).collect()
+}
+
+fn shown(session: &OpenSession) -> Vec<String> {
+    texts(&session.log.borrow().history)
+}
+
+fn ids(session: &OpenSession) -> Vec<String> {
+    session.log.borrow().history.messages().iter().map(|message| message.id.clone()).collect()
+}
+
+fn siblings(session: &OpenSession, at: usize) -> (Vec<String>, usize) {
+    let log = session.log.borrow();
+    let messages = log.history.messages();
+    let before = at.checked_sub(1).map(|at| messages[at].id.as_str());
+    let (ids, index) = log.alternatives().of(before, &messages[at].id);
+    (ids.into_iter().map(ToOwned::to_owned).collect(), index)
+}
+
+fn ask(world: &World, process: &Process, session: &Rc<OpenSession>, mode: Persistence, input: &str) {
+    let run = world.run(start(session, in_mode(mode, CHAT), input)).unwrap();
+    assert_eq!(world.run(process.drive(&run, &echo)).status, RunStatus::Finished);
+}
+
+fn edit(world: &World, process: &Process, session: &Rc<OpenSession>, id: &str, input: Option<&str>) -> RunStatus {
+    let run = world.run(replace(session, in_mode(Persistence::Run, CHAT), id, input)).unwrap();
+    world.run(process.drive(&run, &echo)).status
+}
+
+#[test]
+fn r38_r57_an_edit_and_another_answer_are_branches_beside_what_was_there() {
+    for mode in MODES {
+        let (world, data) = (World::new(false), MemoryStore::default());
+        let process = Process::new(&world, &data, 1);
+        let session = world.run(process.session(SessionSettings::default()));
+        ask(&world, &process, &session, mode, "one");
+        ask(&world, &process, &session, mode, "two");
+        let before = (ids(&session), shown(&session));
+        // Another answer to the second question.
+        let run = world.run(replace(&session, in_mode(mode, CHAT), &before.0[3], None)).unwrap();
+        assert_eq!(session.branch_name(), "main", "{mode:?}");
+        assert_eq!(shown(&session).len(), 3, "{mode:?}: what is before the answer");
+        let outcome = world.run(process.drive(&run, &echo));
+        assert_eq!((outcome.status, outcome.branch), (RunStatus::Finished, 1));
+        assert_eq!(session.branch_name(), "fork-1");
+        assert_eq!(shown(&session)[..3], before.1[..3]);
+        assert_eq!(shown(&session)[3], before.1[3], "the model saw the same conversation");
+        assert_ne!(ids(&session)[3], before.0[3]);
+        assert_eq!(siblings(&session, 3), (vec![before.0[3].clone(), ids(&session)[3].clone()], 1));
+        // An edit of the first question shares nothing.
+        let first_fork = ids(&session);
+        let run = world.run(replace(&session, in_mode(mode, CHAT), &before.0[0], Some("uno"))).unwrap();
+        assert_eq!(world.run(process.drive(&run, &echo)).status, RunStatus::Finished);
+        assert_eq!(shown(&session), ["uno", "1 messages, last \"uno\""]);
+        assert_eq!(siblings(&session, 0), (vec![before.0[0].clone(), ids(&session)[0].clone()], 1));
+        // Each is there in this process and in the next.
+        let fresh = Process::new(&world, &data, 2);
+        let other = world.run(fresh.session(SessionSettings::default()));
+        assert_eq!(shown(&other), ["uno", "1 messages, last \"uno\""], "opened with the branch that was written last");
+        for (target, wanted) in [("main", &before.0), ("fork-1", &first_fork), (before.0[3].as_str(), &before.0)] {
+            for session in [&session, &other] {
+                world.run(switch_to(session, target)).unwrap();
+                assert_eq!(&ids(session), wanted, "{mode:?} {target}");
+            }
+        }
+        let all = world.run(branches(&session)).unwrap();
+        let all: Vec<_> = all.iter().map(|b| (b.id.as_str(), b.kind, b.parent.as_deref(), b.message_count)).collect();
+        assert_eq!(
+            all,
+            [
+                ("main", BranchKind::Main, None, 4),
+                ("fork-1", BranchKind::Fork, Some("main"), 4),
+                ("fork-2", BranchKind::Fork, None, 2)
+            ]
+        );
+        assert!(process.heard.borrow().warnings.is_empty() && fresh.heard.borrow().warnings.is_empty());
+    }
+}
+
+#[test]
+fn r38_a_run_that_fails_leaves_no_branch_and_can_be_resumed_into_one() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let process = Process::new(&world, &data, 1);
+    let session = world.run(process.session(SessionSettings::default()));
+    ask(&world, &process, &session, Persistence::Run, "one");
+    let before = ids(&session);
+    let run = world.run(replace(&session, in_mode(Persistence::Run, CHAT), &before[0], Some("uno"))).unwrap();
+    let fails = |_: &Value| Answer::Status(400, Vec::new(), r#"{"error":{"message":"no"}}"#.into());
+    assert_eq!(world.run(process.drive(&run, &fails)).status, RunStatus::Failed);
+    world.pass(1_000);
+    assert_eq!((ids(&session), session.branch_name()), (before.clone(), "main".to_owned()));
+    assert_eq!(world.run(branches(&session)).unwrap().len(), 1);
+    let resumed = world.run(resume(&session, &run.id, in_mode(Persistence::Run, CHAT))).unwrap();
+    assert_eq!(world.run(process.drive(&resumed, &echo)).status, RunStatus::Finished);
+    assert_eq!(shown(&session)[0], "uno");
+    assert_eq!(world.run(branches(&session)).unwrap().len(), 2);
+    world.run(switch_to(&session, "main")).unwrap();
+    assert_eq!(ids(&session), before);
+}
+
+/// What a process leaves that is killed in an edit is resumed by the next one. Returns false if it was not killed.
+fn edit_killed_at(step: usize, mode: Persistence) -> bool {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let first = Process::new(&world, &data, 1);
+    let session = world.run(first.session(SessionSettings::default()));
+    ask(&world, &first, &session, mode, "one");
+    ask(&world, &first, &session, mode, "two");
+    let before = ids(&session);
+    let turn = async {
+        let run = replace(&session, in_mode(mode, CHAT), &before[2], Some("dos")).await.unwrap();
+        first.drive(&run, &three_tools).await
+    };
+    if world.run_steps(turn, step).is_some() {
+        return false;
+    }
+    first.kill();
+    world.pass(31_000);
+    let second = Process::new(&world, &data, 2);
+    let session = world.run(second.session(SessionSettings::default()));
+    if let Some(id) = run_ids(&session).first().cloned() {
+        let run = world.run(resume(&session, &id, in_mode(mode, CHAT))).unwrap();
+        assert_eq!(world.run(second.drive(&run, &three_tools)).status, RunStatus::Finished, "step {step}");
+        assert_eq!(shown(&session)[..3], ["one", "1 messages, last \"one\"", "dos"], "step {step} {mode:?}");
+        assert_eq!(shown(&session).len(), 6, "step {step} {mode:?}: {:?}", shown(&session));
+    }
+    // Whatever happened, the branch before is as it was.
+    world.run(switch_to(&session, "main")).unwrap();
+    assert_eq!(ids(&session), before, "step {step} {mode:?}");
+    let forks = world.run(branches(&session)).unwrap().len();
+    assert!(forks <= 2, "step {step} {mode:?}: the edit was doubled");
+    true
+}
+
+#[test]
+fn r38_r18_an_edit_that_is_killed_anywhere_is_resumed_in_its_branch() {
+    for mode in MODES {
+        let kills = (0..).take_while(|step| edit_killed_at(*step, mode)).count();
+        assert!(kills > 20, "{kills}");
+    }
+}
+
+#[test]
+fn r38_two_processes_that_edit_one_message_make_two_siblings() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let (one, two) = (Process::new(&world, &data, 1), Process::new(&world, &data, 2));
+    let session = world.run(one.session(SessionSettings::default()));
+    ask(&world, &one, &session, Persistence::Run, "one");
+    let other = world.run(two.session(SessionSettings::default()));
+    let question = ids(&session)[0].clone();
+    let here = world.run(replace(&session, in_mode(Persistence::Run, CHAT), &question, Some("uno"))).unwrap();
+    let there = world.run(replace(&other, in_mode(Persistence::Call, CHAT), &question, Some("eins"))).unwrap();
+    assert_eq!(world.run(two.drive(&there, &echo)).status, RunStatus::Finished);
+    assert_eq!(world.run(one.drive(&here, &echo)).status, RunStatus::Finished);
+    assert_eq!(shown(&session)[0], "uno");
+    assert_eq!(shown(&other)[0], "eins");
+    world.run(other.refresh()).unwrap();
+    assert_eq!(shown(&other)[0], "eins", "what another process chooses does not move this one");
+    assert_eq!(siblings(&other, 0).0.len(), 3);
+    assert_eq!(siblings(&session, 0), (vec![question.clone(), ids(&other)[0].clone(), ids(&session)[0].clone()], 2));
+    // Both go on in their branches.
+    ask(&world, &two, &other, Persistence::Run, "weiter");
+    ask(&world, &one, &session, Persistence::Run, "sigue");
+    assert_eq!((shown(&session)[2].as_str(), shown(&other)[2].as_str()), ("sigue", "weiter"));
+    assert_eq!((shown(&session).len(), shown(&other).len()), (4, 4));
+}
+
+#[test]
+fn r38_a_fork_is_not_shown_until_it_is_chosen() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let process = Process::new(&world, &data, 1);
+    let session = world.run(process.session(SessionSettings::default()));
+    ask(&world, &process, &session, Persistence::Run, "one");
+    ask(&world, &process, &session, Persistence::Run, "two");
+    let before = ids(&session);
+    let name = world.run(fork(&session, Some(&before[1]))).unwrap();
+    assert_eq!((name.as_str(), ids(&session)), ("fork-1", before.clone()));
+    let unknown = world.run(fork(&session, Some("nobody"))).unwrap_err();
+    assert_eq!(unknown.code, ErrorCode::NotFound);
+    ask(&world, &process, &session, Persistence::Run, "three");
+    world.run(switch_to(&session, &name)).unwrap();
+    assert_eq!(ids(&session), before[..2]);
+    ask(&world, &process, &session, Persistence::Run, "zwei");
+    assert_eq!(shown(&session).len(), 4);
+    world.run(switch_to(&session, "main")).unwrap();
+    assert_eq!(ids(&session).len(), 6);
+    assert_eq!(world.run(switch_to(&session, "fork-7")).unwrap_err().code, ErrorCode::NotFound);
+}
+
+#[test]
+fn r38_a_switch_waits_for_the_run_that_is_under_way() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let process = Process::new(&world, &data, 1);
+    let session = world.run(process.session(SessionSettings::default()));
+    ask(&world, &process, &session, Persistence::Run, "one");
+    let name = world.run(fork(&session, None)).unwrap();
+    let run = world.run(start(&session, in_mode(Persistence::Run, CHAT), "two")).unwrap();
+    assert_eq!(world.run(switch_to(&session, &name)).unwrap_err().code, ErrorCode::Busy);
+    assert_eq!(world.run(process.drive(&run, &echo)).status, RunStatus::Finished);
+    world.run(switch_to(&session, &name)).unwrap();
+    assert!(ids(&session).is_empty());
+}
+
+#[test]
+fn r57_an_input_in_place_of_an_answer_is_refused() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let process = Process::new(&world, &data, 1);
+    let session = world.run(process.session(SessionSettings::default()));
+    ask(&world, &process, &session, Persistence::Run, "one");
+    let all = ids(&session);
+    let refused = world.run(replace(&session, in_mode(Persistence::Run, CHAT), &all[1], Some("x"))).err().unwrap();
+    assert_eq!(refused.code, ErrorCode::InvalidInput);
+    let unknown = world.run(replace(&session, in_mode(Persistence::Run, CHAT), "nobody", None)).err().unwrap();
+    assert_eq!(unknown.code, ErrorCode::NotFound);
+    assert_eq!((ids(&session), session.branch_name()), (all, "main".to_owned()));
+}
+
+/// The branches of a session as a model knows them: the texts of each.
+type Model = BTreeMap<String, Vec<String>>;
+
+fn check(world: &Rc<World>, data: &MemoryStore, process: u32, model: &Model, seed: u64) {
+    let fresh = Process::new(world, data, process);
+    let session = world.run(fresh.session(SessionSettings::default()));
+    for (name, wanted) in model {
+        world.run(switch_to(&session, name)).unwrap();
+        assert_eq!(&shown(&session), wanted, "seed {seed} {name}");
+        let page = world.run(session.message_page(Some(name), 1_000, u64::MAX)).unwrap();
+        let page: Value = serde_json::from_str(&page.items).unwrap();
+        assert_eq!(page.as_array().unwrap().len(), wanted.len());
+        for message in page.as_array().unwrap() {
+            let place = message["siblings"]["index"].as_u64().unwrap();
+            assert_eq!(message["siblings"]["ids"][usize::try_from(place).unwrap()], message["id"], "seed {seed}");
+        }
+    }
+    assert!(fresh.heard.borrow().warnings.is_empty(), "seed {seed}: {:?}", fresh.heard.borrow().warnings);
+}
+
+/// Two processes do what people do, and each branch stays what it was made.
+fn anything_is_kept(seed: u64) {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % below as u64).unwrap()
+    };
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let processes = [Process::new(&world, &data, 1), Process::new(&world, &data, 2)];
+    let sessions = processes.each_ref().map(|process| world.run(process.session(SessionSettings::default())));
+    let mut model = Model::from([("main".to_owned(), Vec::new())]);
+    for turn in 0..14 {
+        let at = random(2);
+        let (process, session) = (&processes[at], &sessions[at]);
+        world.run(session.refresh()).unwrap();
+        let known = ids(session);
+        let pick = |n: usize| known.get(n % known.len().max(1)).cloned();
+        match (random(6), known.is_empty()) {
+            (0, false) => {
+                let after = pick(random(100)).unwrap();
+                let name = world.run(fork(session, Some(&after))).unwrap();
+                let until = known.iter().position(|id| *id == after).unwrap() + 1;
+                model.insert(name, shown(session)[..until].to_vec());
+            }
+            (1, _) => {
+                let names: Vec<_> = model.keys().cloned().collect();
+                let name = &names[random(names.len())];
+                world.run(switch_to(session, name)).unwrap();
+                assert_eq!(shown(session), model[name], "seed {seed} turn {turn}");
+            }
+            (2 | 3, false) => {
+                let id = pick(random(100)).unwrap();
+                let is_question = roles(session)[known.iter().position(|other| *other == id).unwrap()] == Role::User;
+                let input = format!("edit {turn}");
+                edit(&world, process, session, &id, is_question.then_some(input.as_str()));
+                model.insert(session.branch_name(), shown(session));
+            }
+            (4, false) => {
+                let operation = format!("merge{turn}");
+                world.run(merge_oldest(&*process.store, &session.log, &operation)).unwrap();
+            }
+            _ => {
+                let mode = MODES[random(3)];
+                ask(&world, process, session, mode, &format!("turn {turn}"));
+                model.insert(session.branch_name(), shown(session));
+            }
+        }
+        // The other process may show the branch too.
+        let other = &sessions[1 - at];
+        world.run(other.refresh()).unwrap();
+        assert_eq!(shown(other), model[&other.branch_name()], "seed {seed} turn {turn}");
+        if let Some(wanted) = model.get(&session.branch_name()) {
+            assert_eq!(&shown(session), wanted, "seed {seed} turn {turn}");
+        }
+    }
+    check(&world, &data, 3, &model, seed);
+    // The head is lost: it is rebuilt from the log and the directory.
+    let head = block_on(data.head("s")).unwrap().unwrap();
+    let batch = Batch { head: b"damaged".to_vec().into(), ..Batch::default() };
+    block_on(data.append("s", head.revision, batch, "damage")).unwrap();
+    let rebuilt = block_on(open_session(&data, "s", Seed(7), 1)).unwrap();
+    let name = rethread::store::branch_name(rebuilt.branch_number());
+    assert_eq!(texts(&rebuilt.history), model[&name], "seed {seed}");
+    assert_eq!(rebuilt.head.branch_count as usize + 1, model.len(), "seed {seed}");
+}
+
+#[test]
+fn r38_whatever_two_processes_do_each_branch_stays_what_it_was_made() {
+    let seeds = if std::env::var("RETHREAD_LONG").is_ok() { 3_000 } else { 60 };
+    for seed in 1..=seeds {
+        anything_is_kept(seed);
+    }
+}
