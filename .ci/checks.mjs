@@ -17,7 +17,19 @@ const MAX_COLUMNS = 120;
 /** The levels of modules, lowest first. A module may use those of its own and of lower levels, except those in
  *  APART. */
 const LEVELS = [
-  ['json', 'message', 'tool', 'session_head', 'id', 'clock', 'error', 'finding', 'encoding', 'synthetic_result'],
+  [
+    'json',
+    'message',
+    'tool',
+    'branch_path',
+    'session_head',
+    'id',
+    'clock',
+    'error',
+    'finding',
+    'encoding',
+    'synthetic_result',
+  ],
   ['history'],
   ['replay', 'provider', 'owner', 'store'],
   ['render'],

@@ -173,9 +173,9 @@ export interface Session {
   /** Shows another branch: by its name, or by the id of one of `Message.siblings`. From now on the session is opened
    *  with it; other open tabs keep the branch that they show. `busy` while a run of this session is under way here. */
   switchTo(branch: string): Promise<void>;
-  /** All branches: "main", those that were forked ("fork"), oldest first, and the sides of conflicts ("conflict"). In a store that cannot exclude a second writer (Workers KV,
-   *  unstorage), two writers create two sides: every reader chooses the same one as history, and the other is kept as a
-   *  "conflict". */
+  /** All branches: "main", those that were forked ("fork"), oldest first, and the sides of conflicts ("conflict"). In a
+   *  store that cannot exclude a second writer (Workers KV, unstorage), two writers create two sides: every reader
+   *  chooses the same one as history, and the other is kept as a "conflict". */
   branches(): Promise<Branch[]>;
   /** Shortens what the model is shown: `summarize` sends a request to a model and returns its text, which requests then
    *  contain instead of the completed turns. Everything stays stored and visible, and is sent again where the summary

@@ -143,6 +143,13 @@ impl OpenSession {
         self.drop_views_of_replaced_history();
     }
 
+    /// Shows messages anew if other writers forked: they have other siblings.
+    pub fn note_new_branches(&self, known: u64) {
+        if self.log.borrow().head.branch_count != known {
+            self.surface.on_history_replaced();
+        }
+    }
+
     /// Shows the branch of a run that replaces a message. It has what is before, and is born with the run's first
     /// append.
     ///

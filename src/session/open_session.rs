@@ -281,10 +281,7 @@ impl OpenSession {
         self.read_older().await?;
         let branch_count = self.log.borrow().head.branch_count;
         let changed = refresh(&*self.context.store, &self.log).await?;
-        if self.log.borrow().head.branch_count != branch_count {
-            // Messages have other siblings.
-            self.surface.on_history_replaced();
-        }
+        self.note_new_branches(branch_count);
         let is_healed = self.read_failure.take().is_some();
         self.warn_of_second_writer();
         if changed {
@@ -440,7 +437,7 @@ impl OpenSession {
         Ok(())
     }
 
-    /// Waits until this process commits nothing to the session. No commit begins while the turn is held.
+    /// Waits until this process commits nothing. No commit begins while the turn is held.
     pub async fn commit_turn(&self) -> WriteTurn {
         self.commits.enter().start().await
     }

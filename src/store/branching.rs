@@ -1,6 +1,7 @@
 //! Forks and switches: logs of other branches of a session, and what an append writes of branches.
 
 use super::branch_directory::{BranchDirectory, BranchRow, read_directory};
+use super::branch_write::{BranchWrite, ForkPlace};
 use super::log::{Change, SessionLog};
 use super::merge_queue::MergeQueue;
 use super::open::{read_log, read_older};
@@ -8,39 +9,55 @@ use super::record::{RecordKind, open_record};
 use super::{Batch, LogStore};
 use crate::branch_path::BranchPath;
 use crate::error::{Error, ErrorCode, Result};
-use crate::history::{History, HistoryEntry, ResultEntry};
+use crate::history::{Alternatives, History, HistoryEntry, ResultEntry};
 use crate::session_head::{BranchState, SessionHead};
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-/// The place of a fork.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ForkPlace {
-    /// The id of the last message that is shared.
-    pub(super) after: Option<String>,
-    /// The id of the message in whose place the branch has another one.
-    pub(super) beside: Option<String>,
-}
-
-/// What an append writes of the log's branch.
-#[derive(Default)]
-pub(super) struct BranchWrite {
-    /// The branch gets its number.
-    is_birth: bool,
-    /// The head stays with the branch that it has.
-    stays: bool,
-    /// The record of the branch in the directory.
-    row: Option<BranchRow>,
-}
-
-impl BranchWrite {
-    /// Returns true if the append may write a log record: a branch without a number has no key for one.
-    pub(super) fn has_keys(&self, head: &SessionHead) -> bool {
-        self.is_birth || !head.branch.is_unborn()
-    }
-}
-
 impl SessionLog {
+    /// Returns the number of the branch that the log is of; for one that is not stored yet, that of the branch that the
+    /// session is at in the store.
+    #[must_use]
+    pub fn branch_number(&self) -> u64 {
+        match &self.displaced {
+            Some(stored) if self.head.branch.is_unborn() => stored.path.number,
+            _ => self.head.branch.number,
+        }
+    }
+
+    /// Returns the branch that the session is at in the store, with its counters.
+    #[must_use]
+    pub fn stored_branch(&self) -> BranchState {
+        self.displaced.clone().unwrap_or_else(|| self.head.branch_state())
+    }
+
+    /// Returns true if the log is of a branch that is not stored yet.
+    #[must_use]
+    pub fn is_unborn(&self) -> bool {
+        self.head.branch.is_unborn()
+    }
+
+    /// Returns the messages that stand at one place in several branches.
+    #[must_use]
+    pub fn alternatives(&self) -> &Alternatives {
+        &self.alternatives
+    }
+
+    /// Replaces what is known of the branches.
+    pub(super) fn set_directory(&mut self, directory: BranchDirectory) {
+        self.directory = directory;
+        self.alternatives = self.directory.alternatives();
+        if let Some(ForkPlace { after, beside }) = &self.fork {
+            self.alternatives.add(after.as_deref(), beside.as_deref(), None);
+        }
+    }
+
+    /// Returns the branches of the session as they were last read.
+    #[must_use]
+    pub fn directory(&self) -> &BranchDirectory {
+        &self.directory
+    }
+
     /// Returns the path of a branch that shares the messages before `until_seq`.
     fn path_until(&self, until_seq: u64) -> BranchPath {
         let at = self.message_keys.partition_point(|(seq, _)| *seq < until_seq);

@@ -3,7 +3,7 @@
 
 use super::audit::AuditRow;
 use super::branch_directory::BranchDirectory;
-use super::branching::{BranchWrite, ForkPlace};
+use super::branch_write::{BranchWrite, ForkPlace};
 use super::id_collisions::replace_ids_in_use;
 use super::journal::{JournalChange, JournalStep, ended_runs, write_journal};
 use super::merge_queue::MergeQueue;
@@ -58,7 +58,7 @@ pub struct SessionLog {
     pub(super) read_only: Option<Error>,
     /// The branches of the session, as far as this log has read them.
     pub(super) directory: BranchDirectory,
-    alternatives: Alternatives,
+    pub(super) alternatives: Alternatives,
     /// What the stored head has of another branch than this log's.
     pub(super) displaced: Option<BranchState>,
     /// The place of the fork, until the branch is born.
@@ -215,49 +215,6 @@ impl SessionLog {
             message_keys: Vec::new(),
             seed,
         }
-    }
-
-    /// Returns the number of the branch that the log is of; for one that is not stored yet, that of the branch that the
-    /// session is at in the store.
-    #[must_use]
-    pub fn branch_number(&self) -> u64 {
-        match &self.displaced {
-            Some(stored) if self.head.branch.is_unborn() => stored.path.number,
-            _ => self.head.branch.number,
-        }
-    }
-
-    /// Returns the branch that the session is at in the store, with its counters.
-    #[must_use]
-    pub fn stored_branch(&self) -> BranchState {
-        self.displaced.clone().unwrap_or_else(|| self.head.branch_state())
-    }
-
-    /// Returns true if the log is of a branch that is not stored yet.
-    #[must_use]
-    pub fn is_unborn(&self) -> bool {
-        self.head.branch.is_unborn()
-    }
-
-    /// Returns the messages that stand at one place in several branches.
-    #[must_use]
-    pub fn alternatives(&self) -> &Alternatives {
-        &self.alternatives
-    }
-
-    /// Replaces what is known of the branches.
-    pub(super) fn set_directory(&mut self, directory: BranchDirectory) {
-        self.directory = directory;
-        self.alternatives = self.directory.alternatives();
-        if let Some(ForkPlace { after, beside }) = &self.fork {
-            self.alternatives.add(after.as_deref(), beside.as_deref(), None);
-        }
-    }
-
-    /// Returns the branches of the session as they were last read.
-    #[must_use]
-    pub fn directory(&self) -> &BranchDirectory {
-        &self.directory
     }
 
     /// Drops everything that was read.

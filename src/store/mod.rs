@@ -10,6 +10,7 @@ mod audit;
 mod audit_pages;
 mod branch;
 mod branch_directory;
+mod branch_write;
 mod branching;
 mod clear;
 #[cfg(any(test, feature = "conformance"))]

@@ -25,12 +25,12 @@ pub(super) async fn branches_share_what_is_before_them(context: &StoreCheckConte
     append(store, &fork, "f31", 10).await?;
     let nested = RefCell::new(open_fork(store, &fork, 31).await?);
     append(store, &nested, "n31", 10).await?;
-    let expected = [expected(&[("m", 0, 41)]), expected(&[("m", 0, 30), ("f", 30, 32)])];
-    let newest = self::expected(&[("m", 0, 30), ("f", 30, 31), ("n", 31, 32)]);
+    let older = [expected(&[("m", 0, 41)]), expected(&[("m", 0, 30), ("f", 30, 32)])];
+    let newest = expected(&[("m", 0, 30), ("f", 30, 31), ("n", 31, 32)]);
     for handle in [&context.store, &context.other] {
         let opened = RefCell::new(open_session(&**handle, session, SEED, 1).await?);
         check(&opened.borrow(), &newest, "the branch that was written last")?;
-        for (number, wanted) in (0_u64..).zip(&expected) {
+        for (number, wanted) in (0_u64..).zip(&older) {
             check(&read_branch(&**handle, &opened, number).await?, wanted, "a branch of its number")?;
         }
         let tail = open_session_tail(&**handle, session, SEED, 1).await?;
@@ -53,9 +53,12 @@ async fn append(store: &dyn LogStore, log: &RefCell<SessionLog>, id: &str, bytes
 }
 
 /// Returns the ids of ranges of messages.
-fn expected(ranges: &[(&str, u32, u32)]) -> Vec<String> {
-    let ids = |&(prefix, from, past): &(&str, u32, u32)| (from..past).map(move |number| format!("{prefix}{number}"));
-    ranges.iter().flat_map(ids).collect()
+fn expected(ranges: &[(&'static str, u32, u32)]) -> Vec<String> {
+    let mut ids = Vec::new();
+    for (prefix, from, past) in ranges {
+        ids.extend((*from..*past).map(|number| format!("{prefix}{number}")));
+    }
+    ids
 }
 
 fn check(log: &SessionLog, wanted: &[String], what: &str) -> Result<()> {
