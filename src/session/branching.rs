@@ -72,7 +72,7 @@ pub(super) async fn show_target(session: &OpenSession, target: &str) -> Result<(
     let store = &*session.context.store;
     let _turn = session.commit_turn().await;
     let cell = RefCell::new(read_branch(store, &session.log, number).await?);
-    let change = Change { notice: session.context.notice_of(&session.id), ..session.new_change() };
+    let change = Change { is_switch: true, notice: session.context.notice_of(&session.id), ..session.new_change() };
     commit(store, &cell, &change).await?;
     session.show_log(cell.into_inner());
     Ok(())

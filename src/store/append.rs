@@ -4,6 +4,7 @@
 //! prepared again after what the other writer appended: whole, never dropped and never interleaved (R15).
 
 use super::audit::keep_unknown_fields;
+use super::branching::adopt_born_branch;
 use super::log::{Change, SessionLog};
 use super::open::{read_older, refresh, refresh_log};
 use super::{Appended, LogStore};
@@ -47,7 +48,7 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
     read_older(store, cell).await?;
     let born = cell.borrow().head.born;
     for attempt in 0..MAX_CONFLICTS {
-        if cell.borrow().has_applied(change) {
+        if adopt_born_branch(store, cell, &change.operation).await? || cell.borrow().has_applied(change) {
             return Ok(Committed {
                 revision: cell.borrow().head.history_revision,
                 message_ids: Vec::new(),

@@ -31,6 +31,8 @@ pub struct BranchRow {
     pub beside: Option<String>,
     /// The id of the first message of its own; none if it was forked without one.
     pub first: Option<String>,
+    /// The name of the append that it was born with.
+    pub operation: String,
 }
 encode_fields!(struct BranchRow {
     0 => state,
@@ -38,6 +40,7 @@ encode_fields!(struct BranchRow {
     2 => forked_after,
     3 => beside,
     4 => first,
+    5 => operation,
 });
 
 impl BranchRow {

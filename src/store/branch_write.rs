@@ -17,7 +17,10 @@ pub(super) struct ForkPlace {
 pub(super) struct BranchWrite {
     /// The branch gets its number.
     pub(super) is_birth: bool,
-    /// The head stays with the branch that it has.
+    /// A log record is written.
+    pub(super) has_record: bool,
+    /// The head stays with the branch that it has: nothing is written of this one but what is beside history, such as a
+    /// lease or a title.
     pub(super) stays: bool,
     /// The record of the branch in the directory.
     pub(super) row: Option<BranchRow>,

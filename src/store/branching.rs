@@ -92,7 +92,7 @@ impl SessionLog {
                 run.branch = branch;
             }
         }
-        BranchWrite { is_birth, stays: change.is_fork || head.branch.is_unborn(), row: None }
+        BranchWrite { is_birth, ..BranchWrite::default() }
     }
 
     /// Adds the records of branches to a batch, and returns the head that is stored with it.
@@ -114,22 +114,24 @@ impl SessionLog {
                 forked_after: place.after,
                 beside: place.beside,
                 first,
+                operation: change.operation.clone(),
             };
             batch.put.push(row.record());
             write.row = Some(row);
         }
-        match &self.displaced {
-            Some(displaced) if write.stays => {
-                let mut stored = head.clone();
-                stored.set_branch_state(displaced.clone());
-                Cow::Owned(stored)
-            }
-            Some(displaced) => {
-                batch.replace.push(self.directory.row_with(displaced.clone()).record());
-                Cow::Borrowed(head)
-            }
-            None => Cow::Borrowed(head),
+        write.stays = change.is_fork || head.branch.is_unborn() || !write.has_record && !change.is_switch;
+        let Some(displaced) = &self.displaced else { return Cow::Borrowed(head) };
+        if !write.stays {
+            batch.replace.push(self.directory.row_with(displaced.clone()).record());
+            return Cow::Borrowed(head);
         }
+        let own = self.directory.row_with(head.branch_state());
+        if !head.branch.is_unborn() && !write.is_birth && self.directory.row(own.number()) != Some(&own) {
+            batch.replace.push(own.record());
+        }
+        let mut stored = head.clone();
+        stored.set_branch_state(displaced.clone());
+        Cow::Owned(stored)
     }
 
     /// Notes what an append has written of branches.
@@ -178,6 +180,26 @@ fn missing_branch(session: &str) -> Error {
              lists them"
         ),
     )
+}
+
+/// Shows the branch that a change made, if the reply of its append was lost. Returns true if there is one.
+///
+/// # Errors
+/// If the store cannot be read.
+pub(super) async fn adopt_born_branch(
+    store: &dyn LogStore,
+    cell: &RefCell<SessionLog>,
+    operation: &str,
+) -> Result<bool> {
+    let number = {
+        let log = cell.borrow();
+        let born = || log.directory.rows().find(|row| row.operation == operation).map(BranchRow::number);
+        if log.is_unborn() { born() } else { None }
+    };
+    let Some(number) = number else { return Ok(false) };
+    let born = read_branch(store, cell, number).await?;
+    *cell.borrow_mut() = born;
+    Ok(true)
 }
 
 /// Returns the log of a branch that does not exist yet: it shares the messages before `until_seq`, and is born with the

@@ -117,6 +117,8 @@ pub struct Change {
     /// True if the branch of the log is born with the change although it has no entry. The head stays with the branch
     /// that it has.
     pub is_fork: bool,
+    /// True if the head gets the branch of the log although the change has no record of it.
+    pub is_switch: bool,
     /// Makes the [notice](Batch::notice) of the append from the revision of the history after it.
     pub notice: Option<NoticeText>,
     /// Waits between attempts that conflict with other writers; without it the next attempt follows at once.
@@ -293,8 +295,11 @@ impl SessionLog {
         let mut entries = assign_numbers(&self.history, &mut head, entries);
         head.raise_highest_source(highest_source(&entries).max(change.sources));
         let mut summaries = self.summaries_to_store(change)?;
-        let has_record = !entries.is_empty() || !summaries.is_empty() || change.is_fork && !self.carried.is_empty();
-        if has_record && branch.has_keys(&head) {
+        if !branch.has_keys(&head) {
+            summaries.clear();
+        }
+        branch.has_record = !entries.is_empty() || !summaries.is_empty() || change.is_fork && !self.carried.is_empty();
+        if branch.has_record {
             let key = head.next_record;
             head.next_record += 1;
             if !entries.is_empty() {

@@ -1,6 +1,7 @@
 //! Branches: edits, regenerated answers, forks and switches (R38, R57).
 
 use super::*;
+use crate::virtual_host::Fault;
 use rethread::history::History;
 use rethread::id::Seed;
 use rethread::message::PartBody;
@@ -180,6 +181,64 @@ fn r38_r18_an_edit_that_is_killed_anywhere_is_resumed_in_its_branch() {
         let kills = (0..).take_while(|step| edit_killed_at(*step, mode)).count();
         assert!(kills > 20, "{kills}");
     }
+}
+
+#[test]
+fn r38_r58_a_branch_whose_reply_was_lost_is_born_once() {
+    for (mode, at, refreshes) in MODES.into_iter().flat_map(|mode| (0..8).map(move |at| (mode, at / 2, at % 2 == 0))) {
+        let (world, data) = (World::new(false), MemoryStore::default());
+        let (armed, count) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
+        let (is_armed, counted) = (armed.clone(), count.clone());
+        let fault = move || {
+            counted.set(counted.get() + u32::from(is_armed.get()));
+            (is_armed.get() && counted.get() == at + 1).then_some(Fault::ReplyLost)
+        };
+        let process = Process::with_faults(&world, &data, 1, Box::new(fault));
+        let session = world.run(process.session(SessionSettings::default()));
+        ask(&world, &process, &session, mode, "one");
+        let before = ids(&session);
+        let run = world.run(replace(&session, in_mode(mode, CHAT), &before[0], Some("uno"))).unwrap();
+        armed.set(true);
+        if refreshes {
+            // Another process writes, so that this one reads again between the attempts.
+            let other = Process::new(&world, &data, 2);
+            let shown = world.run(other.session(SessionSettings::default()));
+            ask(&world, &other, &shown, Persistence::Run, "elsewhere");
+            world.run(session.refresh()).unwrap();
+        }
+        let outcome = world.run(process.drive(&run, &echo));
+        assert_eq!(outcome.status, RunStatus::Finished, "{mode:?} {at}");
+        assert_eq!(shown(&session).len(), 2, "{mode:?} {at} {refreshes}: {:?}", shown(&session));
+        let fresh = Process::new(&world, &data, 3);
+        let again = world.run(fresh.session(SessionSettings::default()));
+        let all = world.run(branches(&again)).unwrap();
+        assert_eq!(all.len(), 2, "{mode:?} {at} {refreshes}");
+        world.run(switch_to(&again, "fork-1")).unwrap();
+        assert_eq!(ids(&again), ids(&session), "{mode:?} {at} {refreshes}");
+        world.run(switch_to(&again, "main")).unwrap();
+        assert_eq!(ids(&again)[..2], before, "{mode:?} {at} {refreshes}");
+    }
+}
+
+#[test]
+fn r38_what_is_written_beside_history_leaves_the_branch_that_was_chosen() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let (one, two) = (Process::new(&world, &data, 1), Process::new(&world, &data, 2));
+    let session = world.run(one.session(SessionSettings::default()));
+    ask(&world, &one, &session, Persistence::Run, "one");
+    let name = world.run(fork(&session, None)).unwrap();
+    let other = world.run(two.session(SessionSettings::default()));
+    world.run(switch_to(&other, &name)).unwrap();
+    let title = Box::new(|head: &mut rethread::session_head::SessionHead| head.title = Some("named".into()));
+    world.run(session.update(title)).unwrap();
+    let opened = block_on(open_session(&data, "s", Seed(7), 1)).unwrap();
+    assert_eq!(opened.branch_number(), 1, "a title is no choice of a branch");
+    assert_eq!((session.branch_name(), shown(&session).len()), ("main".to_owned(), 2));
+    world.run(other.refresh()).unwrap();
+    assert_eq!(other.log.borrow().head.title.as_deref(), Some("named"));
+    ask(&world, &one, &session, Persistence::Run, "two");
+    let opened = block_on(open_session(&data, "s", Seed(7), 1)).unwrap();
+    assert_eq!((opened.branch_number(), opened.history.messages().len()), (0, 4));
 }
 
 #[test]

@@ -287,3 +287,30 @@ fn r28_r67_records_of_snapshots() {
     let head = SessionHead { has_dropped: true, ..SessionHead::new("s", 5) };
     fixed("head_with_dropped", RecordKind::Head, &head);
 }
+
+#[test]
+fn branches() {
+    let branch = BranchPath { number: 2, ..BranchPath::default().forked_after(4, 9) };
+    let runs = vec![RunEntry { id: "r".into(), branch: branch.clone(), ..RunEntry::default() }];
+    let head = SessionHead { branch: branch.clone(), branch_count: 2, runs, ..SessionHead::new("s", 5) };
+    fixed("head_with_branches", RecordKind::Head, &head);
+    let state = BranchState {
+        path: branch,
+        next_seq: 11,
+        next_record: 3,
+        turns: 5,
+        log_bytes: 900,
+        merged_until: 2,
+        has_deferred_compaction: true,
+        last_request: Some(vec![1, 2].into()),
+    };
+    let row = BranchRow {
+        state,
+        created_at: 6,
+        forked_after: Some("m8".into()),
+        beside: Some("m9".into()),
+        first: Some("n9".into()),
+        operation: "op".into(),
+    };
+    fixed("branch", RecordKind::Branch, &row);
+}
