@@ -313,7 +313,7 @@ impl SessionLog {
                 status: call.status,
                 started_at: call.started_at,
                 finished_at: call.finished_at,
-                freshness: call.freshness.clone(),
+                freshness: call.freshness,
                 result: call.result.clone(),
                 is_redacted: call.is_redacted(),
                 ..ResultEntry::default()

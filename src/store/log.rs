@@ -226,10 +226,15 @@ impl SessionLog {
         *self = Self { generation, ..Self::new(&self.head.id, self.seed, self.head.created_at, queue) };
     }
 
+    /// Drops everything that was read, and rejects writes from now on, for this reason.
+    pub(super) fn reset_because(&mut self, reason: Error) {
+        self.reset();
+        self.read_only = Some(reason);
+    }
+
     /// Drops everything that was read, and rejects writes from now on.
     pub fn release(&mut self) {
-        self.reset();
-        self.read_only = Some(Error::new(ErrorCode::Closed, "the store of this session was closed; `open` again"));
+        self.reset_because(Error::new(ErrorCode::Closed, "the store of this session was closed; `open` again"));
     }
 
     /// Returns true if the history contains the whole log, not only its end.
@@ -253,8 +258,8 @@ impl SessionLog {
         self.read_only.as_ref().is_some_and(|error| matches!(error.code, ErrorCode::NotFound | ErrorCode::Evicted))
     }
 
-    /// Builds the append from the known state.
-    pub(super) fn prepare(&self, change: &Change) -> Result<Prepared> {
+    /// Checks that the session can be written to, and is as the change expects it.
+    fn check_change(&self, change: &Change) -> Result<()> {
         self.writable()?;
         if let Some(expected) = change.expected {
             let actual = self.head.history_revision;
@@ -271,6 +276,12 @@ impl SessionLog {
             let sentence = "an unfinished run that has the call ended or went on meanwhile; send the result again";
             return Err(Error::new(ErrorCode::Conflict, sentence));
         }
+        Ok(())
+    }
+
+    /// Builds the append from the known state.
+    pub(super) fn prepare(&self, change: &Change) -> Result<Prepared> {
+        self.check_change(change)?;
         let revision = (self.stored_revision + 1).max(self.min_revision);
         let mut head = self.head.clone();
         let mut batch = Batch { at_least: self.min_revision, ..Batch::default() };

@@ -383,9 +383,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
             return Ok(false);
         }
         let why = why_gone(store, &id).await?;
-        let mut log = cell.borrow_mut();
-        log.reset();
-        log.read_only = Some(why);
+        cell.borrow_mut().reset_because(why);
         return Ok(true);
     };
     let lineage = store.lineage(&id);
@@ -414,12 +412,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     let restarted = is_other_session || session.next_record < next;
     let from = if restarted { 0 } else { next };
     // All records are read before the log is borrowed: no borrow is held across an await.
-    let mut records = Vec::new();
-    for (first, past) in session.branch.ranges(session.next_record) {
-        let (read, error) = read_pages(store, &id, (first.max(from), past)).await;
-        error.map_or(Ok(()), Err)?;
-        records.extend(read);
-    }
+    let records = read_records(store, &session, from).await?;
     let mut log = cell.borrow_mut();
     // Another branch is shown meanwhile, or what was read is known already.
     if log.generation != generation || log.stored_revision >= head.revision && !restarted {
@@ -442,6 +435,17 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     log.set_revision(head.revision);
     log.lineage = lineage;
     Ok(changed)
+}
+
+/// Reads the records of a head's branch from a key on.
+async fn read_records(store: &dyn LogStore, head: &SessionHead, from: u64) -> Result<Vec<Record>> {
+    let mut records = Vec::new();
+    for (first, past) in head.branch.ranges(head.next_record) {
+        let (read, error) = read_pages(store, &head.id, (first.max(from), past)).await;
+        error.map_or(Ok(()), Err)?;
+        records.extend(read);
+    }
+    Ok(records)
 }
 
 /// Returns the error of writing to a session whose head is gone. A deleted session has a tombstone; one that the store
