@@ -404,8 +404,7 @@ pub struct RunEntry {
     /// The epoch and the name of the open store that wrote the lease, such as `2:k3v9`. A rebuilt head lacks it. The
     /// epoch is part of it, since a build that does not know the field leaves it as it was.
     pub holder: Option<String>,
-    /// The branch that it continues; for one that has no record yet, what the branch shares with others. A rebuilt head
-    /// lacks it.
+    /// The branch that it continues; for one that has no record yet, what the branch shares with others.
     pub branch: BranchPath,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,

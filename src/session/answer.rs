@@ -94,6 +94,12 @@ impl OpenSession {
         }
         let (found, holders) = self.judge_by_turns(&|history, turns| find_answered_call(history, turns, name)).await?;
         let run = self.expected_run(&found, holders.as_ref());
+        let entry = run.as_ref().and_then(|run| self.log.borrow().head.run(&run.id).cloned());
+        if entry.is_some_and(|entry| !self.shows_branch_of(&entry)) {
+            let sentence =
+                "the call is of a run in another branch; resume the run, which shows its branch, then answer";
+            return Err(Error::new(ErrorCode::WrongState, sentence));
+        }
         Ok(FoundCall { call: found.call, run })
     }
 

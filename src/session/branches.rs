@@ -130,7 +130,8 @@ impl OpenSession {
     /// Returns the name of the branch that is shown. A branch that is not stored yet has none: it is that of the
     /// branch that is left for it.
     pub fn branch_name(&self) -> String {
-        branch_name(self.log.borrow().branch_number())
+        let log = self.log.borrow();
+        branch_name(if log.is_unborn() { self.forked_branch.get() } else { log.branch_number() })
     }
 
     /// Warns of forks that were met since the last warning.

@@ -185,13 +185,17 @@ impl OpenSession {
     /// # Errors
     /// The store's own.
     pub async fn leave_unborn_branch(&self) -> Result<()> {
+        self.leave_unborn_branch_if(&|| true).await
+    }
+
+    async fn leave_unborn_branch_if(&self, may_leave: &dyn Fn() -> bool) -> Result<()> {
         if !self.log.borrow().is_unborn() {
             return Ok(());
         }
         let _turn = self.commit_turn().await;
         let log = read_branch(&*self.context.store, &self.log, self.forked_branch.get()).await?;
-        // An append may have been under way.
-        if self.log.borrow().is_unborn() {
+        // An append may have been under way, or a run may have been resumed.
+        if self.log.borrow().is_unborn() && may_leave() {
             self.show_log(log);
             self.notify();
         }
@@ -206,8 +210,9 @@ impl OpenSession {
         let session = self.weak_self.clone();
         self.context.spawn(async move {
             let Some(session) = session.upgrade() else { return };
-            if !session.is_run_active() && session.context.check_open().is_ok() {
-                let _ = session.leave_unborn_branch().await;
+            let may_leave = || !session.is_run_active() && session.context.check_open().is_ok();
+            if may_leave() {
+                let _ = session.leave_unborn_branch_if(&may_leave).await;
             }
         });
     }
@@ -224,6 +229,8 @@ impl OpenSession {
     /// # Errors
     /// `busy` if another run is under way here; the store's own.
     pub async fn show_branch_of(&self, run: &RunEntry) -> Result<()> {
+        // A branch that is being left counts as left.
+        let _turn = self.commit_turn().await;
         if self.shows_branch_of(run) {
             return Ok(());
         }
@@ -232,7 +239,6 @@ impl OpenSession {
                 "the run is of another branch, and a run of the branch that is shown is under way; wait for it";
             return Err(Error::new(ErrorCode::Busy, message));
         }
-        let _turn = self.commit_turn().await;
         let store = &*self.context.store;
         let log = if run.branch.is_unborn() {
             if !self.log.borrow().is_unborn() {

@@ -185,7 +185,9 @@ pub async fn discard_run(session: &Rc<OpenSession>, id: &str, keep: bool) -> Res
     let entry = entry_of(session, id)?;
     // Nothing is stored of a branch that was not born.
     if session.shows_branch_of(&entry) || !keep && entry.branch.is_unborn() {
-        return discard_shown(session, id, keep).await;
+        let discarded = discard_shown(session, id, keep).await;
+        session.leave_unborn_branch_soon();
+        return discarded;
     }
     session.reserve_run(false).await?;
     let discarded = match session.show_branch_of(&entry).await {
@@ -193,7 +195,7 @@ pub async fn discard_run(session: &Rc<OpenSession>, id: &str, keep: bool) -> Res
         Err(error) => Err(error),
     };
     session.set_run(None);
-    session.leave_unborn_branch().await?;
+    session.leave_unborn_branch_soon();
     discarded
 }
 

@@ -135,6 +135,11 @@ impl RunDriver {
         // The request contains what other tabs appended.
         session.refresh().await?;
         if let Some(id) = replace {
+            if input_id.as_ref() == Some(&id) {
+                return Err(Error::invalid(
+                    "`inputId` is the id of the message that is replaced; give the input another",
+                ));
+            }
             session.show_replacing(&id, !input.is_empty()).await?;
         }
         let provided = session.ask_providers(provide.as_ref(), &input).await?;

@@ -72,6 +72,8 @@ pub fn branch_name(number: u64) -> String {
 #[derive(Clone, Debug, Default)]
 pub struct BranchDirectory {
     rows: BTreeMap<u64, BranchRow>,
+    /// The highest number of a branch, whether its record can be read or not.
+    highest: u64,
 }
 
 impl BranchDirectory {
@@ -79,6 +81,12 @@ impl BranchDirectory {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Returns the highest number of a branch, also of one whose record cannot be read.
+    #[must_use]
+    pub fn highest(&self) -> u64 {
+        self.highest
     }
 
     /// Iterates over the branches, oldest first.
@@ -94,6 +102,7 @@ impl BranchDirectory {
 
     /// Adds a branch, or replaces what is known of it.
     pub(super) fn insert(&mut self, row: BranchRow) {
+        self.highest = self.highest.max(row.number());
         self.rows.insert(row.number(), row);
     }
 
@@ -126,6 +135,7 @@ pub(super) async fn read_directory(store: &dyn LogStore, id: &str) -> Result<(Br
         let Some(last) = records.last() else { break };
         from = last.key + 1;
         for record in &records {
+            directory.highest = directory.highest.max(record.key.saturating_sub(DIRECTORY));
             match open_record::<BranchRow>(RecordKind::Branch, &record.value) {
                 Ok(row) => directory.insert(row),
                 Err(error) => {

@@ -10,7 +10,7 @@ use super::{Batch, LogStore};
 use crate::branch_path::BranchPath;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{Alternatives, History, HistoryEntry, ResultEntry};
-use crate::session_head::{BranchState, SessionHead};
+use crate::session_head::{BranchState, RunEntry, SessionHead};
 use std::borrow::Cow;
 use std::cell::RefCell;
 
@@ -80,6 +80,23 @@ impl SessionLog {
         ForkPlace { after, beside }
     }
 
+    /// Checks that a run's entries come into its branch: the log may show another one since it was read anew.
+    ///
+    /// # Errors
+    /// `conflict`.
+    pub(super) fn check_branch(&self, change: &Change) -> Result<()> {
+        let run = change.run.as_deref().and_then(|id| self.head.run(id)).filter(|_| !change.entries.is_empty());
+        let is_shown = |run: &RunEntry| {
+            let shown = &self.head.branch;
+            if run.branch.is_unborn() { run.branch == *shown } else { run.branch.number == shown.number }
+        };
+        if run.is_none_or(is_shown) {
+            return Ok(());
+        }
+        let sentence = "the session shows another branch than the run's since it was read anew; resume the run";
+        Err(Error::new(ErrorCode::Conflict, sentence))
+    }
+
     /// Gives the branch of a change its number, if it is born with it.
     pub(super) fn begin_branch_write(&self, head: &mut SessionHead, change: &Change) -> BranchWrite {
         let is_birth = head.branch.is_unborn() && (change.is_fork || !change.entries.is_empty());
@@ -87,10 +104,14 @@ impl SessionLog {
             head.branch_count += 1;
             head.branch.number = head.branch_count;
             head.next_record = head.branch.first_own_key();
-            let branch = head.branch.clone();
-            if let Some(run) = head.runs.iter_mut().find(|run| change.run.as_deref() == Some(run.id.as_str())) {
-                run.branch = branch;
-            }
+            let born = head.branch.clone();
+            // Of runs that replace the same message elsewhere, which make branches of their own, a lease tells.
+            let holder = change.holder.as_deref().unwrap_or_default();
+            let is_of_branch = |run: &&mut RunEntry| match &change.run {
+                Some(id) => run.id == *id,
+                None => run.branch == self.head.branch && (run.lease_until == 0 || run.is_held_by(holder)),
+            };
+            head.runs.iter_mut().filter(is_of_branch).for_each(|run| run.branch = born.clone());
         }
         BranchWrite { is_birth, ..BranchWrite::default() }
     }
@@ -104,10 +125,7 @@ impl SessionLog {
     ) -> Cow<'h, SessionHead> {
         if write.is_birth {
             let place = self.fork.clone().unwrap_or_default();
-            let first = entries.iter().find_map(|entry| match entry {
-                HistoryEntry::Message(message) => Some(message.id.clone()),
-                _ => None,
-            });
+            let first = first_message(entries).map(ToOwned::to_owned);
             let row = BranchRow {
                 state: head.branch_state(),
                 created_at: change.at,
@@ -117,6 +135,10 @@ impl SessionLog {
                 operation: change.operation.clone(),
             };
             batch.put.push(row.record());
+            write.row = Some(row);
+        }
+        if let Some(row) = self.row_with_first(head, entries).filter(|_| !write.is_birth) {
+            batch.replace.push(row.record());
             write.row = Some(row);
         }
         write.stays = change.is_fork || head.branch.is_unborn() || !write.has_record && !change.is_switch;
@@ -132,6 +154,13 @@ impl SessionLog {
         let mut stored = head.clone();
         stored.set_branch_state(displaced.clone());
         Cow::Owned(stored)
+    }
+
+    /// Returns the row of a branch that was forked without a message, with its first one.
+    fn row_with_first(&self, head: &SessionHead, entries: &[HistoryEntry]) -> Option<BranchRow> {
+        let row = self.directory.row(head.branch.number).filter(|row| row.number() != 0 && row.first.is_none())?;
+        let first = first_message(entries)?.to_owned();
+        Some(BranchRow { state: head.branch_state(), first: Some(first), ..row.clone() })
     }
 
     /// Notes what an append has written of branches.
@@ -156,30 +185,22 @@ impl SessionLog {
     }
 
     /// Gives a stored head the branch of the log. Returns the state of the branch that the head has in the store.
-    ///
-    /// # Errors
-    /// `corrupt_record` if the directory lacks the branch.
-    pub(super) fn keep_branch(&self, head: &mut SessionHead, directory: &BranchDirectory) -> Result<BranchState> {
+    pub(super) fn keep_branch(&self, head: &mut SessionHead, directory: &BranchDirectory) -> BranchState {
         let own = &self.head.branch;
-        let state = if own.is_unborn() {
-            self.head.branch_state()
-        } else {
-            directory.row(own.number).ok_or_else(|| missing_branch(&head.id))?.state.clone()
-        };
+        let row = if own.is_unborn() { None } else { directory.row(own.number) };
+        // A row that cannot be read is written again with the next append.
+        let state = row.map_or_else(|| self.head.branch_state(), |row| row.state.clone());
         let stored = head.branch_state();
         head.set_branch_state(state);
-        Ok(stored)
+        stored
     }
 }
 
-fn missing_branch(session: &str) -> Error {
-    Error::new(
-        ErrorCode::CorruptRecord,
-        format!(
-            "the directory of session \"{session}\" lacks the branch that is shown; `switchTo` another one: `branches()` \
-             lists them"
-        ),
-    )
+fn first_message(entries: &[HistoryEntry]) -> Option<&str> {
+    entries.iter().find_map(|entry| match entry {
+        HistoryEntry::Message(message) => Some(message.id.as_str()),
+        _ => None,
+    })
 }
 
 /// Shows the branch that a change made, if the reply of its append was lost. Returns true if there is one.

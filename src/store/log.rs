@@ -276,7 +276,7 @@ impl SessionLog {
             let sentence = "an unfinished run that has the call ended or went on meanwhile; send the result again";
             return Err(Error::new(ErrorCode::Conflict, sentence));
         }
-        Ok(())
+        self.check_branch(change)
     }
 
     /// Builds the append from the known state.

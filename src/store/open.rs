@@ -1,6 +1,6 @@
 //! Opens sessions, and reads what other writers appended.
 
-use super::branch_directory::{BranchDirectory, BranchRow, read_directory};
+use super::branch_directory::{BranchDirectory, read_directory};
 use super::log::{SessionLog, UnreadRecords};
 use super::merge_queue::MergeQueue;
 use super::partial_read::{LOG_PAGE_BYTES, ReadFailure, ReadableRecords, read_pages, read_readable};
@@ -303,10 +303,10 @@ async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> R
     log.set_directory(directory);
     read_log(store, log, (0, u64::MAX)).await?;
     let Rebuilt { mut head, min_revision, findings } =
-        rebuild_head(store, &id, &log.survey, &log.history, revision).await?;
+        rebuild_head(store, &id, (&log.survey, &log.head.branch), &log.history, revision).await?;
     log.findings.extend(findings);
     head.branch = log.head.branch.clone();
-    head.branch_count = log.directory.rows().last().map_or(0, BranchRow::number);
+    head.branch_count = log.directory.highest();
     // A branch without a record of its own.
     head.next_record = head.next_record.max(head.branch.first_own_key());
     log.set_head(head);
@@ -318,9 +318,10 @@ async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> R
 
 /// Returns the path of the branch that was written last.
 async fn newest_branch(store: &dyn LogStore, id: &str, directory: &BranchDirectory) -> Result<BranchPath> {
-    let mut newest = (0, BranchPath::default());
-    for row in directory.rows() {
-        let path = &row.state.path;
+    let main = BranchPath::default();
+    let mut newest = (0, main.clone());
+    let forks = directory.rows().map(|row| &row.state.path).filter(|path| path.number != 0);
+    for path in std::iter::once(&main).chain(forks) {
         let Some((from, past)) = path.ranges(u64::MAX).next_back() else { continue };
         let last = Query { from, to: past - 1, reverse: true, limit_bytes: 1, ..Query::all(Table::Log) };
         for record in store.read(id, last).await? {
@@ -401,11 +402,11 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     let is_other_branch = !is_other_session && cell.borrow().head.branch.number != session.branch.number;
     let knows_branches = cell.borrow().head.branch_count == session.branch_count;
     let (mut directory, mut displaced) = (None, None);
-    if is_other_branch || !knows_branches {
+    if is_other_branch || !knows_branches || is_other_session && session.branch_count > 0 {
         let (read, findings) = read_directory(store, &id).await?;
         cell.borrow_mut().findings.extend(findings);
         if is_other_branch {
-            displaced = Some(cell.borrow().keep_branch(&mut session, &read)?);
+            displaced = Some(cell.borrow().keep_branch(&mut session, &read));
         }
         directory = Some(read);
     }

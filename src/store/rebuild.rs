@@ -6,6 +6,7 @@ use super::audit::AuditRow;
 use super::journal::{JournalMark, place_of};
 use super::record::{RecordKind, open_record};
 use super::{LogStore, MAX_KEY, PAGE_BYTES, Query, Table};
+use crate::branch_path::BranchPath;
 use crate::encoding::UnknownFields;
 use crate::error::Result;
 use crate::finding::{Finding, FindingCode, Report};
@@ -69,16 +70,19 @@ pub(super) struct Rebuilt {
 pub(super) async fn rebuild_head(
     store: &dyn LogStore,
     id: &str,
-    survey: &LogSurvey,
+    (survey, branch): (&LogSurvey, &BranchPath),
     history: &History,
     revision: u64,
 ) -> Result<Rebuilt> {
     let mut findings = Report::new();
-    let journals = survey_journals(store, id, &mut findings).await?;
+    let journals = survey_journals(store, (id, branch), &mut findings).await?;
     let mark = [&survey.mark, &journals.mark].into_iter().flatten().max_by_key(|mark| mark.revision);
     let known = mark.map_or(0, |mark| mark.revision);
     let min_revision = if revision < known || revision == 0 { known + REVISION_GAP } else { 0 };
     let mut head = mark.map_or_else(|| SessionHead::new(id, 0), |mark| SessionHead::from_mark(id, mark.clone()));
+    // A journal counts the messages of the branch of its run.
+    let own = [&survey.mark, &journals.own_mark].into_iter().flatten().max_by_key(|mark| mark.revision);
+    (head.next_seq, head.turns) = own.map_or((0, 0), |mark| (mark.next_seq, mark.turns));
     head.next_record = survey.next_record;
     head.next_run = head.next_run.max(journals.next_run);
     head.log_bytes = survey.bytes;
@@ -117,10 +121,16 @@ struct JournalSurvey {
     next_run: u64,
     /// The newest mark.
     mark: Option<HeadMark>,
+    /// The newest mark of a run of the branch.
+    own_mark: Option<HeadMark>,
 }
 
 impl JournalSurvey {
-    fn read(&mut self, (number, place): (u64, u64), mark: JournalMark) {
+    fn read(&mut self, (number, place): (u64, u64), mark: JournalMark, branch: &BranchPath) {
+        let is_newer = |newest: &HeadMark| newest.revision <= mark.head.revision;
+        if mark.branch == *branch && self.own_mark.as_ref().is_none_or(is_newer) {
+            self.own_mark = Some(mark.head.clone());
+        }
         let run = RunEntry {
             id: mark.run,
             number,
@@ -150,7 +160,11 @@ impl JournalSurvey {
     }
 }
 
-async fn survey_journals(store: &dyn LogStore, id: &str, findings: &mut Report) -> Result<JournalSurvey> {
+async fn survey_journals(
+    store: &dyn LogStore,
+    (id, branch): (&str, &BranchPath),
+    findings: &mut Report,
+) -> Result<JournalSurvey> {
     let mut survey = JournalSurvey::default();
     let mut next = 0;
     while next <= MAX_KEY {
@@ -162,7 +176,7 @@ async fn survey_journals(store: &dyn LogStore, id: &str, findings: &mut Report) 
             let place = place_of(record.key);
             survey.next_run = survey.next_run.max(place.0 + 1);
             match JournalMark::open(&record.value) {
-                Ok(mark) => survey.read(place, mark),
+                Ok(mark) => survey.read(place, mark, branch),
                 Err(error) => {
                     survey.missed(place);
                     let (number, entry) = place;

@@ -12,7 +12,6 @@ use crate::history::{Alternatives, History};
 use crate::message::Message;
 use crate::run::{PartialAnswer, Run};
 use crate::session::{OpenSession, PendingRun, PendingState};
-use crate::store::branch_name;
 use js_sys::{Array, Function, Promise};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -127,7 +126,7 @@ fn snapshot(inner: &Rc<OpenSession>) -> JsValue {
         #[allow(clippy::cast_precision_loss)]
         out.bool("loading", is_loading)
             .number("revision", log.head.history_revision)
-            .text("branch", &branch_name(log.branch_number()))
+            .text("branch", &inner.branch_name())
             .bool("hasOlder", first > 0 || !is_whole);
         if let Some(failure) = &*failure {
             out.object("readError", |out| {

@@ -316,6 +316,92 @@ fn r57_an_input_in_place_of_an_answer_is_refused() {
     assert_eq!((ids(&session), session.branch_name()), (all, "main".to_owned()));
 }
 
+#[test]
+fn r38_messages_of_a_fork_are_siblings_of_what_it_was_forked_before() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let process = Process::new(&world, &data, 1);
+    let session = world.run(process.session(SessionSettings::default()));
+    ask(&world, &process, &session, Persistence::Run, "one");
+    ask(&world, &process, &session, Persistence::Run, "two");
+    let before = ids(&session);
+    let name = world.run(fork(&session, Some(&before[1]))).unwrap();
+    world.run(switch_to(&session, &name)).unwrap();
+    ask(&world, &process, &session, Persistence::Run, "zwei");
+    let own = ids(&session)[2].clone();
+    assert_eq!(siblings(&session, 2), (vec![before[2].clone(), own.clone()], 1));
+    world.run(switch_to(&session, &before[2])).unwrap();
+    assert_eq!(siblings(&session, 2), (vec![before[2].clone(), own.clone()], 0));
+    world.run(switch_to(&session, &own)).unwrap();
+    assert_eq!(session.branch_name(), name);
+}
+
+#[test]
+fn r38_r18_a_head_that_is_rebuilt_counts_the_messages_of_its_branch() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let first = Process::new(&world, &data, 1);
+    let session = world.run(first.session(SessionSettings::default()));
+    ask(&world, &first, &session, Persistence::Run, "one");
+    ask(&world, &first, &session, Persistence::Run, "two");
+    let before = ids(&session);
+    world.run(replace(&session, in_mode(Persistence::Run, CHAT), &before[0], Some("uno"))).unwrap();
+    first.kill();
+    let head = block_on(data.head("s")).unwrap().unwrap();
+    let batch = Batch { head: b"damaged".to_vec().into(), ..Batch::default() };
+    block_on(data.append("s", head.revision, batch, "damage")).unwrap();
+    world.pass(31_000);
+    let second = Process::new(&world, &data, 2);
+    let session = world.run(second.session(SessionSettings::default()));
+    assert_eq!((session.log.borrow().head.next_seq, ids(&session)), (4, before.clone()));
+    ask(&world, &second, &session, Persistence::Run, "three");
+    let seqs: Vec<_> = session.log.borrow().history.messages().iter().map(|message| message.seq).collect();
+    assert_eq!(seqs, [0, 1, 2, 3, 4, 5]);
+    // The edit is resumed into a branch of its own all the same.
+    let id = run_ids(&session)[0].clone();
+    let run = world.run(resume(&session, &id, in_mode(Persistence::Run, CHAT))).unwrap();
+    assert_eq!(world.run(second.drive(&run, &echo)).status, RunStatus::Finished);
+    assert_eq!(shown(&session)[0], "uno");
+    world.run(switch_to(&session, "main")).unwrap();
+    assert_eq!(ids(&session)[..4], before);
+}
+
+#[test]
+fn r38_a_run_never_writes_to_another_branch_than_its_own() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let process = Process::new(&world, &data, 1);
+    let session = world.run(process.session(SessionSettings::default()));
+    ask(&world, &process, &session, Persistence::Run, "one");
+    let before = ids(&session);
+    let run = world.run(replace(&session, in_mode(Persistence::Run, CHAT), &before[0], Some("uno"))).unwrap();
+    // The head is damaged while the run is under way: the session is read anew, and shows the main branch.
+    let head = block_on(data.head("s")).unwrap().unwrap();
+    let batch = Batch { head: b"damaged".to_vec().into(), ..Batch::default() };
+    block_on(data.append("s", head.revision, batch, "damage")).unwrap();
+    let outcome = world.run(process.drive(&run, &echo));
+    world.run(session.refresh()).unwrap();
+    let main = world.run(session.message_page(Some("main"), 10, u64::MAX)).unwrap();
+    assert!(!main.items.contains("uno"), "the edit is in the branch that it replaces: {:?}", outcome.status);
+}
+
+#[test]
+fn r38_a_run_that_is_discarded_leaves_the_branch_before() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let first = Process::new(&world, &data, 1);
+    let session = world.run(first.session(SessionSettings::default()));
+    ask(&world, &first, &session, Persistence::Run, "one");
+    let before = ids(&session);
+    for keep in [false, true] {
+        let run = world.run(replace(&session, in_mode(Persistence::Run, CHAT), &before[0], Some("uno"))).unwrap();
+        run.give_up();
+        world.pass(31_000);
+        assert_eq!((ids(&session), session.branch_name()), (before.clone(), "main".to_owned()));
+        world.run(discard_run(&session, &run.id, keep)).unwrap();
+        world.pass(1_000);
+        assert_eq!(run_ids(&session).len(), 0);
+        assert_eq!(session.branch_name(), if keep { "fork-1" } else { "main" });
+        assert_eq!(shown(&session)[0], if keep { "uno" } else { "one" });
+    }
+}
+
 /// The branches of a session as a model knows them: the texts of each.
 type Model = BTreeMap<String, Vec<String>>;
 
