@@ -4,6 +4,7 @@ import { RethreadError } from './error.js';
 
 const NONCE_BYTES = 12;
 const SESSION_KEY = { name: 'AES-GCM', length: 256 };
+/** @type {KeyUsage[]} */
 const USAGES = ['encrypt', 'decrypt'];
 
 const invalid = (message) => new RethreadError('config_invalid', `\`encryption\`: ${message}`);

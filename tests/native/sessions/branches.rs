@@ -316,6 +316,15 @@ fn r57_an_input_in_place_of_an_answer_is_refused() {
     assert_eq!((ids(&session), session.branch_name()), (all, "main".to_owned()));
 }
 
+/// Writes another head past the log, as a disk that rots does.
+fn damage_head(data: &MemoryStore) {
+    let head = block_on(data.head("s")).unwrap().unwrap();
+    let mut bytes = head.value.to_vec();
+    *bytes.last_mut().unwrap() ^= 0x10;
+    let batch = Batch { head: bytes.into(), ..Batch::default() };
+    block_on(data.append("s", head.revision, batch, "damage")).unwrap();
+}
+
 #[test]
 fn r38_messages_of_a_fork_are_siblings_of_what_it_was_forked_before() {
     let (world, data) = (World::new(false), MemoryStore::default());
@@ -345,9 +354,7 @@ fn r38_r18_a_head_that_is_rebuilt_counts_the_messages_of_its_branch() {
     let before = ids(&session);
     world.run(replace(&session, in_mode(Persistence::Run, CHAT), &before[0], Some("uno"))).unwrap();
     first.kill();
-    let head = block_on(data.head("s")).unwrap().unwrap();
-    let batch = Batch { head: b"damaged".to_vec().into(), ..Batch::default() };
-    block_on(data.append("s", head.revision, batch, "damage")).unwrap();
+    damage_head(&data);
     world.pass(31_000);
     let second = Process::new(&world, &data, 2);
     let session = world.run(second.session(SessionSettings::default()));
@@ -373,9 +380,7 @@ fn r38_a_run_never_writes_to_another_branch_than_its_own() {
     let before = ids(&session);
     let run = world.run(replace(&session, in_mode(Persistence::Run, CHAT), &before[0], Some("uno"))).unwrap();
     // The head is damaged while the run is under way: the session is read anew, and shows the main branch.
-    let head = block_on(data.head("s")).unwrap().unwrap();
-    let batch = Batch { head: b"damaged".to_vec().into(), ..Batch::default() };
-    block_on(data.append("s", head.revision, batch, "damage")).unwrap();
+    damage_head(&data);
     let outcome = world.run(process.drive(&run, &echo));
     world.run(session.refresh()).unwrap();
     let main = world.run(session.message_page(Some("main"), 10, u64::MAX)).unwrap();
@@ -481,9 +486,7 @@ fn anything_is_kept(seed: u64) {
     }
     check(&world, &data, 3, &model, seed);
     // The head is lost: it is rebuilt from the log and the directory.
-    let head = block_on(data.head("s")).unwrap().unwrap();
-    let batch = Batch { head: b"damaged".to_vec().into(), ..Batch::default() };
-    block_on(data.append("s", head.revision, batch, "damage")).unwrap();
+    damage_head(&data);
     let rebuilt = block_on(open_session(&data, "s", Seed(7), 1)).unwrap();
     let name = rethread::store::branch_name(rebuilt.branch_number());
     assert_eq!(texts(&rebuilt.history), model[&name], "seed {seed}");
