@@ -1,13 +1,24 @@
 //! Branches: edits, regenerated answers, forks and switches (R38, R57).
 
-use super::*;
-use crate::virtual_host::Fault;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::scripted_host::*;
+use super::virtual_host::{Fault, Process, World};
+use super::{MODES, in_mode, resume, roles, run_ids, start};
+use rethread::error::{Error, ErrorCode};
 use rethread::history::History;
 use rethread::id::Seed;
-use rethread::message::PartBody;
-use rethread::session::{BranchKind, branches, fork, switch_to};
-use rethread::store::{Batch, merge_oldest, open_session};
+use rethread::message::{PartBody, Role};
+use rethread::run::{Persistence, RunSetup, RunStatus};
+use rethread::session::{
+    BranchKind, NewRun, OpenSession, RunDriver, SessionSettings, branches, discard_run, fork, switch_to,
+};
+use rethread::store::{Batch, LogStore, MemoryStore, merge_oldest, open_session};
+use serde_json::Value;
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Starts a run beside a message: with another input, or without one.
 async fn replace(
