@@ -229,6 +229,9 @@ impl OpenSession {
     /// # Errors
     /// `busy` if another run is under way here; the store's own.
     pub async fn show_branch_of(&self, run: &RunEntry) -> Result<()> {
+        if self.shows_branch_of(run) && !self.log.borrow().is_unborn() {
+            return Ok(());
+        }
         // A branch that is being left counts as left.
         let _turn = self.commit_turn().await;
         if self.shows_branch_of(run) {
