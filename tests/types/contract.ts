@@ -712,8 +712,13 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   await session.answer("c", { type: "started" });
   // @ts-expect-error read only
   session.revision = 5;
-  // @ts-expect-error not built
-  await session.fork(null);
+  const { branch }: { branch: string } = await session.fork(null);
+  await session.switchTo(branch);
+  // @ts-expect-error before all is null
+  await session.fork();
+  await session.run({ provider, replace: "m", branch });
+  // @ts-expect-error a run goes on in its branch
+  await session.resume("r", { provider, replace: 7 });
   // @ts-expect-error a provider is needed
   await session.run({ input: "hi" });
   // @ts-expect-error `url` is needed
