@@ -11,6 +11,10 @@ export type PlatformBlob = InstanceOf<
 >;
 export type PlatformURL = InstanceOf<"URL", { readonly href: string }>;
 export type PlatformFetch = typeof globalThis extends { fetch: infer T } ? T : (input: any, init?: any) => Promise<any>;
+export type PlatformCryptoKey = InstanceOf<
+  "CryptoKey",
+  { readonly type: string; readonly extractable: boolean; readonly algorithm: object; readonly usages: string[] }
+>;
 /** A compiled `WebAssembly.Module`. */
 export type WasmModule = typeof globalThis extends { WebAssembly: { Module: { prototype: infer T } } } ? T : object;
 /** The wasm, or where it is. */

@@ -5,6 +5,7 @@ import type { LogStore } from "../stores/log-store.js";
 import type { SqlDriver } from "../stores/sql-driver.js";
 import type { Finding } from "./formats.js";
 import type { InvocationQuery, ToolInvocation } from "./message.js";
+import type { PlatformCryptoKey } from "./platform.js";
 import type { ReplayPolicy } from "./replay.js";
 import type { PendingRun } from "./run.js";
 import type { Session, SessionOptions } from "./session.js";
@@ -38,7 +39,7 @@ export interface OpenOptions {
    *  their key with `key`. With another key, or none, a session rejects with `wrong_key`, and nothing is changed.
    *  Session ids, channels, the audit table's index (tool, status, channel, time), sizes and numbers stay readable;
    *  `serialize`, `exportSession` and snapshots are not encrypted. See docs/storage.md. */
-  encryption?: { key: CryptoKey; previous?: CryptoKey[] };
+  encryption?: { key: PlatformCryptoKey; previous?: PlatformCryptoKey[] };
   /** Replay settings of every session, and by channel (`SessionOptions.channel`). */
   replay?: ReplayPolicy;
   channels?: Record<string, ReplayPolicy>;
