@@ -2,6 +2,7 @@
 // that a page with another store fetches neither.
 
 import { RethreadError } from './error.js';
+import { notLoaded } from './program.js';
 import { reasonOf } from './untrusted-value.js';
 
 /** Gives the program its source.
@@ -26,18 +27,27 @@ async function load() {
   } catch (cause) {
     throw new RethreadError(
       'not_initialized',
-      `the program of SQL and key-value stores could not be loaded: ${reasonOf(cause)}`,
+      `the program of SQL and key-value stores could not be loaded: ${reasonOf(cause)}. Check the connection and try again, or reload the page`,
       {},
       { cause },
     );
   }
 }
 
+/** Gives the program the source of this platform, which may read it at once. */
+function setUpHere(program) {
+  try {
+    setUp?.(program);
+  } catch (error) {
+    throw notLoaded(error);
+  }
+  setUp = null;
+}
+
 /** Opens the store of a driver. `timeoutMs` limits each call of the driver. */
 export async function openDriverStore(driver, isStrict, timeoutMs) {
   const { program, openDriverStore: open } = await load();
-  setUp?.(program);
-  setUp = null;
+  if (!given) setUpHere(program);
   await program.load(given);
   return open(driver, isStrict, timeoutMs);
 }

@@ -1,6 +1,7 @@
 // A WebAssembly program: its glue and its compiled module. The entries set where the module comes from.
 
 import { RethreadError } from './error.js';
+import { memberOf, reasonOf } from './untrusted-value.js';
 
 /** What to do if the file is not where the package expects it. */
 const ADVICE =
@@ -46,7 +47,8 @@ export class Program {
     this.#compiled ??= module instanceof WebAssembly.Module ? module : new WebAssembly.Module(module);
   }
 
-  /** Loads the module. Safe to call any number of times; the first call decides the source. */
+  /** Loads the module. Safe to call any number of times; the first call that succeeds decides the source. Throws
+   *  `not_initialized`. */
   async load(source) {
     if (this.#compiled) return;
     this.#loading ??= this.#compile(source);
@@ -54,7 +56,7 @@ export class Program {
       this.#compiled = await this.#loading;
     } catch (error) {
       this.#loading = null; // a page that was offline may try again
-      throw error;
+      throw notLoaded(error, source ?? this.#preset?.source);
     }
   }
 
@@ -76,10 +78,26 @@ export class Program {
   }
 }
 
+const isRequest = (source) => typeof Request === 'function' && source instanceof Request;
+const isAddress = (source) => typeof source === 'string' || source instanceof URL || isRequest(source);
+
+/** The error of a wasm that could not be loaded. One that says what to do stays as it is. */
+export function notLoaded(error, source) {
+  if (error instanceof RethreadError) return error;
+  const from = isAddress(source) ? ` from ${isRequest(source) ? source.url : source}` : '';
+  // Of a request that fails, Node has the reason in the cause.
+  const cause = memberOf(error, 'cause');
+  const reason = cause ? `${reasonOf(error)}: ${reasonOf(cause)}` : reasonOf(error);
+  return new RethreadError(
+    'not_initialized',
+    `the wasm could not be loaded${from}: ${reason}. Check the connection and the file, and try again. ${ADVICE}`,
+    {},
+    { cause: error },
+  );
+}
+
 async function compile(source) {
-  const isUrl =
-    typeof source === 'string' || source instanceof URL || (typeof Request === 'function' && source instanceof Request);
-  const loaded = await (isUrl ? fetch(source) : source);
+  const loaded = await (isAddress(source) ? fetch(source) : source);
   if (loaded instanceof WebAssembly.Module) return loaded;
   if (typeof Response === 'function' && loaded instanceof Response) return compileResponse(loaded);
   return WebAssembly.compile(loaded);

@@ -113,7 +113,8 @@ export type PrefixChange =
 /** Loads the wasm. Browsers need `await init()` before the synchronous functions (`validate`, `repair`, `convert`,
  *  `StreamAssembler`); Node and workerd load it themselves. `source` is the wasm or its URL; default: the package's own
  *  file. `stores` is the second program, `rethread/stores.wasm`, which the first `open` with a SQL or key-value store
- *  loads, and localStorage is one; it need only be given where `source` must be. */
+ *  loads, and localStorage is one; it need only be given where `source` must be. It counts on every platform but workerd,
+ *  until the program is loaded. A wasm that cannot be loaded is `not_initialized`; a later attempt may succeed. */
 export function init(source?: WasmSource, options?: { stores?: WasmSource }): Promise<void>;
 
 /** Returns the problems of a body. If none has severity "error", the provider accepts the order and the pairing of its

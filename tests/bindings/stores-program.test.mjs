@@ -54,6 +54,13 @@ test('r50 slim without the second program opens other stores, and says what to p
     message: /rethread\/stores\.wasm.*init\(source, \{ stores \}\)/,
   });
   await assert.rejects(open({ store: { get() {}, list() {}, put() {} } }), { code: 'not_initialized' });
+  // A page that is offline, and comes back.
+  await init(undefined, { stores: 'http://127.0.0.1:1/stores.wasm' });
+  await assert.rejects(open({ store: keyValueService() }), {
+    name: 'RethreadError',
+    code: 'not_initialized',
+    message: /could not be loaded from http:\/\/127\.0\.0\.1:1\/stores\.wasm: fetch failed: .+try again/,
+  });
   await init(undefined, { stores: withLittleMemory(read('stores'), 8 * MB) });
   await assert.rejects(open({ store: { get() {}, list() {}, put() {} } }), {
     code: 'config_invalid',
