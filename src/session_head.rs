@@ -181,7 +181,8 @@ impl SessionHead {
         }
     }
 
-    /// Copies from an earlier head of the same session the fields that a rebuilt head lacks. Counters never decrease.
+    /// Copies from an earlier head of the same session the fields that a rebuilt head lacks. Counters never decrease;
+    /// those of another branch are not copied.
     pub fn adopt(&mut self, earlier: &Self) {
         if self.born != 0 && earlier.born != self.born {
             return;
@@ -194,17 +195,19 @@ impl SessionHead {
         self.owner.clone_from(&earlier.owner);
         self.state.clone_from(&earlier.state);
         self.history_revision = self.history_revision.max(earlier.history_revision);
-        self.next_seq = self.next_seq.max(earlier.next_seq);
         self.next_invocation = self.next_invocation.max(earlier.next_invocation);
         self.next_run = self.next_run.max(earlier.next_run);
-        self.turns = self.turns.max(earlier.turns);
-        self.merged_until = self.merged_until.max(earlier.merged_until);
-        self.has_deferred_compaction |= earlier.has_deferred_compaction;
         self.source_high_water = self.source_high_water.max(earlier.source_high_water);
         self.resumed_runs.clone_from(&earlier.resumed_runs);
         self.refused.clone_from(&earlier.refused);
-        self.last_request.clone_from(&earlier.last_request);
         self.has_dropped |= earlier.has_dropped;
+        if self.branch.number == earlier.branch.number {
+            self.next_seq = self.next_seq.max(earlier.next_seq);
+            self.turns = self.turns.max(earlier.turns);
+            self.merged_until = self.merged_until.max(earlier.merged_until);
+            self.has_deferred_compaction |= earlier.has_deferred_compaction;
+            self.last_request.clone_from(&earlier.last_request);
+        }
     }
 
     /// Returns the branch of the head with its counters.

@@ -324,4 +324,6 @@ export interface Branch {
   forkedAfter: string | null;
   createdAt: number;
   messageCount: number;
+  /** Its record cannot be read, and nothing else is known of it; "main" can be shown all the same. */
+  damaged?: true;
 }

@@ -7,7 +7,8 @@ use crate::finding::{Finding, FindingCode};
 use crate::history::LogRecord;
 use crate::session_head::SessionHead;
 use crate::store::{
-    BranchRow, MAIN_BRANCH, RecordKind, SessionLog, StoredBranch, branch_name, open_branch, open_record, read_branch,
+    MAIN_BRANCH, RecordKind, SessionLog, StoredBranch, branch_name, open_conflict_side, open_record, read_branch,
+    refresh_directory,
 };
 
 /// How a branch came to be.
@@ -47,6 +48,9 @@ pub struct Branch {
     pub created_at: Ms,
     /// How many messages it has, with those that it shares.
     pub message_count: u64,
+    /// True if its record in the directory cannot be read: what else is said of it is unknown. Of these branches only
+    /// the main one can be shown.
+    pub is_damaged: bool,
 }
 
 /// Returns all branches: `main`, the forks, oldest first, and the conflicts.
@@ -55,33 +59,28 @@ pub struct Branch {
 /// If the store cannot be read.
 pub async fn branches(session: &OpenSession) -> Result<Vec<Branch>> {
     session.refresh().await?;
+    refresh_directory(&*session.context.store, &session.log).await?;
     let conflicts = session.context.store.branches(&session.id).await?;
     let log = session.log.borrow();
-    let stored = log.stored_branch();
-    let count_of = |number: u64, row: Option<&BranchRow>| {
-        let row = row.map_or(0, |row| row.state.next_seq);
-        if stored.path.number == number { stored.next_seq } else { row }
-    };
-    let mut branches = vec![Branch {
-        id: MAIN_BRANCH.into(),
-        kind: BranchKind::Main,
-        parent: None,
-        forked_after: None,
-        created_at: log.head.created_at,
-        message_count: count_of(0, log.directory().row(0)),
-    }];
-    for row in log.directory().rows().filter(|row| row.number() != 0) {
-        branches.push(Branch {
-            id: row.name(),
-            kind: BranchKind::Fork,
-            parent: row.state.path.parent().map(branch_name),
-            forked_after: row.forked_after.clone(),
-            created_at: row.created_at,
-            message_count: count_of(row.number(), Some(row)),
-        });
-    }
+    let mut branches: Vec<_> = (0..=log.highest_branch()).map(|number| stored_branch(&log, number)).collect();
     branches.extend(conflicts.into_iter().map(|conflict| conflict_branch(conflict, &log)));
     Ok(branches)
+}
+
+/// Describes the main branch or a fork.
+fn stored_branch(log: &SessionLog, number: u64) -> Branch {
+    let current = Some(log.stored_branch()).filter(|state| state.path.number == number);
+    let row = log.directory().row(number);
+    let state = current.as_ref().or_else(|| row.map(|row| &row.state));
+    Branch {
+        id: branch_name(number),
+        kind: if number == 0 { BranchKind::Main } else { BranchKind::Fork },
+        parent: state.and_then(|state| state.path.parent()).map(branch_name),
+        forked_after: row.and_then(|row| row.forked_after.clone()),
+        created_at: if number == 0 { log.head.created_at } else { row.map_or(0, |row| row.created_at) },
+        message_count: state.map_or(0, |state| state.next_seq),
+        is_damaged: state.is_none(),
+    }
 }
 
 /// Describes the other side of a fork. One whose head cannot be read is shown with what is known of it.
@@ -99,7 +98,8 @@ fn conflict_branch(stored: StoredBranch, log: &SessionLog) -> Branch {
         parent: Some(MAIN_BRANCH.to_owned()),
         forked_after: last_shared.map(|message| message.id.clone()),
         created_at: first.map_or(created_at, |record| record.at),
-        message_count: head.map_or(0, |head| head.next_seq),
+        message_count: head.as_ref().map_or(0, |head| head.next_seq),
+        is_damaged: head.is_none(),
     }
 }
 
@@ -110,9 +110,8 @@ fn conflict_branch(stored: StoredBranch, log: &SessionLog) -> Branch {
 pub async fn branch_log(session: &OpenSession, branch: &str) -> Result<SessionLog> {
     session.refresh().await?;
     let context = &session.context;
-    let directory = session.log.borrow().directory().clone();
-    if branch == MAIN_BRANCH || directory.rows().any(|row| row.name() == branch) {
-        let number = directory.rows().find(|row| row.name() == branch).map_or(0, BranchRow::number);
+    let number = session.log.borrow().branch_of_name(branch);
+    if let Some(number) = number {
         return read_branch(&*context.store, &session.log, number).await;
     }
     let stored = context.store.branches(&session.id).await?;
@@ -123,7 +122,7 @@ pub async fn branch_log(session: &OpenSession, branch: &str) -> Result<SessionLo
         );
         return Err(Error::new(ErrorCode::NotFound, message));
     };
-    open_branch(&*context.store, &session.id, &stored, (context.settings.seed, context.now())).await
+    open_conflict_side(&*context.store, &session.id, &stored, (context.settings.seed, context.now())).await
 }
 
 impl OpenSession {

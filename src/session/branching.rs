@@ -10,9 +10,7 @@ use crate::history::History;
 use crate::message::Role;
 use crate::owner::StateOwner;
 use crate::session_head::RunEntry;
-use crate::store::{
-    BranchDirectory, Change, MAIN_BRANCH, SessionLog, branch_name, commit, open_fork, read_branch, reopen_fork,
-};
+use crate::store::{BranchRow, Change, SessionLog, branch_name, commit, open_fork, read_branch, reopen_fork};
 use std::cell::RefCell;
 
 /// Creates a branch after a message, or one that shares nothing, and returns its name. It is not shown.
@@ -62,7 +60,7 @@ pub async fn switch_to(session: &OpenSession, target: &str) -> Result<()> {
 pub(super) async fn show_target(session: &OpenSession, target: &str) -> Result<()> {
     session.leave_unborn_branch().await?;
     session.refresh().await?;
-    let number = find_branch(session.log.borrow().directory(), target)?;
+    let number = find_branch(&session.log.borrow(), target)?;
     {
         let log = session.log.borrow();
         if log.branch_number() == number && log.stored_branch().path.number == number {
@@ -82,14 +80,11 @@ pub(super) async fn show_target(session: &OpenSession, target: &str) -> Result<(
 ///
 /// # Errors
 /// `not_found`.
-pub fn find_branch(directory: &BranchDirectory, target: &str) -> Result<u64> {
-    if target == MAIN_BRANCH {
-        return Ok(0);
-    }
-    let named = directory.rows().find(|row| row.name() == target);
-    let first = || directory.rows().find(|row| row.first.as_deref() == Some(target));
-    if let Some(row) = named.or_else(first) {
-        return Ok(row.number());
+pub fn find_branch(log: &SessionLog, target: &str) -> Result<u64> {
+    let directory = log.directory();
+    let first = || directory.rows().find(|row| row.first.as_deref() == Some(target)).map(BranchRow::number);
+    if let Some(number) = log.branch_of_name(target).or_else(first) {
+        return Ok(number);
     }
     // A message that another one replaced: in the branch that was forked.
     let beside = directory.rows().find(|row| row.beside.as_deref() == Some(target));

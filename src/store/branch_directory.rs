@@ -89,6 +89,14 @@ impl BranchDirectory {
         self.highest
     }
 
+    /// Returns the number of the first branch whose row may be another one in the store: it was not read, or lacks the
+    /// first message.
+    fn first_to_read(&self) -> u64 {
+        let incomplete = self.rows.values().find(|row| row.number() != 0 && row.first.is_none()).map(BranchRow::number);
+        let next = if self.rows.is_empty() && self.highest == 0 { 0 } else { self.highest + 1 };
+        incomplete.unwrap_or(next)
+    }
+
     /// Iterates over the branches, oldest first.
     pub fn rows(&self) -> impl Iterator<Item = &BranchRow> {
         self.rows.values()
@@ -98,6 +106,24 @@ impl BranchDirectory {
     #[must_use]
     pub fn row(&self, number: u64) -> Option<&BranchRow> {
         self.rows.get(&number)
+    }
+
+    /// Adds the rows among log records, and reports those that cannot be read.
+    pub(super) fn add(&mut self, id: &str, records: &[Record]) -> Report {
+        let mut findings = Report::new();
+        for record in records {
+            let Some(number) = record.key.checked_sub(DIRECTORY) else { continue };
+            self.highest = self.highest.max(number);
+            match open_record::<BranchRow>(RecordKind::Branch, &record.value) {
+                Ok(row) => self.insert(row),
+                Err(error) => {
+                    let name = branch_name(number);
+                    let what = format!("branch \"{name}\" of session \"{id}\" cannot be read: {}", error.message);
+                    findings.push(Finding::warning(FindingCode::Malformed, what).with_action(Action::Kept));
+                }
+            }
+        }
+        findings
     }
 
     /// Adds a branch, or replaces what is known of it.
@@ -128,23 +154,47 @@ impl BranchDirectory {
 /// # Errors
 /// The store's own.
 pub(super) async fn read_directory(store: &dyn LogStore, id: &str) -> Result<(BranchDirectory, Report)> {
-    let (mut directory, mut findings, mut from) = (BranchDirectory::default(), Report::new(), DIRECTORY);
-    while from <= MAX_KEY {
-        let query = Query { from, limit_bytes: PAGE_BYTES, ..Query::all(Table::Log) };
+    let mut directory = BranchDirectory::default();
+    let findings = read_rows(store, id, &mut directory, (DIRECTORY, MAX_KEY)).await?;
+    Ok((directory, findings))
+}
+
+/// Reads what is new in the directory of a session with `count` forks, and the row of the branch `own`, which any
+/// append to it may have replaced. Other rows that were read keep older counters.
+///
+/// # Errors
+/// The store's own.
+pub(super) async fn read_new_rows(
+    store: &dyn LogStore,
+    id: &str,
+    directory: &mut BranchDirectory,
+    (count, own): (u64, Option<u64>),
+) -> Result<Report> {
+    let first = directory.first_to_read();
+    let mut findings = Report::new();
+    if let Some(own) = own.filter(|own| *own < first) {
+        findings.extend(read_rows(store, id, directory, (DIRECTORY + own, DIRECTORY + own)).await?);
+    }
+    if first <= count {
+        findings.extend(read_rows(store, id, directory, (DIRECTORY + first, MAX_KEY)).await?);
+    }
+    Ok(findings)
+}
+
+/// Reads the rows from a key to another.
+pub(super) async fn read_rows(
+    store: &dyn LogStore,
+    id: &str,
+    directory: &mut BranchDirectory,
+    (mut from, to): (u64, u64),
+) -> Result<Report> {
+    let mut findings = Report::new();
+    while from <= to {
+        let query = Query { from, to, limit_bytes: PAGE_BYTES, ..Query::all(Table::Log) };
         let records = store.read(id, query).await?;
         let Some(last) = records.last() else { break };
         from = last.key + 1;
-        for record in &records {
-            directory.highest = directory.highest.max(record.key.saturating_sub(DIRECTORY));
-            match open_record::<BranchRow>(RecordKind::Branch, &record.value) {
-                Ok(row) => directory.insert(row),
-                Err(error) => {
-                    let name = branch_name(record.key.saturating_sub(DIRECTORY));
-                    let what = format!("branch \"{name}\" of session \"{id}\" cannot be read: {}", error.message);
-                    findings.push(Finding::warning(FindingCode::Malformed, what).with_action(Action::Kept));
-                }
-            }
-        }
+        findings.extend(directory.add(id, &records));
     }
-    Ok((directory, findings))
+    Ok(findings)
 }

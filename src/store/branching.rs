@@ -1,17 +1,16 @@
-//! Forks and switches: logs of other branches of a session, and what an append writes of branches.
+//! Forks and switches: the logs of a session's branches, and what is known of them.
 
-use super::branch_directory::{BranchDirectory, BranchRow, read_directory};
-use super::branch_write::{BranchWrite, ForkPlace};
-use super::log::{Change, SessionLog};
+use super::LogStore;
+use super::branch_directory::{BranchDirectory, BranchRow, branch_name, read_directory, read_new_rows};
+use super::branch_write::ForkPlace;
+use super::log::SessionLog;
 use super::merge_queue::MergeQueue;
-use super::open::{read_log, read_older};
+use super::open::{read_log, read_older, rebuild, rebuild_branch, unreadable_head};
 use super::record::{RecordKind, open_record};
-use super::{Batch, LogStore};
 use crate::branch_path::BranchPath;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{Alternatives, History, HistoryEntry, ResultEntry};
-use crate::session_head::{BranchState, RunEntry, SessionHead};
-use std::borrow::Cow;
+use crate::session_head::{BranchState, SessionHead};
 use std::cell::RefCell;
 
 impl SessionLog {
@@ -41,6 +40,18 @@ impl SessionLog {
     #[must_use]
     pub fn alternatives(&self) -> &Alternatives {
         &self.alternatives
+    }
+
+    /// Returns the highest number of a branch, also of those whose records cannot be read.
+    #[must_use]
+    pub fn highest_branch(&self) -> u64 {
+        self.head.branch_count.max(self.directory.highest())
+    }
+
+    /// Returns the number of the branch with this name, also of one whose record cannot be read.
+    #[must_use]
+    pub fn branch_of_name(&self, name: &str) -> Option<u64> {
+        (0..=self.highest_branch()).find(|number| branch_name(*number) == name)
     }
 
     /// Replaces what is known of the branches.
@@ -80,110 +91,6 @@ impl SessionLog {
         ForkPlace { after, beside }
     }
 
-    /// Checks that a run's entries come into its branch: the log may show another one since it was read anew.
-    ///
-    /// # Errors
-    /// `conflict`.
-    pub(super) fn check_branch(&self, change: &Change) -> Result<()> {
-        let run = change.run.as_deref().and_then(|id| self.head.run(id)).filter(|_| !change.entries.is_empty());
-        let is_shown = |run: &RunEntry| {
-            let shown = &self.head.branch;
-            if run.branch.is_unborn() { run.branch == *shown } else { run.branch.number == shown.number }
-        };
-        if run.is_none_or(is_shown) {
-            return Ok(());
-        }
-        let sentence = "the session shows another branch than the run's since it was read anew; resume the run";
-        Err(Error::new(ErrorCode::Conflict, sentence))
-    }
-
-    /// Gives the branch of a change its number, if it is born with it.
-    pub(super) fn begin_branch_write(&self, head: &mut SessionHead, change: &Change) -> BranchWrite {
-        let is_birth = head.branch.is_unborn() && (change.is_fork || !change.entries.is_empty());
-        if is_birth {
-            head.branch_count += 1;
-            head.branch.number = head.branch_count;
-            head.next_record = head.branch.first_own_key();
-            let born = head.branch.clone();
-            // Of runs that replace the same message elsewhere, which make branches of their own, a lease tells.
-            let holder = change.holder.as_deref().unwrap_or_default();
-            let is_of_branch = |run: &&mut RunEntry| match &change.run {
-                Some(id) => run.id == *id,
-                None => run.branch == self.head.branch && (run.lease_until == 0 || run.is_held_by(holder)),
-            };
-            head.runs.iter_mut().filter(is_of_branch).for_each(|run| run.branch = born.clone());
-        }
-        BranchWrite { is_birth, ..BranchWrite::default() }
-    }
-
-    /// Adds the records of branches to a batch, and returns the head that is stored with it.
-    pub(super) fn write_branches<'h>(
-        &self,
-        head: &'h SessionHead,
-        write: &mut BranchWrite,
-        (change, entries, batch): (&Change, &[HistoryEntry], &mut Batch),
-    ) -> Cow<'h, SessionHead> {
-        if write.is_birth {
-            let place = self.fork.clone().unwrap_or_default();
-            let first = first_message(entries).map(ToOwned::to_owned);
-            let row = BranchRow {
-                state: head.branch_state(),
-                created_at: change.at,
-                forked_after: place.after,
-                beside: place.beside,
-                first,
-                operation: change.operation.clone(),
-            };
-            batch.put.push(row.record());
-            write.row = Some(row);
-        }
-        if let Some(row) = self.row_with_first(head, entries).filter(|_| !write.is_birth) {
-            batch.replace.push(row.record());
-            write.row = Some(row);
-        }
-        write.stays = change.is_fork || head.branch.is_unborn() || !write.has_record && !change.is_switch;
-        let Some(displaced) = &self.displaced else { return Cow::Borrowed(head) };
-        if !write.stays {
-            batch.replace.push(self.directory.row_with(displaced.clone()).record());
-            return Cow::Borrowed(head);
-        }
-        let own = self.directory.row_with(head.branch_state());
-        if !head.branch.is_unborn() && !write.is_birth && self.directory.row(own.number()) != Some(&own) {
-            batch.replace.push(own.record());
-        }
-        let mut stored = head.clone();
-        stored.set_branch_state(displaced.clone());
-        Cow::Owned(stored)
-    }
-
-    /// Returns the row of a branch that was forked without a message, with its first one.
-    fn row_with_first(&self, head: &SessionHead, entries: &[HistoryEntry]) -> Option<BranchRow> {
-        let row = self.directory.row(head.branch.number).filter(|row| row.number() != 0 && row.first.is_none())?;
-        let first = first_message(entries)?.to_owned();
-        Some(BranchRow { state: head.branch_state(), first: Some(first), ..row.clone() })
-    }
-
-    /// Notes what an append has written of branches.
-    pub(super) fn note_branch_write(&mut self, write: BranchWrite) {
-        if write.row.is_none() && (write.stays || self.displaced.is_none()) {
-            return;
-        }
-        let mut directory = std::mem::take(&mut self.directory);
-        if let Some(row) = write.row {
-            directory.insert(row);
-            self.fork = None;
-            self.carried.clear();
-            self.merge_queue.add_boundary();
-        }
-        if !write.stays
-            && let Some(displaced) = self.displaced.take()
-        {
-            let row = directory.row_with(displaced);
-            directory.insert(row);
-        }
-        self.set_directory(directory);
-    }
-
     /// Gives a stored head the branch of the log. Returns the state of the branch that the head has in the store.
     pub(super) fn keep_branch(&self, head: &mut SessionHead, directory: &BranchDirectory) -> BranchState {
         let own = &self.head.branch;
@@ -194,13 +101,6 @@ impl SessionLog {
         head.set_branch_state(state);
         stored
     }
-}
-
-fn first_message(entries: &[HistoryEntry]) -> Option<&str> {
-    entries.iter().find_map(|entry| match entry {
-        HistoryEntry::Message(message) => Some(message.id.as_str()),
-        _ => None,
-    })
 }
 
 /// Shows the branch that a change made, if the reply of its append was lost. Returns true if there is one.
@@ -262,33 +162,121 @@ pub async fn reopen_fork(store: &dyn LogStore, cell: &RefCell<SessionLog>, path:
     open_fork(store, whole.as_ref().unwrap_or(cell), path.first_own_seq()).await
 }
 
-/// Returns the log of another branch.
+/// Returns the log of another branch. If the head is damaged, it is rebuilt.
 ///
 /// # Errors
-/// `not_found` if there is none of this number; if the store cannot be read.
+/// `not_found` if there is none of this number; `corrupt_record` if its record in the directory cannot be read; if the
+/// store cannot be read.
 pub async fn read_branch(store: &dyn LogStore, cell: &RefCell<SessionLog>, number: u64) -> Result<SessionLog> {
     let id = cell.borrow().head.id.clone();
     let gone = || Error::new(ErrorCode::NotFound, "the session was deleted in the meantime; open it again");
     let stored = store.head(&id).await?.ok_or_else(gone)?;
-    let mut head: SessionHead = open_record(RecordKind::Head, &stored.value)?;
-    let (directory, findings) = read_directory(store, &id).await?;
     let mut fresh = cell.borrow().sibling(store);
-    fresh.findings.extend(findings);
-    if head.branch.number != number {
-        let row = directory.row(number).ok_or_else(|| {
-            let message = "the session has no branch of that name; `branches()` lists them";
-            Error::new(ErrorCode::NotFound, message)
-        })?;
-        fresh.displaced = Some(head.branch_state());
-        head.set_branch_state(row.state.clone());
-    }
-    fresh.set_directory(directory);
-    fresh.head.branch = head.branch.clone();
-    read_log(store, &mut fresh, (0, head.next_record)).await?;
-    fresh.set_revision(stored.revision);
     fresh.lineage = store.lineage(&id);
-    fresh.set_head(head);
+    let head = match open_record::<SessionHead>(RecordKind::Head, &stored.value) {
+        Ok(head) => head,
+        Err(error) if error.code == ErrorCode::WrongKey => return Err(error),
+        Err(error) => {
+            fresh.warn(unreadable_head(&id, &error));
+            if error.code == ErrorCode::UnsupportedVersion {
+                fresh.read_only = Some(error);
+            }
+            return rebuild_at(store, fresh, (number, stored.revision)).await;
+        }
+    };
+    let mut directory = fresh.directory.clone();
+    let other = Some(number).filter(|number| *number != head.branch.number);
+    let findings = read_new_rows(store, &id, &mut directory, (head.branch_count, other)).await?;
+    fresh.findings.extend(findings);
+    fresh.set_directory(directory);
+    read_at(store, &mut fresh, (head, number)).await?;
+    fresh.set_revision(stored.revision);
     Ok(fresh)
+}
+
+/// Reads the log of a branch, of which the head is or another one.
+async fn read_at(store: &dyn LogStore, log: &mut SessionLog, (mut head, number): (SessionHead, u64)) -> Result<()> {
+    let mut has_counters = true;
+    if head.branch.number != number {
+        log.displaced = Some(head.branch_state());
+        let known = log.directory.row(number).map(|row| row.state.clone());
+        has_counters = known.is_some();
+        let state = known.map_or_else(|| state_without_row(number, head.branch_count), Ok)?;
+        head.set_branch_state(state);
+    }
+    log.head.branch = head.branch.clone();
+    if has_counters {
+        read_log(store, log, (0, head.next_record)).await?;
+    } else {
+        rebuild_branch(store, log, log.stored_revision).await?;
+        head.set_branch_state(log.head.branch_state());
+    }
+    log.set_head(head);
+    Ok(())
+}
+
+/// Rebuilds the head of a session at a branch.
+async fn rebuild_at(store: &dyn LogStore, mut log: SessionLog, (number, revision): (u64, u64)) -> Result<SessionLog> {
+    let known = log.head.clone();
+    rebuild(store, &mut log, revision).await?;
+    if log.head.branch.number != number {
+        let mut other = log.sibling(store);
+        // Rows may be older than the log, if the head had the branch.
+        let row = log.directory.row(number).map(|row| row.state.path.clone());
+        let path = row.map_or_else(|| state_without_row(number, log.head.branch_count).map(|state| state.path), Ok)?;
+        other.head.branch = path;
+        rebuild_branch(store, &mut other, revision).await?;
+        let own = other.head.branch_state();
+        other.displaced = Some(log.head.branch_state());
+        other.head = log.head.clone();
+        other.head.set_branch_state(own);
+        other.findings.extend(std::mem::take(&mut log.findings));
+        log = other;
+    }
+    log.head.adopt(&known);
+    Ok(log)
+}
+
+/// Returns the state of a branch without a row, as far as it is known: the path of the main branch.
+///
+/// # Errors
+/// `corrupt_record` if the session has that branch; `not_found`.
+fn state_without_row(number: u64, count: u64) -> Result<BranchState> {
+    if number == 0 {
+        return Ok(BranchState::default());
+    }
+    Err(if number <= count {
+        let message = format!(
+            "the record of branch \"{}\" cannot be read, so its messages cannot be found; restore a backup to get them \
+             back",
+            branch_name(number)
+        );
+        Error::new(ErrorCode::CorruptRecord, message)
+    } else {
+        let message = "the session has no branch of that name; `branches()` lists them";
+        Error::new(ErrorCode::NotFound, message)
+    })
+}
+
+/// Reads all rows of the directory again: those of branches that others went on with have other counters.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn refresh_directory(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
+    let (id, generation, count) = {
+        let log = cell.borrow();
+        (log.head.id.clone(), log.generation, log.head.branch_count)
+    };
+    if count == 0 {
+        return Ok(());
+    }
+    let (directory, _) = read_directory(store, &id).await?;
+    let mut log = cell.borrow_mut();
+    // A branch that was born meanwhile is not lost.
+    if log.generation == generation && log.head.branch_count == count {
+        log.set_directory(directory);
+    }
+    Ok(())
 }
 
 /// Reads what a new branch shares, and sets its counters.

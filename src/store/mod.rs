@@ -8,11 +8,13 @@ mod archive;
 mod archive_lines;
 mod audit;
 mod audit_pages;
-mod branch;
+
+mod branch_appends;
 mod branch_directory;
 mod branch_write;
 mod branching;
 mod clear;
+mod conflict_side;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod delete;
@@ -41,10 +43,10 @@ pub use archive::SessionArchive;
 pub use archive_lines::ArchiveDescriptions;
 pub use audit::AuditRow;
 pub use audit_pages::AuditPages;
-pub use branch::open_branch;
 pub use branch_directory::{BranchDirectory, BranchRow, MAIN_BRANCH, branch_name};
-pub use branching::{open_fork, read_branch, reopen_fork};
+pub use branching::{open_fork, read_branch, refresh_directory, reopen_fork};
 pub use clear::clear_session;
+pub use conflict_side::open_conflict_side;
 pub use delete::delete_session;
 pub use encrypted::{Cipher, EncryptedStore, PlacedValue, UnwrappedKey};
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};

@@ -1,6 +1,6 @@
 //! Opens sessions, and reads what other writers appended.
 
-use super::branch_directory::{BranchDirectory, read_directory};
+use super::branch_directory::{BranchDirectory, read_directory, read_new_rows};
 use super::log::{SessionLog, UnreadRecords};
 use super::merge_queue::MergeQueue;
 use super::partial_read::{LOG_PAGE_BYTES, ReadFailure, ReadableRecords, read_pages, read_readable};
@@ -14,7 +14,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::finding::Report;
 use crate::history::LogRecord;
 use crate::id::Seed;
-use crate::session_head::SessionHead;
+use crate::session_head::{BranchState, SessionHead};
+use bytes::Bytes;
 use std::cell::RefCell;
 
 /// Size of the end of a log that is read first, in bytes: more than a page of messages on a screen.
@@ -112,22 +113,39 @@ async fn add_whole(
 /// Reads the end of what a branch shares, if it has too few records of its own. `records` are these, newest first.
 /// Returns false if there is nothing to show, or the store fails to read it.
 async fn extend_tail(store: &dyn LogStore, head: &SessionHead, records: &mut Vec<Record>) -> bool {
-    let mut bytes: u64 = records.iter().map(|record| record.value.len() as u64).sum();
+    let branch = &head.branch;
+    let mut bytes: u64 = records.iter().map(|record| bytes_in_branch(branch, record)).sum();
     let shared = head.branch.ranges(head.next_record.min(head.branch.first_own_key())).rev();
     for (from, past) in shared {
-        if bytes >= TAIL_BYTES {
-            break;
+        let mut end = past;
+        // Of the last segment the branch may share little.
+        while bytes < TAIL_BYTES && from < end {
+            let limit_bytes = TAIL_BYTES - bytes;
+            let query = Query { from, to: end - 1, reverse: true, limit_bytes, ..Query::all(Table::Log) };
+            let Ok(more) = store.read(&head.id, query).await else {
+                records.clear();
+                return false;
+            };
+            let Some(oldest) = more.last() else { break };
+            end = oldest.key;
+            bytes += more.iter().map(|record| bytes_in_branch(branch, record)).sum::<u64>();
+            records.extend(more);
         }
-        let query =
-            Query { from, to: past - 1, reverse: true, limit_bytes: TAIL_BYTES - bytes, ..Query::all(Table::Log) };
-        let Ok(more) = store.read(&head.id, query).await else {
-            records.clear();
-            return false;
-        };
-        bytes += more.iter().map(|record| record.value.len() as u64).sum::<u64>();
-        records.extend(more);
     }
     !records.is_empty()
+}
+
+/// Returns the records of a record or segment that belong whole to a branch; none if its index cannot be read.
+fn records_in_branch(branch: &BranchPath, record: &Record) -> Option<Vec<(u64, Bytes)>> {
+    let past = branch.range_end(record.key).unwrap_or(0);
+    let mut records = split_segment(record).ok()?.records;
+    records.retain(|(key, _)| *key < past && branch.until_seq(*key).is_none());
+    Some(records)
+}
+
+fn bytes_in_branch(branch: &BranchPath, record: &Record) -> u64 {
+    let records = records_in_branch(branch, record).unwrap_or_default();
+    records.iter().map(|(_, value)| value.len() as u64).sum()
 }
 
 /// Folds what is readable of the records before `end`.
@@ -185,7 +203,7 @@ fn reserve_history(log: &mut SessionLog, head: &SessionHead) {
 fn add_tail(log: &mut SessionLog, mut tail: Vec<Record>, past: u64) {
     tail.reverse();
     let Some(end) = tail.first().map(|record| record.key) else { return };
-    let mut next = tail_start(&tail).unwrap_or(end);
+    let mut next = tail_start(&log.head.branch, &tail).unwrap_or(end);
     if log.head.branch.count_keys(0, next) > 0 {
         log.unread = Some(UnreadRecords { end, tail: tail.clone() });
     }
@@ -193,12 +211,13 @@ fn add_tail(log: &mut SessionLog, mut tail: Vec<Record>, past: u64) {
     log.check_end(next, past);
 }
 
-/// Returns the key from which records, in key order, have [`TAIL_BYTES`]; none if they are smaller together.
-fn tail_start(tail: &[Record]) -> Option<u64> {
+/// Returns the key from which records of a branch, in key order, have [`TAIL_BYTES`]; none if they are smaller
+/// together.
+fn tail_start(branch: &BranchPath, tail: &[Record]) -> Option<u64> {
     let mut bytes = 0;
     for record in tail.iter().rev() {
         // An index that cannot be read is reported when the records are folded.
-        for (key, value) in split_segment(record).ok()?.records.iter().rev() {
+        for (key, value) in records_in_branch(branch, record)?.iter().rev() {
             bytes += value.len() as u64;
             if bytes >= TAIL_BYTES {
                 return Some(*key);
@@ -294,26 +313,38 @@ pub fn unreadable_head(id: &str, error: &Error) -> String {
     )
 }
 
-/// Reads all tables of the session and rebuilds the head from them.
-async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> Result<()> {
+/// Reads all tables of a session and rebuilds the head from them. The log is of the branch that was written last.
+pub(super) async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> Result<()> {
     let id = log.head.id.clone();
     let (directory, findings) = read_directory(store, &id).await?;
     log.findings.extend(findings);
     log.head.branch = newest_branch(store, &id, &directory).await?;
     log.set_directory(directory);
-    read_log(store, log, (0, u64::MAX)).await?;
-    let Rebuilt { mut head, min_revision, findings } =
-        rebuild_head(store, &id, (&log.survey, &log.head.branch), &log.history, revision).await?;
-    log.findings.extend(findings);
-    head.branch = log.head.branch.clone();
-    head.branch_count = log.directory.highest();
-    // A branch without a record of its own.
-    head.next_record = head.next_record.max(head.branch.first_own_key());
-    log.set_head(head);
+    let min_revision = rebuild_branch(store, log, revision).await?;
+    log.head.branch_count = log.directory.highest();
     log.set_revision(revision);
     log.min_revision = min_revision;
     log.revision = revision.max(min_revision.saturating_sub(1)).max(log.head.history_revision);
     Ok(())
+}
+
+/// Reads the log of its branch and rebuilds the head with the counters of this branch. Returns the lowest revision that
+/// the next append may have.
+pub(super) async fn rebuild_branch(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> Result<u64> {
+    let (id, branch) = (log.head.id.clone(), log.head.branch.clone());
+    read_log(store, log, (0, u64::MAX)).await?;
+    let Rebuilt { mut head, min_revision, findings } =
+        rebuild_head(store, &id, (&log.survey, &branch), &log.history, revision).await?;
+    log.findings.extend(findings);
+    if head.next_record < branch.first_own_key() {
+        // A branch without a record of its own: the last shared one may have messages after the place of the fork.
+        head.next_record = branch.first_own_key();
+        head.next_seq = branch.first_own_seq();
+        head.turns = log.history.position().turns;
+    }
+    head.branch = branch;
+    log.set_head(head);
+    Ok(min_revision)
 }
 
 /// Returns the path of the branch that was written last.
@@ -368,6 +399,23 @@ pub(super) async fn read_log(store: &dyn LogStore, log: &mut SessionLog, (mut ne
     Ok(())
 }
 
+/// What a refresh has read, before the log is changed.
+struct StoredChange {
+    head: SessionHead,
+    revision: u64,
+    lineage: u64,
+    /// The generation of the log that it was read for.
+    generation: u64,
+    /// The key of the first record that this log lacked.
+    next: u64,
+    is_another_session: bool,
+    /// The branches, if they were read.
+    directory: Option<BranchDirectory>,
+    findings: Report,
+    /// What the stored head has of another branch.
+    displaced: Option<BranchState>,
+}
+
 /// Reads what other writers appended. Returns true if something changed.
 ///
 /// # Errors
@@ -375,11 +423,11 @@ pub(super) async fn read_log(store: &dyn LogStore, log: &mut SessionLog, (mut ne
 pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
     // No recursion: a replaced session has no unread records any more.
     Box::pin(read_older(store, cell)).await?;
-    let (id, revision, next, born, generation) = {
+    let (id, generation, next) = {
         let log = cell.borrow();
-        (log.head.id.clone(), log.stored_revision, log.head.next_record, log.head.born, log.generation)
+        (log.head.id.clone(), log.generation, log.head.next_record)
     };
-    let Some(head) = store.head(&id).await? else {
+    let Some(stored) = store.head(&id).await? else {
         if cell.borrow().revision == 0 {
             return Ok(false);
         }
@@ -388,53 +436,90 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         return Ok(true);
     };
     let lineage = store.lineage(&id);
-    let is_other_side = cell.borrow().lineage != lineage;
-    if head.revision == revision && cell.borrow().revision > 0 && !is_other_side {
+    let is_same = |log: &SessionLog| stored.revision == log.stored_revision && log.revision > 0;
+    if is_same(&cell.borrow()) && cell.borrow().lineage == lineage {
         return Ok(false);
     }
-    let Ok(mut session) = open_record::<SessionHead>(RecordKind::Head, &head.value) else {
+    let Ok(head) = open_record::<SessionHead>(RecordKind::Head, &stored.value) else {
         reopen(store, cell).await?;
         return Ok(true);
     };
-    // The session was deleted and created again, or another side of a fork is its history: what was read belongs to
-    // another session.
-    let is_other_session = is_other_side || (born != 0 && session.born != born) || cell.borrow().read_only.is_some();
-    let is_other_branch = !is_other_session && cell.borrow().head.branch.number != session.branch.number;
-    let knows_branches = cell.borrow().head.branch_count == session.branch_count;
-    let (mut directory, mut displaced) = (None, None);
-    if is_other_branch || !knows_branches || is_other_session && session.branch_count > 0 {
-        let (read, findings) = read_directory(store, &id).await?;
-        cell.borrow_mut().findings.extend(findings);
-        if is_other_branch {
-            displaced = Some(cell.borrow().keep_branch(&mut session, &read));
-        }
-        directory = Some(read);
+    let is_another_session = is_replaced(&cell.borrow(), (&head, lineage));
+    let mut change = StoredChange {
+        head,
+        revision: stored.revision,
+        lineage,
+        generation,
+        next,
+        is_another_session,
+        directory: None,
+        findings: Report::new(),
+        displaced: None,
+    };
+    keep_to_branch(store, cell, &mut change).await?;
+    add_what_is_new(store, cell, change).await
+}
+
+/// Returns true if what was read belongs to another session than this head: it was deleted and created again, or
+/// another side of a fork is its history.
+fn is_replaced(log: &SessionLog, (head, lineage): (&SessionHead, u64)) -> bool {
+    log.lineage != lineage || log.head.born != 0 && head.born != log.head.born || log.read_only.is_some()
+}
+
+/// Gives a stored head the branch of the log, and reads which branches are new.
+async fn keep_to_branch(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &mut StoredChange) -> Result<()> {
+    let (own, known_count, mut directory) = {
+        let log = cell.borrow();
+        (log.head.branch.number, log.head.branch_count, log.directory.clone())
+    };
+    let stored = &mut change.head;
+    let is_another_branch = !change.is_another_session && own != stored.branch.number;
+    if change.is_another_session {
+        directory = BranchDirectory::default();
+    } else if !is_another_branch && known_count == stored.branch_count {
+        return Ok(());
     }
-    let restarted = is_other_session || session.next_record < next;
+    if stored.branch_count > 0 {
+        let own = Some(own).filter(|_| is_another_branch);
+        change.findings = read_new_rows(store, &stored.id, &mut directory, (stored.branch_count, own)).await?;
+    }
+    if is_another_branch {
+        change.displaced = Some(cell.borrow().keep_branch(stored, &directory));
+    }
+    change.directory = Some(directory);
+    Ok(())
+}
+
+/// Reads the records that the log lacks, and adds them. Returns true if something changed that a listener waits for.
+async fn add_what_is_new(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: StoredChange) -> Result<bool> {
+    let StoredChange { head, revision, next, .. } = change;
+    let restarted = change.is_another_session || head.next_record < next;
     let from = if restarted { 0 } else { next };
     // All records are read before the log is borrowed: no borrow is held across an await.
-    let records = read_records(store, &session, from).await?;
+    let records = read_records(store, &head, from).await?;
     let mut log = cell.borrow_mut();
     // Another branch is shown meanwhile, or what was read is known already.
-    if log.generation != generation || log.stored_revision >= head.revision && !restarted {
+    if log.generation != change.generation || log.stored_revision >= revision && !restarted {
         return Ok(true);
     }
+    let known = restarted.then(|| log.directory.clone());
     if restarted {
         log.reset();
-        log.head.branch = session.branch.clone();
+        log.head.branch = head.branch.clone();
     }
-    if let Some(directory) = directory {
+    log.findings.extend(change.findings);
+    if let Some(directory) = change.directory.or(known) {
         log.set_directory(directory);
     }
-    log.displaced = displaced;
+    log.displaced = change.displaced;
     let mut next = from;
-    log.add_records(&records, &mut next, session.next_record);
-    log.check_end(next, session.next_record);
+    log.add_records(&records, &mut next, head.next_record);
+    log.check_end(next, head.next_record);
     // A renewed lease is nothing that a listener waits for.
-    let changed = restarted || !records.is_empty() || log.head.without_leases() != session.without_leases();
-    log.set_head(session);
-    log.set_revision(head.revision);
-    log.lineage = lineage;
+    let changed = restarted || !records.is_empty() || log.head.without_leases() != head.without_leases();
+    log.set_head(head);
+    log.set_revision(revision);
+    log.lineage = change.lineage;
     Ok(changed)
 }
 

@@ -61,6 +61,8 @@ pub struct BranchResult {
     pub created_at: u64,
     #[serde(serialize_with = "number")]
     pub message_count: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
 }
 
 /// `Session.owner`.

@@ -1,6 +1,7 @@
 //! The session log over a store that is counted, torn, refused and shared.
 
 mod archive;
+mod branches;
 mod compaction;
 mod conflicts;
 mod partial_reads;

@@ -1,5 +1,6 @@
 //! A store that counts what is asked of it, and fails when it is told to.
 
+use rethread::branch_path::DIRECTORY;
 use rethread::error::{Error, ErrorCode};
 use rethread::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture,
@@ -25,6 +26,8 @@ pub struct Spy {
     pub heads: Cell<u32>,
     pub reads: Cell<u32>,
     pub appends: Cell<u32>,
+    /// Records of the directory of branches that were read.
+    pub directory_rows: Cell<usize>,
     /// What the next appends do; none in a place is an append that works.
     pub faults: RefCell<Vec<Option<Fault>>>,
     pub reading_fails: Cell<bool>,
@@ -121,6 +124,9 @@ impl LogStore for Spy {
             self.readable()?;
             self.wait().await;
             let records = self.data.read(session, query).await;
+            let is_of_directory = |record: &&Record| record.table == Table::Log && record.key >= DIRECTORY;
+            let rows = records.iter().flatten().filter(is_of_directory).count();
+            self.directory_rows.set(self.directory_rows.get() + rows);
             let reaches = |key: &u64| records.iter().flatten().any(|record| record.spans(*key));
             if query.table == Table::Log && self.unreadable.borrow().iter().any(reaches) {
                 let code = self.unreadable_code.get().unwrap_or(ErrorCode::StoreError);

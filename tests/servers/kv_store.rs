@@ -4,6 +4,8 @@
 mod audit;
 #[path = "kv_store/bucket.rs"]
 mod bucket;
+#[path = "kv_store/conflict_sides.rs"]
+mod conflict_sides;
 #[path = "kv_store/packs.rs"]
 mod packs;
 #[path = "kv_store/rate_limits.rs"]
