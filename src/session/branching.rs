@@ -10,8 +10,18 @@ use crate::history::History;
 use crate::message::Role;
 use crate::owner::StateOwner;
 use crate::session_head::RunEntry;
-use crate::store::{BranchRow, Change, SessionLog, branch_name, commit, open_fork, read_branch, reopen_fork};
+use crate::store::{
+    BranchRow, Change, Committed, SessionLog, branch_name, commit, open_fork, read_branch, reopen_fork,
+};
 use std::cell::RefCell;
+
+/// The branches that an open session knows.
+#[derive(Clone, Copy)]
+pub(super) struct KnownBranches {
+    count: u64,
+    /// The one that is shown gets its number, and counts, with its first append.
+    is_unborn: bool,
+}
 
 /// Creates a branch after a message, or one that shares nothing, and returns its name. It is not shown.
 ///
@@ -138,9 +148,25 @@ impl OpenSession {
         self.drop_views_of_replaced_history();
     }
 
-    /// Shows messages anew if other writers forked: they have other siblings.
-    pub fn note_new_branches(&self, known: u64) {
-        if self.log.borrow().head.branch_count != known {
+    /// Writes a change. Views show messages anew if it met forks of other writers.
+    pub(super) async fn commit_and_note_branches(&self, change: &Change) -> Result<Committed> {
+        let known = self.known_branches();
+        let committed = commit(&*self.context.store, &self.log, change).await;
+        self.note_new_branches(known);
+        committed
+    }
+
+    /// Returns the number of branches that are known.
+    pub(super) fn known_branches(&self) -> KnownBranches {
+        let log = self.log.borrow();
+        KnownBranches { count: log.head.branch_count, is_unborn: log.is_unborn() }
+    }
+
+    /// Shows messages anew if other writers forked since then: they have other siblings.
+    pub(super) fn note_new_branches(&self, before: KnownBranches) {
+        let now = self.known_branches();
+        let own = u64::from(before.is_unborn && !now.is_unborn);
+        if now.count != before.count + own {
             self.surface.on_history_replaced();
         }
     }

@@ -21,7 +21,7 @@ use crate::render::Renderer;
 use crate::replay::{Callback, Policy, PolicyLayer};
 use crate::run::{JournalCache, OnStop, Persistence, RunStatus};
 use crate::session_head::{RunEntry, SessionHead, StoredOwner};
-use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, commit, refresh};
+use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, refresh};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::{Rc, Weak};
@@ -279,9 +279,9 @@ impl OpenSession {
     /// Reads what other writers appended. Returns true if anything changed.
     pub async fn refresh(&self) -> Result<bool> {
         self.read_older().await?;
-        let branch_count = self.log.borrow().head.branch_count;
+        let known = self.known_branches();
         let changed = refresh(&*self.context.store, &self.log).await?;
-        self.note_new_branches(branch_count);
+        self.note_new_branches(known);
         let is_healed = self.read_failure.take().is_some();
         self.warn_of_second_writer();
         if changed {
@@ -377,7 +377,7 @@ impl OpenSession {
         let of_render = UnsavedRequest::add_to(&mut change, &self.renderer.borrow(), &self.log.borrow().head);
         let adds_messages = !change.entries.is_empty();
         let is_visible = adds_messages || change.edit.is_some() || !change.summaries.is_empty();
-        let committed = commit(&*self.context.store, &self.log, &change).await;
+        let committed = self.commit_and_note_branches(&change).await;
         if committed.is_err() {
             // It may have read that the session is gone.
             self.end_run_without_session();
@@ -431,7 +431,7 @@ impl OpenSession {
     pub async fn commit_lease(&self, mut change: Change) -> Result<()> {
         change.holder = Some(self.context.origin());
         let turn = self.commits.enter().start().await;
-        commit(&*self.context.store, &self.log, &change).await?;
+        self.commit_and_note_branches(&change).await?;
         drop(turn);
         self.drop_views_of_replaced_history();
         Ok(())

@@ -260,6 +260,8 @@ pub struct Process {
 #[derive(Default)]
 pub struct Heard {
     pub warnings: Vec<Finding>,
+    /// How often views were to show their messages anew.
+    pub replaced: u32,
     /// Every tool that ran: call id and invocation.
     pub ran: Vec<(String, String)>,
     /// The bodies of the requests that were answered.
@@ -427,11 +429,13 @@ impl Drop for VirtualLock {
     }
 }
 
-struct Surface;
+struct Surface(Rc<RefCell<Heard>>);
 
 impl SessionSurface for Surface {
     fn on_change(&self) {}
-    fn on_history_replaced(&self) {}
+    fn on_history_replaced(&self) {
+        self.0.borrow_mut().replaced += 1;
+    }
     fn has_listeners(&self) -> bool {
         false
     }
@@ -510,7 +514,7 @@ impl Host for VirtualHost {
     }
 
     fn surface(&self) -> Rc<dyn SessionSurface> {
-        Rc::new(Surface)
+        Rc::new(Surface(self.heard.clone()))
     }
 
     fn disconnect(&self) {}

@@ -20,6 +20,26 @@ fn ask(world: &World, process: &Process, session: &Rc<OpenSession>, input: &str)
     assert_eq!(outcome.status, RunStatus::Finished);
 }
 
+#[test]
+fn r38_a_view_shows_siblings_that_an_append_met() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let (near, far) = (Process::new(&world, &data, 1), Process::new(&world, &data, 2));
+    let session = world.run(near.session(SessionSettings::default()));
+    ask(&world, &near, &session, "one");
+    let other = world.run(far.session(SessionSettings::default()));
+    world.run(fork(&other, None)).unwrap();
+    assert_eq!(near.heard.borrow().replaced, 0);
+    // The append conflicts with the fork, and reads of it.
+    world.run(session.update(Box::new(|head| head.title = Some("T".into())))).unwrap();
+    assert_eq!((session.log.borrow().head.branch_count, near.heard.borrow().replaced), (1, 1));
+    world.run(session.update(Box::new(|head| head.title = Some("U".into())))).unwrap();
+    assert_eq!(near.heard.borrow().replaced, 1, "nothing new");
+    // A renewed lease may meet one, too.
+    world.run(fork(&other, None)).unwrap();
+    world.run(session.commit_lease(session.new_change())).unwrap();
+    assert_eq!((session.log.borrow().head.branch_count, near.heard.borrow().replaced), (2, 2));
+}
+
 /// Damages the record of a branch in the directory.
 fn damage_row(data: &MemoryStore, number: u64) {
     let key = DIRECTORY + number;
