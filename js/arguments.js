@@ -56,6 +56,11 @@ const readable = (check) => (value) => {
 
 export const sessionId = readable(text("a session's id"));
 export const exportedSession = readable(text('an exported session'));
+/** A stream of text or bytes, or what can be iterated asynchronously. */
+export const backupText = readable((value) => {
+  if (typeof value?.getReader !== 'function' && typeof value?.[Symbol.asyncIterator] !== 'function')
+    invalid('a backup must be a ReadableStream, or an async iterable, of text or bytes');
+});
 export const serializedSession = readable(bytes('a serialized session'));
 /** The `id` in the options of `restore` and `importSession`; the wasm checks the rest. */
 export const restoredId = (options) => {

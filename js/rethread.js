@@ -1,6 +1,7 @@
 // `Rethread`: an open store.
 
 import * as check from './arguments.js';
+import { backupStream, restoreFrom } from './backup.js';
 import { WasmHandle, asyncDispose, dispose } from './wasm-handle.js';
 import { memberOf } from './untrusted-value.js';
 import { cipherOf } from './encryption.js';
@@ -74,6 +75,19 @@ export class Rethread {
     return this.#handle
       .promise((store) => store.restore(serialized, options), checks)
       .then((object) => this.#session(object));
+  }
+
+  /** @type {PublicRethread['backup']} */
+  backup(options) {
+    const backup = this.#handle.call((store) => store.backup(options));
+    return backupStream(new WasmHandle(this.#handle.instance, backup));
+  }
+
+  /** @type {PublicRethread['restoreBackup']} */
+  async restoreBackup(backup, options) {
+    check.backupText(backup);
+    const restore = this.#handle.call((store) => store.restoreBackup(options));
+    return restoreFrom(backup, new WasmHandle(this.#handle.instance, restore));
   }
 
   /** @type {PublicRethread['invocations']} */

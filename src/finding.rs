@@ -113,6 +113,10 @@ finding_codes! {
     ReadFailed = "read_failed",
     /// A run is over and its journal could not be removed.
     JournalKept = "journal_kept",
+    /// A session of a backup was not restored (R59).
+    NotRestored = "not_restored",
+    /// A session of a backup was restored under another id, since one of its id exists.
+    RestoredAsCopy = "restored_as_copy",
     /// A loop of the application ended without a checkpoint, although its mode requires them.
     NoCheckpoint = "no_checkpoint",
     /// There are more findings than a report lists.

@@ -64,6 +64,8 @@ export type FindingCode =
   | "read_failed"
   | "second_writer"
   | "journal_kept"
+  | "not_restored"
+  | "restored_as_copy"
   | "no_checkpoint"
   | "findings_omitted"
   | "too_many_edits"

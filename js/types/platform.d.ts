@@ -10,6 +10,7 @@ export type PlatformBlob = InstanceOf<
   { readonly size: number; readonly type: string; arrayBuffer(): Promise<ArrayBuffer> }
 >;
 export type PlatformURL = InstanceOf<"URL", { readonly href: string }>;
+export type PlatformReadableStream = InstanceOf<"ReadableStream", { getReader(): any }>;
 export type PlatformFetch = typeof globalThis extends { fetch: infer T } ? T : (input: any, init?: any) => Promise<any>;
 export type PlatformCryptoKey = InstanceOf<
   "CryptoKey",

@@ -11,7 +11,7 @@
 use super::log::NoticeText;
 use super::open::read_head;
 use super::record::{MAX_RECORD_BYTES, RecordKind, open_record, seal_record};
-use super::{Appended, AuditIndex, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, Table};
+use super::{Appended, AuditIndex, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, StoredHead, Table};
 use crate::clock::Ms;
 use crate::encoding::encode_fields;
 use crate::error::{Error, ErrorCode, Result};
@@ -20,6 +20,7 @@ use crate::id::Seed;
 use crate::session_head::SessionHead;
 use bytes::Bytes;
 use minicbor::bytes::ByteVec;
+use std::collections::BTreeSet;
 
 /// The first bytes of every archive: without it, any other file would be one of an unknown version.
 const MAGIC: &[u8] = b"rethread session\n";
@@ -118,29 +119,64 @@ impl SessionArchive {
         let mut expected = 0;
         // The first attempt may find the tombstone of a deleted session.
         for _ in 0..2 {
-            if expected > 0 {
-                // Revisions continue from those of the deleted session, whose readers must not mistake it for this one.
-                self.head.born = expected + 1;
-                self.head.history_revision = self.head.history_revision.max(expected + 1);
-            }
-            let revision = self.head.history_revision;
-            let batch = Batch {
-                head: seal_record(RecordKind::Head, &self.head),
-                channel: self.head.channel.clone(),
-                at_least: self.revision.max(expected + 1).max(revision),
-                put: self.records.clone(),
-                notice: notice.as_ref().and_then(|notice| notice(revision)),
-                ..Batch::default()
-            };
+            let batch = self.batch_after(expected, notice.as_ref());
             batch.check(operation, store.capabilities().max_value_bytes)?;
             match store.append(id, expected, batch, &format!("{operation}.{expected}")).await? {
-                Appended::Revision(_) => return Ok(revision),
+                Appended::Revision(_) => return Ok(self.head.history_revision),
                 // The revision of a tombstone.
                 Appended::Conflict(actual) if expected == 0 && store.head(id).await?.is_none() => expected = actual,
                 Appended::Conflict(_) | Appended::Occupied => return Err(exists(id)),
             }
         }
         Err(exists(id))
+    }
+
+    /// Writes the archive in the place of the stored session of its id, in one append: nobody sees a part of both. For
+    /// other writers the session is a new one, as after `clear_session`. Returns the revision of the restored history;
+    /// none if another writer was faster, and nothing is written then.
+    ///
+    /// # Errors
+    /// `too_large`; the store's own. Nothing is written then.
+    pub async fn replace(
+        mut self,
+        store: &dyn LogStore,
+        stored: &StoredHead,
+        (operation, notice): (&str, Option<NoticeText>),
+    ) -> Result<Option<u64>> {
+        let id = self.head.id.clone();
+        let mut present = Vec::new();
+        for table in TABLES {
+            read_table(store, &id, table, &mut present).await?;
+        }
+        let mut batch = self.batch_after(stored.revision, notice.as_ref());
+        let kept: BTreeSet<_> = self.records.iter().map(|record| (record.table.as_str(), record.key)).collect();
+        let is_gone = |record: &&Record| !kept.contains(&(record.table.as_str(), record.key));
+        batch.remove = present.iter().filter(is_gone).map(|record| (record.table, record.key)).collect();
+        batch.replace = std::mem::take(&mut batch.put);
+        batch.check(operation, store.capabilities().max_value_bytes)?;
+        match store.append(&id, stored.revision, batch, operation).await? {
+            Appended::Revision(_) => Ok(Some(self.head.history_revision)),
+            Appended::Conflict(_) | Appended::Occupied => Ok(None),
+        }
+    }
+
+    /// Makes the batch that writes the archive over a session, or a tombstone, of the revision `expected`; 0 if there is
+    /// none.
+    fn batch_after(&mut self, expected: u64, notice: Option<&NoticeText>) -> Batch {
+        if expected > 0 {
+            // Revisions continue from those that were there, whose readers must not mistake this session for theirs.
+            self.head.born = expected + 1;
+            self.head.history_revision = self.head.history_revision.max(expected + 1);
+        }
+        let revision = self.head.history_revision;
+        Batch {
+            head: seal_record(RecordKind::Head, &self.head),
+            channel: self.head.channel.clone(),
+            at_least: self.revision.max(expected + 1).max(revision),
+            put: self.records.clone(),
+            notice: notice.and_then(|notice| notice(revision)),
+            ..Batch::default()
+        }
     }
 }
 

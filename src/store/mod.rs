@@ -8,7 +8,7 @@ mod archive;
 mod archive_lines;
 mod audit;
 mod audit_pages;
-
+mod backup;
 mod branch_appends;
 mod branch_directory;
 mod branch_write;
@@ -43,6 +43,7 @@ pub use archive::SessionArchive;
 pub use archive_lines::ArchiveDescriptions;
 pub use audit::AuditRow;
 pub use audit_pages::AuditPages;
+pub use backup::{BackupItem, BackupReader, BackupWriter};
 pub use branch_directory::{BranchDirectory, BranchRow, MAIN_BRANCH, branch_name};
 pub use branching::{open_fork, read_branch, refresh_directory, reopen_fork};
 pub use clear::clear_session;

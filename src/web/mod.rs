@@ -45,6 +45,7 @@ mod sessions {
     mod answer_channel;
     mod append;
     mod audit;
+    mod backup;
     mod branches;
     mod callbacks;
     mod change_feed;

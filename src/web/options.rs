@@ -5,6 +5,7 @@ use super::run_input::JsOptions;
 use super::store::StoreTimeout;
 use crate::error::{Error, Result};
 use crate::options::{AtLeastOne, MillisOption, OptionEntries, PersistenceOption, ReplayOptions, words};
+use crate::session::OnExisting;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use wasm_bindgen::JsValue;
@@ -121,6 +122,29 @@ pub struct SessionQuery {
     pub channel: Option<String>,
     pub limit: Option<AtLeastOne>,
     pub cursor: Option<String>,
+}
+
+/// The options of `Rethread.backup`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BackupOptions {
+    pub after: Option<String>,
+}
+
+words!(
+    /// `onExisting`.
+    OnExistingOption: OnExisting {
+        "skip" => OnExisting::Skip,
+        "replace" => OnExisting::Replace,
+        "copy" => OnExisting::Copy,
+    }
+);
+
+/// The options of `Rethread.restoreBackup`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct RestoreBackupOptions {
+    pub on_existing: Option<OnExistingOption>,
 }
 
 /// The query of `Rethread.pendingRuns`.

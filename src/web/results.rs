@@ -104,6 +104,17 @@ pub struct StatusResult {
     pub findings: JsValue,
 }
 
+/// The result of `Rethread.restoreBackup`.
+#[derive(Serialize)]
+pub struct RestoredBackupResult {
+    #[serde(serialize_with = "number")]
+    pub sessions: u64,
+    #[serde(serialize_with = "number")]
+    pub skipped: u64,
+    #[serde(with = "serde_wasm_bindgen::preserve")]
+    pub report: JsValue,
+}
+
 /// The result of `Rethread.sessions`.
 #[derive(Serialize)]
 pub struct SessionPage {

@@ -1,6 +1,7 @@
 //! `Rethread`: the class of an open store.
 
 use super::audit::invocations;
+use super::backup::{JsBackup, JsBackupRestore};
 use super::change_feed::DriverFeedMembers;
 use super::cipher::WebCipher;
 use super::convert::{parse_json, to_js};
@@ -178,6 +179,23 @@ impl JsRethread {
             let session = restore(&store, archive, &options).await?;
             Ok(JsSession { inner: session }.into())
         })
+    }
+
+    /// Begins a backup of all sessions.
+    ///
+    /// # Errors
+    /// `config_invalid`.
+    pub fn backup(&self, options: JsValue) -> Result<JsBackup> {
+        JsBackup::begin(self.store.open.clone(), &options)
+    }
+
+    /// Begins to restore a backup.
+    ///
+    /// # Errors
+    /// `config_invalid`.
+    #[wasm_bindgen(js_name = restoreBackup)]
+    pub fn restore_backup(&self, options: JsValue) -> Result<JsBackupRestore> {
+        JsBackupRestore::begin(self.store.open.clone(), &options)
     }
 
     /// Returns a page of the audit table of all sessions.
