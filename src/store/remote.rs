@@ -100,6 +100,7 @@ impl<Link: StoreLink> LogStore for RemoteStore<Link> {
     }
 
     fn drop_cached_values(&self, session: &str) {
+        self.forks.borrow_mut().remove(session);
         // Others keep nothing of a session.
         if !self.facts.capabilities.compare_and_append {
             self.link.send(StoreCall::DropCachedValues(session.to_owned()).encode());
@@ -182,6 +183,10 @@ impl<Link: StoreLink> LogStore for RemoteStore<Link> {
     }
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
-        Box::pin(async move { self.ask(&StoreCall::DeleteSession(session.to_owned()), None).await })
+        Box::pin(async move {
+            let deleted = self.ask(&StoreCall::DeleteSession(session.to_owned()), None).await;
+            self.forks.borrow_mut().remove(session);
+            deleted
+        })
     }
 }

@@ -143,6 +143,10 @@ fn r47_a_remote_store_shows_the_forks_of_its_latest_reply() {
     assert_eq!((near.fork_count("s"), other.fork_count("s")), (1, 1));
     assert_eq!(near.lineage("s") + other.lineage("s"), 1, "one of them went over to the other side");
     assert_eq!(block_on(near.branches("s")).unwrap(), block_on(near_store.branches("s")).unwrap());
+    // Nothing is kept of a session that nobody holds any more, or that is deleted.
+    near.drop_cached_values("s");
+    block_on(other.delete_session("s")).unwrap();
+    assert_eq!((near.fork_count("s"), other.fork_count("s")), (0, 0));
 }
 
 #[test]
