@@ -9,17 +9,19 @@
 mod cipher;
 mod frame;
 mod keys;
+mod session_key;
 
 pub use cipher::{Cipher, PlacedValue, UnwrappedKey};
 
 use super::{
-    Appended, AuditQuery, Batch, Capabilities, LogKey, LogStore, Page, Query, Record, SessionRow, StoreFuture,
-    StoredBranch, StoredHead, Table,
+    Appended, AuditQuery, Batch, Capabilities, LogKey, LogStore, Page, Query, Record, RecordSelector, SessionRow,
+    StoreFuture, StoredBranch, StoredHead,
 };
 use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
-use frame::{Frame, head_place, is_encrypted, key_place, record_place};
+use frame::{Form, Frame, head_place, key_place, record_place, unsupported};
 use keys::{KeyCache, WritingKey};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// More bytes than encryption adds to a value.
@@ -27,6 +29,9 @@ const MAX_OVERHEAD: u64 = 1024;
 
 /// What encryption adds to a record, in bytes, of which so many more are read at once.
 const RECORD_OVERHEAD: u64 = 128;
+
+/// The most values that the platform decrypts at once.
+const MAX_OPENED_AT_ONCE: usize = 64;
 
 /// A store over another one.
 pub struct EncryptedStore<C: Cipher> {
@@ -45,7 +50,7 @@ struct SealedValue<'s> {
 /// The error of a session whose key none of the application's keys has wrapped.
 fn wrong_key(session: &str) -> Error {
     let message = format!(
-        "session \"{session}\" was encrypted with another key; pass that key as `encryption.key`, or in `encryption.previous` if it was replaced. Nothing was changed"
+        "session \"{session}\" was encrypted with another key, or a newer one; pass that key as `encryption.key`, or in `encryption.previous` if it was replaced. Nothing was changed"
     );
     Error::new(ErrorCode::WrongKey, message)
 }
@@ -69,127 +74,106 @@ impl<C: Cipher> EncryptedStore<C> {
         Ok(key)
     }
 
-    /// Decrypts a value with the first key that opens it.
-    async fn open_with(&self, keys: Vec<C::Key>, place: &Bytes, sealed: &Bytes) -> Result<Option<Bytes>> {
-        let tries = keys.into_iter().map(|key| PlacedValue { key, place: place.clone(), value: sealed.clone() });
-        Ok(self.cipher.open(tries.collect()).await?.into_iter().flatten().next())
+    /// Decrypts one value with a key; none if it was sealed with another one.
+    async fn open_with(&self, key: C::Key, place: &Bytes, sealed: &Bytes) -> Result<Option<Bytes>> {
+        let value = PlacedValue { key, place: place.clone(), value: sealed.clone() };
+        Ok(self.cipher.open(vec![value]).await?.into_iter().flatten().next())
     }
 
-    /// Decrypts a head. One that is damaged has no bytes then, so that it is rebuilt.
-    ///
-    /// # Errors
-    /// `wrong_key`.
-    async fn open_head(&self, session: &str, head: StoredHead) -> Result<StoredHead> {
-        let StoredHead { revision, value } = head;
-        if !is_encrypted(&value) {
-            self.keys.set_writing(session, None);
-            return Ok(StoredHead { revision, value });
+    /// Decrypts values, a limited number at once. Returns them in the same order.
+    async fn open_all(&self, sealed: Vec<PlacedValue<C::Key>>) -> Result<Vec<Option<Bytes>>> {
+        let mut opened = Vec::with_capacity(sealed.len());
+        for part in sealed.chunks(MAX_OPENED_AT_ONCE) {
+            opened.extend(self.cipher.open(part.to_vec()).await?);
         }
-        let frame = Frame::read(&value);
-        let unwrapped = match &frame {
-            Some(frame) => self.key_of(session, &frame.wrapped).await?.map(|key| (frame.wrapped.clone(), key)),
-            None => None,
-        };
-        let found = match unwrapped {
-            Some(found) => Some(found),
-            None => self.key_of_records(session).await?,
-        };
-        let Some((wrapped, UnwrappedKey { key, rewrapped })) = found else { return Err(wrong_key(session)) };
-        let writing = WritingKey { wrapped: rewrapped.unwrap_or(wrapped), key: key.clone() };
-        self.keys.set_writing(session, Some(writing));
-        let value = match frame {
-            Some(frame) => self.open_with(vec![key], &head_place(session), &frame.sealed).await?,
-            None => None,
-        };
-        Ok(StoredHead { revision, value: value.unwrap_or_default() })
-    }
-
-    /// Returns the key of the newest record of a session whose head does not tell it.
-    async fn key_of_records(&self, session: &str) -> Result<Option<(Bytes, UnwrappedKey<C::Key>)>> {
-        for table in [Table::Log, Table::Runs] {
-            let query = Query { reverse: true, limit_bytes: 1, expected_records: 1, ..Query::all(table) };
-            for record in self.store.read(session, query).await? {
-                if let Some(Frame { wrapped, .. }) = Frame::read(&record.value)
-                    && let Some(key) = self.key_of(session, &wrapped).await?
-                {
-                    return Ok(Some((wrapped, key)));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns the key that a session is written with. One that is new has a new key.
-    async fn writing_key(&self, session: &str, expected: u64) -> Result<WritingKey<C::Key>> {
-        if let Some(key) = self.keys.writing(session) {
-            return Ok(key);
-        }
-        if expected > 0
-            && let Some(head) = self.store.head(session).await?
-        {
-            let is_lost = head.value.is_empty();
-            self.open_head(session, head).await?;
-            if let Some(key) = self.keys.writing(session) {
-                return Ok(key);
-            }
-            if is_lost && let Some((wrapped, UnwrappedKey { key, rewrapped })) = self.key_of_records(session).await? {
-                return Ok(WritingKey { wrapped: rewrapped.unwrap_or(wrapped), key });
-            }
-        }
-        let (key, wrapped) = self.cipher.generate(key_place(session)).await?;
-        Ok(WritingKey { wrapped, key })
+        Ok(opened)
     }
 
     /// Decrypts values in place. One that is damaged has no bytes then: it is reported and skipped, like any other that
     /// does not decode.
     ///
     /// # Errors
-    /// `wrong_key` for a session of which no key is known.
+    /// `wrong_key` for a session of which no key is known; `unsupported_version` for a form of a later build.
     async fn open_values(&self, mut values: Vec<SealedValue<'_>>) -> Result<()> {
-        values.retain(|value| is_encrypted(value.value));
-        let (mut sealed, mut opened_at) = (Vec::new(), Vec::new());
+        let (mut sealed, mut opened_at, mut foreign) = (Vec::new(), Vec::new(), BTreeSet::new());
+        // By session: those whose own wrapped key cannot be unwrapped.
+        let mut rest: BTreeMap<&str, Vec<(usize, Bytes)>> = BTreeMap::new();
         for (at, SealedValue { session, place, value }) in values.iter_mut().enumerate() {
-            let frame = Frame::read(value);
-            let key = match &frame {
-                Some(frame) => self.key_of(session, &frame.wrapped).await?,
-                None => None,
+            let frame = match Form::of(value) {
+                Form::Plain => continue,
+                Form::OtherVersion(version) => return Err(unsupported(session, version)),
+                Form::Encrypted(frame) => Some(frame),
+                Form::Malformed => None,
             };
-            match (frame, key) {
-                (Some(Frame { sealed: value, .. }), Some(UnwrappedKey { key, .. })) => {
+            **value = Bytes::new();
+            let Some(Frame { wrapped, sealed: value }) = frame else {
+                rest.entry(session).or_default();
+                continue;
+            };
+            let is_known_foreign = foreign.contains(&(*session, wrapped.clone()));
+            match if is_known_foreign { None } else { self.key_of(session, &wrapped).await? } {
+                Some(UnwrappedKey { key, .. }) => {
                     sealed.push(PlacedValue { key, place: place.clone(), value });
                     opened_at.push(at);
                 }
-                (frame, _) => **value = self.open_by_other_keys(session, place, frame).await?.unwrap_or_default(),
+                None => {
+                    foreign.insert((*session, wrapped));
+                    rest.entry(session).or_default().push((at, value));
+                }
             }
         }
-        for (at, value) in opened_at.into_iter().zip(self.cipher.open(sealed).await?) {
-            if let Some(place) = values.get_mut(at) {
-                *place.value = value.unwrap_or_default();
+        let mut opened: Vec<_> = opened_at.into_iter().zip(self.open_all(sealed).await?).collect();
+        for (session, sealed) in rest {
+            let sealed = sealed.into_iter().filter_map(|(at, value)| Some((at, values.get(at)?.place.clone(), value)));
+            opened.extend(self.open_by_other_keys(session, sealed.collect()).await?);
+        }
+        for (at, value) in opened {
+            if let (Some(place), Some(value)) = (values.get_mut(at), value) {
+                *place.value = value;
             }
         }
         Ok(())
     }
 
-    /// Decrypts a value whose own wrapped key cannot be unwrapped: it is damaged, or of a key of the application that
-    /// has been replaced since.
-    async fn open_by_other_keys(&self, session: &str, place: &Bytes, frame: Option<Frame>) -> Result<Option<Bytes>> {
+    /// Decrypts values of a session whose own wrapped keys cannot be unwrapped: they are damaged, or of a key of the
+    /// application that has been replaced since. Returns those that one of the session's keys opens.
+    async fn open_by_other_keys(
+        &self,
+        session: &str,
+        mut sealed: Vec<(usize, Bytes, Bytes)>,
+    ) -> Result<Vec<(usize, Option<Bytes>)>> {
         if self.keys.writing(session).is_none()
             && let Some(head) = self.store.head(session).await?
         {
             self.open_head(session, head).await?;
         }
-        let Some(frame) = frame else { return Ok(None) };
         let keys = self.keys.all(session);
-        if keys.is_empty() {
+        if keys.is_empty() && !sealed.is_empty() {
             return Err(wrong_key(session));
         }
-        self.open_with(keys, place, &frame.sealed).await
+        let mut found = Vec::new();
+        for (_, UnwrappedKey { key, .. }) in keys {
+            let tries = sealed.iter().map(|(_, place, value)| PlacedValue {
+                key: key.clone(),
+                place: place.clone(),
+                value: value.clone(),
+            });
+            let opened = self.open_all(tries.collect()).await?;
+            let (done, rest): (Vec<_>, Vec<_>) =
+                sealed.into_iter().zip(opened).partition(|(_, opened)| opened.is_some());
+            found.extend(done.into_iter().map(|((at, ..), value)| (at, value)));
+            sealed = rest.into_iter().map(|(value, _)| value).collect();
+        }
+        Ok(found)
     }
 
     /// Returns the length of a value when it is decrypted.
     fn opened_length(value: &Bytes) -> u64 {
-        let frame = Frame::read(value);
-        frame.map_or(value.len(), |frame| frame.sealed.len().saturating_sub(C::SEALED_BYTES)) as u64
+        let length = match Form::of(value) {
+            Form::Encrypted(frame) => frame.sealed.len().saturating_sub(C::SEALED_BYTES),
+            _ => value.len(),
+        };
+        length as u64
     }
 
     /// Reads records that have the size of the query when they are decrypted. They are larger in the store, by as much
@@ -224,6 +208,17 @@ impl<C: Cipher> EncryptedStore<C> {
         });
         self.open_values(sealed.collect()).await?;
         Ok(rows)
+    }
+
+    /// Returns the head, and the lineage that it is of: others may read the session while it is decrypted.
+    async fn head_and_lineage(&self, session: &str) -> Result<Option<(StoredHead, u64)>> {
+        let head = self.store.head(session).await?;
+        let lineage = self.store.lineage(session);
+        let Some(head) = head else {
+            self.keys.set_absent(session);
+            return Ok(None);
+        };
+        Ok(Some((self.open_head(session, head).await?, lineage)))
     }
 
     /// Encrypts a batch.
@@ -262,7 +257,7 @@ impl<C: Cipher> LogStore for EncryptedStore<C> {
     }
 
     fn lineage(&self, session: &str) -> u64 {
-        self.store.lineage(session)
+        self.keys.lineage(session).unwrap_or_else(|| self.store.lineage(session))
     }
 
     fn branches<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Vec<StoredBranch>> {
@@ -307,11 +302,25 @@ impl<C: Cipher> LogStore for EncryptedStore<C> {
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
         Box::pin(async move {
-            let Some(head) = self.store.head(session).await? else {
-                self.keys.forget(session);
-                return Ok(None);
+            let Some((head, lineage)) = self.head_and_lineage(session).await? else { return Ok(None) };
+            self.keys.set_lineage(session, lineage);
+            Ok(Some(head))
+        })
+    }
+
+    fn head_and_records<'a>(
+        &'a self,
+        session: &'a str,
+        select: RecordSelector,
+    ) -> StoreFuture<'a, Option<(StoredHead, Vec<Record>)>> {
+        Box::pin(async move {
+            let Some((head, lineage)) = self.head_and_lineage(session).await? else { return Ok(None) };
+            let records = match select(&head) {
+                Some(query) => self.read(session, query).await?,
+                None => Vec::new(),
             };
-            self.open_head(session, head).await.map(Some)
+            self.keys.set_lineage(session, lineage);
+            Ok(Some((head, records)))
         })
     }
 
@@ -326,13 +335,12 @@ impl<C: Cipher> LogStore for EncryptedStore<C> {
             batch.check(operation, self.capabilities().max_value_bytes)?;
             let writing = self.writing_key(session, expected).await?;
             self.seal_batch(session, &writing, &mut batch).await?;
-            let appended = self.store.append(session, expected, batch, operation).await?;
-            if matches!(appended, Appended::Revision(_)) {
-                let key = UnwrappedKey { key: writing.key.clone(), rewrapped: None };
-                self.keys.add(session, &writing.wrapped, &key);
-                self.keys.set_writing(session, Some(writing));
+            let appended = self.store.append(session, expected, batch, operation).await;
+            if !matches!(appended, Ok(Appended::Revision(_))) {
+                // Somebody else has written to the session, or it is unknown who has.
+                self.keys.set_writing(session, None);
             }
-            Ok(appended)
+            appended
         })
     }
 
@@ -358,7 +366,14 @@ impl<C: Cipher> LogStore for EncryptedStore<C> {
             let Page { items, cursor } = self.store.sessions(cursor, limit, channel).await?;
             let mut rows = Vec::with_capacity(items.len());
             for SessionRow { id, head } in items {
-                let head = self.open_head(&id, head).await?;
+                let revision = head.revision;
+                let head = match self.open_head(&id, head).await {
+                    // Of a wrong key none opens: this one is damaged, or of another key.
+                    Err(error) if error.code == ErrorCode::WrongKey && self.opens_any().await? => {
+                        StoredHead { revision, value: Bytes::new() }
+                    }
+                    head => head?,
+                };
                 rows.push(SessionRow { id, head });
             }
             Ok(Page { items: rows, cursor })

@@ -11,7 +11,7 @@ use super::{Appended, Batch, LogStore, MAX_KEY, Query, Record, StoredHead, Table
 use crate::branch_path::BranchPath;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
-use crate::finding::Report;
+use crate::finding::{Finding, FindingCode, Report};
 use crate::history::LogRecord;
 use crate::id::Seed;
 use crate::session_head::{BranchState, SessionHead};
@@ -375,10 +375,16 @@ async fn newest_branch(store: &dyn LogStore, id: &str, directory: &BranchDirecto
 pub async fn read_head(store: &dyn LogStore, id: &str, head: &StoredHead, seed: Seed) -> Result<(SessionHead, Report)> {
     match open_record::<SessionHead>(RecordKind::Head, &head.value) {
         Ok(session) => Ok((session, Report::new())),
-        Err(_) => {
-            let log = open_session(store, id, seed, 0).await?;
-            Ok((log.head, log.findings))
-        }
+        Err(unread) => match open_session(store, id, seed, 0).await {
+            Ok(log) => Ok((log.head, log.findings)),
+            // A list of an encrypted store has it without bytes, beside heads that were decrypted.
+            Err(error) if error.code == ErrorCode::WrongKey && head.value.is_empty() => {
+                let what =
+                    format!("the head of session \"{id}\" cannot be read: {} ({})", error.message, unread.message);
+                Ok((SessionHead::new(id, 0), vec![Finding::warning(FindingCode::Malformed, what)]))
+            }
+            Err(error) => Err(error),
+        },
     }
 }
 

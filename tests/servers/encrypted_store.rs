@@ -1,5 +1,8 @@
 //! Encryption at rest, over real SQLite and other stores, with a cipher of its own (R80).
 
+#[path = "encrypted_store/keys.rs"]
+mod keys;
+
 use crate::kv_store::chat;
 use crate::kv_store::service::MemoryKv;
 use crate::sql_store::sqlite::{SqliteDriver, TestFolder, block_on};

@@ -9,6 +9,7 @@
 //!
 //! Each value has the wrapped key, so that one that is damaged costs no other.
 
+use crate::error::{Error, ErrorCode};
 use crate::store::record::ENCRYPTED;
 use crate::store::{Record, Table};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -18,6 +19,7 @@ const VERSION: u8 = 1;
 const HEADER: usize = 4;
 
 /// An encrypted value.
+#[derive(Clone)]
 pub(super) struct Frame {
     /// The session's key, wrapped.
     pub wrapped: Bytes,
@@ -25,14 +27,52 @@ pub(super) struct Frame {
     pub sealed: Bytes,
 }
 
-impl Frame {
-    /// Reads a value; none if it is not encrypted, or of a form that this build does not know.
-    pub fn read(value: &Bytes) -> Option<Self> {
-        let [ENCRYPTED, VERSION, high, low, ..] = value.as_ref() else { return None };
-        let end = HEADER + usize::from(u16::from_be_bytes([*high, *low]));
-        (end <= value.len()).then(|| Self { wrapped: value.slice(HEADER..end), sealed: value.slice(end..) })
-    }
+/// What a stored value is.
+pub(super) enum Form {
+    /// It is not encrypted.
+    Plain,
+    /// It is encrypted.
+    Encrypted(Frame),
+    /// It is encrypted, and damaged.
+    Malformed,
+    /// It is encrypted, in a form that a later build has added.
+    OtherVersion(u8),
+}
 
+impl Form {
+    /// Reads a value.
+    pub fn of(value: &Bytes) -> Self {
+        match value.as_ref() {
+            [ENCRYPTED, version, ..] if *version > VERSION => Self::OtherVersion(*version),
+            [ENCRYPTED, VERSION, high, low, ..] => {
+                let end = HEADER + usize::from(u16::from_be_bytes([*high, *low]));
+                if end > value.len() {
+                    return Self::Malformed;
+                }
+                Self::Encrypted(Frame { wrapped: value.slice(HEADER..end), sealed: value.slice(end..) })
+            }
+            [ENCRYPTED, ..] => Self::Malformed,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// Returns the error of a value whose form a later build has added.
+pub(super) fn unsupported(session: &str, version: u8) -> Error {
+    let message = format!(
+        "a value of session \"{session}\" has version {version} of the encrypted form, and this build reads version {VERSION}; update rethread. Nothing was changed"
+    );
+    Error::new(ErrorCode::UnsupportedVersion, message)
+}
+
+/// Returns true if a wrapped key may be another one of which some bytes were changed. Wrapped keys begin with random
+/// bytes and are indistinguishable from such: two of them have about one byte in 256 in common.
+pub(super) fn is_changed_copy(wrapped: &Bytes, of: &Bytes) -> bool {
+    let equal = wrapped.iter().zip(of).filter(|(a, b)| a == b).count();
+    wrapped.len() == of.len() && equal * 2 >= of.len()
+}
+
+impl Frame {
     /// Writes a value.
     pub fn write(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(HEADER + self.wrapped.len() + self.sealed.len());
@@ -42,11 +82,6 @@ impl Frame {
         out.put_slice(&self.sealed);
         out.freeze()
     }
-}
-
-/// Returns true if a value is encrypted, whether it can be read or not.
-pub(super) fn is_encrypted(value: &Bytes) -> bool {
-    value.first() == Some(&ENCRYPTED)
 }
 
 /// Returns the place of a session's key.

@@ -2,7 +2,7 @@
 
 use super::cipher::UnwrappedKey;
 use bytes::Bytes;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 /// The most sessions whose keys are kept. Those of others are unwrapped again.
@@ -18,72 +18,131 @@ pub(super) struct WritingKey<K> {
     pub key: K,
 }
 
+impl<K: Clone> WritingKey<K> {
+    /// Returns a key as it is written from now on: wrapped by the current key of the application.
+    pub fn of(wrapped: &Bytes, unwrapped: &UnwrappedKey<K>) -> Self {
+        let wrapped = unwrapped.rewrapped.as_ref().unwrap_or(wrapped).clone();
+        Self { wrapped, key: unwrapped.key.clone() }
+    }
+}
+
 struct SessionKeys<K> {
-    /// By their wrapped forms.
-    known: BTreeMap<Bytes, UnwrappedKey<K>>,
+    /// With their wrapped forms, oldest first.
+    known: Vec<(Bytes, UnwrappedKey<K>)>,
     writing: Option<WritingKey<K>>,
+    /// Of the head that was returned last.
+    lineage: Option<u64>,
+    /// The session was not stored when it was read last.
+    is_absent: bool,
+    /// When it was used last.
+    used: u64,
+}
+
+impl<K> Default for SessionKeys<K> {
+    fn default() -> Self {
+        Self { known: Vec::new(), writing: None, lineage: None, is_absent: false, used: 0 }
+    }
 }
 
 /// The keys of all sessions.
-pub(super) struct KeyCache<K>(RefCell<BTreeMap<String, SessionKeys<K>>>);
+pub(super) struct KeyCache<K> {
+    sessions: RefCell<BTreeMap<String, SessionKeys<K>>>,
+    /// Counts uses.
+    uses: Cell<u64>,
+    /// A key of some session was unwrapped.
+    has_unwrapped: Cell<bool>,
+}
 
 impl<K> Default for KeyCache<K> {
     fn default() -> Self {
-        Self(RefCell::default())
+        Self { sessions: RefCell::default(), uses: Cell::new(0), has_unwrapped: Cell::new(false) }
     }
 }
 
 impl<K: Clone> KeyCache<K> {
     /// Returns the key of a wrapped form.
     pub fn get(&self, session: &str, wrapped: &Bytes) -> Option<UnwrappedKey<K>> {
-        self.0.borrow().get(session)?.known.get(wrapped).cloned()
+        let cache = self.sessions.borrow();
+        cache.get(session)?.known.iter().find(|(form, _)| form == wrapped).map(|(_, key)| key.clone())
     }
 
-    /// Returns all keys of a session.
-    pub fn all(&self, session: &str) -> Vec<K> {
-        let cache = self.0.borrow();
-        cache.get(session).into_iter().flat_map(|keys| keys.known.values().map(|key| key.key.clone())).collect()
+    /// Returns all keys of a session with their wrapped forms, newest first.
+    pub fn all(&self, session: &str) -> Vec<(Bytes, UnwrappedKey<K>)> {
+        let cache = self.sessions.borrow();
+        cache.get(session).into_iter().flat_map(|keys| keys.known.iter().rev().cloned()).collect()
     }
 
-    /// Keeps a key.
+    /// Keeps a key that was unwrapped.
     pub fn add(&self, session: &str, wrapped: &Bytes, key: &UnwrappedKey<K>) {
+        self.has_unwrapped.set(true);
         self.with(session, |keys| {
+            keys.known.retain(|(form, _)| form != wrapped);
             if keys.known.len() >= MAX_KEYS {
-                keys.known.clear();
+                keys.known.remove(0);
             }
-            keys.known.insert(wrapped.clone(), key.clone());
+            keys.known.push((wrapped.clone(), key.clone()));
         });
+    }
+
+    /// Returns true if a key of some session was unwrapped: the keys of the application are not all wrong.
+    pub fn has_unwrapped(&self) -> bool {
+        self.has_unwrapped.get()
     }
 
     /// Returns the key that the session is written with.
     pub fn writing(&self, session: &str) -> Option<WritingKey<K>> {
-        self.0.borrow().get(session)?.writing.clone()
+        self.sessions.borrow().get(session)?.writing.clone()
     }
 
     /// Sets the key that the session is written with.
     pub fn set_writing(&self, session: &str, key: Option<WritingKey<K>>) {
-        if key.is_some() || self.0.borrow().contains_key(session) {
+        if key.is_some() || self.sessions.borrow().contains_key(session) {
             self.with(session, |keys| keys.writing = key);
         }
     }
 
+    /// Returns the lineage of the head that was returned last.
+    pub fn lineage(&self, session: &str) -> Option<u64> {
+        self.sessions.borrow().get(session)?.lineage
+    }
+
+    /// Keeps the lineage of a head that is returned.
+    pub fn set_lineage(&self, session: &str, lineage: u64) {
+        self.with(session, |keys| keys.lineage = Some(lineage));
+    }
+
+    /// Forgets the keys of a session that is not stored.
+    pub fn set_absent(&self, session: &str) {
+        self.with(session, |keys| *keys = SessionKeys { is_absent: true, used: keys.used, ..SessionKeys::default() });
+    }
+
+    /// Returns true, once, if the session was not stored when it was read last.
+    pub fn take_absent(&self, session: &str) -> bool {
+        let mut cache = self.sessions.borrow_mut();
+        cache.get_mut(session).is_some_and(|keys| std::mem::take(&mut keys.is_absent))
+    }
+
     /// Forgets the keys of a session.
     pub fn forget(&self, session: &str) {
-        self.0.borrow_mut().remove(session);
+        self.sessions.borrow_mut().remove(session);
     }
 
     /// Forgets all keys.
     pub fn clear(&self) {
-        self.0.borrow_mut().clear();
+        self.sessions.borrow_mut().clear();
     }
 
+    /// Changes what is kept of a session. One more than the limit takes the place of that used longest ago.
     fn with(&self, session: &str, change: impl FnOnce(&mut SessionKeys<K>)) {
-        let mut cache = self.0.borrow_mut();
+        let used = self.uses.get() + 1;
+        self.uses.set(used);
+        let mut cache = self.sessions.borrow_mut();
         if cache.len() >= MAX_SESSIONS && !cache.contains_key(session) {
-            cache.clear();
+            let oldest = cache.iter().min_by_key(|(_, keys)| keys.used).map(|(id, _)| id.clone());
+            oldest.map(|id| cache.remove(&id));
         }
-        change(
-            cache.entry(session.to_owned()).or_insert_with(|| SessionKeys { known: BTreeMap::new(), writing: None }),
-        );
+        let keys = cache.entry(session.to_owned()).or_default();
+        keys.used = used;
+        change(keys);
     }
 }
