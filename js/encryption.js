@@ -74,6 +74,15 @@ function unwrap(wrapped, key, place, isExtractable) {
   });
 }
 
+/** Wraps a session's key, and returns it as one that cannot be exported, with its wrapped form. */
+async function wrapped(sessionKey, key, place) {
+  const form = await wrap(sessionKey, key, place);
+  const own = await unwrap(form, key, place, false);
+  // It was wrapped a moment ago: this is no wrong key.
+  if (!own) throw new Error('a key that was wrapped cannot be unwrapped');
+  return [own, form];
+}
+
 /** What the program encrypts with. Throws `config_invalid` for wrong keys. */
 export function cipherOf(options) {
   const keys = checkedKeys(options);
@@ -83,19 +92,16 @@ export function cipherOf(options) {
   return {
     /** A new key of a session, and its wrapped form. */
     async generate(place) {
-      const wrapped = await wrap(await subtle.generateKey(SESSION_KEY, true, USAGES), current, place);
-      return [await unwrap(wrapped, current, place, false), wrapped];
+      return wrapped(await subtle.generateKey(SESSION_KEY, true, USAGES), current, place);
     },
 
     /** The key of a session, and its form wrapped by the current key if a previous one had wrapped it. */
-    async unwrap(wrapped, place) {
-      const key = await unwrap(wrapped, current, place, false);
+    async unwrap(form, place) {
+      const key = await unwrap(form, current, place, false);
       if (key) return [key];
       for (const previous of keys.slice(1)) {
-        const sessionKey = await unwrap(wrapped, previous, place, true);
-        if (!sessionKey) continue;
-        const rewrapped = await wrap(sessionKey, current, place);
-        return [await unwrap(rewrapped, current, place, false), rewrapped];
+        const sessionKey = await unwrap(form, previous, place, true);
+        if (sessionKey) return wrapped(sessionKey, current, place);
       }
       return null;
     },

@@ -167,6 +167,43 @@ test('r80 a record that was moved to another session is skipped, and the rest is
   await again.close();
 });
 
+test('r80 a failure of the platform is no wrong key and no damage, and the next attempt succeeds', async (t) => {
+  const file = newFile();
+  const [old, key] = [await newKey(), await newKey()];
+  const { subtle } = crypto;
+  const [encrypt, decrypt] = [subtle.encrypt.bind(subtle), subtle.decrypt.bind(subtle)];
+  let fails = () => false;
+  const failing = (method) => async (how, by, bytes) => {
+    if (fails(by)) throw new DOMException('the device is busy', 'OperationError');
+    return method(how, by, bytes);
+  };
+  t.mock.method(subtle, 'encrypt', failing(encrypt));
+  const first = await open({ store: sqlite(file), encryption: { key: old } });
+  const session = await first.session('s');
+  for (const text of ['one', 'two']) {
+    fails = () => true;
+    await assert.rejects(session.append(chat(text), 'openai-chat'), {
+      code: 'store_error',
+      message: /encryption failed, and nothing was written: .*the device is busy/,
+    });
+    fails = () => false;
+    await session.append(chat(text), 'openai-chat');
+  }
+  await first.close();
+  // The key that has just been wrapped anew cannot be unwrapped.
+  t.mock.method(subtle, 'encrypt', encrypt);
+  t.mock.method(subtle, 'decrypt', failing(decrypt));
+  let unwraps = 0;
+  fails = (by) => {
+    unwraps += by === key;
+    return by === key && unwraps === 2;
+  };
+  const second = await open({ store: sqlite(file), encryption: { key, previous: [old] } });
+  assert.match(await textsOf(await second.session('s')), /one.*two/);
+  assert.ok(unwraps > 2);
+  await second.close();
+});
+
 test('r80 wrong options are `config_invalid`', async () => {
   const hmac = await crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
   const signer = await newKey(['encrypt']);
