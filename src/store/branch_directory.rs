@@ -68,6 +68,12 @@ pub fn branch_name(number: u64) -> String {
     if number == 0 { MAIN_BRANCH.to_owned() } else { format!("fork-{number}") }
 }
 
+/// Returns the number of the branch that has a name.
+pub(super) fn branch_number(name: &str) -> Option<u64> {
+    let number = name.strip_prefix("fork-").map_or(Some(0), |digits| digits.parse().ok())?;
+    (branch_name(number) == name).then_some(number)
+}
+
 /// The branches of a session, by number. The main branch is among them once another one was written.
 #[derive(Clone, Debug, Default)]
 pub struct BranchDirectory {

@@ -1,7 +1,7 @@
 //! Forks and switches: the logs of a session's branches, and what is known of them.
 
 use super::LogStore;
-use super::branch_directory::{BranchDirectory, BranchRow, branch_name, read_directory, read_new_rows};
+use super::branch_directory::{BranchDirectory, BranchRow, branch_name, branch_number, read_directory, read_new_rows};
 use super::branch_write::ForkPlace;
 use super::log::SessionLog;
 use super::merge_queue::MergeQueue;
@@ -12,6 +12,9 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::history::{Alternatives, History, HistoryEntry, ResultEntry};
 use crate::session_head::{BranchState, SessionHead};
 use std::cell::RefCell;
+
+/// The most branches without a record behind those that have one: a head that counts more is damaged or hostile.
+const MAX_LOST_ROWS: u64 = 100;
 
 impl SessionLog {
     /// Returns the number of the branch that the log is of; for one that is not stored yet, that of the branch that the
@@ -45,13 +48,15 @@ impl SessionLog {
     /// Returns the highest number of a branch, also of those whose records cannot be read.
     #[must_use]
     pub fn highest_branch(&self) -> u64 {
-        self.head.branch_count.max(self.directory.highest())
+        let known = self.directory.highest();
+        self.head.branch_count.min(known.saturating_add(MAX_LOST_ROWS)).max(known)
     }
 
     /// Returns the number of the branch with this name, also of one whose record cannot be read.
     #[must_use]
     pub fn branch_of_name(&self, name: &str) -> Option<u64> {
-        (0..=self.highest_branch()).find(|number| branch_name(*number) == name)
+        let number = branch_number(name)?;
+        (number <= self.highest_branch()).then_some(number)
     }
 
     /// Replaces what is known of the branches.

@@ -4,7 +4,8 @@ use super::*;
 use rethread::branch_path::DIRECTORY;
 use rethread::history::HistoryEntry;
 use rethread::message::{Message, Role};
-use rethread::store::{merge_oldest, open_fork, open_session_tail, read_branch};
+use rethread::session_head::SessionHead;
+use rethread::store::{merge_oldest, open_fork, open_session_tail, read_branch, seal_record};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -89,6 +90,25 @@ fn r38_r48_a_branch_whose_row_is_damaged_is_no_branch_that_never_was() {
     let log = open(&spy, "s");
     assert_eq!(block_on(read_branch(&spy, &log, 1)).err().unwrap().code, ErrorCode::CorruptRecord);
     assert_eq!(block_on(read_branch(&spy, &log, 3)).err().unwrap().code, ErrorCode::NotFound);
+}
+
+#[test]
+fn r38_a_head_that_counts_branches_without_end_costs_nothing() {
+    let store = MemoryStore::default();
+    forked(&store);
+    for count in [1 << 40, u64::MAX] {
+        tamper(&store, "s", Vec::new(), Vec::new(), |head| {
+            let head: SessionHead = open_record(RecordKind::Head, &head.to_vec().into()).unwrap();
+            seal_record(RecordKind::Head, &SessionHead { branch_count: count, ..head }).to_vec()
+        });
+        let log = open(&store, "s");
+        assert_eq!(log.borrow().highest_branch(), 102);
+        let number = |name| log.borrow().branch_of_name(name);
+        assert_eq!((number("fork-2"), number("main")), (Some(2), Some(0)));
+        for unknown in ["fork-0", "fork-02", "fork-1000000000000", "fork-", "other"] {
+            assert_eq!(number(unknown), None, "{unknown}");
+        }
+    }
 }
 
 #[test]
