@@ -30,6 +30,8 @@ struct SessionKeys<K> {
     /// With their wrapped forms, oldest first.
     known: Vec<(Bytes, UnwrappedKey<K>)>,
     writing: Option<WritingKey<K>>,
+    /// Its head was opened by a key of the application.
+    was_opened: bool,
     /// Of the head that was returned last.
     lineage: Option<u64>,
     /// The session was not stored when it was read last.
@@ -40,7 +42,7 @@ struct SessionKeys<K> {
 
 impl<K> Default for SessionKeys<K> {
     fn default() -> Self {
-        Self { known: Vec::new(), writing: None, lineage: None, is_absent: false, used: 0 }
+        Self { known: Vec::new(), writing: None, was_opened: false, lineage: None, is_absent: false, used: 0 }
     }
 }
 
@@ -97,8 +99,16 @@ impl<K: Clone> KeyCache<K> {
     /// Sets the key that the session is written with.
     pub fn set_writing(&self, session: &str, key: Option<WritingKey<K>>) {
         if key.is_some() || self.sessions.borrow().contains_key(session) {
-            self.with(session, |keys| keys.writing = key);
+            self.with(session, |keys| {
+                keys.was_opened |= key.is_some();
+                keys.writing = key;
+            });
         }
+    }
+
+    /// Returns true if a head of the session was opened by a key of the application before.
+    pub fn was_opened(&self, session: &str) -> bool {
+        self.sessions.borrow().get(session).is_some_and(|keys| keys.was_opened)
     }
 
     /// Returns the lineage of the head that was returned last.

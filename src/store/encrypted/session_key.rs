@@ -68,7 +68,10 @@ impl<C: Cipher> EncryptedStore<C> {
         // A newer key of the application has wrapped it, or it is damaged.
         let mut damaged = self.damaged_copy_of(session, &wrapped);
         if damaged.is_none() {
-            for (_, UnwrappedKey { key, .. }) in self.keys.all(session) {
+            // A session that was open before the rotation is read on. Another one is not, although its older records
+            // tell the key: whether it opens must not depend on what was read before.
+            let known = if self.keys.was_opened(session) { self.keys.all(session) } else { Vec::new() };
+            for (_, UnwrappedKey { key, .. }) in known {
                 if let Some(value) = self.open_with(key, &place, &sealed).await? {
                     return Ok((value, HeadKey::Newer));
                 }
