@@ -60,6 +60,7 @@ export const exportedSession = readable(text('an exported session'));
 export const backupText = readable((value) => {
   if (typeof value?.getReader !== 'function' && typeof value?.[Symbol.asyncIterator] !== 'function')
     invalid('a backup must be a ReadableStream, or an async iterable, of text or bytes');
+  if (value.locked === true) invalid('the stream of the backup is locked: something else reads it');
 });
 export const serializedSession = readable(bytes('a serialized session'));
 /** The `id` in the options of `restore` and `importSession`; the wasm checks the rest. */

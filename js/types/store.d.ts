@@ -74,20 +74,22 @@ export interface Rethread {
    *  exists. Bytes that are damaged or incomplete are `invalid_input`, another version is `unsupported_version`. A
    *  session that is restored twice is two sessions: an unfinished run in it can be resumed in each. */
   restore(serialized: Uint8Array, options?: { id?: string }): Promise<Session>;
-  /** All sessions as a stream of text, JSON Lines: each chunk is a session as `exportSession` returns it, with a line before it, and
-   *  the first and last chunks are a line. One session is in memory at a time, and each is as it was when it was
-   *  read. One that cannot be read (of a newer version, damaged, with another key) has its error in its place, and
-   *  `restoreBackup` reports it; an error of the store is that of the stream. A backup that was cut off is continued
-   *  by appending `backup({ after })` to what there is: `after` is the id of the last session that is whole, in the
-   *  order of the store (`not_found` if that does not list it). It is not encrypted. See docs/sessions.md. */
+  /** All sessions that are stored, as a stream of text, JSON Lines: each chunk is a session as `exportSession` returns
+   *  it, with a line before it, and the first and last chunks are a line. One session is in memory at a time, and each
+   *  is as it was when it was read. One that cannot be read (of a newer version, with another key) has its error in
+   *  its place, what is damaged in one is said beside it, and `restoreBackup` reports both; an error of the store is
+   *  that of the stream. A backup that was cut off is continued by appending `backup({ after })` to what there is:
+   *  `after` is the id of the last session that is whole, in the order of the store (`not_found` if that does not
+   *  list it). It is not encrypted. See docs/sessions.md. */
   backup(options?: { after?: string }): PlatformReadableStream;
   /** Restores what `backup` returned, as text or bytes in any chunks, into this store, of whatever kind: each session
    *  in one append. `onExisting` says what happens to a session whose id is stored: `"skip"` (default) keeps the
    *  stored one, so that a restore which failed is repeated; `"replace"` puts it in the place of the stored one in
-   *  one append, unless a run of that is under way; `"copy"` gives it a new id. `report` has `not_restored` for each
-   *  session that is missing, damaged or rejected, and `restored_as_copy`. A text that is no backup is
-   *  `invalid_input`, and so is one that was cut off, after its sessions were restored (`details.sessions`,
-   *  `details.skipped`); another version is `unsupported_version`. */
+   *  one append, unless a run of that is under way, that is of a newer version, or this one is damaged; `"copy"` gives
+   *  it a new id. `report` has `not_restored` for each session that is missing, damaged or rejected, then
+   *  `restored_as_copy`, each up to 1,000. A text that is no backup is `invalid_input`, and so is one that was cut off,
+   *  after its sessions were restored (`details.sessions`, `details.skipped`, `details.report`); another version is
+   *  `unsupported_version`. */
   restoreBackup(
     backup: PlatformReadableStream | AsyncIterable<string | Uint8Array>,
     options?: { onExisting?: "skip" | "replace" | "copy" },

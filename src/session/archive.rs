@@ -4,6 +4,7 @@ use super::context::StoreContext;
 use super::open_session::OpenSession;
 use super::run_lock::acquire_run_lock;
 use crate::error::{Error, Result};
+use crate::finding::Report;
 use crate::store::{SessionArchive, clear_session};
 
 /// Reads a session with everything that is stored of it. `open` is the session if it is open: what its run deferred,
@@ -13,6 +14,15 @@ use crate::store::{SessionArchive, clear_session};
 /// # Errors `not_found` for a session that is not stored; `busy`; the store's own, also if something cannot be stored
 /// first: an archive that lacks what the session shows would be worse.
 pub async fn read_archive(context: &StoreContext, open: Option<&OpenSession>, id: &str) -> Result<SessionArchive> {
+    Ok(read_archive_and_damage(context, open, id).await?.0)
+}
+
+/// As [`read_archive`], with what could not be read.
+pub(super) async fn read_archive_and_damage(
+    context: &StoreContext,
+    open: Option<&OpenSession>,
+    id: &str,
+) -> Result<(SessionArchive, Report)> {
     if let Some(run) = open.and_then(OpenSession::live_run) {
         run.flush_before_read().await?;
     }
@@ -26,7 +36,7 @@ pub async fn read_archive(context: &StoreContext, open: Option<&OpenSession>, id
         session.apply_fields(&mut archive.head);
     }
     context.report_damage(&findings);
-    Ok(archive)
+    Ok((archive, findings))
 }
 
 /// Stores an archive under an id, or its own. Returns the id.

@@ -1,14 +1,16 @@
 //! Backups: all sessions of a store as a text, and back (R59).
 
-use super::archive::{read_archive, restore_archive};
+use super::archive::{read_archive_and_damage, restore_archive};
 use super::open_store::OpenStore;
 use super::run_lock::acquire_run_lock;
 use crate::error::{Error, ErrorCode, Result};
-use crate::finding::{Finding, FindingCode, LimitedReport, Report, Severity};
+use crate::finding::{Finding, FindingCode, LimitedReport, Report};
+use crate::session_head::SessionHead;
 use crate::store::{
-    ArchiveDescriptions, BackupItem, BackupReader, BackupWriter, SessionArchive, SessionRow, check_lease, read_head,
+    ArchiveDescriptions, BackupItem, BackupReader, BackupWriter, RecordKind, SessionArchive, SessionRow, check_lease,
+    open_record, read_head,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 /// Conflicts after which a session is not replaced.
@@ -91,18 +93,20 @@ impl Backup {
     }
 
     async fn read_session(&mut self, id: String) -> Result<Option<String>> {
-        let open = self.open.session(&id);
-        let archive = read_archive(&self.open.context, open.as_deref(), &id).await;
-        let lines = match archive {
-            Ok(archive) => Ok(archive.to_json_lines(self.descriptions)),
-            Err(error) if error.code == ErrorCode::NotFound => return Ok(None),
+        let context = &self.open.context;
+        let open = self.open.session(&id).filter(|session| !session.is_deleted());
+        let exported = match read_archive_and_damage(context, open.as_deref(), &id).await {
+            Ok((archive, damage)) => Ok((archive.to_json_lines(self.descriptions), damage)),
+            Err(error) if error.code == ErrorCode::NotFound && context.store.head(&id).await?.is_none() => {
+                return Ok(None);
+            }
             Err(error) if is_of_one_session(error.code) => Err(error),
             Err(error) => {
                 self.ids.push_front(id);
                 return Err(error);
             }
         };
-        Ok(Some(self.writer.session(&id, &lines)))
+        Ok(Some(self.writer.session(&id, &exported)))
     }
 }
 
@@ -124,6 +128,8 @@ fn is_of_one_session(code: ErrorCode) -> bool {
             | ErrorCode::TooLarge
             | ErrorCode::Conflict
             | ErrorCode::Busy
+            // Made anew while it was read.
+            | ErrorCode::NotFound
     )
 }
 
@@ -146,7 +152,7 @@ pub struct RestoredBackup {
     pub sessions: u64,
     /// The number of sessions that were stored already.
     pub skipped: u64,
-    /// The sessions that were not restored, and those that have another id.
+    /// The sessions that were not restored, and after them those that have another id.
     pub report: Report,
 }
 
@@ -157,15 +163,28 @@ pub struct BackupRestore {
     reader: BackupReader,
     sessions: u64,
     skipped: u64,
-    report: LimitedReport,
+    /// The sessions that were not restored.
+    lost: LimitedReport,
+    /// Those that have another id.
+    copies: LimitedReport,
+    /// The ids of the sessions that were restored. One that comes again, in a backup that was continued, is the same.
+    restored: BTreeSet<String>,
 }
 
 impl BackupRestore {
     /// Begins to restore a backup.
     #[must_use]
     pub fn new(open: Rc<OpenStore>, on_existing: OnExisting) -> Self {
-        let reader = BackupReader::default();
-        Self { open, on_existing, reader, sessions: 0, skipped: 0, report: LimitedReport::default() }
+        Self {
+            open,
+            on_existing,
+            reader: BackupReader::default(),
+            sessions: 0,
+            skipped: 0,
+            lost: LimitedReport::default(),
+            copies: LimitedReport::default(),
+            restored: BTreeSet::new(),
+        }
     }
 
     /// Restores the sessions that are complete with this part, each in one append.
@@ -173,8 +192,10 @@ impl BackupRestore {
     /// # Errors
     /// Those of [`BackupReader::push`]; the store's own. Sessions before stay restored.
     pub async fn push(&mut self, text: &str) -> Result<()> {
-        let items = self.reader.push(text)?;
-        self.restore_items(items).await
+        let mut items = Vec::new();
+        let read = self.reader.push(text, &mut items);
+        self.restore_items(items).await?;
+        read
     }
 
     /// Reads the end of the text, and returns what was restored.
@@ -182,41 +203,54 @@ impl BackupRestore {
     /// # Errors
     /// Those of [`BackupReader::end`], with what was restored in `details`.
     pub async fn end(mut self) -> Result<RestoredBackup> {
-        let items = std::mem::take(&mut self.reader).end().map_err(|error| {
-            error.with(|details| {
-                details.number("sessions", self.sessions).number("skipped", self.skipped);
-            })
-        })?;
+        let mut items = Vec::new();
+        let read = std::mem::take(&mut self.reader).end(&mut items);
         self.restore_items(items).await?;
-        Ok(RestoredBackup { sessions: self.sessions, skipped: self.skipped, report: self.report.into_report() })
+        self.lost.append(self.copies);
+        let report = self.lost.into_report();
+        match read {
+            Ok(()) => Ok(RestoredBackup { sessions: self.sessions, skipped: self.skipped, report }),
+            Err(error) => Err(error.with(|details| {
+                details.number("sessions", self.sessions).number("skipped", self.skipped).array("report", |list| {
+                    report.iter().for_each(|finding| list.object(|out| finding.write(out)));
+                });
+            })),
+        }
     }
 
     async fn restore_items(&mut self, items: Vec<BackupItem>) -> Result<()> {
         for item in items {
             match item {
-                BackupItem::Missing(what) => self.report(FindingCode::NotRestored, what),
-                BackupItem::Session { id, lines } => match self.restore_session(&lines).await {
-                    Err(error) if is_of_one_session(error.code) => {
-                        let what = format!("session \"{id}\" of the backup is not restored: {}", error.message);
-                        self.report(FindingCode::NotRestored, what);
+                BackupItem::Missing(what) => self.report_lost(what),
+                BackupItem::Session { id, lines, damage } => {
+                    match self.restore_session(&id, &lines, damage.as_deref()).await {
+                        Err(error) if is_of_one_session(error.code) => {
+                            let reason = &error.message;
+                            self.report_lost(format!("session \"{id}\" of the backup is not restored: {reason}"));
+                        }
+                        restored => restored?,
                     }
-                    restored => restored?,
-                },
+                }
             }
         }
         Ok(())
     }
 
-    fn report(&mut self, code: FindingCode, what: String) {
-        let severity = if code == FindingCode::NotRestored { Severity::Error } else { Severity::Info };
-        self.report.push(Finding::new(severity, code, what));
+    fn report_lost(&mut self, what: String) {
+        self.lost.push(Finding::error(FindingCode::NotRestored, what));
     }
 
-    async fn restore_session(&mut self, lines: &str) -> Result<()> {
+    async fn restore_session(&mut self, id: &str, lines: &str, damage: Option<&str>) -> Result<()> {
+        if self.restored.contains(id) {
+            return Ok(());
+        }
         let archive = SessionArchive::from_json_lines(lines)?;
+        if archive.head.id != id {
+            let other = &archive.head.id;
+            return Err(Error::invalid(format!("its lines are those of a session \"{other}\"; nothing was stored")));
+        }
         let context = &self.open.context;
-        let id = archive.head.id.clone();
-        if context.store.head(&id).await?.is_none() {
+        if context.store.head(id).await?.is_none() {
             restore_archive(context, archive, None).await?;
         } else {
             match self.on_existing {
@@ -224,14 +258,23 @@ impl BackupRestore {
                     self.skipped += 1;
                     return Ok(());
                 }
+                OnExisting::Replace if damage.is_some() => {
+                    return Err(Error::invalid("it was damaged when the backup was made; the stored one is kept"));
+                }
                 OnExisting::Replace => self.replace_session(archive).await?,
                 OnExisting::Copy => {
                     let copy = restore_archive(context, archive, Some(context.host.random_id())).await?;
                     let what = format!("session \"{id}\" is restored as \"{copy}\", since one of its id exists");
-                    self.report(FindingCode::RestoredAsCopy, what);
+                    self.copies.push(Finding::info(FindingCode::RestoredAsCopy, what));
                 }
             }
         }
+        if let Some(damage) = damage {
+            self.report_lost(format!(
+                "a part of session \"{id}\" could not be read when the backup was made: {damage}"
+            ));
+        }
+        self.restored.insert(id.to_owned());
         self.sessions += 1;
         Ok(())
     }
@@ -240,7 +283,7 @@ impl BackupRestore {
     async fn replace_session(&self, archive: SessionArchive) -> Result<()> {
         let context = &self.open.context;
         let id = archive.head.id.clone();
-        if self.open.session(&id).is_some_and(|session| session.has_live_run()) {
+        if self.open.session(&id).is_some_and(|session| session.is_run_active()) {
             return Err(Error::new(ErrorCode::Busy, "a run of the stored session is under way here; cancel it first"));
         }
         let operation = context.host.random_id();
@@ -248,6 +291,12 @@ impl BackupRestore {
             let Some(stored) = context.store.head(&id).await? else {
                 return restore_archive(context, archive, None).await.map(drop);
             };
+            // Of a newer build: rebuilt, it would lack what that has stored.
+            if let Err(error) = open_record::<SessionHead>(RecordKind::Head, &stored.value)
+                && error.code == ErrorCode::UnsupportedVersion
+            {
+                return Err(error);
+            }
             let (head, _) = read_head(&*context.store, &id, &stored, context.settings.seed).await?;
             // Held until the session is replaced.
             let mut locks = Vec::with_capacity(head.runs.len());

@@ -13,7 +13,10 @@
 //! belong to, and these are named.
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::finding::Report;
 use crate::json::{JsonRef, ObjectWriter};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// The version of the format. A reader rejects any other.
 const VERSION: u64 = 1;
@@ -38,18 +41,27 @@ impl BackupWriter {
         if after.is_some() { format!("\n{text}") } else { text }
     }
 
-    /// A session: its exported lines, or why it cannot be exported.
-    pub fn session(&mut self, id: &str, lines: &Result<String>) -> String {
+    /// A session: its exported lines with what is damaged in it, or why it cannot be exported.
+    pub fn session(&mut self, id: &str, exported: &Result<(String, Report)>) -> String {
         self.sessions += 1;
         let mut text = line(|out| {
             out.text("rethread", SESSION).number("number", self.sessions).text("id", id);
-            if let Err(error) = lines {
-                out.object("error", |out| {
-                    out.text("code", error.code.as_str()).text("message", &error.message);
-                });
+            match exported {
+                Ok((_, damage)) if damage.is_empty() => {}
+                Ok((_, damage)) => {
+                    let sentences: Vec<_> = damage.iter().map(|finding| &*finding.message).collect();
+                    out.text("damage", &sentences.join("; "));
+                }
+                Err(error) => {
+                    out.object("error", |out| {
+                        out.text("code", error.code.as_str()).text("message", &error.message);
+                    });
+                }
             }
         });
-        text.push_str(lines.as_deref().unwrap_or_default());
+        if let Ok((lines, _)) = exported {
+            text.push_str(lines);
+        }
         text
     }
 
@@ -77,9 +89,19 @@ pub enum BackupItem {
         id: String,
         /// Its exported lines.
         lines: String,
+        /// What could not be read when it was exported, in a sentence.
+        damage: Option<String>,
     },
     /// Sessions that are not there. The sentence names them, and says why.
     Missing(String),
+}
+
+/// A session whose lines are read.
+#[derive(Debug)]
+struct OpenSession {
+    id: String,
+    lines: String,
+    damage: Option<String>,
 }
 
 /// Reads a backup from parts of its text, wherever they end.
@@ -94,47 +116,48 @@ pub struct BackupReader {
     /// The number of the last session in this part of the backup.
     number: u64,
     /// The session whose lines are read.
-    open: Option<(String, String)>,
+    open: Option<OpenSession>,
+    /// The ids of all sessions that are whole, or have an error in their place.
+    read: BTreeSet<String>,
     /// The first of the lines read last that belong to no session.
     stray: Option<u64>,
 }
 
 impl BackupReader {
-    /// Reads the next part of the text. Returns the sessions that are complete now.
+    /// Reads the next part of the text, and adds the sessions that are complete now to `items`.
     ///
     /// # Errors
-    /// `invalid_input` if the text is no backup; `unsupported_version` for another version of the format.
-    pub fn push(&mut self, text: &str) -> Result<Vec<BackupItem>> {
-        let mut items = Vec::new();
+    /// `invalid_input` if the text is no backup; `unsupported_version` for another version of the format. What was read
+    /// before is among the items.
+    pub fn push(&mut self, text: &str, items: &mut Vec<BackupItem>) -> Result<()> {
         let mut text = text;
         while let Some((line, rest)) = text.split_once('\n') {
             text = rest;
             if self.rest.is_empty() {
-                self.read_line(line, &mut items)?;
+                self.read_line(line, items)?;
             } else {
                 let mut begun = std::mem::take(&mut self.rest);
                 begun.push_str(line);
-                self.read_line(&begun, &mut items)?;
+                self.read_line(&begun, items)?;
             }
         }
         self.rest.push_str(text);
-        Ok(items)
+        Ok(())
     }
 
-    /// Reads the end of the text. Returns what is missing.
+    /// Reads the end of the text, and adds what is in it and what is missing to `items`.
     ///
     /// # Errors
     /// `invalid_input` if the backup ends before its last line. What was read is as good as that of a whole backup.
-    pub fn end(mut self) -> Result<Vec<BackupItem>> {
-        let mut items = Vec::new();
+    pub fn end(mut self, items: &mut Vec<BackupItem>) -> Result<()> {
         let last = std::mem::take(&mut self.rest);
-        self.read_line(&last, &mut items)?;
-        if self.has_ended {
-            self.drop_incomplete(&mut items);
-            return Ok(items);
-        }
+        self.read_line(&last, items)?;
         if !self.has_begun {
             return Err(not_a_backup());
+        }
+        if self.has_ended {
+            self.drop_incomplete(items);
+            return Ok(());
         }
         Err(Error::invalid(
             "the backup ends before its last line: it was cut off, and later sessions are missing. The sessions before are restored; continue the backup with `backup({ after })`, or restore the whole one, which skips what is restored",
@@ -155,8 +178,8 @@ impl BackupReader {
             (Some(SESSION), Some(parsed)) => self.begin_session(parsed, items),
             (Some(END), Some(parsed)) => {
                 self.drop_incomplete(items);
-                let sessions = parsed.get("sessions").and_then(JsonRef::as_u64).unwrap_or(u64::MAX);
-                self.expect_number(sessions.saturating_add(1), items);
+                let sessions = parsed.get("sessions").and_then(JsonRef::as_u64);
+                self.expect_number(sessions.map(|sessions| sessions.saturating_add(1)), items);
                 self.has_ended = true;
             }
             (_, parsed) => self.read_session_line(line, parsed, items),
@@ -175,32 +198,45 @@ impl BackupReader {
                 ),
             ));
         }
-        // The part that continues a backup has the session again that was cut off.
-        let continues = self.has_begun && parsed.text("after").is_some();
-        if !continues {
-            self.drop_incomplete(items);
+        match parsed.text("after") {
+            // It has the session again that was cut off.
+            Some(after) if self.read.contains(&*after) => {}
+            Some(after) => {
+                self.drop_incomplete(items);
+                items.push(BackupItem::Missing(format!(
+                    "the backup goes on after session \"{after}\" in line {}, which is not whole before that line: it and others are missing",
+                    self.lines
+                )));
+            }
+            None => self.drop_incomplete(items),
         }
-        *self = Self { has_begun: true, lines: self.lines, ..Self::default() };
+        let read = std::mem::take(&mut self.read);
+        *self = Self { has_begun: true, lines: self.lines, read, ..Self::default() };
         Ok(())
     }
 
     fn begin_session(&mut self, parsed: JsonRef<'_>, items: &mut Vec<BackupItem>) {
         self.drop_incomplete(items);
         let id = parsed.text("id").unwrap_or_default().into_owned();
-        self.expect_number(parsed.get("number").and_then(JsonRef::as_u64).unwrap_or_default(), items);
+        self.expect_number(parsed.get("number").and_then(JsonRef::as_u64), items);
         self.has_ended = false;
-        match parsed.get("error").and_then(|error| error.text("message")) {
-            Some(message) => items.push(BackupItem::Missing(format!(
-                "session \"{id}\" is not in the backup, since it could not be read when that was made: {message}"
-            ))),
-            None => self.open = Some((id, String::new())),
+        if let Some(error) = parsed.get("error") {
+            let reason = error.text("message").unwrap_or_default();
+            items.push(BackupItem::Missing(format!(
+                "session \"{id}\" is not in the backup, since it could not be read when that was made: {reason}"
+            )));
+            self.read.insert(id);
+        } else {
+            let damage = parsed.text("damage").map(Cow::into_owned);
+            self.open = Some(OpenSession { id, lines: String::new(), damage });
         }
     }
 
     /// Notes that the next session of the part has this number.
-    fn expect_number(&mut self, number: u64, items: &mut Vec<BackupItem>) {
-        let first = self.number + 1;
-        if number > first && number != u64::MAX {
+    fn expect_number(&mut self, number: Option<u64>, items: &mut Vec<BackupItem>) {
+        let first = self.number.saturating_add(1);
+        let number = number.unwrap_or(first);
+        if number > first {
             let last = number - 1;
             let which = if first == last { format!("session {first}") } else { format!("sessions {first} to {last}") };
             items.push(BackupItem::Missing(format!(
@@ -212,23 +248,24 @@ impl BackupReader {
     }
 
     fn read_session_line(&mut self, line: &str, parsed: Option<JsonRef<'_>>, items: &mut Vec<BackupItem>) {
-        let Some((_, lines)) = &mut self.open else {
+        let Some(OpenSession { lines, .. }) = &mut self.open else {
             self.stray.get_or_insert(self.lines);
             return;
         };
         lines.push_str(line);
         lines.push('\n');
         if parsed.is_some_and(|parsed| parsed.get("end").is_some())
-            && let Some((id, lines)) = self.open.take()
+            && let Some(OpenSession { id, lines, damage }) = self.open.take()
         {
-            items.push(BackupItem::Session { id, lines });
+            self.read.insert(id.clone());
+            items.push(BackupItem::Session { id, lines, damage });
         }
     }
 
     /// Reports a session that ends in the middle, and lines outside of sessions.
     fn drop_incomplete(&mut self, items: &mut Vec<BackupItem>) {
         let at = self.lines;
-        if let Some((id, _)) = self.open.take() {
+        if let Some(OpenSession { id, .. }) = self.open.take() {
             items.push(BackupItem::Missing(format!("session \"{id}\" ends before its last line, at line {at}")));
         }
         if let Some(first) = self.stray.take() {

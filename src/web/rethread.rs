@@ -184,17 +184,19 @@ impl JsRethread {
     /// Begins a backup of all sessions.
     ///
     /// # Errors
-    /// `config_invalid`.
+    /// `config_invalid`; `closed`.
     pub fn backup(&self, options: JsValue) -> Result<JsBackup> {
+        self.store.open.context.check_open()?;
         JsBackup::begin(self.store.open.clone(), &options)
     }
 
     /// Begins to restore a backup.
     ///
     /// # Errors
-    /// `config_invalid`.
+    /// `config_invalid`; `closed`.
     #[wasm_bindgen(js_name = restoreBackup)]
     pub fn restore_backup(&self, options: JsValue) -> Result<JsBackupRestore> {
+        self.store.open.context.check_open()?;
         JsBackupRestore::begin(self.store.open.clone(), &options)
     }
 

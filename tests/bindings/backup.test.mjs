@@ -90,8 +90,20 @@ test('r59 what is no backup, and wrong options, are errors', async () => {
   const source = await filled(2);
   const text = await textOf(source.backup());
   const cutOff = await target.restoreBackup(inChunks(text.slice(0, -30), 50)).catch((error) => error);
-  assert.deepEqual([cutOff.code, cutOff.details], ['invalid_input', { sessions: 2, skipped: 0 }]);
-  // The stream of a failed restore is cancelled, and its own error is that of the restore.
+  assert.deepEqual([cutOff.code, cutOff.details], ['invalid_input', { sessions: 2, skipped: 0, report: [] }]);
+  let cancelled = 0;
+  const endless = new ReadableStream({
+    pull: (controller) => controller.enqueue('no backup\n'),
+    cancel: () => {
+      cancelled += 1;
+    },
+  });
+  await assert.rejects(target.restoreBackup(endless), { code: 'invalid_input' });
+  assert.equal(cancelled, 1, 'whoever writes would go on');
+  const locked = source.backup();
+  locked.getReader();
+  await assert.rejects(target.restoreBackup(locked), { code: 'invalid_input' });
+  // The error of a stream is that of the restore.
   const broken = new ReadableStream({
     pull(controller) {
       controller.error(new Error('the disk is gone'));

@@ -31,7 +31,7 @@ fn say(world: &World, process: &Process, id: &str, text: &str) {
 
 /// Sessions "a" to the last letter, of which "b" has a branch and an unfinished run.
 fn filled(world: &Rc<World>, count: u8) -> Process {
-    let process = process(world);
+    let process = Process::new(world, &MemoryStore::default(), 9);
     for at in 0..count {
         let id = char::from(b'a' + at).to_string();
         say(world, &process, &id, &format!("“{id}”\u{1F600}\n\"rethread\":\"backup_end\""));
@@ -99,7 +99,9 @@ fn r59_a_backup_restores_every_session_and_is_equal_to_that_of_the_copy() {
 #[test]
 fn r59_a_stored_session_is_kept_replaced_or_doubled_as_asked() {
     let world = World::new(true);
-    let backup = parts(&world, &filled(&world, 3), None);
+    let original = filled(&world, 3);
+    let backup = parts(&world, &original, None);
+    original.kill();
     let target = process(&world);
     say(&world, &target, "b", "Another conversation");
     say(&world, &target, "b", "with two messages");
@@ -122,6 +124,14 @@ fn r59_a_stored_session_is_kept_replaced_or_doubled_as_asked() {
     let replaced = restore(&world, &target, OnExisting::Replace, &backup).unwrap();
     assert_eq!((replaced.sessions, missing(&replaced).len()), (3, 0));
     world.run(open.refresh()).unwrap();
+    // Nor while another process drives one: the restored run is not under way, and that of the other process is.
+    let other = Process::new(&world, &target.store.data, 3);
+    let elsewhere = world.run(other.open.open_session("c", SessionSettings::default())).unwrap();
+    let run = world.run(start(&elsewhere, in_mode(Persistence::Result, CHAT), "Go")).unwrap();
+    assert!(world.run_steps(other.drive(&run, &|_| Answer::Hang), 1_000).is_none());
+    let kept = restore(&world, &target, OnExisting::Replace, &backup).unwrap();
+    assert_eq!((kept.sessions, missing(&kept).len()), (2, 1));
+    assert!(missing(&kept)[0].contains("\"c\""), "{kept:?}");
     // The open session shows the other one, and can go on.
     assert_eq!(open.log.borrow().head.runs.len(), 1);
     say(&world, &target, "b", "And on");
@@ -141,6 +151,13 @@ fn r59_a_backup_that_was_cut_off_is_an_error_and_is_continued() {
         let copy = process(&world);
         let error = restore(&world, &copy, OnExisting::Skip, [&text[..end]]).unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidInput);
+        if end >= whole[1] {
+            let details = error.details.clone().unwrap();
+            assert_eq!(
+                details.view().get("sessions").and_then(|count| count.as_u64()),
+                Some(listed(&world, &copy).len() as u64)
+            );
+        }
         // A last line without its end may be there.
         let sessions = listed(&world, &copy).len();
         let complete = whole.iter().filter(|at| **at <= end + 1).count().saturating_sub(2);
@@ -156,6 +173,17 @@ fn r59_a_backup_that_was_cut_off_is_an_error_and_is_continued() {
         assert_eq!((restored.sessions, restored.report), (4, Vec::new()));
         assert_eq!(parts(&world, &other, None), backup);
     }
+    // What is not whole before the part that goes on is named.
+    let rest = parts(&world, &original, Some("b"));
+    let chunks: [&[String]; 3] = [&backup[..2], &[], &backup[..1]];
+    for chunks in chunks.map(|first| [first, &rest].concat()) {
+        let restored = restore(&world, &process(&world), OnExisting::Skip, &chunks).unwrap();
+        assert!(missing(&restored)[0].contains("\"b\""), "{restored:?}");
+    }
+    // A session that comes again is the same one, also where copies are made.
+    let twice = [&backup[..3], &parts(&world, &original, Some("a"))].concat();
+    let restored = restore(&world, &process(&world), OnExisting::Copy, &twice).unwrap();
+    assert_eq!((restored.sessions, restored.report), (4, Vec::new()));
     let unknown = Backup::new(original.open.clone(), Some("z".into()), &ARCHIVE_DESCRIPTIONS);
     let mut unknown = unknown;
     assert!(world.run(unknown.next()).unwrap().is_some());
@@ -204,6 +232,69 @@ fn r59_a_session_that_cannot_be_read_does_not_end_the_backup() {
     assert_eq!((restored.sessions, listed(&world, &copy)), (3, vec!["a".into(), "b".into(), "c".into()]));
     let missing = missing(&restored);
     assert!(missing.len() == 1 && missing[0].contains("\"aa\"") && missing[0].contains("version"), "{missing:?}");
+}
+
+#[test]
+fn r59_a_stored_session_of_a_newer_build_is_not_replaced() {
+    let world = World::new(false);
+    let original = filled(&world, 3);
+    let backup = parts(&world, &original, None);
+    let stored = world.run(original.store.data.head("c")).unwrap().unwrap();
+    let mut head = stored.value.to_vec();
+    head[0] += 1;
+    let newer = Batch { head: head.into(), ..Batch::default() };
+    world.run(original.store.data.append("c", stored.revision, newer, "newer")).unwrap();
+    let before = world.run(original.store.data.head("c")).unwrap();
+    let second = Process::new(&world, &original.store.data, 2);
+    // The run of "b" is nobody's now.
+    original.kill();
+    world.pass(3_600_000);
+    let restored = restore(&world, &second, OnExisting::Replace, &backup).unwrap();
+    assert_eq!((restored.sessions, missing(&restored).len()), (2, 1));
+    assert!(missing(&restored)[0].contains("\"c\""), "{restored:?}");
+    assert_eq!(world.run(original.store.data.head("c")).unwrap(), before);
+}
+
+#[test]
+fn r59_a_damaged_session_is_restored_as_such_and_replaces_none() {
+    let world = World::new(false);
+    let original = filled(&world, 3);
+    let stored = world.run(original.store.data.head("c")).unwrap().unwrap();
+    let mut head = stored.value.to_vec();
+    head[20] ^= 1;
+    let damaged = Batch { head: head.into(), ..Batch::default() };
+    world.run(original.store.data.append("c", stored.revision, damaged, "damage")).unwrap();
+    let backup = parts(&world, &Process::new(&world, &original.store.data, 2), None);
+    let copy = process(&world);
+    let restored = restore(&world, &copy, OnExisting::Skip, &backup).unwrap();
+    assert_eq!((restored.sessions, missing(&restored).len()), (3, 1));
+    assert!(missing(&restored)[0].contains("\"c\""), "{restored:?}");
+    let target = process(&world);
+    say(&world, &target, "c", "The good one");
+    let before = world.run(target.store.data.head("c")).unwrap();
+    assert_eq!(restore(&world, &target, OnExisting::Replace, &backup).unwrap().sessions, 2);
+    assert_eq!(world.run(target.store.data.head("c")).unwrap(), before);
+}
+
+#[test]
+fn r59_a_forged_backup_stores_nothing_under_another_id() {
+    let world = World::new(false);
+    let backup = parts(&world, &filled(&world, 3), None);
+    let forged: Vec<_> = backup.iter().map(|part| part.replacen("\"id\":\"b\"", "\"id\":\"shared\"", 1)).collect();
+    let target = process(&world);
+    let restored = restore(&world, &target, OnExisting::Replace, &forged).unwrap();
+    assert_eq!((restored.sessions, listed(&world, &target)), (2, vec!["a".into(), "c".into()]));
+    let huge = "{\"rethread\":\"backup_session\",\"number\":18446744073709551615,\"id\":\"x\"}";
+    for lines in [vec![huge, huge], vec!["{\"rethread\":\"backup_session\"}", "{\"rethread\":\"backup_end\"}"]] {
+        let text = [
+            &[backup[0].trim_end()],
+            lines.as_slice(),
+            &["{\"rethread\":\"backup_end\",\"sessions\":18446744073709551615}"],
+        ]
+        .concat();
+        let restored = restore(&world, &process(&world), OnExisting::Skip, [text.join("\n")]).unwrap();
+        assert!(restored.sessions == 0 && !missing(&restored).is_empty());
+    }
 }
 
 proptest! {
