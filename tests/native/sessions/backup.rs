@@ -97,7 +97,7 @@ fn r59_a_backup_restores_every_session_and_is_equal_to_that_of_the_copy() {
 }
 
 #[test]
-fn r59_a_stored_session_is_kept_replaced_or_doubled_as_asked() {
+fn r59_a_stored_session_is_kept_replaced_or_copied_as_asked() {
     let world = World::new(true);
     let original = filled(&world, 3);
     let backup = parts(&world, &original, None);
