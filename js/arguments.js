@@ -137,6 +137,20 @@ export const driveOptions = readable(
     saveTimeoutMs: amount('`saveTimeoutMs`'),
     toolConcurrency: amount('`toolConcurrency`'),
     toolTimeoutMs: amount('`toolTimeoutMs`'),
-    onApproval: option('`onApproval` must be a function', (value) => typeof value === 'function'),
+    onApproval: option(
+      '`onApproval` must be a function, or "wait"',
+      (value) => typeof value === 'function' || value === 'wait',
+    ),
   }),
 );
+export const viewOptions = readable(
+  optional(
+    only('the options of `view`', {
+      notify: option('`notify` must be "change" or "frame"', (value) => value === 'change' || value === 'frame'),
+    }),
+  ),
+);
+/** What `resumeAll` resumes runs with. */
+export const resumeRequest = readable((value) => {
+  if (typeof value !== 'function') request(value);
+});

@@ -5,6 +5,8 @@ import { backupStream, restoreFrom } from './backup.js';
 import { WasmHandle, asyncDispose, dispose } from './wasm-handle.js';
 import { memberOf } from './untrusted-value.js';
 import { cipherOf } from './encryption.js';
+import { OwnRuns } from './own-runs.js';
+import { resumeAll } from './resume-all.js';
 import { InstancePool } from './instance-pool.js';
 import { openDriverStore } from './load-stores.js';
 import { program } from './rethread-program.js';
@@ -19,6 +21,7 @@ const instances = new InstancePool(program, 'open the store again and get its se
 export class Rethread {
   #handle;
   #isClosed = false;
+  #runs = new OwnRuns();
 
   constructor(handle) {
     this.#handle = handle;
@@ -100,6 +103,13 @@ export class Rethread {
     return this.#handle.promise((store) => store.pendingRuns(query));
   }
 
+  /** @type {PublicRethread['resumeAll']} */
+  async resumeAll(request, query) {
+    check.resumeRequest(request);
+    const pending = await this.pendingRuns(query);
+    return resumeAll(this, this.#runs, { pending, request });
+  }
+
   /** @type {PublicRethread['subscribe']} */
   subscribe(listener) {
     check.listener(listener);
@@ -126,7 +136,7 @@ export class Rethread {
   }
 
   #session(object, providers) {
-    return new Session(new WasmHandle(this.#handle.instance, object), providers);
+    return new Session(new WasmHandle(this.#handle.instance, object), this.#runs, providers);
   }
 
   [dispose]() {

@@ -7,6 +7,8 @@ import { dispose } from './wasm-handle.js';
 
 /** @typedef {import('./types.js').Run} PublicRun */
 
+const UNDER_WAY = new Set(['running', 'waiting_approval']);
+
 /** @implements {PublicRun} */
 export class Run {
   #handle;
@@ -27,6 +29,11 @@ export class Run {
 
   get status() {
     return this.#handle.instance.stopped ? 'failed' : this.#handle.read((run) => run.status);
+  }
+
+  /** True while the run goes on or waits for an approval, and was not disposed. */
+  get isUnderWay() {
+    return !this.#handle.isDisposed && UNDER_WAY.has(this.status);
   }
 
   /** The tools of the present agent as passed by the application, for the host that executes them. */

@@ -23,15 +23,19 @@ export class Session {
   #handle;
   /** A copy that remains readable after the instance has stopped, for reopening the store. */
   #id;
-  /** @type {SessionView | null} */
-  #view = null;
+  /** The view that notifies of each change, and the one that does once a frame. @type {Map<boolean, SessionView>} */
+  #views = new Map();
   /** The properties at the time of disposal. */
   #last = null;
 
   #providers;
 
-  constructor(handle, providers) {
+  /** The runs of the open store. @type {import('./own-runs.js').OwnRuns} */
+  #runs;
+
+  constructor(handle, runs, providers) {
     this.#handle = handle;
+    this.#runs = runs;
     this.#id = handle.read((session) => session.id);
     this.#providers = this.#readProviders(providers ?? []);
   }
@@ -99,9 +103,15 @@ export class Session {
   }
 
   /** @type {PublicSession['view']} */
-  view() {
-    this.#view ??= new SessionView(this.#wrap(this.#handle.call((session) => session.view())));
-    return this.#view;
+  view(options) {
+    check.viewOptions(options);
+    const isPerFrame = memberOf(options, 'notify') === 'frame';
+    const known = this.#views.get(isPerFrame);
+    if (known) return known;
+    const handle = this.#wrap(this.#handle.call((session) => session.view()));
+    const view = new SessionView(handle, this, { runs: this.#runs, isPerFrame });
+    this.#views.set(isPerFrame, view);
+    return view;
   }
 
   /** @type {PublicSession['invocations']} */
@@ -142,8 +152,11 @@ export class Session {
     check.request(request);
     const hooks = this.#hooks(request);
     const target = check.copiedRun(run);
-    const [plain] = await plainRequest(request);
-    return this.#run((session) => session.resume(target, plain, hooks), request);
+    const resume = async () => {
+      const [plain] = await plainRequest(request);
+      return this.#run((session) => session.resume(target, plain, hooks), request);
+    };
+    return typeof target === 'string' ? this.#runs.resume(this.#id, target, resume) : resume();
   }
 
   /** @type {PublicSession['discard']} */
@@ -229,7 +242,9 @@ export class Session {
   async #run(work, request) {
     const agents = [request, ...handoffsOf(request)];
     const toolsOfAgents = agents.map((agent) => memberOf(agent, 'tools'));
-    return new Run(this.#wrap(await this.#handle.promise(work)), toolsOfAgents);
+    const run = new Run(this.#wrap(await this.#handle.promise(work)), toolsOfAgents);
+    this.#runs.add(this.#id, run);
+    return run;
   }
 
   /** Frees the session; it leaves memory unless one of its runs or views is still in use. Never throws, because `using`

@@ -1,6 +1,8 @@
 // `SessionView`: a session for rendering. Its methods are bound, because UI stores call them as plain functions.
 
 import * as check from './arguments.js';
+import { RethreadError } from './error.js';
+import { onceAFrame } from './frame.js';
 
 /** @typedef {import('./types.js').SessionView} PublicView */
 
@@ -14,8 +16,19 @@ export class SessionView {
   /** The wrapped `run.cancel` by the wasm's own; a wrapped one maps to itself. */
   #cancels = new WeakMap();
 
-  constructor(handle) {
+  #session;
+  #runs;
+  #isPerFrame;
+
+  /**
+   * @param {import('./session.js').Session} session
+   * @param {{ runs: import('./own-runs.js').OwnRuns, isPerFrame: boolean }} options
+   */
+  constructor(handle, session, options) {
     this.#handle = handle;
+    this.#session = session;
+    this.#runs = options.runs;
+    this.#isPerFrame = options.isPerFrame;
   }
 
   /** @type {PublicView['getSnapshot']} */
@@ -42,11 +55,63 @@ export class SessionView {
   /** @type {PublicView['subscribe']} */
   subscribe = (listener) => {
     check.listener(listener);
-    return this.#handle.subscribe(listener, listener);
+    if (!this.#isPerFrame) return this.#handle.subscribe(listener, listener);
+    const frames = onceAFrame(listener);
+    const end = this.#handle.subscribe(frames.notify, frames.notify);
+    return () => {
+      frames.stop();
+      end();
+    };
   };
 
   /** @type {PublicView['older']} */
   older = () => this.#handle.promise((view) => view.older());
+
+  /** @type {PublicView['approve']} */
+  approve = async (id) => {
+    check.callId(id);
+    const run = await this.#runOf(id);
+    await run.approve(id);
+    return run;
+  };
+
+  /** @type {PublicView['reject']} */
+  reject = async (id, reason) => {
+    check.callId(id);
+    check.rejectionReason(reason);
+    const run = await this.#runOf(id);
+    await run.reject(id, reason);
+    return run;
+  };
+
+  /** @type {PublicView['resume']} */
+  resume = async (request) => {
+    check.request(request);
+    const pending = await this.#session.pendingRuns();
+    const shown = this.getSnapshot().run?.id;
+    const found = pending.find(({ id }) => id === shown) ?? pending.at(-1);
+    if (!found) throw new RethreadError('not_found', 'this session has no unfinished run: nothing is to be resumed');
+    return this.#session.resume(found.id, request);
+  };
+
+  /** The run of this page in which the call waits for an approval. */
+  async #runOf(call) {
+    const waits = ({ callId, invocationId }) => callId === call || invocationId === call;
+    // If several have a call of this id, the newest one decides.
+    const own = this.#runs.of(this.#session.id).findLast((run) => run.approvals().some(waits));
+    if (own) return own;
+    const pending = await this.#session.pendingRuns();
+    const found = pending.findLast(({ openCalls }) =>
+      openCalls.some((open) => open.state === 'awaiting_approval' && waits(open)),
+    );
+    if (!found) throw new RethreadError('not_found', 'no call of that id waits for an approval in this session');
+    if (found.state === 'live')
+      throw new RethreadError('busy', 'the run of this call is under way in another tab or process: decide there');
+    throw new RethreadError(
+      'wrong_state',
+      'the run of this call is not under way in this page: continue it with `resume`, and decide then',
+    );
+  }
 
   /** The last snapshot, with a running run shown as failed. */
   #whenStopped() {

@@ -21,14 +21,14 @@ export class Approvals {
     this.#options = options;
   }
 
-  /** True while `onApproval` has not returned for every call. */
+  /** True while somebody may decide: `onApproval` has not returned for every call, or the page decides. */
   get isAsking() {
-    return this.#openQuestions > 0;
+    return this.#openQuestions > 0 || this.#options.onApproval === 'wait';
   }
 
   /** Calls `onApproval`, if there is one, for the calls that wait and were not asked about. */
   ask() {
-    if (!this.#options.onApproval || this.#options.signal?.aborted) return;
+    if (typeof this.#options.onApproval !== 'function' || this.#options.signal?.aborted) return;
     for (const call of this.#run.approvals()) {
       const { invocationId } = call;
       if (this.#asked.has(invocationId)) continue;

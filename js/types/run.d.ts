@@ -267,6 +267,12 @@ export interface RunResult {
    *  itself. Otherwise null. */
   replay: WireBody | null;
 }
+/** What a run is resumed with. */
+export type ResumeRequest = Omit<RunRequest, "input"> & {
+  /** The handoffs of the run (`PendingRun.handoffs` names them), in their order; other ones are `config_invalid`. The
+   *  `tools` and `instructions` of the request are those that the run began with. Filters are called again. */
+  handoffs?: Handoff[];
+};
 /** An unfinished run. */
 export interface PendingRun {
   id: string;
@@ -338,17 +344,20 @@ export interface DriveOptions {
   toolConcurrency?: number;
   /** A tool that takes longer than this many milliseconds fails. */
   toolTimeoutMs?: number;
-  /** Decides about a call that waits for an approval: true approves, false or a reason rejects. Called once for each
-   *  call by each `drive`, as soon as the call waits; other tools run meanwhile. If it throws or returns anything else,
-   *  the call still waits, and `result` rejects with `callback_failed` when nothing else is left to do; so it does with
-   *  the error of `approve` or `reject`, such as `busy`. Without it, `result` resolves with the status
+  /** "wait": the page decides by `SessionView.approve` or `Run.approve`, and the run is driven until it ends. Otherwise
+   *  a function that decides about a call which waits for an approval: true approves, false or a reason rejects. Called
+   *  once for each call by each `drive`, as soon as the call waits; other tools run meanwhile. If it throws or returns
+   *  anything else, the call still waits, and `result` rejects with `callback_failed` when nothing else is left to do; so
+   *  it does with the error of `approve` or `reject`, such as `busy`. Without it, `result` resolves with the status
    *  "waiting_approval"; call `drive` again after `approve` or `reject`. */
-  onApproval?: (call: {
-    callId: string;
-    invocationId: string;
-    name: string;
-    arguments: unknown;
-  }) => boolean | { reject: string } | Promise<boolean | { reject: string }>;
+  onApproval?:
+    | ((call: {
+        callId: string;
+        invocationId: string;
+        name: string;
+        arguments: unknown;
+      }) => boolean | { reject: string } | Promise<boolean | { reject: string }>)
+    | "wait";
 }
 /** Executes the effects of a run. Starts at once and yields events as they happen. Leaving the loop stops watching, not
  *  the run; `signal` and `Run.cancel` stop the run. A slow reader of events does not delay the run: events wait, and

@@ -14,7 +14,7 @@ import type {
 } from "./message.js";
 import type { ReplayPolicy, Rendered, RenderRequest } from "./replay.js";
 import type { ErrorCode } from "./error.js";
-import type { EffectAnswer, Handoff, PendingRun, Run, RunRequest } from "./run.js";
+import type { EffectAnswer, PendingRun, ResumeRequest, Run, RunRequest } from "./run.js";
 import type { Page } from "./store.js";
 import type { Tools } from "./tool.js";
 
@@ -129,7 +129,12 @@ export interface Session {
   messages(options?: { limit?: number; cursor?: string; branch?: string }): Promise<Page<MessageWithCalls>>;
   /** The session for rendering: messages joined with their calls, the streaming answer, changes of other tabs. Always
    *  the same object. */
-  view(): SessionView;
+  view(options?: {
+    /** When listeners are called: at each "change", which is the default, or once a "frame" at most, so that a stream
+     *  of deltas does not render a page more often than it is drawn. Where no frames are drawn, in a hidden tab for
+     *  example, within 0.1 seconds. */
+    notify?: "change" | "frame";
+  }): SessionView;
   invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;
   /** The body of the next request as UTF-8 JSON: history after the replay policy, valid for the dialect, followed by
    *  `input`. */
@@ -141,8 +146,9 @@ export interface Session {
   /** Runs that a crash or a reload interrupted, that failed, that wait for an approval, or that another tab drives
    *  ("live"). */
   pendingRuns(): Promise<PendingRun[]>;
-  /** Resumes a run by its id, or by a snapshot of it. Rejects with `busy` while another tab or process owns it. Of the
-   *  request only the input and `persistence` are taken from the store: pass `instructions`, `tools`, `replay` and all
+  /** Resumes a run by its id, or by a snapshot of it. Rejects with `busy` while another tab or process owns it. A run
+   *  that is under way in this page already, or is being resumed by another call, is the same `Run` for each call with
+   *  its id: nothing runs twice, and the request of the first call counts. Of the request only the input and `persistence` are taken from the store: pass `instructions`, `tools`, `replay` and all
    *  callbacks again, as in `run`. What is left out is missing, and no error says so: without `instructions` the next
    *  request has no system prompt, and a call whose tool is missing gets an error result. With a snapshot the store
    *  need not have the run: its journal is written again, and an empty session first gets the messages that the run's
@@ -150,14 +156,7 @@ export interface Session {
    *  has ended in this session or was cancelled, if the session was cleared or deleted since (it cannot know then), or
    *  if it has messages but not the one before the run. Stores do not coordinate: a snapshot resumed in two stores runs
    *  in both. */
-  resume(
-    run: string | Uint8Array,
-    request: Omit<RunRequest, "input"> & {
-      /** The handoffs of the run (`PendingRun.handoffs` names them), in their order; other ones are `config_invalid`.
-       *  The `tools` and `instructions` of the request are those that the run began with. Filters are called again. */
-      handoffs?: Handoff[];
-    },
-  ): Promise<Run>;
+  resume(run: string | Uint8Array, request: ResumeRequest): Promise<Run>;
   /** Removes an unfinished run. `keep` stores what the journal has: the question, the complete answers with their
    *  calls, and the answer that a cancellation or a failure cut. The last message has the status "stopped", of a failed
    *  run "failed". Of an answer that was streaming when the tab or process ended, nothing is stored
@@ -272,6 +271,17 @@ export interface SessionView {
   subscribe(listener: () => void): () => void;
   /** Loads an older page; resolves to false if there is none. */
   older(): Promise<boolean>;
+  /** Approves a call that is shown with `awaitingApproval`, by its `invocationId` or `callId`, as `Run.approve` does.
+   *  Resolves with its run when that is stored. `drive` must be driving it for the tool to be executed: with
+   *  `onApproval: "wait"` it is; otherwise drive it again. Rejects with `not_found` if no such call waits, with `busy` if
+   *  its run is under way in another tab, and with `wrong_state` if the run was not resumed since the page was loaded:
+   *  `resume` it first. */
+  approve(id: string): Promise<Run>;
+  /** Rejects a call, as `Run.reject` does; otherwise like `approve`. */
+  reject(id: string, reason?: string): Promise<Run>;
+  /** Resumes the run that is shown, or else the newest unfinished one of the session, as `Session.resume` does.
+   *  `not_found` if there is none. */
+  resume(request: ResumeRequest): Promise<Run>;
 }
 export interface SessionSnapshot {
   loading: boolean;

@@ -7,7 +7,7 @@ import type { Finding } from "./formats.js";
 import type { InvocationQuery, ToolInvocation } from "./message.js";
 import type { PlatformCryptoKey, PlatformReadableStream } from "./platform.js";
 import type { ReplayPolicy } from "./replay.js";
-import type { PendingRun } from "./run.js";
+import type { PendingRun, ResumeRequest, Run } from "./run.js";
 import type { Session, SessionOptions } from "./session.js";
 
 /** Opens a store. Loads the wasm if `init` has not been called. */
@@ -98,6 +98,15 @@ export interface Rethread {
   invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;
   /** Unfinished runs of all sessions: interrupted, failed, waiting for an approval, or running in another tab. */
   pendingRuns(query?: { session?: string }): Promise<PendingRun[]>;
+  /** Resumes every run that was interrupted or waits for an approval, once: a run that this page has already, or that
+   *  another call resumes, is left to whoever has it, so that an effect which React's StrictMode runs twice resumes
+   *  nothing twice. Drive what it returns. `request` is that of all runs, or a function that returns it for each, or null
+   *  for one that is to stay. Runs that another tab was faster to take are left out; `failed` has those that could not
+   *  be resumed, with the reason. Runs that failed are not resumed: pass their ids to `Session.resume`. */
+  resumeAll(
+    request: ResumeRequest | ((pending: PendingRun) => ResumeRequest | null | Promise<ResumeRequest | null>),
+    query?: { session?: string },
+  ): Promise<{ runs: Run[]; failed: { session: string; run: string; error: unknown }[] }>;
   /** Calls the listener after a change of any session, in any tab. Returns the unsubscribe function. */
   subscribe(listener: (change: { session: string; revision: number; deleted?: boolean }) => void): () => void;
   /** Asks the platform to keep the data (navigator.storage.persist). */

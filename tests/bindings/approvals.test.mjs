@@ -422,3 +422,33 @@ test('r28 r29 a run of a snapshot that waits in memory has no lease', { timeout:
   await session.discard(run.id);
   assert.deepEqual(await session.pendingRuns(), []);
 });
+
+test('r29 a page decides by the view while the run is driven, and gets its run', { timeout: 20_000 }, async () => {
+  const { start, session, ran } = await chat('page', THREE);
+  const run = await start();
+  const driven = drive(run, { onApproval: 'wait' });
+  await until(() => run.status === 'waiting_approval');
+  const view = session.view();
+  const [one, two] = run.approvals();
+  assert.equal(await view.approve(one.invocationId), run);
+  assert.equal(await view.reject(two.callId, 'too much'), run);
+  const { status } = await driven.result;
+  assert.deepEqual([status, ran], ['finished', ['look', 1]]);
+  assert.deepEqual(shown(session), ['look ok', 'pay ok', 'pay rejected']);
+  await assert.rejects(view.approve(one.invocationId), { code: 'not_found' });
+  await assert.rejects(view.resume({}), { code: 'not_found' });
+});
+
+test('r29 a view continues the run that waits, and says so before', { timeout: 20_000 }, async () => {
+  const { start, session, request, ran } = await chat('page-resumes');
+  const run = await start();
+  await drive(run).result;
+  const [{ callId }] = run.approvals();
+  run[Symbol.dispose]();
+  const view = session.view();
+  await assert.rejects(view.approve(callId), { code: 'wrong_state', message: /`resume`/ });
+  const resumed = await view.resume(request);
+  assert.equal(await view.approve(callId), resumed);
+  assert.equal((await drive(resumed).result).status, 'finished');
+  assert.deepEqual(ran, [1]);
+});
