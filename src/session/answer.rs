@@ -48,7 +48,9 @@ impl OpenSession {
         self.read_older().await?;
         for _ in 0..MAX_JOIN_ATTEMPTS {
             let mut found = self.answered_call(&answer.result.call).await;
-            if found.is_err() && self.refresh().await? {
+            if found.is_err() {
+                // Even if this finds nothing new: another refresh may have read the call meanwhile.
+                self.refresh().await?;
                 found = self.answered_call(&answer.result.call).await;
             }
             let FoundCall { call, run } = found?;

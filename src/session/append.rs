@@ -66,7 +66,11 @@ impl OpenSession {
             attempts += 1;
             self.context.host.draw_ids();
             let mut joined = match join() {
-                outcome if misses_call(&outcome) && self.refresh().await? => join()?,
+                outcome if misses_call(&outcome) => {
+                    // Even if this finds nothing new: another refresh may have read the call meanwhile.
+                    self.refresh().await?;
+                    join()?
+                }
                 outcome => outcome?,
             };
             // A result was paired with a call that was open at this revision.

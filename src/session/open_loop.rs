@@ -113,8 +113,12 @@ impl OpenSession {
     /// Joins a checkpoint to the history; if it does not continue that, to the history as other processes have left it.
     async fn join_checkpoint(&self, state: &RefCell<ExternalLoop>, body: &ExternalBody) -> Result<JoinedEntries> {
         match self.try_join_checkpoint(state, body) {
-            Err(_) if self.refresh().await? => self.try_join_checkpoint(state, body),
-            outcome => outcome,
+            Err(_) => {
+                // Even if this finds nothing new: another refresh may have read the rest meanwhile.
+                self.refresh().await?;
+                self.try_join_checkpoint(state, body)
+            }
+            joined => joined,
         }
     }
 

@@ -5,16 +5,17 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::scripted_host::*;
 use super::virtual_host::{Process, World};
-use super::{in_mode, roles, start};
-use rethread::error::ErrorCode;
+use super::{in_mode, roles, start, statuses};
+use rethread::error::{Error, ErrorCode};
 use rethread::json::Json;
 use rethread::message::Role;
 use rethread::render::RenderRequest;
 use rethread::replay::PolicyLayer;
 use rethread::run::{ExternalBody, Persistence};
-use rethread::session::{OpenLoop, OpenSession, SessionSettings, audit_page};
+use rethread::session::{AppendOrigin, LocalFuture, OpenLoop, OpenSession, SessionSettings, audit_page};
 use rethread::store::MAIN_BRANCH;
 use rethread::store::{AuditQuery, MemoryStore};
+use rethread::tool::InvocationStatus;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -123,4 +124,37 @@ fn r81_r19_of_two_processes_with_one_loop_the_second_stores_only_what_the_first_
     world.run(loops[1].end()).unwrap();
     let ended = world.run(loops[1].checkpoint(body(json!([user, answer])))).err();
     assert!(ended.is_some(), "a loop that has ended takes no checkpoint");
+}
+
+async fn append(session: &OpenSession, body: &Value) -> Result<(), Error> {
+    let (body, origin) = (Json::parse(&body.to_string()).unwrap(), session.origin(AppendOrigin::default()));
+    session.append(&body, Some(CHAT), (&origin, None)).await.map(drop)
+}
+
+#[test]
+fn r15_a_result_meets_its_call_while_another_refresh_reads_it() {
+    let call = json!({ "id": "c1", "type": "function", "function": { "name": "f", "arguments": "{}" } });
+    let asked = json!({ "messages": [
+        { "role": "user", "content": "q" }, { "role": "assistant", "content": null, "tool_calls": [call] },
+    ] });
+    let answered = json!({ "messages": [{ "role": "tool", "tool_call_id": "c1", "content": "r" }] });
+    for steps in 0..12 {
+        let (world, data) = (World::new(false), MemoryStore::default());
+        let both = [1, 2].map(|number| Process::new(&world, &data, number));
+        let [one, two] = both.each_ref().map(|process| world.run(process.session(SessionSettings::default())));
+        world.run(append(&one, &asked)).unwrap();
+        // The news of the append: it is read while the result is appended.
+        let told = two.clone();
+        let mut news: LocalFuture<'static, ()> = Box::pin(async move { drop(told.refresh().await) });
+        if world.run_steps(&mut news, steps).is_none() {
+            both[1].open.context.host.spawn(news);
+        }
+        // Both go on by turns.
+        let (answers, body) = (two.clone(), answered.clone());
+        let answer: LocalFuture<'static, ()> = Box::pin(async move { append(&answers, &body).await.unwrap() });
+        both[1].open.context.host.spawn(answer);
+        world.pass(1_000);
+        assert_eq!(statuses(&two), [("c1".to_owned(), InvocationStatus::Ok)], "after {steps} steps");
+        assert!(both[1].heard.borrow().warnings.is_empty(), "after {steps} steps");
+    }
 }
