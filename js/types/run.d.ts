@@ -46,8 +46,11 @@ export interface RunRequest {
    *  fails leaves none, and the branch before is shown again. With owner "response" the chain goes on from the response
    *  before; `config_invalid` if the service or the application keeps the conversation. */
   replace?: string;
-  /** If another run of this session is in progress here: "throw" (default) rejects with `busy`; "queue" waits for
-   *  it. */
+  /** If another run of this session is in progress: "throw" (default) rejects with `busy` if it is in this tab; "queue"
+   *  waits for it, in whatever tab or process it is, so that the question is stored after its answer. A run that was
+   *  killed is waited for until its lock is free or its lease has ended, and one that waits for an approval is not waited
+   *  for. Of the runs that wait in several tabs one begins at a time; where there are no locks (on servers), two that
+   *  wait for the same run may begin at once. */
   whenBusy?: "throw" | "queue";
   onStop?: "discard" | "keep";
   instructions?: string;

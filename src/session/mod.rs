@@ -42,6 +42,7 @@ mod run_approvals;
 mod run_context;
 mod run_driver;
 mod run_lock;
+mod run_queue;
 mod run_saves;
 mod shared_task;
 mod signal;

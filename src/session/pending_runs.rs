@@ -1,5 +1,6 @@
 //! Finds the pending runs of a session that are not under way in this tab, and keeps them up to date (R69).
 
+use super::context::StoreContext;
 use super::host::AnswerNews;
 use super::journals::{is_over, journal_of};
 use super::live_run::LiveRun;
@@ -14,6 +15,13 @@ use crate::store::read_journal_from;
 
 /// Number of waits for a run's liveness lock before waiting for its holder's lock.
 const MAX_LIVENESS_WAITS: u32 = 8;
+
+/// Returns the name of the lock to wait for until a run's holder has released it or died. A waiter on the liveness lock
+/// does not block a new holder; a holder without one has the holder's lock only.
+pub fn awaited_lock(context: &StoreContext, (session, run): (&str, &str), attempt: u32) -> String {
+    let name = if attempt < MAX_LIVENESS_WAITS { liveness_lock_name } else { lock_name };
+    name(context, session, run)
+}
 
 impl OpenSession {
     /// Keeps the turn of a run that ended in this tab, waits for an approval or was given up, without being appended:
@@ -243,15 +251,11 @@ impl OpenSession {
             return;
         }
         let (session, run) = (self.weak_self.clone(), run.to_owned());
-        let (liveness, holder) =
-            (liveness_lock_name(&self.context, &self.id, &run), lock_name(&self.context, &self.id, &run));
+        let (context, id) = (self.context.clone(), self.id.clone());
         let host = self.context.host.clone();
         self.context.spawn(async move {
             for attempt in 0_u32.. {
-                // A waiter on the liveness lock does not block a new holder. A holder without one has the holder's lock
-                // only.
-                let name = if attempt < MAX_LIVENESS_WAITS { &liveness } else { &holder };
-                if !host.lock_released(name).await {
+                if !host.lock_released(&awaited_lock(&context, (&id, &run), attempt)).await {
                     // No locks here: the lease says how long the holder counts as alive.
                     let Some(left) = session.upgrade().and_then(|session| session.remaining_lease(&run)) else { break };
                     if !host.sleep(left + 1).await {
@@ -270,7 +274,7 @@ impl OpenSession {
     }
 
     /// Returns the rest of a run's lease in milliseconds, and none if the run is over.
-    fn remaining_lease(&self, run: &str) -> Option<Ms> {
+    pub fn remaining_lease(&self, run: &str) -> Option<Ms> {
         let until = self.log.borrow().head.run(run)?.lease_until;
         // A run that is registered with its driver has no lease, and its end is announced.
         Some(if self.context.host.has_leases() {

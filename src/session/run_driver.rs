@@ -93,18 +93,24 @@ pub struct RunDriver {
 }
 
 impl RunDriver {
-    /// Starts a run when no other one of the session is under way in this tab.
+    /// Starts a run when no other one of the session is under way in this tab; with `queue`, in any tab or process.
     pub async fn launch(
         session: &OpenSession,
         queue: bool,
         starting: impl Future<Output = Result<Rc<Self>>>,
     ) -> Result<Rc<Self>> {
         session.reserve_run(queue).await?;
-        let started = starting.await;
-        session.set_run(started.as_ref().ok().map(|run| run.clone() as Rc<dyn LiveRun>));
-        let run = started?;
+        let turn = if queue { session.await_turn().await } else { Ok(None) };
+        let started = match turn {
+            Ok(turn) => starting.await.map(|run| (run, turn)),
+            Err(error) => Err(error),
+        };
+        session.set_run(started.as_ref().ok().map(|(run, _)| run.clone() as Rc<dyn LiveRun>));
+        let (run, turn) = started?;
         // The run's events report what could not be written.
         let _ = run.write_pending().await;
+        // The next one in the queue sees this run now.
+        drop(turn);
         session.context.check_open()?;
         Ok(run)
     }

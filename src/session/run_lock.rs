@@ -21,6 +21,14 @@ pub fn liveness_lock_name(context: &StoreContext, session: &str, run: &str) -> S
     format!("{}:alive", lock_name(context, session, run))
 }
 
+/// Returns the names of the lock that a run of a session's queue has while it waits and begins.
+pub fn queue_lock_names(context: &StoreContext, session: &str) -> RunLockNames {
+    let name = &context.settings.name;
+    let (database, place) = (name.len(), session.len());
+    let holder = format!("rethread:{database}:{name}:{place}:{session}:queue");
+    RunLockNames { liveness: format!("{holder}:alive"), holder }
+}
+
 /// How a run is held here: its epoch in the head, and the lock. Without a lock the run has a lease.
 pub struct RunHold {
     /// The epoch of its holder.

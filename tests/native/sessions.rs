@@ -3,6 +3,7 @@
 mod backup;
 mod branch_views;
 mod branches;
+mod queue;
 mod reads;
 mod seeds;
 
@@ -37,10 +38,19 @@ fn in_mode(persistence: Persistence, dialect: Dialect) -> RunSetup {
 
 /// Starts a run, as `Session.run` does.
 async fn start(session: &Rc<OpenSession>, setup: RunSetup, input: &str) -> Result<Rc<RunDriver>, Error> {
+    start_in(session, setup, (input, false)).await
+}
+
+/// As [`start`]; with `queue` after the runs that are under way.
+async fn start_in(
+    session: &Rc<OpenSession>,
+    setup: RunSetup,
+    (input, queue): (&str, bool),
+) -> Result<Rc<RunDriver>, Error> {
     let new =
         NewRun { setup, input: words(input), input_id: None, branch: None, replace: None, provide: None, store: None };
     let begun = RunDriver::begin(session, |id| Ok(NewRun { setup: RunSetup { id, ..new.setup }, ..new }));
-    RunDriver::launch(session, false, begun).await
+    RunDriver::launch(session, queue, begun).await
 }
 
 /// Resumes a run, as `Session.resume` does.
