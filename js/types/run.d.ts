@@ -48,9 +48,9 @@ export interface RunRequest {
   replace?: string;
   /** If another run of this session is in progress: "throw" (default) rejects with `busy` if it is in this tab; "queue"
    *  waits for it, in whatever tab or process it is, so that the question is stored after its answer. A run that was
-   *  killed is waited for until its lock is free or its lease has ended, and one that waits for an approval is not waited
-   *  for. Of the runs that wait in several tabs one begins at a time; where there are no locks (on servers), two that
-   *  wait for the same run may begin at once. */
+   *  killed is waited for until its lock is free or its lease has ended, one that waits for an approval is not. Of the
+   *  runs that wait in several tabs one begins at a time; where there are no locks (on servers), two that wait for the
+   *  same run may begin at once. */
   whenBusy?: "throw" | "queue";
   onStop?: "discard" | "keep";
   instructions?: string;

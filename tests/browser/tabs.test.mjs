@@ -325,6 +325,40 @@ describe('two tabs', () => {
     assert.equal((await two.evaluate(append, 1)).revision, 2);
   });
 
+  test('r60 a question that is queued in another tab is stored after the answer of the first', async () => {
+    const [one, two] = await tabs('queue');
+    const provider = { dialect: 'openai-chat', url: 'https://model.test/v1/chat/completions', params: { model: 'm' } };
+    const [first, second] = [one, two].map((page, at) =>
+      page.evaluateHandle(
+        async ([provider, at]) => {
+          globalThis.events = [];
+          const answer = (text) =>
+            Response.json({
+              choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }],
+            });
+          const run = await session.run({ input: `question ${at}`, provider, whenBusy: 'queue' });
+          await new Promise((resolve) => setTimeout(resolve, 300));
+          const { status } = await drive(run, { fetch: async () => answer(`answer ${at}`) }).result;
+          return status;
+        },
+        [provider, at],
+      ),
+    );
+    const statuses = await Promise.all([first, second].map(async (handle) => (await handle).jsonValue()));
+    assert.deepEqual(statuses, ['finished', 'finished']);
+    const texts = await two.evaluate(async () => {
+      await session.refresh();
+      return textsOf();
+    });
+    const [begun, then] = texts[0].includes('0') ? [0, 1] : [1, 0];
+    assert.deepEqual(texts, [
+      `user: question ${begun}`,
+      `assistant: answer ${begun}`,
+      `user: question ${then}`,
+      `assistant: answer ${then}`,
+    ]);
+  });
+
   test('a tool result appended in one tab is assigned to a call of another tab', async () => {
     const [one, two] = await tabs('result');
     await one.evaluate(() =>
