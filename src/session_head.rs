@@ -24,7 +24,7 @@ pub struct SessionHead {
     /// The store's revision of the first write, 0 before it. It distinguishes the session from a deleted one of the
     /// same id.
     pub born: u64,
-    /// When it was last written.
+    /// When its history changed last; before that, when it was created.
     pub updated_at: Ms,
     /// A title for lists.
     pub title: Option<String>,
@@ -79,6 +79,8 @@ pub struct SessionHead {
     pub branch: BranchPath,
     /// Number of branches beside the main one.
     pub branch_count: u64,
+    /// True if lists leave the session out unless they are asked for it. A rebuilt head lacks it.
+    pub is_archived: bool,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -109,6 +111,7 @@ encode_with_unknown_fields!(struct SessionHead {
     34 => has_dropped,
     35 => branch,
     36 => branch_count,
+    38 => is_archived,
 });
 
 impl SessionHead {
@@ -142,6 +145,7 @@ impl SessionHead {
             has_dropped: false,
             branch: BranchPath::default(),
             branch_count: 0,
+            is_archived: false,
             unknown: UnknownFields::default(),
         }
     }
@@ -201,6 +205,7 @@ impl SessionHead {
         self.resumed_runs.clone_from(&earlier.resumed_runs);
         self.refused.clone_from(&earlier.refused);
         self.has_dropped |= earlier.has_dropped;
+        self.is_archived = earlier.is_archived;
         if self.branch.number == earlier.branch.number {
             self.next_seq = self.next_seq.max(earlier.next_seq);
             self.turns = self.turns.max(earlier.turns);

@@ -67,7 +67,6 @@ export class Sessions {
     } while (cursor);
     const state = await this.#unfinished(all);
     this.#states = state;
-    all.sort((a, b) => b.updatedAt - a.updatedAt);
     const rows = all.map((one) => {
       const row = this.#rows.get(one.id) ?? this.#row(one.id);
       this.#rows.set(one.id, row);

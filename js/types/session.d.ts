@@ -81,7 +81,14 @@ export interface Session {
   readonly owner: StateOwner;
   readonly branch: string;
   readonly title: string | null;
-  update(fields: { title?: string | null; channel?: string | null; metadata?: unknown }): Promise<void>;
+  /** Changes what is given; null removes. An archived session is an ordinary one that `sessions()` leaves out unless
+   *  it is asked for it, and stays archived when messages are appended. */
+  update(fields: {
+    title?: string | null;
+    channel?: string | null;
+    metadata?: unknown;
+    archived?: boolean;
+  }): Promise<void>;
   /** State by key, stored with the session: by the next append, or by `save`. */
   readonly state: StateBag;
   save(): Promise<void>;

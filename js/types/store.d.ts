@@ -37,7 +37,8 @@ export interface OpenOptions {
    *  CryptoKey of AES-GCM that need not be extractable, with the usages "encrypt" and "decrypt" or "wrapKey" and
    *  "unwrapKey". It wraps a key for each session. Sessions of `previous` keys open as well, and their next write wraps
    *  their key with `key`. With another key, or none, a session rejects with `wrong_key`, and nothing is changed.
-   *  Session ids, channels, the audit table's index (tool, status, channel, time), sizes and numbers stay readable;
+   *  Session ids, channels, times of change, what is archived, the audit table's index (tool, status, channel, time),
+   *  sizes and numbers stay readable;
    *  `serialize`, `exportSession` and snapshots are not encrypted. See docs/storage.md. */
   encryption?: { key: PlatformCryptoKey; previous?: PlatformCryptoKey[] };
   /** Replay settings of every session, and by channel (`SessionOptions.channel`). */
@@ -58,7 +59,16 @@ export interface Rethread {
    *  nothing can be read. After a deletion (in another tab, or of the whole database) the old `Session` rejects with
    *  `not_found`; this call creates a new session with the same id. */
   session(id: string, options?: SessionOptions): Promise<Session>;
-  sessions(query?: { channel?: string; limit?: number; cursor?: string }): Promise<Page<SessionSummary>>;
+  /** Sessions by recency: the one whose history changed last first, of the same millisecond by id. `limit` is the most
+   *  in a page, 1 to 10,000, by default 100. `archived` is false by default: archived ones are left out; true lists them
+   *  alone, "all" both. A session that moves to the front while pages are read may be missing in the further pages, and
+   *  is in the next first page; each other one is listed once. Which stores have an index of it: docs/stores.md. */
+  sessions(query?: {
+    channel?: string;
+    archived?: boolean | "all";
+    limit?: number;
+    cursor?: string;
+  }): Promise<Page<SessionSummary>>;
   deleteSession(id: string): Promise<void>;
   /** The session as JSON Lines that a person can read: a line for the session, one for each append, audit row and
    *  journal entry, and an end. Versioned, and lossless: ids, times, signatures, state and unfinished runs are in
@@ -136,14 +146,20 @@ export interface StoreStatus {
   state: "ready" | "degraded" | "evicted" | "read_only";
   findings: Finding[];
 }
+/** What a list shows of a session, from its head alone: no history is read. */
 export interface SessionSummary {
   id: string;
   channel: string | null;
   title: string | null;
+  /** Milliseconds since 1970. */
   createdAt: number;
+  /** When history changed last, in milliseconds since 1970; before that, when the session was created. A title, the
+   *  state, archiving and the steps of a run that is not in history yet do not change it. */
   updatedAt: number;
   revision: number;
   messageCount: number;
   pendingRuns: number;
+  /** True if `sessions()` leaves it out unless it is asked for it. */
+  archived: boolean;
   metadata: unknown;
 }

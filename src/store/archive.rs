@@ -169,14 +169,15 @@ impl SessionArchive {
             self.head.history_revision = self.head.history_revision.max(expected + 1);
         }
         let revision = self.head.history_revision;
-        Batch {
+        let mut batch = Batch {
             head: seal_record(RecordKind::Head, &self.head),
-            channel: self.head.channel.clone(),
             at_least: self.revision.max(expected + 1).max(revision),
             put: self.records.clone(),
             notice: notice.and_then(|notice| notice(revision)),
             ..Batch::default()
-        }
+        };
+        batch.describe(&self.head);
+        batch
     }
 }
 

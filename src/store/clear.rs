@@ -50,14 +50,14 @@ pub async fn clear_session(
             read_table(store, &head.id, table, &mut records).await?;
         }
         let cleared = cleared_head(&head, (expected + 1).max(at_least), now);
-        let batch = Batch {
+        let mut batch = Batch {
             head: seal_record(RecordKind::Head, &cleared),
-            channel: cleared.channel.clone(),
             at_least,
             notice: notice.as_ref().and_then(|notice| notice(cleared.history_revision)),
             remove: records.iter().map(|record| (record.table, record.key)).collect(),
             ..Batch::default()
         };
+        batch.describe(&cleared);
         match store.append(&head.id, expected, batch, &format!("{operation}.{attempt}")).await? {
             Appended::Revision(_) => {
                 refresh(store, cell).await?;

@@ -11,6 +11,7 @@ mod context;
 mod damage;
 mod forks;
 mod observed_store;
+mod recency;
 mod segments;
 mod sessions;
 

@@ -2,7 +2,8 @@
 //!
 //! Heads, log, journals and audit rows are sealed with a key of their session, which a key of the application wraps.
 //! Each value is bound to its place, so that nobody who can write to the database can move one. The ids of sessions,
-//! channels, the index of the audit table, keys, sizes and revisions stay readable: stores find records by them.
+//! channels, the times of their last change and what is archived, the index of the audit table, keys, sizes and
+//! revisions stay readable: stores find records by them.
 //!
 //! Values that are not encrypted are read as they are, and new ones are encrypted: a database can begin without.
 
@@ -14,8 +15,8 @@ mod session_key;
 pub use cipher::{Cipher, PlacedValue, UnwrappedKey};
 
 use super::{
-    Appended, AuditQuery, Batch, Capabilities, LogKey, LogStore, Page, Query, Record, RecordSelector, SessionRow,
-    StoreFuture, StoredBranch, StoredHead,
+    Appended, AuditQuery, Batch, Capabilities, LogKey, LogStore, Page, Query, RecencyQuery, Record, RecordSelector,
+    SessionRow, StoreFuture, StoredBranch, StoredHead,
 };
 use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
@@ -87,6 +88,23 @@ impl<C: Cipher> EncryptedStore<C> {
             opened.extend(self.cipher.open(part.to_vec()).await?);
         }
         Ok(opened)
+    }
+
+    /// Decrypts the heads of a page of sessions.
+    async fn open_listed(&self, page: Page<SessionRow>) -> Result<Page<SessionRow>> {
+        let mut rows = Vec::with_capacity(page.items.len());
+        for SessionRow { id, head } in page.items {
+            let revision = head.revision;
+            let head = match self.open_head(&id, head).await {
+                // Of a wrong key none opens: this one is damaged, or of another key.
+                Err(error) if error.code == ErrorCode::WrongKey && self.opens_any().await? => {
+                    StoredHead { revision, value: Bytes::new() }
+                }
+                head => head?,
+            };
+            rows.push(SessionRow { id, head });
+        }
+        Ok(Page { items: rows, cursor: page.cursor })
     }
 
     /// Decrypts values in place. One that is damaged has no bytes then: it is reported and skipped, like any other that
@@ -363,21 +381,14 @@ impl<C: Cipher> LogStore for EncryptedStore<C> {
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>> {
         Box::pin(async move {
-            let Page { items, cursor } = self.store.sessions(cursor, limit, channel).await?;
-            let mut rows = Vec::with_capacity(items.len());
-            for SessionRow { id, head } in items {
-                let revision = head.revision;
-                let head = match self.open_head(&id, head).await {
-                    // Of a wrong key none opens: this one is damaged, or of another key.
-                    Err(error) if error.code == ErrorCode::WrongKey && self.opens_any().await? => {
-                        StoredHead { revision, value: Bytes::new() }
-                    }
-                    head => head?,
-                };
-                rows.push(SessionRow { id, head });
-            }
-            Ok(Page { items: rows, cursor })
+            let page = self.store.sessions(cursor, limit, channel).await?;
+            self.open_listed(page).await
         })
+    }
+
+    fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {
+        let page = self.store.recent_sessions(query)?;
+        Some(Box::pin(async move { self.open_listed(page.await?).await }))
     }
 
     fn log_records<'a>(&'a self, keys: &'a [LogKey]) -> StoreFuture<'a, Vec<(String, Record)>> {

@@ -5,7 +5,7 @@ use super::audit::AuditRow;
 use super::branch_directory::BranchDirectory;
 use super::branch_write::{BranchWrite, ForkPlace};
 use super::id_collisions::replace_ids_in_use;
-use super::journal::{JournalChange, JournalStep, ended_runs, write_journal};
+use super::journal::{JournalChange, ended_runs, write_journal};
 use super::merge_queue::MergeQueue;
 use super::numbering::assign_numbers;
 use super::partial_read::{ReadFailure, ReadableRecords};
@@ -151,11 +151,6 @@ impl ExpectedRun {
 }
 
 impl Change {
-    /// Returns true for the renewal of a run's lease: nothing else changes.
-    fn renews_lease(&self) -> bool {
-        self.journal.as_ref().is_some_and(|journal| journal.step == JournalStep::Renew)
-    }
-
     /// Returns the log record of the change with this content. `mark` is that of the head after the change.
     fn record(&self, mark: HeadMark, entries: Vec<HistoryEntry>, summaries: Vec<StoredSummary>) -> LogRecord {
         LogRecord {
@@ -285,9 +280,6 @@ impl SessionLog {
         let revision = (self.stored_revision + 1).max(self.min_revision);
         let mut head = self.head.clone();
         let mut batch = Batch { at_least: self.min_revision, ..Batch::default() };
-        if !change.renews_lease() {
-            head.updated_at = head.updated_at.max(change.at);
-        }
         if head.born == 0 {
             head.born = revision;
             head.created_at = change.at;
@@ -315,6 +307,7 @@ impl SessionLog {
             head.next_record += 1;
             if !entries.is_empty() {
                 head.history_revision = head.history_revision.max(head.born.saturating_sub(1)) + 1;
+                head.updated_at = head.updated_at.max(change.at);
             }
             let mut record = change.record(head.mark(revision), entries, summaries);
             self.write_record(&mut head, &mut batch, key, &mut record);
@@ -327,7 +320,7 @@ impl SessionLog {
         let stored = self.write_branches(&head, &mut branch, (change, &entries, &mut batch));
         batch.head = seal_record(RecordKind::Head, &*stored);
         drop(stored);
-        batch.channel = head.channel.clone();
+        batch.describe(&head);
         batch.notice = change.notice.as_ref().and_then(|notice| notice(head.history_revision));
         Ok(Prepared { expected: self.stored_revision, head, branch, entries, orphans, summaries, batch })
     }

@@ -2,8 +2,8 @@
 
 use super::newest::NewestRows;
 use super::{
-    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_RECORD_BYTES, Operations, PAGE, Page, Query, Record,
-    SessionRow, StoreFuture, StoredHead, Table, audit_cursor, open_audit_cursor,
+    Appended, AuditQuery, Batch, Capabilities, ListedBy, LogStore, MAX_RECORD_BYTES, Operations, PAGE, Page, Query,
+    RecencyQuery, RecentSessions, Record, SessionRow, StoreFuture, StoredHead, Table, audit_cursor, open_audit_cursor,
 };
 use crate::clock::Ms;
 use bytes::Bytes;
@@ -31,6 +31,7 @@ pub(super) struct StoredSession {
     /// None in a tombstone.
     head: Option<Bytes>,
     channel: Option<String>,
+    listed_by: ListedBy,
     operations: Operations,
     records: BTreeMap<(Table, u64), Box<Record>>,
     /// The times and keys of the audit rows.
@@ -105,6 +106,7 @@ impl StoredSession {
         self.revision = self.revision.saturating_add(1).max(batch.at_least);
         self.head = Some(batch.head);
         self.channel = batch.channel;
+        self.listed_by = batch.listed_by;
         self.operations.note(operation, self.revision);
         Appended::Revision(self.revision)
     }
@@ -207,6 +209,7 @@ impl MemoryStore {
     pub fn lose_head(&self, session: &str) {
         if let Some(stored) = self.sessions.borrow_mut().get_mut(session) {
             (stored.head, stored.channel, stored.revision) = (None, None, 0);
+            stored.listed_by = ListedBy::default();
             stored.operations = Operations::default();
         }
     }
@@ -292,6 +295,21 @@ impl LogStore for MemoryStore {
             }
             Ok(page)
         })
+    }
+
+    fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {
+        Some(Box::pin(async move {
+            let mut recent = RecentSessions::new(query)?;
+            for (id, stored) in &*self.sessions.borrow() {
+                let ListedBy { updated_at, is_archived } = stored.listed_by;
+                let is_wanted = query.channel.as_ref().is_none_or(|channel| stored.channel.as_ref() == Some(channel))
+                    && query.archived.is_none_or(|archived| archived == is_archived);
+                if let Some(head) = stored.head().filter(|_| is_wanted) {
+                    recent.add(updated_at, SessionRow { id: id.clone(), head });
+                }
+            }
+            Ok(recent.page())
+        }))
     }
 
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {

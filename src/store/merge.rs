@@ -56,13 +56,13 @@ pub async fn merge_oldest(store: &dyn LogStore, cell: &RefCell<SessionLog>, oper
     if window.first >= head.branch.first_own_key() {
         head.merged_until = head.merged_until.max(window.last + 1);
     }
-    let batch = Batch {
+    let mut batch = Batch {
         head: seal_record(RecordKind::Head, &head),
-        channel: head.channel.clone(),
         put: vec![segment],
         remove: records.iter().map(|record| (Table::Log, record.key)).collect(),
         ..Batch::default()
     };
+    batch.describe(&head);
     match store.append(&id, expected, batch, operation).await? {
         Appended::Revision(revision) => {
             let mut log = cell.borrow_mut();

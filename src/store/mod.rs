@@ -22,6 +22,7 @@ mod encrypted;
 mod id_collisions;
 mod journal;
 pub mod kv;
+mod listing;
 mod log;
 mod memory;
 mod merge;
@@ -31,6 +32,7 @@ mod numbering;
 mod open;
 mod partial_read;
 mod rebuild;
+mod recency;
 mod record;
 pub mod remote;
 mod reply_checks;
@@ -51,11 +53,13 @@ pub use conflict_side::open_conflict_side;
 pub use delete::delete_session;
 pub use encrypted::{Cipher, EncryptedStore, PlacedValue, UnwrappedKey};
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};
+pub use listing::{ListedBy, RecencyQuery};
 pub use log::{Change, ConflictPause, ExpectedRun, HeadEdit, NoticeText, SessionLog};
 pub use memory::MemoryStore;
 pub use merge::{MergeOutcome, merge_oldest};
 pub use open::{open_session, open_session_tail, read_head, read_older, refresh, unreadable_head};
 pub use partial_read::ReadFailure;
+pub use recency::{RecentSessions, SessionPosition, recent_sessions};
 #[cfg(any(test, feature = "conformance"))]
 pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};
@@ -174,6 +178,8 @@ pub struct Batch {
     pub head: Bytes,
     /// The session's channel, for listing by it.
     pub channel: Option<String>,
+    /// What else the session is listed by.
+    pub listed_by: ListedBy,
     /// The lowest revision that the append may have. A rebuilt head continues above all revisions that a reader may
     /// have seen.
     pub at_least: u64,
@@ -523,8 +529,8 @@ pub trait LogStore {
         })
     }
 
-    /// Returns a page of sessions in a stable order. Damaged ones are included if no channel is given. `limit` 0 means
-    /// [`PAGE`].
+    /// Returns a page of sessions in a stable order, mostly that of their ids. Damaged ones are included if no channel
+    /// is given. `limit` 0 means [`PAGE`].
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -534,6 +540,13 @@ pub trait LogStore {
         limit: usize,
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>>;
+
+    /// Returns a page of sessions by recency, as [`SessionPosition`] orders them. Its cursors are those of the last
+    /// session's position. Damaged ones are included where [`sessions`](Self::sessions) has them; one whose head is lost
+    /// is among the oldest. None if the store has no index of times; [`recent_sessions`] then finds the order.
+    fn recent_sessions<'a>(&'a self, _query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {
+        None
+    }
 
     /// Returns the log records that have these keys, each with its session: the payloads of a page of audit rows. A
     /// segment is returned once for all its keys if they follow each other; keys without a record are left out. A

@@ -12,8 +12,8 @@ pub use call::{SelectorLink, answer};
 pub use facts::store_facts;
 
 use super::{
-    Appended, AuditQuery, Batch, Capabilities, LogKey, LogStore, Page, Query, Record, RecordSelector, SessionRow,
-    StoreFuture, StoredBranch, StoredHead,
+    Appended, AuditQuery, Batch, Capabilities, LogKey, LogStore, Page, Query, RecencyQuery, Record, RecordSelector,
+    SessionRow, StoreFuture, StoredBranch, StoredHead,
 };
 use crate::error::Result;
 use bytes::Bytes;
@@ -165,6 +165,13 @@ impl<Link: StoreLink> LogStore for RemoteStore<Link> {
             let call = StoreCall::Sessions(cursor.map(str::to_owned), limit, channel.map(str::to_owned));
             self.ask(&call, None).await
         })
+    }
+
+    fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {
+        if !self.facts.lists_by_recency {
+            return None;
+        }
+        Some(Box::pin(async move { self.ask(&StoreCall::RecentSessions(query.clone()), None).await }))
     }
 
     fn log_records<'a>(&'a self, keys: &'a [LogKey]) -> StoreFuture<'a, Vec<(String, Record)>> {

@@ -10,20 +10,23 @@ mod key_ranges;
 mod list;
 mod log_join;
 mod read;
+mod recent;
 mod schema;
 mod statement;
+mod tables;
 
 pub use driver::{SqlDialect, SqlDriver, SqlLimits, SqlRow, SqlStatement, SqlValue};
 
 use super::{
-    Appended, AuditQuery, Batch, Capabilities, LogKey, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
-    SessionRow, StoreFuture, StoredHead,
+    Appended, AuditQuery, Batch, Capabilities, LogKey, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, RecencyQuery,
+    Record, SessionRow, StoreFuture, StoredHead,
 };
 use crate::error::{Error, ErrorCode, Result};
 use append_statements::{AppendPlan, delete_statements};
 use list::{AuditList, AuditOrder, SessionList, page_size};
 use log_join::{joined_records, keys_of_statement, log_join_statement};
 use read::{RangeRead, ReadPage, ReadProgress, head_statement, read_head_rows};
+use recent::RecentList;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -172,6 +175,18 @@ impl LogStore for SqlStore {
             let headless = if channel.is_some() { Vec::new() } else { self.rows(list.headless(&heads)).await? };
             list.page(heads, &headless)
         })
+    }
+
+    fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {
+        Some(Box::pin(async move {
+            let list = RecentList::new(self.dialect(), query)?;
+            let heads = list.read_heads(&self.rows(list.heads()).await?)?;
+            let headless = match list.headless(&heads) {
+                Some(statement) => self.rows(statement).await?,
+                None => Vec::new(),
+            };
+            list.page(heads, &headless)
+        }))
     }
 
     fn log_records<'a>(&'a self, keys: &'a [LogKey]) -> StoreFuture<'a, Vec<(String, Record)>> {

@@ -76,6 +76,7 @@ pub struct UpdateFields {
     pub channel: Option<Option<String>>,
     #[serde(deserialize_with = "given")]
     pub metadata: Option<Option<UnreadValue>>,
+    pub archived: Option<bool>,
 }
 
 /// Reads an option that differs when it is absent and when it is null.
@@ -120,8 +121,30 @@ pub struct MessagePageOptions {
 #[serde(default, deny_unknown_fields)]
 pub struct SessionQuery {
     pub channel: Option<String>,
+    pub archived: ArchivedOption,
     pub limit: Option<AtLeastOne>,
     pub cursor: Option<String>,
+}
+
+/// Which sessions to list: those that are archived, those that are not, or all.
+#[derive(Clone, Copy)]
+pub struct ArchivedOption(pub Option<bool>);
+
+impl Default for ArchivedOption {
+    fn default() -> Self {
+        Self(Some(false))
+    }
+}
+
+impl<'de> Deserialize<'de> for ArchivedOption {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let UnreadValue(value) = UnreadValue::deserialize(deserializer)?;
+        match (value.as_bool(), value.as_string().as_deref()) {
+            (Some(archived), _) => Ok(Self(Some(archived))),
+            (None, Some("all")) => Ok(Self(None)),
+            _ => Err(D::Error::custom("`archived` must be true, false or \"all\"")),
+        }
+    }
 }
 
 /// The options of `Rethread.backup`.

@@ -139,6 +139,7 @@ pub struct SessionSummary {
     pub message_count: u64,
     #[serde(serialize_with = "number")]
     pub pending_runs: u64,
+    pub archived: bool,
     #[serde(with = "serde_wasm_bindgen::preserve")]
     pub metadata: JsValue,
 }

@@ -25,7 +25,7 @@ use crate::options::MAX_PAGE;
 use crate::run::ARCHIVE_DESCRIPTIONS;
 use crate::session::{DEFAULT_NAME, Host, read_archive};
 use crate::session_head::SessionHead;
-use crate::store::{EncryptedStore, LogStore, MemoryStore, SessionArchive};
+use crate::store::{EncryptedStore, LogStore, MemoryStore, RecencyQuery, SessionArchive, recent_sessions};
 use js_sys::{Function, Promise};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -119,14 +119,15 @@ impl JsRethread {
         })
     }
 
-    /// Lists sessions in the order of their ids.
+    /// Lists sessions by recency.
     pub fn sessions(&self, query: JsValue) -> Promise {
         let context = self.store.open.context.clone();
         self.store.open.context.promise(async move {
-            let SessionQuery { cursor, channel, limit } = read_optional("the query", &query)?;
+            let SessionQuery { cursor, channel, archived, limit } = read_optional("the query", &query)?;
             let limit = limit.map_or(100, |option| option.0).min(MAX_PAGE);
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            let rows = context.store.sessions(cursor.as_deref(), limit, channel.as_deref()).await?;
+            let query = RecencyQuery { channel, archived: archived.0, cursor, limit };
+            let rows = recent_sessions(&*context.store, &query).await?;
             let mut items = Vec::new();
             for row in rows.items {
                 let head = context.head(&row.id, &row.head).await?;
@@ -279,6 +280,7 @@ fn summary(id: String, head: SessionHead) -> SessionSummary {
         revision: head.history_revision,
         message_count: head.next_seq,
         pending_runs: head.pending_runs().count() as u64,
+        archived: head.is_archived,
         metadata: head.metadata.as_ref().map_or(JsValue::NULL, |metadata| to_js(metadata.view())),
         channel: head.channel,
         title: head.title,

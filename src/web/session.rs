@@ -261,7 +261,7 @@ impl JsSession {
 
 /// Returns the edit of the head that `update` asks for.
 fn head_edit(fields: &JsValue) -> Result<HeadEdit> {
-    let UpdateFields { title, channel, metadata } = read_options("what is to change", fields)?;
+    let UpdateFields { title, channel, metadata, archived } = read_options("what is to change", fields)?;
     let to_json = |value: Option<UnreadValue>| value.map(|value| to_json(&value.0)).transpose();
     let metadata = metadata.map(to_json).transpose()?;
     Ok(Box::new(move |head| {
@@ -274,5 +274,6 @@ fn head_edit(fields: &JsValue) -> Result<HeadEdit> {
         if let Some(metadata) = &metadata {
             head.metadata.clone_from(metadata);
         }
+        head.is_archived = archived.unwrap_or(head.is_archived);
     }))
 }

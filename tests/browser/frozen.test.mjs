@@ -52,7 +52,8 @@ test('r48 an IndexedDB database of somebody else, and a newer one, are refused a
     const found = [];
     for (const [name, version] of [
       ['foreign', 1],
-      ['newer', 2],
+      ['alike', 2],
+      ['newer', 3],
     ]) {
       (await raw(name, version)).close();
       const error = await rethread.open({ store: 'indexeddb', name }).then(
@@ -67,7 +68,8 @@ test('r48 an IndexedDB database of somebody else, and a newer one, are refused a
   });
   assert.deepEqual(found, [
     ['config_invalid true', 1, 'users'],
-    ['unsupported_version true', 2, 'users'],
+    ['config_invalid true', 2, 'users'],
+    ['unsupported_version true', 3, 'users'],
   ]);
   assert.deepEqual(page.complaints, []);
 });

@@ -5,7 +5,9 @@
 mod support;
 
 use rethread::ErrorCode;
-use rethread::store::{Appended, AuditQuery, Batch, LogStore, Query, Record, StoredHead, Table};
+use rethread::store::{
+    Appended, AuditQuery, Batch, ListedBy, LogStore, Query, RecencyQuery, Record, StoredHead, Table, recent_sessions,
+};
 use rethread::web::store::{Durability, IndexedDbStore, delete_database};
 use std::task::{Context, Waker};
 use support::{
@@ -15,6 +17,9 @@ use support::{
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);
+
+/// The version of the databases that the store makes.
+const OURS: u32 = 2;
 
 #[wasm_bindgen_test]
 async fn r48_a_connection_that_the_browser_closed_is_reopened() {
@@ -58,7 +63,7 @@ async fn r48_a_deleted_database_is_reported_once() {
 async fn r48_a_newer_database_is_rejected_and_unchanged() {
     let store = fresh("r48-newer").await;
     store.append("s", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
-    let newer = open("r48-newer", 2).await.unwrap();
+    let newer = open("r48-newer", OURS + 1).await.unwrap();
     for error in [
         store.head("s").await.unwrap_err(),
         store.append("s", 1, batch(vec![]), "two").await.unwrap_err(),
@@ -75,7 +80,7 @@ async fn r48_a_newer_database_is_rejected_and_unchanged() {
 async fn r48_a_blocked_open_is_an_error_and_leaves_no_connection() {
     drop(fresh("r48-blocked").await);
     // A tab that does not give way, and one that wants the database gone: whoever opens now has to wait.
-    let stubborn = open("r48-blocked", 1).await.unwrap();
+    let stubborn = open("r48-blocked", OURS).await.unwrap();
     let mut removal = Box::pin(remove("r48-blocked"));
     let _ = removal.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     let error = IndexedDbStore::open_with("r48-blocked", hasty()).await.err().unwrap();
@@ -92,7 +97,7 @@ async fn r48_a_blocked_open_is_an_error_and_leaves_no_connection() {
 #[wasm_bindgen_test]
 async fn r48_a_blocked_deletion_is_an_error() {
     drop(fresh("r48-deletion").await);
-    let stubborn = open("r48-deletion", 1).await.unwrap();
+    let stubborn = open("r48-deletion", OURS).await.unwrap();
     let error = delete_database("r48-deletion").await.unwrap_err();
     assert_eq!(error.code, ErrorCode::UpgradeBlocked, "{error}");
     close(&stubborn);
@@ -103,7 +108,7 @@ async fn r48_a_blocked_deletion_is_an_error() {
 async fn r48_a_held_lock_is_busy_and_nothing_is_written() {
     let store = fresh_with("r48-busy", hasty()).await;
     store.append("s", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
-    let other = open("r48-busy", 1).await.unwrap();
+    let other = open("r48-busy", OURS).await.unwrap();
     let held = hold(&other, "heads");
     let error = store.append("s", 1, batch(vec![log(1, b"never")]), "two").await.unwrap_err();
     assert_eq!(error.code, ErrorCode::Busy, "{error}");
@@ -119,7 +124,7 @@ async fn r48_a_held_lock_is_busy_and_nothing_is_written() {
 async fn r48_a_damaged_row_affects_no_other_row() {
     let store = fresh("r48-damaged").await;
     store.append("s", 0, batch((0..8).map(|key| log(key, b"v")).collect()), "one").await.unwrap();
-    let raw = open("r48-damaged", 1).await.unwrap();
+    let raw = open("r48-damaged", OURS).await.unwrap();
     for which in 0..6 {
         put(&raw, "log", &key_of("s", which), &odd(which)).await.unwrap();
         put(&raw, "tool_invocations", &key_of("s", which), &odd(which)).await.unwrap();
@@ -149,7 +154,7 @@ async fn r48_a_damaged_row_affects_no_other_row() {
 #[wasm_bindgen_test]
 async fn r48_a_session_with_a_missing_head_is_still_listed() {
     let store = fresh("r48-headless").await;
-    let raw = open("r48-headless", 1).await.unwrap();
+    let raw = open("r48-headless", OURS).await.unwrap();
     let ids: Vec<String> = (10..40).map(|at| format!("s{at}")).collect();
     let run = || Record { table: Table::Runs, ..log(7, b"run") };
     for (at, id) in ids.iter().enumerate() {
@@ -177,11 +182,50 @@ async fn r48_a_session_with_a_missing_head_is_still_listed() {
         assert_eq!(listed.iter().map(|row| &row.id).collect::<Vec<_>>(), want, "in pages of {limit}");
         let lost = listed.iter().filter(|row| row.head == StoredHead { revision: 0, value: vec![].into() }).count();
         assert_eq!(lost, 6);
+        // Nothing is known of the time of any of them.
+        for archived in [None, Some(false)] {
+            assert_eq!(recent(&store, archived, limit).await, want.iter().map(|id| id.as_str()).collect::<Vec<_>>());
+        }
+        assert!(recent(&store, Some(true), limit).await.is_empty());
     }
     for id in ["s10", "s12"] {
         assert_eq!(store.head(id).await.unwrap(), Some(StoredHead { revision: 0, value: vec![].into() }));
         store.delete_session(id).await.unwrap();
         assert!(store.head(id).await.unwrap().is_none(), "its records went with it");
+    }
+    close(&raw);
+}
+
+/// The ids on all pages of `limit`.
+async fn recent(store: &IndexedDbStore, archived: Option<bool>, limit: usize) -> Vec<String> {
+    let (mut ids, mut cursor) = (Vec::new(), None);
+    loop {
+        let query = RecencyQuery { archived, cursor, limit, ..RecencyQuery::default() };
+        let page = recent_sessions(store, &query).await.unwrap();
+        ids.extend(page.items.into_iter().map(|row| row.id));
+        cursor = page.cursor;
+        if cursor.is_none() {
+            return ids;
+        }
+    }
+}
+
+#[wasm_bindgen_test]
+async fn r79_a_foreign_head_is_listed_by_recency() {
+    let store = fresh("r79-foreign-head").await;
+    let raw = open("r79-foreign-head", OURS).await.unwrap();
+    for (at, id) in (1..).zip(["a", "b", "c", "d"]) {
+        let mut listed = batch(vec![log(0, b"v")]);
+        listed.listed_by = ListedBy { updated_at: at, is_archived: id == "c" };
+        store.append(id, 0, listed, "one").await.unwrap();
+    }
+    for which in 0..6 {
+        put(&raw, "heads", &"b".into(), &odd(which)).await.unwrap();
+        for limit in [1, 2, 100] {
+            assert_eq!(recent(&store, Some(false), limit).await, ["d", "a", "b"], "a head that is {which}");
+            assert_eq!(recent(&store, None, limit).await, ["d", "c", "a", "b"]);
+            assert_eq!(recent(&store, Some(true), limit).await, ["c"]);
+        }
     }
     close(&raw);
 }

@@ -237,7 +237,9 @@ describe('damaged heads', () => {
           const pending = await client.pendingRuns();
           const session = await client.session('s');
           const before = { texts: await textsOf(session), revision: session.revision };
-          const listed = (await client.sessions()).items.map(({ id, title, messageCount, pendingRuns }) => [
+          const { items } = await client.sessions();
+          items.sort((a, b) => (a.id < b.id ? -1 : 1));
+          const listed = items.map(({ id, title, messageCount, pendingRuns }) => [
             id,
             title,
             messageCount,

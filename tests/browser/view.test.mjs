@@ -354,6 +354,7 @@ test('r35 title, channel, metadata and the state bag survive a reload', async ()
     revision: before,
     messageCount: 1,
     pendingRuns: 0,
+    archived: false,
     metadata: { tags: ['b'] },
   });
   assert.ok(createdAt > 1.7e12 && updatedAt >= createdAt);
@@ -371,7 +372,7 @@ test('r39 sessions() by page and by channel; status() and persist()', async () =
     let cursor;
     do {
       const next = await client.sessions({ limit: 10, ...(cursor ? { cursor } : {}) });
-      pages.push(next.items.map(({ id }) => id));
+      pages.push(next.items.map(({ id, updatedAt }) => ({ id, updatedAt })));
       cursor = next.cursor;
     } while (cursor);
     const five = [];
@@ -386,11 +387,18 @@ test('r39 sessions() by page and by channel; status() and persist()', async () =
     facts.pages.map((page) => page.length),
     [10, 10, 5],
   );
+  const all = facts.pages.flat();
   assert.deepEqual(
-    facts.pages.flat(),
+    all.map(({ id }) => id).sort(),
     Array.from({ length: 25 }, (_, n) => `s${String(n).padStart(2, '0')}`),
   );
-  assert.deepEqual(facts.five, ['s00', 's05', 's10', 's15', 's20']);
+  const recent = all.toSorted((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1));
+  assert.deepEqual(all, recent, 'the newest first');
+  const five = ['s00', 's05', 's10', 's15', 's20'];
+  assert.deepEqual(
+    facts.five,
+    recent.map(({ id }) => id).filter((id) => five.includes(id)),
+  );
   assert.equal(facts.status.store, 'indexeddb');
   assert.equal(facts.status.state, 'ready');
   assert.deepEqual(facts.status.findings, []);

@@ -1,9 +1,10 @@
 //! The memory store under the suite that every store passes.
 
+use rethread::error::Error;
 use rethread::store::conformance::{CHECKS, StoreCheck, both, check_all, check_one, nothing_lost, write_with_retry};
 use rethread::store::{
-    Appended, AuditQuery, Batch, Capabilities, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture,
-    StoredHead,
+    Appended, AuditQuery, Batch, Capabilities, ListedBy, LogStore, MemoryStore, Page, Query, RecencyQuery, Record,
+    SessionRow, StoreFuture, StoredHead, recent_sessions,
 };
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -67,6 +68,8 @@ enum Flaw {
     IgnoresLastKey,
     MixesSessions,
     DoublesPages,
+    ForgetsTheTime,
+    SkipsByNumber,
 }
 
 /// A store that wants to be durable: another handle has the same data, and every append lets others go first.
@@ -85,12 +88,15 @@ impl LogStore for Flawed {
         &'a self,
         session: &'a str,
         expected: u64,
-        batch: Batch,
+        mut batch: Batch,
         operation: &'a str,
     ) -> StoreFuture<'a, Appended> {
         Box::pin(async move {
             once_round().await;
             let is = self.0.head(session).await?.map_or(0, |head| head.revision);
+            if self.1 == Flaw::ForgetsTheTime && is > 0 {
+                batch.listed_by = ListedBy::default();
+            }
             match self.1 {
                 Flaw::NoCompare => match self.0.append(session, expected, batch.clone(), operation).await? {
                     Appended::Conflict(is) => self.0.append(session, is, batch, operation).await,
@@ -151,6 +157,20 @@ impl LogStore for Flawed {
         })
     }
 
+    fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {
+        if self.1 != Flaw::SkipsByNumber {
+            return self.0.recent_sessions(query);
+        }
+        Some(Box::pin(async move {
+            let skipped: usize = query.cursor.as_deref().map_or(Ok(0), str::parse).map_err(|_| Error::invalid("no"))?;
+            let all = RecencyQuery { cursor: None, limit: 10_000, ..query.clone() };
+            let rows = recent_sessions(&self.0, &all).await?.items;
+            let seen = skipped + query.page_size();
+            let cursor = (rows.len() > seen).then(|| seen.to_string());
+            Ok(Page { items: rows.into_iter().skip(skipped).take(query.page_size()).collect(), cursor })
+        }))
+    }
+
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
         self.0.invocations(query)
     }
@@ -186,6 +206,8 @@ fn r46_the_suite_detects_broken_stores() {
         (Flaw::IgnoresLastKey, "segments_are_found_by_what_they_span"),
         (Flaw::MixesSessions, "no_session_reaches_another"),
         (Flaw::DoublesPages, "sessions_are_listed_once_each"),
+        (Flaw::ForgetsTheTime, "a_page_by_recency_stays_right_while_sessions_change"),
+        (Flaw::SkipsByNumber, "a_page_by_recency_stays_right_while_sessions_change"),
     ];
     for (flaw, check) in cases {
         let failed = failing(flaw);

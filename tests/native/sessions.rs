@@ -3,6 +3,7 @@
 mod backup;
 mod branch_views;
 mod branches;
+mod list;
 mod queue;
 mod reads;
 mod seeds;

@@ -205,6 +205,7 @@ fn heads() {
         ..RunEntry::default()
     }];
     fixed("head_full", RecordKind::Head, &session);
+    fixed("head_archived", RecordKind::Head, &SessionHead { is_archived: true, ..SessionHead::new("s", 5) });
 }
 
 #[test]

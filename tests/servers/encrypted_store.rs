@@ -11,12 +11,14 @@ use aes_gcm::{Aes256Gcm, Nonce};
 use bytes::Bytes;
 use rethread::error::{ErrorCode, Result};
 use rethread::id::Seed;
+use rethread::session_head::SessionHead;
 use rethread::store::conformance::check_all;
 use rethread::store::kv::{KvLimits, KvStore, WriteOnceStore};
 use rethread::store::sql::SqlStore;
 use rethread::store::{
-    Appended, AuditIndex, AuditQuery, Batch, Cipher, EncryptedStore, LogStore, MemoryStore, PlacedValue, Query, Record,
-    StoreFuture, Table, UnwrappedKey, open_session,
+    Appended, AuditIndex, AuditQuery, Batch, Cipher, EncryptedStore, LogStore, MemoryStore, PlacedValue, Query,
+    RecencyQuery, Record, RecordKind, StoreFuture, Table, UnwrappedKey, open_record, open_session, recent_sessions,
+    seal_record,
 };
 use std::cell::Cell;
 use std::path::Path;
@@ -296,4 +298,36 @@ fn r80_a_deleted_session_begins_with_another_key() {
     appended(&one, "s", tombstone);
     assert_eq!(log(&other, "s").len(), 1);
     assert!(!log(&other, "s")[0].value.is_empty());
+}
+
+#[test]
+fn r79_an_encrypted_list_has_the_order_of_times_that_stay_readable() {
+    let service = MemoryKv::default();
+    let kv: Rc<dyn LogStore> = Rc::new(block_on(KvStore::open(Rc::new(service))).unwrap());
+    let memory: Rc<dyn LogStore> = Rc::new(MemoryStore::default());
+    for (inner, has_index) in [(memory, true), (kv, false)] {
+        let store = encrypted(&inner, &[ONE]);
+        for (id, updated_at, is_archived) in [("a", 30, false), ("b", 40, true), ("c", 10, false), ("d", 20, false)] {
+            let head = SessionHead { updated_at, is_archived, title: Some(MARK.into()), ..SessionHead::new(id, 1) };
+            let mut batch = Batch { head: seal_record(RecordKind::Head, &head), ..Batch::default() };
+            batch.describe(&head);
+            block_on(store.append(id, 0, batch, id)).unwrap();
+        }
+        let open = RecencyQuery { archived: Some(false), limit: 2, ..RecencyQuery::default() };
+        let ids = |store: &dyn LogStore, query: &RecencyQuery| -> Result<(Vec<String>, Option<String>)> {
+            let page = block_on(recent_sessions(store, query))?;
+            Ok((page.items.into_iter().map(|row| row.id).collect(), page.cursor))
+        };
+        let (first, cursor) = ids(&store, &open).unwrap();
+        assert_eq!(first, ["a", "d"]);
+        assert_eq!(ids(&store, &RecencyQuery { cursor, ..open.clone() }).unwrap(), (vec!["c".into()], None));
+        let archived = RecencyQuery { archived: Some(true), ..open.clone() };
+        let page = block_on(recent_sessions(&store, &archived)).unwrap();
+        let head: SessionHead = open_record(RecordKind::Head, &page.items[0].head.value).unwrap();
+        assert_eq!((head.id.as_str(), head.title.as_deref()), ("b", Some(MARK)));
+        // Without the key an index tells the order, and no list is an empty one.
+        assert_eq!(ids(&encrypted(&inner, &[TWO]), &open).unwrap_err().code, ErrorCode::WrongKey);
+        let sealed = ids(&*inner, &open).unwrap().0;
+        assert_eq!(sealed, if has_index { ["a", "d"] } else { ["a", "b"] });
+    }
 }

@@ -6,10 +6,12 @@ mod model;
 pub mod sqlite;
 
 use rethread::error::{Error, ErrorCode};
+use rethread::session_head::SessionHead;
 use rethread::store::conformance::{both, check_all, nothing_lost, nothing_returns_after_deletion, write_with_retry};
 use rethread::store::sql::{SqlDialect, SqlLimits, SqlStore};
 use rethread::store::{
-    Appended, AuditIndex, AuditQuery, Batch, LogStore, Query, Record, StoreFuture, StoredHead, Table,
+    Appended, AuditIndex, AuditQuery, Batch, LogStore, Query, RecencyQuery, Record, RecordKind, StoreFuture,
+    StoredHead, Table, recent_sessions, seal_record,
 };
 use sqlite::{SqliteDriver, TestFolder, block_on};
 use std::path::{Path, PathBuf};
@@ -101,8 +103,8 @@ fn stored_data_survives_the_connection() {
     assert_eq!((closed.code, closed.message.contains("sqlite")), (ErrorCode::Closed, true));
 }
 
-/// The schema versions that ever were.
-const VERSIONS: &[usize] = &[1];
+/// The schema versions that databases have. Version 2 is one on the way to 3.
+const VERSIONS: &[usize] = &[1, 3];
 
 fn fixture(version: usize) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/servers/fixtures/schema-{version}.sqlite"))
@@ -134,6 +136,94 @@ fn files_of_every_schema_version_are_opened() {
         assert_eq!(block_on(store.append("chat", 2, next, "three")).unwrap(), Appended::Revision(3));
         let log = block_on(store.read("chat", Query { from: 10, ..Query::all(Table::Log) })).unwrap();
         assert_eq!(log, [record(10, b"short")], "a chunk was left");
+    }
+}
+
+/// A head whose history changed last at a time.
+fn head_of(id: &str, updated_at: u64, is_archived: bool) -> Batch {
+    let head = SessionHead { updated_at, is_archived, ..SessionHead::new(id, 1) };
+    let mut batch = Batch { head: seal_record(RecordKind::Head, &head), ..Batch::default() };
+    batch.describe(&head);
+    batch
+}
+
+fn recent(store: &SqlStore, archived: Option<bool>, limit: usize) -> Vec<String> {
+    let (mut ids, mut cursor) = (Vec::new(), None);
+    loop {
+        let query = RecencyQuery { archived, cursor, limit, ..RecencyQuery::default() };
+        let page = block_on(recent_sessions(store, &query)).unwrap();
+        ids.extend(page.items.into_iter().map(|row| row.id));
+        cursor = page.cursor;
+        if cursor.is_none() {
+            return ids;
+        }
+    }
+}
+
+/// Makes of a database what version 1 of the schema was.
+const TO_VERSION_1: &str = "DROP INDEX rethread_heads_recent; ALTER TABLE rethread_heads DROP COLUMN updated_at; \
+    ALTER TABLE rethread_heads DROP COLUMN archived; UPDATE rethread_schema SET version = 1";
+
+/// A process that filled the columns was stopped after some of them.
+const TO_VERSION_2: &str = "UPDATE rethread_heads SET updated_at = 0, archived = 0 WHERE updated_at % 3 > 0; \
+    UPDATE rethread_schema SET version = 2";
+
+#[test]
+fn r79_sessions_of_an_older_schema_are_listed_by_recency() {
+    let driver = SqliteDriver::in_memory(SqlLimits { max_value_bytes: 64, ..SqlLimits::default() });
+    let first = store(&driver);
+    // More than are filled at once; each head is longer than a value.
+    let ids: Vec<String> = (100..350).map(|at| format!("session-{at}-{}", "x".repeat(60))).collect();
+    for (at, id) in (0..).zip(&ids) {
+        block_on(first.append(id, 0, head_of(id, 1_000 + (at * 7_919) % 1_000, at % 5 == 0), "one")).unwrap();
+    }
+    block_on(first.append("damaged", 0, Batch { head: b"head".as_slice().into(), ..Batch::default() }, "one")).unwrap();
+    let [open, archived, all] = [Some(false), Some(true), None].map(|archived| recent(&first, archived, 1000));
+    assert_eq!((open.len(), archived.len(), all.len()), (201, 50, 251));
+    assert_eq!(all.last().unwrap(), "damaged");
+    for older in [TO_VERSION_1, TO_VERSION_2] {
+        driver.execute(older);
+        let second = store(&driver);
+        assert_eq!(recent(&second, Some(false), 7), open);
+        assert_eq!(recent(&second, Some(true), 1), archived);
+        assert_eq!(recent(&second, None, 1000), all);
+    }
+}
+
+#[test]
+fn r79_a_page_by_recency_is_read_from_its_index() {
+    let driver = SqliteDriver::in_memory(SqlLimits::default());
+    let store = store(&driver);
+    for (at, id) in (1..).zip(["a", "b", "c", "d"]) {
+        block_on(store.append(id, 0, head_of(id, at, at > 2), "one")).unwrap();
+    }
+    for cursor in [None, Some("9:s".to_owned())] {
+        for (archived, parts) in [(Some(false), 1), (Some(true), 1), (None, 2)] {
+            let query = RecencyQuery { archived, limit: 1, cursor: cursor.clone(), ..RecencyQuery::default() };
+            assert_eq!(block_on(recent_sessions(&store, &query)).unwrap().items.len(), 1);
+            let plan = driver.plan();
+            assert_eq!(
+                plan.matches("SEARCH rethread_heads USING INDEX rethread_heads_recent").count(),
+                parts,
+                "{plan}"
+            );
+        }
+    }
+}
+
+#[test]
+fn r79_a_session_whose_head_is_lost_is_the_oldest() {
+    let driver = SqliteDriver::in_memory(SqlLimits::default());
+    let store = store(&driver);
+    for (at, id) in (1..).zip(["a", "b", "c", "d", "e"]) {
+        let batch = Batch { put: vec![record(0, b"r")], ..head_of(id, at * 10, false) };
+        block_on(store.append(id, 0, batch, "one")).unwrap();
+    }
+    driver.execute("DELETE FROM rethread_heads WHERE session IN (CAST('b' AS BLOB), CAST('e' AS BLOB))");
+    for limit in 1..7 {
+        assert_eq!(recent(&store, Some(false), limit), ["d", "c", "a", "b", "e"], "in pages of {limit}");
+        assert_eq!(recent(&store, None, limit), ["d", "c", "a", "b", "e"], "in pages of {limit}");
+        assert!(recent(&store, Some(true), limit).is_empty());
     }
 }
 

@@ -181,7 +181,7 @@ export async function client(): Promise<void> {
   await slim.init(new Uint8Array());
   await open();
   await using rethread: Rethread = await open(opening);
-  const page: Page<SessionSummary> = await rethread.sessions({ channel: "mail", limit: 10 });
+  const page: Page<SessionSummary> = await rethread.sessions({ channel: "mail", archived: "all", limit: 10 });
   for (const one of page.items) {
     same<typeof one.title, string | null>(true);
     console.log(
@@ -192,6 +192,7 @@ export async function client(): Promise<void> {
       one.revision,
       one.messageCount,
       one.pendingRuns,
+      one.archived,
       one.metadata,
     );
   }

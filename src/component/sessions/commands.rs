@@ -16,7 +16,7 @@ use crate::session::{
     restore_archive, resume_run, resume_snapshot,
 };
 use crate::session_head::SessionHead;
-use crate::store::SessionArchive;
+use crate::store::{RecencyQuery, SessionArchive, recent_sessions};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -230,8 +230,10 @@ impl Sessions {
 
     async fn list_sessions(&self, asked: wit::SessionQuery) -> Result<wit::Outcome> {
         let context = &self.store.context;
-        let (cursor, channel) = (asked.cursor.as_deref(), asked.channel.as_deref());
-        let rows = context.store.sessions(cursor, limit_of(asked.limit), channel).await?;
+        // A host that does not know what is archived loses no session.
+        let limit = limit_of(asked.limit);
+        let query = RecencyQuery { channel: asked.channel, archived: None, cursor: asked.cursor, limit };
+        let rows = recent_sessions(&*context.store, &query).await?;
         let mut items = String::new();
         let mut list = ArrayWriter::new(&mut items);
         for row in rows.items {
@@ -260,7 +262,8 @@ fn write_summary(out: &mut ObjectWriter<'_>, id: &str, head: &SessionHead) {
         .number("updatedAt", head.updated_at)
         .number("revision", head.history_revision)
         .number("messageCount", head.next_seq)
-        .number("pendingRuns", head.pending_runs().count() as u64);
+        .number("pendingRuns", head.pending_runs().count() as u64)
+        .bool("archived", head.is_archived);
     match &head.metadata {
         Some(metadata) => out.json("metadata", metadata.view()),
         None => out.raw("metadata", "null"),

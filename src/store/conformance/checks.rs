@@ -1,7 +1,7 @@
 //! The list of all checks, and those of single records, heads and batches.
 
 use super::context::{StoreCheck, StoreCheckContext, batch, ensure, log, segment, summary};
-use super::{appends, audit_pages, branches, damage, segments, sessions};
+use super::{appends, audit_pages, branches, damage, recency, segments, sessions};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{Appended, AuditQuery, Batch, MAX_KEY, Query, Record, StoredHead, Table};
 use bytes::Bytes;
@@ -27,6 +27,10 @@ pub const CHECKS: &[(&str, StoreCheck)] = &[
     }),
     ("no_session_reaches_another", |context| Box::pin(sessions::no_session_reaches_another(context))),
     ("sessions_are_listed_once_each", |context| Box::pin(sessions::sessions_are_listed_once_each(context))),
+    ("sessions_are_listed_by_recency", |context| Box::pin(recency::sessions_are_listed_by_recency(context))),
+    ("a_page_by_recency_stays_right_while_sessions_change", |context| {
+        Box::pin(recency::a_page_by_recency_stays_right_while_sessions_change(context))
+    }),
     ("audit_rows_are_found", |context| Box::pin(sessions::audit_rows_are_found(context))),
     ("an_audit_row_replaced_is_found_anew", |context| Box::pin(sessions::an_audit_row_replaced_is_found_anew(context))),
     ("pages_of_audit_rows_cost_what_their_rows_cost", |context| {

@@ -2,7 +2,7 @@
 
 use super::transfer::{Transfer, decode, transfer_fields, transfer_variants};
 use crate::error::{Error, ErrorCode, Result};
-use crate::store::{AuditQuery, Batch, LogKey, LogStore, Query, Record, RecordSelector, StoredHead};
+use crate::store::{AuditQuery, Batch, LogKey, LogStore, Query, RecencyQuery, Record, RecordSelector, StoredHead};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,6 +21,7 @@ pub(super) enum StoreCall {
     Branches(String),
     Pack(String),
     DropCachedValues(String),
+    RecentSessions(RecencyQuery),
 }
 
 transfer_variants!(StoreCall {
@@ -36,6 +37,7 @@ transfer_variants!(StoreCall {
     9 => Branches(session),
     10 => Pack(session),
     11 => DropCachedValues(session),
+    12 => RecentSessions(query),
 });
 
 impl StoreCall {
@@ -50,7 +52,11 @@ impl StoreCall {
             | Self::Branches(session)
             | Self::Pack(session)
             | Self::DropCachedValues(session) => Some(session),
-            Self::Sessions(..) | Self::LogRecords(_) | Self::Invocations(_) | Self::NewestInvocations(_) => None,
+            Self::Sessions(..)
+            | Self::RecentSessions(_)
+            | Self::LogRecords(_)
+            | Self::Invocations(_)
+            | Self::NewestInvocations(_) => None,
         }
     }
 }
@@ -114,6 +120,10 @@ pub async fn answer(store: &dyn LogStore, call: Bytes, select: Option<SelectorLi
         StoreCall::Sessions(cursor, limit, channel) => {
             reply.of(&store.sessions(cursor.as_deref(), limit, channel.as_deref()).await?)
         }
+        StoreCall::RecentSessions(query) => match store.recent_sessions(&query) {
+            Some(page) => reply.of(&page.await?),
+            None => return Err(Error::new(ErrorCode::Internal, "the store does not list sessions by recency")),
+        },
         StoreCall::LogRecords(keys) => reply.of(&store.log_records(&keys).await?),
         StoreCall::Invocations(query) => reply.of(&store.invocations(&query).await?),
         StoreCall::NewestInvocations(query) => match store.newest_invocations(&query) {

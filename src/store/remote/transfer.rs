@@ -5,8 +5,8 @@
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{
-    Appended, AuditIndex, AuditQuery, Batch, Capabilities, LogKey, Page, Query, Record, SessionRow, StoredBranch,
-    StoredHead, Table,
+    Appended, AuditIndex, AuditQuery, Batch, Capabilities, ListedBy, LogKey, Page, Query, RecencyQuery, Record,
+    SessionRow, StoredBranch, StoredHead, Table,
 };
 use bytes::{Buf, Bytes};
 
@@ -207,10 +207,12 @@ transfer_variants!(Appended { 0 => Revision(revision), 1 => Conflict(revision), 
 transfer_fields!(Capabilities { compare_and_append, atomic_batch, read_your_writes, max_value_bytes, durable });
 transfer_fields!(AuditIndex { tool, status, channel, at });
 transfer_fields!(Record { table, key, last_key, index, value });
-transfer_fields!(Batch { head, channel, at_least, put, replace, remove, notice });
+transfer_fields!(ListedBy { updated_at, is_archived });
+transfer_fields!(Batch { head, channel, listed_by, at_least, put, replace, remove, notice });
 transfer_fields!(StoredHead { revision, value });
 transfer_fields!(Query { table, from, to, reverse, limit_bytes, expected_records });
 transfer_fields!(AuditQuery { session, tool, status, channel, since, until, cursor, limit });
+transfer_fields!(RecencyQuery { channel, archived, cursor, limit });
 transfer_fields!(LogKey { session, key });
 transfer_fields!(SessionRow { id, head });
 transfer_fields!(StoredBranch { id, head, fork_head, log });

@@ -8,8 +8,8 @@
 
 use super::driver::{SqlColumns, SqlDialect, SqlLimits, SqlRow, SqlStatement, SqlValue};
 use super::key_ranges::{CONDITION_PARAMS, KeyRange, key_ranges, write_condition, write_conditions};
-use super::schema::{table_name, table_number};
 use super::statement::{ColumnType, SqlWriter, integer};
+use super::tables::{table_name, table_number};
 use crate::error::{Error, Result};
 use crate::store::{Appended, Batch, MAX_KEY, REMEMBERED_OPERATIONS, Record, Table};
 
@@ -346,6 +346,10 @@ impl AppendPlan<'_> {
             .integer(revision)
             .sql(", channel = ")
             .bytes_or_null(self.batch.channel.as_deref().map(str::as_bytes))
+            .sql(", updated_at = ")
+            .integer(self.batch.listed_by.updated_at)
+            .sql(", archived = ")
+            .integer(u64::from(self.batch.listed_by.is_archived))
             .sql(", size = ")
             .integer(head.len() as u64)
             .sql(", value = ")

@@ -1,8 +1,8 @@
 //! Sets of keys as conditions: neighbouring keys are one range, and a statement holds as many ranges as it has
 //! parameters for.
 
-use super::schema::table_number;
 use super::statement::SqlWriter;
+use super::tables::table_number;
 use crate::store::Table;
 
 /// Neighbouring keys of one table, from `first` to `last`.

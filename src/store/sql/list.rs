@@ -2,8 +2,8 @@
 
 use super::driver::{SqlColumns, SqlDialect, SqlRow, SqlStatement};
 use super::read::{HeadParts, append_chunk, audit_index};
-use super::schema::table_number;
 use super::statement::SqlWriter;
+use super::tables::table_number;
 use crate::error::Result;
 use crate::store::newest::AuditPosition;
 use crate::store::{AuditQuery, PAGE, Page, Record, SessionRow, StoredHead, Table, audit_cursor, open_audit_cursor};
@@ -19,8 +19,21 @@ pub(super) struct SessionList<'a> {
 
 /// A session in a list, with the key that orders it.
 pub(super) struct ListedSession {
-    key: Vec<u8>,
-    row: SessionRow,
+    pub(super) key: Vec<u8>,
+    pub(super) row: SessionRow,
+}
+
+impl ListedSession {
+    /// A session that has records and no head, of a row with its key.
+    ///
+    /// # Errors
+    /// `store_error` for a row that the store did not write.
+    pub(super) fn without_head(dialect: SqlDialect, row: &SqlRow) -> Result<Self> {
+        let key = SqlColumns::new(dialect, row).bytes(0)?.unwrap_or_default().to_vec();
+        let head = StoredHead { revision: 0, value: Bytes::new() };
+        let row = SessionRow { id: String::from_utf8_lossy(&key).into_owned(), head };
+        Ok(Self { key, row })
+    }
 }
 
 /// A page has no more rows than this: a number that every database takes as a limit.
@@ -32,6 +45,11 @@ pub(super) fn page_size(limit: usize) -> usize {
 }
 
 impl SessionList<'_> {
+    /// The first page of all sessions.
+    pub(super) fn all(dialect: SqlDialect) -> Self {
+        Self { dialect, cursor: None, channel: None, limit: PAGE }
+    }
+
     /// Selects heads, one more than the page has.
     pub(super) fn heads(&self) -> SqlStatement {
         let mut out = SqlWriter::new(self.dialect);
@@ -107,12 +125,9 @@ impl SessionList<'_> {
     pub(super) fn page(&self, mut listed: Vec<ListedSession>, headless: &[SqlRow]) -> Result<Page<SessionRow>> {
         // Both are in the order of their keys.
         for row in headless {
-            let columns = SqlColumns::new(self.dialect, row);
-            let key = columns.bytes(0)?.unwrap_or_default().to_vec();
-            let head = StoredHead { revision: 0, value: Bytes::new() };
-            let row = SessionRow { id: String::from_utf8_lossy(&key).into_owned(), head };
-            let at = listed.partition_point(|one| one.key < key);
-            listed.insert(at, ListedSession { row, key });
+            let headless = ListedSession::without_head(self.dialect, row)?;
+            let at = listed.partition_point(|one| one.key < headless.key);
+            listed.insert(at, headless);
         }
         let is_last = listed.len() <= self.limit;
         listed.truncate(self.limit);
@@ -130,7 +145,7 @@ fn session_id(columns: &SqlColumns<'_>) -> Result<String> {
 }
 
 /// Compares a name, which is indexed by its beginning.
-fn write_name_filter(out: &mut SqlWriter, column: &str, name: &str) {
+pub(super) fn write_name_filter(out: &mut SqlWriter, column: &str, name: &str) {
     // In SQLite the beginning of an empty name is `NULL`.
     if !name.is_empty() {
         let beginning = name.as_bytes().get(..200).unwrap_or(name.as_bytes());

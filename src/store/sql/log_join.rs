@@ -2,8 +2,8 @@
 
 use super::driver::{SqlColumns, SqlDialect, SqlLimits, SqlRow, SqlStatement};
 use super::read::append_chunk;
-use super::schema::table_number;
 use super::statement::SqlWriter;
+use super::tables::table_number;
 use crate::error::Result;
 use crate::store::{LogKey, Record, Table};
 

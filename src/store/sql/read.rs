@@ -1,8 +1,8 @@
 //! Reads a session: its head, and ranges of its records, page by page.
 
 use super::driver::{SqlColumns, SqlDialect, SqlRow, SqlStatement};
-use super::schema::{table_name, table_number};
 use super::statement::SqlWriter;
+use super::tables::{table_name, table_number};
 use crate::error::Result;
 use crate::store::{AuditIndex, MAX_KEY, Query, Record, StoredHead, Table};
 use bytes::{Bytes, BytesMut};

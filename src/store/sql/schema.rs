@@ -1,43 +1,29 @@
 //! The tables, and how they are made and changed.
 
 use super::driver::{SqlColumns, SqlDialect, SqlDriver, SqlStatement};
+use super::list::SessionList;
 use super::statement::SqlWriter;
 use crate::error::{Error, ErrorCode, Result};
-use crate::store::Table;
+use crate::store::{ListedBy, SessionRow};
 
-/// The statements that lead from one schema version to the next.
-type SchemaStep = fn(SqlDialect) -> Vec<SqlStatement>;
-
-/// The steps, from an empty database on. The version of a schema is the number of steps that made it.
-const STEPS: &[SchemaStep] = &[create_tables];
+/// The version of the schema that this build makes.
+///
+/// | version | what it has |
+/// |---|---|
+/// | 1 | the tables without the columns by which sessions are listed by recency |
+/// | 2 | the columns, not all of them filled: a process that fills them may have been stopped |
+/// | 3 | the columns filled from the heads |
+const VERSION: usize = 3;
 
 /// How often opening looks again, after another process made or changed the schema at the same time.
 const ATTEMPTS: usize = 5;
 
 /// The schema of a database.
 enum SchemaState {
-    /// This many steps have made it; none in an empty database.
+    /// 0 in an empty database.
     Version(usize),
     /// It has tables of our names that are not ours.
     Foreign,
-}
-
-/// The name of a table in the database.
-pub(super) fn table_name(table: Table) -> &'static str {
-    match table {
-        Table::Log => "rethread_log",
-        Table::ToolInvocations => "rethread_tool_invocations",
-        Table::Runs => "rethread_runs",
-    }
-}
-
-/// The number of a table in `rethread_chunks`. 0 is the head.
-pub(super) fn table_number(table: Table) -> u64 {
-    match table {
-        Table::Log => 1,
-        Table::ToolInvocations => 2,
-        Table::Runs => 3,
-    }
 }
 
 /// Makes the tables, or brings those of an older version up to date.
@@ -51,19 +37,25 @@ pub(super) async fn prepare(driver: &dyn SqlDriver) -> Result<()> {
             SchemaState::Foreign => return Err(foreign(driver.dialect())),
             SchemaState::Version(version) => version,
         };
-        if version > STEPS.len() {
-            return Err(too_new(driver.dialect(), version));
-        }
-        let Some(step) = STEPS.get(version) else { return Ok(()) };
-        let mut statements = step(driver.dialect());
-        statements.push(set_version(driver.dialect(), version.saturating_add(1)));
+        let dialect = driver.dialect();
+        let (mut statements, next) = match version {
+            0 => (create_tables(dialect), VERSION),
+            1 => (add_list_columns(dialect), 2),
+            2 => {
+                fill_list_columns(driver).await?;
+                (Vec::new(), 3)
+            }
+            VERSION => return Ok(()),
+            _ => return Err(too_new(dialect, version)),
+        };
+        statements.push(set_version(dialect, next));
         attempts = attempts.saturating_add(1);
         match driver.transaction(statements).await {
             // Another process may have taken the same step in the meantime.
             Err(error) if attempts >= ATTEMPTS || !is_transient(&error) => return Err(error),
             _ => {}
         }
-        if attempts > ATTEMPTS.saturating_add(STEPS.len()) {
+        if attempts > ATTEMPTS.saturating_add(VERSION) {
             return Err(Error::new(ErrorCode::Busy, "the schema of the database keeps changing; open it again"));
         }
     }
@@ -126,15 +118,60 @@ fn set_version(dialect: SqlDialect, version: usize) -> SqlStatement {
     set.end()
 }
 
-/// Version 1. Text is stored as bytes: ids, names of tools and channels are any Unicode text.
+/// Adds the columns by which sessions are listed by recency. Until they are filled, their sessions are the oldest of
+/// the list.
+fn add_list_columns(dialect: SqlDialect) -> Vec<SqlStatement> {
+    let integer = integer_type(dialect);
+    let column = |name: &str| format!("ALTER TABLE rethread_heads ADD COLUMN {name} {integer} NOT NULL DEFAULT 0");
+    let texts = [column("updated_at"), column("archived"), format!("CREATE INDEX {RECENT_INDEX}")];
+    texts.map(|sql| SqlStatement { sql, params: Vec::new(), columns: &[] }).into()
+}
+
+/// Fills the columns from the heads. What another process writes meanwhile stays. An encrypted head tells nothing here:
+/// its session is among the oldest until its next write.
+async fn fill_list_columns(driver: &dyn SqlDriver) -> Result<()> {
+    let dialect = driver.dialect();
+    let mut cursor: Option<String> = None;
+    loop {
+        let list = SessionList { cursor: cursor.as_deref(), ..SessionList::all(dialect) };
+        let rows = driver.transaction(vec![list.heads()]).await?.pop().unwrap_or_default();
+        let heads = list.read_heads(&rows)?;
+        let mut updates = Vec::new();
+        for SessionRow { id, head } in heads.iter().map(|listed| &listed.row) {
+            let ListedBy { updated_at, is_archived } = ListedBy::of_encoded(&head.value);
+            let mut update = SqlWriter::new(dialect);
+            update.sql("UPDATE rethread_heads SET updated_at = ").integer(updated_at);
+            update.sql(", archived = ").integer(u64::from(is_archived)).sql(" WHERE updated_at = 0 AND session = ");
+            update.session(id).sql(" AND revision = ").integer(head.revision);
+            updates.push(update.end());
+        }
+        let Some(last) = heads.last() else { return Ok(()) };
+        cursor = Some(last.row.id.clone());
+        driver.transaction(updates).await?;
+    }
+}
+
+fn integer_type(dialect: SqlDialect) -> &'static str {
+    match dialect {
+        SqlDialect::Sqlite => "INTEGER",
+        SqlDialect::Postgres => "BIGINT",
+    }
+}
+
+/// Of the list of sessions by recency.
+const RECENT_INDEX: &str =
+    "rethread_heads_recent ON rethread_heads (archived, updated_at DESC, session) WHERE deleted = 0";
+
+/// Text is stored as bytes: ids, names of tools and channels are any Unicode text.
 ///
 /// `pending` is 1 only inside the transaction that writes the session. `last_key` is there of segments alone. A value
 /// that is larger than the database takes is empty in its row and stands in `rethread_chunks`, where table 0 is the
 /// head.
 fn create_tables(dialect: SqlDialect) -> Vec<SqlStatement> {
-    let (blob, integer) = match dialect {
-        SqlDialect::Sqlite => ("BLOB", "INTEGER"),
-        SqlDialect::Postgres => ("BYTEA", "BIGINT"),
+    let integer = integer_type(dialect);
+    let blob = match dialect {
+        SqlDialect::Sqlite => "BLOB",
+        SqlDialect::Postgres => "BYTEA",
     };
     let record = format!(
         "session {blob} NOT NULL, key {integer} NOT NULL, last_key {integer}, size {integer} NOT NULL, value {blob} NOT NULL"
@@ -143,7 +180,8 @@ fn create_tables(dialect: SqlDialect) -> Vec<SqlStatement> {
         "rethread_schema (application VARCHAR(16) PRIMARY KEY, version INTEGER NOT NULL)".to_owned(),
         format!(
             "rethread_heads (session {blob} PRIMARY KEY, id {blob}, revision {integer} NOT NULL, deleted {integer} NOT NULL, \
-             pending {integer} NOT NULL, channel {blob}, size {integer} NOT NULL, value {blob})"
+             pending {integer} NOT NULL, channel {blob}, size {integer} NOT NULL, value {blob}, \
+             updated_at {integer} NOT NULL DEFAULT 0, archived {integer} NOT NULL DEFAULT 0)"
         ),
         format!(
             "rethread_operations (session {blob} NOT NULL, revision {integer} NOT NULL, operation {blob} NOT NULL, \
@@ -163,6 +201,7 @@ fn create_tables(dialect: SqlDialect) -> Vec<SqlStatement> {
     // PostgreSQL indexes no value above 2,704 bytes, and a model may name a tool as it likes: names are indexed by
     // their beginning.
     let indexes = [
+        RECENT_INDEX,
         "rethread_heads_channel ON rethread_heads (substr(channel, 1, 200), session) WHERE channel IS NOT NULL",
         "rethread_log_last_key ON rethread_log (session, last_key) WHERE last_key IS NOT NULL",
         "rethread_tool_invocations_last_key ON rethread_tool_invocations (session, last_key) WHERE last_key IS NOT NULL",
@@ -192,7 +231,7 @@ fn too_new(dialect: SqlDialect, version: usize) -> Error {
         format!(
             "the {} store: its schema has version {version}, and this version of rethread knows {} at most; update rethread",
             dialect.as_str(),
-            STEPS.len()
+            VERSION
         ),
     )
 }

@@ -11,9 +11,11 @@ mod options;
 mod pages;
 mod parts;
 mod read;
+mod recent;
 mod rows;
 mod scan;
 mod transaction;
+mod upgrade;
 mod wait;
 mod write;
 
@@ -22,7 +24,7 @@ pub use options::{Durability, IndexedDbOptions};
 
 use crate::error::{ErrorCode, Result};
 use crate::store::{
-    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
+    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, RecencyQuery, Record,
     RecordSelector, RecordSink, SessionRow, StoreFuture, StoredHead,
 };
 use connection::{DatabaseOrigin, EvictionMarker, IdbConnection};
@@ -31,6 +33,7 @@ use head::{HeadOperation, HeadScript};
 use pages::PageScript;
 use parts::PartsScript;
 use read::RangeReadScript;
+use recent::RecentScript;
 use rows::{HeadRow, SessionKeys};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -323,6 +326,20 @@ impl LogStore for IndexedDbStore {
             self.transact(pages.clone(), false).await?;
             Ok(pages.borrow_mut().page_of_sessions())
         })
+    }
+
+    fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {
+        Some(Box::pin(async move {
+            let recent = Rc::new(RefCell::new(RecentScript::new(query)?));
+            self.transact(recent.clone(), false).await?;
+            let Some(after) = recent.borrow().unlisted_after() else { return Ok(recent.borrow_mut().page(Vec::new())) };
+            let pages = PageScript::unlisted(after.as_deref(), query.limit, self.uses_newest_api.get());
+            let pages = Rc::new(RefCell::new(pages));
+            self.transact(pages.clone(), false).await?;
+            let unlisted = pages.borrow_mut().take_sessions();
+            let page = recent.borrow_mut().page(unlisted);
+            Ok(page)
+        }))
     }
 
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {

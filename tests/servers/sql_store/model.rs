@@ -3,7 +3,10 @@
 use super::sqlite::{SqliteDriver, block_on};
 use proptest::prelude::*;
 use rethread::store::sql::{SqlLimits, SqlStore};
-use rethread::store::{AuditIndex, AuditQuery, Batch, LogStore, MemoryStore, Query, Record, Table};
+use rethread::store::{
+    AuditIndex, AuditQuery, Batch, ListedBy, LogStore, MAX_KEY, MemoryStore, Query, RecencyQuery, Record, Table,
+    recent_sessions,
+};
 
 const SESSIONS: [&str; 3] = ["a", "a\u{0}b", "b"];
 const NAMES: [&str; 3] = ["pay", "pay\u{0}", "read"];
@@ -30,6 +33,7 @@ enum Operation {
         limit: usize,
         channel: Option<usize>,
     },
+    Recent(RecencyQuery),
 }
 
 fn keys() -> impl Strategy<Value = u64> {
@@ -61,10 +65,12 @@ fn batch() -> impl Strategy<Value = Batch> {
     let head = prop::collection::vec(any::<u8>(), 0..20);
     let removed = prop::collection::vec((0..TABLES.len(), keys()), 0..12);
     let records = || prop::collection::vec(record(), 0..12);
-    (head, any::<bool>(), prop_oneof![4 => Just(0), 1 => 0..40_u64], records(), records(), removed).prop_map(
-        |(head, has_channel, at_least, put, replace, removed)| Batch {
+    let listed_by = (prop_oneof![0..3_u64, Just(MAX_KEY)], any::<bool>(), any::<bool>());
+    (head, listed_by, prop_oneof![4 => Just(0), 1 => 0..40_u64], records(), records(), removed).prop_map(
+        |(head, (updated_at, is_archived, has_channel), at_least, put, replace, removed)| Batch {
             head: head.into(),
             channel: has_channel.then(|| "web".into()),
+            listed_by: ListedBy { updated_at, is_archived },
             at_least,
             put,
             replace,
@@ -98,6 +104,10 @@ fn operation() -> impl Strategy<Value = Operation> {
             ..AuditQuery::default()
         })),
         1 => (0..4_usize, prop::option::of(0..2_usize)).prop_map(|(limit, channel)| Operation::Sessions { limit, channel }),
+        2 => (1..4_usize, any::<bool>(), any::<Option<bool>>()).prop_map(|(limit, of_channel, archived)| {
+            let channel = of_channel.then(|| "web".into());
+            Operation::Recent(RecencyQuery { channel, archived, cursor: None, limit })
+        }),
     ]
 }
 
@@ -129,6 +139,19 @@ fn answer(store: &dyn LogStore, revision: u64, operation: &Operation) -> String 
             let first = block_on(store.sessions(None, *limit, channel)).unwrap();
             let second = first.cursor.as_deref().map(|cursor| block_on(store.sessions(Some(cursor), *limit, channel)));
             format!("{first:?} {second:?}")
+        }
+        Operation::Recent(query) => {
+            let mut query = query.clone();
+            let mut pages = Vec::new();
+            loop {
+                let page = block_on(recent_sessions(store, &query)).unwrap();
+                query.cursor.clone_from(&page.cursor);
+                pages.push(format!("{page:?}"));
+                assert!(pages.len() < 100, "{pages:?}");
+                if query.cursor.is_none() {
+                    return pages.join("\n");
+                }
+            }
         }
     }
 }

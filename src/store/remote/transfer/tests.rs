@@ -2,8 +2,8 @@ use super::{Transfer, decode};
 use crate::error::ErrorCode;
 use crate::store::remote::call::StoreCall;
 use crate::store::{
-    Appended, AuditIndex, AuditQuery, Batch, LogKey, MAX_KEY, Page, Query, Record, SessionRow, StoredBranch,
-    StoredHead, Table,
+    Appended, AuditIndex, AuditQuery, Batch, ListedBy, LogKey, MAX_KEY, Page, Query, RecencyQuery, Record, SessionRow,
+    StoredBranch, StoredHead, Table,
 };
 use bytes::Bytes;
 #[cfg(target_arch = "wasm32")]
@@ -41,6 +41,7 @@ fn r46_all_values_of_the_contract_cross_unchanged() {
     let batch = Batch {
         head: Bytes::from_static(b"h"),
         channel: Some("web".into()),
+        listed_by: ListedBy { updated_at: MAX_KEY, is_archived: true },
         at_least: 9,
         put: vec![record(0), record(1)],
         replace: vec![record(MAX_KEY)],
@@ -61,6 +62,7 @@ fn r46_all_values_of_the_contract_cross_unchanged() {
         cursor: Some("c".into()),
         limit: 7,
     });
+    crosses(RecencyQuery { channel: Some("web".into()), archived: Some(true), cursor: Some("c".into()), limit: 7 });
     for appended in [Appended::Revision(1), Appended::Conflict(2), Appended::Occupied] {
         crosses(appended);
     }

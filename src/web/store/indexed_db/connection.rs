@@ -2,10 +2,11 @@
 
 use super::failure::IdbFailure;
 use super::options::{Durability, IndexedDbOptions};
-use super::rows::STORES;
+use super::transaction::{self, TransactionHandlers};
+use super::upgrade::{VERSION, change_schema, check_stores};
 use super::wait::{EventHandler, OneShot, Timeout, handler};
 use crate::clock::Ms;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{ErrorCode, Result};
 use crate::web::convert::set;
 use crate::web::trap_cleanup::TrapCleanup;
 use crate::web::untrusted_value::member;
@@ -13,10 +14,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 use web_sys::{IdbDatabase, IdbFactory, IdbOpenDbRequest, IdbTransaction, Storage};
-
-/// The version of the IndexedDB schema. It never changes: records have versions of their own, so no tab waits for
-/// another to close.
-const VERSION: u32 = 1;
 
 #[wasm_bindgen]
 extern "C" {
@@ -74,14 +71,11 @@ impl IdbConnection {
         name: &str,
         options: &IndexedDbOptions,
     ) -> std::result::Result<(Self, DatabaseOrigin), IdbFailure> {
-        let guard = attach_handlers(factory()?.open_with_u32(name, VERSION)?, options)?;
+        let guard = attach_handlers(factory()?.open_with_u32(name, VERSION)?, (name, options))?;
         let database: IdbDatabase = guard.opening.end.wait().await?.unchecked_into();
-        if !STORES.iter().all(|store| database.object_store_names().contains(store)) {
+        if let Err(failure) = check_stores(&database, name) {
             database.close();
-            return Err(Error::config(format!(
-                "the indexeddb store: the database \"{name}\" was not created by rethread: it lacks rethread's object stores; pass another `name` to `open`"
-            ))
-            .into());
+            return Err(failure);
         }
         let open = Rc::new(OpenDatabase { database, closed: Cell::new(false) });
         let on_versionchange = handler(&open, |open| {
@@ -137,7 +131,7 @@ impl Drop for IdbConnection {
 /// `upgrade_blocked` if another tab keeps it open; it is deleted as soon as that tab closes it.
 pub async fn delete_database(name: &str) -> Result<()> {
     let delete = async {
-        let guard = attach_handlers(factory()?.delete_database(name)?, &IndexedDbOptions::default())?;
+        let guard = attach_handlers(factory()?.delete_database(name)?, (name, &IndexedDbOptions::default()))?;
         guard.opening.end.wait().await
     };
     delete.await.map_err(|failure: IdbFailure| failure.error)?;
@@ -160,8 +154,12 @@ struct OpenRequest {
     state: Cell<OpenRequestState>,
     origin: RefCell<DatabaseOrigin>,
     end: OneShot<JsValue>,
+    name: String,
+    busy_after: Ms,
     blocked_after: Ms,
     timers: RefCell<Vec<Timeout>>,
+    /// Changes a database of an older version.
+    upgrading: RefCell<Option<TransactionHandlers>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -173,22 +171,27 @@ enum OpenRequestState {
 }
 
 impl OpenRequest {
-    /// Creates the object stores of a new database.
+    /// Creates the object stores of a new database, or changes one of an older version.
     fn upgrade(&self, event: &JsValue) {
-        let failure = match self.make_stores() {
-            Ok(()) => return drop(self.origin.replace(DatabaseOrigin::of_upgrade(event))),
-            Err(thrown) => IdbFailure::from(thrown),
-        };
-        if let Some(transaction) = self.request.transaction() {
+        // Nobody holds the database any more, and the transaction has timers of its own.
+        drop(self.timers.take());
+        let Some(transaction) = self.request.transaction() else { return };
+        let old_version = member(event, "oldVersion").as_f64().unwrap_or(0.0) as u32;
+        if let Err(failure) = self.change_database(&transaction, old_version) {
             let _ = transaction.abort(); // it may be over already; the failure is reported in any case
+            return self.end.set(Err(failure));
         }
-        self.end.set(Err(failure));
+        if old_version == 0 {
+            self.origin.replace(DatabaseOrigin::of_upgrade(event));
+        }
     }
 
-    fn make_stores(&self) -> std::result::Result<(), JsValue> {
+    fn change_database(&self, transaction: &IdbTransaction, old_version: u32) -> std::result::Result<(), IdbFailure> {
         let database: IdbDatabase = self.request.result()?.unchecked_into();
-        for store in STORES {
-            database.create_object_store(store)?;
+        if let Some(script) = change_schema(&database, (&self.name, transaction), old_version)? {
+            let script = Rc::new(RefCell::new(script));
+            let upgrading = transaction::begin(transaction.clone(), script, self.busy_after, true);
+            self.upgrading.replace(Some(upgrading));
         }
         Ok(())
     }
@@ -231,15 +234,18 @@ impl OpenRequest {
 /// Attaches the handlers of a request to open or to delete.
 fn attach_handlers(
     request: IdbOpenDbRequest,
-    options: &IndexedDbOptions,
+    (name, options): (&str, &IndexedDbOptions),
 ) -> std::result::Result<OpenRequestGuard, IdbFailure> {
     let opening = Rc::new(OpenRequest {
         request,
         state: Cell::new(OpenRequestState::Waiting),
         origin: RefCell::default(),
         end: OneShot::new(),
+        name: name.to_owned(),
+        busy_after: options.busy_after,
         blocked_after: options.blocked_after,
         timers: RefCell::default(),
+        upgrading: RefCell::default(),
     });
     // Behind a deletion that waits for another tab no event arrives, so a long silence counts as blocked, too.
     opening.give_up_after(options.busy_after)?;

@@ -16,6 +16,8 @@ use web_sys::IdbTransaction;
 enum Listing {
     /// Sessions of this channel, or of any.
     Sessions(Option<String>),
+    /// Sessions that the index of heads lacks: their heads are lost, or are no rows of ours.
+    Unlisted,
     /// Rows of the audit table.
     Audit(AuditQuery),
 }
@@ -49,6 +51,11 @@ impl PageScript {
         let lower = cursor.map_or_else(RangeEnd::first, |cursor| RangeEnd::beyond(JsValue::from_str(cursor)));
         let scan = Scan::new(HEADS, lower, RangeEnd::last(), uses_newest_api);
         Self::new(Listing::Sessions(channel.map(str::to_owned)), limit, scan)
+    }
+
+    /// Lists the sessions after the cursor that the index of heads lacks.
+    pub(super) fn unlisted(cursor: Option<&str>, limit: usize, uses_newest_api: bool) -> Self {
+        Self { listing: Listing::Unlisted, ..Self::sessions(cursor, limit, None, uses_newest_api) }
     }
 
     /// Lists rows of the audit table.
@@ -93,6 +100,15 @@ impl PageScript {
                     self.heads.push(key.clone());
                 }
                 if is_live && (channel.is_none() || row.channel == *channel) {
+                    self.sessions.push(SessionRow { id, head: row.head() });
+                }
+            }
+            Listing::Unlisted => {
+                let Some(id) = key.as_string() else { return Ok(()) };
+                let mut row = HeadRow::default();
+                let is_live = row.read(value) && !row.deleted;
+                self.heads.push(key.clone());
+                if is_live && HeadRow::recent_key_of(value).is_none() {
                     self.sessions.push(SessionRow { id, head: row.head() });
                 }
             }
@@ -166,6 +182,12 @@ impl PageScript {
         page(&mut self.sessions, self.limit, |row| row.id.clone())
     }
 
+    /// Returns the sessions of the page, and one more if there is another page.
+    pub(super) fn take_sessions(&mut self) -> Vec<SessionRow> {
+        self.sessions.truncate(self.limit.saturating_add(1));
+        std::mem::take(&mut self.sessions)
+    }
+
     /// Returns the page of audit rows.
     pub(super) fn page_of_rows(&mut self) -> Page<(String, Record)> {
         page(&mut self.rows, self.limit, |(session, record)| audit_cursor(session, record.key))
@@ -175,7 +197,7 @@ impl PageScript {
 impl Script for PageScript {
     fn stores(&self) -> Vec<&'static str> {
         match self.listing {
-            Listing::Sessions(None) => vec![HEADS, Table::Log.as_str(), Table::Runs.as_str()],
+            Listing::Sessions(None) | Listing::Unlisted => vec![HEADS, Table::Log.as_str(), Table::Runs.as_str()],
             Listing::Sessions(Some(_)) => vec![HEADS],
             Listing::Audit(_) => vec![Table::ToolInvocations.as_str()],
         }
@@ -199,7 +221,7 @@ impl Script for PageScript {
                 self.take(&key, &value)?;
             }
             if self.sessions.len() + self.rows.len() > self.limit || self.scan.ended() {
-                if matches!(self.listing, Listing::Sessions(None)) {
+                if matches!(self.listing, Listing::Sessions(None) | Listing::Unlisted) {
                     self.headless = self.ranges_between_heads();
                 }
                 return self.request_headless(transaction);

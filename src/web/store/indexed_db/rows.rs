@@ -1,7 +1,8 @@
 //! The layout of keys and values in IndexedDB.
 //!
 //! ```text
-//! heads                    session             {r: revision, v: bytes, c: channel, o: [operation, revision, ..], d: deleted, w: widest}
+//! heads                    session             {r: revision, v: bytes, c: channel, o: [operation, revision, ..], d: deleted, w: widest,
+//!                                               l: [1 if archived else 0, minus the time of the last change, session]}
 //! log, runs                [session, key]      bytes
 //! tool_invocations         [session, key]      {t: tool, s: status, c: channel, a: at, v: bytes}
 //! a segment in any table   [session, key, last key]
@@ -9,10 +10,13 @@
 //!
 //! A key is an array, and the session is a member of it, so the records of two sessions never mix. Arrays are sorted by
 //! member, a shorter one before a longer one, and an array after every number.
+//!
+//! `l` of a head is the key of the index of sessions by recency: the time is negative so that the newest comes first. A
+//! tombstone has none.
 
 use super::failure::IdbFailure;
 use super::transaction::ScriptStep;
-use crate::store::{AuditIndex, MAX_KEY, Operations, REMEMBERED_OPERATIONS, Record, StoredHead, Table};
+use crate::store::{AuditIndex, ListedBy, MAX_KEY, Operations, REMEMBERED_OPERATIONS, Record, StoredHead, Table};
 use crate::web::untrusted_value::member;
 use bytes::Bytes;
 use js_sys::{Array, Object, Uint8Array};
@@ -36,6 +40,8 @@ extern "C" {
     #[wasm_bindgen(method, setter)]
     fn set_w(this: &RowObject, widest: f64);
     #[wasm_bindgen(method, setter)]
+    fn set_l(this: &RowObject, recent_key: &Array);
+    #[wasm_bindgen(method, setter)]
     fn set_t(this: &RowObject, tool: &str);
     #[wasm_bindgen(method, setter)]
     fn set_s(this: &RowObject, status: &str);
@@ -48,6 +54,31 @@ extern "C" {
 }
 
 pub(super) const HEADS: &str = "heads";
+
+/// The index of the heads by recency.
+pub(super) const RECENT_INDEX: &str = "recent";
+
+/// The member of a head that the index has.
+pub(super) const RECENT_MEMBER: &str = "l";
+
+/// The key of a session in the index of the heads.
+pub(super) fn recent_key(is_archived: bool, updated_at: u64, session: &JsValue) -> JsValue {
+    Array::of3(&archived_number(is_archived), &(0.0 - to_f64(updated_at)).into(), session).into()
+}
+
+/// Before all keys of the index that are archived, or are not.
+pub(super) fn recent_keys_start(is_archived: bool) -> JsValue {
+    Array::of1(&archived_number(is_archived)).into()
+}
+
+/// After all of them.
+pub(super) fn recent_keys_end(is_archived: bool) -> JsValue {
+    Array::of2(&archived_number(is_archived), &Array::new()).into()
+}
+
+fn archived_number(is_archived: bool) -> JsValue {
+    u32::from(is_archived).into()
+}
 
 /// The tables beside the heads.
 pub(super) const TABLES: [Table; 3] = [Table::Log, Table::ToolInvocations, Table::Runs];
@@ -243,7 +274,7 @@ fn put(transaction: &IdbTransaction, store: &str, place: &JsValue, value: &JsVal
 
 /// Writes a session's head.
 pub(super) fn put_head(transaction: &IdbTransaction, keys: &SessionKeys, head: &HeadRow) -> Result<(), IdbFailure> {
-    put(transaction, HEADS, &keys.0, &head.write())
+    put(transaction, HEADS, &keys.0, &head.write(&keys.0))
 }
 
 /// Deletes a session's head.
@@ -286,6 +317,7 @@ pub(super) struct HeadRow {
     /// append is remembered.
     pub(super) stored_operations: Option<Array>,
     pub(super) deleted: bool,
+    pub(super) listed_by: ListedBy,
     /// The largest distance between the first and the last key of any segment so far: a segment that reaches into a
     /// range begins at most so far before it.
     pub(super) widest: u64,
@@ -311,7 +343,27 @@ impl HeadRow {
         }
         self.deleted = revision.is_some() && member(value, "d").is_truthy();
         self.widest = whole(&member(value, "w")).unwrap_or(0);
+        if let Some(key) = Self::recent_key_of(value) {
+            let updated_at = key.get(1).as_f64().and_then(|minus| whole(&(0.0 - minus).into()));
+            self.listed_by =
+                ListedBy { is_archived: key.get(0).as_f64() == Some(1.0), updated_at: updated_at.unwrap_or(0) };
+        }
         true
+    }
+
+    /// Returns the key of a row in the index of the heads, if it has one.
+    pub(super) fn recent_key_of(value: &JsValue) -> Option<Array> {
+        member(value, RECENT_MEMBER).dyn_into().ok()
+    }
+
+    /// Returns true if a value is a row that this store wrote.
+    pub(super) fn is_ours(value: &JsValue) -> bool {
+        value.is_object() && whole(&member(value, "r")).is_some()
+    }
+
+    /// Sets what the session is listed by from the head in the row.
+    pub(super) fn describe(&mut self) {
+        self.listed_by = ListedBy::of_encoded(&self.value);
     }
 
     /// Returns true if a stored row is the one that this append wrote: no other append has its revision and its name.
@@ -349,7 +401,7 @@ impl HeadRow {
         operations
     }
 
-    fn write(&self) -> JsValue {
+    fn write(&self, session: &JsValue) -> JsValue {
         let row: RowObject = Object::new().unchecked_into();
         row.set_r(to_f64(self.revision));
         row.set_v(&bytes(&self.value));
@@ -360,6 +412,10 @@ impl HeadRow {
         }
         row.set_d(self.deleted);
         row.set_w(to_f64(self.widest));
+        if !self.deleted {
+            let ListedBy { updated_at, is_archived } = self.listed_by;
+            row.set_l(recent_key(is_archived, updated_at, session).unchecked_ref());
+        }
         row.into()
     }
 

@@ -56,6 +56,17 @@ pub(super) async fn run(
     patience: Ms,
     writes: bool,
 ) -> Result<(), IdbFailure> {
+    let handlers = begin(transaction, script, patience, writes);
+    handlers.running.end.wait().await
+}
+
+/// Begins to run a script in a transaction whose end somebody else awaits. What is returned must be kept until then.
+pub(super) fn begin(
+    transaction: IdbTransaction,
+    script: SharedScript,
+    patience: Ms,
+    writes: bool,
+) -> TransactionHandlers {
     let running = Rc::new(RunningTransaction {
         transaction,
         patience,
@@ -67,9 +78,9 @@ pub(super) async fn run(
         timer: RefCell::default(),
         end: OneShot::new(),
     });
-    let _handlers = TransactionHandlers::attach(&running);
+    let handlers = TransactionHandlers::attach(&running);
     running.step(&[]);
-    running.end.wait().await
+    handlers
 }
 
 struct RunningTransaction {
@@ -169,7 +180,7 @@ impl RunningTransaction {
 }
 
 /// The closures that a transaction calls, kept until it ended.
-struct TransactionHandlers {
+pub(super) struct TransactionHandlers {
     running: Rc<RunningTransaction>,
     _answered: EventHandler,
     _completed: EventHandler,

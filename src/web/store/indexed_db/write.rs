@@ -118,6 +118,7 @@ impl AppendRequest {
         head.note(&self.operation);
         head.value.clone_from(&self.batch.head);
         head.channel.clone_from(&self.batch.channel);
+        head.listed_by = self.batch.listed_by;
         head.deleted = false;
         put_head(transaction, keys, head)?;
         Ok(Appended::Revision(head.revision))

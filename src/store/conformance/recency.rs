@@ -1,0 +1,122 @@
+//! The list of sessions by recency: its order, what it selects, and its pages while sessions change.
+
+use super::context::{StoreCheckContext, ensure};
+use crate::clock::Ms;
+use crate::error::{Error, ErrorCode, Result};
+use crate::session_head::SessionHead;
+use crate::store::record::{RecordKind, seal_record};
+use crate::store::{Batch, Page, RecencyQuery, SessionRow, recent_sessions};
+
+/// A session as it is to be listed: its name, the time of the last change of its history, and whether it is archived.
+type Listed = (&'static str, Ms, bool);
+
+/// Sessions whose order by recency is not that of their ids. Some changed at the same time.
+const SESSIONS: [Listed; 9] = [
+    ("a", 500, false),
+    ("b", 900, true),
+    ("c", 700, false),
+    ("d", 700, true),
+    ("e", 700, false),
+    ("f", 100, true),
+    ("g", 900, false),
+    ("h", 1, false),
+    ("i", 1_700_000_000_000, false),
+];
+
+fn batch((name, updated_at, is_archived): Listed, channel: &str) -> Batch {
+    let head = SessionHead {
+        updated_at,
+        is_archived,
+        channel: Some(channel.to_owned()),
+        ..SessionHead::new(name, updated_at)
+    };
+    let mut batch = Batch { head: seal_record(RecordKind::Head, &head), ..Batch::default() };
+    batch.describe(&head);
+    batch
+}
+
+impl StoreCheckContext {
+    /// Returns the names of this check's sessions, from the query's page on, through the second handle.
+    async fn recent(&self, query: &RecencyQuery) -> Result<Vec<String>> {
+        let (mut names, mut cursor) = (Vec::new(), query.cursor.clone());
+        loop {
+            let query = RecencyQuery { cursor: cursor.clone(), ..query.clone() };
+            let page = recent_sessions(&*self.other, &query).await?;
+            ensure!(page.items.len() <= query.page_size(), "a page of {} has {}", query.limit, page.items.len());
+            names.extend(self.names(&page));
+            ensure!(page.cursor.is_none() || page.cursor != cursor, "the cursor {cursor:?} leads to itself");
+            cursor = page.cursor;
+            if cursor.is_none() {
+                return Ok(names);
+            }
+        }
+    }
+
+    fn names(&self, page: &Page<SessionRow>) -> Vec<String> {
+        let prefix = self.session("");
+        page.items.iter().filter_map(|row| row.id.strip_prefix(&prefix).map(str::to_owned)).collect()
+    }
+}
+
+pub(super) async fn sessions_are_listed_by_recency(context: &StoreCheckContext) -> Result<()> {
+    let channel = context.session("channel");
+    for session in SESSIONS {
+        context.written(&context.session(session.0), 0, batch(session, &channel)).await?;
+    }
+    let mut order = SESSIONS;
+    order.sort_by_key(|(name, updated_at, _)| (std::cmp::Reverse(*updated_at), *name));
+    for limit in [1, 2, 5, 9, 1000] {
+        for archived in [None, Some(false), Some(true)] {
+            for channel in [None, Some(channel.clone())] {
+                let query = RecencyQuery { channel, archived, cursor: None, limit };
+                let want: Vec<_> = order.iter().filter(|(_, _, is)| archived.is_none_or(|want| want == *is)).collect();
+                let want: Vec<_> = want.iter().map(|(name, ..)| *name).collect();
+                let got = context.recent(&query).await?;
+                ensure!(got == want, "{query:?} lists {got:?}, and should list {want:?}");
+            }
+        }
+    }
+    let other = RecencyQuery { channel: Some("no such channel".into()), ..RecencyQuery::default() };
+    ensure!(context.recent(&other).await?.is_empty(), "a channel without sessions has some");
+    let wrong = RecencyQuery { cursor: Some("no cursor".into()), ..RecencyQuery::default() };
+    let refused = recent_sessions(&*context.store, &wrong).await.err().map(|error| error.code);
+    ensure!(refused == Some(ErrorCode::InvalidInput), "a text that is no cursor gave {refused:?}");
+    Ok(())
+}
+
+pub(super) async fn a_page_by_recency_stays_right_while_sessions_change(context: &StoreCheckContext) -> Result<()> {
+    let channel = context.session("channel");
+    for session in SESSIONS {
+        context.written(&context.session(session.0), 0, batch((session.0, session.1, false), &channel)).await?;
+    }
+    let mut query = RecencyQuery { channel: Some(channel.clone()), archived: Some(false), cursor: None, limit: 3 };
+    let first = recent_sessions(&*context.store, &query).await?;
+    let names = context.names(&first);
+    ensure!(names == ["i", "b", "g"], "the first page has {names:?}");
+    // A listed session and one that is not listed yet move to the front, others are archived, deleted and new, and the
+    // one that the cursor names is among them.
+    context.written(&context.session("b"), 1, batch(("b", 2_000_000_000_000, false), &channel)).await?;
+    context.written(&context.session("e"), 1, batch(("e", 2_000_000_000_001, false), &channel)).await?;
+    context.written(&context.session("g"), 1, batch(("g", 900, true), &channel)).await?;
+    context.store.delete_session(&context.session("c")).await?;
+    context.written(&context.session("new"), 0, batch(("new", 2_000_000_000_002, false), &channel)).await?;
+    query.cursor = first.cursor;
+    let rest = context.recent(&query).await?;
+    ensure!(rest == ["d", "a", "f", "h"], "the further pages have {rest:?}");
+    query.cursor = None;
+    let all = context.recent(&query).await?;
+    ensure!(all == ["new", "e", "b", "i", "d", "a", "f", "h"], "a new list has {all:?}");
+    // What only an edit of the head changes keeps its place.
+    context.written(&context.session("g"), 2, batch(("g", 900, false), &channel)).await?;
+    let all = context.recent(&query).await?;
+    ensure!(all == ["new", "e", "b", "i", "g", "d", "a", "f", "h"], "after `g` was taken back a list has {all:?}");
+    // A head that nobody can read is listed.
+    let unreadable = Batch { head: b"no head".as_slice().into(), ..Batch::default() };
+    context.written(&context.session("unreadable"), 0, unreadable).await?;
+    for limit in [1, 1000] {
+        let all = context.recent(&RecencyQuery { limit, archived: Some(false), ..RecencyQuery::default() }).await?;
+        ensure!(all.last().is_some_and(|name| name == "unreadable"), "a list with a damaged head has {all:?}");
+        ensure!(all.len() == 10, "a list with a damaged head has {all:?}");
+    }
+    Ok(())
+}
