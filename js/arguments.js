@@ -88,6 +88,10 @@ const messageId = readable(text("the message's id"));
 export const forkPlace = (value) => {
   if (value !== null) messageId(value);
 };
+export const messageIds = readable((value) => {
+  if (!Array.isArray(value) || !value.every((id) => typeof id === 'string'))
+    invalid('the ids of the messages must be an array of strings');
+});
 export const effectId = readable(text("the effect's id"));
 export const callId = readable(text("the call's id"));
 export const rejectionReason = readable(optional(text('the reason')));

@@ -193,6 +193,14 @@ export class Session {
     return this.#handle.promise((session) => session.compact(options));
   }
 
+  /** @type {PublicSession['deleteMessages']} */
+  deleteMessages(ids) {
+    return this.#handle.promise(
+      (session) => session.deleteMessages(ids),
+      () => check.messageIds(ids),
+    );
+  }
+
   /** @type {PublicSession['clear']} */
   clear() {
     return this.#handle.promise((session) => session.clear());

@@ -75,12 +75,21 @@ pub struct SessionHead {
     /// head lacks it.
     pub has_dropped: bool,
     /// The branch that was written or chosen last. `next_seq`, `next_record`, `turns`, `log_bytes`, `merged_until`,
-    /// `has_deferred_compaction` and `last_request` are those of this branch.
+    /// `has_deferred_compaction`, `last_request`, `erased` and `chain_cut` are those of this branch.
     pub branch: BranchPath,
     /// Number of branches beside the main one.
     pub branch_count: u64,
     /// True if lists leave the session out unless they are asked for it. A rebuilt head lacks it.
     pub is_archived: bool,
+    /// Counts the appends that erased messages: what was read of the log before is invalid. A rebuilt head lacks it.
+    pub erasures: u64,
+    /// What is left of an erasure that was cut off. A rebuilt head lacks it.
+    pub erasing: UnfinishedErasure,
+    /// Number of messages that were erased from the branch. A rebuilt head lacks it.
+    pub erased: u64,
+    /// In this branch a chain of responses continues no answer whose `seq` is below: the service has an erased message
+    /// before it. A rebuilt head lacks it.
+    pub chain_cut: u64,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -112,6 +121,10 @@ encode_with_unknown_fields!(struct SessionHead {
     35 => branch,
     36 => branch_count,
     38 => is_archived,
+    45 => erasures,
+    46 => erasing,
+    47 => erased,
+    48 => chain_cut,
 });
 
 impl SessionHead {
@@ -146,6 +159,10 @@ impl SessionHead {
             branch: BranchPath::default(),
             branch_count: 0,
             is_archived: false,
+            erasures: 0,
+            erasing: UnfinishedErasure::default(),
+            erased: 0,
+            chain_cut: 0,
             unknown: UnknownFields::default(),
         }
     }
@@ -206,12 +223,16 @@ impl SessionHead {
         self.refused.clone_from(&earlier.refused);
         self.has_dropped |= earlier.has_dropped;
         self.is_archived = earlier.is_archived;
+        self.erasures = self.erasures.max(earlier.erasures);
+        self.erasing.clone_from(&earlier.erasing);
         if self.branch.number == earlier.branch.number {
             self.next_seq = self.next_seq.max(earlier.next_seq);
             self.turns = self.turns.max(earlier.turns);
             self.merged_until = self.merged_until.max(earlier.merged_until);
             self.has_deferred_compaction |= earlier.has_deferred_compaction;
             self.last_request.clone_from(&earlier.last_request);
+            self.erased = self.erased.max(earlier.erased);
+            self.chain_cut = self.chain_cut.max(earlier.chain_cut);
         }
     }
 
@@ -227,6 +248,8 @@ impl SessionHead {
             merged_until: self.merged_until,
             has_deferred_compaction: self.has_deferred_compaction,
             last_request: self.last_request.clone(),
+            erased: self.erased,
+            chain_cut: self.chain_cut,
         }
     }
 
@@ -240,6 +263,14 @@ impl SessionHead {
         self.merged_until = state.merged_until;
         self.has_deferred_compaction = state.has_deferred_compaction;
         self.last_request = state.last_request;
+        self.erased = state.erased;
+        self.chain_cut = state.chain_cut;
+    }
+
+    /// Returns the number of messages of the branch.
+    #[must_use]
+    pub fn message_count(&self) -> u64 {
+        self.next_seq.saturating_sub(self.erased)
     }
 
     /// Remembers that a run began here from a snapshot, and forgets the oldest such run.
@@ -314,6 +345,14 @@ impl SessionHead {
     }
 }
 
+impl UnfinishedErasure {
+    /// Returns true if nothing is left to do.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A branch and its counters, which a head has of the branch that was written last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -326,6 +365,8 @@ pub struct BranchState {
     pub merged_until: u64,
     pub has_deferred_compaction: bool,
     pub last_request: Option<ByteVec>,
+    pub erased: u64,
+    pub chain_cut: u64,
 }
 encode_fields!(struct BranchState {
     0 => path,
@@ -336,6 +377,28 @@ encode_fields!(struct BranchState {
     5 => merged_until,
     6 => has_deferred_compaction,
     7 => last_request,
+    8 => erased,
+    9 => chain_cut,
+});
+
+/// What is left of an erasure: its removal from history is one append for some messages each, and stores that write
+/// values once keep earlier ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnfinishedErasure {
+    /// The ids of the messages that are still in history.
+    pub pending: Vec<String>,
+    /// The ids of those that are not, of which the store may have copies.
+    pub messages: Vec<String>,
+    /// The ids of their calls.
+    pub invocations: Vec<String>,
+    /// The lowest `seq` among them.
+    pub first_seq: u64,
+}
+encode_fields!(struct UnfinishedErasure {
+    0 => pending: list,
+    1 => messages: list,
+    2 => invocations: list,
+    3 => first_seq,
 });
 
 /// The counters of a head as of an append, contained in the log record or journal record of that append.

@@ -18,6 +18,9 @@ export interface SqlDriver {
   /** Called once by `open`, with its option. "strict": a committed transaction is on disk. Throws if that cannot be
    *  guaranteed; `open` rejects "strict" for a driver without this method. */
   setDurability?(durability: "relaxed" | "strict"): Promise<void> | void;
+  /** Called after `deleteMessages`, and awaited: removes what the database still has of overwritten values, as far as
+   *  it can. In SQLite that is the write-ahead log. */
+  eraseOverwritten?(): Promise<void> | void;
   /** Called when the store is closed, and awaited. */
   close?(): Promise<void> | void;
 }

@@ -10,7 +10,7 @@ export function sqlite(database) {
   /** @type {any} */
   let open = path === null ? database : null;
   let isStrict = false;
-  let isPrepared = path === null;
+  let isPrepared = false;
   if (path === null && typeof open?.prepare !== 'function' && typeof open?.batch !== 'function') {
     throw new RethreadError(
       'config_invalid',
@@ -24,9 +24,17 @@ export function sqlite(database) {
       // Not before the first write, so that a rejected file is unchanged.
       if (!isPrepared && !statements.every(isRead)) {
         isPrepared = true;
-        prepareFile(open, isStrict);
+        if (path !== null) prepareFile(open, isStrict);
+        // Freed space is overwritten with zeros: an erased message is in no free page.
+        if (typeof open.batch !== 'function') open.exec('PRAGMA secure_delete = ON');
       }
       return typeof open.batch === 'function' ? batch(open, statements) : transaction(open, statements);
+    },
+    async eraseOverwritten() {
+      // The log has earlier versions of pages until it is written anew. While somebody reads, it stays.
+      const checkpoint = 'PRAGMA wal_checkpoint(TRUNCATE)';
+      if (typeof open?.batch !== 'function') open?.prepare(checkpoint).all();
+      else if (open.protocol === 'file') await open.execute(checkpoint);
     },
     async setDurability(durability) {
       isStrict = durability === 'strict';
@@ -108,9 +116,8 @@ function transaction(database, statements) {
 /** @libsql/client. */
 async function batch(client, statements) {
   const mode = statements.every(isRead) ? 'read' : 'write';
-  const results = await client.batch(
-    statements.map(({ sql, params }) => ({ sql, args: params })),
-    mode,
-  );
-  return results.map(({ rows }) => rows);
+  // libSQL may open another connection at any time, which has its own setting.
+  const first = mode === 'write' && client.protocol === 'file' ? [{ sql: 'PRAGMA secure_delete = ON', args: [] }] : [];
+  const results = await client.batch([...first, ...statements.map(({ sql, params }) => ({ sql, args: params }))], mode);
+  return results.slice(first.length).map(({ rows }) => rows);
 }

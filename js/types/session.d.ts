@@ -193,6 +193,17 @@ export interface Session {
    *  option, or if `dialect` is missing and neither a run, a render nor a stored message names one; nothing is stored
    *  then. */
   compact(options: CompactOptions): Promise<{ compacted: boolean; reason: CompactReason }>;
+  /** Erases messages physically: from every branch and the other sides of conflicts, with the calls, results and audit
+   *  rows of an answer, what was set aside beside them, and compactions that may be made of them. The rest of the
+   *  conversation stays as it is, and the next request is valid without them. Other tabs and processes read the session
+   *  anew; results that come later for an erased call are set aside (`orphan_result`). What a cancelled run has left is
+   *  removed, as by the next run.
+   *
+   *  One append, or a few for many messages; if the process is killed in between, the next `session(id)` finishes it.
+   *  `not_found` if the session has no message of an id, `busy` while a run is under way, here or elsewhere,
+   *  `wrong_state` if a run is not over (resume or discard it first), `corrupt_record` and `unsupported_version` if a
+   *  stored record cannot be read, since nobody knows what it has. Nothing is erased then. */
+  deleteMessages(ids: readonly string[]): Promise<ErasureReceipt>;
   /** Removes all messages, tool calls and unfinished runs, in one append; title, channel, metadata, owner and state
    *  stay. Other tabs then see an empty session; a write of a tab that has not read it yet is `not_found`. `busy` while
    *  a run is under way, here or elsewhere. */
@@ -205,6 +216,23 @@ export interface Session {
   /** Calls the listener after each change, in this tab or another. Returns the unsubscribe function. */
   subscribe(listener: () => void): () => void;
   [Symbol.dispose](): void;
+}
+/** What `deleteMessages` has erased. */
+export interface ErasureReceipt {
+  /** The ids of the messages. */
+  messages: string[];
+  /** The number of calls, with their results. */
+  invocations: number;
+  /** The number of records that were rewritten or removed: of the tables "log", "tool_invocations" and "runs", and
+   *  "copies", values of earlier appends in a store without `commit`. */
+  records: { table: string; count: number }[];
+  /** By how many bytes the store's values became smaller. */
+  bytes: number;
+  /** What may still have a copy, and what to do: "service" (the model's provider), "session_fields" (title, metadata
+   *  and state, which are the application's), "exports" (exports, backups, snapshots), "database" (what the database
+   *  keeps of overwritten values), "overwritten_values" (the database did not remove them), "damaged_values" (earlier
+   *  appends that cannot be read). */
+  unreached: { what: string; why: string }[];
 }
 export interface CompactOptions {
   /** "input": from the messages that are stored here. "previous_response_id": by the service, from its chain of

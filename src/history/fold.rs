@@ -31,6 +31,8 @@ pub struct History {
     with_sources: Vec<usize>,
     /// The highest source number in any result so far.
     highest_source: Option<u64>,
+    /// The `seq` below which no chain of responses is continued.
+    chain_cut: u64,
     /// The position of the next message.
     position: TurnPosition,
     /// The ids of the invocations that wait for an approval, in the live turn of a run.
@@ -80,6 +82,7 @@ impl History {
             open: OpenCallIndex::default(),
             with_sources: Vec::new(),
             highest_source: None,
+            chain_cut: 0,
             position: TurnPosition::default(),
             awaiting_approval: BTreeSet::new(),
             summaries: SummaryIndex::default(),
@@ -211,6 +214,17 @@ impl History {
     /// unreadable or never stored ones.
     pub fn raise_highest_source(&mut self, number: Option<u64>) {
         self.highest_source = self.highest_source.max(number);
+    }
+
+    /// Returns the `seq` below which a chain of responses has an erased message, so that no request continues it there.
+    #[must_use]
+    pub fn chain_cut(&self) -> u64 {
+        self.chain_cut
+    }
+
+    /// Sets the [`chain_cut`](Self::chain_cut).
+    pub fn set_chain_cut(&mut self, seq: u64) {
+        self.chain_cut = seq;
     }
 
     fn index_sources(&mut self, at: usize) {

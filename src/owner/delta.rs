@@ -246,7 +246,10 @@ type MarkedAnswer<'h> = (&'h Message, &'h ServiceMark);
 
 /// Returns the newest answer with a mark of the owner's service, and its index.
 fn newest_answer<'h>(owner: &StateOwner, history: Option<&'h History>) -> Option<(usize, MarkedAnswer<'h>)> {
-    let mut messages = history.filter(|_| owner.is_stateful())?.messages().iter().enumerate().rev();
+    let history = history.filter(|_| owner.is_stateful())?;
+    // A conversation of the service has no other beginning.
+    let cut = if owner.is_conversation() { 0 } else { history.chain_cut() };
+    let mut messages = history.messages().iter().enumerate().rev().take_while(|(_, message)| message.seq >= cut);
     messages.find_map(|(index, message)| Some((index, (message, mark_of(owner, message)?))))
 }
 

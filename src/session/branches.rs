@@ -78,7 +78,7 @@ fn stored_branch(log: &SessionLog, number: u64) -> Branch {
         parent: state.and_then(|state| state.path.parent()).map(branch_name),
         forked_after: row.and_then(|row| row.forked_after.clone()),
         created_at: if number == 0 { log.head.created_at } else { row.map_or(0, |row| row.created_at) },
-        message_count: state.map_or(0, |state| state.next_seq),
+        message_count: state.map_or(0, |state| state.next_seq.saturating_sub(state.erased)),
         is_damaged: state.is_none(),
     }
 }
@@ -98,7 +98,7 @@ fn conflict_branch(stored: StoredBranch, log: &SessionLog) -> Branch {
         parent: Some(MAIN_BRANCH.to_owned()),
         forked_after: last_shared.map(|message| message.id.clone()),
         created_at: first.map_or(created_at, |record| record.at),
-        message_count: head.as_ref().map_or(0, |head| head.next_seq),
+        message_count: head.as_ref().map_or(0, SessionHead::message_count),
         is_damaged: head.is_none(),
     }
 }

@@ -19,6 +19,7 @@ mod compaction;
 mod compaction_state;
 mod context;
 mod deferred_saves;
+mod erasure;
 mod host;
 mod idle_merge;
 mod journals;
@@ -61,6 +62,7 @@ pub use branching::{fork, switch_to};
 pub use compaction::compact;
 pub use compaction_state::{CompactionMode, CompactionOutcome, CompactionRequest};
 pub use context::{DEFAULT_NAME, DEFAULT_STORE_TIMEOUT, StoreContext, StoreSettings, concerns_settings};
+pub use erasure::delete_messages;
 pub use host::{
     AnswerNews, Audience, HeldLocks, Host, LockOutcome, RunLock, RunLockNames, SessionChange, SessionSurface,
 };

@@ -1,6 +1,7 @@
 //! An open store and its open sessions.
 
 use super::context::StoreContext;
+use super::erasure::finish_cut_off_erasure;
 use super::journals::pending_runs;
 use super::open_session::{HeadFields, OpenSession};
 use crate::clock::Ms;
@@ -135,6 +136,7 @@ impl OpenStore {
         }
         // Waits for an update that another caller began, so that the first view contains pending runs.
         session.pending_update.ended().await;
+        finish_cut_off_erasure(&session).await;
         Ok(session)
     }
 

@@ -286,7 +286,7 @@ pub async fn refresh_directory(store: &dyn LogStore, cell: &RefCell<SessionLog>)
 
 /// Reads what a new branch shares, and sets its counters.
 async fn read_shared(store: &dyn LogStore, log: &mut SessionLog) -> Result<()> {
-    let end = log.head.branch.first_own_key();
+    let (end, chain_cut) = (log.head.branch.first_own_key(), log.head.chain_cut);
     read_log(store, log, (0, end)).await?;
     let state = BranchState {
         path: log.head.branch.clone(),
@@ -294,6 +294,8 @@ async fn read_shared(store: &dyn LogStore, log: &mut SessionLog) -> Result<()> {
         next_record: end,
         turns: log.history.position().turns,
         log_bytes: log.survey.bytes,
+        chain_cut: chain_cut.min(log.head.branch.first_own_seq()),
+        erased: if log.head.erasures > 0 { log.count_missing_messages() } else { 0 },
         ..BranchState::default()
     };
     log.head.set_branch_state(state);
@@ -302,6 +304,11 @@ async fn read_shared(store: &dyn LogStore, log: &mut SessionLog) -> Result<()> {
 }
 
 impl SessionLog {
+    /// Returns the number of messages that a new branch would share if they had not been erased.
+    fn count_missing_messages(&self) -> u64 {
+        self.head.branch.first_own_seq().saturating_sub(self.history.messages().len() as u64)
+    }
+
     /// Returns a log of the same session in which nothing was read.
     fn sibling(&self, store: &dyn LogStore) -> Self {
         let mut log = Self::new(&self.head.id, self.seed, self.head.created_at, MergeQueue::new(store));

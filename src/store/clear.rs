@@ -9,7 +9,7 @@ use super::{Appended, Batch, LogStore};
 use crate::branch_path::BranchPath;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
-use crate::session_head::SessionHead;
+use crate::session_head::{SessionHead, UnfinishedErasure};
 use std::cell::RefCell;
 
 /// Conflicts after which clearing fails with `busy`.
@@ -86,6 +86,9 @@ fn cleared_head(head: &SessionHead, revision: u64, now: Ms) -> SessionHead {
         last_request: None,
         branch: BranchPath::default(),
         branch_count: 0,
+        erasing: UnfinishedErasure::default(),
+        erased: 0,
+        chain_cut: 0,
         ..head.clone()
     }
 }

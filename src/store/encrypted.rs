@@ -10,13 +10,14 @@
 mod cipher;
 mod frame;
 mod keys;
+mod retained;
 mod session_key;
 
 pub use cipher::{Cipher, PlacedValue, UnwrappedKey};
 
 use super::{
     Appended, AuditQuery, Batch, Capabilities, LogKey, LogStore, Page, Query, RecencyQuery, Record, RecordSelector,
-    SessionRow, StoreFuture, StoredBranch, StoredHead,
+    RetainedAppend, SessionRow, StoreFuture, StoredBranch, StoredHead,
 };
 use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
@@ -294,6 +295,25 @@ impl<C: Cipher> LogStore for EncryptedStore<C> {
             }
             Ok(branches)
         })
+    }
+
+    fn retained<'a>(&'a self, session: &'a str, cursor: Option<&'a str>) -> StoreFuture<'a, Page<RetainedAppend>> {
+        Box::pin(async move {
+            let mut page = self.store.retained(session, cursor).await?;
+            self.open_retained(session, &mut page.items).await?;
+            Ok(page)
+        })
+    }
+
+    fn rewrite_retained<'a>(&'a self, session: &'a str, changed: Vec<RetainedAppend>) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let changed = self.seal_retained(session, changed).await?;
+            self.store.rewrite_retained(session, changed).await
+        })
+    }
+
+    fn erase_overwritten<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
+        self.store.erase_overwritten(session)
     }
 
     fn drop_cached_values(&self, session: &str) {

@@ -17,6 +17,7 @@ mod pack;
 mod pack_io;
 mod packing;
 mod rate_limit;
+mod retained_io;
 mod schema;
 mod stored_append;
 mod value;

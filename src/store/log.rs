@@ -11,7 +11,10 @@ use super::numbering::assign_numbers;
 use super::partial_read::{ReadFailure, ReadableRecords};
 use super::rebuild::LogSurvey;
 use super::record::{RecordKind, is_of_newer_build, open_record, open_verified_record, seal_record};
-use super::second_results::{complete_answered_calls, set_aside_results_without_calls, set_aside_second_results};
+use super::second_results::{
+    complete_answered_calls, set_aside_results_of_erased_calls, set_aside_results_without_calls,
+    set_aside_second_results,
+};
 use super::segment::{SplitRecords, split_segment};
 use super::{Batch, Record, Table};
 use crate::clock::Ms;
@@ -293,7 +296,10 @@ impl SessionLog {
         set_aside_second_results(&self.history, &mut entries, change.at);
         complete_answered_calls(&self.history, &mut entries, change.at);
         let ended = ended_runs(&self.head, change.journal.as_ref());
-        let orphans = set_aside_results_without_calls(&self.history, &ended, &mut entries, change.at);
+        let mut orphans = set_aside_results_without_calls(&self.history, &ended, &mut entries, change.at);
+        if head.erasures > 0 {
+            orphans += set_aside_results_of_erased_calls(&self.history, &mut entries, change.at);
+        }
         replace_ids_in_use(&self.history, &mut entries, &change.caller_ids)?;
         let mut entries = assign_numbers(&self.history, &mut head, entries);
         head.raise_highest_source(highest_source(&entries).max(change.sources));
@@ -396,6 +402,7 @@ impl SessionLog {
 
     pub(super) fn set_head(&mut self, head: SessionHead) {
         self.history.raise_highest_source(u64::try_from(head.source_high_water).ok());
+        self.history.set_chain_cut(head.chain_cut);
         self.head = head;
     }
 
@@ -549,6 +556,7 @@ impl SessionLog {
         self.message_keys = read.message_keys;
         self.history = read.history;
         self.history.raise_highest_source(u64::try_from(self.head.source_high_water).ok());
+        self.history.set_chain_cut(self.head.chain_cut);
         self.findings = read.findings;
         self.operations = read.operations;
         self.has_newer_records = read.has_newer_records;

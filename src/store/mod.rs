@@ -8,6 +8,7 @@ mod archive;
 mod archive_lines;
 mod audit;
 mod audit_pages;
+mod audit_query;
 mod backup;
 mod branch_appends;
 mod branch_directory;
@@ -19,6 +20,7 @@ mod conflict_side;
 pub mod conformance;
 mod delete;
 mod encrypted;
+mod erasure;
 mod id_collisions;
 mod journal;
 pub mod kv;
@@ -30,6 +32,7 @@ mod merge_queue;
 mod newest;
 mod numbering;
 mod open;
+mod operations;
 mod partial_read;
 mod rebuild;
 mod recency;
@@ -45,6 +48,7 @@ pub use archive::SessionArchive;
 pub use archive_lines::ArchiveDescriptions;
 pub use audit::AuditRow;
 pub use audit_pages::AuditPages;
+pub(crate) use audit_query::{audit_cursor, open_audit_cursor};
 pub use backup::{BackupItem, BackupReader, BackupWriter};
 pub use branch_directory::{BranchDirectory, BranchRow, MAIN_BRANCH, branch_name};
 pub use branching::{open_fork, read_branch, refresh_directory, reopen_fork};
@@ -52,12 +56,15 @@ pub use clear::clear_session;
 pub use conflict_side::open_conflict_side;
 pub use delete::delete_session;
 pub use encrypted::{Cipher, EncryptedStore, PlacedValue, UnwrappedKey};
+pub use erasure::{Erasure, ErasureReceipt, Unreached, erase_messages, finish_erasure};
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};
 pub use listing::{ListedBy, RecencyQuery};
 pub use log::{Change, ConflictPause, ExpectedRun, HeadEdit, NoticeText, SessionLog};
 pub use memory::MemoryStore;
 pub use merge::{MergeOutcome, merge_oldest};
 pub use open::{open_session, open_session_tail, read_head, read_older, refresh, unreadable_head};
+pub(crate) use operations::Operations;
+pub use operations::REMEMBERED_OPERATIONS;
 pub use partial_read::ReadFailure;
 pub use recency::{RecentSessions, SessionPosition, recent_sessions};
 #[cfg(any(test, feature = "conformance"))]
@@ -249,32 +256,6 @@ pub(crate) const PAGE_BYTES: u64 = 1024 * 1024;
 /// Size of the parts in which a log is read, in bytes.
 const PART_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Number of operations that a store remembers per session. An append is repeated immediately or not at all.
-pub const REMEMBERED_OPERATIONS: usize = 16;
-
-/// The latest operations of a session, with the revision of each. Conflicts are not kept: revisions only rise, so a
-/// repeated append conflicts again.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Operations(pub(crate) Vec<(String, u64)>);
-
-impl Operations {
-    /// Returns the outcome of an append that must not be written: a repeated or a conflicting one.
-    pub(crate) fn outcome(&self, revision: u64, expected: u64, operation: &str) -> Option<Appended> {
-        if let Some((_, made)) = self.0.iter().find(|(name, _)| name == operation) {
-            return Some(Appended::Revision(*made));
-        }
-        (revision != expected).then_some(Appended::Conflict(revision))
-    }
-
-    /// Adds an operation and removes the oldest.
-    pub(crate) fn note(&mut self, operation: &str, made: u64) {
-        while self.0.len() >= REMEMBERED_OPERATIONS {
-            self.0.remove(0);
-        }
-        self.0.push((operation.to_owned(), made));
-    }
-}
-
 /// The outcome of an append to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
@@ -343,35 +324,8 @@ pub struct AuditQuery {
     pub limit: usize,
 }
 
-impl AuditQuery {
-    /// Returns true if the query selects a row of this session with this index.
-    #[must_use]
-    pub fn matches(&self, session: &str, index: &AuditIndex) -> bool {
-        let wanted = |condition: &Option<String>, actual: Option<&str>| {
-            condition.as_deref().is_none_or(|expected| Some(expected) == actual)
-        };
-        wanted(&self.session, Some(session))
-            && wanted(&self.tool, Some(&index.tool))
-            && wanted(&self.status, Some(&index.status))
-            && wanted(&self.channel, index.channel.as_deref())
-            && self.since.is_none_or(|since| index.at >= since)
-            && self.until.is_none_or(|until| index.at <= until)
-    }
-}
-
 /// Number of items in a page if the caller sets no limit.
 pub const PAGE: usize = 100;
-
-/// Encodes a cursor of the audit table: the last row that was returned.
-pub(crate) fn audit_cursor(session: &str, key: u64) -> String {
-    format!("{key}:{session}")
-}
-
-/// Decodes a cursor of [`audit_cursor`].
-pub(crate) fn open_audit_cursor(cursor: &str) -> Result<(&str, u64)> {
-    let parts = cursor.split_once(':').and_then(|(key, session)| Some((session, key.parse().ok()?)));
-    parts.ok_or_else(|| Error::invalid("this is no cursor that a page of tool invocations gave"))
-}
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -402,6 +356,21 @@ pub struct StoredBranch {
     pub fork_head: Option<Bytes>,
     /// The log records that are on this side alone.
     pub log: Vec<Record>,
+}
+
+/// An append as a store keeps it that writes each value once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RetainedAppend {
+    /// Names the append in its session.
+    pub id: String,
+    /// True if it is not part of the session's history, but of another side of a fork.
+    pub is_of_conflict: bool,
+    /// True if its value cannot be read: it has no content.
+    pub is_damaged: bool,
+    /// The head that it wrote.
+    pub head: Bytes,
+    /// The records that it wrote.
+    pub records: Vec<Record>,
 }
 
 /// The contract of a store. Revision 0 is an absent session. Deleting a session leaves a tombstone whose revision goes
@@ -453,6 +422,32 @@ pub trait LogStore {
     /// # Errors
     /// If the store cannot be written to.
     fn pack<'a>(&'a self, _session: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Returns a page of the values of earlier appends, of a store that writes each value once and keeps it: those of
+    /// other sides of forks, too. Where values are overwritten there are none.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn retained<'a>(&'a self, _session: &'a str, _cursor: Option<&'a str>) -> StoreFuture<'a, Page<RetainedAppend>> {
+        Box::pin(async { Ok(Page { items: Vec::new(), cursor: None }) })
+    }
+
+    /// Replaces the values of earlier appends. The session stays as it is: replaced are only records that later appends
+    /// have replaced or removed.
+    ///
+    /// # Errors
+    /// If the store cannot be written to. Some values may be replaced; repeat the call.
+    fn rewrite_retained<'a>(&'a self, _session: &'a str, _changed: Vec<RetainedAppend>) -> StoreFuture<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Removes what the store still has of values that were overwritten, as far as it can: copies, a log of changes.
+    ///
+    /// # Errors
+    /// If the store cannot be written to.
+    fn erase_overwritten<'a>(&'a self, _session: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 

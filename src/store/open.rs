@@ -415,6 +415,8 @@ struct StoredChange {
     /// The key of the first record that this log lacked.
     next: u64,
     is_another_session: bool,
+    /// Messages were erased from what was read.
+    is_erased: bool,
     /// The branches, if they were read.
     directory: Option<BranchDirectory>,
     findings: Report,
@@ -450,7 +452,10 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         reopen(store, cell).await?;
         return Ok(true);
     };
-    let is_another_session = is_replaced(&cell.borrow(), (&head, lineage));
+    let is_erased = cell.borrow().head.erasures != head.erasures;
+    // A branch without a record of its own is forked again, at a place that may be another one now.
+    let is_left = is_erased && cell.borrow().is_unborn();
+    let is_another_session = is_left || is_replaced(&cell.borrow(), (&head, lineage));
     let mut change = StoredChange {
         head,
         revision: stored.revision,
@@ -458,6 +463,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         generation,
         next,
         is_another_session,
+        is_erased,
         directory: None,
         findings: Report::new(),
         displaced: None,
@@ -480,7 +486,7 @@ async fn keep_to_branch(store: &dyn LogStore, cell: &RefCell<SessionLog>, change
     };
     let stored = &mut change.head;
     let is_another_branch = !change.is_another_session && own != stored.branch.number;
-    if change.is_another_session {
+    if change.is_another_session || change.is_erased {
         directory = BranchDirectory::default();
     } else if !is_another_branch && known_count == stored.branch_count {
         return Ok(());
@@ -499,7 +505,7 @@ async fn keep_to_branch(store: &dyn LogStore, cell: &RefCell<SessionLog>, change
 /// Reads the records that the log lacks, and adds them. Returns true if something changed that a listener waits for.
 async fn add_what_is_new(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: StoredChange) -> Result<bool> {
     let StoredChange { head, revision, next, .. } = change;
-    let restarted = change.is_another_session || head.next_record < next;
+    let restarted = change.is_another_session || change.is_erased || head.next_record < next;
     let from = if restarted { 0 } else { next };
     // All records are read before the log is borrowed: no borrow is held across an await.
     let records = read_records(store, &head, from).await?;

@@ -13,7 +13,7 @@ pub use facts::store_facts;
 
 use super::{
     Appended, AuditQuery, Batch, Capabilities, LogKey, LogStore, Page, Query, RecencyQuery, Record, RecordSelector,
-    SessionRow, StoreFuture, StoredBranch, StoredHead,
+    RetainedAppend, SessionRow, StoreFuture, StoredBranch, StoredHead,
 };
 use crate::error::Result;
 use bytes::Bytes;
@@ -97,6 +97,23 @@ impl<Link: StoreLink> LogStore for RemoteStore<Link> {
 
     fn branches<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Vec<StoredBranch>> {
         Box::pin(async move { self.ask(&StoreCall::Branches(session.to_owned()), None).await })
+    }
+
+    fn retained<'a>(&'a self, session: &'a str, cursor: Option<&'a str>) -> StoreFuture<'a, Page<RetainedAppend>> {
+        Box::pin(async move {
+            if self.facts.capabilities.compare_and_append {
+                return Ok(Page { items: Vec::new(), cursor: None });
+            }
+            self.ask(&StoreCall::Retained(session.to_owned(), cursor.map(str::to_owned)), None).await
+        })
+    }
+
+    fn rewrite_retained<'a>(&'a self, session: &'a str, changed: Vec<RetainedAppend>) -> StoreFuture<'a, ()> {
+        Box::pin(async move { self.ask(&StoreCall::RewriteRetained(session.to_owned(), changed), None).await })
+    }
+
+    fn erase_overwritten<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(async move { self.ask(&StoreCall::EraseOverwritten(session.to_owned()), None).await })
     }
 
     fn drop_cached_values(&self, session: &str) {

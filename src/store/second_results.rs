@@ -88,6 +88,29 @@ pub(super) fn set_aside_results_without_calls(
     entries.len() - before
 }
 
+/// Sets aside results of stored calls that were erased in the meantime. Returns how many.
+pub(super) fn set_aside_results_of_erased_calls(history: &History, entries: &mut Vec<HistoryEntry>, at: Ms) -> usize {
+    let calls = entries.iter().filter_map(|entry| match entry {
+        HistoryEntry::Invocation(call) => Some(call.id.clone()),
+        _ => None,
+    });
+    let calls: BTreeSet<String> = calls.collect();
+    let mut count = 0;
+    entries.retain_mut(|entry| {
+        let HistoryEntry::Result(late) = entry else { return true };
+        // The call of one with a run comes with the end of that run.
+        if late.run.is_some() || history.invocation(&late.invocation).is_some() || calls.contains(&late.invocation) {
+            return true;
+        }
+        let Some(result) = late.result.take() else { return false };
+        count += 1;
+        let item = SetAsideItem::result(FindingCode::OrphanResult, result, at);
+        *entry = HistoryEntry::SetAside(SetAsideItem { invocation: Some(late.invocation.clone()), ..item });
+        true
+    });
+    count
+}
+
 /// Returns true if the call has a result that no other replaces.
 fn is_answered(history: &History, second: &ResultEntry) -> bool {
     let Some(call) = history.invocation(&second.invocation) else {

@@ -115,6 +115,10 @@ impl LogStore for SqlStore {
         Box::pin(async move { if self.closed.replace(true) { Ok(()) } else { self.driver.close().await } })
     }
 
+    fn erase_overwritten<'a>(&'a self, _session: &'a str) -> StoreFuture<'a, ()> {
+        self.driver.erase_overwritten()
+    }
+
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
         Box::pin(async move {
             let rows = self.rows(head_statement(self.dialect(), session)).await?;

@@ -4,6 +4,7 @@
 
 use crate::owner::StateOwner;
 use crate::session::SessionChange;
+use crate::store::{ErasureReceipt, Unreached};
 use serde::Serialize;
 use serde_wasm_bindgen::Serializer;
 use wasm_bindgen::JsValue;
@@ -47,6 +48,42 @@ pub struct CompactResult {
 #[derive(Serialize)]
 pub struct ForkResult {
     pub branch: String,
+}
+
+/// The result of `Session.deleteMessages`.
+#[derive(Serialize)]
+pub struct ErasureResult {
+    pub messages: Vec<String>,
+    #[serde(serialize_with = "number")]
+    pub invocations: u64,
+    pub records: Vec<ErasedRecords>,
+    #[serde(serialize_with = "number")]
+    pub bytes: u64,
+    pub unreached: Vec<UnreachedPlace>,
+}
+
+/// An item of `ErasureReceipt.records`.
+#[derive(Serialize)]
+pub struct ErasedRecords {
+    pub table: &'static str,
+    #[serde(serialize_with = "number")]
+    pub count: u64,
+}
+
+/// An item of `ErasureReceipt.unreached`.
+#[derive(Serialize)]
+pub struct UnreachedPlace {
+    pub what: &'static str,
+    pub why: String,
+}
+
+impl From<ErasureReceipt> for ErasureResult {
+    fn from(receipt: ErasureReceipt) -> Self {
+        let ErasureReceipt { messages, invocations, records, bytes, unreached } = receipt;
+        let records = records.into_iter().map(|(table, count)| ErasedRecords { table, count }).collect();
+        let unreached = unreached.into_iter().map(|Unreached { what, why }| UnreachedPlace { what, why }).collect();
+        Self { messages, invocations, records, bytes, unreached }
+    }
 }
 
 /// An item of `Session.branches`.

@@ -278,7 +278,7 @@ fn summary(id: String, head: SessionHead) -> SessionSummary {
         created_at: head.created_at,
         updated_at: head.updated_at,
         revision: head.history_revision,
-        message_count: head.next_seq,
+        message_count: head.message_count(),
         pending_runs: head.pending_runs().count() as u64,
         archived: head.is_archived,
         metadata: head.metadata.as_ref().map_or(JsValue::NULL, |metadata| to_js(metadata.view())),

@@ -10,7 +10,7 @@ use super::options::{DiscardOptions, UpdateFields};
 use super::promise::promise;
 use super::provider_hooks::ProviderHooks;
 use super::render::render;
-use super::results::{CompactResult, ForkResult, OwnerResult, RevisionResult, result_to_js};
+use super::results::{CompactResult, ErasureResult, ForkResult, OwnerResult, RevisionResult, result_to_js};
 use super::run::JsRun;
 use super::run_input::JsOptions;
 use super::state_bag::JsStateBag;
@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 use crate::options::RunOptions;
 use crate::run::RunSnapshot;
 use crate::session::{
-    OpenSession, RunDriver, branches, clear, compact, discard_run, fork, read_archive, resume_run, resume_snapshot,
-    switch_to,
+    OpenSession, RunDriver, branches, clear, compact, delete_messages, discard_run, fork, read_archive, resume_run,
+    resume_snapshot, switch_to,
 };
 use crate::store::HeadEdit;
 use js_sys::{Function, Promise, Uint8Array};
@@ -220,6 +220,17 @@ impl JsSession {
         self.inner.context.promise(async move {
             let outcome = compact(&inner, options?).await?;
             Ok(result_to_js(&CompactResult::from(outcome)))
+        })
+    }
+
+    /// Erases messages with their calls.
+    #[wasm_bindgen(js_name = deleteMessages)]
+    pub fn delete_messages(&self, ids: JsValue) -> Promise {
+        let inner = self.inner.clone();
+        let ids: Result<Vec<String>> = read_options("the ids of the messages", &ids);
+        self.inner.context.promise(async move {
+            let receipt = delete_messages(&inner, &ids?).await?;
+            Ok(result_to_js(&ErasureResult::from(receipt)))
         })
     }
 

@@ -4,6 +4,7 @@ mod async_tools;
 mod bound_reasoning;
 mod caller;
 mod conflicts;
+mod erasures;
 mod filters;
 mod other_runs;
 mod repetitions;

@@ -3,6 +3,8 @@
 mod backup;
 mod branch_views;
 mod branches;
+#[cfg(not(target_arch = "wasm32"))]
+mod erasure;
 mod list;
 mod queue;
 mod reads;

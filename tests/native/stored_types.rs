@@ -13,7 +13,7 @@ use rethread::message::{
 };
 use rethread::replay::{ReplaySelection, RequestIdentity, SelectedCall, SelectedRange, SentRequest, SentRequestRecord};
 use rethread::run::{JournalEntry, Persistence, RunSnapshot, RunStart, SnapshotOrigin, StoredProvider};
-use rethread::session_head::{BranchState, HeadMark, RunEntry, SessionHead, StoredOwner};
+use rethread::session_head::{BranchState, HeadMark, RunEntry, SessionHead, StoredOwner, UnfinishedErasure};
 use rethread::store::{
     AuditRow, BranchRow, JournalMark, RecordKind, StoredValue, open_record, seal_payload, seal_record,
 };

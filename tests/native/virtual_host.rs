@@ -289,6 +289,14 @@ impl Process {
         Self { world: world.clone(), number, open, store, heard }
     }
 
+    /// Opens another store than that of the test.
+    pub fn over(world: &Rc<World>, store: Rc<dyn LogStore>, number: u32) -> Self {
+        let process = Self::new(world, &MemoryStore::default(), number);
+        let host = VirtualHost { world: world.clone(), number, heard: process.heard.clone() };
+        let settings = StoreSettings { seed: Seed(7), kind: "test", ..StoreSettings::default() };
+        Self { open: OpenStore::new(StoreContext::new(store, Rc::new(host), settings)), ..process }
+    }
+
     pub async fn session(&self, settings: SessionSettings) -> Rc<OpenSession> {
         self.open.open_session("s", settings).await.unwrap()
     }

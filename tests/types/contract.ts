@@ -15,6 +15,7 @@ import {
   type Bytes,
   type ChangeFeed,
   type CompactReason,
+  type ErasureReceipt,
   type Dialect,
   type Effect,
   type EffectAnswer,
@@ -715,6 +716,12 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   session.revision = 5;
   const { branch }: { branch: string } = await session.fork(null);
   await session.switchTo(branch);
+  const receipt: ErasureReceipt = await session.deleteMessages(["m1"] as const);
+  const erased: [string[], number, number] = [receipt.messages, receipt.invocations, receipt.bytes];
+  for (const { table, count } of receipt.records) void [table satisfies string, count satisfies number, erased];
+  for (const { what, why } of receipt.unreached) void [what satisfies string, why satisfies string];
+  // @ts-expect-error ids are a list
+  await session.deleteMessages("m1");
   // @ts-expect-error before all is null
   await session.fork();
   await session.run({ provider, replace: "m", branch });

@@ -261,7 +261,7 @@ fn write_summary(out: &mut ObjectWriter<'_>, id: &str, head: &SessionHead) {
     out.number("createdAt", head.created_at)
         .number("updatedAt", head.updated_at)
         .number("revision", head.history_revision)
-        .number("messageCount", head.next_seq)
+        .number("messageCount", head.message_count())
         .number("pendingRuns", head.pending_runs().count() as u64)
         .bool("archived", head.is_archived);
     match &head.metadata {

@@ -2,6 +2,7 @@
 
 use super::packing::PackedAppends;
 use super::stored_append::{AppendId, StoredAppend};
+use crate::branch_path::DIRECTORY;
 use crate::store::memory::StoredSession;
 use crate::store::{Query, Record, Table};
 use std::collections::{BTreeMap, BTreeSet};
@@ -213,6 +214,10 @@ impl AppendTree {
                 }
                 for record in append.batch.put.iter().chain(&append.batch.replace) {
                     if record.table == Table::Log {
+                        if record.key < DIRECTORY && self.log_places.contains_key(&record.key) {
+                            // Values of earlier appends may have been replaced: what waits for a pack is read again.
+                            self.packed.drop_cached_values();
+                        }
                         let place = LogPlace { append: id.clone(), bytes: record.value.len() as u64 };
                         self.log_places.insert(record.key, Box::new(place));
                     }
@@ -282,6 +287,12 @@ impl AppendTree {
         }
         let deletion = self.deletion.as_ref().filter(|deletion| chain.first() == Some(deletion));
         deletion.is_some_and(|deletion| deletion.revision > tip.revision).then_some(0)
+    }
+
+    /// Returns the appends of the session's history.
+    pub(super) fn history(&self) -> BTreeSet<AppendId> {
+        let chain = self.tip.as_ref().and_then(|tip| self.chain(tip)).unwrap_or_default();
+        chain.into_iter().cloned().collect()
     }
 
     /// Drops what is older than the newest deletion.

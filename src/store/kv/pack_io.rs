@@ -79,7 +79,7 @@ impl WriteOnceStore {
         Ok(appends.into_iter().map(|(id, append)| (id, *append)).collect())
     }
 
-    fn stale_read(&self) -> Error {
+    pub(super) fn stale_read(&self) -> Error {
         let name = self.driver.name();
         let message = format!(
             "the {name} store does not return an append that is known to exist; its reads are stale: try again in a minute"

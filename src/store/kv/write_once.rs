@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::store::memory::StoredSession;
 use crate::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
-    RecordSelector, SessionRow, StoreFuture, StoredBranch, StoredHead, Table,
+    RecordSelector, RetainedAppend, SessionRow, StoreFuture, StoredBranch, StoredHead, Table,
 };
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -91,7 +91,7 @@ impl WriteOnceStore {
     }
 
     /// Reads the appends of a session that were not read yet.
-    async fn refresh(&self, session: &str) -> Result<()> {
+    pub(super) async fn refresh(&self, session: &str) -> Result<()> {
         self.check_open()?;
         self.read_listed(session, &append_prefix(session)).await
     }
@@ -122,7 +122,7 @@ impl WriteOnceStore {
     }
 
     /// Lists keys.
-    async fn list(&self, prefix: &str) -> Result<Vec<String>> {
+    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<String>> {
         let (mut keys, mut cursor) = (Vec::new(), None);
         loop {
             let page = self.driver.list(prefix, cursor.as_deref(), KEYS_IN_PAGE).await?;
@@ -471,6 +471,24 @@ impl LogStore for WriteOnceStore {
         })
     }
 
+    fn retained<'a>(&'a self, session: &'a str, cursor: Option<&'a str>) -> StoreFuture<'a, Page<RetainedAppend>> {
+        Box::pin(self.read_retained(session, cursor))
+    }
+
+    fn rewrite_retained<'a>(&'a self, session: &'a str, changed: Vec<RetainedAppend>) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let _write = self.begin_write(session).await;
+            self.write_retained(session, changed).await
+        })
+    }
+
+    fn erase_overwritten<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let _write = self.begin_write(session).await;
+            self.correct_packs(session).await
+        })
+    }
+
     fn fork_count(&self, session: &str) -> u64 {
         self.sessions.borrow().get(session).map_or(0, |tree| tree.fork_count())
     }
@@ -489,6 +507,8 @@ impl LogStore for WriteOnceStore {
         Box::pin(async move {
             self.check_open()?;
             let _write = self.begin_write(session).await;
+            // An erasure that nobody here has read: no pack may repeat what it has replaced.
+            self.refresh_newest(session).await?;
             self.write_packs(session).await
         })
     }

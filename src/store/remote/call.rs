@@ -2,7 +2,9 @@
 
 use super::transfer::{Transfer, decode, transfer_fields, transfer_variants};
 use crate::error::{Error, ErrorCode, Result};
-use crate::store::{AuditQuery, Batch, LogKey, LogStore, Query, RecencyQuery, Record, RecordSelector, StoredHead};
+use crate::store::{
+    AuditQuery, Batch, LogKey, LogStore, Query, RecencyQuery, Record, RecordSelector, RetainedAppend, StoredHead,
+};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,6 +24,9 @@ pub(super) enum StoreCall {
     Pack(String),
     DropCachedValues(String),
     RecentSessions(RecencyQuery),
+    Retained(String, Option<String>),
+    RewriteRetained(String, Vec<RetainedAppend>),
+    EraseOverwritten(String),
 }
 
 transfer_variants!(StoreCall {
@@ -38,6 +43,9 @@ transfer_variants!(StoreCall {
     10 => Pack(session),
     11 => DropCachedValues(session),
     12 => RecentSessions(query),
+    13 => Retained(session, cursor),
+    14 => RewriteRetained(session, changed),
+    15 => EraseOverwritten(session),
 });
 
 impl StoreCall {
@@ -51,7 +59,10 @@ impl StoreCall {
             | Self::DeleteSession(session)
             | Self::Branches(session)
             | Self::Pack(session)
-            | Self::DropCachedValues(session) => Some(session),
+            | Self::DropCachedValues(session)
+            | Self::Retained(session, _)
+            | Self::RewriteRetained(session, ..)
+            | Self::EraseOverwritten(session) => Some(session),
             Self::Sessions(..)
             | Self::RecentSessions(_)
             | Self::LogRecords(_)
@@ -133,6 +144,9 @@ pub async fn answer(store: &dyn LogStore, call: Bytes, select: Option<SelectorLi
         StoreCall::DeleteSession(session) => reply.of(&store.delete_session(&session).await?),
         StoreCall::Branches(session) => reply.of(&store.branches(&session).await?),
         StoreCall::Pack(session) => reply.of(&store.pack(&session).await?),
+        StoreCall::Retained(session, cursor) => reply.of(&store.retained(&session, cursor.as_deref()).await?),
+        StoreCall::RewriteRetained(session, changed) => reply.of(&store.rewrite_retained(&session, changed).await?),
+        StoreCall::EraseOverwritten(session) => reply.of(&store.erase_overwritten(&session).await?),
         StoreCall::DropCachedValues(session) => {
             store.drop_cached_values(&session);
             reply.of(&())

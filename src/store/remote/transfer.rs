@@ -6,7 +6,7 @@
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{
     Appended, AuditIndex, AuditQuery, Batch, Capabilities, ListedBy, LogKey, Page, Query, RecencyQuery, Record,
-    SessionRow, StoredBranch, StoredHead, Table,
+    RetainedAppend, SessionRow, StoredBranch, StoredHead, Table,
 };
 use bytes::{Buf, Bytes};
 
@@ -216,6 +216,7 @@ transfer_fields!(RecencyQuery { channel, archived, cursor, limit });
 transfer_fields!(LogKey { session, key });
 transfer_fields!(SessionRow { id, head });
 transfer_fields!(StoredBranch { id, head, fork_head, log });
+transfer_fields!(RetainedAppend { id, is_of_conflict, is_damaged, head, records });
 transfer_fields!(Page<T> { items, cursor });
 
 #[cfg(test)]

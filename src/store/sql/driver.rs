@@ -116,6 +116,14 @@ pub trait SqlDriver {
     /// `busy`, `quota_exceeded`, `closed`, `unavailable` and `store_error`.
     fn transaction<'a>(&'a self, statements: Vec<SqlStatement>) -> StoreFuture<'a, Vec<Vec<SqlRow>>>;
 
+    /// Removes what the database still has of overwritten values, as far as it can.
+    ///
+    /// # Errors
+    /// The driver's own.
+    fn erase_overwritten(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Closes the connection, if the driver opened it.
     ///
     /// # Errors

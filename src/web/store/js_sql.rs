@@ -326,6 +326,15 @@ impl SqlDriver for JsSqlDriver {
         })
     }
 
+    fn erase_overwritten(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let Ok(erase) = get(&self.driver, "eraseOverwritten")?.dyn_into::<Function>() else {
+                return Ok(());
+            };
+            self.settle(Access::MayWrite, erase.call0(&self.driver)).await.map(drop)
+        })
+    }
+
     fn close(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let Some(close) = &self.close else { return Ok(()) };

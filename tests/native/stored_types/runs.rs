@@ -303,9 +303,10 @@ fn branches() {
         merged_until: 2,
         has_deferred_compaction: true,
         last_request: Some(vec![1, 2].into()),
+        ..BranchState::default()
     };
     let row = BranchRow {
-        state,
+        state: state.clone(),
         created_at: 6,
         forked_after: Some("m8".into()),
         beside: Some("m9".into()),
@@ -313,4 +314,14 @@ fn branches() {
         operation: "op".into(),
     };
     fixed("branch", RecordKind::Branch, &row);
+    let row = BranchRow { state: BranchState { erased: 3, chain_cut: 8, ..state }, ..row };
+    fixed("branch_with_erased_messages", RecordKind::Branch, &row);
+    let erasing = UnfinishedErasure {
+        pending: vec!["m3".into()],
+        messages: vec!["m1".into(), "m2".into()],
+        invocations: vec!["i1".into()],
+        first_seq: 4,
+    };
+    let head = SessionHead { erasures: 2, erasing, erased: 3, chain_cut: 8, ..SessionHead::new("s", 5) };
+    fixed("head_with_erasures", RecordKind::Head, &head);
 }

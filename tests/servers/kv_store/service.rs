@@ -22,7 +22,14 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 pub async fn let_others_go_first() {
     let mut waited = false;
-    poll_fn(|_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+    poll_fn(|task| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        task.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// How often each function was called, and the bytes that it moved.

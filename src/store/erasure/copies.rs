@@ -1,0 +1,147 @@
+//! Erases messages from the values of earlier appends, which a store keeps that writes each value once.
+
+use super::items::{ErasedItems, MessageSeqs};
+use super::scan::is_history;
+use crate::branch_path::DIRECTORY;
+use crate::error::Result;
+use crate::session_head::SessionHead;
+use crate::store::branch_directory::BranchRow;
+use crate::store::journal::place_of;
+use crate::store::record::{RecordKind, open_record, open_whole_record, seal_record};
+use crate::store::{LogStore, Record, RetainedAppend, Table};
+use bytes::Bytes;
+use std::collections::BTreeSet;
+
+/// What was erased from the copies of a store.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ErasedCopies {
+    /// The number of values that were rewritten.
+    pub(super) count: u64,
+    /// By how many bytes they became smaller.
+    pub(super) bytes: u64,
+    /// The number of values that cannot be read, and stay as they are.
+    pub(super) unreadable: u64,
+}
+
+/// What is erased from copies.
+pub(super) struct CopyEraser {
+    items: ErasedItems,
+    seqs: MessageSeqs,
+    /// The numbers of the runs that are not over.
+    runs: BTreeSet<u64>,
+    /// The number of the first run that began later.
+    next_run: u64,
+    /// What heads after the erasure count.
+    erasures: u64,
+    erased: ErasedCopies,
+}
+
+impl CopyEraser {
+    pub(super) fn new(items: ErasedItems, seqs: MessageSeqs, head: &SessionHead) -> Self {
+        let runs = head.runs.iter().map(|run| run.number).collect();
+        let (next_run, erasures) = (head.next_run, head.erasures);
+        Self { items, seqs, runs, next_run, erasures, erased: ErasedCopies::default() }
+    }
+
+    /// Rewrites the copies of a session.
+    ///
+    /// # Errors
+    /// The store's own. The next attempt continues.
+    pub(super) async fn run(mut self, store: &dyn LogStore, session: &str) -> Result<ErasedCopies> {
+        let mut cursor = None;
+        loop {
+            let page = store.retained(session, cursor.as_deref()).await?;
+            let mut changed = Vec::new();
+            for append in page.items {
+                if append.is_damaged {
+                    self.erased.unreadable += 1;
+                } else {
+                    changed.extend(self.rewrite(append));
+                }
+            }
+            store.rewrite_retained(session, changed).await?;
+            cursor = page.cursor;
+            if cursor.is_none() {
+                return Ok(self.erased);
+            }
+        }
+    }
+
+    /// Returns an append without what is erased; none if it has nothing of it.
+    fn rewrite(&mut self, append: RetainedAppend) -> Option<RetainedAppend> {
+        let size = |append: &RetainedAppend| -> usize {
+            append.head.len() + append.records.iter().map(|record| record.value.len()).sum::<usize>()
+        };
+        let before = size(&append);
+        let head = self.rewrite_head(&append.head);
+        let (mut is_changed, mut records) = (head.is_some(), Vec::new());
+        for record in append.records {
+            let kept = self.rewrite_record(record.clone(), append.is_of_conflict);
+            is_changed |= kept.as_ref() != Some(&record);
+            records.extend(kept);
+        }
+        if !is_changed {
+            return None;
+        }
+        let append = RetainedAppend { head: head.unwrap_or(append.head), records, ..append };
+        self.erased.count += 1;
+        self.erased.bytes += before.saturating_sub(size(&append)) as u64;
+        Some(append)
+    }
+
+    /// Returns a record without what is erased; none if nothing of it stays.
+    fn rewrite_record(&mut self, record: Record, is_of_conflict: bool) -> Option<Record> {
+        match record.table {
+            Table::Log if is_history(&record) => match self.items.rewrite(&record, &self.seqs) {
+                Ok(rewritten) => Some(rewritten.unwrap_or(record)),
+                Err(_) => {
+                    self.erased.unreadable += 1;
+                    Some(record)
+                }
+            },
+            Table::Log => Some(rewrite_row(record)),
+            Table::ToolInvocations => (!self.items.has_row(&record)).then_some(record),
+            Table::Runs => self.keeps_journal(&record, is_of_conflict).then_some(record),
+        }
+    }
+
+    /// Returns a head without what a request contained and what a provider said of it; none if it has neither, or was
+    /// written since.
+    fn rewrite_head(&self, value: &Bytes) -> Option<Bytes> {
+        let mut head: SessionHead = open_record(RecordKind::Head, value).ok()?;
+        let has_failed = head.runs.iter().any(|run| run.failed.as_ref().is_some_and(|(_, text)| !text.is_empty()));
+        if head.erasures >= self.erasures || head.last_request.is_none() && !has_failed {
+            return None;
+        }
+        head.last_request = None;
+        head.runs.iter_mut().filter_map(|run| run.failed.as_mut()).for_each(|(_, text)| text.clear());
+        Some(seal_record(RecordKind::Head, &head))
+    }
+
+    /// Returns true for a record of a journal that may be read again: of a run that is not over, also on the other side
+    /// of a conflict, if it does not name what is erased.
+    fn keeps_journal(&self, record: &Record, is_of_conflict: bool) -> bool {
+        let (run, _) = place_of(record.key);
+        if is_of_conflict {
+            let has = |id: &String| contains(&record.value, id.as_bytes());
+            return !self.items.messages.iter().chain(&self.items.invocations).any(has);
+        }
+        run >= self.next_run || self.runs.contains(&run)
+    }
+}
+
+/// Returns a row of the directory without what a request contained.
+fn rewrite_row(record: Record) -> Record {
+    debug_assert!(record.key >= DIRECTORY);
+    match open_whole_record::<BranchRow>(RecordKind::Branch, &record.value) {
+        Ok(mut row) if row.state.last_request.is_some() => {
+            row.state.last_request = None;
+            row.record()
+        }
+        _ => record,
+    }
+}
+
+fn contains(value: &[u8], part: &[u8]) -> bool {
+    !part.is_empty() && value.windows(part.len()).any(|window| window == part)
+}

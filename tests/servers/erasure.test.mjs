@@ -1,0 +1,55 @@
+// r59: no byte of a SQLite database has an erased message.
+
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { open } from 'rethread';
+import { openDriver } from './drivers.mjs';
+
+const turn = (at, mark) => [
+  { role: 'user', content: `question ${at} ${mark}` },
+  {
+    role: 'assistant',
+    content: null,
+    tool_calls: [{ id: `c${at}`, type: 'function', function: { name: 'get', arguments: JSON.stringify({ mark }) } }],
+  },
+  { role: 'tool', tool_call_id: `c${at}`, content: `found ${mark}` },
+  { role: 'assistant', content: `answer ${at}` },
+];
+
+const append = (session, messages) => session.append({ messages }, 'openai-chat');
+const idsOf = async (session) => (await session.messages()).items.map(({ id }) => id);
+
+for (const kind of ['node:sqlite', 'DatabaseSync', '@libsql/client'])
+  test(`r59 no byte of a SQLite file has an erased message (${kind})`, async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'rethread-erase-'));
+    const files = () => readdirSync(folder).map((name) => readFileSync(path.join(folder, name)));
+    const places = () => files().filter((bytes) => bytes.includes('SECRET')).length;
+    try {
+      const { driver, end } = await openDriver(kind, path.join(folder, 'chats.db'));
+      const client = await open({ store: driver });
+      const session = await client.session('s');
+      const long = `SECRET ${'x'.repeat(30_000)}`;
+      for (let at = 0; at < 12; at += 1)
+        await append(session, turn(at, at === 4 ? long : at === 9 ? 'SECRET' : 'plain'));
+      const ids = await idsOf(session);
+      assert.ok(places() > 0);
+      const receipt = await session.deleteMessages([12, 13, 27, 28].map((at) => ids[at]));
+      assert.equal(receipt.invocations, 2);
+      assert.equal(places(), 0);
+      assert.ok(receipt.unreached.some(({ what }) => what === 'database'));
+      await append(session, turn(12, 'plain'));
+      await client.close();
+      await end?.();
+      assert.equal(places(), 0);
+      const reopened = await openDriver(kind, path.join(folder, 'chats.db'));
+      const again = await open({ store: reopened.driver });
+      assert.equal((await idsOf(await again.session('s'))).length, ids.length - 4 + 3);
+      await again.close();
+      await reopened.end?.();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
