@@ -3,35 +3,39 @@
 
 /** @typedef {import('./run.js').Run} Run */
 
-/** Number of sessions with runs from which on those whose runs have ended are dropped. */
-const FEW = 64;
+/** Number of sessions at which ended runs are removed. */
+const SWEEP_SIZE = 8;
 
 export class OwnRuns {
-  /** The runs of each session that are under way here or wait for an approval. @type {Map<string, Run[]>} */
+  /** The runs of each session that have not ended. @type {Map<string, Run[]>} */
   #runs = new Map();
   /** The runs that are being resumed, by session and run. @type {Map<string, Promise<Run>>} */
   #resuming = new Map();
-  #sweepAt = FEW;
+  #sweepAt = SWEEP_SIZE;
 
   add(session, run) {
     this.#runs.set(session, [...this.of(session), run]);
     if (this.#runs.size >= this.#sweepAt) this.#sweep();
   }
 
-  /** The runs of a session that are under way here or wait for an approval. */
+  /** The runs of a session that are under way in this page, or were when they began to wait for an approval. */
   of(session) {
-    return (this.#runs.get(session) ?? []).filter((run) => run.isUnderWay);
+    return (this.#runs.get(session) ?? []).filter((run) => run.isUnfinished);
   }
 
-  /** True if the run is under way here, waits for an approval, or is being resumed. */
+  /** True if the run is under way in this page, or is being resumed. */
   has(session, id) {
-    return this.of(session).some((run) => run.id === id) || this.#resuming.has(keyOf(session, id));
+    return Boolean(this.#running(session, id)) || this.#resuming.has(keyOf(session, id));
+  }
+
+  #running(session, id) {
+    return this.of(session).find((run) => run.id === id && run.status === 'running');
   }
 
   /** The run, if this page drives it or resumes it already; otherwise what `resume` resolves to. One that waits for an
-   *  approval has no owner, so it is resumed anew. */
+   *  approval has no holder, so it is resumed anew. */
   resume(session, id, resume) {
-    const own = this.of(session).find((run) => run.id === id && run.status === 'running');
+    const own = this.#running(session, id);
     if (own) return Promise.resolve(own);
     const key = keyOf(session, id);
     const begun = this.#resuming.get(key);
@@ -41,10 +45,17 @@ export class OwnRuns {
     return resuming;
   }
 
-  /** Drops sessions whose runs have ended. The next time is when there are twice as many as remain. */
+  /** Removes the ended runs of a session, which would keep it in memory. */
+  prune(session) {
+    const runs = this.of(session);
+    if (runs.length > 0) this.#runs.set(session, runs);
+    else this.#runs.delete(session);
+  }
+
+  /** Removes ended runs. The next time is when there are twice as many sessions as remain. */
   #sweep() {
-    for (const session of this.#runs.keys()) if (this.of(session).length === 0) this.#runs.delete(session);
-    this.#sweepAt = Math.max(FEW, 2 * this.#runs.size);
+    for (const session of this.#runs.keys()) this.prune(session);
+    this.#sweepAt = Math.max(SWEEP_SIZE, 2 * this.#runs.size);
   }
 }
 

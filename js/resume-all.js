@@ -1,11 +1,9 @@
-// `Rethread.resumeAll`: resumes what a crash or a reload interrupted, and what waits for a person.
+// `Rethread.resumeAll`: resumes what a crash or a reload interrupted.
 
 import { memberOf } from './untrusted-value.js';
 
-/** Runs that go on by themselves, or with a decision. One that failed is tried again when a person says so. */
-const RESUMED_STATES = new Set(['interrupted', 'waiting_approval']);
-/** Another tab was faster, or the run has ended meanwhile. */
-const TAKEN = new Set(['busy', 'not_found']);
+/** Another tab may have been faster, or the run has ended meanwhile. */
+const MAY_BE_TAKEN = new Set(['busy', 'not_found', 'conflict']);
 
 /**
  * @param {import('./rethread.js').Rethread} client
@@ -14,19 +12,32 @@ const TAKEN = new Set(['busy', 'not_found']);
 export async function resumeAll(client, own, { pending, request }) {
   const runs = [];
   const failed = [];
-  for (const found of pending) {
-    const { session, id } = found;
-    if (!RESUMED_STATES.has(found.state) || own.has(session, id)) continue;
+  for (const { session, id, ...found } of pending) {
+    // Whoever resumes a run that waits for an approval takes it from the page that shows the question.
+    if (found.state !== 'interrupted' || own.has(session, id)) continue;
+    const fail = (error) => failed.push({ session, run: id, error });
+    let given = request;
     try {
-      const given = typeof request === 'function' ? await request(found) : request;
-      // Asked again: the function may have taken its time.
-      if (given === null || given === undefined || own.has(session, id)) continue;
-      const open = await client.session(session);
-      if (own.has(session, id)) continue;
-      runs.push(await open.resume(id, given));
+      if (typeof request === 'function') given = await request({ session, id, ...found });
     } catch (error) {
-      if (!TAKEN.has(memberOf(error, 'code'))) failed.push({ session, run: id, error });
+      fail(error);
+      continue;
+    }
+    if (given === null || given === undefined) continue;
+    try {
+      const open = await client.session(session);
+      // Asked again: this took its time.
+      if (!own.has(session, id)) runs.push(await open.resume(id, given));
+    } catch (error) {
+      if (!MAY_BE_TAKEN.has(memberOf(error, 'code')) || (await isLeft(client, own, { session, id }))) fail(error);
     }
   }
   return { runs, failed };
+}
+
+/** True if nobody has resumed the run. */
+async function isLeft(client, own, { session, id }) {
+  const pending = await client.pendingRuns({ session }).catch(() => null);
+  if (pending === null) return true;
+  return pending.some((run) => run.id === id && run.state !== 'live') && !own.has(session, id);
 }

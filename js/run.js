@@ -7,7 +7,7 @@ import { dispose } from './wasm-handle.js';
 
 /** @typedef {import('./types.js').Run} PublicRun */
 
-const UNDER_WAY = new Set(['running', 'waiting_approval']);
+const UNFINISHED = new Set(['running', 'waiting_approval']);
 
 /** @implements {PublicRun} */
 export class Run {
@@ -32,8 +32,8 @@ export class Run {
   }
 
   /** True while the run goes on or waits for an approval, and was not disposed. */
-  get isUnderWay() {
-    return !this.#handle.isDisposed && UNDER_WAY.has(this.status);
+  get isUnfinished() {
+    return !this.#handle.isDisposed && UNFINISHED.has(this.status);
   }
 
   /** The tools of the present agent as passed by the application, for the host that executes them. */

@@ -259,6 +259,7 @@ export class Session {
    *  calls it. */
   [dispose]() {
     if (this.#handle.isDisposed) return;
+    this.#runs.prune(this.#id);
     try {
       this.#last = this.#handle.read(({ revision, owner, branch, title }) => ({ revision, owner, branch, title }));
     } catch {

@@ -3,6 +3,7 @@
 import * as check from './arguments.js';
 import { RethreadError } from './error.js';
 import { onceAFrame } from './frame.js';
+import { memberOf } from './untrusted-value.js';
 
 /** @typedef {import('./types.js').SessionView} PublicView */
 
@@ -68,20 +69,12 @@ export class SessionView {
   older = () => this.#handle.promise((view) => view.older());
 
   /** @type {PublicView['approve']} */
-  approve = async (id) => {
-    check.callId(id);
-    const run = await this.#runOf(id);
-    await run.approve(id);
-    return run;
-  };
+  approve = (id, request) => this.#decide(id, request, (run) => run.approve(id));
 
   /** @type {PublicView['reject']} */
-  reject = async (id, reason) => {
-    check.callId(id);
+  reject = async (id, reason, request) => {
     check.rejectionReason(reason);
-    const run = await this.#runOf(id);
-    await run.reject(id, reason);
-    return run;
+    return this.#decide(id, request, (run) => run.reject(id, reason));
   };
 
   /** @type {PublicView['resume']} */
@@ -94,12 +87,29 @@ export class SessionView {
     return this.#session.resume(found.id, request);
   };
 
-  /** The run of this page in which the call waits for an approval. */
-  async #runOf(call) {
+  /** Decides about a call that waits, in its run of this page; else in that run as `request` continues it. */
+  async #decide(call, request, decide) {
+    check.callId(call);
+    if (request !== undefined) check.request(request);
     const waits = ({ callId, invocationId }) => callId === call || invocationId === call;
     // If several have a call of this id, the newest one decides.
     const own = this.#runs.of(this.#session.id).findLast((run) => run.approvals().some(waits));
-    if (own) return own;
+    try {
+      if (own) {
+        await decide(own);
+        return own;
+      }
+    } catch (error) {
+      // Another tab has taken the run over since, and it waits again.
+      if (request === undefined || memberOf(error, 'code') !== 'conflict') throw error;
+    }
+    const run = await this.#continued(waits, request);
+    await decide(run);
+    return run;
+  }
+
+  /** Resumes the run in which a call waits. */
+  async #continued(waits, request) {
     const pending = await this.#session.pendingRuns();
     const found = pending.findLast(({ openCalls }) =>
       openCalls.some((open) => open.state === 'awaiting_approval' && waits(open)),
@@ -107,10 +117,12 @@ export class SessionView {
     if (!found) throw new RethreadError('not_found', 'no call of that id waits for an approval in this session');
     if (found.state === 'live')
       throw new RethreadError('busy', 'the run of this call is under way in another tab or process: decide there');
-    throw new RethreadError(
-      'wrong_state',
-      'the run of this call is not under way in this page: continue it with `resume`, and decide then',
-    );
+    if (request === undefined)
+      throw new RethreadError(
+        'wrong_state',
+        'the run of this call is not under way in this page: pass the request that resumes it, too',
+      );
+    return this.#session.resume(found.id, request);
   }
 
   /** The last snapshot, with a running run shown as failed. */

@@ -46,7 +46,8 @@ export interface RunRequest {
    *  fails leaves none, and the branch before is shown again. With owner "response" the chain goes on from the response
    *  before; `config_invalid` if the service or the application keeps the conversation. */
   replace?: string;
-  /** If another run of this session is in progress: "throw" (default) rejects with `busy` if it is in this tab; "queue"
+  /** If another run of this session is in progress: "throw" (default) rejects with `busy` if it is in this tab, or if a
+   *  run is queued here; "queue"
    *  waits for it, in whatever tab or process it is, so that the question is stored after its answer. A run that was
    *  killed is waited for until its lock is free or its lease has ended, one that waits for an approval is not. Of the
    *  runs that wait in several tabs one begins at a time; where there are no locks (on servers), two that wait for the
@@ -347,7 +348,8 @@ export interface DriveOptions {
   toolConcurrency?: number;
   /** A tool that takes longer than this many milliseconds fails. */
   toolTimeoutMs?: number;
-  /** "wait": the page decides by `SessionView.approve` or `Run.approve`, and the run is driven until it ends. Otherwise
+  /** "wait": the page decides by `SessionView.approve` or `Run.approve`, and the run is driven until it ends; that
+   *  another tab has taken it over while it waited, `drive` learns from the next decision or `signal` here. Otherwise
    *  a function that decides about a call which waits for an approval: true approves, false or a reason rejects. Called
    *  once for each call by each `drive`, as soon as the call waits; other tools run meanwhile. If it throws or returns
    *  anything else, the call still waits, and `result` rejects with `callback_failed` when nothing else is left to do; so

@@ -134,8 +134,8 @@ export interface Session {
   /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. `branch` is one
    *  of `branches()`; default the one that is shown. A conflict that has grown has another name: `not_found`. */
   messages(options?: { limit?: number; cursor?: string; branch?: string }): Promise<Page<MessageWithCalls>>;
-  /** The session for rendering: messages joined with their calls, the streaming answer, changes of other tabs. Always
-   *  the same object. */
+  /** The session for rendering: messages joined with their calls, the streaming answer, changes of other tabs. One
+   *  object for each value of `notify`. */
   view(options?: {
     /** When listeners are called: at each "change", which is the default, or once a "frame" at most, so that a stream
      *  of deltas does not render a page more often than it is drawn. Where no frames are drawn, in a hidden tab for
@@ -155,8 +155,9 @@ export interface Session {
   pendingRuns(): Promise<PendingRun[]>;
   /** Resumes a run by its id, or by a snapshot of it. Rejects with `busy` while another tab or process owns it. A run
    *  that is under way in this page already, or is being resumed by another call, is the same `Run` for each call with
-   *  its id: nothing runs twice, and the request of the first call counts. Of the request only the input and `persistence` are taken from the store: pass `instructions`, `tools`, `replay` and all
-   *  callbacks again, as in `run`. What is left out is missing, and no error says so: without `instructions` the next
+   *  its id: nothing runs twice, and the request of the first call counts. One that waits for an approval has no holder,
+   *  and is another `Run` each time. Of the request only the input and `persistence` are taken from the store: pass
+   *  `instructions`, `tools`, `replay` and all callbacks again, as in `run`. What is left out is missing, and no error says so: without `instructions` the next
    *  request has no system prompt, and a call whose tool is missing gets an error result. With a snapshot the store
    *  need not have the run: its journal is written again, and an empty session first gets the messages that the run's
    *  requests need. A journal that is newer than the snapshot is continued instead. Rejects with `conflict` if the run
@@ -307,13 +308,13 @@ export interface SessionView {
   /** Loads an older page; resolves to false if there is none. */
   older(): Promise<boolean>;
   /** Approves a call that is shown with `awaitingApproval`, by its `invocationId` or `callId`, as `Run.approve` does.
-   *  Resolves with its run when that is stored. `drive` must be driving it for the tool to be executed: with
-   *  `onApproval: "wait"` it is; otherwise drive it again. Rejects with `not_found` if no such call waits, with `busy` if
-   *  its run is under way in another tab, and with `wrong_state` if the run was not resumed since the page was loaded:
-   *  `resume` it first. */
-  approve(id: string): Promise<Run>;
+   *  Resolves with its run when that is stored. The tool is executed by whoever drives the run: with
+   *  `onApproval: "wait"` that goes on; otherwise drive it. A run that waits has no holder: after a reload, or if another
+   *  tab had it last, `request` resumes it first, and without a request that is `wrong_state` or `conflict`. Rejects with
+   *  `not_found` if no such call waits, and with `busy` if its run is under way in another tab. */
+  approve(id: string, request?: ResumeRequest): Promise<Run>;
   /** Rejects a call, as `Run.reject` does; otherwise like `approve`. */
-  reject(id: string, reason?: string): Promise<Run>;
+  reject(id: string, reason?: string, request?: ResumeRequest): Promise<Run>;
   /** Resumes the run that is shown, or else the newest unfinished one of the session, as `Session.resume` does.
    *  `not_found` if there is none. */
   resume(request: ResumeRequest): Promise<Run>;

@@ -108,11 +108,13 @@ export interface Rethread {
   invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;
   /** Unfinished runs of all sessions: interrupted, failed, waiting for an approval, or running in another tab. */
   pendingRuns(query?: { session?: string }): Promise<PendingRun[]>;
-  /** Resumes every run that was interrupted or waits for an approval, once: a run that this page has already, or that
-   *  another call resumes, is left to whoever has it, so that an effect which React's StrictMode runs twice resumes
-   *  nothing twice. Drive what it returns. `request` is that of all runs, or a function that returns it for each, or null
-   *  for one that is to stay. Runs that another tab was faster to take are left out; `failed` has those that could not
-   *  be resumed, with the reason. Runs that failed are not resumed: pass their ids to `Session.resume`. */
+  /** Resumes every interrupted run, once: a run that is under way in this page, or that another call resumes, is left
+   *  to it, so that an effect which React's StrictMode runs twice resumes nothing twice. Drive what it returns. `request` is
+   *  that of all runs, or a function that returns it for each, or null to leave the run pending. Runs that another tab
+   *  has resumed meanwhile are left out; `failed` has those that could not be resumed, with the reason: `busy` if another
+   *  run of the session is under way here. Runs that failed, and those that wait for an approval, are not resumed: see
+   *  `Session.resume` and `SessionView.approve`. Sessions that are not open are opened without options: open those that
+   *  have some before, and pass `providers` in the request. */
   resumeAll(
     request: ResumeRequest | ((pending: PendingRun) => ResumeRequest | null | Promise<ResumeRequest | null>),
     query?: { session?: string },

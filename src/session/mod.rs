@@ -49,6 +49,7 @@ mod shared_task;
 mod signal;
 mod state_bag;
 mod unsaved_request;
+mod wait_in_queue;
 mod write_queue;
 
 pub use answer::Answer;

@@ -6,8 +6,8 @@ use super::host::SessionSurface;
 use super::live_run::LiveRun;
 use super::pending_run::{PendingRun, TurnSource};
 use super::read_error::ReadError;
+use super::run_queue::RunQueue;
 use super::shared_task::SharedTask;
-use super::signal::Signal;
 use super::unsaved_request::{UnsavedRequest, edit_after};
 use super::write_queue::{WriteQueue, WriteTurn};
 use crate::clock::Ms;
@@ -23,7 +23,7 @@ use crate::run::{JournalCache, OnStop, Persistence, RunStatus};
 use crate::session_head::{RunEntry, SessionHead, StoredOwner};
 use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, refresh};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 
 /// An open session.
@@ -88,8 +88,8 @@ pub struct OpenSession {
     pub reported_forks: Cell<u64>,
     /// A background task merges old records, or waits for the session to be idle.
     pub is_merging: Cell<bool>,
-    /// Given to `run` calls that wait for the run before them.
-    queued_runs: RefCell<VecDeque<Signal>>,
+    /// The `run` calls that wait for the run before them.
+    pub run_queue: RunQueue,
     /// A send has reserved the run, and its run does not exist yet.
     is_starting_run: Cell<bool>,
     /// Where the last request went, without its input: a compaction asks the same model.
@@ -167,7 +167,7 @@ impl OpenSession {
             older_read: SharedTask::default(),
             read_failure: RefCell::default(),
             reported_forks: Cell::new(0),
-            queued_runs: RefCell::default(),
+            run_queue: RunQueue::default(),
             is_starting_run: Cell::new(false),
             last_provider: RefCell::default(),
             compaction: CompactionState::default(),
@@ -503,12 +503,10 @@ impl OpenSession {
             if !may_queue {
                 return Err(Error::new(
                     ErrorCode::Busy,
-                    "a run of this session is under way here; wait for it, cancel it, or pass `whenBusy: \"queue\"`",
+                    "a run of this session is under way here, or waits for one in another tab; wait for it, cancel it, or pass `whenBusy: \"queue\"`",
                 ));
             }
-            let turn = Signal::default();
-            self.queued_runs.borrow_mut().push_back(turn.clone());
-            turn.given().await;
+            self.run_queue.wait().await;
             self.context.check_open()?;
         }
         self.is_starting_run.set(true);
@@ -560,7 +558,7 @@ impl OpenSession {
                 run.release();
             }
         }
-        self.queued_runs.take().iter().for_each(Signal::give);
+        self.run_queue.close();
         self.surface.drop_listeners();
         self.compaction.drop_deferred();
         self.log.borrow_mut().release();
@@ -573,10 +571,7 @@ impl OpenSession {
     }
 
     fn admit_next_run(&self) {
-        let next = self.queued_runs.borrow_mut().pop_front();
-        if let Some(next) = next {
-            next.give();
-        }
+        self.run_queue.admit_next();
     }
 }
 

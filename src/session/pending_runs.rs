@@ -14,7 +14,7 @@ use crate::session_head::{RunEntry, SessionHead};
 use crate::store::read_journal_from;
 
 /// Number of waits for a run's liveness lock before waiting for its holder's lock.
-const MAX_LIVENESS_WAITS: u32 = 8;
+pub const MAX_LIVENESS_WAITS: u32 = 8;
 
 /// Returns the name of the lock to wait for until a run's holder has released it or died. A waiter on the liveness lock
 /// does not block a new holder; a holder without one has the holder's lock only.

@@ -100,17 +100,20 @@ impl RunDriver {
         starting: impl Future<Output = Result<Rc<Self>>>,
     ) -> Result<Rc<Self>> {
         session.reserve_run(queue).await?;
-        let turn = if queue { session.await_turn().await } else { Ok(None) };
-        let started = match turn {
-            Ok(turn) => starting.await.map(|run| (run, turn)),
+        let queue_lock = if queue { session.wait_in_queue().await } else { Ok(None) };
+        let started = match queue_lock {
+            Ok(lock) => starting.await.map(|run| (run, lock)),
             Err(error) => Err(error),
         };
         session.set_run(started.as_ref().ok().map(|(run, _)| run.clone() as Rc<dyn LiveRun>));
-        let (run, turn) = started?;
+        let (run, queue_lock) = started?;
         // The run's events report what could not be written.
         let _ = run.write_pending().await;
-        // The next one in the queue sees this run now.
-        drop(turn);
+        if queue {
+            // With `flushMs`, too, the next one in the queue must see this run.
+            let _ = run.flush().await;
+        }
+        drop(queue_lock);
         session.context.check_open()?;
         Ok(run)
     }

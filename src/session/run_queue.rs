@@ -1,80 +1,36 @@
-//! The queue of a session's runs over all tabs and processes (`whenBusy: "queue"`): a question that is sent while
-//! another one is being answered is stored after that answer.
+//! The runs of a tab that wait for the run before them.
 
-use super::host::{LockOutcome, RunLock, RunLockNames};
-use super::open_session::OpenSession;
-use super::pending_runs::awaited_lock;
-use super::run_lock::{LiveHolders, lock_name, queue_lock_names};
-use crate::clock::Ms;
-use crate::error::{Error, ErrorCode, Result};
+use super::signal::Signal;
+use std::cell::RefCell;
+use std::collections::VecDeque;
 
-/// Longest time between two looks at a run that only a lease shows, in milliseconds: it may end before its lease does.
-const LONGEST_PAUSE: Ms = 500;
+/// The sends of this tab that wait for the run before them.
+#[derive(Default)]
+pub struct RunQueue {
+    waiting: RefCell<VecDeque<Signal>>,
+    /// Given when the store is closed.
+    pub closed: Signal,
+}
 
-impl OpenSession {
-    /// Waits until no run of the session is under way in another tab or process. Until the lock that it returns is
-    /// dropped, no other run of the queue begins; without locks, two that wait for one run may begin at once.
-    ///
-    /// # Errors
-    /// The store's own, `closed`, and `busy` where nothing can be waited for.
-    pub async fn await_turn(&self) -> Result<Option<RunLock>> {
-        let lock = self.lock_queue().await?;
-        let mut awaited = (String::new(), 0_u32);
-        loop {
-            self.refresh().await?;
-            let Some(run) = self.run_elsewhere().await else { return Ok(lock) };
-            awaited = if awaited.0 == run { (run, awaited.1.saturating_add(1)) } else { (run, 0) };
-            self.await_holder(&awaited.0, awaited.1).await?;
+impl RunQueue {
+    /// Waits until the run before it is over, or the store is closed.
+    pub async fn wait(&self) {
+        let admitted = Signal::default();
+        self.waiting.borrow_mut().push_back(admitted.clone());
+        self.closed.unless_given(admitted.given()).await;
+    }
+
+    /// Lets the next one begin.
+    pub fn admit_next(&self) {
+        let next = self.waiting.borrow_mut().pop_front();
+        if let Some(next) = next {
+            next.give();
         }
     }
 
-    async fn lock_queue(&self) -> Result<Option<RunLock>> {
-        let names: RunLockNames = queue_lock_names(&self.context, &self.id);
-        loop {
-            match self.context.host.lock_run(&names).await? {
-                LockOutcome::Acquired(lock) => return Ok(Some(lock)),
-                LockOutcome::Unsupported => return Ok(None),
-                LockOutcome::HeldElsewhere => {
-                    if !self.context.host.lock_released(&names.holder).await {
-                        self.pause(LONGEST_PAUSE).await?;
-                    }
-                    self.context.check_open()?;
-                }
-            }
-        }
-    }
-
-    /// Returns the id of a run with a holder in another tab or process.
-    async fn run_elsewhere(&self) -> Option<String> {
-        if self.log.borrow().head.runs.is_empty() {
-            return None;
-        }
-        let holders = LiveHolders::query(&self.context).await;
-        let log = self.log.borrow();
-        let is_elsewhere = |name: &str| !self.context.live.borrow().contains(name);
-        let found = log.head.runs.iter().find(|entry| {
-            let name = lock_name(&self.context, &self.id, &entry.id);
-            is_elsewhere(&name) && holders.has_holder(&name, entry)
-        });
-        found.map(|entry| entry.id.clone())
-    }
-
-    /// Waits for the end of a run's holder, or as long as one may wait before looking again.
-    async fn await_holder(&self, run: &str, attempt: u32) -> Result<()> {
-        let name = awaited_lock(&self.context, (&self.id, run), attempt);
-        if !self.context.host.lock_released(&name).await {
-            let left = self.remaining_lease(run).unwrap_or(0);
-            self.pause(left.saturating_add(1).min(LONGEST_PAUSE)).await?;
-        }
-        self.context.check_open()
-    }
-
-    async fn pause(&self, ms: Ms) -> Result<()> {
-        if self.context.host.sleep(ms).await {
-            return Ok(());
-        }
-        let sentence =
-            "a run of this session is under way elsewhere, and nothing can be waited for here; send it again later";
-        Err(Error::new(ErrorCode::Busy, sentence))
+    /// Ends all waits, because the store is closed.
+    pub fn close(&self) {
+        self.waiting.take();
+        self.closed.give();
     }
 }

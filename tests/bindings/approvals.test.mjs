@@ -446,9 +446,28 @@ test('r29 a view continues the run that waits, and says so before', { timeout: 2
   const [{ callId }] = run.approvals();
   run[Symbol.dispose]();
   const view = session.view();
-  await assert.rejects(view.approve(callId), { code: 'wrong_state', message: /`resume`/ });
+  await assert.rejects(view.approve(callId), { code: 'wrong_state', message: /request/ });
   const resumed = await view.resume(request);
   assert.equal(await view.approve(callId), resumed);
   assert.equal((await drive(resumed).result).status, 'finished');
   assert.deepEqual(ran, [1]);
+});
+
+test('r29 a view resumes the run that it decides about, also when another tab had it last', {
+  timeout: 20_000,
+}, async () => {
+  for (const takeOver of [false, true]) {
+    const { start, session, client, request, ran } = await chat(`page-decides-${takeOver}`);
+    const run = await start();
+    await drive(run).result;
+    const [{ callId }] = run.approvals();
+    assert.deepEqual(await client.resumeAll(request), { runs: [], failed: [] });
+    if (takeOver) (await session.resume(run.snapshot(), request))[Symbol.dispose]();
+    else run[Symbol.dispose]();
+    if (takeOver) await assert.rejects(session.view().reject(callId, 'no'), { code: 'conflict' });
+    const decided = await session.view().approve(callId, request);
+    assert.notEqual(decided, run);
+    assert.equal((await drive(decided).result).status, 'finished');
+    assert.deepEqual(ran, [1]);
+  }
 });

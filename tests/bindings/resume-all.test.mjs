@@ -103,6 +103,24 @@ test('r17 resumeAll leaves what it is told to leave, and names what it could not
     await assert.rejects(client.resumeAll(wrong), { code: 'invalid_input' });
 });
 
+test('r17 of two runs of one session resumeAll resumes one, and names the other', async () => {
+  const { client, request } = await interrupted('both', ['s', 's']);
+  const first = await client.resumeAll(request);
+  assert.deepEqual([first.runs.length, first.failed.map(({ error }) => error.code)], [1, ['busy']]);
+  assert.deepEqual(await statuses(first.runs), ['finished']);
+  const second = await client.resumeAll(request);
+  assert.deepEqual([second.runs.length, second.failed], [1, []]);
+  assert.deepEqual(await statuses(second.runs), ['finished']);
+  const busy = Object.assign(new Error('mine'), { code: 'busy' });
+  const run = await (await client.session('s')).run({ ...request, input: 'y' });
+  run[Symbol.dispose]();
+  const thrown = await client.resumeAll(() => Promise.reject(busy));
+  assert.deepEqual(
+    thrown.failed.map(({ error }) => error),
+    [busy],
+  );
+});
+
 test('r56 a view with `notify: "frame"` notifies once a frame, and not after the end', async (context) => {
   const frames = new Map();
   let next = 1;

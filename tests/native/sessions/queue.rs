@@ -100,19 +100,21 @@ fn r60_of_many_queued_tabs_one_runs_at_a_time() {
 
 #[test]
 fn r60_a_queued_run_of_a_closed_store_is_refused() {
-    let (world, data) = (World::new(false), MemoryStore::default());
-    let both = [1, 2].map(|number| Process::new(&world, &data, number));
-    let [one, two] = both.each_ref().map(|process| world.run(process.session(SessionSettings::default())));
-    world.run(start(&one, in_mode(Persistence::Run, CHAT), "first")).unwrap();
-    let begun = Rc::new(RefCell::new(None));
-    let (keep, session) = (begun.clone(), two.clone());
-    both[1].open.context.host.spawn(Box::pin(async move {
-        let run = send(&session, "second").await;
-        keep.borrow_mut().replace(run.map(drop).map_err(|error| error.code));
-    }));
-    world.pass(2_000);
-    both[1].open.context.disconnect();
-    world.run(both[1].open.close()).unwrap();
-    world.pass(2_000);
-    assert_eq!(begun.take(), Some(Err(ErrorCode::Closed)));
+    for has_locks in [true, false] {
+        let (world, data) = (World::new(has_locks), MemoryStore::default());
+        let both = [1, 2].map(|number| Process::new(&world, &data, number));
+        let [one, two] = both.each_ref().map(|process| world.run(process.session(SessionSettings::default())));
+        world.run(start(&one, in_mode(Persistence::Run, CHAT), "first")).unwrap();
+        let begun = Rc::new(RefCell::new(None));
+        let (keep, session) = (begun.clone(), two.clone());
+        both[1].open.context.host.spawn(Box::pin(async move {
+            let run = send(&session, "second").await;
+            keep.borrow_mut().replace(run.map(drop).map_err(|error| error.code));
+        }));
+        world.pass(2_000);
+        both[1].open.context.disconnect();
+        world.run(both[1].open.close()).unwrap();
+        world.pass(2_000);
+        assert_eq!(begun.take(), Some(Err(ErrorCode::Closed)));
+    }
 }
