@@ -155,15 +155,15 @@ export interface Session {
   pendingRuns(): Promise<PendingRun[]>;
   /** Resumes a run by its id, or by a snapshot of it. Rejects with `busy` while another tab or process owns it. A run
    *  that is under way in this page already, or is being resumed by another call, is the same `Run` for each call with
-   *  its id: nothing runs twice, and the request of the first call counts. One that waits for an approval has no holder,
-   *  and is another `Run` each time. Of the request only the input and `persistence` are taken from the store: pass
-   *  `instructions`, `tools`, `replay` and all callbacks again, as in `run`. What is left out is missing, and no error says so: without `instructions` the next
-   *  request has no system prompt, and a call whose tool is missing gets an error result. With a snapshot the store
-   *  need not have the run: its journal is written again, and an empty session first gets the messages that the run's
-   *  requests need. A journal that is newer than the snapshot is continued instead. Rejects with `conflict` if the run
-   *  has ended in this session or was cancelled, if the session was cleared or deleted since (it cannot know then), or
-   *  if it has messages but not the one before the run. Stores do not coordinate: a snapshot resumed in two stores runs
-   *  in both. */
+   *  its id: nothing runs twice, and the request of the first call counts. One that waits for an approval has no
+   *  holder, and is another `Run` each time. Of the request only the input and `persistence` are taken from the store:
+   *  pass `instructions`, `tools`, `replay` and all callbacks again, as in `run`. What is left out is missing, and no
+   *  error says so: without `instructions` the next request has no system prompt, and a call whose tool is missing
+   *  gets an error result. With a snapshot the store need not have the run: its journal is written again, and an empty
+   *  session first gets the messages that the run's requests need. A journal that is newer than the snapshot is
+   *  continued instead. Rejects with `conflict` if the run has ended in this session or was cancelled, if the session
+   *  was cleared or deleted since (it cannot know then), or if it has messages but not the one before the run. Stores
+   *  do not coordinate: a snapshot resumed in two stores runs in both. */
   resume(run: string | Uint8Array, request: ResumeRequest): Promise<Run>;
   /** Removes an unfinished run. `keep` stores what the journal has: the question, the complete answers with their
    *  calls, and the answer that a cancellation or a failure cut. The last message has the status "stopped", of a failed
