@@ -397,7 +397,7 @@ pub(super) fn delete_statements(dialect: SqlDialect, session: &str) -> Vec<SqlSt
     }
     let mut tombstone = SqlWriter::new(dialect);
     tombstone.sql(
-        "UPDATE rethread_heads SET revision = revision + 1, deleted = 1, pending = 0, channel = NULL, size = 0, value = NULL \
+        "UPDATE rethread_heads SET revision = revision + 1, deleted = 1, pending = 0, updated_at = 0, archived = 0, channel = NULL, size = 0, value = NULL \
          WHERE session = ",
     )
     .session(session)

@@ -114,7 +114,9 @@ fn find_tables(dialect: SqlDialect) -> SqlStatement {
 
 fn set_version(dialect: SqlDialect, version: usize) -> SqlStatement {
     let mut set = SqlWriter::new(dialect);
-    set.sql("UPDATE rethread_schema SET version = ").integer(version as u64).sql(" WHERE application = 'rethread'");
+    set.sql("UPDATE rethread_schema SET version = ").integer(version as u64);
+    // A process of a later build may have gone on meanwhile.
+    set.sql(" WHERE application = 'rethread' AND version < ").integer(version as u64);
     set.end()
 }
 
