@@ -6,6 +6,7 @@ use crate::encoding::{UnknownFields, encode_fields, encode_with_unknown_fields};
 use crate::error::{Error, ErrorCode};
 use crate::json::Json;
 use minicbor::bytes::ByteVec;
+use std::collections::BTreeSet;
 
 /// Number of runs resumed from snapshots that a session remembers, so that none of them begins twice. The head is
 /// written with each append.
@@ -349,7 +350,33 @@ impl UnfinishedErasure {
     /// Returns true if nothing is left to do.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        *self == Self::default()
+        self.pending.is_empty() && self.messages.is_empty() && self.invocations.is_empty()
+    }
+
+    /// Adds what is left of another one.
+    pub fn add(&mut self, other: Self) {
+        if !other.messages.is_empty() {
+            let is_first = self.messages.is_empty();
+            self.first_seq = if is_first { other.first_seq } else { self.first_seq.min(other.first_seq) };
+        }
+        for (ids, more) in [
+            (&mut self.pending, other.pending),
+            (&mut self.messages, other.messages),
+            (&mut self.invocations, other.invocations),
+        ] {
+            let known: BTreeSet<String> = ids.iter().cloned().collect();
+            ids.extend(more.into_iter().filter(|id| !known.contains(id)));
+        }
+    }
+
+    /// Removes what was done.
+    pub fn remove(&mut self, done: &BTreeSet<String>) {
+        for ids in [&mut self.pending, &mut self.messages, &mut self.invocations] {
+            ids.retain(|id| !done.contains(id));
+        }
+        if self.messages.is_empty() {
+            self.first_seq = 0;
+        }
     }
 }
 

@@ -33,8 +33,10 @@ export function sqlite(database) {
     async eraseOverwritten() {
       // The log has earlier versions of pages until it is written anew. While somebody reads, it stays.
       const checkpoint = 'PRAGMA wal_checkpoint(TRUNCATE)';
-      if (typeof open?.batch !== 'function') open?.prepare(checkpoint).all();
-      else if (open.protocol === 'file') await open.execute(checkpoint);
+      let rows = [];
+      if (typeof open?.batch !== 'function') rows = open?.prepare(checkpoint).all() ?? [];
+      else if (open.protocol === 'file') ({ rows } = await open.execute(checkpoint));
+      if (rows[0]?.busy) throw new RethreadError('busy', 'another connection reads the log of the database');
     },
     async setDurability(durability) {
       isStrict = durability === 'strict';

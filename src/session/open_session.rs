@@ -455,6 +455,7 @@ impl OpenSession {
             operation: self.context.host.random_id(),
             at: self.context.now(),
             pause: Some(pause),
+            begins_branch: self.log.borrow().is_unborn(),
             ..Change::default()
         }
     }

@@ -143,6 +143,7 @@ impl RunDriver {
         }
         // The request contains what other tabs appended.
         session.refresh().await?;
+        let begins_branch = replace.is_some();
         if let Some(id) = replace {
             if input_id.as_ref() == Some(&id) {
                 return Err(Error::invalid(
@@ -157,6 +158,10 @@ impl RunDriver {
         let machine = {
             let mut borrows = session.borrow_for_step();
             borrows.log.writable()?;
+            if begins_branch && !borrows.log.is_unborn() {
+                let message = "messages were erased while the run was to begin, and the place of its branch with them; send it again";
+                return Err(Error::new(ErrorCode::Conflict, message));
+            }
             let input = TurnInput { input, input_id, provided };
             Run::start(setup, input, &mut borrows.run_context())?
         };

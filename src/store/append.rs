@@ -5,6 +5,7 @@
 
 use super::audit::keep_unknown_fields;
 use super::branching::adopt_born_branch;
+use super::journal::{JournalChange, JournalStep};
 use super::log::{Change, SessionLog};
 use super::open::{read_older, refresh, refresh_log};
 use super::{Appended, LogStore};
@@ -39,6 +40,14 @@ pub struct Committed {
     pub orphan_results: usize,
 }
 
+impl Change {
+    /// Returns true if it is the begin of a run in a branch that was not stored yet.
+    fn begins_run_in_branch(&self) -> bool {
+        let begins = |journal: &JournalChange| matches!(journal.step, JournalStep::Begin(_));
+        self.begins_branch && self.journal.as_ref().is_some_and(begins)
+    }
+}
+
 /// Appends a change after what other writers have appended since the last refresh.
 ///
 /// # Errors `conflict` if history is not at the expected revision, or the run has another holder; `invalid_input` if
@@ -46,7 +55,7 @@ pub struct Committed {
 /// cannot be written; and the errors of the store. Nothing is written then.
 pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &Change) -> Result<Committed> {
     read_older(store, cell).await?;
-    let born = cell.borrow().head.born;
+    let (born, begins_branch) = (cell.borrow().head.born, cell.borrow().is_unborn() || change.begins_run_in_branch());
     for attempt in 0..MAX_CONFLICTS {
         if adopt_born_branch(store, cell, &change.operation).await? || cell.borrow().has_applied(change) {
             return Ok(Committed {
@@ -54,6 +63,11 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
                 message_ids: Vec::new(),
                 orphan_results: 0,
             });
+        }
+        if begins_branch && !cell.borrow().is_unborn() {
+            let message =
+                "messages were erased while the branch was to begin, so its place may be another one; begin it again";
+            return Err(Error::new(ErrorCode::Conflict, message));
         }
         let mut prepared = cell.borrow().prepare(change)?;
         let id = prepared.head.id.clone();

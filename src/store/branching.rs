@@ -299,6 +299,7 @@ async fn read_shared(store: &dyn LogStore, log: &mut SessionLog) -> Result<()> {
         ..BranchState::default()
     };
     log.head.set_branch_state(state);
+    log.history.set_chain_cut(log.head.chain_cut);
     log.history.raise_highest_source(u64::try_from(log.head.source_high_water).ok());
     Ok(())
 }

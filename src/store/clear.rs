@@ -69,6 +69,14 @@ pub async fn clear_session(
     Err(Error::new(ErrorCode::Busy, "other writers keep changing the session; try again in a moment"))
 }
 
+/// Returns what is left of an erasure when all records are removed: the copies that a store keeps of earlier appends.
+fn left_to_erase(left: &UnfinishedErasure) -> UnfinishedErasure {
+    let mut copies = left.clone();
+    let pending = std::mem::take(&mut copies.pending);
+    copies.messages.extend(pending);
+    copies
+}
+
 /// Returns the head of the emptied session. Numbers of runs and sources continue, so that none is used twice.
 fn cleared_head(head: &SessionHead, revision: u64, now: Ms) -> SessionHead {
     SessionHead {
@@ -86,7 +94,7 @@ fn cleared_head(head: &SessionHead, revision: u64, now: Ms) -> SessionHead {
         last_request: None,
         branch: BranchPath::default(),
         branch_count: 0,
-        erasing: UnfinishedErasure::default(),
+        erasing: left_to_erase(&head.erasing),
         erased: 0,
         chain_cut: 0,
         ..head.clone()

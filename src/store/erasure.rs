@@ -26,7 +26,7 @@ use items::ErasedItems;
 use plan::{ErasurePlan, plan_erasure};
 use scan::SessionScan;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Conflicts after which an erasure fails with `busy`.
 const MAX_CONFLICTS: u32 = 20;
@@ -97,7 +97,7 @@ pub async fn erase_messages(
     ids: &[String],
     erasure: &Erasure<'_>,
 ) -> Result<ErasureReceipt> {
-    let mut eraser = Eraser { store, cell, erasure, receipt: ErasureReceipt::default(), appends: 0 };
+    let mut eraser = Eraser::new(store, cell, erasure);
     eraser.erase(ids, true).await?;
     Ok(eraser.receipt)
 }
@@ -111,7 +111,7 @@ pub async fn finish_erasure(store: &dyn LogStore, cell: &RefCell<SessionLog>, er
     if left.is_finished() {
         return Ok(());
     }
-    let mut eraser = Eraser { store, cell, erasure, receipt: ErasureReceipt::default(), appends: 0 };
+    let mut eraser = Eraser::new(store, cell, erasure);
     let UnfinishedErasure { pending, messages, invocations, first_seq } = left;
     if !messages.is_empty() {
         let (messages, invocations) = (messages.into_iter().collect(), invocations.into_iter().collect());
@@ -128,12 +128,21 @@ struct Eraser<'a> {
     receipt: ErasureReceipt,
     /// The number of appends that were tried.
     appends: u32,
+    /// The ids of messages and calls that this erasure has removed wherever they were.
+    done: BTreeSet<String>,
+}
+
+impl<'a> Eraser<'a> {
+    fn new(store: &'a dyn LogStore, cell: &'a RefCell<SessionLog>, erasure: &'a Erasure<'a>) -> Self {
+        Self { store, cell, erasure, receipt: ErasureReceipt::default(), appends: 0, done: BTreeSet::new() }
+    }
 }
 
 impl Eraser<'_> {
     /// Erases messages, a part with each append. Those that are gone are left out, unless `is_strict` is set.
     async fn erase(&mut self, ids: &[String], is_strict: bool) -> Result<()> {
         let mut left = ids.to_vec();
+        self.done.extend(ids.iter().cloned());
         let mut is_strict = is_strict;
         while !left.is_empty() {
             let items = self.append_part(&mut left, is_strict).await?;
@@ -171,9 +180,12 @@ impl Eraser<'_> {
             match self.append(&mut plan, expected).await {
                 Ok(Some(_)) => {
                     let (chosen, rest) = found.split_at(count);
+                    refresh(self.store, self.cell).await?;
+                    if self.is_beside(&plan) {
+                        continue;
+                    }
                     self.receipt.add(&plan, chosen);
                     *left = rest.to_vec();
-                    refresh(self.store, self.cell).await?;
                     return Ok(plan.items);
                 }
                 Ok(None) => {}
@@ -182,6 +194,13 @@ impl Eraser<'_> {
             }
         }
         Err(Error::new(ErrorCode::Busy, "other writers keep changing the session; try again in a moment"))
+    }
+
+    /// Returns true if another writer has appended after the same one, and history is the side that is not erased.
+    fn is_beside(&self, plan: &ErasurePlan) -> bool {
+        let log = self.cell.borrow();
+        let has = |id: &String| log.history.message(id).is_some();
+        log.head.erasures < plan.head.erasures || plan.items.messages.iter().any(has)
     }
 
     /// Plans the append for the first messages that fit, at most `most`. Returns their number.
@@ -254,6 +273,7 @@ impl Eraser<'_> {
 
     /// Erases from what the store keeps of earlier appends.
     async fn erase_copies(&mut self, items: ErasedItems) -> Result<()> {
+        self.done.extend(items.messages.iter().chain(&items.invocations).cloned());
         let (head, ..) = self.stored_head()?;
         let scan = SessionScan::read(self.store, &head.id).await?;
         let mut seqs = scan.seqs();
@@ -287,10 +307,11 @@ impl Eraser<'_> {
         if self.cell.borrow().head.erasing.is_finished() {
             return Ok(());
         }
+        let done = std::mem::take(&mut self.done);
         let change = Change {
             operation: format!("{}.end", self.erasure.operation),
             at: self.erasure.at,
-            edit: Some(Box::new(|head| head.erasing = UnfinishedErasure::default())),
+            edit: Some(Box::new(move |head| head.erasing.remove(&done))),
             ..Change::default()
         };
         commit(self.store, self.cell, &change).await.map(drop)

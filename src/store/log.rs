@@ -120,6 +120,9 @@ pub struct Change {
     /// True if the branch of the log is born with the change although it has no entry. The head stays with the branch
     /// that it has.
     pub is_fork: bool,
+    /// True if the log was of a branch that was not stored yet when the change was made. If it is of another one when a
+    /// run begins, the append is a conflict.
+    pub begins_branch: bool,
     /// True if the head gets the branch of the log although the change has no record of it.
     pub is_switch: bool,
     /// Makes the [notice](Batch::notice) of the append from the revision of the history after it.

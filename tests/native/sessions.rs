@@ -5,6 +5,8 @@ mod branch_views;
 mod branches;
 #[cfg(not(target_arch = "wasm32"))]
 mod erasure;
+#[cfg(not(target_arch = "wasm32"))]
+mod erasure_races;
 mod list;
 mod queue;
 mod reads;

@@ -290,6 +290,7 @@ impl Process {
     }
 
     /// Opens another store than that of the test.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn over(world: &Rc<World>, store: Rc<dyn LogStore>, number: u32) -> Self {
         let process = Self::new(world, &MemoryStore::default(), number);
         let host = VirtualHost { world: world.clone(), number, heard: process.heard.clone() };

@@ -175,12 +175,14 @@ impl ErasurePlan {
         head.history_revision += 1;
         head.erasures += 1;
         let copies = if keeps_copies { self.items.clone() } else { ErasedItems::default() };
-        head.erasing = UnfinishedErasure {
+        // Another process may have been cut off, too.
+        head.erasing.pending.retain(|id| !self.items.messages.contains(id));
+        head.erasing.add(UnfinishedErasure {
             pending: pending.to_vec(),
             messages: copies.messages.into_iter().collect(),
             invocations: copies.invocations.into_iter().collect(),
             first_seq: copies.first_seq,
-        };
+        });
     }
 
     /// Returns the number of records that the append writes or removes, and the bytes that it writes.

@@ -62,8 +62,8 @@ impl WriteOnceStore {
                 }
             }
         }
-        // What waits for a pack is read again.
-        self.with_tree(session, |tree| tree.packed.drop_cached_values());
+        // What was read of the earlier values is read again, and what waits for a pack.
+        self.with_tree(session, |tree| tree.drop_cached_values());
         Ok(())
     }
 

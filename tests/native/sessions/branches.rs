@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Starts a run beside a message: with another input, or without one.
-async fn replace(
+pub(super) async fn replace(
     session: &Rc<OpenSession>,
     setup: RunSetup,
     id: &str,

@@ -21,20 +21,20 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 use std::rc::Rc;
 
-const SECRET: &[u8] = b"SECRET";
+pub(super) const SECRET: &[u8] = b"SECRET";
 
 /// What a store is kept in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Memory,
     KeyValue,
     WriteOnce,
 }
 
-const KINDS: [Kind; 3] = [Kind::Memory, Kind::KeyValue, Kind::WriteOnce];
+pub(super) const KINDS: [Kind; 3] = [Kind::Memory, Kind::KeyValue, Kind::WriteOnce];
 
 /// A service, and handles of its store.
-struct Service {
+pub(super) struct Service {
     kind: Kind,
     memory: MemoryStore,
     keys: MemoryKv,
@@ -42,7 +42,7 @@ struct Service {
 }
 
 impl Service {
-    fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: Kind) -> Self {
         let limits =
             KvLimits { max_value_bytes: if kind == Kind::KeyValue { 3000 } else { 4 << 20 }, ..KvLimits::default() };
         let keys = MemoryKv { is_plain: kind == Kind::WriteOnce, limits, ..MemoryKv::default() };
@@ -61,13 +61,13 @@ impl Service {
         }
     }
 
-    fn process(&self, world: &Rc<World>) -> Process {
+    pub(super) fn process(&self, world: &Rc<World>) -> Process {
         let store = self.store(world);
         Process::over(world, store, self.writers.get())
     }
 
     /// Returns the places that have these bytes.
-    fn places_of(&self, part: &[u8]) -> Vec<String> {
+    pub(super) fn places_of(&self, part: &[u8]) -> Vec<String> {
         let mut places = Vec::new();
         let mut look = |place: String, value: &[u8]| {
             if value.windows(part.len()).any(|window| window == part) {
@@ -95,13 +95,13 @@ fn wire(text: &str) -> Json {
     Json::parse(text).unwrap()
 }
 
-fn append(world: &World, session: &OpenSession, messages: &Value) {
+pub(super) fn append(world: &World, session: &OpenSession, messages: &Value) {
     let origin = session.origin(AppendOrigin::default());
     world.run(session.append(&wire(&messages.to_string()), Some(CHAT), (&origin, None))).unwrap();
 }
 
 /// A turn with a call. `mark` is in the question, the arguments and the result.
-fn turn(at: usize, mark: &str) -> Value {
+pub(super) fn turn(at: usize, mark: &str) -> Value {
     let call = json!({ "id": format!("c{at}"), "type": "function",
         "function": { "name": "get", "arguments": json!({ "mark": mark }).to_string() } });
     json!([
@@ -112,7 +112,7 @@ fn turn(at: usize, mark: &str) -> Value {
     ])
 }
 
-fn ids(session: &OpenSession) -> Vec<String> {
+pub(super) fn ids(session: &OpenSession) -> Vec<String> {
     session.log.borrow().history.messages().iter().map(|message| message.id.clone()).collect()
 }
 
