@@ -84,7 +84,7 @@ test('the live run of another tab is shown as live and is busy', async (t) => {
     ['live'],
   );
   for (const tab of [other, scene.browser.page]) {
-    assert.deepEqual(await resumeIn(tab, scene, { id: run.id }), { code: 'busy' });
+    assert.deepEqual(await resumeIn(tab, scene, { id: run.id }), { code: tab === other ? 'busy' : 'own' });
     for (const keep of [false, true]) assert.equal(await discardIn(tab, scene, run.id, { keep }), 'busy');
   }
   assert.deepEqual(await storyIn(other, scene), history);
@@ -127,7 +127,7 @@ test('of two tabs that resume a run at once, one succeeds and the other is rejec
         (await pendingIn(tab, scene)).map(({ state }) => state),
         ['live'],
       );
-      assert.deepEqual(await resumeIn(tab, scene, { id: run.id }), { code: 'busy' });
+      assert.deepEqual(await resumeIn(tab, scene, { id: run.id }), { code: tab === winner ? 'own' : 'busy' });
     }
     scene.lane.release();
     assert.equal((await overIn(winner, scene)).status, 'finished');

@@ -115,7 +115,7 @@ describe('r48 an unusable store is rejected and unchanged', () => {
   test('a newer schema, and one of another application', async () => {
     const clientPool = pool(await database('versions'));
     await open({ store: postgres(clientPool) });
-    await clientPool.query('UPDATE rethread_schema SET version = 2');
+    await clientPool.query('UPDATE rethread_schema SET version = 4');
     await refused(clientPool, 'unsupported_version');
     for (const [at, sql] of [
       'CREATE TABLE rethread_runs (id INT)',

@@ -103,7 +103,7 @@ for (const name of STORES) {
       const file = place(`${name} versions`);
       await using(file, async (driver) => (await open({ store: driver })).close());
       for (const [version, code] of [
-        [2, 'unsupported_version'],
+        [4, 'unsupported_version'],
         [1e9, 'unsupported_version'],
         [-1, 'config_invalid'],
         [0.5, 'store_error'],

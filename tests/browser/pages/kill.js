@@ -88,8 +88,11 @@ function watched(run, mark, answered, own) {
   return run;
 }
 
+const drivenHere = new WeakSet();
+
 /** Drives a run with its steps told; gives its result. */
 function driven(run, given, answered = 0) {
+  drivenHere.add(run);
   const own = { bytes: 0, over: null, run: run.id };
   runs.set(given.session, own);
   const mark = marker(given);
@@ -190,7 +193,7 @@ window.kill = {
     }
   },
 
-  /** Takes the run over; `code` says why it could not. With `watch` it is driven on and not waited for. */
+  /** Takes the run over; `code` says why it could not, or that this page has it already ("own"). With `watch` it is driven on and not waited for. */
   async resume(given, { id, answered = 0, watch = false }) {
     const own = await session(given.session);
     let run;
@@ -199,6 +202,7 @@ window.kill = {
     } catch (error) {
       return { code: error?.code ?? String(error) };
     }
+    if (drivenHere.has(run)) return { code: 'own' };
     const result = driven(run, given, answered);
     return watch ? { code: 'ok' } : { code: 'ok', result: await result };
   },
