@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { open } from 'rethread';
 import { openDriver } from './drivers.mjs';
@@ -21,6 +22,30 @@ const turn = (at, mark) => [
 
 const append = (session, messages) => session.append({ messages }, 'openai-chat');
 const idsOf = async (session) => (await session.messages()).items.map(({ id }) => id);
+
+test('r59 a log that another connection reads is named in the receipt', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'rethread-erase-'));
+  try {
+    const file = path.join(folder, 'chats.db');
+    const { driver, end } = await openDriver('node:sqlite', file);
+    const client = await open({ store: driver });
+    const session = await client.session('s');
+    for (const at of [0, 1]) await append(session, turn(at, 'plain'));
+    const reader = new DatabaseSync(file);
+    reader.exec('BEGIN');
+    reader.prepare('SELECT COUNT(*) FROM rethread_log').get();
+    const [first, second] = await idsOf(session);
+    const named = ({ unreached }) => unreached.some(({ what }) => what === 'overwritten_values');
+    assert.ok(named(await session.deleteMessages([first])));
+    reader.exec('COMMIT');
+    reader.close();
+    assert.ok(!named(await session.deleteMessages([second])));
+    await client.close();
+    await end?.();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
 
 for (const kind of ['node:sqlite', 'DatabaseSync', '@libsql/client'])
   test(`r59 no byte of a SQLite file has an erased message (${kind})`, async () => {

@@ -191,6 +191,29 @@ fn r79_sessions_of_an_older_schema_are_listed_by_recency() {
 }
 
 #[test]
+fn r79_a_session_that_an_older_build_begins_again_is_listed_though_it_was_archived() {
+    let driver = SqliteDriver::in_memory(SqlLimits::default());
+    let store = store(&driver);
+    block_on(store.append("s", 0, head_of("s", 5, true), "one")).unwrap();
+    block_on(store.delete_session("s")).unwrap();
+    // An older build writes none of the columns of the list.
+    driver.execute("UPDATE rethread_heads SET deleted = 0, size = 1, value = X'00'");
+    assert_eq!((recent(&store, Some(false), 10), recent(&store, Some(true), 10).len()), (vec!["s".to_owned()], 0));
+}
+
+#[test]
+fn r48_a_schema_that_a_later_build_made_meanwhile_is_not_set_back() {
+    let driver = SqliteDriver::in_memory(SqlLimits::default());
+    block_on(store(&driver).append("s", 0, head_of("s", 5, false), "one")).unwrap();
+    // The later build goes on while this one fills the columns.
+    driver.execute(
+        "UPDATE rethread_heads SET updated_at = 0; UPDATE rethread_schema SET version = 2; \
+         CREATE TRIGGER later AFTER UPDATE ON rethread_heads BEGIN UPDATE rethread_schema SET version = 4; END",
+    );
+    assert_eq!(refused(&driver).code, ErrorCode::UnsupportedVersion);
+}
+
+#[test]
 fn r79_a_page_by_recency_is_read_from_its_index() {
     let driver = SqliteDriver::in_memory(SqlLimits::default());
     let store = store(&driver);

@@ -8,7 +8,7 @@ use super::virtual_host::{Process, World};
 use rethread::error::{Error, ErrorCode};
 use rethread::json::Json;
 use rethread::run::Persistence;
-use rethread::session::{AppendOrigin, LocalFuture, OpenSession, SessionSettings, delete_messages};
+use rethread::session::{AppendOrigin, LocalFuture, OpenSession, SessionSettings, clear, delete_messages};
 use rethread::session_head::UnfinishedErasure;
 use serde_json::json;
 use std::cell::RefCell;
@@ -122,6 +122,32 @@ fn r59_a_branch_after_an_erasure_continues_no_chain_of_what_was_erased() {
     let log = session.log.borrow();
     assert_eq!(log.history.chain_cut(), log.head.chain_cut);
     assert!(log.history.chain_cut() > 0);
+}
+
+#[test]
+fn r59_what_a_cut_off_erasure_left_is_erased_after_the_session_was_cleared() {
+    let mut cut_off = 0;
+    for steps in 0..200 {
+        let (world, service) = (World::new(false), Service::new(Kind::WriteOnce));
+        let [(eraser, one), (_, two)] = shared(&world, &service);
+        let targets = secret_ids(&one);
+        let mut erase: LocalFuture<'_, ()> = Box::pin(async { drop(delete_messages(&one, &targets).await) });
+        if world.run_steps(&mut erase, steps).is_some() {
+            break;
+        }
+        drop(erase);
+        eraser.kill();
+        world.run(two.refresh()).unwrap();
+        if two.log.borrow().head.erasing.is_finished() {
+            continue;
+        }
+        cut_off += 1;
+        world.run(clear(&two)).unwrap();
+        world.run(service.process(&world).session(SessionSettings::default()));
+        world.pass(1_000);
+        assert_eq!(service.places_of(SECRET), Vec::<String>::new(), "killed after {steps} steps");
+    }
+    assert!(cut_off > 3, "{cut_off}");
 }
 
 #[test]
