@@ -1,2 +1,2 @@
-export { drive } from "./types.js";
+export { drive, isDriven } from "./types.js";
 export type { DriveOptions } from "./types.js";

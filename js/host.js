@@ -58,6 +58,11 @@ export function drive(run, options = {}) {
   return { result, [Symbol.asyncIterator]: () => events.iterator() };
 }
 
+/** @type {typeof import('./types.js').isDriven} */
+export function isDriven(run) {
+  return drivenRuns.has(run);
+}
+
 /** The member of a delta that grows. */
 const DELTAS = { text_delta: 'text', reasoning_delta: 'text', tool_arguments_delta: 'json' };
 

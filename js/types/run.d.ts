@@ -370,3 +370,7 @@ export interface DriveOptions {
  *  read as fast as the run takes its bytes. A rejection of `result` that nothing handles is not reported as unhandled.
  *  Throws `wrong_state` for a run that is already driven. */
 export function drive(run: Run, options?: DriveOptions): AsyncIterable<RunEvent> & { result: Promise<RunResult> };
+/** True while a `drive` of this object executes the run: it is not over, and does not wait for an approval that nobody
+ *  gives there. For what may be a run of this page or one that was just resumed: `Session.resume` and
+ *  `SessionView.approve` resolve with either. */
+export function isDriven(run: Run): boolean;

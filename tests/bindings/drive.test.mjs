@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { open } from 'rethread';
-import { drive } from 'rethread/host';
+import { drive, isDriven } from 'rethread/host';
 import { laneOf } from '../browser/page.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
 import { sleep, until } from './scenarios/kit.mjs';
@@ -144,6 +144,25 @@ test('a tool without execute waits for the application; endsRun ends the run wit
   assert.deepEqual([status, turns, (await lane.requests()).length], ['finished', 1, 1]);
   const [row] = (await session.invocations({ payload: true })).items;
   assert.deepEqual([row.status, row.result], ['ok', { content: { name: 'Ada' }, isError: false }]);
+});
+
+test('r29 isDriven is true while a drive executes the run', async () => {
+  const { session, provider } = await chat('is-driven', [
+    { calls: [{ name: 'look', arguments: {} }] },
+    { text: 'Seen.' },
+  ]);
+  const look = { parameters: { type: 'object', properties: {} }, needsApproval: true, execute: () => 'seen' };
+  const run = await session.run({ input: 'x', provider, tools: { look } });
+  const seen = [isDriven(run)];
+  const driven = drive(run);
+  seen.push(isDriven(run));
+  assert.equal((await driven.result).status, 'waiting_approval');
+  seen.push(isDriven(run));
+  await run.approve(run.approvals()[0].invocationId);
+  const again = drive(run);
+  seen.push(isDriven(run));
+  assert.equal((await again.result).status, 'finished');
+  assert.deepEqual([...seen, isDriven(run), isDriven(null)], [false, true, false, true, false, false]);
 });
 
 test('drive of a finished run ends at once', async () => {

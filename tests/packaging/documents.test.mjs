@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
 import { RethreadError, open } from '../../js/entry/node.js';
-import { drive } from '../../js/host.js';
+import { drive, isDriven } from '../../js/host.js';
 import { conformance } from '../../js/entry/testing-node.js';
 import { keyValueService } from '../bindings/key-value-service.mjs';
 import { laneOf } from '../browser/page.mjs';
@@ -24,7 +24,7 @@ const pages = Object.fromEntries(
 function runBlock(page, text, values, results = []) {
   const found = blocksOf(pages[page]).filter(({ source }) => source.includes(text));
   assert.equal(found.length, 1, `docs/${page}.md: ${found.length} blocks contain ${text}`);
-  const names = { open, drive, headers: { authorization: 'Bearer sk-documents' }, options: {}, ...values };
+  const names = { open, drive, isDriven, headers: { authorization: 'Bearer sk-documents' }, options: {}, ...values };
   return new AsyncFunction(...Object.keys(names), `{ ${scoped(found[0]).source}\nreturn { ${results.join(', ')} }; }`)(
     ...Object.values(names),
   );

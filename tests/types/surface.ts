@@ -12,7 +12,7 @@ function exportsAll<Declared>(_exported: { [Name in keyof Declared]: Declared[Na
 function exportsOnly<Declared>(_names: keyof Declared): void {}
 
 // `RethreadError` is declared as a union by code, which no class can be.
-exportsAll<Omit<typeof declared, "drive" | "RethreadError">>(api);
+exportsAll<Omit<typeof declared, "drive" | "isDriven" | "RethreadError">>(api);
 exportsOnly<typeof declared>({} as keyof typeof api | keyof typeof host);
 exportsAll<Omit<typeof declaredFormats, "RethreadError">>(formats);
 exportsOnly<typeof declaredFormats>({} as keyof typeof formats);

@@ -19,7 +19,7 @@ import type {
 import type { DriveOptions } from "rethread/host";
 
 export { open } from "rethread";
-export { drive } from "rethread/host";
+export { drive, isDriven } from "rethread/host";
 
 export const rethread: Rethread;
 export const otherStore: Rethread;
