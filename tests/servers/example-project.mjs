@@ -23,7 +23,8 @@ export function exampleProject() {
   });
   mkdirSync(path.join(folder, 'node_modules'));
   symlinkSync(root, path.join(folder, 'node_modules/rethread'), 'dir');
-  symlinkSync(path.join(root, 'node_modules/pg'), path.join(folder, 'node_modules/pg'), 'dir');
+  for (const name of ['pg', 'react', 'react-dom', 'esbuild'])
+    symlinkSync(path.join(root, 'node_modules', name), path.join(folder, 'node_modules', name), 'dir');
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 

@@ -1,0 +1,149 @@
+// assistant-ui's components and tree of messages over a session in IndexedDB.
+
+import assert from 'node:assert/strict';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { launchBrowser } from '../../.ci/browser.mjs';
+import { serve } from '../../.ci/serve.mjs';
+import { createStandIn } from '../stand-in/server.mjs';
+import { laneOf } from './page.mjs';
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+let world;
+before(async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'rethread-assistant-ui-'));
+  await build({
+    entryPoints: [here('assistant-ui/page.jsx')],
+    bundle: true,
+    format: 'esm',
+    jsx: 'automatic',
+    outdir: folder,
+    define: { 'process.env.NODE_ENV': '"development"' },
+    logOverride: { 'ignored-bare-import': 'silent' },
+  });
+  copyFileSync(here('assistant-ui/index.html'), path.join(folder, 'index.html'));
+  const standIn = createStandIn();
+  const browser = await launchBrowser();
+  const server = await serve({ folders: { '/': folder, '/dist/': here('../../dist') }, handle: standIn.handle });
+  world = {
+    url: server.url,
+    browser,
+    async close() {
+      await browser.close();
+      standIn.state.dispose();
+      await server.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+});
+after(() => world?.close());
+
+/** A page of the lane, and what a person does there. */
+async function visit(name) {
+  const lane = laneOf(world.url, name);
+  const context = await world.browser.newContext();
+  const complaints = [];
+  const tab = async () => {
+    const page = await context.newPage();
+    page.on('pageerror', (error) => complaints.push(String(error?.stack ?? error)));
+    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+    await page.goto(`${world.url}/?lane=${name}`);
+    await page.getByLabel('Question', { exact: true }).waitFor();
+    return page;
+  };
+  return { lane, tab, complaints, page: await tab(), close: () => context.close() };
+}
+
+async function send(page, text) {
+  await page.getByLabel('Question', { exact: true }).fill(text);
+  await page.getByRole('button', { name: 'Send' }).click();
+}
+
+/** Waits until the page shows exactly these texts of messages. */
+async function shows(page, texts) {
+  const shown = () => page.locator('.user > p, .assistant > p:not(.call)').allInnerTexts();
+  const end = Date.now() + 20_000;
+  while (JSON.stringify(await shown()) !== JSON.stringify(texts)) {
+    if (Date.now() > end) assert.deepEqual(await shown(), texts);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+const place = (page, kind, at = 0) => page.locator(`.${kind}`).nth(at).locator('.place');
+const button = (page, kind, name, at = 0) => page.locator(`.${kind}`).nth(at).getByRole('button', { name });
+
+test('r57 a page with assistant-ui edits and regenerates over IndexedDB', async () => {
+  const { page, lane, tab, complaints, close } = await visit('assistant-ui-edits');
+  await lane.script(['One.', 'Two.', 'Another two.', 'Edited.', 'More.'].map((text) => ({ text })));
+  await send(page, 'First?');
+  await shows(page, ['First?', 'One.']);
+  await send(page, 'Second?');
+  await shows(page, ['First?', 'One.', 'Second?', 'Two.']);
+
+  await button(page, 'assistant', 'Regenerate', 1).click();
+  await shows(page, ['First?', 'One.', 'Second?', 'Another two.']);
+  await place(page, 'assistant', 1).getByText('2 / 2').waitFor();
+
+  await button(page, 'user', 'Edit').click();
+  await page.getByLabel('Edited question').fill('First, edited?');
+  await page.getByRole('button', { name: 'Ask' }).click();
+  await shows(page, ['First, edited?', 'Edited.']);
+  await place(page, 'user').getByText('2 / 2').waitFor();
+
+  // The branch that was edited.
+  await button(page, 'user', 'Previous').click();
+  await shows(page, ['First?', 'One.', 'Second?', 'Two.']);
+  await place(page, 'user').getByText('1 / 2').waitFor();
+  await place(page, 'assistant', 1).getByText('1 / 2').waitFor();
+  await button(page, 'assistant', 'Next', 1).click();
+  await shows(page, ['First?', 'One.', 'Second?', 'Another two.']);
+  await place(page, 'assistant', 1).getByText('2 / 2').waitFor();
+
+  // What is shown after a reload is stored, and the next question continues the branch that is shown.
+  await page.close();
+  const again = await tab();
+  await shows(again, ['First?', 'One.', 'Second?', 'Another two.']);
+  await place(again, 'user').getByText('1 / 2').waitFor();
+  await send(again, 'Third?');
+  await shows(again, ['First?', 'One.', 'Second?', 'Another two.', 'Third?', 'More.']);
+  const { body } = (await lane.requests()).at(-1);
+  assert.deepEqual(
+    body.messages.map(({ content }) => content),
+    ['First?', 'One.', 'Second?', 'Another two.', 'Third?'],
+  );
+  assert.equal(await again.evaluate(async () => (await session.branches()).length), 3);
+  assert.deepEqual(complaints, []);
+  await close();
+});
+
+test('r57 a page with assistant-ui approves a call after a reload', async () => {
+  const { page, lane, tab, complaints, close } = await visit('assistant-ui-approves');
+  await lane.script([{ calls: [{ name: 'post_note', arguments: { note: 'hi' } }] }, { text: 'Posted.' }]);
+  await send(page, 'Post it.');
+  await page.getByRole('button', { name: 'Approve' }).waitFor();
+  await page.close();
+  const again = await tab();
+  await again.getByRole('button', { name: 'Approve' }).click();
+  await shows(again, ['Post it.', 'Posted.']);
+  assert.deepEqual(await again.evaluate(() => noted), ['hi']);
+  assert.deepEqual(complaints, []);
+  await close();
+});
+
+test('r57 a page with assistant-ui stops an answer, and the next question leaves it out', async () => {
+  const { page, lane, complaints, close } = await visit('assistant-ui-stops');
+  await lane.script([{ text: 'This is long.', gate: 'stopped', atPiece: 2 }, { text: 'Fresh.' }]);
+  await send(page, 'Tell me.');
+  await page.getByText('This is').waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByRole('button', { name: 'Send' }).waitFor();
+  await send(page, 'Once more.');
+  await shows(page, ['Once more.', 'Fresh.']);
+  assert.deepEqual(complaints, []);
+  await close();
+});
