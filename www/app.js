@@ -12,11 +12,13 @@ import { Sessions, StoreStatus } from './sessions.js';
 import { restoreChat } from './session-files.js';
 import { Settings, settingsDialog } from './settings.js';
 import { ChatDetailsDialog } from './chat-details-dialog.js';
+import { receiptLines } from './erasure-receipt.js';
 
 const SUGGESTIONS = [
   { text: 'How is the weather in Oslo, and what time is it there?' },
   { text: 'I fly to Tokyo tomorrow. What should I expect?' },
   { text: 'Please send 20 euros to Ada.', label: 'Send 20 euros to Ada (asked first)' },
+  { text: 'Ask Ada whether Friday suits her.', label: 'Ask Ada whether Friday suits her (she answers later)' },
   { text: 'What does the web say about Rome?', label: 'What does a hostile web page say about Rome?', hostile: true },
 ];
 
@@ -46,7 +48,7 @@ const paintSoon = perFrame(() => {
   if (!chat) return;
   const { running, view } = chat;
   const follows = conversation.isAtEnd();
-  conversation.paint(view, running, decide);
+  conversation.paint(chat, ACTIONS);
   notices.paint(chat);
   $('#welcome').hidden = running || view.getSnapshot().messages.length > 0;
   $('#title').textContent = chat.title || 'New chat';
@@ -71,7 +73,7 @@ async function show(id) {
   address.searchParams.set('session', id);
   history.replaceState(null, '', address);
   conversation.clear();
-  conversation.paint(chat.view, chat.running, decide);
+  conversation.paint(chat, ACTIONS);
   conversation.toEnd();
   paint();
 }
@@ -81,21 +83,27 @@ function release(old) {
   old.close();
 }
 
-/** A person's decision about a call of the open chat. */
-function decide(runId, call, approves, reason) {
-  return chat?.decide(runId, call, approves, reason);
-}
+/** What a person does with messages and calls of the open chat. */
+const ACTIONS = {
+  decide: (runId, call, approves, reason) => chat?.decide(runId, call, approves, reason),
+  answer: (call, text) => chat?.answer(call, text),
+  edit: (id, text) => ask(text, id),
+  regenerate,
+  showVersion: (id) => chat?.showVersion(id),
+  erase,
+};
 
 async function newChat() {
   await show(crypto.randomUUID());
   question.focus();
 }
 
-async function ask(text) {
+/** `replace`: the id of the question that this one is an edit of. */
+async function ask(text, replace) {
   const askedChat = chat;
   notices.show(null);
   conversation.toEnd();
-  const status = await askedChat.send(text);
+  const status = await askedChat.send(text, replace);
   if (askedChat !== chat) {
     if (!askedChat.running) release(askedChat);
     return;
@@ -104,17 +112,57 @@ async function ask(text) {
     question.value = text;
     fitHeight();
   }
+  if (replace) noteIfStopped(status, () => ask(text, replace));
   question.focus();
   paint();
 }
 
-async function remove(id, title) {
+async function regenerate(id) {
+  const askedChat = chat;
+  notices.show(null);
+  const status = await askedChat.regenerate(id);
+  if (askedChat === chat) noteIfStopped(status, () => regenerate(id));
+  paint();
+}
+
+/** A run in the place of another one leaves nothing when it is stopped: the version before is shown again. */
+function noteIfStopped(status, again) {
+  if (status === 'cancelled') notices.show('Stopped. The chat is as it was before.', [], ['Ask again', again]);
+}
+
+async function isConfirmed(text) {
   const dialog = $('#confirm');
-  $('#confirm-text').textContent = `Delete "${title}" with all its messages?`;
+  $('#confirm-text').textContent = text;
   dialog.returnValue = '';
   dialog.showModal();
   await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
-  if (dialog.returnValue !== 'yes') return;
+  return dialog.returnValue === 'yes';
+}
+
+/** Erases a message of the open chat, and shows the receipt. */
+async function erase({ id, parts }) {
+  const calls = parts.filter(({ type }) => type === 'tool').length;
+  const withCalls = calls ? `, ${calls === 1 ? 'its call' : `its ${calls} calls`} and what came back,` : '';
+  if (!(await isConfirmed(`Erase this message${withCalls} from this browser, in all versions of the chat?`))) return;
+  const receipt = await chat.erase(id);
+  if (receipt) notices.show(...receiptLines(receipt));
+  refreshList();
+  paint();
+}
+
+async function archive(id, title, archived) {
+  try {
+    await (await db.session(id)).update({ archived });
+    $('#announcer').textContent = archived ? `"${title}" is in the archive.` : `"${title}" is out of the archive.`;
+  } catch (error) {
+    notices.show(`The chat could not be ${archived ? 'archived' : 'moved'}: ${error.message}`);
+    paint();
+  }
+  refreshList();
+}
+
+async function remove(id, title) {
+  if (!(await isConfirmed(`Delete "${title}" with all its messages?`))) return;
   await chats.get(id)?.stop();
   try {
     await db.deleteSession(id);
@@ -163,6 +211,7 @@ function fitHeight() {
 }
 
 function drawer(open) {
+  $('main').inert = open;
   document.body.classList.toggle('drawer', open);
   $('#shade').hidden = !open;
   $('#drawer-open').setAttribute('aria-expanded', String(open));
@@ -190,7 +239,9 @@ function addListeners() {
     fitHeight();
     ask(text);
   });
-  question.addEventListener('input', fitHeight);
+  question.addEventListener('input', () => {
+    fitHeight();
+    });
   question.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -219,6 +270,7 @@ async function start() {
       });
     },
     remove,
+    archive,
   });
   store = new StoreStatus(db);
   detailsDialog = new ChatDetailsDialog({

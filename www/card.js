@@ -1,6 +1,6 @@
 // A tool call as a card: its arguments, its status and its result.
 
-import { clip, duration, el, setText } from './dom.js';
+import { clip, duration, el, setText, visible } from './dom.js';
 
 const WORDS = {
   waiting: 'waiting',
@@ -12,12 +12,8 @@ const WORDS = {
   aborted: 'stopped',
   rejected: 'rejected',
   asking: 'needs your approval',
+  awaiting: 'the answer comes later',
 };
-
-/** Characters that are not shown, or change the order of those that are: text of the model must not look like other
- *  text. */
-const INVISIBLE = /[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
-const visible = (text) => text.replace(INVISIBLE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 const pretty = (value) => (typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? ''));
 
@@ -31,8 +27,11 @@ function brief(args) {
 }
 
 /** A pending call that has a start time is running. */
-const statusOf = (call, asks) =>
-  asks ? 'asking' : call.status === 'pending' && call.startedAt ? 'running' : call.status;
+function statusOf({ call, awaitingApproval, awaitingResult }) {
+  if (awaitingApproval) return 'asking';
+  if (awaitingResult) return 'awaiting';
+  return call.status === 'pending' && call.startedAt ? 'running' : call.status;
+}
 
 export class Card {
   #parts = {
@@ -61,6 +60,19 @@ export class Card {
     this.#button('Approve', 'primary', () => this.#decide?.(true)),
     this.#button('Reject', 'quiet', () => this.#decide?.(false, this.#reason.value)),
     this.#reason,
+  );
+
+  #answer = null;
+  #answerField = el('input.reason', {
+    type: 'text',
+    'aria-label': 'The answer',
+    placeholder: 'The answer, in the place of who was asked',
+  });
+  #answerForm = el(
+    'form.approval',
+    { hidden: true, role: 'group', 'aria-label': 'Result that comes later' },
+    this.#answerField,
+    el('button.primary', { type: 'submit' }, 'Send the answer'),
   );
 
   #button(label, style, action) {
@@ -101,15 +113,24 @@ export class Card {
         el('p.call-id', {}, 'call ', id),
       ),
     );
-    this.node = el('div.call-frame', {}, this.details, this.#approval);
+    this.node = el('div.call-frame', {}, this.details, this.#approval, this.#answerForm);
+    this.#answerForm.addEventListener('submit', (event) => {
+      event.preventDefault();
+      const text = this.#answerField.value.trim();
+      if (text) this.#answer?.(text);
+    });
   }
 
-  /** `call`: a `ToolInvocation`, possibly incomplete. `decide` approves or rejects it, if it waits for that. */
-  update(call, asks, decide) {
-    const status = statusOf(call, asks);
-    this.#decide = decide;
+  /** `part`: a call of a view, possibly incomplete. `decide(id, approves, reason)` decides about it if it waits for an
+   *  approval, `answer(id, text)` answers it if its result comes later; each may be absent. */
+  update(part, { decide, answer }) {
+    const { call, awaitingApproval: asks } = part;
+    const status = statusOf(part);
+    this.#decide = decide && ((approves, reason) => decide(call.id, approves, reason));
     this.#canDecide = Boolean(asks && decide);
     this.#approval.hidden = !this.#canDecide || this.#isDeciding;
+    this.#answer = answer && ((text) => answer(call.id, text));
+    this.#answerForm.hidden = !(part.awaitingResult && answer);
     const { name, args, full, result, id } = this.#parts;
     this.details.dataset.status = status;
     this.details.dataset.name = call.name;

@@ -133,7 +133,7 @@ export class ChatDetailsDialog {
       el('p', {}, ...facts),
       el(
         'ol.request-items',
-        {},
+        { tabIndex: 0, 'aria-label': 'Items of the request' },
         ...items.map(({ label, text, isNew }) =>
           el(
             `li${isNew ? '.new' : ''}`,

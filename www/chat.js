@@ -6,6 +6,9 @@ import { describeRequest } from './request-description.js';
 import { fileNameOf } from './session-files.js';
 import { toolsFor } from './tools.js';
 
+const MAX_REQUESTS = 20;
+const MAX_EVENTS = 200;
+
 function notStored(error) {
   throw error?.code === 'not_found' ? new Error('Nothing of this chat is stored yet.', { cause: error }) : error;
 }
@@ -13,8 +16,11 @@ function notStored(error) {
 export class Chat {
   /** The failure to show: `{ text, retry? }`. */
   failure = null;
-  /** The newest request of this page, as `describeRequest` returns it. */
-  lastRequest = null;
+  /** The requests that this page has sent, the newest last: what `describeRequest` returns, with `dialect`, `at`,
+   *  `text`, `report` and `prefix`. */
+  requests = [];
+  /** What the last run of this tab reported, the newest last: `{ type, at, count, text }`. */
+  events = [];
   #db;
   #session;
   #settings;
@@ -47,6 +53,34 @@ export class Chat {
 
   get owner() {
     return this.#session.owner;
+  }
+
+  /** The newest request of this page. */
+  get lastRequest() {
+    return this.requests.at(-1) ?? null;
+  }
+
+  /** The run that is under way in this tab, or null. */
+  get activeRun() {
+    return this.running ? this.#run : null;
+  }
+
+  /** A page of the audit table. */
+  invocations(query) {
+    return this.#session.invocations(query);
+  }
+
+  pendingRuns() {
+    return this.#session.pendingRuns();
+  }
+
+  /** True if anything of the chat is in the store, an unfinished run too. */
+  async isStored() {
+    return this.#session.revision > 0 || (await this.pendingRuns()).length > 0;
+  }
+
+  branches() {
+    return this.#session.branches();
   }
 
   get fileName() {
@@ -95,18 +129,56 @@ export class Chat {
     this.#unsubscribe();
   }
 
-  /** Sends a question. Resolves to the status of `RunResult`, or to "not_started". */
-  send(question) {
+  /** Sends a question. Resolves to the status of `RunResult`, or to "not_started". `replace`: the id of the question
+   *  that this one is an edit of. */
+  send(question, replace) {
     return this.#drive(async (request) => {
       // The first question becomes the title of the chat.
       if (!this.title)
         await this.#db.session(this.id, { owner: this.owner, title: clip(question.replace(/\s+/g, ' '), 60) });
       const unfinished = this.view.getSnapshot().run;
-      const run = await this.#session.run({ ...request, input: question });
+      const run = await this.#session.run({ ...request, input: question, ...(replace && { replace }) });
       // The new run replaces an unfinished one in the view.
       if (unfinished && unfinished.status !== 'running') await this.discard(unfinished.id);
       return run;
     });
+  }
+
+  /** Asks for another answer to the question of a turn, of which this is a message. */
+  regenerate(messageId) {
+    return this.#drive((request) => this.#session.run({ ...request, replace: messageId }));
+  }
+
+  /** Shows the branch of another message at the same place. */
+  showVersion(messageId) {
+    return this.#session.switchTo(messageId).catch((error) => this.#fail(error));
+  }
+
+  /** Stores the result of an asynchronous call, and lets the model answer it. */
+  async answer(call, text) {
+    try {
+      await this.#session.answer(call, { type: 'tool_result', content: text }, { tools: this.#tools });
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    // A run that is under way sends it with its next request.
+    if (!this.isUnderWay) await this.#drive((request) => this.#session.run(request));
+  }
+
+  /** Erases a message, and returns the receipt. */
+  async erase(messageId) {
+    try {
+      return await this.#session.deleteMessages([messageId]);
+    } catch (error) {
+      this.#fail(error);
+      return null;
+    }
+  }
+
+  get #tools() {
+    const { hostile, counter } = this.#settings;
+    return toolsFor({ hostile, counter });
   }
 
   resume(runId) {
@@ -172,7 +244,7 @@ export class Chat {
   }
 
   async #follow(begin, stop) {
-    const { provider, headers, hostile, counter, keepsConversations } = this.#settings;
+    const { provider, headers, keepsConversations } = this.#settings;
     try {
       if (this.owner.kind === 'caller')
         throw new Error(
@@ -182,11 +254,13 @@ export class Chat {
         throw new Error(
           'A service of OpenAI Responses owns this conversation. Choose that wire format in the settings, or this page as the owner, below the question.',
         );
-      const run = await begin({ provider, tools: toolsFor({ hostile, counter }) });
+      const run = await begin({ provider, tools: this.#tools });
       this.#run = run;
+      this.events = [];
       const driven = drive(run, { headers, signal: stop.signal, idleTimeoutMs: 120_000, toolTimeoutMs: 120_000 });
       for await (const event of driven) {
-        if (event.type === 'model_called') this.#noteRequest(run);
+        this.#noteEvent(event);
+        if (event.type === 'model_called') this.#noteRequest(run, event);
         if (event.type !== 'save_failed') continue;
         this.failure = {
           text: `The answer could not be stored: ${event.error.message}`,
@@ -203,15 +277,27 @@ export class Chat {
     }
   }
 
+  #noteEvent({ type, name, text, json, finding, error }) {
+    const last = this.events.at(-1);
+    // Deltas of one text are one line.
+    if (last?.type === type && type.endsWith('_delta')) {
+      last.count += 1;
+      return;
+    }
+    const said = name ?? finding?.message ?? error?.message ?? (text || json ? clip(text ?? json, 40) : '');
+    this.events.push({ type, at: Date.now(), count: 1, text: said });
+    if (this.events.length > MAX_EVENTS) this.events.shift();
+  }
+
   /** Keeps what goes out with the model call that is open. */
-  #noteRequest(run) {
+  #noteRequest(run, { report, prefix }) {
     const call = run.effects().find(({ type }) => type === 'call_model');
     if (!call) return;
     const messages = this.view.getSnapshot().messages.filter(({ saved, runId }) => saved || runId === run.id);
-    this.lastRequest = describeRequest(new TextDecoder().decode(call.request.body), {
-      before: this.lastRequest,
-      messages,
-    });
+    const text = new TextDecoder().decode(call.request.body);
+    const described = describeRequest(text, { before: this.lastRequest, messages });
+    this.requests.push({ ...described, dialect: call.dialect, at: Date.now(), text, report, prefix });
+    if (this.requests.length > MAX_REQUESTS) this.requests.shift();
     this.#changed();
   }
 

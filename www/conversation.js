@@ -3,6 +3,7 @@
 
 import { Card } from './card.js';
 import { duration, el, setText } from './dom.js';
+import { MessageActions } from './message-actions.js';
 
 const textOf = (message) =>
   message.parts
@@ -24,6 +25,23 @@ function blocksOf(message) {
     }
   }
   return blocks;
+}
+
+/** By id of each message: whether it ends its turn, and the versions that are chosen there. The versions of an answer
+ *  are those of its first message, and are chosen where the answer ends. */
+function endsOfTurns(messages) {
+  const ends = new Map();
+  let versions = null;
+  messages.forEach(({ id, role, turn, siblings }, at) => {
+    const own = siblings?.ids.length > 1 ? siblings : null;
+    const next = messages[at + 1];
+    const isLast = role === 'user' || next?.turn !== turn || next.role === 'user';
+    if (role === 'user') versions = null;
+    else versions ??= own;
+    ends.set(id, { isLast, versions: role === 'user' ? own : isLast ? versions : null });
+    if (isLast) versions = null;
+  });
+  return ends;
 }
 
 class TextBlock {
@@ -57,7 +75,8 @@ class CallsBlock {
   #cards = [];
   node = el('div.calls', { role: 'group' }, this.#label);
 
-  update({ parts }, decide) {
+  /** `doing`: what can be done with the calls now, see `MessageView.paint`. */
+  update({ parts }, doing) {
     const known = parts.filter((part) => part.call);
     const coming = parts.length - known.length;
     if (known.length) {
@@ -67,11 +86,7 @@ class CallsBlock {
     this.node.setAttribute('aria-label', this.#label.textContent);
     known.forEach((part, at) => {
       this.#cards[at] ??= new Card();
-      this.#cards[at].update(
-        part.call,
-        part.awaitingApproval,
-        decide && ((approves, reason) => decide(part.call.id, approves, reason)),
-      );
+      this.#cards[at].update(part, doing);
       if (!this.#cards[at].node.parentNode) this.node.append(this.#cards[at].node);
     });
     for (const card of this.#cards.splice(known.length)) card.node.remove();
@@ -86,8 +101,9 @@ class MessageView {
   #blocks = [];
   #body = el('div.body');
   #meta = el('p.meta');
+  #tools = new MessageActions(this.#body);
   #painted = null;
-  #canDecide = false;
+  #state = '';
 
   constructor(message) {
     this.node = el(
@@ -95,18 +111,24 @@ class MessageView {
       { 'aria-label': message.role === 'user' ? 'You' : 'Assistant' },
       this.#body,
       this.#meta,
+      this.#tools.node,
     );
     this.node.dataset.message = message.id;
   }
 
-  /** `decide`: decides about a call that waits for an approval. */
-  paint(message, decide) {
-    const canDecide = Boolean(decide);
-    if (message === this.#painted && canDecide === this.#canDecide) return;
+  /** `allowed`: `{ decide, answer, canEdit, canErase, isLast, versions }`, where `decide` and `answer` say whether calls
+   *  can be approved and answered here. */
+  paint(message, allowed, actions) {
+    const state = JSON.stringify(allowed);
+    if (message === this.#painted && state === this.#state) return;
     this.#painted = message;
-    this.#canDecide = canDecide;
+    this.#state = state;
     this.node.dataset.saved = message.saved;
     this.node.dataset.status = message.status;
+    const doing = {
+      decide: allowed.decide && ((id, approves, reason) => actions.decide(allowed.decide, id, approves, reason)),
+      answer: allowed.answer && actions.answer,
+    };
     const wanted = blocksOf(message);
     wanted.forEach((block, at) => {
       if (this.#blocks[at] && this.#blocks[at].type !== block.type)
@@ -115,11 +137,12 @@ class MessageView {
         this.#blocks[at] = new BLOCKS[block.type]();
         this.#body.append(this.#blocks[at].node);
       }
-      this.#blocks[at].update(block, decide);
+      this.#blocks[at].update(block, doing);
     });
     for (const old of this.#blocks.splice(wanted.length)) old.node.remove();
     setText(this.#meta, message.role === 'assistant' ? this.#facts(message).join(' · ') : '');
     this.#meta.hidden = !this.#meta.textContent;
+    this.#tools.update(message, allowed, actions);
   }
 
   #facts(message) {
@@ -150,28 +173,35 @@ export class Conversation {
     this.#painted = {};
   }
 
-  /** `decide(runId, call, approves, reason)`: a person's decision about a call. */
-  paint(view, starts, decide) {
+  /** `chat`: `{ view, running, owner }`. `actions`: `decide(runId, call, approves, reason)`, `answer(call, text)`,
+   *  `edit(id, text)`, `regenerate(id)`, `erase(message)` and `showVersion(id)`. */
+  paint({ view, running: starts, owner }, actions) {
     const snapshot = view.getSnapshot();
-    if (snapshot === this.#painted.snapshot && starts === this.#painted.starts) return;
-    this.#painted = { snapshot, starts };
+    const key = JSON.stringify([starts, owner.kind]);
+    if (snapshot === this.#painted.snapshot && key === this.#painted.key) return;
+    this.#painted = { snapshot, key };
     this.#loadOlder = view.older;
-    const { messages, hasOlder, run } = snapshot;
+    const { hasOlder, run } = snapshot;
+    const messages = snapshot.messages.filter(({ role }) => role === 'user' || role === 'assistant');
     const running = starts || run?.status === 'running';
-    const last = messages.at(-1);
+    const ends = endsOfTurns(messages);
     const seen = new Set();
     const wanted = hasOlder ? [this.#older] : [];
     for (const message of messages) {
-      if (message.role !== 'user' && message.role !== 'assistant') continue;
       seen.add(message.id);
       let shown = this.#views.get(message.id);
       if (!shown) this.#views.set(message.id, (shown = new MessageView(message)));
       // A call of a run in another tab is decided there.
       const canDecide = run && message.runId === run.id && (run.cancel || run.status === 'waiting_approval');
-      shown.paint(
-        message,
-        canDecide && decide ? (call, approves, reason) => decide(run.id, call, approves, reason) : null,
-      );
+      const isStored = message.saved && !running;
+      const allowed = {
+        decide: canDecide ? run.id : null,
+        answer: message.saved,
+        canEdit: isStored && (owner.kind === 'session' || owner.kind === 'response'),
+        canErase: isStored,
+        ...ends.get(message.id),
+      };
+      shown.paint(message, allowed, actions);
       shown.node.classList.toggle(
         'growing',
         message.status === 'streaming' &&
@@ -182,7 +212,7 @@ export class Conversation {
       wanted.push(shown.node);
     }
     for (const id of this.#views.keys()) if (!seen.has(id)) this.#views.delete(id);
-    if (running && this.#awaitsModel(last)) wanted.push(this.#waiting);
+    if (running && this.#awaitsModel(messages.at(-1))) wanted.push(this.#waiting);
     this.#arrange(wanted);
     this.#root.setAttribute('aria-busy', String(running));
   }

@@ -82,3 +82,40 @@ export function bytes(count) {
 
 export const clip = (text, maxLength) =>
   text.length > maxLength ? `${text.slice(0, maxLength - 1).trimEnd()}…` : text;
+
+/** "1 call", "2 calls". */
+export const counted = (count, noun) => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
+/** A failure in words. */
+export const failure = (error) => el('p.failed', { role: 'alert' }, error?.message ?? String(error));
+
+/** Returns a function that runs the asynchronous `work` at once, and not again before it is over and `ms` have passed.
+ *  Of calls meanwhile the last one follows. A failure is shown by `failed`. */
+export function throttled(work, ms, failed) {
+  let isBusy = false;
+  let next = null;
+  const run = async (args) => {
+    isBusy = true;
+    try {
+      await work(...args);
+    } catch (error) {
+      failed(error);
+    }
+    setTimeout(() => {
+      isBusy = false;
+      const waiting = next;
+      next = null;
+      if (waiting) run(waiting);
+    }, ms);
+  };
+  return (...args) => {
+    if (isBusy) next = args;
+    else run(args);
+  };
+}
+
+/** Characters that are not shown, or change the order of those that are: text of the model must not look like other
+ *  text. */
+const INVISIBLE = /[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+export const visible = (text) =>
+  text.replace(INVISIBLE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);

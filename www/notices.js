@@ -7,11 +7,16 @@ const TOOLS = toolsFor({ hostile: true, counter: null });
 
 const textOf = ({ parts }) => parts.map((part) => part.text ?? '').join(' ');
 
-function notice(kind, content, actions = [], subject = '') {
+function notice(kind, content, actions = [], subject = '', details = []) {
   const node = el(
     `div.notice.${kind}`,
     {},
-    el('p', {}, ...content),
+    el(
+      'div.notice-text',
+      {},
+      el('p', {}, ...content),
+      ...(details.length ? [el('ul', {}, ...details.map((text) => el('li', {}, text)))] : []),
+    ),
     ...(actions.length
       ? [
           el(
@@ -115,9 +120,9 @@ export class Notices {
   #message = null;
   #timer = 0;
 
-  /** Shows a text until it is dismissed or replaced. */
-  show(text) {
-    this.#message = text;
+  /** Shows a text, with a list below it and a button `[label, action]`, until it is dismissed or replaced. */
+  show(text, details = [], button = null) {
+    this.#message = text === null ? null : { text, details, button };
   }
 
   paint(chat) {
@@ -162,12 +167,15 @@ export class Notices {
       nodes.push(
         notice(
           'info',
-          [this.#message],
+          [this.#message.text],
           [
+            ...(this.#message.button ? [[...this.#message.button, 'primary']] : []),
             dismiss(() => {
               this.#message = null;
             }),
           ],
+          '',
+          this.#message.details,
         ),
       );
     this.#root.replaceChildren(...nodes);

@@ -1,6 +1,6 @@
 // What a request contains, item by item: a request of each wire format as a list of `{ label, text }`.
 
-import { clip } from './dom.js';
+import { clip, counted } from './dom.js';
 
 const MAX_TEXT = 160;
 
@@ -90,8 +90,6 @@ export function describeRequest(text, { before, messages }) {
     body: JSON.stringify(body, null, 2),
   };
 }
-
-const counted = (count, noun) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /** The description on one line. */
 export function requestLine({ items, newItemCount, isDelta, keptItemCount }) {

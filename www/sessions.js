@@ -1,12 +1,18 @@
-// The list of stored chats, and the status of the store.
+// The list of stored chats, the one that changed last first, and the status of the store.
 
 import { bytes, dateOf, el, icon, shortTime } from './dom.js';
+
+/** Chats that are listed at first, and with each "Show older chats". */
+const PAGE = 40;
 
 const BADGES = { live: 'running', interrupted: 'interrupted', failed: 'failed' };
 
 export class Sessions {
   #db;
   #list = document.querySelector('#sessions');
+  #more = document.querySelector('#sessions-more');
+  #limit = PAGE;
+  #showsArchived = false;
   #actions;
   #rows = new Map();
   #current = null;
@@ -14,10 +20,20 @@ export class Sessions {
   #reading = false;
   #again = false;
 
-  /** `actions`: `{ open(id), remove(id, title) }`. */
+  /** `actions`: `{ open(id), remove(id, title), archive(id, title, archived) }`. */
   constructor(db, actions) {
     this.#db = db;
     this.#actions = actions;
+    this.#more.addEventListener('click', () => {
+      this.#limit += PAGE;
+      this.refresh();
+    });
+    for (const radio of document.querySelectorAll('[name=list]'))
+      radio.addEventListener('change', () => {
+        this.#showsArchived = radio.value === 'archived';
+        this.#limit = PAGE;
+        this.refresh();
+      });
   }
 
   set current(id) {
@@ -58,40 +74,45 @@ export class Sessions {
   }
 
   async #read() {
-    const all = [];
-    let cursor = null;
-    do {
-      const page = await this.#db.sessions({ limit: 200, ...(cursor ? { cursor } : {}) });
-      all.push(...page.items);
-      cursor = page.cursor;
-    } while (cursor);
-    const state = await this.#unfinished(all);
+    const archived = this.#showsArchived;
+    const { items, cursor } = await this.#db.sessions({ limit: this.#limit, archived });
+    const state = await this.#unfinished(items);
+    if (archived !== this.#showsArchived) return; // the other list is read next
     this.#states = state;
-    const rows = all.map((one) => {
-      const row = this.#rows.get(one.id) ?? this.#row(one.id);
-      this.#rows.set(one.id, row);
-      const title = one.title || 'Untitled';
-      row.title.textContent = title;
-      row.time.textContent = shortTime(one.updatedAt);
-      row.time.dateTime = dateOf(one.updatedAt)?.toISOString() ?? '';
-      row.badge.textContent = BADGES[state.get(one.id)] ?? '';
-      row.badge.hidden = !row.badge.textContent;
-      row.badge.dataset.state = state.get(one.id) ?? '';
-      row.remove.setAttribute('aria-label', `Delete "${title}"`);
-      this.#mark(one.id, row);
-      return row.node;
-    });
-    const known = new Set(all.map(({ id }) => id));
+    const rows = items.map((one) => this.#update(one, state.get(one.id)));
+    const known = new Set(items.map(({ id }) => id));
     for (const id of this.#rows.keys()) if (!known.has(id)) this.#rows.delete(id);
-    this.#paint(rows.length ? rows : [el('li.none', {}, 'No chat is stored yet.')]);
+    this.#paint(rows.length ? rows : [el('li.none', {}, archived ? 'No chat is archived.' : 'No chat is stored yet.')]);
+    this.#more.hidden = cursor === null;
+  }
+
+  #update({ id, title, updatedAt, archived }, state) {
+    const row = this.#rows.get(id) ?? this.#row(id);
+    this.#rows.set(id, row);
+    const name = title || 'Untitled';
+    row.title.textContent = name;
+    row.time.textContent = shortTime(updatedAt);
+    row.time.dateTime = dateOf(updatedAt)?.toISOString() ?? '';
+    row.badge.textContent = BADGES[state] ?? '';
+    row.badge.hidden = !row.badge.textContent;
+    row.badge.dataset.state = state ?? '';
+    row.isArchived = archived;
+    row.archive.setAttribute('aria-label', archived ? `Move "${name}" out of the archive` : `Archive "${name}"`);
+    row.remove.setAttribute('aria-label', `Delete "${name}"`);
+    this.#mark(id, row);
+    return row.node;
   }
 
   #paint(nodes) {
     const current = [...this.#list.children];
     if (current.length === nodes.length && current.every((node, at) => node === nodes[at])) return;
     const focused = document.activeElement;
+    const at = current.findIndex((node) => node.contains(focused));
     this.#list.replaceChildren(...nodes);
-    if (focused !== document.activeElement && focused?.isConnected) focused.focus();
+    if (focused === document.activeElement) return;
+    // The row with the focus is gone: the one in its place gets it.
+    const next = focused.isConnected ? focused : nodes[Math.min(at, nodes.length - 1)].querySelector('.session');
+    (next ?? document.querySelector('[name=list]:checked')).focus();
   }
 
   #row(id) {
@@ -99,12 +120,15 @@ export class Sessions {
     const time = el('time');
     const badge = el('span.badge', { hidden: true });
     const open = el('button.session', { type: 'button' }, title, el('span.session-facts', {}, time, badge));
+    const archive = el('button.plain', { type: 'button' }, icon('archive'));
     const remove = el('button.plain.remove', { type: 'button' }, icon('bin'));
     open.addEventListener('click', () => this.#actions.open(id));
     remove.addEventListener('click', () => this.#actions.remove(id, title.textContent));
-    const node = el('li', {}, open, remove);
+    const node = el('li', {}, open, el('span.row-actions', {}, archive, remove));
     node.dataset.session = id;
-    return { node, open, title, time, badge, remove };
+    const row = { node, open, title, time, badge, archive, remove, isArchived: false };
+    archive.addEventListener('click', () => this.#actions.archive(id, title.textContent, !row.isArchived));
+    return row;
   }
 }
 

@@ -67,6 +67,16 @@ const payment = {
   additionalProperties: false,
 };
 
+const errand = {
+  type: 'object',
+  properties: {
+    name: { type: 'string', description: 'Who is asked' },
+    question: { type: 'string', description: 'What is asked' },
+  },
+  required: ['name', 'question'],
+  additionalProperties: false,
+};
+
 const sleep = (ms, signal) =>
   new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, ms);
@@ -131,6 +141,13 @@ const WORK = {
   },
 };
 
+/** A tool without `execute`: a person answers it in the page, after the run, and after a reload as well. */
+const ask_person = {
+  description: 'Asks a person. The answer may take days, and the conversation goes on without it.',
+  parameters: errand,
+  async: true,
+};
+
 /** Throws for arguments that do not fit: a model may ignore the schema. All properties are required. */
 function checkArguments({ properties }, args) {
   for (const [name, { type }] of Object.entries(properties)) {
@@ -159,7 +176,7 @@ async function sendReport(counter, report, signal) {
 /** The tools of a run. */
 export function toolsFor({ hostile, counter }) {
   const offered = Object.entries(WORK).filter(([, tool]) => hostile || !tool.hostile);
-  return Object.fromEntries(
+  const tools = Object.fromEntries(
     offered.map(([name, { description, parameters, ms, work, needsApproval, onInterrupted }]) => {
       const execute = async (args, { callId, invocationId, signal }) => {
         checkArguments(parameters, args);
@@ -173,4 +190,5 @@ export function toolsFor({ hostile, counter }) {
       return [name, { description, parameters, execute, needsApproval, onInterrupted }];
     }),
   );
+  return { ...tools, ask_person };
 }

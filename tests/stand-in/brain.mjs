@@ -35,6 +35,10 @@ const CITIES = [
   'Beijing',
 ];
 
+/** What stands in a request for a result that is still to come, and before one that came later. */
+const PENDING = 'Pending:';
+const LATE = '[Late output of a tool';
+
 function citiesIn(text) {
   const found = CITIES.map((c) => [text.indexOf(c), c])
     .filter(([at]) => at >= 0)
@@ -97,12 +101,35 @@ function paymentIn(view) {
   return { name: 'send_money', arguments: { to: asked[2], amount: Number(asked[1]) } };
 }
 
+/** The call that "ask Ada whether Friday suits her" asks for, if there is a tool for it. */
+function errandIn(view) {
+  const asked = /^ask (\S+) (.+?)[.?!]*$/iu.exec(view.userText.trim());
+  if (!asked || !view.tools.some(({ name }) => name === 'ask_person')) return null;
+  return { name: 'ask_person', arguments: { name: asked[1], question: asked[2] } };
+}
+
+/** What is said about an errand, of which the result may have come. */
+function errandText({ arguments: { name } }, results) {
+  const answer = results.find(({ text }) => !text.startsWith(PENDING))?.text;
+  return answer
+    ? `${name} answered: "${clip(answer, 400)}"`
+    : `I have asked ${name}. The answer comes later, and you can go on meanwhile.`;
+}
+
 /** A step (the same shape that a script has) for the request seen in `view`. */
 export function think(view) {
   const thinking = view.thinking
     ? { text: `Round ${view.rounds + 1}: what do I know, and what is missing?` }
     : undefined;
   if (!view.mayCall) return { thinking, text: view.results.length ? finalText(view) : plainText(view) };
+  if (view.userText.startsWith(LATE))
+    return {
+      thinking,
+      text: `The answer has come: "${clip(view.userText.split('\n').slice(1).join(' ').trim(), 400)}"`,
+    };
+  const errand = errandIn(view);
+  if (errand && view.rounds === 0) return { thinking, text: `I will ask ${errand.arguments.name}.`, calls: [errand] };
+  if (errand) return { thinking, text: errandText(errand, view.results) };
   const payment = paymentIn(view);
   if (payment && view.rounds === 0) return { thinking, text: 'I will ask you first.', calls: [payment] };
   if (payment) return { thinking, text: finalText(view) };
