@@ -17,6 +17,7 @@ try {
       '/': inRoot('www'),
       '/node_modules/rethread/js/': inRoot('js'),
       '/node_modules/rethread/dist/': inRoot('dist'),
+      '/node_modules/rethread/docs/rules/': inRoot('docs/rules'),
     },
     handle: standIn.handle,
     port: Number(process.env.PORT || 4173),

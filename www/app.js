@@ -13,6 +13,7 @@ import { restoreChat } from './session-files.js';
 import { Settings, settingsDialog } from './settings.js';
 import { ChatDetailsDialog } from './chat-details-dialog.js';
 import { receiptLines } from './erasure-receipt.js';
+import { Inspector } from './inspector.js';
 
 const SUGGESTIONS = [
   { text: 'How is the weather in Oslo, and what time is it there?' },
@@ -34,6 +35,7 @@ let db;
 let sessions;
 let store;
 let detailsDialog;
+let inspector;
 /** The open chat. Other chats stay in `chats` while one of their runs is active in this tab. */
 let chat = null;
 const chats = new Map();
@@ -55,6 +57,7 @@ const paintSoon = perFrame(() => {
   document.title = chat.title ? `${chat.title} · rethread demo` : 'rethread demo';
   $('#model-name').textContent = `${settings.model} · ${settings.format}`;
   detailsDialog.paint(chat);
+  inspector.paint();
   if (follows) conversation.toEnd();
 });
 
@@ -186,6 +189,15 @@ async function restore(file) {
   paint();
 }
 
+/** Stores a body as a new chat, and shows it. */
+async function openBody(body, dialect) {
+  const id = crypto.randomUUID();
+  const session = await db.session(id, { title: 'Repaired chat' });
+  await session.append(body, dialect);
+  await show(id);
+  refreshList();
+}
+
 /** Called when a session changed, in this or another tab. */
 async function onChange({ session, deleted }) {
   refreshList();
@@ -211,6 +223,7 @@ function fitHeight() {
 }
 
 function drawer(open) {
+  if (!open) inspector.uncover();
   $('main').inert = open;
   document.body.classList.toggle('drawer', open);
   $('#shade').hidden = !open;
@@ -241,7 +254,8 @@ function addListeners() {
   });
   question.addEventListener('input', () => {
     fitHeight();
-    });
+    inspector.paint();
+  });
   question.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -277,6 +291,14 @@ async function start() {
     chat: () => chat,
     restore,
     formatKeepsConversations: () => settings.keepsConversations,
+  });
+  inspector = new Inspector({
+    chat: () => chat,
+    question: () => question.value.trim(),
+    settings,
+    store: name,
+    status: () => db.status(),
+    openBody,
   });
   addListeners();
   db.subscribe(onChange);

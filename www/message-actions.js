@@ -43,7 +43,8 @@ function editForm(text, { send, cancel }) {
 }
 
 export class MessageActions {
-  node = el('div.message-actions', { role: 'group', 'aria-label': 'This message' });
+  /** In a live region: buttons that come and go are not read out. */
+  node = el('div.message-actions', { role: 'group', 'aria-label': 'This message', 'aria-live': 'off' });
   #message;
   #body;
   #actions;

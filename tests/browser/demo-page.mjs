@@ -15,6 +15,7 @@ export async function startDemo() {
       '/': inRoot('www'),
       '/node_modules/rethread/js/': inRoot('js'),
       '/node_modules/rethread/dist/': inRoot('dist'),
+      '/node_modules/rethread/docs/rules/': inRoot('docs/rules'),
     },
     handle: standIn.handle,
   });
