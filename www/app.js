@@ -201,6 +201,7 @@ async function openBody(body, dialect) {
 /** Called when a session changed, in this or another tab. */
 async function onChange({ session, deleted }) {
   refreshList();
+  if (!deleted && session === chat?.id && !chat.running) chat.readPendingRuns();
   if (deleted) {
     const deletedChat = chats.get(session);
     if (deletedChat) release(deletedChat);

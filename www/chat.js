@@ -29,9 +29,12 @@ export class Chat {
   /** The last run of this tab, which may wait for an approval. */
   #run = null;
   #unsubscribe;
+  #pending = [];
 
   static async open(db, id, settings, changed) {
-    return new Chat(db, await db.session(id), settings, changed);
+    const chat = new Chat(db, await db.session(id), settings, changed);
+    await chat.readPendingRuns();
+    return chat;
   }
 
   constructor(db, session, settings, changed) {
@@ -77,6 +80,24 @@ export class Chat {
   /** True if anything of the chat is in the store, an unfinished run too. */
   async isStored() {
     return this.#session.revision > 0 || (await this.pendingRuns()).length > 0;
+  }
+
+  /** Unfinished runs that the view does not show: those in the place of another message, until history has them. */
+  get hiddenRuns() {
+    const { messages, run } = this.view.getSnapshot();
+    const shown = new Set(messages.map(({ runId }) => runId));
+    return this.#pending.filter(({ id, state }) => state !== 'live' && id !== run?.id && !shown.has(id));
+  }
+
+  /** Reads the unfinished runs, for `hiddenRuns`. */
+  async readPendingRuns() {
+    try {
+      this.#pending = await this.pendingRuns();
+    } catch (error) {
+      // Nothing is stored yet, or the chat was deleted.
+      if (error?.code !== 'not_found') this.#fail(error);
+    }
+    this.#changed();
   }
 
   branches() {
@@ -193,6 +214,7 @@ export class Chat {
       // The run that replaced it has removed it already.
       if (error?.code !== 'not_found') this.#fail(error);
     }
+    await this.readPendingRuns();
   }
 
   /** Approves a call, by its invocation id, of a run that waits for it, or rejects it with a reason. The run may be one
@@ -240,6 +262,7 @@ export class Chat {
     } finally {
       this.#active = null;
       this.#changed();
+      await this.readPendingRuns();
     }
   }
 

@@ -114,6 +114,29 @@ function unfinished(chat, { messages, run }) {
   );
 }
 
+/** The notice of an unfinished run that the view does not show. */
+function hidden(chat, { id, state, input, error }) {
+  const question = clip(input.map(textOf).join(' ').replace(/\s+/g, ' ').trim(), 70);
+  const what = question ? ['The edited question ', el('q', {}, question)] : ['Another answer'];
+  const reason = (error?.message ?? '').replace(/[.\s]*$/, '');
+  const why =
+    state === 'failed'
+      ? ` failed: ${reason}. `
+      : state === 'interrupted'
+        ? ' was interrupted. '
+        : ' waits for your approval. ';
+  const label = { failed: 'Retry', interrupted: 'Resume' }[state] ?? 'Show it';
+  return notice(
+    state === 'failed' ? 'failed' : 'cut',
+    [...what, why, 'The chat is as it was before.'],
+    [
+      [label, () => chat.resume(id), 'primary'],
+      ['Discard', () => chat.discard(id)],
+    ],
+    question || 'another answer',
+  );
+}
+
 export class Notices {
   #root = document.querySelector('#notices');
   #painted = '';
@@ -132,7 +155,16 @@ export class Notices {
     const unsaved = elsewhere
       ? snapshot.messages.filter(({ saved }) => !saved).map(({ parts }) => parts.map(({ call }) => call?.status))
       : [];
-    const key = JSON.stringify([chat.id, run, elsewhere, unsaved, chat.running, chat.failure?.text, this.#message]);
+    const key = JSON.stringify([
+      chat.id,
+      run,
+      elsewhere,
+      unsaved,
+      chat.running,
+      chat.failure?.text,
+      this.#message,
+      chat.hiddenRuns,
+    ]);
     if (key === this.#painted) return;
     this.#painted = key;
     const repaint = () => {
@@ -147,6 +179,7 @@ export class Notices {
       },
     ];
     const nodes = elsewhere ? [unfinished(chat, snapshot)] : [];
+    if (!chat.running) nodes.push(...chat.hiddenRuns.map((pending) => hidden(chat, pending)));
     if (chat.failure) {
       const { text, retry } = chat.failure;
       nodes.push(

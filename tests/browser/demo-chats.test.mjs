@@ -117,6 +117,50 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
     assert.deepEqual(await guest.leave({ complaints: /net::ERR|Failed to load resource/ }), CLEAN);
   });
 
+  test('r52 an edit that failed, was cut off or waits for an approval is offered, since the chat shows what was before', async () => {
+    const guest = await Guest.visit(demo, 'unfinished-edit');
+    const { page } = guest;
+    const edit = async (text) => {
+      await button(guest, 'Edit the question').click();
+      await page.locator('.edit textarea').fill(text);
+      await page.locator('.edit textarea').press('Enter');
+    };
+    const versions = page.locator('.message.user .siblings');
+    await guest.ask(QUESTION);
+    await guest.control('script', { steps: Array(3).fill({ status: 500, message: 'the model has a cold' }) });
+    await edit('Is it warm in Rome?');
+    const failed = guest.notice('The edited question Is it warm in Rome? failed');
+    await failed.filter({ hasText: 'the model has a cold' }).waitFor();
+    assert.match(await guest.words(), /You asked: "How is the weather in Oslo/);
+    await guest.reload();
+    await failed.getByRole('button', { name: 'Retry' }).click();
+    await versions.filter({ hasText: '2 / 2' }).waitFor();
+    await guest.answered();
+    assert.equal(await page.locator('.notice').count(), 0);
+
+    await guest.hold('get_time');
+    await edit('Is it warm in Cairo?');
+    await guest.card('get_weather', 'ok').waitFor();
+    await until('get_time hangs', async () => (await guest.control('waiting')).some(({ name }) => name === 'get_time'));
+    await page.waitForTimeout(200);
+    await guest.reload();
+    await guest.notice('Is it warm in Cairo? was interrupted').getByRole('button', { name: 'Discard' }).click();
+    await page.locator('.notice').waitFor({ state: 'detached' });
+    assert.equal(await versions.innerText(), '2 / 2');
+    await guest.control('release', {});
+
+    await edit('Please send 20 euros to Ada.');
+    await guest.card('send_money', 'asking').waitFor();
+    await guest.reload();
+    await guest.notice('waits for your approval').getByRole('button', { name: 'Show it' }).click();
+    await guest.card('send_money', 'asking').waitFor();
+    await button(guest, 'Approve').click();
+    await versions.filter({ hasText: '3 / 3' }).waitFor();
+    await guest.answered();
+    assert.equal((await guest.runs()).send_money, 1);
+    assert.deepEqual(await guest.leave({ refusals: [500], complaints: /500|net::ERR|Failed to load resource/ }), CLEAN);
+  });
+
   test('r52 messages are erased with their calls, and the receipt says what it did not reach', async () => {
     const guest = await Guest.visit(demo, 'erase');
     const { page } = guest;
