@@ -124,7 +124,10 @@ export class Requests {
 
   /** The request of each dialect, of a session of its own: what the open one sends stays what it repeats. */
   async #render(chat, question) {
-    this.#db ??= open({ name: this.#actions.store });
+    this.#db ??= open({ name: this.#actions.store }).catch((error) => {
+      this.#db = null; // a later attempt may succeed
+      throw error;
+    });
     const session = await (await this.#db).session(chat.id);
     const { settings } = this.#actions;
     try {

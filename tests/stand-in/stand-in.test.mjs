@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import test, { after, before } from 'node:test';
+import { think } from './brain.mjs';
 import { createStandIn, startStandIn } from './server.mjs';
+import { viewOf } from './view.mjs';
 
 let standIn;
 before(async () => {
@@ -162,6 +164,26 @@ test('anthropic: the same loop, with signed thinking', async () => {
     whole.content.filter((b) => b.type === 'tool_use').map((b) => b.input.city),
     ['Rome', 'Rome'],
   );
+});
+
+test('a person is asked if there is a tool for it, and what came back later is said', () => {
+  const body = (...messages) => ({
+    messages: [{ role: 'user', content: 'Ask Ada whether Friday suits her.' }, ...messages],
+    tools: [{ type: 'function', function: { name: 'ask_person', parameters: {} } }],
+  });
+  const say = (...messages) => think(viewOf('openai-chat', body(...messages)));
+  const [call] = say().calls;
+  assert.deepEqual(call, { name: 'ask_person', arguments: { name: 'Ada', question: 'whether Friday suits her' } });
+  const tool_calls = [{ id: 'call_1', function: { name: call.name, arguments: JSON.stringify(call.arguments) } }];
+  const asked = { role: 'assistant', tool_calls };
+  const result = (content) => ({ role: 'tool', tool_call_id: 'call_1', content });
+  assert.match(say(asked, result('Pending: later.')).text, /^I have asked Ada\./);
+  assert.equal(say(asked, result('Friday is fine.')).text, 'Ada answered: "Friday is fine."');
+  const late = {
+    role: 'user',
+    content: '[Late output of a tool, not written by the user] The call returned:\nFriday is fine.',
+  };
+  assert.equal(say(asked, result('Pending: later.'), late).text, 'The answer has come: "Friday is fine."');
 });
 
 test('a single tool is called with different arguments', async () => {
