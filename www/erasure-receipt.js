@@ -3,14 +3,7 @@
 import { bytes, counted } from './dom.js';
 
 const TABLES = { log: 'history', tool_invocations: 'the audit table', runs: 'journals', copies: 'earlier values' };
-const PLACES = {
-  service: "The model's provider",
-  session_fields: 'Title, metadata and state',
-  exports: 'Files',
-  database: 'The database',
-  overwritten_values: 'Overwritten values',
-  damaged_values: 'Damaged values',
-};
+const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** `[sentence, lines]` of what `deleteMessages` returned: what is gone, and what may still have a copy. */
 export function receiptLines({ messages, invocations, records, bytes: freed, unreached }) {
@@ -23,6 +16,6 @@ export function receiptLines({ messages, invocations, records, bytes: freed, unr
     .join(', ');
   return [
     `Erased: ${what}. Rewritten or removed: ${where || 'nothing'}; ${bytes(freed)} less are stored. What may have a copy:`,
-    unreached.map(({ what: place, why }) => `${PLACES[place] ?? place}: ${why}`),
+    unreached.map(({ why }) => `${capitalized(why)}.`),
   ];
 }

@@ -133,22 +133,22 @@ export class Repair {
     heading.scrollIntoView({ block: 'nearest' });
   }
 
-  /** The rules that an error is about. */
-  #errorNodes(text, rules, dialect) {
+  /** The rules that an error is about, opened or not. */
+  #errorNodes(text, rules, dialect, isOpen) {
     return rules.rulesIn(text, dialect).map(({ dialect: name, code }) => {
       const node = ruleNode(code, name);
-      node.open = true;
+      node.open = isOpen;
       return el(
         'div.known-error',
         {},
-        el('p', {}, el('strong', {}, nameOf(name)), ' says this of ', el('code', {}, code), '.'),
+        el('p', {}, 'The error is known of ', el('strong', {}, nameOf(name)), ':'),
         node,
       );
     });
   }
 
   #showError(text, rules, dialect) {
-    const nodes = this.#errorNodes(text, rules, dialect);
+    const nodes = this.#errorNodes(text, rules, dialect, true);
     this.#show(
       nodes.length ? 'This error is known.' : 'This is no chat, and no error that the rules know.',
       nodes.length
@@ -172,7 +172,7 @@ export class Repair {
     ];
     this.#show(`${nameOf(dialect)}: ${summary(healed ? report : broken)}`, [
       el('p.soft', {}, ...inline(notes.filter(Boolean).join(' '))),
-      ...(answer ? this.#errorNodes(answer, rules, dialect) : []),
+      ...(answer ? this.#errorNodes(answer, rules, dialect, false) : []),
       el(
         'div.side-by-side',
         {},

@@ -77,7 +77,8 @@ describe('r52 the demo for everybody', { concurrency: 2 }, () => {
             await page.getByRole('button', { name: 'Example: A refused request' }).click();
             await until('the example is there', async () => (await page.locator('#pasted-answer').inputValue()) !== '');
             await page.getByRole('button', { name: 'Explain and repair' }).click();
-            await page.locator('.rule blockquote').first().waitFor();
+            await page.locator('.repair-result .rule-details summary').first().click();
+            await page.locator('.repair-result .rule blockquote').first().waitFor();
           }
           await page.waitForTimeout(600);
           found.push(...(await problems(page, name)));

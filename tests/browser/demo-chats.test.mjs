@@ -177,7 +177,7 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
     assert.equal(await asked.count(), 1);
     await erase(asked, 'Delete');
     await guest.notice('Erased: 1 message.').waitFor();
-    assert.match(await guest.notice('Erased').innerText(), /The model's provider: /);
+    assert.match(await guest.notice('Erased').innerText(), /The model's provider got the messages/);
     await erase(page.locator('.message.assistant', { hasText: 'marker-7741' }), 'Delete');
     await page.locator('.message', { hasText: 'marker-7741' }).waitFor({ state: 'detached' });
     const round = page.locator('.message.assistant', { has: page.locator('.call', { hasText: 'Rome' }) }).first();
