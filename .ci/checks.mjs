@@ -22,6 +22,7 @@ const LEVELS = [
     'message',
     'tool',
     'branch_path',
+    'term_filter',
     'session_head',
     'id',
     'clock',

@@ -55,6 +55,7 @@ const readable = (check) => (value) => {
 };
 
 export const sessionId = readable(text("a session's id"));
+export const searchedText = readable(text('the text to search for'));
 export const exportedSession = readable(text('an exported session'));
 /** A stream of text or bytes, or what can be iterated asynchronously. */
 export const backupText = readable((value) => {

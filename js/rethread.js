@@ -42,6 +42,19 @@ export class Rethread {
     return this.#handle.promise((store) => store.sessions(query));
   }
 
+  /** @type {PublicRethread['search']} */
+  search(text, options) {
+    return this.#handle.promise(
+      (store) => store.search(text, options),
+      () => check.searchedText(text),
+    );
+  }
+
+  /** @type {PublicRethread['prune']} */
+  prune(options) {
+    return this.#handle.promise((store) => store.prune(options));
+  }
+
   /** @type {PublicRethread['deleteSession']} */
   deleteSession(id) {
     return this.#handle.promise(

@@ -72,6 +72,7 @@ pub mod session;
 pub mod session_head;
 pub mod store;
 pub mod synthetic_result;
+pub mod term_filter;
 pub mod tool;
 #[cfg(any(feature = "formats", feature = "stores", feature = "testing"))]
 pub mod web;

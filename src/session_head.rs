@@ -5,6 +5,7 @@ use crate::clock::Ms;
 use crate::encoding::{UnknownFields, encode_fields, encode_with_unknown_fields};
 use crate::error::{Error, ErrorCode};
 use crate::json::Json;
+use crate::term_filter::TermFilter;
 use minicbor::bytes::ByteVec;
 use std::collections::BTreeSet;
 
@@ -91,6 +92,8 @@ pub struct SessionHead {
     /// In this branch a chain of responses continues no answer whose `seq` is below: the service has an erased message
     /// before it. A rebuilt head lacks it.
     pub chain_cut: u64,
+    /// The terms of the texts, for searches. A rebuilt head lacks it.
+    pub term_filter: TermFilter,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -126,6 +129,7 @@ encode_with_unknown_fields!(struct SessionHead {
     46 => erasing,
     47 => erased,
     48 => chain_cut,
+    49 => term_filter,
 });
 
 impl SessionHead {
@@ -164,6 +168,7 @@ impl SessionHead {
             erasing: UnfinishedErasure::default(),
             erased: 0,
             chain_cut: 0,
+            term_filter: TermFilter::default(),
             unknown: UnknownFields::default(),
         }
     }

@@ -3,6 +3,7 @@
 import type { KvStore } from "../stores/kv-store.js";
 import type { LogStore } from "../stores/log-store.js";
 import type { SqlDriver } from "../stores/sql-driver.js";
+import type { ErrorCode } from "./error.js";
 import type { Finding } from "./formats.js";
 import type { InvocationQuery, ToolInvocation } from "./message.js";
 import type { PlatformCryptoKey, PlatformReadableStream } from "./platform.js";
@@ -69,6 +70,35 @@ export interface Rethread {
     limit?: number;
     cursor?: string;
   }): Promise<Page<SessionSummary>>;
+  /** Sessions that have all words of `text` in their title and in what the user and the model said in the branch that is
+   *  shown: first those whose title has all, then by recency. Words are compared without case and accents, and whole; the
+   *  last one, unless a space or sign follows it, also finds words that begin with it, from four letters on. In scripts
+   *  without spaces, and in Korean, any part is found. A text without a letter or digit finds nothing; one of more than
+   *  32 words is `invalid_input`. `limit` is the most hits in a page, 1 to 100, by default 20; a page can have fewer, or
+   *  none, and a `cursor` to go on: the texts of 200 sessions at most are read for one. `channel` and `archived` as in
+   *  `sessions`. Reasoning, and what tools were called with and returned, is not searched. See docs/sessions.md. */
+  search(
+    text: string,
+    options?: { channel?: string; archived?: boolean | "all"; limit?: number; cursor?: string },
+  ): Promise<Page<SearchHit>>;
+  /** Erases the oldest turns of sessions physically, as `Session.deleteMessages` does: those whose last message is
+   *  `olderThan` milliseconds old or more, but not the newest `keepNewestTurns` (1 or more) of a branch; one of the two is
+   *  needed (`config_invalid`). A turn goes with its calls and results. One with a call that has no result yet stays, with all
+   *  after it, and so does what a branch shares with another one that keeps it. `session` and `channel` select sessions;
+   *  with `dryRun` nothing is erased. `removed` counts messages, `left` those that a session still has in all branches:
+   *  a session that has none stays, with its title, until `deleteSession`. `failed` has the sessions that were left as they
+   *  are, such as `wrong_state` for one with a run that is not over. See docs/sessions.md. */
+  prune(options: {
+    olderThan?: number;
+    keepNewestTurns?: number;
+    session?: string;
+    channel?: string;
+    dryRun?: boolean;
+  }): Promise<{
+    removed: number;
+    sessions: { session: string; removed: number; left: number }[];
+    failed: { session: string; code: ErrorCode; message: string }[];
+  }>;
   deleteSession(id: string): Promise<void>;
   /** The session as JSON Lines that a person can read: a line for the session, one for each append, audit row and
    *  journal entry, and an end. Versioned, and lossless: ids, times, signatures, state and unfinished runs are in
@@ -147,6 +177,19 @@ export interface StoreStatus {
    *  begins a new one. "read_only": a newer version of rethread has written to an open session. */
   state: "ready" | "degraded" | "evicted" | "read_only";
   findings: Finding[];
+}
+/** A session that was found. `title` is set if a word is in the title; `messages` are the three with the most words, of
+ *  as many the newest first. */
+export interface SearchHit {
+  session: SessionSummary;
+  title: Excerpt | null;
+  messages: (Excerpt & { messageId: string; role: "user" | "assistant" })[];
+}
+/** A part of a text, with "…" where it is cut. `ranges` are what was found in it: start and end as `slice` takes them, in
+ *  order, without overlaps. The text is as it was written, by whomever: escape it in a page. */
+export interface Excerpt {
+  text: string;
+  ranges: [start: number, end: number][];
 }
 /** What a list shows of a session, from its head alone: no history is read. */
 export interface SessionSummary {

@@ -10,6 +10,7 @@ use crate::branch_path::BranchPath;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::{SessionHead, UnfinishedErasure};
+use crate::term_filter::TermFilter;
 use std::cell::RefCell;
 
 /// Conflicts after which clearing fails with `busy`.
@@ -97,6 +98,7 @@ fn cleared_head(head: &SessionHead, revision: u64, now: Ms) -> SessionHead {
         erasing: left_to_erase(&head.erasing),
         erased: 0,
         chain_cut: 0,
+        term_filter: TermFilter::empty(head.history_revision + 1),
         ..head.clone()
     }
 }

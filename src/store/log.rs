@@ -322,6 +322,7 @@ impl SessionLog {
             self.write_record(&mut head, &mut batch, key, &mut record);
             (entries, summaries) = (record.entries, record.summaries);
         }
+        self.add_terms(&mut head, &entries);
         if let Some(journal) = &change.journal {
             write_journal(&mut head, &mut batch, journal, (change.at, revision))?;
             head.set_holder(&journal.run, change.holder.as_deref());

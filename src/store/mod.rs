@@ -39,6 +39,7 @@ mod recency;
 mod record;
 pub mod remote;
 mod reply_checks;
+mod search;
 mod second_results;
 mod segment;
 pub mod sql;
@@ -71,6 +72,7 @@ pub use recency::{RecentSessions, SessionPosition, recent_sessions};
 pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};
 pub use reply_checks::{MIN_VALUE_BYTES, check_page, check_records};
+pub use search::{Excerpt, MessageExcerpt, SearchHit, SessionSearch};
 pub use segment::split_segment;
 
 use crate::clock::Ms;

@@ -81,7 +81,7 @@ impl SessionPosition {
         format!("{}:{}", self.updated_at.0, self.id)
     }
 
-    fn from_cursor(cursor: &str) -> Result<Self> {
+    pub(super) fn from_cursor(cursor: &str) -> Result<Self> {
         let parts = cursor.split_once(':').and_then(|(at, id)| Some(Self::new(at.parse().ok()?, id)));
         let parts = parts.filter(|position| position.updated_at.0 <= MAX_KEY);
         parts.ok_or_else(|| Error::invalid("this is no cursor that a page of sessions gave; begin again without one"))

@@ -6,6 +6,7 @@ use super::store::StoreTimeout;
 use crate::error::{Error, Result};
 use crate::options::{AtLeastOne, MillisOption, OptionEntries, PersistenceOption, ReplayOptions, words};
 use crate::session::OnExisting;
+use crate::store::MAX_KEY;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use wasm_bindgen::JsValue;
@@ -116,7 +117,7 @@ pub struct MessagePageOptions {
     pub branch: Option<String>,
 }
 
-/// The query of `Rethread.sessions`.
+/// The query of `Rethread.sessions`, and the options of `Rethread.search`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionQuery {
@@ -124,6 +125,17 @@ pub struct SessionQuery {
     pub archived: ArchivedOption,
     pub limit: Option<AtLeastOne>,
     pub cursor: Option<String>,
+}
+
+/// The options of `Rethread.prune`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct PruneOptions {
+    pub older_than: Option<MillisOption<0, MAX_KEY>>,
+    pub keep_newest_turns: Option<AtLeastOne>,
+    pub session: Option<String>,
+    pub channel: Option<String>,
+    pub dry_run: bool,
 }
 
 /// Which sessions to list: those that are archived, those that are not, or all.

@@ -4,6 +4,7 @@
 
 use crate::owner::StateOwner;
 use crate::session::SessionChange;
+use crate::session::{Pruned, PrunedSession};
 use crate::store::{ErasureReceipt, Unreached};
 use serde::Serialize;
 use serde_wasm_bindgen::Serializer;
@@ -179,6 +180,86 @@ pub struct SessionSummary {
     pub archived: bool,
     #[serde(with = "serde_wasm_bindgen::preserve")]
     pub metadata: JsValue,
+}
+
+/// The result of `Rethread.prune`.
+#[derive(Serialize)]
+pub struct PruneResult {
+    #[serde(serialize_with = "number")]
+    pub removed: u64,
+    pub sessions: Vec<PrunedSessionResult>,
+    pub failed: Vec<FailedSession>,
+}
+
+/// An item of `PruneResult.sessions`.
+#[derive(Serialize)]
+pub struct PrunedSessionResult {
+    pub session: String,
+    #[serde(serialize_with = "number")]
+    pub removed: u64,
+    #[serde(serialize_with = "number")]
+    pub left: u64,
+}
+
+/// An item of `PruneResult.failed`.
+#[derive(Serialize)]
+pub struct FailedSession {
+    pub session: String,
+    pub code: &'static str,
+    pub message: String,
+}
+
+impl From<Pruned> for PruneResult {
+    fn from(pruned: Pruned) -> Self {
+        let Pruned { sessions, failed } = pruned;
+        let removed = sessions.iter().map(|session| session.removed).sum();
+        let sessions = sessions.into_iter();
+        let failed = failed.into_iter();
+        Self {
+            removed,
+            sessions: sessions
+                .map(|PrunedSession { id, removed, left }| PrunedSessionResult { session: id, removed, left })
+                .collect(),
+            failed: failed
+                .map(|(session, error)| {
+                    let code = error.code.as_str();
+                    FailedSession { session, code, message: error.into_message() }
+                })
+                .collect(),
+        }
+    }
+}
+
+/// The result of `Rethread.search`.
+#[derive(Serialize)]
+pub struct HitPage {
+    pub items: Vec<SearchHitResult>,
+    pub cursor: Option<String>,
+}
+
+/// A session that a search found.
+#[derive(Serialize)]
+pub struct SearchHitResult {
+    pub session: SessionSummary,
+    pub title: Option<ExcerptResult>,
+    pub messages: Vec<MessageExcerptResult>,
+}
+
+/// A part of a title.
+#[derive(Serialize)]
+pub struct ExcerptResult {
+    pub text: String,
+    pub ranges: Vec<(usize, usize)>,
+}
+
+/// A part of a message.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MessageExcerptResult {
+    pub message_id: String,
+    pub role: &'static str,
+    pub text: String,
+    pub ranges: Vec<(usize, usize)>,
 }
 
 /// Returns a change of a session as listeners and other tabs get it.

@@ -7,11 +7,14 @@ use super::cipher::WebCipher;
 use super::convert::{parse_json, to_js};
 use super::open_store::{OpenedStore, WebStore};
 use super::option_reader::{UnreadValue, read_optional};
-use super::options::{OpenOptions, PendingRunQuery, SessionQuery, StoreOption, open_options};
+use super::options::{OpenOptions, PendingRunQuery, PruneOptions, SessionQuery, StoreOption, open_options};
 use super::owned_runs::OwnedRuns;
 use super::promise::promise;
 use super::restore::restore;
-use super::results::{SessionPage, SessionSummary, StatusResult, result_to_js};
+use super::results::{
+    ExcerptResult, HitPage, MessageExcerptResult, PruneResult, SearchHitResult, SessionPage, SessionSummary,
+    StatusResult, result_to_js,
+};
 use super::session::JsSession;
 use super::store::{
     DriverKind, Durability, IndexedDbStore, JsLogStore, StorageStatus, StoreTimeout, open_in_program, persist,
@@ -23,9 +26,12 @@ use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::options::MAX_PAGE;
 use crate::run::ARCHIVE_DESCRIPTIONS;
-use crate::session::{DEFAULT_NAME, Host, read_archive};
+use crate::session::{DEFAULT_NAME, HITS, Host, MAX_HITS, PruneRequest, prune, read_archive, search_sessions};
 use crate::session_head::SessionHead;
-use crate::store::{EncryptedStore, LogStore, MemoryStore, RecencyQuery, SessionArchive, recent_sessions};
+use crate::store::{
+    EncryptedStore, Excerpt, LogStore, MemoryStore, MessageExcerpt, RecencyQuery, SearchHit, SessionArchive,
+    recent_sessions,
+};
 use js_sys::{Function, Promise};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -134,6 +140,40 @@ impl JsRethread {
                 items.push(summary(row.id, head));
             }
             Ok(result_to_js(&SessionPage { items, cursor: rows.cursor }))
+        })
+    }
+
+    /// Searches titles and texts.
+    pub fn search(&self, text: String, options: JsValue) -> Promise {
+        let context = self.store.open.context.clone();
+        self.store.open.context.promise(async move {
+            let SessionQuery { cursor, channel, archived, limit } = read_optional("the options", &options)?;
+            let limit = usize::try_from(limit.map_or(HITS, |option| option.0).min(MAX_HITS)).unwrap_or(usize::MAX);
+            let query = RecencyQuery { channel, archived: archived.0, cursor, limit };
+            let found = search_sessions(&context, &text, &query).await?;
+            let items = found.items.into_iter().map(hit).collect();
+            Ok(result_to_js(&HitPage { items, cursor: found.cursor }))
+        })
+    }
+
+    /// Erases the old turns of sessions.
+    pub fn prune(&self, options: JsValue) -> Promise {
+        let store = self.store.clone();
+        let options: Result<PruneOptions> = read_optional("the options", &options);
+        self.store.open.context.promise(async move {
+            let PruneOptions { older_than, keep_newest_turns, session, channel, dry_run } = options?;
+            if older_than.is_none() && keep_newest_turns.is_none() {
+                let sentence = "`prune` needs `olderThan` or `keepNewestTurns`; `clear` and `deleteSession` remove all";
+                return Err(Error::config(sentence));
+            }
+            let request = PruneRequest {
+                until: older_than.map(|age| store.open.context.now().saturating_sub(age.0)),
+                keep_newest_turns: keep_newest_turns.map_or(0, |turns| usize::try_from(turns.0).unwrap_or(usize::MAX)),
+                session,
+                channel,
+                is_dry_run: dry_run,
+            };
+            Ok(result_to_js(&PruneResult::from(prune(&store.open, &request).await?)))
         })
     }
 
@@ -269,6 +309,18 @@ fn status_of(store: &WebStore, storage: &StorageStatus, findings: &Report) -> St
             state => state,
         },
         findings: report_to_js(findings),
+    }
+}
+
+fn hit(hit: SearchHit) -> SearchHitResult {
+    let SearchHit { head, title, messages } = hit;
+    let messages = messages.into_iter().map(|MessageExcerpt { id, role, excerpt: Excerpt { text, ranges } }| {
+        MessageExcerptResult { message_id: id, role: role.as_str(), text, ranges }
+    });
+    SearchHitResult {
+        session: summary(head.id.clone(), head),
+        title: title.map(|Excerpt { text, ranges }| ExcerptResult { text, ranges }),
+        messages: messages.collect(),
     }
 }
 

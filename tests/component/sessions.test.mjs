@@ -92,6 +92,14 @@ for (const world of ['engine', 'stored']) {
       assert.deepEqual(plain(JSON.parse(items)), plain(page.items));
       const listed = JSON.parse(commands.command('sessions', { limit: 10_000 }).items).map(({ id }) => id);
       assert.ok(listed.includes('copy') && listed.includes('moved'));
+      const search = { text: 'hi hello', channel: undefined, cursor: undefined, limit: 100 };
+      const found = JSON.parse(commands.command('search', search).items);
+      const hit = found.find(({ session }) => session.id === 'copy');
+      assert.deepEqual(hit.title, null);
+      const same = (await web.search('hi hello')).items.find(({ session }) => session.id === `web-${world}`);
+      const excerpts = (messages) => messages.map(({ role, text, ranges }) => ({ role, text, ranges }));
+      assert.deepEqual(excerpts(hit.messages), excerpts(same.messages));
+      assert.deepEqual(hit.messages[0].ranges, [[0, 2]]);
       commands.command('delete-session', 'copy');
       assert.throws(
         () => commands.command('append', { session: 'moved', body, dialect: 'openai-chat', expectedRevision: 7n }),

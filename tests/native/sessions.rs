@@ -8,8 +8,12 @@ mod erasure;
 #[cfg(not(target_arch = "wasm32"))]
 mod erasure_races;
 mod list;
+#[cfg(not(target_arch = "wasm32"))]
+mod prune;
 mod queue;
 mod reads;
+#[cfg(not(target_arch = "wasm32"))]
+mod search;
 mod seeds;
 
 use crate::scripted_host;

@@ -93,6 +93,12 @@ fn encrypted(store: &Rc<dyn LogStore>, keys: &[Key]) -> EncryptedStore<TestCiphe
     EncryptedStore::new(store.clone(), TestCipher(keys.to_vec()))
 }
 
+/// An encrypted store over memory.
+pub fn over_memory(data: &MemoryStore) -> Rc<dyn LogStore> {
+    let store: Rc<dyn LogStore> = Rc::new(data.clone());
+    Rc::new(encrypted(&store, &[ONE]))
+}
+
 fn conforms(name: &str, open: impl Fn() -> Result<Rc<dyn LogStore>>) {
     block_on(check_all(name, &|| {
         let store = open().map(|store| Rc::new(encrypted(&store, &[ONE])) as Rc<dyn LogStore>);

@@ -198,6 +198,14 @@ export async function client(): Promise<void> {
     );
   }
   if (page.cursor !== null) await rethread.sessions({ cursor: page.cursor });
+  const pruned = await rethread.prune({ olderThan: 86_400_000, keepNewestTurns: 5, channel: "mail", dryRun: true });
+  void [pruned.removed, pruned.sessions[0]?.left, pruned.failed[0]?.code];
+  const found: Page<SearchHit> = await rethread.search("paris", { archived: "all", channel: "mail", limit: 5 });
+  for (const { session, title, messages } of found.items) {
+    const marked: string[] = title?.ranges.map(([start, end]) => title.text.slice(start, end)) ?? [];
+    const first: { messageId: string; role: "user" | "assistant" } | undefined = messages[0];
+    void [session.id, marked, first];
+  }
   const end: () => void = rethread.subscribe(({ session, revision, deleted }) =>
     console.log(session, revision, deleted === true),
   );

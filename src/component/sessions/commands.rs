@@ -12,11 +12,11 @@ use crate::json::{ArrayWriter, ObjectWriter};
 use crate::options::{InvocationQuery, JsonOptions, MAX_PAGE, RunOptions, SessionOptions, audit_query, read_options};
 use crate::run::{ApprovalDecision, RunInput, RunSnapshot};
 use crate::session::{
-    Answer, AppendOrigin, JsonPage, OpenSession, OpenStore, RunDriver, audit_page, clear, discard_run, read_archive,
-    restore_archive, resume_run, resume_snapshot,
+    Answer, AppendOrigin, HITS, JsonPage, MAX_HITS, OpenSession, OpenStore, RunDriver, audit_page, clear, discard_run,
+    read_archive, restore_archive, resume_run, resume_snapshot, search_sessions,
 };
 use crate::session_head::SessionHead;
-use crate::store::{RecencyQuery, SessionArchive, recent_sessions};
+use crate::store::{Excerpt, RecencyQuery, SearchHit, SessionArchive, recent_sessions};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -121,6 +121,7 @@ impl Sessions {
                 Ok(wit::Outcome::Done)
             }
             wit::Command::Sessions(asked) => self.list_sessions(asked).await,
+            wit::Command::Search(asked) => self.search(asked).await,
             wit::Command::PendingRuns(session) => Ok(wit::Outcome::Items(self.store.pending_runs(session).await?)),
             wit::Command::Invocations(query) => {
                 let mut query: InvocationQuery = read_options("the query", &query)?;
@@ -243,6 +244,41 @@ impl Sessions {
         list.end();
         Ok(wit::Outcome::Page(wit::JsonPage { items, cursor: rows.cursor }))
     }
+
+    async fn search(&self, asked: wit::SearchQuery) -> Result<wit::Outcome> {
+        let limit = usize::try_from(asked.limit.map_or(HITS, u64::from).clamp(1, MAX_HITS)).unwrap_or(usize::MAX);
+        let query = RecencyQuery { channel: asked.channel, archived: None, cursor: asked.cursor, limit };
+        let found = search_sessions(&self.store.context, &asked.text, &query).await?;
+        let mut items = String::new();
+        let mut list = ArrayWriter::new(&mut items);
+        for hit in &found.items {
+            list.object(|out| write_hit(out, hit));
+        }
+        list.end();
+        Ok(wit::Outcome::Page(wit::JsonPage { items, cursor: found.cursor }))
+    }
+}
+
+/// Writes a session that was found, as `SearchHit` has it.
+fn write_hit(out: &mut ObjectWriter<'_>, hit: &SearchHit) {
+    out.object("session", |out| write_summary(out, &hit.head.id, &hit.head));
+    match &hit.title {
+        Some(title) => out.object("title", |out| write_excerpt(out, title)),
+        None => out.raw("title", "null"),
+    };
+    out.array("messages", |list| {
+        for message in &hit.messages {
+            list.object(|out| {
+                out.text("messageId", &message.id).text("role", message.role.as_str());
+                write_excerpt(out, &message.excerpt);
+            });
+        }
+    });
+}
+
+fn write_excerpt(out: &mut ObjectWriter<'_>, excerpt: &Excerpt) {
+    let ranges: Vec<String> = excerpt.ranges.iter().map(|(start, end)| format!("[{start},{end}]")).collect();
+    out.text("text", &excerpt.text).raw("ranges", &format!("[{}]", ranges.join(",")));
 }
 
 fn session_info(session: &OpenSession) -> wit::Outcome {

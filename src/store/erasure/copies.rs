@@ -9,6 +9,7 @@ use crate::store::branch_directory::BranchRow;
 use crate::store::journal::place_of;
 use crate::store::record::{RecordKind, open_record, open_whole_record, seal_record};
 use crate::store::{LogStore, Record, RetainedAppend, Table};
+use crate::term_filter::TermFilter;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
@@ -105,15 +106,17 @@ impl CopyEraser {
         }
     }
 
-    /// Returns a head without what a request contained and what a provider said of it; none if it has neither, or was
-    /// written since.
+    /// Returns a head without what a request contained, what a provider said of it and the terms of texts; none if it
+    /// has none of these, or was written since.
     fn rewrite_head(&self, value: &Bytes) -> Option<Bytes> {
         let mut head: SessionHead = open_record(RecordKind::Head, value).ok()?;
         let has_failed = head.runs.iter().any(|run| run.failed.as_ref().is_some_and(|(_, text)| !text.is_empty()));
-        if head.erasures >= self.erasures || head.last_request.is_none() && !has_failed {
+        let has_terms = head.term_filter != TermFilter::default();
+        if head.erasures >= self.erasures || head.last_request.is_none() && !has_failed && !has_terms {
             return None;
         }
         head.last_request = None;
+        head.term_filter = TermFilter::default();
         head.runs.iter_mut().filter_map(|run| run.failed.as_mut()).for_each(|(_, text)| text.clear());
         Some(seal_record(RecordKind::Head, &head))
     }

@@ -10,6 +10,7 @@ use crate::store::audit::AuditRow;
 use crate::store::branch_directory::BranchRow;
 use crate::store::record::{RecordKind, open_record, open_whole_record};
 use crate::store::{Batch, Record, Table};
+use crate::term_filter::TermFilter;
 use std::collections::BTreeMap;
 
 /// The append that erases messages.
@@ -172,6 +173,8 @@ impl ErasurePlan {
         head.runs.clear();
         // Nobody knows which of them are of what is erased.
         head.refused.clear();
+        // Nor which terms; the next append makes the filter anew.
+        head.term_filter = TermFilter::default();
         head.history_revision += 1;
         head.erasures += 1;
         let copies = if keeps_copies { self.items.clone() } else { ErasedItems::default() };

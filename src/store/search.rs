@@ -1,0 +1,207 @@
+//! The search for sessions by title and text.
+//!
+//! The head of a session has a [filter](crate::term_filter) of the terms of its texts, which each append keeps up to
+//! date. A search reads all heads, and then the texts of the sessions that their filter does not exclude, the newest
+//! first: so it finds the same whatever the store is, whatever it keeps encrypted, and whoever wrote it.
+
+mod excerpt;
+mod filter;
+mod query;
+mod words;
+
+use super::{Page, RecencyQuery, SessionPosition};
+use crate::error::{Error, Result};
+use crate::history::History;
+use crate::message::{Message, Role};
+use crate::session_head::SessionHead;
+pub use excerpt::Excerpt;
+use filter::found_texts;
+use query::SearchTerms;
+use std::cmp::Reverse;
+
+/// Maximum number of sessions whose texts are read for a page.
+const MAX_READ: usize = 200;
+
+/// Maximum number of messages that are shown of a session.
+const SHOWN_MESSAGES: usize = 3;
+
+/// A session that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchHit {
+    /// Its head.
+    pub head: SessionHead,
+    /// The title, if a term is in it.
+    pub title: Option<Excerpt>,
+    /// The messages with the most terms, of as many the newest first.
+    pub messages: Vec<MessageExcerpt>,
+}
+
+/// A message of a session that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageExcerpt {
+    /// The message's id.
+    pub id: String,
+    /// Its role.
+    pub role: Role,
+    /// A part of its text.
+    pub excerpt: Excerpt,
+}
+
+/// A page of a search: it selects from heads the sessions whose texts are to be read, in the order of the result.
+pub struct SessionSearch {
+    terms: SearchTerms,
+    limit: usize,
+    archived: Option<bool>,
+    after: Option<HitPosition>,
+    candidates: Vec<(HitPosition, SessionHead)>,
+    is_cut: bool,
+}
+
+/// The place of a session in the result: first those whose title has all terms, then by recency.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct HitPosition {
+    is_in_title: Reverse<bool>,
+    session: SessionPosition,
+}
+
+impl HitPosition {
+    fn cursor(&self) -> String {
+        format!("{}{}", if self.is_in_title.0 { 't' } else { 'm' }, self.session.cursor())
+    }
+
+    fn from_cursor(cursor: &str) -> Result<Self> {
+        let parts = cursor.strip_prefix('t').map(|rest| (true, rest));
+        let parts = parts.or_else(|| cursor.strip_prefix('m').map(|rest| (false, rest)));
+        let session = parts.and_then(|(_, rest)| SessionPosition::from_cursor(rest).ok());
+        let position = parts.zip(session).map(|((is_in_title, _), session)| (Reverse(is_in_title), session));
+        let position = position.map(|(is_in_title, session)| Self { is_in_title, session });
+        position.ok_or_else(|| Error::invalid("this is no cursor that a page of a search gave; begin without one"))
+    }
+}
+
+impl SessionSearch {
+    /// Begins a page. Of the query counts all but the channel: the caller selects by it.
+    ///
+    /// # Errors
+    /// `invalid_input` for a cursor that no page gave, and for a text of too many words.
+    pub fn new(text: &str, query: &RecencyQuery) -> Result<Self> {
+        Ok(Self {
+            terms: SearchTerms::parse(text)?,
+            limit: query.page_size(),
+            archived: query.archived,
+            after: query.cursor.as_deref().map(HitPosition::from_cursor).transpose()?,
+            candidates: Vec::new(),
+            is_cut: false,
+        })
+    }
+
+    /// Returns true if nothing is searched for, so that nothing is found.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Adds a session, unless its head shows that it has not all terms.
+    pub fn add(&mut self, head: SessionHead) {
+        if self.archived.is_some_and(|archived| archived != head.is_archived) {
+            return;
+        }
+        let in_title = head.title.as_deref().map_or(0, |title| self.terms.find(title).mask);
+        if head.term_filter.covers(head.history_revision)
+            && !head.term_filter.may_have_all(&self.terms.hashes_without(in_title))
+        {
+            return;
+        }
+        let is_in_title = Reverse(in_title == self.terms.full_mask());
+        let position = HitPosition { is_in_title, session: SessionPosition::new(head.updated_at, &head.id) };
+        if self.after.as_ref().is_none_or(|after| position > *after) {
+            self.candidates.push((position, head));
+        }
+        if self.candidates.len() > 2 * MAX_READ {
+            self.shorten();
+        }
+    }
+
+    fn shorten(&mut self) {
+        self.candidates.sort_by(|(one, _), (other, _)| one.cmp(other));
+        self.is_cut |= self.candidates.len() > MAX_READ;
+        self.candidates.truncate(MAX_READ);
+    }
+
+    /// Returns what reads the candidates.
+    #[must_use]
+    pub fn read(mut self) -> HitReader {
+        self.shorten();
+        let left = self.candidates.into_iter();
+        HitReader { terms: self.terms, limit: self.limit, hits: Vec::new(), last: None, left, is_cut: self.is_cut }
+    }
+}
+
+/// Looks for the terms in the texts of the candidates, one after the other.
+pub struct HitReader {
+    terms: SearchTerms,
+    limit: usize,
+    hits: Vec<SearchHit>,
+    last: Option<HitPosition>,
+    left: std::vec::IntoIter<(HitPosition, SessionHead)>,
+    /// True if there are more candidates than these.
+    is_cut: bool,
+}
+
+impl HitReader {
+    /// Returns the next session whose texts are to be read; none if the page is full or has no more candidates.
+    pub fn next_session(&mut self) -> Option<SessionHead> {
+        if self.hits.len() >= self.limit {
+            return None;
+        }
+        let (position, head) = self.left.next()?;
+        self.last = Some(position);
+        Some(head)
+    }
+
+    /// Adds the session if it has all terms in its title and its history.
+    pub fn take(&mut self, head: SessionHead, history: &History) {
+        let title = head.title.as_deref().map(|title| (self.terms.find(title), title));
+        let mut mask = title.as_ref().map_or(0, |(found, _)| found.mask);
+        let mut best: Vec<(u32, &Message)> = Vec::new();
+        for message in history.messages().iter().rev() {
+            let found = self.find_in_message(message);
+            mask |= found;
+            if found != 0 {
+                best.push((found.count_ones(), message));
+                // The sort keeps the order of those that have as many terms.
+                best.sort_by_key(|(count, _)| Reverse(*count));
+                best.truncate(SHOWN_MESSAGES);
+            }
+        }
+        if mask == self.terms.full_mask() {
+            let messages = best.into_iter().filter_map(|(_, message)| self.excerpt(message)).collect();
+            let title = title.filter(|(found, _)| found.mask != 0);
+            let title = title.map(|(found, title)| Excerpt::around(title, &found.ranges));
+            self.hits.push(SearchHit { head, title, messages });
+        }
+    }
+
+    fn find_in_message(&self, message: &Message) -> u32 {
+        found_texts(message).fold(0, |mask, text| mask | self.terms.find(&text.decode()).mask)
+    }
+
+    /// Returns an excerpt of the text of a message that has the most terms.
+    fn excerpt(&self, message: &Message) -> Option<MessageExcerpt> {
+        let texts = found_texts(message).map(|text| (self.terms.find(&text.decode()), text));
+        let (found, text) = texts.rev().max_by_key(|(found, _)| found.mask.count_ones())?;
+        let excerpt = Excerpt::around(&text.decode(), &found.ranges);
+        Some(MessageExcerpt { id: message.id.clone(), role: message.role, excerpt })
+    }
+
+    /// Returns the page.
+    #[must_use]
+    pub fn page(self) -> Page<SearchHit> {
+        let is_last = self.left.len() == 0 && !self.is_cut;
+        let cursor = self.last.filter(|_| !is_last).map(|last| last.cursor());
+        Page { items: self.hits, cursor }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Which texts of a session are found, and the filter of their terms, which the append keeps up to date.
+
+use super::query::hash_terms;
+use crate::history::HistoryEntry;
+use crate::json::JsonStr;
+use crate::message::{Message, PartBody, Role};
+use crate::session_head::SessionHead;
+use crate::store::SessionLog;
+use crate::term_filter::TermFilter;
+use std::collections::BTreeSet;
+
+/// Returns the texts of a message that are found: what the user and the model said. Reasoning, and what tools were
+/// called with and returned, is not.
+pub fn found_texts(message: &Message) -> impl DoubleEndedIterator<Item = &JsonStr> {
+    let is_said = matches!(message.role, Role::User | Role::Assistant);
+    message.parts.iter().filter(move |_| is_said).filter_map(|part| match &part.body {
+        PartBody::Text(text) => Some(text),
+        _ => None,
+    })
+}
+
+impl SessionLog {
+    /// Brings the filter of the new head up to date with the entries of an append.
+    ///
+    /// A filter that does not cover the history before, which an older build wrote or an erasure dropped, is made anew
+    /// of the whole history; not where there are other branches, whose texts this log does not have. Without one, a
+    /// search reads the texts.
+    pub(in crate::store) fn add_terms(&self, head: &mut SessionHead, entries: &[HistoryEntry]) {
+        let is_covered = self.head.term_filter.covers(self.head.history_revision);
+        let is_complete = self.is_whole() && self.read_failure().is_none() && head.branch_count == 0;
+        if entries.is_empty() || !is_covered && !is_complete {
+            return;
+        }
+        let mut hashes = BTreeSet::new();
+        let mut add = |message: &Message| found_texts(message).for_each(|text| hash_terms(&text.decode(), &mut hashes));
+        if !is_covered {
+            head.term_filter = TermFilter::default();
+            self.history.messages().iter().for_each(&mut add);
+        }
+        for entry in entries {
+            if let HistoryEntry::Message(message) = entry {
+                add(message);
+            }
+        }
+        let hashes: Vec<u32> = hashes.into_iter().collect();
+        head.term_filter.add(&hashes);
+        head.term_filter.revision = head.history_revision;
+    }
+}

@@ -1,0 +1,108 @@
+//! Terms, queries and excerpts.
+
+use super::query::hash_terms;
+use super::words::each_term;
+use super::{Excerpt, SearchTerms};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+fn terms(text: &str) -> Vec<String> {
+    let mut terms = Vec::new();
+    each_term(text, &mut |term, _, range| {
+        assert!(text.get(range).is_some_and(|place| !place.is_empty()));
+        terms.push(term.to_owned());
+    });
+    terms
+}
+
+fn mask(query: &str, text: &str) -> (bool, u32) {
+    let query = SearchTerms::parse(query).unwrap();
+    let found = query.find(text).mask;
+    (found == query.full_mask(), found)
+}
+
+fn finds(query: &str, text: &str) -> bool {
+    mask(query, text).0
+}
+
+#[test]
+fn r79_words_are_compared_without_case_accents_and_forms() {
+    assert_eq!(terms("Don't PANIC: the 2nd e-mail_box."), ["don", "t", "panic", "the", "2nd", "e", "mail", "box"]);
+    assert_eq!(terms("Café Ａｎｇｓｔ ﬁnal ÅNGSTRÖM"), ["cafe", "angst", "final", "angstrom"]);
+    // The same text composed and decomposed.
+    assert_eq!(terms("Cafe\u{301} na\u{ef}ve"), terms("Caf\u{e9} nai\u{308}ve"));
+    assert_eq!(terms("привет, Мир"), ["привет", "мир"]);
+    assert_eq!(terms("नमस्ते दुनिया").len(), 2);
+    assert!(terms(" …—!? 😀 ").is_empty());
+}
+
+#[test]
+fn r79_scripts_without_spaces_have_characters_and_pairs() {
+    assert_eq!(terms("日本語"), ["日", "本", "日本", "語", "本語"]);
+    assert_eq!(terms("iPhone用の"), ["iphone", "用", "の", "用の"]);
+    // Composed and decomposed, full and half width.
+    assert_eq!(terms("ガ"), terms("カ\u{3099}"));
+    assert_eq!(terms("ガ"), terms("ｶﾞ"));
+    assert_eq!(terms("한국"), terms("\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}"));
+    assert!(finds("日本", "これは日本語です"));
+    assert!(finds("語", "日本語"));
+    assert!(!finds("日語", "日本語"));
+    assert!(finds("한국", "한국어를 배워요"));
+    assert!(finds("ภาษา", "เรียนภาษาไทย"));
+}
+
+#[test]
+fn r79_all_words_are_found_and_the_last_by_its_beginning() {
+    assert!(finds("paris weather", "The WEATHER in Paris"));
+    assert!(!finds("paris rain", "The weather in Paris"));
+    assert!(finds("invoi", "Your invoices"));
+    assert!(!finds("invoi ", "Your invoices"), "a word that ends is a word");
+    assert!(!finds("invoi paris", "Invoices of Paris"));
+    assert!(!finds("inv", "Your invoices"), "the beginning of a word has four letters");
+    assert!(finds("inv", "inv 7"));
+    assert!(SearchTerms::parse(" …! ").unwrap().is_empty());
+    let many = (0..33).map(|word| format!("word{word} ")).collect::<String>();
+    assert!(SearchTerms::parse(&many).is_err());
+    assert!(SearchTerms::parse(&many.replace("word32 ", "")).is_ok());
+}
+
+#[test]
+fn r79_an_excerpt_shows_the_first_place_and_counts_utf16_units() {
+    let text = format!("{}😀 the Invoice of June, invoice again", "x ".repeat(60));
+    let found = SearchTerms::parse("invoice").unwrap().find(&text);
+    let excerpt = Excerpt::around(&text, &found.ranges);
+    let units: Vec<u16> = excerpt.text.encode_utf16().collect();
+    let marked = |&(from, to): &(usize, usize)| String::from_utf16(units.get(from..to).unwrap()).unwrap();
+    assert_eq!(excerpt.ranges.iter().map(marked).collect::<Vec<_>>(), ["Invoice", "invoice"]);
+    assert!(excerpt.text.starts_with("…x ") && excerpt.text.ends_with("again"));
+    let found = SearchTerms::parse("日本語").unwrap().find("日本語で");
+    assert_eq!(Excerpt::around("日本語で", &found.ranges).ranges, [(0, 3)]);
+    let long = "word ".repeat(100);
+    let found = SearchTerms::parse("word").unwrap().find(&long);
+    let excerpt = Excerpt::around(&long, &found.ranges);
+    assert!(excerpt.text.chars().count() <= 161 && excerpt.text.ends_with('…'));
+    assert!(excerpt.ranges.iter().all(|(_, to)| *to <= 160));
+}
+
+proptest! {
+    /// No filter excludes a text that has what is searched for.
+    #[test]
+    fn r79_what_is_found_in_a_text_is_in_its_filter(
+        text in "[a-cA-Cé日本語가-각 e\u{301}]{0,40}|\\PC{0,40}",
+        from in 0_usize..40,
+        length in 1_usize..12,
+    ) {
+        let query: String = text.chars().skip(from).take(length).collect();
+        let query = SearchTerms::parse(&query).unwrap();
+        let found = query.find(&text);
+        let mut hashes = BTreeSet::new();
+        hash_terms(&text, &mut hashes);
+        let wanted = query.hashes_without(!found.mask);
+        prop_assert!(wanted.iter().all(|hash| hashes.contains(hash)));
+        let excerpt = Excerpt::around(&text, &found.ranges);
+        let units = excerpt.text.encode_utf16().count();
+        prop_assert!(excerpt.ranges.iter().all(|(start, end)| start < end && *end <= units));
+        let rising = excerpt.ranges.iter().zip(excerpt.ranges.iter().skip(1)).all(|(one, next)| one.1 < next.0);
+        prop_assert!(rising);
+    }
+}
