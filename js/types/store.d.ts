@@ -70,24 +70,25 @@ export interface Rethread {
     limit?: number;
     cursor?: string;
   }): Promise<Page<SessionSummary>>;
-  /** Sessions that have all words of `text` in their title and in what the user and the model said in the branch that is
-   *  shown: first those whose title has all, then by recency. Words are compared without case and accents, and whole; the
-   *  last one, unless a space or sign follows it, also finds words that begin with it, from four letters on. In scripts
-   *  without spaces, and in Korean, any part is found. A text without a letter or digit finds nothing; one of more than
-   *  32 words is `invalid_input`. `limit` is the most hits in a page, 1 to 100, by default 20; a page can have fewer, or
-   *  none, and a `cursor` to go on: the texts of 200 sessions at most are read for one. `channel` and `archived` as in
-   *  `sessions`. Reasoning, and what tools were called with and returned, is not searched. See docs/sessions.md. */
+  /** Sessions that have all words of `text` in their title, or in what the user and the model said in the branch that is
+   *  shown: first those whose title has all, then by recency. Words are compared whole, without case and accents; the
+   *  last one, if nothing follows it, also finds words that begin with it, from four letters on. In scripts without
+   *  spaces, and in Korean, each pair of neighbouring characters is a word. A text without a letter or digit finds
+   *  nothing; more than 64 words are `invalid_input`. `limit` is the most hits in a page, 1 to 100, by default 20. A page
+   *  may have fewer hits, or none, and a `cursor`: the texts of 200 sessions at most are read for it. `channel` and
+   *  `archived` are those of `sessions`. Reasoning, and what tools were called with and returned, is not searched. Texts
+   *  that cannot be read are reported to `onWarning` and in `status`. See docs/sessions.md. */
   search(
     text: string,
     options?: { channel?: string; archived?: boolean | "all"; limit?: number; cursor?: string },
   ): Promise<Page<SearchHit>>;
   /** Erases the oldest turns of sessions physically, as `Session.deleteMessages` does: those whose last message is
-   *  `olderThan` milliseconds old or more, but not the newest `keepNewestTurns` (1 or more) of a branch; one of the two is
-   *  needed (`config_invalid`). A turn goes with its calls and results. One with a call that has no result yet stays, with all
-   *  after it, and so does what a branch shares with another one that keeps it. `session` and `channel` select sessions;
-   *  with `dryRun` nothing is erased. `removed` counts messages, `left` those that a session still has in all branches:
-   *  a session that has none stays, with its title, until `deleteSession`. `failed` has the sessions that were left as they
-   *  are, such as `wrong_state` for one with a run that is not over. See docs/sessions.md. */
+   *  `olderThan` milliseconds old or more, except the newest `keepNewestTurns` (1 or more) of each branch; one of the two
+   *  is needed (`config_invalid`). A turn is erased with its calls and results. A turn with a call that has no result yet
+   *  is kept, and so are those after it, and what a branch shares with another one that keeps it. `session` and `channel`
+   *  select sessions; with `dryRun` nothing is erased. `removed` counts messages, `left` those that the branches of a
+   *  session still have: an empty session is kept, with its title, until `deleteSession`. `failed` has the sessions that
+   *  were not changed, and why, such as `wrong_state` for a run that is not over. See docs/sessions.md. */
   prune(options: {
     olderThan?: number;
     keepNewestTurns?: number;

@@ -17,11 +17,24 @@ pub async fn delete_messages(session: &OpenSession, ids: &[String]) -> Result<Er
     if ids.is_empty() {
         return Err(Error::invalid("`deleteMessages` needs the ids of the messages: `messages()` has them"));
     }
+    delete_chosen(session, ids, None).await
+}
+
+/// Erases messages as [`delete_messages`] does, if the session is as it was when they were chosen: see
+/// [`Erasure::chosen_in`].
+///
+/// # Errors
+/// `conflict`, and those of [`delete_messages`].
+pub(super) async fn delete_chosen(
+    session: &OpenSession,
+    ids: &[String],
+    chosen_in: Option<(u64, u64)>,
+) -> Result<ErasureReceipt> {
     let turn = session.writes.enter();
     let _turn = turn.start().await;
     // No run may begin here meanwhile.
     session.reserve_run(false).await?;
-    let erased = erase_reserved(session, Some(ids)).await;
+    let erased = erase_reserved(session, Some((ids, chosen_in))).await;
     session.set_run(None);
     erased
 }
@@ -43,7 +56,10 @@ pub(super) async fn finish_cut_off_erasure(session: &OpenSession) {
 }
 
 /// Erases messages, or without ids finishes what was cut off.
-async fn erase_reserved(session: &OpenSession, ids: Option<&[String]>) -> Result<ErasureReceipt> {
+async fn erase_reserved(
+    session: &OpenSession,
+    chosen: Option<(&[String], Option<(u64, u64)>)>,
+) -> Result<ErasureReceipt> {
     session.leave_unborn_branch().await?;
     session.refresh().await?;
     let runs: Vec<String> = session.log.borrow().head.runs.iter().map(|run| run.id.clone()).collect();
@@ -52,13 +68,19 @@ async fn erase_reserved(session: &OpenSession, ids: Option<&[String]>) -> Result
     for run in &runs {
         locks.push(acquire_run_lock(&session.context, &session.id, run).await?);
     }
-    let has_service_copy = ids.is_some_and(|ids| services_have(&session.log.borrow().history, ids));
+    let has_service_copy = chosen.is_some_and(|(ids, _)| services_have(&session.log.borrow().history, ids));
     let erased = {
         let _commits = session.commit_turn().await;
         let context = &session.context;
         let (operation, notice) = (context.host.random_id(), context.notice_of(&session.id));
-        let erasure = Erasure { operation: &operation, at: context.now(), owned_runs: &runs, notice: notice.as_ref() };
-        finish_and_erase(session, ids, &erasure).await
+        let erasure = Erasure {
+            operation: &operation,
+            at: context.now(),
+            owned_runs: &runs,
+            chosen_in: chosen.and_then(|(_, at)| at),
+            notice: notice.as_ref(),
+        };
+        finish_and_erase(session, chosen.map(|(ids, _)| ids), &erasure).await
     };
     drop(locks);
     // Also after a failure: some of the messages may be gone.

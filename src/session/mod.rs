@@ -79,5 +79,5 @@ pub use provider_turns::AppendedContent;
 pub use prune::{PruneRequest, Pruned, PrunedSession, prune};
 pub use resume::{ResumeRequest, discard_run, resume_run, resume_snapshot};
 pub use run_driver::{NewRun, RunDriver};
-pub use search::{HITS, MAX_HITS, search_sessions};
+pub use search::{DEFAULT_HITS, MAX_HITS, search_sessions};
 pub use signal::Signal;

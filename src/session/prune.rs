@@ -1,7 +1,7 @@
 //! Erases the old turns of all sessions (R39, R59).
 
 use super::branches::{Branch, BranchKind, branch_log, branches};
-use super::erasure::delete_messages;
+use super::erasure::delete_chosen;
 use super::open_session::OpenSession;
 use super::open_store::{OpenStore, SessionSettings};
 use crate::clock::Ms;
@@ -12,14 +12,17 @@ use crate::store::SessionRow;
 use std::collections::BTreeSet;
 
 /// Number of sessions that are listed at once.
-const SESSIONS: usize = 200;
+const SESSIONS_PER_READ: usize = 200;
+
+/// Conflicts after which a session counts as failed.
+const MAX_CONFLICTS: u32 = 5;
 
 /// What to erase: the oldest turns of each branch, as far as all of these allow.
 #[derive(Clone, Debug, Default)]
 pub struct PruneRequest {
     /// The turns whose last message is of this time or older; `None` for turns of any age.
     pub until: Option<Ms>,
-    /// Not the newest turns of a branch, of this number.
+    /// Keeps this many of the newest turns of each branch.
     pub keep_newest_turns: usize,
     /// Only of this session.
     pub session: Option<String>,
@@ -48,12 +51,16 @@ pub struct PrunedSession {
     pub left: u64,
 }
 
-/// Erases the oldest turns of sessions, each turn with its calls and results. A turn with a call that has no result yet stays,
-/// and so do those after it: results that come later need it. What a branch shares with another one stays if one of
-/// them keeps it.
+/// Erases the oldest turns of sessions, each turn whole: with its calls and results. It keeps a turn with a call that
+/// has no result yet, and those after it, and what a branch shares with another one that keeps it.
 ///
-/// # Errors `closed`; the store's own, while it lists the sessions. What goes wrong with one session is in the result.
+/// # Errors `config_invalid` for a request that would erase everything; `closed`; the store's own, while it lists the
+/// sessions. What fails in one session is part of the result.
 pub async fn prune(open: &OpenStore, request: &PruneRequest) -> Result<Pruned> {
+    if request.until.is_none() && request.keep_newest_turns == 0 {
+        let sentence = "`prune` needs `olderThan` or `keepNewestTurns`; `clear` and `deleteSession` remove all";
+        return Err(Error::config(sentence));
+    }
     let mut pruned = Pruned::default();
     let store = &*open.context.store;
     let mut cursor = None;
@@ -61,7 +68,7 @@ pub async fn prune(open: &OpenStore, request: &PruneRequest) -> Result<Pruned> {
         let rows = match &request.session {
             Some(id) => store.head(id).await?.map(|head| SessionRow { id: id.clone(), head }).into_iter().collect(),
             None => {
-                let page = store.sessions(cursor.as_deref(), SESSIONS, request.channel.as_deref()).await?;
+                let page = store.sessions(cursor.as_deref(), SESSIONS_PER_READ, request.channel.as_deref()).await?;
                 cursor = page.cursor;
                 page.items
             }
@@ -84,25 +91,30 @@ pub async fn prune(open: &OpenStore, request: &PruneRequest) -> Result<Pruned> {
 /// Prunes a session. Returns none if it loses nothing.
 async fn prune_session(open: &OpenStore, request: &PruneRequest, row: SessionRow) -> Result<Option<PrunedSession>> {
     let head = open.context.head(&row.id, &row.head).await?;
-    // Nothing else in the head tells how old the messages are: an import keeps their times.
+    // Nothing else in the head shows how old the messages are: an import keeps their times.
     if request.channel.is_some() && request.channel != head.channel || head.history_revision == 0 {
         return Ok(None);
     }
     let session = open.open_session(&row.id, SessionSettings::default()).await?;
-    let (erased, left) = messages_to_erase(&session, request).await?;
-    if erased.is_empty() {
-        return Ok(None);
+    for _ in 0..MAX_CONFLICTS {
+        let chosen = messages_to_erase(&session, request).await?;
+        if chosen.ids.is_empty() {
+            return Ok(None);
+        }
+        if !request.is_dry_run {
+            match delete_chosen(&session, &chosen.ids, Some(chosen.chosen_in)).await {
+                Err(error) if error.code == ErrorCode::Conflict => continue,
+                deleted => deleted?,
+            };
+        }
+        return Ok(Some(PrunedSession { id: row.id, removed: chosen.ids.len() as u64, left: chosen.left }));
     }
-    let removed = erased.len() as u64;
-    if !request.is_dry_run {
-        delete_messages(&session, &erased).await?;
-    }
-    Ok(Some(PrunedSession { id: row.id, removed, left }))
+    Err(Error::new(ErrorCode::Busy, "other writers keep changing the session; try again in a moment"))
 }
 
 impl PruneRequest {
-    /// Returns the number of the messages of a branch that are erased: its oldest ones.
-    fn count(&self, history: &History) -> usize {
+    /// Returns the number of the oldest messages of a branch that may be erased.
+    fn prunable(&self, history: &History) -> usize {
         let messages = history.messages();
         let open_turn = history.open_calls().map(|call| call.turn).min();
         let turns: Vec<_> = messages.chunk_by(|one, next| one.turn == next.turn).collect();
@@ -116,25 +128,34 @@ impl PruneRequest {
     }
 }
 
-/// Returns the ids of the messages that no branch keeps, and the number of the others.
+/// The messages of a session that are to be erased.
+struct ChosenMessages {
+    ids: Vec<String>,
+    /// The number of the others.
+    left: u64,
+    /// As [`Erasure::chosen_in`](crate::store::Erasure::chosen_in).
+    chosen_in: (u64, u64),
+}
+
+/// Returns the messages that no branch keeps. The other side of a conflict keeps those that it alone has.
 ///
 /// # Errors
-/// `corrupt_record` if nobody knows what a branch has; the store's own.
-async fn messages_to_erase(session: &OpenSession, request: &PruneRequest) -> Result<(Vec<String>, u64)> {
-    let (mut oldest, mut kept) = (Vec::new(), BTreeSet::new());
-    for Branch { id, kind, is_damaged, .. } in branches(session).await? {
+/// `corrupt_record` if a branch cannot be read; the store's own.
+async fn messages_to_erase(session: &OpenSession, request: &PruneRequest) -> Result<ChosenMessages> {
+    let branches = branches(session).await?;
+    let chosen_in = (session.log.borrow().head.history_revision, session.log.borrow().head.branch_count);
+    let (mut ids, mut kept) = (Vec::new(), BTreeSet::new());
+    for Branch { id, is_damaged, .. } in branches.into_iter().filter(|branch| branch.kind != BranchKind::Conflict) {
         if is_damaged {
-            let message = format!("branch \"{id}\" of the session cannot be read, so nobody knows which turns are old");
+            let message = format!("branch \"{id}\" of the session cannot be read, so nothing of the session is erased");
             return Err(Error::new(ErrorCode::CorruptRecord, message));
         }
         let log = branch_log(session, &id).await?;
-        // The other side of a conflict is kept until somebody has looked at it.
-        let count = if kind == BranchKind::Conflict { 0 } else { request.count(&log.history) };
-        let (old, rest) = log.history.messages().split_at_checked(count).unwrap_or_default();
-        oldest.extend(old.iter().map(|message| message.id.clone()));
+        let (old, rest) = log.history.messages().split_at_checked(request.prunable(&log.history)).unwrap_or_default();
+        ids.extend(old.iter().map(|message| message.id.clone()));
         kept.extend(rest.iter().map(|message| message.id.clone()));
     }
     let mut seen = BTreeSet::new();
-    oldest.retain(|id| !kept.contains(id) && seen.insert(id.clone()));
-    Ok((oldest, kept.len() as u64))
+    ids.retain(|id| !kept.contains(id) && seen.insert(id.clone()));
+    Ok(ChosenMessages { ids, left: kept.len() as u64, chosen_in })
 }

@@ -165,8 +165,12 @@ impl SessionArchive {
     fn batch_after(&mut self, expected: u64, notice: Option<&NoticeText>) -> Batch {
         if expected > 0 {
             // Revisions continue from those that were there, whose readers must not mistake this session for theirs.
+            let has_filter = self.head.term_filter.covers(self.head.history_revision);
             self.head.born = expected + 1;
             self.head.history_revision = self.head.history_revision.max(expected + 1);
+            if has_filter {
+                self.head.term_filter.set_revision(self.head.history_revision);
+            }
         }
         let revision = self.head.history_revision;
         let mut batch = Batch {

@@ -45,6 +45,9 @@ pub struct Erasure<'a> {
     pub at: Ms,
     /// The unfinished runs that the caller holds, and nobody else.
     pub owned_runs: &'a [String],
+    /// The history revision and the number of branches of the session in which the messages were chosen; `None` if it does
+    /// not matter what others have appended since.
+    pub chosen_in: Option<(u64, u64)>,
     /// Makes the [notices](super::Batch::notice) of the appends.
     pub notice: Option<&'a NoticeText>,
 }
@@ -165,6 +168,10 @@ impl Eraser<'_> {
             refresh(self.store, self.cell).await?;
             let (head, expected, at_least) = self.stored_head()?;
             self.check_runs(&head)?;
+            if is_strict && self.erasure.chosen_in.is_some_and(|at| at != (head.history_revision, head.branch_count)) {
+                let sentence = "another writer appended to the session; choose the messages again";
+                return Err(Error::new(ErrorCode::Conflict, sentence));
+            }
             let scan = SessionScan::read(self.store, &head.id).await?;
             let (found, unknown) = scan.find(left);
             if let Some(id) = unknown.filter(|_| is_strict) {

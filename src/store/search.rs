@@ -9,13 +9,13 @@ mod filter;
 mod query;
 mod words;
 
-use super::{Page, RecencyQuery, SessionPosition};
+use super::{ListedBy, Page, RecencyQuery, SessionPosition};
 use crate::error::{Error, Result};
 use crate::history::History;
 use crate::message::{Message, Role};
 use crate::session_head::SessionHead;
 pub use excerpt::Excerpt;
-use filter::found_texts;
+use filter::searched_texts;
 use query::SearchTerms;
 use std::cmp::Reverse;
 
@@ -54,7 +54,7 @@ pub struct SessionSearch {
     archived: Option<bool>,
     after: Option<HitPosition>,
     candidates: Vec<(HitPosition, SessionHead)>,
-    is_cut: bool,
+    has_more_candidates: bool,
 }
 
 /// The place of a session in the result: first those whose title has all terms, then by recency.
@@ -91,7 +91,7 @@ impl SessionSearch {
             archived: query.archived,
             after: query.cursor.as_deref().map(HitPosition::from_cursor).transpose()?,
             candidates: Vec::new(),
-            is_cut: false,
+            has_more_candidates: false,
         })
     }
 
@@ -113,7 +113,8 @@ impl SessionSearch {
             return;
         }
         let is_in_title = Reverse(in_title == self.terms.full_mask());
-        let position = HitPosition { is_in_title, session: SessionPosition::new(head.updated_at, &head.id) };
+        let position =
+            HitPosition { is_in_title, session: SessionPosition::new(ListedBy::of(&head).updated_at, &head.id) };
         if self.after.as_ref().is_none_or(|after| position > *after) {
             self.candidates.push((position, head));
         }
@@ -124,7 +125,7 @@ impl SessionSearch {
 
     fn shorten(&mut self) {
         self.candidates.sort_by(|(one, _), (other, _)| one.cmp(other));
-        self.is_cut |= self.candidates.len() > MAX_READ;
+        self.has_more_candidates |= self.candidates.len() > MAX_READ;
         self.candidates.truncate(MAX_READ);
     }
 
@@ -133,7 +134,14 @@ impl SessionSearch {
     pub fn read(mut self) -> HitReader {
         self.shorten();
         let left = self.candidates.into_iter();
-        HitReader { terms: self.terms, limit: self.limit, hits: Vec::new(), last: None, left, is_cut: self.is_cut }
+        HitReader {
+            terms: self.terms,
+            limit: self.limit,
+            hits: Vec::new(),
+            last: None,
+            left,
+            has_more_candidates: self.has_more_candidates,
+        }
     }
 }
 
@@ -145,7 +153,7 @@ pub struct HitReader {
     last: Option<HitPosition>,
     left: std::vec::IntoIter<(HitPosition, SessionHead)>,
     /// True if there are more candidates than these.
-    is_cut: bool,
+    has_more_candidates: bool,
 }
 
 impl HitReader {
@@ -159,8 +167,8 @@ impl HitReader {
         Some(head)
     }
 
-    /// Adds the session if it has all terms in its title and its history.
-    pub fn take(&mut self, head: SessionHead, history: &History) {
+    /// Adds the session if its title and history have all terms.
+    pub fn add_if_found(&mut self, head: SessionHead, history: &History) {
         let title = head.title.as_deref().map(|title| (self.terms.find(title), title));
         let mut mask = title.as_ref().map_or(0, |(found, _)| found.mask);
         let mut best: Vec<(u32, &Message)> = Vec::new();
@@ -182,13 +190,13 @@ impl HitReader {
         }
     }
 
-    fn find_in_message(&self, message: &Message) -> u32 {
-        found_texts(message).fold(0, |mask, text| mask | self.terms.find(&text.decode()).mask)
+    fn find_in_message(&self, message: &Message) -> u64 {
+        searched_texts(message).fold(0, |mask, text| mask | self.terms.find(&text.decode()).mask)
     }
 
     /// Returns an excerpt of the text of a message that has the most terms.
     fn excerpt(&self, message: &Message) -> Option<MessageExcerpt> {
-        let texts = found_texts(message).map(|text| (self.terms.find(&text.decode()), text));
+        let texts = searched_texts(message).map(|text| (self.terms.find(&text.decode()), text));
         let (found, text) = texts.rev().max_by_key(|(found, _)| found.mask.count_ones())?;
         let excerpt = Excerpt::around(&text.decode(), &found.ranges);
         Some(MessageExcerpt { id: message.id.clone(), role: message.role, excerpt })
@@ -197,7 +205,7 @@ impl HitReader {
     /// Returns the page.
     #[must_use]
     pub fn page(self) -> Page<SearchHit> {
-        let is_last = self.left.len() == 0 && !self.is_cut;
+        let is_last = self.left.len() == 0 && !self.has_more_candidates;
         let cursor = self.last.filter(|_| !is_last).map(|last| last.cursor());
         Page { items: self.hits, cursor }
     }

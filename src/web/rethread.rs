@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::options::MAX_PAGE;
 use crate::run::ARCHIVE_DESCRIPTIONS;
-use crate::session::{DEFAULT_NAME, HITS, Host, MAX_HITS, PruneRequest, prune, read_archive, search_sessions};
+use crate::session::{DEFAULT_HITS, DEFAULT_NAME, Host, MAX_HITS, PruneRequest, prune, read_archive, search_sessions};
 use crate::session_head::SessionHead;
 use crate::store::{
     EncryptedStore, Excerpt, LogStore, MemoryStore, MessageExcerpt, RecencyQuery, SearchHit, SessionArchive,
@@ -148,7 +148,8 @@ impl JsRethread {
         let context = self.store.open.context.clone();
         self.store.open.context.promise(async move {
             let SessionQuery { cursor, channel, archived, limit } = read_optional("the options", &options)?;
-            let limit = usize::try_from(limit.map_or(HITS, |option| option.0).min(MAX_HITS)).unwrap_or(usize::MAX);
+            let limit =
+                usize::try_from(limit.map_or(DEFAULT_HITS, |option| option.0).min(MAX_HITS)).unwrap_or(usize::MAX);
             let query = RecencyQuery { channel, archived: archived.0, cursor, limit };
             let found = search_sessions(&context, &text, &query).await?;
             let items = found.items.into_iter().map(hit).collect();
@@ -162,10 +163,6 @@ impl JsRethread {
         let options: Result<PruneOptions> = read_optional("the options", &options);
         self.store.open.context.promise(async move {
             let PruneOptions { older_than, keep_newest_turns, session, channel, dry_run } = options?;
-            if older_than.is_none() && keep_newest_turns.is_none() {
-                let sentence = "`prune` needs `olderThan` or `keepNewestTurns`; `clear` and `deleteSession` remove all";
-                return Err(Error::config(sentence));
-            }
             let request = PruneRequest {
                 until: older_than.map(|age| store.open.context.now().saturating_sub(age.0)),
                 keep_newest_turns: keep_newest_turns.map_or(0, |turns| usize::try_from(turns.0).unwrap_or(usize::MAX)),

@@ -58,3 +58,32 @@ test('r59 deleteMessages erases what it names and returns a receipt', async () =
     await client.close();
   }
 });
+
+test('r59 old turns are erased by JavaScript', async () => {
+  let now = 1_000_000;
+  const client = await open({ store: 'memory', now: () => now });
+  const session = await client.session('s', { channel: 'mail' });
+  for (const text of ['one', 'two', 'three']) {
+    now += 1_000;
+    await session.append([
+      { role: 'user', parts: [{ type: 'text', text }] },
+      { role: 'assistant', parts: [{ type: 'text', text: `Answer to ${text}` }] },
+    ]);
+  }
+  assert.deepEqual(await client.prune({ olderThan: 1_000, dryRun: true }), {
+    removed: 4,
+    sessions: [{ session: 's', removed: 4, left: 2 }],
+    failed: [],
+  });
+  assert.equal((await session.messages()).items.length, 6);
+  assert.equal((await client.prune({ olderThan: 0, channel: 'web' })).removed, 0);
+  assert.equal((await client.prune({ olderThan: 0, keepNewestTurns: 2, channel: 'mail' })).removed, 2);
+  assert.equal((await client.prune({ keepNewestTurns: 1, session: 's' })).removed, 2);
+  const [question] = (await session.messages()).items;
+  assert.deepEqual(question.parts, [{ type: 'text', text: 'three' }]);
+  await assert.rejects(client.prune({}), { code: 'config_invalid' });
+  await assert.rejects(client.prune({ keepNewestTurns: 0 }), { code: 'config_invalid' });
+  await assert.rejects(client.prune({ olderThan: -1 }), { code: 'config_invalid' });
+  await assert.rejects(client.prune({ olderThan: 0, age: 1 }), { code: 'config_invalid' });
+  await client.close();
+});

@@ -12,8 +12,8 @@ use crate::json::{ArrayWriter, ObjectWriter};
 use crate::options::{InvocationQuery, JsonOptions, MAX_PAGE, RunOptions, SessionOptions, audit_query, read_options};
 use crate::run::{ApprovalDecision, RunInput, RunSnapshot};
 use crate::session::{
-    Answer, AppendOrigin, HITS, JsonPage, MAX_HITS, OpenSession, OpenStore, RunDriver, audit_page, clear, discard_run,
-    read_archive, restore_archive, resume_run, resume_snapshot, search_sessions,
+    Answer, AppendOrigin, DEFAULT_HITS, JsonPage, MAX_HITS, OpenSession, OpenStore, RunDriver, audit_page, clear,
+    discard_run, read_archive, restore_archive, resume_run, resume_snapshot, search_sessions,
 };
 use crate::session_head::SessionHead;
 use crate::store::{Excerpt, RecencyQuery, SearchHit, SessionArchive, recent_sessions};
@@ -246,7 +246,8 @@ impl Sessions {
     }
 
     async fn search(&self, asked: wit::SearchQuery) -> Result<wit::Outcome> {
-        let limit = usize::try_from(asked.limit.map_or(HITS, u64::from).clamp(1, MAX_HITS)).unwrap_or(usize::MAX);
+        let limit =
+            usize::try_from(asked.limit.map_or(DEFAULT_HITS, u64::from).clamp(1, MAX_HITS)).unwrap_or(usize::MAX);
         let query = RecencyQuery { channel: asked.channel, archived: None, cursor: asked.cursor, limit };
         let found = search_sessions(&self.store.context, &asked.text, &query).await?;
         let mut items = String::new();

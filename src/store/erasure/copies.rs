@@ -74,7 +74,7 @@ impl CopyEraser {
             append.head.len() + append.records.iter().map(|record| record.value.len()).sum::<usize>()
         };
         let before = size(&append);
-        let head = self.rewrite_head(&append.head);
+        let head = self.rewrite_head(&append.head, append.is_of_conflict);
         let (mut is_changed, mut records) = (head.is_some(), Vec::new());
         for record in append.records {
             let kept = self.rewrite_record(record.clone(), append.is_of_conflict);
@@ -108,11 +108,13 @@ impl CopyEraser {
 
     /// Returns a head without what a request contained, what a provider said of it and the terms of texts; none if it
     /// has none of these, or was written since.
-    fn rewrite_head(&self, value: &Bytes) -> Option<Bytes> {
+    fn rewrite_head(&self, value: &Bytes, is_of_conflict: bool) -> Option<Bytes> {
         let mut head: SessionHead = open_record(RecordKind::Head, value).ok()?;
         let has_failed = head.runs.iter().any(|run| run.failed.as_ref().is_some_and(|(_, text)| !text.is_empty()));
         let has_terms = head.term_filter != TermFilter::default();
-        if head.erasures >= self.erasures || head.last_request.is_none() && !has_failed && !has_terms {
+        // The other side of a conflict counts its own erasures.
+        let is_newer = !is_of_conflict && head.erasures >= self.erasures;
+        if is_newer || head.last_request.is_none() && !has_failed && !has_terms {
             return None;
         }
         head.last_request = None;

@@ -1,4 +1,4 @@
-//! Which texts of a session are found, and the filter of their terms, which the append keeps up to date.
+//! Which texts of a session are searched, and the filter of their terms, which the append keeps up to date.
 
 use super::query::hash_terms;
 use crate::history::HistoryEntry;
@@ -9,9 +9,9 @@ use crate::store::SessionLog;
 use crate::term_filter::TermFilter;
 use std::collections::BTreeSet;
 
-/// Returns the texts of a message that are found: what the user and the model said. Reasoning, and what tools were
-/// called with and returned, is not.
-pub fn found_texts(message: &Message) -> impl DoubleEndedIterator<Item = &JsonStr> {
+/// Returns the texts of a message that are searched: what the user or the model said. Reasoning, and what tools were
+/// called with and returned, is left out.
+pub fn searched_texts(message: &Message) -> impl DoubleEndedIterator<Item = &JsonStr> {
     let is_said = matches!(message.role, Role::User | Role::Assistant);
     message.parts.iter().filter(move |_| is_said).filter_map(|part| match &part.body {
         PartBody::Text(text) => Some(text),
@@ -27,12 +27,15 @@ impl SessionLog {
     /// search reads the texts.
     pub(in crate::store) fn add_terms(&self, head: &mut SessionHead, entries: &[HistoryEntry]) {
         let is_covered = self.head.term_filter.covers(self.head.history_revision);
-        let is_complete = self.is_whole() && self.read_failure().is_none() && head.branch_count == 0;
+        // What cannot be read now may be readable later.
+        let is_complete = self.is_whole() && self.findings.is_empty() && self.read_failure().is_none();
+        let is_complete = is_complete && head.branch_count == 0;
         if entries.is_empty() || !is_covered && !is_complete {
             return;
         }
         let mut hashes = BTreeSet::new();
-        let mut add = |message: &Message| found_texts(message).for_each(|text| hash_terms(&text.decode(), &mut hashes));
+        let mut add =
+            |message: &Message| searched_texts(message).for_each(|text| hash_terms(&text.decode(), &mut hashes));
         if !is_covered {
             head.term_filter = TermFilter::default();
             self.history.messages().iter().for_each(&mut add);
@@ -44,6 +47,6 @@ impl SessionLog {
         }
         let hashes: Vec<u32> = hashes.into_iter().collect();
         head.term_filter.add(&hashes);
-        head.term_filter.revision = head.history_revision;
+        head.term_filter.set_revision(head.history_revision);
     }
 }

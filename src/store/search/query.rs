@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Maximum number of terms of a query. A set of them is a mask of bits.
-const MAX_TERMS: usize = 32;
+const MAX_TERMS: usize = 64;
 
 /// Number of characters by which the beginning of a word is found. Shorter ones have too many words.
 const PREFIX_CHARS: usize = 4;
@@ -29,7 +29,7 @@ struct SearchTerm {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
     /// A bit for each term that it has.
-    pub mask: u32,
+    pub mask: u64,
     /// The places in the text, in bytes; they overlap where terms do.
     pub ranges: Vec<Range<usize>>,
 }
@@ -38,12 +38,12 @@ impl SearchTerms {
     /// Reads a query.
     ///
     /// # Errors
-    /// `invalid_input` if it has more than 32 terms.
+    /// `invalid_input` if it has more than 64 terms.
     pub fn parse(text: &str) -> Result<Self> {
         let mut terms: Vec<SearchTerm> = Vec::new();
         each_term(text, &mut |term, kind, range| {
-            // Pairs tell more than their characters.
-            if kind == TermKind::Character(false) {
+            // Pairs are in fewer texts than their characters. More terms than are allowed are an error anyway.
+            if kind == TermKind::Character(false) || terms.len() > MAX_TERMS {
                 return;
             }
             let is_open = kind == TermKind::Word && range.end == text.len();
@@ -53,7 +53,9 @@ impl SearchTerms {
             }
         });
         if terms.len() > MAX_TERMS {
-            let sentence = format!("a search has at most {MAX_TERMS} words, not {}; search for fewer", terms.len());
+            let sentence = format!(
+                "a search has at most {MAX_TERMS} words, or pairs of characters in scripts without spaces; search for fewer"
+            );
             return Err(Error::invalid(sentence));
         }
         Ok(Self { terms })
@@ -67,13 +69,13 @@ impl SearchTerms {
 
     /// Returns the mask of a text that has all terms.
     #[must_use]
-    pub fn full_mask(&self) -> u32 {
-        u32::MAX.checked_shr(u32::BITS - self.terms.len() as u32).unwrap_or(0)
+    pub fn full_mask(&self) -> u64 {
+        u64::MAX.checked_shr(u64::BITS - self.terms.len() as u32).unwrap_or(0)
     }
 
     /// Returns the hashes under which a filter has the terms that are not in a mask.
     #[must_use]
-    pub fn hashes_without(&self, mask: u32) -> Vec<u32> {
+    pub fn hashes_without(&self, mask: u64) -> Vec<u32> {
         let terms = self.terms.iter().enumerate().filter(|(at, _)| mask & (1 << at) == 0);
         terms.map(|(_, term)| if term.is_prefix { prefix_hash(&term.text) } else { term_hash(&term.text) }).collect()
     }

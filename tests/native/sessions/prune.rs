@@ -8,7 +8,9 @@ use super::{in_mode, start};
 use rethread::error::ErrorCode;
 use rethread::json::Json;
 use rethread::run::{Persistence, RunStatus};
-use rethread::session::{OpenSession, PruneRequest, Pruned, SessionSettings, discard_run, prune, switch_to};
+use rethread::session::{
+    AppendOrigin, LocalFuture, OpenSession, PruneRequest, Pruned, SessionSettings, discard_run, prune, switch_to,
+};
 use rethread::store::MemoryStore;
 use serde_json::json;
 use std::rc::Rc;
@@ -143,7 +145,42 @@ fn r59_r75_a_turn_whose_call_has_no_result_yet_stays_with_those_after_it() {
     assert_eq!(counts(&pruned(&world, &process, &old)), [("s", 3, 5)]);
     assert_eq!(ids(&session), all[3..]);
     let result = Json::parse(r#"[{"role":"tool","tool_call_id":"open","content":"Ordered."}]"#).unwrap();
-    let origin = session.origin(Default::default());
+    let origin = session.origin(AppendOrigin::default());
     world.run(session.append(&result, Some(CHAT), (&origin, None))).unwrap();
     assert_eq!(counts(&pruned(&world, &process, &old)), [("s", 5, 0)]);
+}
+
+#[test]
+fn r59_r15_an_answer_that_arrives_meanwhile_keeps_its_question() {
+    for steps in 0..40 {
+        let (world, data) = (World::new(false), MemoryStore::default());
+        let [one, other] = [1, 2].map(|number| Process::new(&world, &data, number));
+        let [asked, answered] = [&one, &other].map(|process| opened(&world, process, "s"));
+        append(&world, &asked, &json!([{ "role": "user", "content": "Still there?" }]));
+        let until = Some(asked.log.borrow().head.updated_at);
+        let (question, open) = (ids(&asked), one.open.clone());
+        world.pass(10_000);
+        let mut pruning: LocalFuture<'static, ()> = Box::pin(async move {
+            prune(&open, &PruneRequest { until, ..PruneRequest::default() }).await.unwrap();
+        });
+        let has_ended = world.run_steps(&mut pruning, steps).is_some();
+        let was_erased = ids(&opened(&world, &Process::new(&world, &data, 3), "s")).is_empty();
+        append(&world, &answered, &json!([{ "role": "assistant", "content": "Yes." }]));
+        if !has_ended {
+            one.open.context.host.spawn(pruning);
+        }
+        world.pass(1_000);
+        world.run(answered.refresh()).unwrap();
+        let left = ids(&answered);
+        assert_eq!(left.len(), if was_erased { 1 } else { 2 }, "{steps} steps");
+        assert_eq!(left[0] == question[0], !was_erased, "{steps} steps");
+    }
+}
+
+#[test]
+fn r59_a_request_that_would_erase_everything_is_refused() {
+    let world = World::new(false);
+    let process = Process::new(&world, &MemoryStore::default(), 1);
+    let refused = world.run(prune(&process.open, &PruneRequest::default())).err().map(|error| error.code);
+    assert_eq!(refused, Some(ErrorCode::ConfigInvalid));
 }

@@ -153,8 +153,8 @@ fn r79_the_pages_of_a_search_have_each_session_once() {
         assert_eq!(all, want.iter().map(|at| format!("s{at:03}")).collect::<Vec<_>>(), "pages of {limit}");
     }
     let wrong = RecencyQuery { cursor: Some("x5:s".into()), ..RecencyQuery::default() };
-    let refused = world.run(search_sessions(&process.open.context, "pears", &wrong)).err().map(|error| error.code);
-    assert_eq!(refused, Some(ErrorCode::InvalidInput));
+    let error = world.run(search_sessions(&process.open.context, "pears", &wrong)).err();
+    assert_eq!(error.map(|error| error.code), Some(ErrorCode::InvalidInput));
 }
 
 #[test]
@@ -183,7 +183,8 @@ fn rewrite_head(data: &MemoryStore, id: &str, edit: impl Fn(&mut SessionHead)) {
     let mut head: SessionHead = open_record(RecordKind::Head, &stored.value).unwrap();
     edit(&mut head);
     let batch = Batch { head: seal_record(RecordKind::Head, &head), ..Batch::default() };
-    block_on(data.append(id, stored.revision, batch, "other build")).unwrap();
+    let operation = format!("other build {}", stored.revision);
+    block_on(data.append(id, stored.revision, batch, &operation)).unwrap();
 }
 
 fn filter(data: &MemoryStore, id: &str) -> (TermFilter, bool) {
@@ -203,7 +204,7 @@ fn r79_r67_sessions_of_an_older_build_are_found_and_their_next_message_makes_the
     // It never had a filter, or an older build went on and left it behind.
     rewrite_head(&data, "a", |head| head.term_filter = TermFilter::default());
     let mut behind = made;
-    behind.revision = 1;
+    behind.set_revision(1);
     rewrite_head(&data, "c", move |head| head.term_filter.clone_from(&behind));
     for id in ["a", "c"] {
         assert!(!filter(&data, id).1);
@@ -300,4 +301,67 @@ fn r79_what_two_processes_append_at_once_is_found() {
         }
     }
     assert!(filter(&data, "s").1);
+}
+
+#[test]
+fn r79_r07_what_cannot_be_read_is_reported_and_the_others_are_found() {
+    let world = World::new(false);
+    let data = MemoryStore::default();
+    fill(&world, &Process::new(&world, &data, 1));
+    let spy = Rc::new(Spy::new(&data));
+    spy.unreadable.replace(vec![0]);
+    let process = Process::over(&world, spy.clone(), 2);
+    // The first record of each session cannot be read.
+    assert_eq!(found(&world, &process, "sunny"), ["a"]);
+    assert!(found(&world, &process, "weather").contains(&"c".to_owned()));
+    assert!(!found(&world, &process, "weather").contains(&"a".to_owned()));
+    let warnings = process.heard.borrow().warnings.clone();
+    let names = |id: &str| {
+        warnings.iter().any(|warning| warning.message.contains(&format!("session \"{id}\" cannot be searched")))
+    };
+    assert!(names("a") && names("c"), "{warnings:?}");
+    spy.reading_fails.set(true);
+    let failed = world.run(search_sessions(&process.open.context, "weather", &RecencyQuery::default()));
+    assert_eq!(failed.err().map(|error| error.code), Some(ErrorCode::StoreError));
+}
+
+#[test]
+fn r79_a_filter_is_not_made_of_what_is_readable_and_survives_a_restore() {
+    let world = World::new(false);
+    let data = MemoryStore::default();
+    let process = Process::new(&world, &data, 1);
+    fill(&world, &process);
+    // A session that was restored over its tombstone keeps its filter.
+    let archive = world.run(read_archive(&process.open.context, None, "a")).unwrap();
+    world.run(process.open.delete_session("a")).unwrap();
+    world.run(restore_archive(&process.open.context, archive, None)).unwrap();
+    assert!(filter(&data, "a").1);
+    assert_eq!(found(&world, &process, "sunny"), ["a"]);
+    // One without a filter does not get one while a record cannot be read.
+    rewrite_head(&data, "c", |head| head.term_filter = TermFilter::default());
+    let spy = Rc::new(Spy::new(&data));
+    spy.unreadable.replace(vec![0]);
+    spy.unreadable_code.set(Some(ErrorCode::CorruptRecord));
+    let damaged = Process::over(&world, spy, 2);
+    let c = opened(&world, &damaged, "c");
+    let origin = c.origin(AppendOrigin::default());
+    let more = Json::parse(r#"[{"role":"user","content":"More"}]"#).unwrap();
+    if world.run(c.append(&more, Some(CHAT), (&origin, None))).is_ok() {
+        assert!(!filter(&data, "c").1);
+    }
+    let process = Process::new(&world, &data, 3);
+    assert!(found(&world, &process, "invoices").contains(&"c".to_owned()));
+}
+
+#[test]
+fn r79_the_cursor_of_a_session_of_any_time_is_accepted() {
+    let world = World::new(false);
+    let data = MemoryStore::default();
+    let process = Process::new(&world, &data, 1);
+    fill(&world, &process);
+    rewrite_head(&data, "c", |head| head.updated_at = 1 << 60);
+    let query = RecencyQuery { limit: 2, ..RecencyQuery::default() };
+    let cursor = page(&world, &process, "weather", &query).cursor;
+    let query = RecencyQuery { cursor, ..query };
+    assert_eq!(page(&world, &process, "weather", &query).items.len(), 1);
 }
