@@ -1,9 +1,12 @@
-// The list of stored chats, the one that changed last first, and the status of the store.
+// The list of stored chats, the one that changed last first, those that a search finds, and the status of the store.
 
 import { bytes, dateOf, el, icon, shortTime } from './dom.js';
 
 /** Chats that are listed at first, and with each "Show older chats". */
 const PAGE = 40;
+
+/** How long after the last letter a search begins, in milliseconds. */
+const TYPING = 120;
 
 const BADGES = { live: 'running', interrupted: 'interrupted', failed: 'failed' };
 
@@ -11,8 +14,10 @@ export class Sessions {
   #db;
   #list = document.querySelector('#sessions');
   #more = document.querySelector('#sessions-more');
+  #found = document.querySelector('#search-found');
   #limit = PAGE;
   #showsArchived = false;
+  #text = '';
   #actions;
   #rows = new Map();
   #current = null;
@@ -34,6 +39,22 @@ export class Sessions {
         this.#limit = PAGE;
         this.refresh();
       });
+    const field = document.querySelector('#search');
+    let timer;
+    field.addEventListener('input', () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => this.#search(field.value.trimStart()), TYPING);
+    });
+  }
+
+  /** Searches titles and texts; the empty text lists all chats. */
+  #search(text) {
+    if (text === this.#text) return;
+    this.#text = text;
+    this.#limit = PAGE;
+    this.refresh().catch((error) => {
+      this.#found.textContent = error.message;
+    });
   }
 
   set current(id) {
@@ -74,28 +95,50 @@ export class Sessions {
   }
 
   async #read() {
-    const archived = this.#showsArchived;
-    const { items, cursor } = await this.#db.sessions({ limit: this.#limit, archived });
-    const state = await this.#unfinished(items);
-    if (archived !== this.#showsArchived) return; // the other list is read next
+    const [archived, text] = [this.#showsArchived, this.#text];
+    const { hits, cursor } = text ? await this.#find(text, archived) : await this.#all(archived);
+    const state = await this.#unfinished(hits.map(({ session }) => session));
+    if (archived !== this.#showsArchived || text !== this.#text) return; // the other list is read next
     this.#states = state;
-    const rows = items.map((one) => this.#update(one, state.get(one.id)));
-    const known = new Set(items.map(({ id }) => id));
+    const rows = hits.map((hit) => this.#update(hit, state.get(hit.session.id)));
+    const known = new Set(hits.map(({ session }) => session.id));
     for (const id of this.#rows.keys()) if (!known.has(id)) this.#rows.delete(id);
-    this.#paint(rows.length ? rows : [el('li.none', {}, archived ? 'No chat is archived.' : 'No chat is stored yet.')]);
+    this.#paint(rows.length ? rows : [el('li.none', {}, nothing(text, archived))]);
     this.#more.hidden = cursor === null;
+    this.#found.textContent = text ? countOf(rows.length, cursor) : '';
   }
 
-  #update({ id, title, updatedAt, archived }, state) {
+  async #all(archived) {
+    const { items, cursor } = await this.#db.sessions({ limit: this.#limit, archived });
+    return { hits: items.map((session) => ({ session, title: null, messages: [] })), cursor };
+  }
+
+  /** A page of a search may be empty although another one follows. */
+  async #find(text, archived) {
+    const hits = [];
+    let cursor;
+    do {
+      const limit = Math.min(this.#limit - hits.length, 100);
+      const page = await this.#db.search(text, { limit, archived, ...(cursor && { cursor }) });
+      hits.push(...page.items);
+      cursor = page.cursor;
+    } while (cursor && hits.length < this.#limit && text === this.#text);
+    return { hits, cursor };
+  }
+
+  #update({ session: { id, title, updatedAt, archived, preview }, title: found, messages }, state) {
     const row = this.#rows.get(id) ?? this.#row(id);
     this.#rows.set(id, row);
     const name = title || 'Untitled';
-    row.title.textContent = name;
+    row.title.replaceChildren(...(found ? marked(found) : [name]));
+    row.excerpt.replaceChildren(...(messages[0] ? marked(messages[0]) : [preview?.text ?? '']));
+    row.excerpt.hidden = !row.excerpt.textContent;
     row.time.textContent = shortTime(updatedAt);
     row.time.dateTime = dateOf(updatedAt)?.toISOString() ?? '';
     row.badge.textContent = BADGES[state] ?? '';
     row.badge.hidden = !row.badge.textContent;
     row.badge.dataset.state = state ?? '';
+    row.name = name;
     row.isArchived = archived;
     row.archive.setAttribute('aria-label', archived ? `Move "${name}" out of the archive` : `Archive "${name}"`);
     row.remove.setAttribute('aria-label', `Delete "${name}"`);
@@ -119,18 +162,37 @@ export class Sessions {
     const title = el('span.session-title');
     const time = el('time');
     const badge = el('span.badge', { hidden: true });
-    const open = el('button.session', { type: 'button' }, title, el('span.session-facts', {}, time, badge));
+    const excerpt = el('span.session-excerpt');
+    const open = el('button.session', { type: 'button' }, title, excerpt, el('span.session-facts', {}, time, badge));
     const archive = el('button.plain', { type: 'button' }, icon('archive'));
     const remove = el('button.plain.remove', { type: 'button' }, icon('bin'));
     open.addEventListener('click', () => this.#actions.open(id));
-    remove.addEventListener('click', () => this.#actions.remove(id, title.textContent));
     const node = el('li', {}, open, el('span.row-actions', {}, archive, remove));
     node.dataset.session = id;
-    const row = { node, open, title, time, badge, archive, remove, isArchived: false };
-    archive.addEventListener('click', () => this.#actions.archive(id, title.textContent, !row.isArchived));
+    const row = { node, open, title, excerpt, time, badge, archive, remove, name: '', isArchived: false };
+    remove.addEventListener('click', () => this.#actions.remove(id, row.name));
+    archive.addEventListener('click', () => this.#actions.archive(id, row.name, !row.isArchived));
     return row;
   }
 }
+
+/** The nodes of an excerpt, with what was found in marks. */
+function marked({ text, ranges }) {
+  const nodes = [];
+  let end = 0;
+  for (const [from, to] of ranges) {
+    nodes.push(text.slice(end, from), el('mark', {}, text.slice(from, to)));
+    end = to;
+  }
+  return [...nodes, text.slice(end)];
+}
+
+function nothing(text, archived) {
+  if (text) return archived ? 'No archived chat has these words.' : 'No chat has these words.';
+  return archived ? 'No chat is archived.' : 'No chat is stored yet.';
+}
+
+const countOf = (count, cursor) => `${count === 1 ? '1 chat' : `${count} chats`}${cursor ? ' and more' : ''}`;
 
 /** The footer: the size of the store, and whether the browser may delete it. */
 export class StoreStatus {

@@ -20,7 +20,10 @@ for (const [name, store] of [
     let now = 1_000;
     const client = await open({ store: store(), now: () => (now += 1_000) });
     const a = await client.session('a');
-    const { messageIds } = await a.append([says('Ein Café in Paris?'), says('Es gibt viele. 😀 Cafe Flore!', 'assistant')]);
+    const { messageIds } = await a.append([
+      says('Ein Café in Paris?'),
+      says('Es gibt viele. 😀 Cafe Flore!', 'assistant'),
+    ]);
     const b = await client.session('b', { title: 'Paris: cafes and bars', channel: 'web' });
     await b.append([says('Where?')]);
     const c = await client.session('c');

@@ -28,6 +28,34 @@ const storeChats = ({ page }, count) =>
   }, count);
 
 describe('r52 the chats of the demo', { concurrency: 3 }, () => {
+  test('r52 r79 chats are found by their titles and messages, and what was found is marked', async () => {
+    const guest = await Guest.visit(demo, 'search');
+    const { page } = guest;
+    await storeChats(guest, 45);
+    await page.evaluate(async () => {
+      const { open } = await import('rethread');
+      const db = await open({ name: new URL(location.href).searchParams.get('db') });
+      const session = await db.session('hostile', { title: '<img src=x onerror=alert(1)> Message' });
+      await session.append([{ role: 'user', parts: [{ type: 'text', text: 'Café <b>Oslo</b>, message 7' }] }]);
+      await db.close();
+    });
+    const field = page.getByRole('searchbox', { name: 'Search titles and messages' });
+    await field.fill('MESSAGE 7');
+    await until('two are found', async () => (await titles(guest)).length === 2);
+    assert.deepEqual(await titles(guest), ['<img src=x onerror=alert(1)> Message', 'Chat 7']);
+    assert.deepEqual(await page.locator('#sessions mark').allInnerTexts(), ['Message', 'message', '7', '7', 'Message', '7']);
+    assert.equal(await page.getByRole('status').filter({ hasText: '2 chats' }).count(), 1);
+    await field.fill('cafe oslo');
+    await until('one is found', async () => (await titles(guest)).length === 1);
+    await page.locator('#sessions .session').click();
+    await page.locator('.message', { hasText: 'Café <b>Oslo</b>' }).waitFor();
+    await field.fill('snow');
+    await page.locator('#sessions .none', { hasText: 'No chat has these words.' }).waitFor();
+    await field.fill('');
+    await until('all are listed', async () => (await titles(guest)).length === 40);
+    assert.deepEqual(await guest.leave(), CLEAN);
+  });
+
   test('r52 the list begins with the newest, continues on request, and a chat goes into the archive and out of it', async () => {
     const guest = await Guest.visit(demo, 'archive');
     const { page } = guest;

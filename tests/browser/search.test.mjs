@@ -19,7 +19,9 @@ async function fill([name, count]) {
   globalThis.client = await rethread.open({ name, now: () => (now += 1_000), ...(encryption && { encryption }) });
   for (let at = 0; at < count; at += 1) {
     const session = await client.session(`s${at}`);
-    await session.append([{ role: 'user', parts: [{ type: 'text', text: `A question about topic${at}, and weather` }] }]);
+    await session.append([
+      { role: 'user', parts: [{ type: 'text', text: `A question about topic${at}, and weather` }] },
+    ]);
     session[Symbol.dispose ?? Symbol.for('Symbol.dispose')]();
   }
 }
@@ -39,7 +41,8 @@ for (const name of ['plain', 'sealed']) {
 }
 
 test('r79 what another tab appends is found', async () => {
-  const [page, other] = [await world.page(), await world.page()];
+  const page = await world.page();
+  const other = await world.page(page.context());
   await page.evaluate(fill, ['tabs', 3]);
   assert.deepEqual(await page.evaluate(find, 'snow'), []);
   await other.evaluate(async () => {
