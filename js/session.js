@@ -69,6 +69,11 @@ export class Session {
     return this.#handle.promise((session) => session.update(fields));
   }
 
+  /** @type {PublicSession['markRead']} */
+  markRead() {
+    return this.#handle.promise((session) => session.markRead());
+  }
+
   /** @type {PublicSession['save']} */
   save() {
     return this.#handle.promise((session) => session.save());

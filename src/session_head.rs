@@ -1,5 +1,7 @@
 //! A session's head: identity, owner, channel, state bag and counters. It is small; every append writes it again.
 
+mod overview;
+
 use crate::branch_path::BranchPath;
 use crate::clock::Ms;
 use crate::encoding::{UnknownFields, encode_fields, encode_with_unknown_fields};
@@ -7,6 +9,7 @@ use crate::error::{Error, ErrorCode};
 use crate::json::Json;
 use crate::term_filter::TermFilter;
 use minicbor::bytes::ByteVec;
+pub use overview::{MAX_PREVIEW_CHARS, Overview, Preview};
 use std::collections::BTreeSet;
 
 /// Number of runs resumed from snapshots that a session remembers, so that none of them begins twice. The head is
@@ -77,7 +80,7 @@ pub struct SessionHead {
     /// head lacks it.
     pub has_dropped: bool,
     /// The branch that was written or chosen last. `next_seq`, `next_record`, `turns`, `log_bytes`, `merged_until`,
-    /// `has_deferred_compaction`, `last_request`, `erased` and `chain_cut` are those of this branch.
+    /// `has_deferred_compaction`, `last_request`, `erased`, `chain_cut` and `overview` are those of this branch.
     pub branch: BranchPath,
     /// Number of branches beside the main one.
     pub branch_count: u64,
@@ -94,6 +97,8 @@ pub struct SessionHead {
     pub chain_cut: u64,
     /// The terms of the texts, for searches. A rebuilt head lacks it.
     pub term_filter: TermFilter,
+    /// What a list shows of the branch.
+    pub overview: Overview,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -130,6 +135,7 @@ encode_with_unknown_fields!(struct SessionHead {
     47 => erased,
     48 => chain_cut,
     49 => term_filter,
+    51 => overview,
 });
 
 impl SessionHead {
@@ -169,6 +175,7 @@ impl SessionHead {
             erased: 0,
             chain_cut: 0,
             term_filter: TermFilter::default(),
+            overview: Overview::default(),
             unknown: UnknownFields::default(),
         }
     }
@@ -239,6 +246,7 @@ impl SessionHead {
             self.last_request.clone_from(&earlier.last_request);
             self.erased = self.erased.max(earlier.erased);
             self.chain_cut = self.chain_cut.max(earlier.chain_cut);
+            self.overview.adopt_unread(&earlier.overview);
         }
     }
 
@@ -256,6 +264,7 @@ impl SessionHead {
             last_request: self.last_request.clone(),
             erased: self.erased,
             chain_cut: self.chain_cut,
+            overview: self.overview.clone(),
         }
     }
 
@@ -271,6 +280,7 @@ impl SessionHead {
         self.last_request = state.last_request;
         self.erased = state.erased;
         self.chain_cut = state.chain_cut;
+        self.overview = state.overview;
     }
 
     /// Returns the number of messages of the branch.
@@ -326,6 +336,12 @@ impl SessionHead {
         self.runs.iter().filter(|run| !run.is_stopped())
     }
 
+    /// Returns the number of calls that wait for a person's approval. A run that failed asks again when it is resumed.
+    #[must_use]
+    pub fn pending_approvals(&self) -> u64 {
+        self.runs.iter().filter(|run| run.failed.is_none()).map(|run| run.approvals).sum()
+    }
+
     /// Returns a copy in which no run has a lease.
     #[must_use]
     pub fn without_leases(&self) -> Self {
@@ -341,6 +357,13 @@ impl SessionHead {
     pub fn set_holder(&mut self, run: &str, name: Option<&str>) {
         if let Some(run) = self.runs.iter_mut().find(|entry| entry.id == run) {
             run.holder = name.filter(|_| run.lease_until > 0).map(|name| format!("{}:{name}", run.epoch));
+        }
+    }
+
+    /// Sets how many calls of a run wait for an approval, if the run is not over.
+    pub fn set_approvals(&mut self, run: &str, approvals: u64) {
+        if let Some(run) = self.runs.iter_mut().find(|entry| entry.id == run) {
+            run.approvals = approvals;
         }
     }
 
@@ -399,6 +422,7 @@ pub struct BranchState {
     pub last_request: Option<ByteVec>,
     pub erased: u64,
     pub chain_cut: u64,
+    pub overview: Overview,
 }
 encode_fields!(struct BranchState {
     0 => path,
@@ -411,6 +435,7 @@ encode_fields!(struct BranchState {
     7 => last_request,
     8 => erased,
     9 => chain_cut,
+    10 => overview,
 });
 
 /// What is left of an erasure: its removal from history is one append for some messages each, and stores that write
@@ -509,6 +534,8 @@ pub struct RunEntry {
     pub holder: Option<String>,
     /// The branch that it continues; for one that has no record yet, what the branch shares with others.
     pub branch: BranchPath,
+    /// Number of its calls that wait for an approval. A rebuilt head lacks it until the next write of the run.
+    pub approvals: u64,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -522,6 +549,7 @@ encode_with_unknown_fields!(struct RunEntry {
     6 => failed,
     7 => holder,
     8 => branch,
+    9 => approvals,
 });
 
 impl RunEntry {

@@ -89,6 +89,10 @@ export interface Session {
     metadata?: unknown;
     archived?: boolean;
   }): Promise<void>;
+  /** Counts the answers that this object has as read: `SessionSummary.unread` of the branch that it shows. What another
+   *  tab has stored and this one has not read stays unread. The session keeps its place in the list. Writes nothing if
+   *  nothing is unread. */
+  markRead(): Promise<void>;
   /** State by key, stored with the session: by the next append, or by `save`. */
   readonly state: StateBag;
   save(): Promise<void>;

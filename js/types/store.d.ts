@@ -204,7 +204,17 @@ export interface SessionSummary {
   updatedAt: number;
   revision: number;
   messageCount: number;
+  /** The newest text of the branch that was written or chosen last, the user's or the assistant's: on one line, at
+   *  most 140 characters, of which the last is "…" if there is more. Null if there is no text. It is text of users and
+   *  models: escape it. Questions of runs that have stored nothing yet are not in it. */
+  preview: { role: "user" | "assistant"; text: string } | null;
+  /** Answers with a text that were stored in that branch since `Session.markRead`. The user's messages do not count,
+   *  nor do answers that only call tools. */
+  unread: number;
   pendingRuns: number;
+  /** Calls that wait for a person's approval, also in runs of other tabs and processes: `openCalls` of `pendingRuns()`
+   *  has them. Those of a run that failed count again when it is resumed. */
+  pendingApprovals: number;
   /** True if `sessions()` leaves it out unless it is asked for it. */
   archived: boolean;
   metadata: unknown;

@@ -154,6 +154,12 @@ impl History {
         self.awaiting_approval.contains(invocation)
     }
 
+    /// Returns the number of calls that wait for an approval.
+    #[must_use]
+    pub fn awaited_approvals(&self) -> u64 {
+        self.awaiting_approval.len() as u64
+    }
+
     /// Sets whether a call of the live turn waits for an approval. Its result ends the wait.
     pub fn set_awaits_approval(&mut self, invocation: &str, awaits: bool) {
         if awaits {

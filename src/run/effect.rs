@@ -162,6 +162,8 @@ pub struct Save {
     pub kind: SaveKind,
     /// The highest source number in the results of the run's tools.
     pub sources: Option<u64>,
+    /// The number of calls that wait for an approval after it.
+    pub approvals: u64,
     /// The session's new owner, if the run changed it.
     pub owner: Option<StoredOwner>,
     /// The session's last request, if this save stores what it contained.

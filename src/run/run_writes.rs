@@ -132,6 +132,7 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
         run: Some(run.to_owned()),
         at: now,
         sources: save.sources,
+        approvals: Some(save.approvals),
         edit: head_edit(save),
         ..Change::default()
     };

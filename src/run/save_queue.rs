@@ -1,7 +1,7 @@
 //! The saves of a run: those that wait to be written, and those that failed.
 
 use super::effect::{Save, SaveKind};
-use crate::history::HistoryEntry;
+use crate::history::{History, HistoryEntry};
 use std::collections::{BTreeSet, VecDeque};
 
 /// The saves of a run, in order.
@@ -15,13 +15,19 @@ pub(super) struct SaveQueue {
 }
 
 impl SaveQueue {
-    /// Queues a save, and returns its id.
-    pub fn push(&mut self, kind: SaveKind, sources: Option<u64>) -> u64 {
+    /// Queues a save of this turn, and returns its id.
+    pub fn push(&mut self, kind: SaveKind, live: &History) -> u64 {
         self.count += 1;
-        let (owner, last_request) = (None, None);
-        let save =
-            Save { id: self.count, kind, sources, owner, last_request, has_dropped: false, has_async_result: false };
-        self.waiting.push_back(save);
+        self.waiting.push_back(Save {
+            id: self.count,
+            kind,
+            sources: live.highest_source(),
+            approvals: live.awaited_approvals(),
+            owner: None,
+            last_request: None,
+            has_dropped: false,
+            has_async_result: false,
+        });
         self.count
     }
 

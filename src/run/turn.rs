@@ -280,7 +280,7 @@ impl RunData {
         {
             entries.insert(0, selected);
         }
-        self.saves.push(kind, self.live.highest_source())
+        self.saves.push(kind, &self.live)
     }
 
     /// Takes the entries that no save has yet, for the last save.

@@ -47,7 +47,8 @@ impl DeferredSaves {
         }
         let change = attempted.as_ref()?;
         let (operation, run, journal) = (change.operation.clone(), change.run.clone(), change.journal.clone());
-        Some(Change { operation, run, journal, at: change.at, sources: change.sources, ..Change::default() })
+        let Change { at, sources, approvals, .. } = *change;
+        Some(Change { operation, run, journal, at, sources, approvals, ..Change::default() })
     }
 }
 
@@ -66,6 +67,7 @@ pub fn is_deferrable(change: &Change) -> bool {
 fn append_entries(first: &mut Change, next: Change) {
     first.at = next.at;
     first.sources = first.sources.max(next.sources);
+    first.approvals = next.approvals;
     if let (Some(journal), Some(added)) = (&mut first.journal, next.journal) {
         journal.lease_until = added.lease_until;
         if let (JournalStep::Begin(entries) | JournalStep::Write(entries), JournalStep::Write(more)) =

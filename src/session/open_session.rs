@@ -2,6 +2,7 @@
 
 use super::compaction_state::CompactionState;
 use super::context::StoreContext;
+use super::head_fields::HeadFields;
 use super::host::SessionSurface;
 use super::live_run::LiveRun;
 use super::pending_run::{PendingRun, TurnSource};
@@ -20,7 +21,7 @@ use crate::provider::ProviderRequest;
 use crate::render::Renderer;
 use crate::replay::{Callback, Policy, PolicyLayer};
 use crate::run::{JournalCache, OnStop, Persistence, RunStatus};
-use crate::session_head::{RunEntry, SessionHead, StoredOwner};
+use crate::session_head::{RunEntry, SessionHead};
 use crate::store::{Change, Committed, ConflictPause, HeadEdit, SessionLog, refresh};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,28 +105,6 @@ pub struct OpenSession {
     pub forked_branch: Cell<u64>,
 }
 
-/// Fields of the head that were given when the session was opened. They are written with the next append.
-#[derive(Default)]
-pub struct HeadFields {
-    pub title: Option<String>,
-    pub channel: Option<String>,
-    pub metadata: Option<Json>,
-    pub owner: Option<StoredOwner>,
-}
-
-impl HeadFields {
-    /// Replaces the fields that `newer` has.
-    fn replace_with(&mut self, newer: Self) {
-        let earlier = std::mem::take(self);
-        *self = Self {
-            title: newer.title.or(earlier.title),
-            channel: newer.channel.or(earlier.channel),
-            metadata: newer.metadata.or(earlier.metadata),
-            owner: newer.owner.or(earlier.owner),
-        };
-    }
-}
-
 impl OpenSession {
     /// Returns true if the session was deleted after it was opened: in this tab, in another, or with the database.
     pub fn is_deleted(&self) -> bool {
@@ -207,19 +186,7 @@ impl OpenSession {
 
     /// Writes the fields that were given when the session was opened to a head.
     pub fn apply_fields(&self, head: &mut SessionHead) {
-        let fields = self.head_fields.borrow();
-        if fields.title.is_some() {
-            head.title.clone_from(&fields.title);
-        }
-        if fields.channel.is_some() {
-            head.channel.clone_from(&fields.channel);
-        }
-        if fields.metadata.is_some() {
-            head.metadata.clone_from(&fields.metadata);
-        }
-        if let Some(owner) = &fields.owner {
-            head.owner.clone_from(owner);
-        }
+        self.head_fields.borrow().apply(head);
     }
 
     /// Sets what happens if a service keeps the conversation too, and whether the application chose the owner.
@@ -376,7 +343,8 @@ impl OpenSession {
         let saved = self.add_unsaved_summaries(&mut change);
         let of_render = UnsavedRequest::add_to(&mut change, &self.renderer.borrow(), &self.log.borrow().head);
         let adds_messages = !change.entries.is_empty();
-        let is_visible = adds_messages || change.edit.is_some() || !change.summaries.is_empty();
+        let is_visible =
+            adds_messages || change.edit.is_some() || change.read.is_some() || !change.summaries.is_empty();
         let committed = self.commit_and_note_branches(&change).await;
         if committed.is_err() {
             // It may have read that the session is gone.

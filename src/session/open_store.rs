@@ -2,8 +2,9 @@
 
 use super::context::StoreContext;
 use super::erasure::finish_cut_off_erasure;
+use super::head_fields::HeadFields;
 use super::journals::pending_runs;
-use super::open_session::{HeadFields, OpenSession};
+use super::open_session::OpenSession;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode, Report};

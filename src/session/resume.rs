@@ -89,8 +89,9 @@ pub async fn resume_snapshot(
         let writer = RunWriter { run: &snapshot.run, name: &name, epoch: FIRST_EPOCH, now, lease_until };
         let log = session.log.borrow();
         let change = snapshot.begin(&log, &writer)?;
+        let approvals = Some(stored.live.awaited_approvals());
         // Another writer may append meanwhile, or end the run.
-        Change { expected: Some(log.head.history_revision), ..change }
+        Change { expected: Some(log.head.history_revision), approvals, ..change }
     };
     let revision = match session.commit(change).await {
         Err(error) if error.code == ErrorCode::Conflict && entry_of(session, &snapshot.run).is_ok() => {
@@ -127,6 +128,8 @@ pub async fn resume_run(
     setup.persistence = persistence.unwrap_or(stored.began.persistence);
     setup.check()?;
     let mut change = journal_change(session, &entry, JournalStep::Take, lease_ended_by);
+    // The head lacks it if it was rebuilt.
+    change.approvals = Some(stored.live.awaited_approvals());
     let lease_until = lease_end(&session.context, lock.is_some());
     if let Some(journal) = &mut change.journal {
         journal.lease_until = lease_until;

@@ -296,6 +296,7 @@ async fn read_shared(store: &dyn LogStore, log: &mut SessionLog) -> Result<()> {
         log_bytes: log.survey.bytes,
         chain_cut: chain_cut.min(log.head.branch.first_own_seq()),
         erased: if log.head.erasures > 0 { log.count_missing_messages() } else { 0 },
+        overview: log.head.overview.of_fork(log.history.messages()),
         ..BranchState::default()
     };
     log.head.set_branch_state(state);

@@ -9,7 +9,7 @@ use super::{Appended, Batch, LogStore};
 use crate::branch_path::BranchPath;
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
-use crate::session_head::{SessionHead, UnfinishedErasure};
+use crate::session_head::{Overview, SessionHead, UnfinishedErasure};
 use crate::term_filter::TermFilter;
 use std::cell::RefCell;
 
@@ -99,6 +99,7 @@ fn cleared_head(head: &SessionHead, revision: u64, now: Ms) -> SessionHead {
         erased: 0,
         chain_cut: 0,
         term_filter: TermFilter::empty(head.history_revision + 1),
+        overview: Overview::default(),
         ..head.clone()
     }
 }

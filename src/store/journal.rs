@@ -232,6 +232,7 @@ fn begin(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now:
         failed: None,
         holder: None,
         branch: head.branch.clone(),
+        approvals: 0,
         unknown: UnknownFields::default(),
     });
     Ok(())

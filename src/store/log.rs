@@ -9,6 +9,7 @@ use super::journal::{JournalChange, ended_runs, write_journal};
 use super::merge_queue::MergeQueue;
 use super::numbering::assign_numbers;
 use super::partial_read::{ReadFailure, ReadableRecords};
+use super::read_mark::ReadMark;
 use super::rebuild::LogSurvey;
 use super::record::{RecordKind, is_of_newer_build, open_record, open_verified_record, seal_record};
 use super::second_results::{
@@ -117,6 +118,10 @@ pub struct Change {
     pub summaries: Vec<StoredSummary>,
     /// A change of the head only.
     pub edit: Option<HeadEdit>,
+    /// What a person has read.
+    pub read: Option<ReadMark>,
+    /// The number of calls of the journal's run that wait for an approval, unless it stays as it was.
+    pub approvals: Option<u64>,
     /// True if the branch of the log is born with the change although it has no entry. The head stays with the branch
     /// that it has.
     pub is_fork: bool,
@@ -305,6 +310,7 @@ impl SessionLog {
         }
         replace_ids_in_use(&self.history, &mut entries, &change.caller_ids)?;
         let mut entries = assign_numbers(&self.history, &mut head, entries);
+        self.update_overview(&mut head, change, &entries);
         head.raise_highest_source(highest_source(&entries).max(change.sources));
         let mut summaries = self.summaries_to_store(change)?;
         if !branch.has_keys(&head) {
@@ -326,6 +332,7 @@ impl SessionLog {
         if let Some(journal) = &change.journal {
             write_journal(&mut head, &mut batch, journal, (change.at, revision))?;
             head.set_holder(&journal.run, change.holder.as_deref());
+            change.approvals.iter().for_each(|count| head.set_approvals(&journal.run, *count));
         }
         let stored = self.write_branches(&head, &mut branch, (change, &entries, &mut batch));
         batch.head = seal_record(RecordKind::Head, &*stored);

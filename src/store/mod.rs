@@ -33,7 +33,9 @@ mod newest;
 mod numbering;
 mod open;
 mod operations;
+mod overview;
 mod partial_read;
+mod read_mark;
 mod rebuild;
 mod recency;
 mod record;
@@ -67,6 +69,7 @@ pub use open::{open_session, open_session_tail, read_head, read_older, refresh, 
 pub(crate) use operations::Operations;
 pub use operations::REMEMBERED_OPERATIONS;
 pub use partial_read::ReadFailure;
+pub use read_mark::ReadMark;
 pub use recency::{RecentSessions, SessionPosition, recent_sessions};
 #[cfg(any(test, feature = "conformance"))]
 pub use record::seal_payload;

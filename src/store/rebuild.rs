@@ -11,7 +11,7 @@ use crate::encoding::UnknownFields;
 use crate::error::Result;
 use crate::finding::{Finding, FindingCode, Report};
 use crate::history::{History, LogRecord};
-use crate::session_head::{HeadMark, RunEntry, SessionHead};
+use crate::session_head::{HeadMark, Preview, RunEntry, SessionHead};
 use std::collections::BTreeSet;
 
 /// Distance between the last revision that a mark has and that of a rebuilt head, if the store lost the revision too. A
@@ -94,6 +94,7 @@ pub(super) async fn rebuild_head(
         head.history_revision = head.history_revision.saturating_add(u64::from(missed));
     }
     head.raise_highest_source(history.highest_source());
+    head.overview.preview = Preview::newest(history.messages());
     survey_audit(store, id, &mut head).await?;
     head.runs = journals.runs;
     // A journal whose run is in the log already was not removed in time.
@@ -141,6 +142,7 @@ impl JournalSurvey {
             failed: mark.failed,
             holder: None,
             branch: mark.branch,
+            approvals: 0,
             unknown: UnknownFields::default(),
         };
         match self.runs.last_mut().filter(|last| last.number == number) {

@@ -5,6 +5,7 @@
 use crate::owner::StateOwner;
 use crate::session::SessionChange;
 use crate::session::{Pruned, PrunedSession};
+use crate::session_head::Preview;
 use crate::store::{ErasureReceipt, Unreached};
 use serde::Serialize;
 use serde_wasm_bindgen::Serializer;
@@ -175,8 +176,13 @@ pub struct SessionSummary {
     pub revision: u64,
     #[serde(serialize_with = "number")]
     pub message_count: u64,
+    pub preview: Option<PreviewResult>,
+    #[serde(serialize_with = "number")]
+    pub unread: u64,
     #[serde(serialize_with = "number")]
     pub pending_runs: u64,
+    #[serde(serialize_with = "number")]
+    pub pending_approvals: u64,
     pub archived: bool,
     #[serde(with = "serde_wasm_bindgen::preserve")]
     pub metadata: JsValue,
@@ -260,6 +266,19 @@ pub struct MessageExcerptResult {
     pub role: &'static str,
     pub text: String,
     pub ranges: Vec<(usize, usize)>,
+}
+
+/// `SessionSummary.preview`.
+#[derive(Serialize)]
+pub struct PreviewResult {
+    pub role: &'static str,
+    pub text: String,
+}
+
+impl From<Preview> for PreviewResult {
+    fn from(preview: Preview) -> Self {
+        Self { role: preview.role(), text: preview.text }
+    }
 }
 
 /// Returns a change of a session as listeners and other tabs get it.

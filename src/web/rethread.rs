@@ -328,9 +328,12 @@ fn summary(id: String, head: SessionHead) -> SessionSummary {
         updated_at: head.updated_at,
         revision: head.history_revision,
         message_count: head.message_count(),
+        unread: head.overview.unread,
         pending_runs: head.pending_runs().count() as u64,
+        pending_approvals: head.pending_approvals(),
         archived: head.is_archived,
         metadata: head.metadata.as_ref().map_or(JsValue::NULL, |metadata| to_js(metadata.view())),
+        preview: head.overview.preview.map(Into::into),
         channel: head.channel,
         title: head.title,
     }

@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 use crate::options::RunOptions;
 use crate::run::RunSnapshot;
 use crate::session::{
-    OpenSession, RunDriver, branches, clear, compact, delete_messages, discard_run, fork, read_archive, resume_run,
-    resume_snapshot, switch_to,
+    OpenSession, RunDriver, branches, clear, compact, delete_messages, discard_run, fork, mark_read, read_archive,
+    resume_run, resume_snapshot, switch_to,
 };
 use crate::store::HeadEdit;
 use js_sys::{Function, Promise, Uint8Array};
@@ -111,6 +111,19 @@ impl JsSession {
             let _turn = turn.start().await;
             let edit = head_edit(&fields)?;
             inner.update(edit).await?;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Counts as read what it has now.
+    #[wasm_bindgen(js_name = markRead)]
+    pub fn mark_read(&self) -> Promise {
+        let inner = self.inner.clone();
+        let mark = inner.log.borrow().read_mark();
+        self.inner.context.promise(async move {
+            if let Some(mark) = mark {
+                mark_read(&inner, mark).await?;
+            }
             Ok(JsValue::UNDEFINED)
         })
     }

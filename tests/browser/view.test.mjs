@@ -353,7 +353,10 @@ test('r35 title, channel, metadata and the state bag survive a reload', async ()
     title: 'Second',
     revision: before,
     messageCount: 1,
+    preview: { role: 'user', text: 'hello' },
+    unread: 0,
     pendingRuns: 0,
+    pendingApprovals: 0,
     archived: false,
     metadata: { tags: ['b'] },
   });

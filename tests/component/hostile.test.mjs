@@ -87,6 +87,7 @@ function drawing(roll) {
     cancel: id,
     save: id,
     clear: id,
+    'mark-read': id,
     'close-session': id,
     serialize: id,
     restore: () => ({ archive: bytes(), session: maybe(id) }),

@@ -10,6 +10,7 @@ mod erasure_races;
 mod list;
 #[cfg(not(target_arch = "wasm32"))]
 mod prune;
+mod overview;
 mod queue;
 mod reads;
 #[cfg(not(target_arch = "wasm32"))]

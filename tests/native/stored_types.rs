@@ -13,7 +13,9 @@ use rethread::message::{
 };
 use rethread::replay::{ReplaySelection, RequestIdentity, SelectedCall, SelectedRange, SentRequest, SentRequestRecord};
 use rethread::run::{JournalEntry, Persistence, RunSnapshot, RunStart, SnapshotOrigin, StoredProvider};
-use rethread::session_head::{BranchState, HeadMark, RunEntry, SessionHead, StoredOwner, UnfinishedErasure};
+use rethread::session_head::{
+    BranchState, HeadMark, Overview, Preview, RunEntry, SessionHead, StoredOwner, UnfinishedErasure,
+};
 use rethread::store::{
     AuditRow, BranchRow, JournalMark, RecordKind, StoredValue, open_record, seal_payload, seal_record,
 };
@@ -174,6 +176,11 @@ fn result() -> ToolResult {
     }
 }
 
+fn overview() -> Overview {
+    let preview = Preview { message: "m1".into(), text: "Hello \u{1f600}".into(), is_answer: true };
+    Overview { preview: Some(preview), unread: 2, unread_from: 3, ..Overview::default() }
+}
+
 #[test]
 fn heads() {
     fixed("head_empty", RecordKind::Head, &SessionHead::new("s", 5));
@@ -205,6 +212,10 @@ fn heads() {
         ..RunEntry::default()
     }];
     fixed("head_full", RecordKind::Head, &session);
+    session = SessionHead::new("s", 5);
+    session.overview = overview();
+    session.runs = vec![RunEntry { id: "r".into(), approvals: 2, ..RunEntry::default() }];
+    fixed("head_with_overview", RecordKind::Head, &session);
     fixed("head_archived", RecordKind::Head, &SessionHead { is_archived: true, ..SessionHead::new("s", 5) });
 }
 

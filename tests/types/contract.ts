@@ -192,11 +192,16 @@ export async function client(): Promise<void> {
       one.updatedAt,
       one.revision,
       one.messageCount,
+      one.unread,
       one.pendingRuns,
+      one.pendingApprovals,
       one.archived,
       one.metadata,
     );
   }
+  const preview = page.items[0]?.preview ?? null;
+  if (preview) same<typeof preview.role, "user" | "assistant">(true);
+  console.log(preview?.text);
   if (page.cursor !== null) await rethread.sessions({ cursor: page.cursor });
   const pruned = await rethread.prune({ olderThan: 86_400_000, keepNewestTurns: 5, channel: "mail", dryRun: true });
   void [pruned.removed, pruned.sessions[0]?.left, pruned.failed[0]?.code];
@@ -367,6 +372,7 @@ export async function conversation(rethread: Rethread): Promise<void> {
   const persistence: Persistence = "run";
   console.log(session.id, session.revision + 1, owner.kind, session.branch, session.title?.length, persistence);
   await session.update({ title: null, channel: "chat", metadata: 5 });
+  await session.markRead();
   const bag: StateBag = session.state;
   bag.set("key", { any: 1 });
   console.log(bag.get("key"), bag.keys().join());

@@ -13,7 +13,7 @@ use crate::options::{InvocationQuery, JsonOptions, MAX_PAGE, RunOptions, Session
 use crate::run::{ApprovalDecision, RunInput, RunSnapshot};
 use crate::session::{
     Answer, AppendOrigin, DEFAULT_HITS, JsonPage, MAX_HITS, OpenSession, OpenStore, RunDriver, audit_page, clear,
-    discard_run, read_archive, restore_archive, resume_run, resume_snapshot, search_sessions,
+    discard_run, mark_read, read_archive, restore_archive, resume_run, resume_snapshot, search_sessions,
 };
 use crate::session_head::SessionHead;
 use crate::store::{Excerpt, RecencyQuery, SearchHit, SessionArchive, recent_sessions};
@@ -99,6 +99,14 @@ impl Sessions {
         match command {
             wit::Command::Clear(id) => {
                 clear(&*self.session(&id).await?).await?;
+                Ok(wit::Outcome::Done)
+            }
+            wit::Command::MarkRead(id) => {
+                let session = self.session(&id).await?;
+                let read = session.log.borrow().read_mark();
+                if let Some(read) = read {
+                    mark_read(&session, read).await?;
+                }
                 Ok(wit::Outcome::Done)
             }
             wit::Command::CloseSession(id) => {
@@ -299,8 +307,16 @@ fn write_summary(out: &mut ObjectWriter<'_>, id: &str, head: &SessionHead) {
         .number("updatedAt", head.updated_at)
         .number("revision", head.history_revision)
         .number("messageCount", head.message_count())
+        .number("unread", head.overview.unread)
         .number("pendingRuns", head.pending_runs().count() as u64)
+        .number("pendingApprovals", head.pending_approvals())
         .bool("archived", head.is_archived);
+    match &head.overview.preview {
+        Some(preview) => out.object("preview", |out| {
+            out.text("role", preview.role()).text("text", &preview.text);
+        }),
+        None => out.raw("preview", "null"),
+    };
     match &head.metadata {
         Some(metadata) => out.json("metadata", metadata.view()),
         None => out.raw("metadata", "null"),

@@ -4,7 +4,7 @@ use super::items::{ErasedItems, MessageSeqs};
 use super::scan::is_history;
 use crate::branch_path::DIRECTORY;
 use crate::error::Result;
-use crate::session_head::SessionHead;
+use crate::session_head::{Overview, Preview, SessionHead};
 use crate::store::branch_directory::BranchRow;
 use crate::store::journal::place_of;
 use crate::store::record::{RecordKind, open_record, open_whole_record, seal_record};
@@ -100,27 +100,50 @@ impl CopyEraser {
                     Some(record)
                 }
             },
-            Table::Log => Some(rewrite_row(record)),
+            Table::Log => Some(self.rewrite_row(record)),
             Table::ToolInvocations => (!self.items.has_row(&record)).then_some(record),
             Table::Runs => self.keeps_journal(&record, is_of_conflict).then_some(record),
         }
     }
 
-    /// Returns a head without what a request contained, what a provider said of it and the terms of texts; none if it
-    /// has none of these, or was written since.
-    fn rewrite_head(&self, value: &Bytes, is_of_conflict: bool) -> Option<Bytes> {
-        let mut head: SessionHead = open_record(RecordKind::Head, value).ok()?;
-        let has_failed = head.runs.iter().any(|run| run.failed.as_ref().is_some_and(|(_, text)| !text.is_empty()));
-        let has_terms = head.term_filter != TermFilter::default();
+    /// Returns a head without what a request contained, what a provider said of it and the terms of texts, if it was
+    /// written before, and without an erased preview; none if it has none of these.
+    fn rewrite_head(&mut self, value: &Bytes, is_of_conflict: bool) -> Option<Bytes> {
+        let Ok(mut head) = open_record::<SessionHead>(RecordKind::Head, value) else {
+            self.erased.unreadable += 1;
+            return None;
+        };
+        let has_preview = self.drop_preview(&mut head.overview);
         // The other side of a conflict counts its own erasures.
-        let is_newer = !is_of_conflict && head.erasures >= self.erasures;
-        if is_newer || head.last_request.is_none() && !has_failed && !has_terms {
+        let is_older = is_of_conflict || head.erasures < self.erasures;
+        let has_failed = head.runs.iter().any(|run| run.failed.as_ref().is_some_and(|(_, text)| !text.is_empty()));
+        let has_content = head.last_request.is_some() || has_failed || head.term_filter != TermFilter::default();
+        if !has_preview && !(is_older && has_content) {
             return None;
         }
-        head.last_request = None;
-        head.term_filter = TermFilter::default();
-        head.runs.iter_mut().filter_map(|run| run.failed.as_mut()).for_each(|(_, text)| text.clear());
+        if is_older {
+            head.last_request = None;
+            head.term_filter = TermFilter::default();
+            head.runs.iter_mut().filter_map(|run| run.failed.as_mut()).for_each(|(_, text)| text.clear());
+        }
         Some(seal_record(RecordKind::Head, &head))
+    }
+
+    /// Returns a row of the directory without what a request contained, and without an erased preview.
+    fn rewrite_row(&mut self, record: Record) -> Record {
+        debug_assert!(record.key >= DIRECTORY);
+        let Ok(mut row) = open_whole_record::<BranchRow>(RecordKind::Branch, &record.value) else {
+            self.erased.unreadable += 1;
+            return record;
+        };
+        let had_request = row.state.last_request.take().is_some();
+        if self.drop_preview(&mut row.state.overview) || had_request { row.record() } else { record }
+    }
+
+    /// Drops a preview of an erased message. Returns true if it was one.
+    fn drop_preview(&self, overview: &mut Overview) -> bool {
+        let is_erased = |preview: &mut Preview| self.items.messages.contains(&preview.message);
+        overview.preview.take_if(is_erased).is_some()
     }
 
     /// Returns true for a record of a journal that may be read again: of a run that is not over, also on the other side
@@ -132,18 +155,6 @@ impl CopyEraser {
             return !self.items.messages.iter().chain(&self.items.invocations).any(has);
         }
         run >= self.next_run || self.runs.contains(&run)
-    }
-}
-
-/// Returns a row of the directory without what a request contained.
-fn rewrite_row(record: Record) -> Record {
-    debug_assert!(record.key >= DIRECTORY);
-    match open_whole_record::<BranchRow>(RecordKind::Branch, &record.value) {
-        Ok(mut row) if row.state.last_request.is_some() => {
-            row.state.last_request = None;
-            row.record()
-        }
-        _ => record,
     }
 }
 

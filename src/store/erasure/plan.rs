@@ -5,7 +5,7 @@ use super::scan::{PlacedMessage, SessionScan, is_history};
 use crate::branch_path::{BranchPath, DIRECTORY};
 use crate::clock::Ms;
 use crate::error::{ErrorCode, Result};
-use crate::session_head::{BranchState, SessionHead, UnfinishedErasure};
+use crate::session_head::{BranchState, Preview, SessionHead, UnfinishedErasure};
 use crate::store::audit::AuditRow;
 use crate::store::branch_directory::BranchRow;
 use crate::store::record::{RecordKind, open_record, open_whole_record};
@@ -59,7 +59,9 @@ pub(super) fn plan_erasure(
     }
     let erased: Vec<&PlacedMessage> =
         scan.messages.iter().filter(|message| plan.items.messages.contains(&message.id)).collect();
-    let change = BranchChange { erased: &erased, shrunk: &shrunk };
+    let kept: Vec<&PlacedMessage> =
+        scan.messages.iter().filter(|message| !plan.items.messages.contains(&message.id)).collect();
+    let change = BranchChange { erased: &erased, kept: &kept, shrunk: &shrunk };
     plan.write_rows(scan, &change)?;
     plan.write_head(&change, pending, keeps_copies);
     Ok(plan)
@@ -81,6 +83,7 @@ fn erased_items(scan: &SessionScan, chosen: &[String]) -> ErasedItems {
 /// What the erasure changes of branches.
 struct BranchChange<'a> {
     erased: &'a [&'a PlacedMessage],
+    kept: &'a [&'a PlacedMessage],
     /// By how many bytes stored records become smaller, with their keys.
     shrunk: &'a [(u64, u64)],
 }
@@ -97,7 +100,23 @@ impl BranchChange<'_> {
             state.last_request = None;
             state.chain_cut = state.next_seq;
         }
+        self.apply_to_overview(state);
         count > 0
+    }
+
+    fn apply_to_overview(&self, state: &mut BranchState) {
+        let BranchState { path, overview, .. } = state;
+        let is_erased = |preview: &Preview| self.erased.iter().any(|message| message.id == preview.message);
+        if overview.preview.as_ref().is_some_and(is_erased) {
+            let mut others = self.kept.iter().rev().filter(|message| message.is_on(path));
+            overview.preview = others.find_map(|message| message.preview.clone());
+        }
+        let is_unread = |message: &&&PlacedMessage| {
+            let is_answer = message.preview.as_ref().is_some_and(|preview| preview.is_answer);
+            is_answer && message.seq >= overview.unread_from && message.is_on(path)
+        };
+        let unread = self.erased.iter().filter(is_unread).count() as u64;
+        overview.unread = overview.unread.saturating_sub(unread);
     }
 }
 
@@ -127,8 +146,6 @@ impl ErasurePlan {
                 Err(_) => {}
             }
         }
-        let kept: Vec<&PlacedMessage> =
-            scan.messages.iter().filter(|message| !self.items.messages.contains(&message.id)).collect();
         let mut paths: BTreeMap<u64, BranchPath> =
             rows.values().map(|(_, row)| (row.number(), row.state.path.clone())).collect();
         paths.insert(self.head.branch.number, self.head.branch.clone());
@@ -137,7 +154,7 @@ impl ErasurePlan {
             change.apply(&mut changed.state);
             // Copies of rows lose it, too.
             changed.state.last_request = None;
-            self.name_other_messages(&mut changed, &kept, &paths);
+            self.name_other_messages(&mut changed, change.kept, &paths);
             if changed != row {
                 self.replace(record, changed.record());
             }

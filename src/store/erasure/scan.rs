@@ -4,6 +4,7 @@ use super::items::MessageSeqs;
 use crate::branch_path::{BranchPath, DIRECTORY};
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{HistoryEntry, LogRecord};
+use crate::session_head::Preview;
 use crate::store::archive::{TABLES, read_table};
 use crate::store::record::{RecordKind, open_record};
 use crate::store::segment::split_segment;
@@ -17,6 +18,7 @@ pub(super) struct PlacedMessage {
     pub(super) key: u64,
     pub(super) seq: u64,
     pub(super) id: String,
+    pub(super) preview: Option<Preview>,
 }
 
 impl PlacedMessage {
@@ -77,7 +79,8 @@ impl SessionScan {
                     self.conflict_messages.insert(message.id, message.seq);
                 }
                 HistoryEntry::Message(message) => {
-                    self.messages.push(PlacedMessage { key, seq: message.seq, id: message.id });
+                    let preview = Preview::of(&message);
+                    self.messages.push(PlacedMessage { key, seq: message.seq, id: message.id, preview });
                 }
                 HistoryEntry::Invocation(call) => self.calls.entry(call.message_id).or_default().push(call.id),
                 HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}

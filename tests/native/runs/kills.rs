@@ -400,6 +400,7 @@ fn r15_the_log_rejects_a_write_of_another_epoch() {
         id: 77,
         kind: rethread::run::SaveKind::Append(Vec::new()),
         sources: None,
+        approvals: 0,
         owner: None,
         last_request: None,
         has_dropped: false,

@@ -13,9 +13,11 @@ use rethread::session::{
     AppendOrigin, CompactionMode, CompactionRequest, OpenSession, SessionSettings, branches, compact, delete_messages,
     discard_run, fork, switch_to,
 };
+use rethread::session_head::SessionHead;
 use rethread::store::kv::{KvLimits, KvStore, WriteOnceStore};
 use rethread::store::{
-    ErasureReceipt, LogStore, MemoryStore, MergeOutcome, Query, RecordKind, Table, merge_oldest, seal_payload,
+    ErasureReceipt, LogStore, MemoryStore, MergeOutcome, Query, RecordKind, Table, merge_oldest, open_record,
+    seal_payload,
 };
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -208,6 +210,43 @@ fn r59_no_byte_of_a_store_has_an_erased_message_and_the_rest_is_there() {
         assert_eq!(counts, [kept.len() as u64 + 2, 20, 5], "{kind:?}");
         let body = ask(&world, &process, &session, "more").to_string();
         assert!(!body.contains("SECRET") && body.contains("answer 20"));
+    }
+}
+
+#[test]
+fn r59_r79_no_list_shows_an_erased_text_and_none_of_its_answers_is_unread() {
+    for kind in KINDS {
+        let (world, service) = (World::new(false), Service::new(kind));
+        let process = service.process(&world);
+        let session = world.run(process.session(SessionSettings::default()));
+        let store = process.open.context.store.clone();
+        let overview = || {
+            let head: SessionHead =
+                open_record(RecordKind::Head, &block_on(store.head("s")).unwrap().unwrap().value).unwrap();
+            (head.overview.preview.map(|preview| preview.text), head.overview.unread)
+        };
+        append(&world, &session, &turn(0, "plain"));
+        ask(&world, &process, &session, "Go on");
+        // Of three branches the newest text is the secret, twice in a row and, in another branch, of what is shared.
+        append(&world, &session, &json!([{ "role": "assistant", "content": "a SECRET" }]));
+        let all = ids(&session);
+        let branch = world.run(fork(&session, all.last().map(String::as_str))).unwrap();
+        append(&world, &session, &json!([{ "role": "assistant", "content": "the last SECRET" }]));
+        let secrets = [all.last().unwrap().clone(), ids(&session).last().unwrap().clone()];
+        assert_eq!(overview(), (Some("the last SECRET".into()), 5));
+        world.run(session.update(Box::new(|head| head.is_archived = true))).unwrap();
+        world.run(delete_messages(&session, &secrets[1..])).unwrap();
+        assert_eq!(overview(), (Some("a SECRET".into()), 4), "{kind:?}");
+        assert_eq!(service.places_of(b"the last"), Vec::<String>::new(), "{kind:?}");
+        world.run(delete_messages(&session, &secrets[..1])).unwrap();
+        assert_eq!(overview(), (Some("Yes.".into()), 3), "{kind:?}");
+        assert_eq!(service.places_of(SECRET), Vec::<String>::new(), "{kind:?}");
+        world.run(switch_to(&session, &branch)).unwrap();
+        assert_eq!(overview(), (Some("Yes.".into()), 3), "{kind:?}");
+        let other = service.process(&world);
+        let opened = world.run(other.session(SessionSettings::default()));
+        append(&world, &opened, &json!([{ "role": "user", "content": "And now?" }]));
+        assert_eq!(overview(), (Some("And now?".into()), 3), "{kind:?}");
     }
 }
 
