@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorCode};
 use crate::json::Json;
 use crate::term_filter::TermFilter;
 use minicbor::bytes::ByteVec;
-pub use overview::{MAX_PREVIEW_CHARS, Overview, Preview};
+pub use overview::{MAX_PREVIEW_CHARS, Overview, Preview, one_line};
 use std::collections::BTreeSet;
 
 /// Number of runs resumed from snapshots that a session remembers, so that none of them begins twice. The head is

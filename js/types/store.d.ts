@@ -45,6 +45,13 @@ export interface OpenOptions {
   /** Replay settings of every session, and by channel (`SessionOptions.channel`). */
   replay?: ReplayPolicy;
   channels?: Record<string, ReplayPolicy>;
+  /** Makes titles: called after a run has finished in a session without a title, with the first question and answer. It
+   *  may call a model: nothing waits for it, neither the run nor `close`. What it returns is stored, on one line of at
+   *  most 200 characters, if the session still has no title and the exchange was not erased; null leaves it without.
+   *  What it throws is the warning `callback_failed`. As long as there is no title, it is called again after the next
+   *  run that finishes; not while a call for the session has not returned here, 5 minutes at most. Of several tabs,
+   *  each may call it once at a time, after its own runs; the first title that is stored stays. */
+  titleSession?: (exchange: FirstExchange) => string | null | undefined | Promise<string | null | undefined>;
   /** The clock and the source of ids, for tests. An id that is already in use (after a reload, in another tab) gets
    *  a suffix. */
   now?: () => number;
@@ -191,6 +198,16 @@ export interface SearchHit {
 export interface Excerpt {
   text: string;
   ranges: [start: number, end: number][];
+}
+/** What `OpenOptions.titleSession` gets. */
+export interface FirstExchange {
+  /** The session's id. */
+  session: string;
+  channel: string | null;
+  /** The first text of the user, whole. */
+  input: string;
+  /** The first text of the assistant after it. */
+  answer: string;
 }
 /** What a list shows of a session, from its head alone: no history is read. */
 export interface SessionSummary {

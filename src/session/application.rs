@@ -43,6 +43,10 @@ pub trait Application {
         mode: &'q str,
     ) -> LocalFuture<'q, Result<String>>;
 
+    /// Calls `titleSession` of a store with the first exchange of a session. Resolves to the title, if the function has
+    /// one, or to `callback_failed`.
+    fn title<'q>(&'q self, callback: &'q Callback, exchange: Json) -> LocalFuture<'q, Result<Option<String>>>;
+
     /// Asks the history providers for messages that precede an input: the input's messages as JSON. `callback_failed`
     /// names the provider.
     fn provide<'q>(&'q self, callback: &'q Callback, input: Json) -> LocalFuture<'q, Result<Json>>;

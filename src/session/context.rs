@@ -9,7 +9,7 @@ use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode, Report};
 use crate::id::{IdSource, Seed};
-use crate::replay::PolicyLayer;
+use crate::replay::{Callback, PolicyLayer};
 use crate::session_head::SessionHead;
 use crate::store::{AuditPages, LogStore, NoticeText, SessionRow, StoredHead, read_head};
 use std::any::Any;
@@ -30,6 +30,8 @@ pub struct StoreSettings {
     pub global: PolicyLayer,
     /// The replay settings of each channel that has some.
     pub channels: Vec<(String, PolicyLayer)>,
+    /// Makes the titles of sessions that have none.
+    pub title_session: Option<Callback>,
     /// Where no lock shows who is alive: how long the holder of a run counts as alive after its last write, in
     /// milliseconds.
     pub lease_ms: Ms,
@@ -46,6 +48,7 @@ impl Default for StoreSettings {
             seed: Seed::default(),
             global: PolicyLayer::default(),
             channels: Vec::new(),
+            title_session: None,
             lease_ms: DEFAULT_LEASE,
             store_timeout: DEFAULT_STORE_TIMEOUT,
         }

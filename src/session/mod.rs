@@ -52,6 +52,7 @@ mod search;
 mod shared_task;
 mod signal;
 mod state_bag;
+mod title;
 mod unsaved_request;
 mod wait_in_queue;
 mod write_queue;

@@ -103,6 +103,8 @@ pub struct OpenSession {
     pub journals: RefCell<JournalCache>,
     /// The number of the branch that was shown before that of a run which is not born yet.
     pub forked_branch: Cell<u64>,
+    /// The application was asked for a title, and has not answered.
+    pub is_being_titled: Cell<bool>,
 }
 
 impl OpenSession {
@@ -153,6 +155,7 @@ impl OpenSession {
             persist_callbacks: RefCell::default(),
             journals: RefCell::default(),
             forked_branch: Cell::new(0),
+            is_being_titled: Cell::new(false),
         })
     }
 
@@ -507,6 +510,9 @@ impl OpenSession {
             *self.run.borrow_mut() = None;
             if run.machine().status() != RunStatus::WaitingApproval {
                 self.leave_unborn_branch_soon();
+            }
+            if run.machine().status() == RunStatus::Finished {
+                self.ask_for_title();
             }
             self.keep_ended_run(run);
             self.update_pending_soon();

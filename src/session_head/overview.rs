@@ -115,6 +115,14 @@ impl Overview {
     }
 }
 
+/// Returns a text on one line, at most `limit` characters long. One that is cut ends with "…".
+#[must_use]
+pub fn one_line(text: &str, limit: usize) -> String {
+    let mut line = Line::new(limit);
+    line.push_words(text);
+    line.text
+}
+
 /// A text of limited length on one line.
 struct Line {
     text: String,

@@ -1,5 +1,5 @@
 //! Calls functions of the application: those of reducers, `summarize` of `compact`, `inputFilter`, `persist` and
-//! `needsApproval` of a tool, and `approveUnsafeReplay`. Nothing is borrowed while one is called.
+//! `needsApproval` of a tool, `approveUnsafeReplay` and `titleSession`. Nothing is borrowed while one is called.
 
 use super::convert::{object_to_js, to_js, to_json};
 use super::option_reader::BoundFunction;
@@ -236,6 +236,24 @@ fn unknown_member(returned: &JsValue) -> Option<String> {
     let Ok(keys) = js_sys::Reflect::own_keys(returned) else { return Some("what cannot be read".to_owned()) };
     let mut names = keys.iter().filter_map(|key| key.as_string());
     names.find(|name| !matches!(name.as_str(), "name" | "arguments" | "result"))
+}
+
+/// Calls `titleSession`. Resolves to its title; none if it returned null or nothing.
+///
+/// # Errors
+/// `callback_failed` if it throws, or returns something else.
+pub async fn call_title(callback: &Callback, exchange: Json) -> Result<Option<String>> {
+    let called = call(callback, &Array::of1(&to_js(exchange.view())));
+    let failed = |error: JsValue| callback_failed("`titleSession` threw; the next turn asks again", &error);
+    let returned = settled(called).await.map_err(failed)?;
+    if returned.is_null() || returned.is_undefined() {
+        return Ok(None);
+    }
+    let title = string("the title", &returned).ok().flatten();
+    title.map(Some).ok_or_else(|| {
+        let sentence = "`titleSession` returned neither a text nor null; the next turn asks again";
+        Error::new(ErrorCode::CallbackFailed, sentence)
+    })
 }
 
 /// Asks the history providers. Resolves to what they provide.

@@ -131,6 +131,10 @@ impl Application for WebHost {
         Box::pin(callbacks::call_summarize(callback, body, mode))
     }
 
+    fn title<'q>(&'q self, callback: &'q Callback, exchange: Json) -> LocalFuture<'q, Result<Option<String>>> {
+        Box::pin(callbacks::call_title(callback, exchange))
+    }
+
     fn provide<'q>(&'q self, callback: &'q Callback, input: Json) -> LocalFuture<'q, Result<Json>> {
         Box::pin(callbacks::call_provide(callback, input))
     }

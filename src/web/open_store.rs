@@ -1,6 +1,7 @@
 //! Opens a store in JavaScript: its host, and the messages of other tabs and processes.
 
 use super::answer_channel::receive_answer;
+use super::callbacks::bound_hook;
 use super::change_feed::{ChangeFeed, DriverFeed, DriverFeedMembers};
 use super::host::{WebHost, WebHostSettings};
 use super::option_reader::read_optional;
@@ -54,6 +55,7 @@ impl WebStore {
             lease_ms: options.lease_ms.map_or(defaults.lease_ms, |lease| lease.0),
             global: options.replay.map(Into::into).unwrap_or_default(),
             channels: channel_layers(options.channels),
+            title_session: options.title_session.map(bound_hook),
         };
         let host = WebHost::new(WebHostSettings {
             now: options.now.map(|now| now.function),

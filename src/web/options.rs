@@ -55,6 +55,7 @@ pub struct OpenOptions {
     pub encryption: Option<Option<UnreadValue>>,
     pub replay: Option<ReplayOptions<JsOptions>>,
     pub channels: Option<OptionEntries<Option<ReplayOptions<JsOptions>>>>,
+    pub title_session: Option<BoundFunction>,
     pub now: Option<BoundFunction>,
     pub new_id: Option<BoundFunction>,
     pub on_warning: Option<BoundFunction>,

@@ -1,4 +1,4 @@
-// r79: what a list shows of a session, by JavaScript.
+// r79: what a list shows of a session, and titles that the application makes, by JavaScript.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -9,6 +9,7 @@ import { createStorage } from 'unstorage';
 import { laneOf } from '../browser/page.mjs';
 import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
 import { startStandIn } from '../stand-in/server.mjs';
+import { until } from './scenarios/kit.mjs';
 
 let standIn;
 before(async () => {
@@ -62,3 +63,55 @@ for (const [name, store] of [
     await assert.rejects(session.markRead(), { code: 'closed' });
   });
 }
+
+test('r79 a title is made after the first exchange, and nothing waits for it', async () => {
+  const lane = laneOf(standIn.url, 'titles');
+  await lane.script(Array.from({ length: 8 }, (_, n) => ({ text: `Answer ${n}` })));
+  const asked = [];
+  const warnings = [];
+  let answer = () => new Promise(() => {});
+  const options = {
+    store: 'memory',
+    onWarning: ({ code, message }) => warnings.push(`${code} ${message}`),
+    titleSession(exchange) {
+      assert.equal(this, options);
+      asked.push(exchange);
+      return answer(exchange);
+    },
+  };
+  const client = await open(options);
+  const talk = async (session, input) => {
+    const outcome = await drive(await session.run(requestOf(lane, input))).result;
+    assert.equal(outcome.status, 'finished');
+  };
+  // It never answers.
+  const stuck = await client.session('stuck', { channel: 'web' });
+  await talk(stuck, 'First');
+  await talk(stuck, 'Second');
+  assert.deepEqual(asked, [{ session: 'stuck', channel: 'web', input: 'First', answer: 'Answer 0' }]);
+
+  const session = await client.session('s');
+  for (const [fails, message] of [
+    [() => Promise.reject(new Error('no model')), /^callback_failed `titleSession` threw.*no model/],
+    [() => 5, /^callback_failed `titleSession` returned neither/],
+  ]) {
+    answer = fails;
+    warnings.length = 0;
+    await talk(session, 'Hello');
+    await until(() => warnings.length > 0);
+    assert.match(warnings.join(), message);
+    assert.equal(session.title, null);
+  }
+  answer = () => undefined;
+  await talk(session, 'Hello');
+  answer = async ({ input }) => ` About\n${input} `;
+  await talk(session, 'Again');
+  await until(() => session.title !== null);
+  assert.equal(session.title, 'About Hello');
+  assert.equal((await client.sessions()).items.find(({ id }) => id === 's').title, 'About Hello');
+  const count = asked.length;
+  await talk(session, 'More');
+  assert.equal(asked.length, count);
+  await assert.rejects(open({ titleSession: 'x' }), { code: 'config_invalid' });
+  await client.close();
+});

@@ -16,6 +16,7 @@ mod reads;
 #[cfg(not(target_arch = "wasm32"))]
 mod search;
 mod seeds;
+mod titles;
 
 use crate::scripted_host;
 use crate::virtual_host;

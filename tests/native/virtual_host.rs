@@ -247,6 +247,9 @@ impl LogStore for SlowStore {
     }
 }
 
+/// Makes a title of an exchange.
+pub type TitleFunction = Box<dyn Fn(Value) -> LocalFuture<'static, Result<Option<String>, Error>>>;
+
 /// A process with an open store.
 pub struct Process {
     pub world: Rc<World>,
@@ -287,6 +290,15 @@ impl Process {
         let settings = StoreSettings { seed: Seed(7), kind: "test", ..StoreSettings::default() };
         let open = OpenStore::new(StoreContext::new(store.clone(), Rc::new(host), settings));
         Self { world: world.clone(), number, open, store, heard }
+    }
+
+    /// Opens a store with a function that makes titles.
+    pub fn with_titles(world: &Rc<World>, data: &MemoryStore, number: u32, make: TitleFunction) -> Self {
+        let process = Self::new(world, data, number);
+        let host = VirtualHost { world: world.clone(), number, heard: process.heard.clone() };
+        let title_session = Some(Callback { id: 0, hook: Rc::new(make) });
+        let settings = StoreSettings { seed: Seed(7), kind: "test", title_session, ..StoreSettings::default() };
+        Self { open: OpenStore::new(StoreContext::new(process.store.clone(), Rc::new(host), settings)), ..process }
     }
 
     /// Opens another store than that of the test.
@@ -413,6 +425,11 @@ impl Application for VirtualHost {
 
     fn summarize<'q>(&'q self, _: &'q Callback, _: &'q [u8], _: &'q str) -> LocalFuture<'q, Result<String, Error>> {
         Box::pin(async { Ok("What was said before.".into()) })
+    }
+
+    fn title<'q>(&'q self, callback: &'q Callback, exchange: Json) -> LocalFuture<'q, Result<Option<String>, Error>> {
+        let make = callback.hook.downcast_ref::<TitleFunction>().unwrap();
+        make(serde_json::from_str(exchange.as_str()).unwrap())
     }
 
     fn provide<'q>(&'q self, _: &'q Callback, _: Json) -> LocalFuture<'q, Result<Json, Error>> {

@@ -171,6 +171,8 @@ const opening: OpenOptions = {
   durability: "strict",
   replay,
   channels: { mail: { freshness: null } },
+  titleSession: async ({ session, channel, input, answer }) =>
+    session === "s" && channel !== null ? `${input} ${answer}` : null,
   now: () => Date.now(),
   newId: () => crypto.randomUUID(),
   onWarning: (warning: Finding) => console.warn(warning.code),

@@ -82,6 +82,7 @@ fn store_settings(settings: &wit::Settings, seed: u64) -> Result<StoreSettings, 
         seed: Seed(seed),
         global: replay.transpose()?.map(Into::into).unwrap_or_default(),
         channels: channel_layers(channels.transpose()?),
+        title_session: None,
         lease_ms: within("lease-ms", settings.lease_ms, 100, defaults.lease_ms)?,
         store_timeout: within("store-timeout-ms", settings.store_timeout_ms, 10, defaults.store_timeout)?,
     })

@@ -88,6 +88,10 @@ impl Application for ComponentHost {
         Box::pin(async { Err(no_function()) })
     }
 
+    fn title<'q>(&'q self, _: &'q Callback, _: Json) -> LocalFuture<'q, Result<Option<String>>> {
+        Box::pin(async { Err(no_function()) })
+    }
+
     fn provide<'q>(&'q self, _: &'q Callback, _: Json) -> LocalFuture<'q, Result<Json>> {
         Box::pin(async { Err(no_function()) })
     }
