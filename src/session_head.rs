@@ -247,7 +247,14 @@ impl SessionHead {
             self.erased = self.erased.max(earlier.erased);
             self.chain_cut = self.chain_cut.max(earlier.chain_cut);
             self.overview.adopt_unread(&earlier.overview);
+            self.overview.set_counters(self.next_seq, self.erased);
         }
+    }
+
+    /// Returns what a list shows of the branch; none if another build has changed it since.
+    #[must_use]
+    pub fn known_overview(&self) -> Option<&Overview> {
+        Some(&self.overview).filter(|overview| overview.describes(self.next_seq, self.erased))
     }
 
     /// Returns the branch of the head with its counters.

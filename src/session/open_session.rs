@@ -103,7 +103,7 @@ pub struct OpenSession {
     pub journals: RefCell<JournalCache>,
     /// The number of the branch that was shown before that of a run which is not born yet.
     pub forked_branch: Cell<u64>,
-    /// The application was asked for a title, and has not answered.
+    /// True while `titleSession` has not answered.
     pub is_being_titled: Cell<bool>,
 }
 

@@ -1,7 +1,7 @@
 //! Asks the application for the title of a session, after its first exchange (R79).
 //!
 //! Nothing waits for the answer: neither the turn, nor the next one, nor the end of the store. A question that is lost
-//! with its process is asked again after the next turn, as long as the session has no title.
+//! with its process is asked again after the next run that finishes, as long as the session has no title.
 
 use super::open_session::OpenSession;
 use super::signal::Signal;
@@ -18,10 +18,10 @@ use crate::store::Change;
 /// The most characters of a title that a function returned. The title is part of each record.
 const MAX_TITLE_CHARS: usize = 200;
 
-/// How long a title is waited for, in milliseconds: as long, the session stays in memory.
+/// Longest wait for a title, in milliseconds; the session stays in memory meanwhile.
 const TITLE_TIMEOUT: Ms = 300_000;
 
-/// What a title must not outlive: the exchange that it was made of.
+/// Identifies the history that a title was made of. A title of another one is dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct ExchangeState {
     born: u64,
@@ -39,7 +39,7 @@ impl OpenSession {
     pub fn ask_for_title(&self) {
         let Some(callback) = self.context.settings.title_session.clone() else { return };
         let Some(session) = self.weak_self.upgrade() else { return };
-        if self.is_being_titled.get() || self.log.borrow().head.title.is_some() {
+        if self.is_being_titled.get() || !needs_title(&self.log.borrow().head) {
             return;
         }
         let Some(exchange) = self.first_exchange() else { return };
@@ -48,7 +48,10 @@ impl OpenSession {
         self.context.spawn(async move {
             let outcome = session.title_of(&callback, exchange).await;
             let stored = match outcome {
-                Ok(Some(title)) => session.store_title(title, state).await,
+                Ok(Some(title)) => session.store_title(title, state).await.map_err(|error| {
+                    let message = format!("the title could not be stored; the next run asks again: {}", error.message);
+                    Error::new(error.code, message)
+                }),
                 outcome => outcome.map(drop),
             };
             session.is_being_titled.set(false);
@@ -74,7 +77,7 @@ impl OpenSession {
         });
         let asked = self.context.callbacks.answered(self.context.host.title(callback, exchange));
         let title = late.unless_given(asked).await.ok_or_else(|| {
-            let sentence = "`titleSession` has not answered for 5 minutes; the next turn asks again";
+            let sentence = "`titleSession` has not answered for 5 minutes; the next run that finishes asks again";
             Error::new(ErrorCode::CallbackFailed, sentence)
         })???;
         Ok(title.map(|title| one_line(&title, MAX_TITLE_CHARS)).filter(|title| !title.is_empty()))
@@ -82,12 +85,12 @@ impl OpenSession {
 
     /// Stores a title, if the session has none and the exchange is still there.
     async fn store_title(&self, title: String, state: ExchangeState) -> Result<()> {
-        let needs_title = move |head: &SessionHead| head.title.is_none() && ExchangeState::of(head) == state;
-        if !needs_title(&self.log.borrow().head) {
+        let takes_title = move |head: &SessionHead| needs_title(head) && ExchangeState::of(head) == state;
+        if !takes_title(&self.log.borrow().head) {
             return Ok(());
         }
         let edit = move |head: &mut SessionHead| {
-            if needs_title(head) {
+            if takes_title(head) {
                 head.title = Some(title.clone());
             }
         };
@@ -108,6 +111,11 @@ impl OpenSession {
                 .text("answer", &answer);
         }))
     }
+}
+
+/// Returns false for a session that has a title, or of which messages are still to be erased.
+fn needs_title(head: &SessionHead) -> bool {
+    head.title.is_none() && head.erasing.is_finished()
 }
 
 fn first_texts(history: &History) -> Option<(String, String)> {

@@ -19,6 +19,11 @@ pub struct Overview {
     pub unread: u64,
     /// The `seq` of the first message that counts as unread. It means nothing while `unread` is 0.
     pub unread_from: u64,
+    /// The counters `next_seq` and `erased` of the branch that it describes. A build that does not know it and appends or
+    /// erases leaves them behind.
+    pub next_seq: u64,
+    #[allow(missing_docs)]
+    pub erased: u64,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -26,6 +31,8 @@ encode_with_unknown_fields!(struct Overview {
     0 => preview,
     1 => unread,
     2 => unread_from,
+    3 => next_seq,
+    4 => erased,
 });
 
 /// The beginning of the newest text of a branch.
@@ -77,6 +84,17 @@ impl Preview {
 }
 
 impl Overview {
+    /// Says which branch it describes, by the branch's counters.
+    pub fn set_counters(&mut self, next_seq: u64, erased: u64) {
+        (self.next_seq, self.erased) = (next_seq, erased);
+    }
+
+    /// Returns true if it describes a branch with these counters.
+    #[must_use]
+    pub fn describes(&self, next_seq: u64, erased: u64) -> bool {
+        (self.next_seq, self.erased) == (next_seq, erased)
+    }
+
     /// Adds a message that is appended.
     pub fn add(&mut self, message: &Message) {
         let Some(preview) = Preview::of(message) else { return };

@@ -300,6 +300,7 @@ async fn read_shared(store: &dyn LogStore, log: &mut SessionLog) -> Result<()> {
         ..BranchState::default()
     };
     log.head.set_branch_state(state);
+    log.head.overview.set_counters(log.head.next_seq, log.head.erased);
     log.history.set_chain_cut(log.head.chain_cut);
     log.history.raise_highest_source(u64::try_from(log.head.source_high_water).ok());
     Ok(())

@@ -84,6 +84,15 @@ impl ErasureReceipt {
         for (table, count) in &plan.counts {
             *self.records.entry(table.as_str()).or_default() += count;
         }
+        self.add_unreadable(plan.unreadable, "rows of branches");
+    }
+
+    /// Says that values stay since they cannot be read.
+    fn add_unreadable(&mut self, count: u64, values: &str) {
+        if count > 0 {
+            let why = format!("{count} {values} cannot be read, and stay until the session is deleted");
+            self.unreached.push(Unreached { what: "damaged_values", why });
+        }
     }
 }
 
@@ -292,13 +301,7 @@ impl Eraser<'_> {
             *self.receipt.records.entry("copies").or_default() += erased.count;
         }
         self.receipt.bytes += erased.bytes;
-        if erased.unreadable > 0 {
-            let why = format!(
-                "{} values of earlier appends cannot be read, and stay until the session is deleted",
-                erased.unreadable
-            );
-            self.receipt.unreached.push(Unreached { what: "damaged_values", why });
-        }
+        self.receipt.add_unreadable(erased.unreadable, "values of earlier appends");
         Ok(())
     }
 

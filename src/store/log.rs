@@ -332,7 +332,9 @@ impl SessionLog {
         if let Some(journal) = &change.journal {
             write_journal(&mut head, &mut batch, journal, (change.at, revision))?;
             head.set_holder(&journal.run, change.holder.as_deref());
-            change.approvals.iter().for_each(|count| head.set_approvals(&journal.run, *count));
+            if let Some(count) = change.approvals {
+                head.set_approvals(&journal.run, count);
+            }
         }
         let stored = self.write_branches(&head, &mut branch, (change, &entries, &mut batch));
         batch.head = seal_record(RecordKind::Head, &*stored);

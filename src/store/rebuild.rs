@@ -95,6 +95,7 @@ pub(super) async fn rebuild_head(
     }
     head.raise_highest_source(history.highest_source());
     head.overview.preview = Preview::newest(history.messages());
+    head.overview.set_counters(head.next_seq, head.erased);
     survey_audit(store, id, &mut head).await?;
     head.runs = journals.runs;
     // A journal whose run is in the log already was not removed in time.

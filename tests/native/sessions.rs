@@ -8,9 +8,9 @@ mod erasure;
 #[cfg(not(target_arch = "wasm32"))]
 mod erasure_races;
 mod list;
+mod overview;
 #[cfg(not(target_arch = "wasm32"))]
 mod prune;
-mod overview;
 mod queue;
 mod reads;
 #[cfg(not(target_arch = "wasm32"))]

@@ -307,11 +307,11 @@ fn write_summary(out: &mut ObjectWriter<'_>, id: &str, head: &SessionHead) {
         .number("updatedAt", head.updated_at)
         .number("revision", head.history_revision)
         .number("messageCount", head.message_count())
-        .number("unread", head.overview.unread)
+        .number("unread", head.known_overview().map_or(0, |overview| overview.unread))
         .number("pendingRuns", head.pending_runs().count() as u64)
         .number("pendingApprovals", head.pending_approvals())
         .bool("archived", head.is_archived);
-    match &head.overview.preview {
+    match head.known_overview().and_then(|overview| overview.preview.as_ref()) {
         Some(preview) => out.object("preview", |out| {
             out.text("role", preview.role()).text("text", &preview.text);
         }),

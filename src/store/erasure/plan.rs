@@ -5,13 +5,13 @@ use super::scan::{PlacedMessage, SessionScan, is_history};
 use crate::branch_path::{BranchPath, DIRECTORY};
 use crate::clock::Ms;
 use crate::error::{ErrorCode, Result};
-use crate::session_head::{BranchState, Preview, SessionHead, UnfinishedErasure};
+use crate::session_head::{BranchState, Overview, Preview, SessionHead, UnfinishedErasure};
 use crate::store::audit::AuditRow;
 use crate::store::branch_directory::BranchRow;
 use crate::store::record::{RecordKind, open_record, open_whole_record};
 use crate::store::{Batch, Record, Table};
 use crate::term_filter::TermFilter;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The append that erases messages.
 pub(super) struct ErasurePlan {
@@ -23,6 +23,8 @@ pub(super) struct ErasurePlan {
     pub(super) counts: BTreeMap<Table, u64>,
     /// By how many bytes the tables become smaller.
     pub(super) bytes: u64,
+    /// The number of rows of the directory that cannot be read, and stay as they are.
+    pub(super) unreadable: u64,
 }
 
 /// Makes the append that erases `chosen`; `pending` are the messages that are erased after it. `head` is that of the
@@ -38,7 +40,7 @@ pub(super) fn plan_erasure(
 ) -> Result<ErasurePlan> {
     let items = erased_items(scan, chosen);
     let (batch, counts, head) = (Batch::default(), BTreeMap::new(), head.clone());
-    let mut plan = ErasurePlan { items, batch, head, counts, bytes: 0 };
+    let mut plan = ErasurePlan { items, batch, head, counts, bytes: 0, unreadable: 0 };
     let mut shrunk = Vec::new();
     let seqs = scan.seqs();
     for record in scan.records.iter().filter(|record| is_history(record)) {
@@ -61,7 +63,8 @@ pub(super) fn plan_erasure(
         scan.messages.iter().filter(|message| plan.items.messages.contains(&message.id)).collect();
     let kept: Vec<&PlacedMessage> =
         scan.messages.iter().filter(|message| !plan.items.messages.contains(&message.id)).collect();
-    let change = BranchChange { erased: &erased, kept: &kept, shrunk: &shrunk };
+    let later = pending.iter().map(String::as_str).collect();
+    let change = BranchChange { erased: &erased, kept: &kept, pending: &later, shrunk: &shrunk };
     plan.write_rows(scan, &change)?;
     plan.write_head(&change, pending, keeps_copies);
     Ok(plan)
@@ -84,6 +87,8 @@ fn erased_items(scan: &SessionScan, chosen: &[String]) -> ErasedItems {
 struct BranchChange<'a> {
     erased: &'a [&'a PlacedMessage],
     kept: &'a [&'a PlacedMessage],
+    /// The ids of those of `kept` that later appends erase.
+    pending: &'a BTreeSet<&'a str>,
     /// By how many bytes stored records become smaller, with their keys.
     shrunk: &'a [(u64, u64)],
 }
@@ -92,6 +97,9 @@ impl BranchChange<'_> {
     /// Changes what a head has of a branch. Returns true if an erased message was part of it.
     fn apply(&self, state: &mut BranchState) -> bool {
         let count = self.erased.iter().filter(|message| message.is_on(&state.path)).count() as u64;
+        if !state.overview.describes(state.next_seq, state.erased) {
+            state.overview = Overview { preview: self.newest_preview(&state.path), ..Overview::default() };
+        }
         let is_on = |key: u64| state.path.range_end(key).is_some();
         let bytes: u64 = self.shrunk.iter().filter(|(key, _)| is_on(*key)).map(|(_, bytes)| bytes).sum();
         state.log_bytes = state.log_bytes.saturating_sub(bytes);
@@ -105,11 +113,11 @@ impl BranchChange<'_> {
     }
 
     fn apply_to_overview(&self, state: &mut BranchState) {
-        let BranchState { path, overview, .. } = state;
-        let is_erased = |preview: &Preview| self.erased.iter().any(|message| message.id == preview.message);
+        let BranchState { path, overview, next_seq, erased, .. } = state;
+        let is_gone = |id: &str| self.erased.iter().any(|message| message.id == id) || self.pending.contains(&id);
+        let is_erased = |preview: &Preview| is_gone(&preview.message);
         if overview.preview.as_ref().is_some_and(is_erased) {
-            let mut others = self.kept.iter().rev().filter(|message| message.is_on(path));
-            overview.preview = others.find_map(|message| message.preview.clone());
+            overview.preview = self.newest_preview(path);
         }
         let is_unread = |message: &&&PlacedMessage| {
             let is_answer = message.preview.as_ref().is_some_and(|preview| preview.is_answer);
@@ -117,6 +125,13 @@ impl BranchChange<'_> {
         };
         let unread = self.erased.iter().filter(is_unread).count() as u64;
         overview.unread = overview.unread.saturating_sub(unread);
+        overview.set_counters(*next_seq, *erased);
+    }
+
+    /// Returns the newest preview of a branch of what is neither erased nor to be erased by a later append.
+    fn newest_preview(&self, path: &BranchPath) -> Option<Preview> {
+        let is_left = |message: &&&PlacedMessage| message.is_on(path) && !self.pending.contains(&message.id.as_str());
+        self.kept.iter().rev().filter(is_left).find_map(|message| message.preview.clone())
     }
 }
 
@@ -143,7 +158,7 @@ impl ErasurePlan {
                 Ok(row) => _ = rows.insert(row.number(), (record, row)),
                 Err(error) if error.code == ErrorCode::UnsupportedVersion => return Err(error),
                 // Its messages are found by their keys.
-                Err(_) => {}
+                Err(_) => self.unreadable += 1,
             }
         }
         let mut paths: BTreeMap<u64, BranchPath> =

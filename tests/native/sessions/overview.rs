@@ -269,3 +269,45 @@ fn r79_no_approval_is_pending_of_a_run_that_was_cancelled_discarded_or_failed() 
     world.run(resumed.cancel()).unwrap();
     assert_eq!(pending(), 0);
 }
+
+#[test]
+fn r79_r67_an_overview_that_another_build_left_behind_is_not_shown_and_is_made_anew() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let process = Process::new(&world, &data, 1);
+    let session = opened(&world, &process);
+    say(&world, &session, &[("user", "Hello"), ("assistant", "Good day.")]);
+    for erases in [false, true] {
+        // It appended or erased a message, and wrote back what it does not know.
+        let mut other = stored(&data, "s");
+        let overview = other.overview.clone();
+        assert_eq!(other.known_overview(), Some(&overview));
+        if erases {
+            other.erased += 1;
+        } else {
+            other.next_seq += 1;
+        }
+        assert_eq!(other.known_overview(), None);
+        let revision = block_on(data.head("s")).unwrap().unwrap().revision;
+        let batch = Batch { head: rethread::store::seal_record(RecordKind::Head, &other), ..Batch::default() };
+        block_on(data.append("s", revision, batch, &format!("other {erases}"))).unwrap();
+        world.run(session.update(Box::new(|head| head.is_archived = true))).unwrap();
+        let head = stored(&data, "s");
+        assert_eq!(head.known_overview().and_then(|overview| overview.preview.as_ref()).unwrap().text, "Good day.");
+        assert_eq!(head.overview.unread, 0);
+        say(&world, &session, &[("assistant", "Good day.")]);
+        assert_eq!(unread(&data), 1);
+    }
+}
+
+#[test]
+fn r79_a_mark_of_what_was_cleared_marks_nothing() {
+    let (world, data) = (World::new(false), MemoryStore::default());
+    let process = Process::new(&world, &data, 1);
+    let session = opened(&world, &process);
+    say(&world, &session, &[("user", "Hello"), ("assistant", "One"), ("assistant", "Two")]);
+    let mark = session.log.borrow().read_mark().unwrap();
+    world.run(clear(&session)).unwrap();
+    say(&world, &session, &[("assistant", "New")]);
+    world.run(mark_read(&session, mark)).unwrap();
+    assert_eq!(unread(&data), 1);
+}
