@@ -27,7 +27,7 @@ pub async fn search_sessions(context: &StoreContext, text: &str, query: &Recency
     }
     let mut cursor = None;
     loop {
-        let rows = context.store.sessions(cursor.as_deref(), HEADS_PER_READ, query.channel.as_deref()).await?;
+        let rows = context.store.heads(cursor.as_deref(), HEADS_PER_READ, query.channel.as_deref()).await?;
         for row in rows.items {
             search.add(context.head(&row.id, &row.head).await?);
         }

@@ -406,6 +406,18 @@ impl<C: Cipher> LogStore for EncryptedStore<C> {
         })
     }
 
+    fn heads<'a>(
+        &'a self,
+        cursor: Option<&'a str>,
+        limit: usize,
+        channel: Option<&'a str>,
+    ) -> StoreFuture<'a, Page<SessionRow>> {
+        Box::pin(async move {
+            let page = self.store.heads(cursor, limit, channel).await?;
+            self.open_listed(page).await
+        })
+    }
+
     fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {
         let page = self.store.recent_sessions(query)?;
         Some(Box::pin(async move { self.open_listed(page.await?).await }))

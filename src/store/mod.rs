@@ -541,6 +541,16 @@ pub trait LogStore {
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>>;
 
+    /// As [`sessions`](Self::sessions), but may leave out those whose head is lost.
+    fn heads<'a>(
+        &'a self,
+        cursor: Option<&'a str>,
+        limit: usize,
+        channel: Option<&'a str>,
+    ) -> StoreFuture<'a, Page<SessionRow>> {
+        self.sessions(cursor, limit, channel)
+    }
+
     /// Returns a page of sessions by recency, as [`SessionPosition`] orders them. Its cursors are those of the last
     /// session's position. Damaged ones are included where [`sessions`](Self::sessions) has them; one whose head is lost
     /// is among the oldest. None if the store has no index of times; [`recent_sessions`] then finds the order.

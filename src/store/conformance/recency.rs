@@ -76,6 +76,11 @@ pub(super) async fn sessions_are_listed_by_recency(context: &StoreCheckContext) 
             }
         }
     }
+    for (channel, limit) in [(None, 1000), (Some(&*channel), 1000), (Some(&*channel), 4)] {
+        let heads = context.other.heads(None, limit, channel).await?;
+        let sessions = context.other.sessions(None, limit, channel).await?;
+        ensure!(heads == sessions, "`heads` lists other sessions than `sessions` although none is damaged");
+    }
     let other = RecencyQuery { channel: Some("no such channel".into()), ..RecencyQuery::default() };
     ensure!(context.recent(&other).await?.is_empty(), "a channel without sessions has some");
     let wrong = RecencyQuery { cursor: Some("no cursor".into()), ..RecencyQuery::default() };

@@ -328,6 +328,20 @@ impl LogStore for IndexedDbStore {
         })
     }
 
+    fn heads<'a>(
+        &'a self,
+        cursor: Option<&'a str>,
+        limit: usize,
+        channel: Option<&'a str>,
+    ) -> StoreFuture<'a, Page<SessionRow>> {
+        let pages = PageScript::heads(cursor, limit, channel, self.uses_newest_api.get());
+        Box::pin(async move {
+            let pages = Rc::new(RefCell::new(pages));
+            self.transact(pages.clone(), false).await?;
+            Ok(pages.borrow_mut().page_of_sessions())
+        })
+    }
+
     fn recent_sessions<'a>(&'a self, query: &'a RecencyQuery) -> Option<StoreFuture<'a, Page<SessionRow>>> {
         Some(Box::pin(async move {
             let recent = Rc::new(RefCell::new(RecentScript::new(query)?));

@@ -16,6 +16,8 @@ use web_sys::IdbTransaction;
 enum Listing {
     /// Sessions of this channel, or of any.
     Sessions(Option<String>),
+    /// Heads alone, of sessions of this channel or of any.
+    Heads(Option<String>),
     /// Sessions that the index of heads lacks: their heads are lost, or are no rows of ours.
     Unlisted,
     /// Rows of the audit table.
@@ -51,6 +53,12 @@ impl PageScript {
         let lower = cursor.map_or_else(RangeEnd::first, |cursor| RangeEnd::beyond(JsValue::from_str(cursor)));
         let scan = Scan::new(HEADS, lower, RangeEnd::last(), uses_newest_api);
         Self::new(Listing::Sessions(channel.map(str::to_owned)), limit, scan)
+    }
+
+    /// Lists the sessions after the cursor that have a head.
+    pub(super) fn heads(cursor: Option<&str>, limit: usize, channel: Option<&str>, uses_newest_api: bool) -> Self {
+        let listing = Listing::Heads(channel.map(str::to_owned));
+        Self { listing, ..Self::sessions(cursor, limit, None, uses_newest_api) }
     }
 
     /// Lists the sessions after the cursor that the index of heads lacks.
@@ -92,11 +100,11 @@ impl PageScript {
     /// Keeps a row if the query selects it.
     fn take(&mut self, key: &JsValue, value: &JsValue) -> Result<(), IdbFailure> {
         match &self.listing {
-            Listing::Sessions(channel) => {
+            Listing::Sessions(channel) | Listing::Heads(channel) => {
                 let Some(id) = key.as_string() else { return Ok(()) };
                 let mut row = HeadRow::default();
                 let is_live = row.read(value) && !row.deleted;
-                if channel.is_none() {
+                if matches!(self.listing, Listing::Sessions(None)) {
                     self.heads.push(key.clone());
                 }
                 if is_live && (channel.is_none() || row.channel == *channel) {
@@ -198,7 +206,7 @@ impl Script for PageScript {
     fn stores(&self) -> Vec<&'static str> {
         match self.listing {
             Listing::Sessions(None) | Listing::Unlisted => vec![HEADS, Table::Log.as_str(), Table::Runs.as_str()],
-            Listing::Sessions(Some(_)) => vec![HEADS],
+            Listing::Sessions(Some(_)) | Listing::Heads(_) => vec![HEADS],
             Listing::Audit(_) => vec![Table::ToolInvocations.as_str()],
         }
     }
