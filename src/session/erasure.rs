@@ -34,7 +34,7 @@ pub(super) async fn delete_chosen(
     let _turn = turn.start().await;
     // No run may begin here meanwhile.
     session.reserve_run(false).await?;
-    let erased = erase_reserved(session, Some((ids, chosen_in))).await;
+    let erased = erase_reserved(session, Some(Chosen { ids, at: chosen_in })).await;
     session.set_run(None);
     erased
 }
@@ -55,11 +55,15 @@ pub(super) async fn finish_cut_off_erasure(session: &OpenSession) {
     }
 }
 
+/// The messages that are to be erased.
+struct Chosen<'a> {
+    ids: &'a [String],
+    /// As [`Erasure::chosen_in`].
+    at: Option<(u64, u64)>,
+}
+
 /// Erases messages, or without ids finishes what was cut off.
-async fn erase_reserved(
-    session: &OpenSession,
-    chosen: Option<(&[String], Option<(u64, u64)>)>,
-) -> Result<ErasureReceipt> {
+async fn erase_reserved(session: &OpenSession, chosen: Option<Chosen<'_>>) -> Result<ErasureReceipt> {
     session.leave_unborn_branch().await?;
     session.refresh().await?;
     let runs: Vec<String> = session.log.borrow().head.runs.iter().map(|run| run.id.clone()).collect();
@@ -68,7 +72,8 @@ async fn erase_reserved(
     for run in &runs {
         locks.push(acquire_run_lock(&session.context, &session.id, run).await?);
     }
-    let has_service_copy = chosen.is_some_and(|(ids, _)| services_have(&session.log.borrow().history, ids));
+    let has_service_copy =
+        chosen.as_ref().is_some_and(|chosen| services_have(&session.log.borrow().history, chosen.ids));
     let erased = {
         let _commits = session.commit_turn().await;
         let context = &session.context;
@@ -77,10 +82,10 @@ async fn erase_reserved(
             operation: &operation,
             at: context.now(),
             owned_runs: &runs,
-            chosen_in: chosen.and_then(|(_, at)| at),
+            chosen_in: chosen.as_ref().and_then(|chosen| chosen.at),
             notice: notice.as_ref(),
         };
-        finish_and_erase(session, chosen.map(|(ids, _)| ids), &erasure).await
+        finish_and_erase(session, chosen.map(|chosen| chosen.ids), &erasure).await
     };
     drop(locks);
     // Also after a failure: some of the messages may be gone.

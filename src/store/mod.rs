@@ -14,6 +14,7 @@ mod branch_appends;
 mod branch_directory;
 mod branch_write;
 mod branching;
+mod capabilities;
 mod clear;
 mod conflict_side;
 #[cfg(any(test, feature = "conformance"))]
@@ -55,6 +56,7 @@ pub(crate) use audit_query::{audit_cursor, open_audit_cursor};
 pub use backup::{BackupItem, BackupReader, BackupWriter};
 pub use branch_directory::{BranchDirectory, BranchRow, MAIN_BRANCH, branch_name};
 pub use branching::{open_fork, read_branch, refresh_directory, reopen_fork};
+pub use capabilities::Capabilities;
 pub use clear::clear_session;
 pub use conflict_side::open_conflict_side;
 pub use delete::delete_session;
@@ -93,21 +95,6 @@ pub type RecordSelector = Box<dyn Fn(&StoredHead) -> Option<Query>>;
 
 /// Takes records as they arrive.
 pub type RecordSink<'a> = &'a mut (dyn FnMut(Vec<Record>) + 'a);
-
-/// What a store can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capabilities {
-    /// An append fails and changes nothing if the head has another revision than expected.
-    pub compare_and_append: bool,
-    /// A batch is written whole or not at all.
-    pub atomic_batch: bool,
-    /// A read after a write returns what was written.
-    pub read_your_writes: bool,
-    /// Maximum size of a value, in bytes.
-    pub max_value_bytes: u64,
-    /// True if the data outlives the process.
-    pub durable: bool,
-}
 
 /// The tables beside the heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

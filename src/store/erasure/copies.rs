@@ -118,7 +118,7 @@ impl CopyEraser {
         let is_older = is_of_conflict || head.erasures < self.erasures;
         let has_failed = head.runs.iter().any(|run| run.failed.as_ref().is_some_and(|(_, text)| !text.is_empty()));
         let has_content = head.last_request.is_some() || has_failed || head.term_filter != TermFilter::default();
-        if !has_preview && !(is_older && has_content) {
+        if !(has_preview || is_older && has_content) {
             return None;
         }
         if is_older {
