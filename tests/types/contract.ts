@@ -46,6 +46,7 @@ import {
   type RunEvent,
   type RunRequest,
   type RunResult,
+  type SearchHit,
   type Session,
   type SessionOptions,
   type SessionSnapshot,
