@@ -1,29 +1,38 @@
 // One chat. Nothing here keeps messages: the view has them, those of an answer that grows and of other tabs, too.
 
 import { useState } from 'react';
-import { reporting } from './notices.jsx';
-import { drivePageRun, request, useView } from './hooks.js';
+import { report, reporting } from './notices.jsx';
+import { addWaiting, drivePageRun, removeWaiting, request, useView, useWaiting } from './hooks.js';
 
 export function Chat({ session }) {
   const [{ messages, run, hasOlder, readError }, view] = useView(session);
-  const [waiting, setWaiting] = useState([]); // questions whose run has not begun
+  const waiting = useWaiting(session.id);
 
   /** Asks a question. With `replace` it takes the place of that message; without `input` the question of that message is answered again. */
   async function ask(input, replace) {
     const id = crypto.randomUUID();
-    if (input) setWaiting((all) => [...all, { id, input }]);
+    if (input) addWaiting({ id, sessionId: session.id, input });
     try {
-      if (!session.title && input) await session.update({ title: input.slice(0, 60) });
-      drivePageRun(await session.run({ ...request, ...(input && { input, inputId: id }), ...(replace && { replace }), whenBusy: 'queue' }));
+      // Nothing is awaited before the run begins: another chat may be shown meanwhile, which disposes this session.
+      const starting = session.run({ ...request, ...(input && { input, inputId: id }), ...(replace && { replace }), whenBusy: 'queue' });
+      if (!session.title && input) session.update({ title: input.slice(0, 60) }).catch(report);
+      drivePageRun(await starting);
     } finally {
-      setWaiting((all) => all.filter((question) => question.id !== id));
+      removeWaiting(id);
     }
   }
 
-  const submit = reporting((form) => {
-    const input = form.elements.question.value.trim();
+  const submit = reporting(async (form) => {
+    const field = form.elements.question;
+    const input = field.value.trim();
+    if (!input) return;
     form.reset();
-    return input ? ask(input) : undefined;
+    try {
+      await ask(input);
+    } catch (error) {
+      field.value ||= input; // not asked, and nothing else was written meanwhile
+      throw error;
+    }
   });
   const resume = reporting(async () => drivePageRun(await view.resume(request)));
   return (

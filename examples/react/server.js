@@ -36,7 +36,7 @@ files.set('', { type: 'text/html; charset=utf-8', body: readFileSync(here('index
 
 /** Where a request goes, and with which headers. */
 function targetOf({ pathname, search }) {
-  if (pathname === '/v1/chat/completions') return [MODEL_URL, { authorization: `Bearer ${OPENAI_API_KEY}` }];
+  if (pathname === '/v1/chat/completions') return [MODEL_URL, OPENAI_API_KEY ? { authorization: `Bearer ${OPENAI_API_KEY}` } : {}];
   if (pathname.startsWith('/weather/')) return [WEATHER_URL + pathname.slice('/weather'.length) + search, {}];
   if (pathname === '/notes') return [WEBHOOK_URL, {}];
   return null;
@@ -54,7 +54,8 @@ async function forward(incoming, outgoing, [url, headers]) {
   const response = await fetch(url, sent);
   const told = ['content-type', 'retry-after'].filter((name) => response.headers.has(name));
   outgoing.writeHead(response.status, Object.fromEntries(told.map((name) => [name, response.headers.get(name)])));
-  await pipeline(Readable.fromWeb(response.body), outgoing);
+  if (response.body) await pipeline(Readable.fromWeb(response.body), outgoing);
+  else outgoing.end(); // 204, of a webhook for example
 }
 
 const server = createServer(async (incoming, outgoing) => {

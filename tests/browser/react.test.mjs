@@ -322,3 +322,72 @@ test('r57 a React page that switches between chats keeps none of them in memory'
   assert.ok(SessionView >= 1 && SessionView <= 3, `${SessionView} views`);
   await leave();
 });
+
+test('r57 a React page keeps a question when another chat is shown at once, and shows that it waits', async () => {
+  const { page, leave } = await visit();
+  await services.script([{ text: 'This is long.', gate: 'left', atPiece: 2 }, { text: 'The second.' }]);
+  const first = chatOf(page);
+  // In one task: nothing of the question is stored yet.
+  await page.getByLabel('Question', { exact: true }).fill('First chat');
+  await page.evaluate(() => {
+    for (const name of ['Send', 'New chat'])
+      [...document.querySelectorAll('button')].find(({ textContent }) => textContent === name).click();
+  });
+  await until('another chat', async () => chatOf(page) !== first);
+  await page.locator('nav li a', { hasText: 'First chat' }).click();
+  await shows(page, 'First chat', 'This is…');
+  await ask(page, 'And then?');
+  await page.getByText('And then? (waits)').waitFor();
+  await button(page, 'New chat').click();
+  await shows(page);
+  assert.equal(await page.getByText('And then? (waits)').count(), 0, 'it is a question of the other chat');
+  await page.locator('nav li a', { hasText: 'First chat' }).click();
+  await page.getByText('And then? (waits)').waitFor();
+  await openGate('left');
+  await shows(page, 'First chat', 'This is long.', 'And then?', 'The second.');
+  await leave();
+});
+
+test('r57 a React page gives a question back that could not be asked', async () => {
+  const { page, leave } = await visit();
+  await services.script([{ text: 'Now it works.' }]);
+  await page.evaluate(() => {
+    const { transaction } = IDBDatabase.prototype;
+    window.mend = () => {
+      IDBDatabase.prototype.transaction = transaction;
+    };
+    IDBDatabase.prototype.transaction = () => {
+      throw new DOMException('The disk is full.', 'QuotaExceededError');
+    };
+  });
+  const field = page.getByLabel('Question', { exact: true });
+  await ask(page, 'Is there room?');
+  await until('the question is in its field', async () => (await field.inputValue()) === 'Is there room?');
+  await page.getByRole('alert').getByText('The disk is full.').first().waitFor();
+  await page.evaluate(() => window.mend());
+  while (await button(page, 'Dismiss').count()) await button(page, 'Dismiss').first().click();
+  await button(page, 'Send').click();
+  await shows(page, 'Is there room?', 'Now it works.');
+  await leave();
+});
+
+test('r57 a React page without Symbol.dispose releases a chat that is left, and a webhook may answer 204', async () => {
+  const { context, tab, leave } = await visit();
+  await context.addInitScript(() => {
+    const { dispose, ...known } = Object.getOwnPropertyDescriptors(Symbol);
+    const native = Symbol;
+    window.Symbol = Object.defineProperties((name) => native(name), known);
+  });
+  const page = await tab();
+  assert.equal(await page.evaluate(() => Symbol.dispose), undefined);
+  services.webhook.status = 204;
+  await services.script([note('Hello.'), { text: 'It is posted.' }]);
+  await ask(page, 'Post it.');
+  await button(page, 'Approve').click();
+  await shows(page, 'Post it.', 'It is posted.');
+  services.webhook.status = 200;
+  assert.match(await page.locator('.tool').innerText(), /→ ""/);
+  await button(page, 'New chat').click();
+  await shows(page);
+  await leave();
+});

@@ -41,12 +41,16 @@ export function exampleLines(...own) {
 export async function startServices() {
   const model = await startStandIn();
   const calls = { weather: 0, note: 0 };
+  const webhook = { status: 200 };
   const held = new Set();
   const waiting = [];
   const server = http.createServer((request, response) => {
     const service = request.url.startsWith('/note') ? 'note' : 'weather';
     calls[service] += 1;
-    const answer = () => response.end(service === 'note' ? 'ok' : '<img src=x onerror="window.owned = true"> 21 °C');
+    const answer = () => {
+      if (service === 'weather') response.end('<img src=x onerror="window.owned = true"> 21 °C');
+      else response.writeHead(webhook.status).end(webhook.status === 204 ? undefined : 'ok');
+    };
     if (held.has(service)) waiting.push(answer);
     else answer();
   });
@@ -56,6 +60,7 @@ export async function startServices() {
   const url = `http://127.0.0.1:${server.address().port}`;
   return {
     calls,
+    webhook,
     env: {
       OPENAI_API_KEY: KEY,
       MODEL_URL: `${model.url}/v1/chat/completions`,
