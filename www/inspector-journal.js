@@ -35,7 +35,10 @@ function facts(pairs) {
 }
 
 function effectText(effect) {
-  if (effect.type === 'call_model') return `call_model: ${effect.request.url}, ${bytes(effect.request.body.length)}`;
+  if (effect.type === 'call_model') {
+    const { origin, pathname } = new URL(effect.request.url); // a query may have a key
+    return `call_model: ${origin}${pathname}, ${bytes(effect.request.body.length)}`;
+  }
   if (effect.type === 'run_tool') return `run_tool: ${effect.name}, attempt ${effect.attempt}`;
   return `wait: ${effect.ms} ms`;
 }
@@ -94,7 +97,10 @@ export class Journal {
   #read = throttled(
     (chat) => this.#readAll(chat),
     400,
-    (error) => this.#runs.replaceChildren(failure(error)),
+    (error) => {
+      this.clear();
+      this.#runs.replaceChildren(failure(error));
+    },
   );
 
   constructor(root) {
@@ -111,6 +117,10 @@ export class Journal {
       el('h3', {}, 'What the last run of this tab reported'),
       this.#events,
     );
+  }
+
+  clear() {
+    for (const list of [this.#runs, this.#entries, this.#events]) list.replaceChildren();
   }
 
   paint(chat) {

@@ -85,6 +85,7 @@ export class Repair {
 
   /** Shows nothing of the chat that is open. */
   paint() {}
+  clear() {}
 
   #exampleButton({ label, dialect, code, chat, answer }) {
     const button = el('button.quiet', { type: 'button' }, `Example: ${label}`);

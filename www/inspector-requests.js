@@ -56,7 +56,10 @@ export class Requests {
   #read = throttled(
     (chat) => this.#readAll(chat),
     300,
-    (error) => this.#detail.replaceChildren(failure(error)),
+    (error) => {
+      this.clear();
+      this.#detail.replaceChildren(failure(error));
+    },
   );
 
   constructor(root, actions) {
@@ -78,11 +81,31 @@ export class Requests {
     );
   }
 
+  /** Removes what is shown; the next `paint` reads. */
+  clear() {
+    this.#painted = '';
+    this.#entries = [];
+    for (const node of [this.#asked, this.#rows, this.#detail]) node.replaceChildren();
+  }
+
+  /** Closes the store of the previews. */
+  close() {
+    const opening = this.#db;
+    this.#db = null;
+    opening?.then(
+      (db) => db.close(),
+      () => {}, // shown by the read that opened it
+    );
+  }
+
   paint(chat) {
     const question = this.#actions.question();
     const { revision, branch } = chat.view.getSnapshot();
-    const { dialect, hostile, model } = this.#actions.settings;
-    const key = JSON.stringify([chat.id, revision, branch, question, chat.requests.length, dialect, hostile, model]);
+    const { settings } = this.#actions;
+    const { dialect, hostile, model } = settings;
+    const models = DIALECTS.map((one) => settings.of(one).model);
+    const sent = chat.requests.length;
+    const key = JSON.stringify([revision, branch, chat.owner, question, sent, dialect, hostile, model, models]);
     if (key === this.#painted) return;
     this.#painted = key;
     this.#read(chat);
@@ -90,11 +113,13 @@ export class Requests {
 
   async #readAll(chat) {
     const question = this.#actions.question();
-    this.#asked.textContent = question
-      ? `What would be sent with the question that you are writing: "${clip(question, 60)}"`
-      : 'What would be sent now. Write a question, and it is in the requests.';
     const sent = chat.requests.at(-1);
     const previews = await this.#render(chat, question);
+    this.#asked.textContent = !previews
+      ? 'Another tab shows another version of this chat, so there is no preview. Choose a version here, and there is one.'
+      : question
+        ? `What would be sent with the question that you are writing: "${clip(question, 60)}"`
+        : 'What would be sent now. Write a question, and it is in the requests.';
     this.#entries = [
       ...(sent
         ? [
@@ -107,7 +132,7 @@ export class Requests {
             },
           ]
         : []),
-      ...previews.map((preview) => ({
+      ...(previews ?? []).map((preview) => ({
         ...preview,
         id: preview.dialect,
         name: nameOf(preview.dialect),
@@ -118,11 +143,12 @@ export class Requests {
         ? entry
         : { ...entry, ...itemsOf(entry.text, entry.before?.dialect === entry.dialect ? entry.before.text : null) },
     );
-    if (!this.#entries.some(({ id }) => id === this.#chosen)) this.#chosen = this.#entries[0].id;
+    if (!this.#entries.some(({ id }) => id === this.#chosen)) this.#chosen = this.#entries[0]?.id ?? SENT;
     this.#paintRows();
   }
 
-  /** The request of each dialect, of a session of its own: what the open one sends stays what it repeats. */
+  /** The request of each dialect, of a session of its own: what the open one sends stays what it repeats. Null if it
+   *  opens with another branch than the one that is shown. */
   async #render(chat, question) {
     this.#db ??= open({ name: this.#actions.store }).catch((error) => {
       this.#db = null; // a later attempt may succeed
@@ -131,6 +157,7 @@ export class Requests {
     const session = await (await this.#db).session(chat.id);
     const { settings } = this.#actions;
     try {
+      if (session.branch !== chat.view.getSnapshot().branch) return null;
       const previews = [];
       for (const dialect of DIALECTS) {
         const params = { model: settings.of(dialect).model || settings.model, ...WIRE_FORMATS[dialect]?.params };
@@ -178,6 +205,7 @@ export class Requests {
 
   #paintDetail() {
     const entry = this.#entries.find(({ id }) => id === this.#chosen);
+    if (!entry) return this.#detail.replaceChildren();
     const { name, dialect, error, items, repeated, repeatedBytes, report, prefix, text, before } = entry;
     if (error) {
       this.#detail.replaceChildren(el('h3', {}, name), el('p.failed', {}, error));

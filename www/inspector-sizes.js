@@ -63,6 +63,10 @@ export class Sizes {
     root.append(this.#root);
   }
 
+  clear() {
+    this.#root.replaceChildren();
+  }
+
   paint(chat) {
     this.#read(chat);
   }

@@ -126,7 +126,10 @@ export class Timeline {
   #read = throttled(
     (chat) => this.#paintAll(chat),
     300,
-    (error) => this.#turns.replaceChildren(failure(error)),
+    (error) => {
+      this.clear();
+      this.#turns.replaceChildren(failure(error));
+    },
   );
 
   constructor(root) {
@@ -145,6 +148,12 @@ export class Timeline {
         ),
       ),
     );
+  }
+
+  /** Removes what is shown; the next `paint` reads. */
+  clear() {
+    this.#painted = null;
+    for (const node of [this.#turns, this.#rows, this.#count]) node.replaceChildren();
   }
 
   paint(chat) {

@@ -19,6 +19,8 @@ export class Inspector {
   #contents;
   #chosen = 'timeline';
   #chat;
+  /** The chat of what is shown. */
+  #painted = null;
 
   /** `actions`: `{ chat(), question(), settings, store, status(), openBody(body, dialect) }`. */
   constructor(actions) {
@@ -54,7 +56,11 @@ export class Inspector {
     document.body.classList.toggle('inspecting', open);
     this.#opener.setAttribute('aria-expanded', String(open));
     this.#cover();
-    this.paint();
+    if (open) this.paint();
+    else {
+      this.#clear();
+      this.#contents.requests.close();
+    }
     if (focus) (open ? this.#tabs.find((tab) => nameOf(tab) === this.#chosen) : this.#opener).focus();
   }
 
@@ -69,9 +75,15 @@ export class Inspector {
   }
 
   choose(name) {
+    if (name !== this.#chosen) this.#clear();
     this.#chosen = name;
     this.#paintTabs();
     this.paint();
+  }
+
+  /** What is not shown is not kept either: it may quote what is erased. */
+  #clear() {
+    this.#contents[this.#chosen].clear();
   }
 
   #move(event, at) {
@@ -95,7 +107,10 @@ export class Inspector {
   /** Paints the chosen tab, if the inspector is open. */
   paint() {
     const chat = this.#chat();
-    if (chat && this.#isOpen) this.#contents[this.#chosen].paint(chat);
+    if (!chat || !this.#isOpen) return;
+    if (this.#painted !== chat) this.#clear();
+    this.#painted = chat;
+    this.#contents[this.#chosen].paint(chat);
   }
 }
 

@@ -30,8 +30,17 @@ function partsOf({ content, parts }) {
   };
 }
 
-/** The label and the text of an item. */
+/** The label and the text of an item, which may be anything: what was pasted need not be as its format says. */
 function describeItem(item) {
+  try {
+    const [label, text] = labelAndText(item);
+    return { label: String(label), text };
+  } catch {
+    return { label: 'item', text: plainText(item) };
+  }
+}
+
+function labelAndText(item) {
   if (typeof item === 'string') return ['user', item];
   const { type, role } = item;
   if (type === 'function_call') return [`call of ${item.name}`, plainText(item.arguments)];
@@ -51,8 +60,8 @@ function describeItem(item) {
 export function requestItems(body) {
   const items = body.input ?? body.messages ?? body.contents ?? [];
   return (Array.isArray(items) ? items : [items]).map((item) => {
-    const [label, text] = describeItem(item);
-    return { label: String(label), text: clip(text.replace(/\s+/g, ' ').trim(), MAX_TEXT), key: JSON.stringify(item) };
+    const { label, text } = describeItem(item);
+    return { label, text: clip(text.replace(/\s+/g, ' ').trim(), MAX_TEXT), key: JSON.stringify(item) };
   });
 }
 

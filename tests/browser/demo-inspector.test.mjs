@@ -126,6 +126,57 @@ describe('r52 the inspector', { concurrency: 3 }, () => {
     assert.deepEqual(await guest.leave(), CLEAN);
   });
 
+  test('r52 a preview is of the version that is shown, or there is none', async () => {
+    const guest = await Guest.visit(demo, 'preview-version', WIDE);
+    const { page } = guest;
+    await guest.ask(QUESTION);
+    await page.getByRole('button', { name: 'Ask for another answer' }).click();
+    await page.locator('.message.assistant .siblings', { hasText: '2 / 2' }).waitFor();
+    await guest.answered();
+    await choose(guest, 'Requests');
+    await row(guest, 'anthropic').filter({ hasText: 'unchanged' }).waitFor();
+    const other = await guest.tab(`&session=${new URL(page.url()).searchParams.get('session')}`);
+    await other.getByRole('button', { name: 'Show the version before' }).click();
+    await other.locator('.message.assistant .siblings', { hasText: '1 / 2' }).waitFor();
+    await page.locator('#question').fill('And in Rome?');
+    await panel(guest, 'requests').filter({ hasText: 'so there is no preview' }).waitFor();
+    assert.equal(await row(guest, 'anthropic').count(), 0);
+    assert.equal(await row(guest, 'sent').count(), 1);
+    await page.getByRole('button', { name: 'Show the version before' }).click();
+    await row(guest, 'anthropic').filter({ hasText: 'unchanged' }).waitFor();
+
+    // The store of the previews is closed with the inspector, and opened with it.
+    await page.getByRole('button', { name: 'Close the inspector' }).click();
+    await page.getByRole('button', { name: 'Inspector' }).click();
+    await page.locator('#question').fill('And in Cairo?');
+    await panel(guest, 'requests').filter({ hasText: 'And in Cairo?' }).waitFor();
+    await row(guest, 'anthropic').filter({ hasText: 'unchanged' }).waitFor();
+    assert.deepEqual(await guest.leave(), CLEAN);
+  });
+
+  test('r52 what cannot be read is said in the place of another chat, and is read again', async () => {
+    const guest = await Guest.visit(demo, 'unreadable', WIDE);
+    const { page } = guest;
+    await storeChat(guest);
+    await guest.ask(QUESTION);
+    const timeline = panel(guest, 'timeline');
+    await until('three rows', async () => (await timeline.locator('tbody tr').count()) === 3);
+    await page.evaluate(async () => {
+      const { Chat } = await import('/chat.js');
+      const { invocations } = Chat.prototype;
+      Chat.prototype.invocations = async () => {
+        Chat.prototype.invocations = invocations;
+        throw new Error('The disk has a scratch.');
+      };
+    });
+    await page.locator('#sessions .session', { hasText: 'An old chat' }).click();
+    await timeline.filter({ hasText: 'The disk has a scratch.' }).waitFor();
+    assert.equal(await timeline.locator('tbody tr').count(), 0);
+    await page.locator('#question').fill('Hello?');
+    await until('it is read', async () => (await timeline.locator('tbody tr').count()) === 2);
+    assert.deepEqual(await guest.leave(), CLEAN);
+  });
+
   test('r52 the journal shows a run under way with its steps and effects, and is empty when the turn is in history', async () => {
     const guest = await Guest.visit(demo, 'journal', WIDE);
     await choose(guest, 'Journal');
@@ -241,6 +292,29 @@ describe('r52 a chat that a provider refuses', { concurrency: 3 }, () => {
     await result(guest)
       .locator('h3', { hasText: /cannot be (repaired|recognized)/ })
       .waitFor();
+    assert.deepEqual(await guest.leave(), CLEAN);
+  });
+
+  test('r52 is repaired whatever its items are', async () => {
+    const guest = await Guest.visit(demo, 'odd-items', WIDE);
+    await choose(guest, 'Repair');
+    for (const [dialect, chat] of [
+      ['openai-chat', { messages: [null] }],
+      ['openai-chat', { messages: [{ role: 'user', content: [null] }] }],
+      ['openai-chat', { messages: [{ role: 'assistant', content: null, tool_calls: {} }] }],
+      ['openai-chat', { messages: [{ role: 'assistant', content: null, tool_calls: [null] }] }],
+      ['openai-chat', { messages: [{ role: 'user', type: { toString: 1 } }] }],
+      ['anthropic', { messages: [{ role: 'assistant', content: [{ type: 'tool_use' }] }] }],
+      ['gemini', { contents: [{ role: 'user', parts: 'Hello' }] }],
+    ]) {
+      await paste(guest, '{}');
+      await guest.page.locator('#pasted-dialect').selectOption(dialect);
+      await paste(guest, JSON.stringify(chat));
+      await result(guest)
+        .locator('h3', { hasText: /: \d|: nothing wrong|cannot be repaired/ })
+        .waitFor();
+      assert.doesNotMatch(await result(guest).innerText(), /^This cannot be repaired/, JSON.stringify(chat));
+    }
     assert.deepEqual(await guest.leave(), CLEAN);
   });
 
