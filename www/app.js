@@ -36,9 +36,14 @@ let sessions;
 let store;
 let detailsDialog;
 let inspector;
-/** The open chat. Other chats stay in `chats` while one of their runs is active in this tab. */
+/** The chat that is shown. */
 let chat = null;
+/** The id of the chat that is shown, or will be when it is open. */
+let wanted = null;
+/** The open chats by id: the one that is shown, and those that `leave` keeps. */
 const chats = new Map();
+/** The promises of the chats that are opening, by id. */
+const openings = new Map();
 
 /** Updates the buttons at once, so that nothing is sent twice. */
 function updateControls() {
@@ -67,11 +72,37 @@ function paint() {
   paintSoon();
 }
 
+/** Opens a chat, once however often it is called meanwhile. */
+function openChat(id) {
+  if (!openings.has(id))
+    openings.set(
+      id,
+      Chat.open(db, id, settings, () => onChatChange(id))
+        .then((opened) => {
+          chats.set(id, opened);
+          return opened;
+        })
+        .finally(() => openings.delete(id)),
+    );
+  return openings.get(id);
+}
+
+function onChatChange(id) {
+  const changed = chats.get(id);
+  if (changed && changed !== chat) leave(changed);
+  else paint();
+}
+
 async function show(id) {
-  const next = chats.get(id) ?? (await Chat.open(db, id, settings, paint));
-  chats.set(id, next);
-  if (chat && chat !== next && !chat.running) release(chat);
+  wanted = id;
+  const next = chats.get(id) ?? (await openChat(id));
+  if (id !== wanted) return leave(next); // another one was chosen meanwhile
+  const last = chat;
   chat = next;
+  if (last && last !== next) {
+    notices.show(null);
+    leave(last);
+  }
   sessions.current = id;
   address.searchParams.set('session', id);
   history.replaceState(null, '', address);
@@ -81,8 +112,13 @@ async function show(id) {
   paint();
 }
 
+/** Releases a chat that is not shown, unless a run of it is active in this tab or its answer could not be stored. */
+function leave(old) {
+  if (old !== chat && old.id !== wanted && !old.running && !old.failure?.retry) release(old);
+}
+
 function release(old) {
-  chats.delete(old.id);
+  if (chats.get(old.id) === old) chats.delete(old.id);
   old.close();
 }
 
@@ -102,29 +138,30 @@ async function newChat() {
 }
 
 /** `replace`: the id of the question that this one is an edit of. */
-async function ask(text, replace) {
-  const askedChat = chat;
+async function ask(text, replace, askedChat = chat) {
   notices.show(null);
   conversation.toEnd();
   const status = await askedChat.send(text, replace);
-  if (askedChat !== chat) {
-    if (!askedChat.running) release(askedChat);
-    return;
-  }
+  if (askedChat !== chat) return;
   if (status === 'not_started' && !question.value) {
     question.value = text;
     fitHeight();
   }
-  if (replace) noteIfStopped(status, () => ask(text, replace));
-  question.focus();
+  if (replace) noteIfStopped(status, () => ask(text, replace, askedChat));
+  if (isFocusFree()) question.focus();
   paint();
 }
 
-async function regenerate(id) {
-  const askedChat = chat;
+/** True if the focus may move to the question: nobody writes elsewhere. */
+function isFocusFree() {
+  const { activeElement } = document;
+  return activeElement === document.body || $('#composer').contains(activeElement);
+}
+
+async function regenerate(id, askedChat = chat) {
   notices.show(null);
   const status = await askedChat.regenerate(id);
-  if (askedChat === chat) noteIfStopped(status, () => regenerate(id));
+  if (askedChat === chat) noteIfStopped(status, () => regenerate(id, askedChat));
   paint();
 }
 
@@ -144,11 +181,12 @@ async function isConfirmed(text) {
 
 /** Erases a message of the open chat, and shows the receipt. */
 async function erase({ id, parts }) {
+  const askedChat = chat;
   const calls = parts.filter(({ type }) => type === 'tool').length;
   const withCalls = calls ? `, ${calls === 1 ? 'its call' : `its ${calls} calls`} and what came back,` : '';
   if (!(await isConfirmed(`Erase this message${withCalls} from this browser, in all versions of the chat?`))) return;
-  const receipt = await chat.erase(id);
-  if (receipt) notices.show(...receiptLines(receipt));
+  const receipt = await askedChat.erase(id);
+  if (receipt && askedChat === chat) notices.show(...receiptLines(receipt));
   refreshList();
   paint();
 }
@@ -212,9 +250,13 @@ async function onChange({ session, deleted }) {
   }
 }
 
-const refreshList = perFrame(() => {
-  sessions.refresh();
-  store.refresh();
+const refreshList = perFrame(async () => {
+  try {
+    await Promise.all([sessions.refresh(), store.refresh()]);
+  } catch (error) {
+    notices.show(`The list of chats could not be read: ${error.message}`);
+    paint();
+  }
 });
 
 /** Adapts the height of the field to its text. */
@@ -304,7 +346,7 @@ async function start() {
   addListeners();
   db.subscribe(onChange);
   setInterval(() => {
-    if (!document.hidden && $('#sessions .badge:not([hidden])')) sessions.refresh();
+    if (!document.hidden && $('#sessions .badge:not([hidden])')) refreshList();
   }, 2000);
   await show(address.searchParams.get('session') || crypto.randomUUID());
   refreshList();

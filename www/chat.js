@@ -190,7 +190,12 @@ export class Chat {
   /** Erases a message, and returns the receipt. */
   async erase(messageId) {
     try {
-      return await this.#session.deleteMessages([messageId]);
+      const receipt = await this.#session.deleteMessages([messageId]);
+      // They quote what is erased.
+      this.requests = [];
+      this.events = [];
+      this.#changed();
+      return receipt;
     } catch (error) {
       this.#fail(error);
       return null;

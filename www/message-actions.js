@@ -56,6 +56,9 @@ export class MessageActions {
   #again = tool('again', 'Ask for another answer', () => this.#actions.regenerate(this.#message.id));
   #erase = tool('bin', 'Erase this message', () => this.#actions.erase(this.#message));
   #versions = null;
+  /** The form of the edit that is open. */
+  #form = null;
+  #canEdit = false;
 
   /** `body`: the element of the message that the field of an edit takes the place of. */
   constructor(body) {
@@ -70,6 +73,7 @@ export class MessageActions {
     this.#message = message;
     this.#actions = actions;
     this.#versions = versions;
+    this.#canEdit = canEdit;
     const isQuestion = message.role === 'user';
     this.#edit.hidden = !(canEdit && isQuestion);
     this.#again.hidden = !(canEdit && !isQuestion && isLast);
@@ -80,8 +84,14 @@ export class MessageActions {
     this.#before.disabled = !canErase || !versions?.index;
     this.#after.disabled = !canErase || !versions || versions.index + 1 >= count;
     this.node.classList.toggle('last', isLast);
-    this.node.hidden =
-      !message.saved || [this.#siblings, this.#edit, this.#again, this.#erase].every(({ hidden }) => hidden);
+    this.#arrange();
+  }
+
+  /** Shows the buttons, or the form of an edit in the place of the message. */
+  #arrange() {
+    const buttons = [this.#siblings, this.#edit, this.#again, this.#erase];
+    this.node.hidden = this.#form !== null || !this.#message.saved || buttons.every(({ hidden }) => hidden);
+    this.#body.hidden = this.#form !== null;
   }
 
   #show(step) {
@@ -92,10 +102,12 @@ export class MessageActions {
     const text = this.#message.parts.map((part) => part.text ?? '').join('\n');
     const end = () => {
       form.remove();
-      this.#body.hidden = this.node.hidden = false;
+      this.#form = null;
+      this.#arrange();
     };
     const { form, field } = editForm(text, {
       send: (edited) => {
+        if (!this.#canEdit) return; // an answer is under way
         end();
         this.#actions.edit(this.#message.id, edited);
       },
@@ -105,7 +117,8 @@ export class MessageActions {
       },
     });
     this.#body.after(form);
-    this.#body.hidden = this.node.hidden = true;
+    this.#form = form;
+    this.#arrange();
     form.scrollIntoView({ block: 'nearest' });
     field.focus();
     field.setSelectionRange(text.length, text.length);

@@ -43,7 +43,14 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
     await field.fill('MESSAGE 7');
     await until('two are found', async () => (await titles(guest)).length === 2);
     assert.deepEqual(await titles(guest), ['<img src=x onerror=alert(1)> Message', 'Chat 7']);
-    assert.deepEqual(await page.locator('#sessions mark').allInnerTexts(), ['Message', 'message', '7', '7', 'Message', '7']);
+    assert.deepEqual(await page.locator('#sessions mark').allInnerTexts(), [
+      'Message',
+      'message',
+      '7',
+      '7',
+      'Message',
+      '7',
+    ]);
     assert.equal(await page.getByRole('status').filter({ hasText: '2 chats' }).count(), 1);
     await field.fill('cafe oslo');
     await until('one is found', async () => (await titles(guest)).length === 1);
@@ -195,6 +202,10 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
     await guest.ask(QUESTION);
     await guest.ask('Is it warm in Rome? My code is marker-7741.');
     assert.match((await guest.stored()).text, /marker-7741/);
+    await button(guest, 'Inspector').click();
+    await page.getByRole('tab', { name: 'Requests' }).click();
+    await page.locator('tr[data-request="sent"]').getByRole('button').click();
+    await page.locator('.request-detail', { hasText: 'marker-7741' }).waitFor();
     const erase = async (message, answer) => {
       await message.hover();
       await message.getByRole('button', { name: 'Erase this message' }).click();
@@ -215,9 +226,69 @@ describe('r52 the chats of the demo', { concurrency: 3 }, () => {
     await page.locator('#confirm').getByRole('button', { name: 'Delete' }).click();
     await guest.notice('1 message with 2 calls').waitFor();
     assert.doesNotMatch((await guest.stored()).text, /marker-7741/);
+    await until('the page does not quote it', async () => !(await page.content()).includes('marker-7741'));
     await guest.ask('And in Cairo?');
     assert.doesNotMatch((await guest.control('requests')).at(-1).bodyText, /marker-7741/);
     assert.deepEqual(await guest.leave(), CLEAN);
+  });
+
+  test('r52 the chat that was chosen last is shown, and each is opened once', async () => {
+    const guest = await Guest.visit(demo, 'quick-clicks');
+    const { page } = guest;
+    await storeChats(guest, 2);
+    await until('both are listed', async () => (await titles(guest)).length === 2);
+    await page.evaluate(async () => {
+      const { Chat } = await import('/chat.js');
+      const { open } = Chat;
+      window.opened = [];
+      Chat.open = async (db, id, ...others) => {
+        window.opened.push(id);
+        if (id === 'chat-0') await new Promise((resolve) => setTimeout(resolve, 300));
+        return open.call(Chat, db, id, ...others);
+      };
+      for (const id of ['chat-0', 'chat-0', 'chat-1'])
+        document.querySelector(`[data-session="${id}"] .session`).click();
+    });
+    await page.locator('.message', { hasText: 'Message 1' }).waitFor();
+    await page.waitForTimeout(600);
+    assert.match(await guest.words(), /Message 1/);
+    assert.match(page.url(), /session=chat-1/);
+    assert.deepEqual(await page.evaluate(() => window.opened), ['chat-0', 'chat-1']);
+    await page.locator('[data-session="chat-0"] .session').click();
+    await page.locator('.message', { hasText: 'Message 0' }).waitFor();
+    assert.deepEqual(await guest.leave(), CLEAN);
+  });
+
+  test('r52 a notice goes with its chat, and an edit that is being written keeps its place and the focus', async () => {
+    const guest = await Guest.visit(demo, 'focus');
+    const { page } = guest;
+    await guest.ask(QUESTION);
+    await guest.hold('get_weather');
+    await button(guest, 'Ask for another answer').click();
+    await guest.card('get_weather', 'running').waitFor();
+    await page.locator('#stop').click();
+    await guest.notice('Stopped. The chat is as it was before.').waitFor();
+    await button(guest, 'New chat').click();
+    await page.locator('.notice').waitFor({ state: 'detached' });
+    await page.locator('#sessions .session').click();
+    await button(guest, 'Edit the question').click();
+    const edit = page.locator('.edit textarea');
+    await guest.write('Is it warm in Rome?');
+    await guest.card('get_weather', 'running').waitFor();
+    await edit.fill('Is it warm in Cairo?');
+    await edit.press('Enter');
+    assert.equal(await edit.inputValue(), 'Is it warm in Cairo?', 'it waits for the answer');
+    await guest.control('release', {});
+    await guest.answered();
+    await page.locator('.message', { hasText: 'You asked: "Is it warm in Rome?"' }).waitFor();
+    assert.equal(await edit.evaluate((field) => field === document.activeElement), true);
+    const edited = page.locator('.message.user', { has: edit });
+    assert.equal(await edited.getByRole('button', { name: 'Edit the question' }).count(), 0);
+    await edit.press('Enter');
+    await page.locator('.message', { hasText: 'You asked: "Is it warm in Cairo?"' }).waitFor();
+    await guest.answered();
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'question');
+    assert.deepEqual(await guest.leave({ complaints: /net::ERR|Failed to load resource/ }), CLEAN);
   });
 
   for (const dialect of ['openai-chat', 'openai-responses', 'anthropic']) {
