@@ -197,7 +197,7 @@ const STEPS = [
         REDIS_SERVER: await redisProgram(),
         WRANGLER: await wrangler(),
       };
-      await nodeTests('tests/servers', values.long ? 60 : 15, programs, await nodeWithSqlite());
+      await nodeTests('tests/servers', values.long ? 60 : 20, programs, await nodeWithSqlite());
       await nodeTests('tests/better-sqlite3', 10, { BETTER_SQLITE3: await betterSqlite3() });
     },
   ],
@@ -245,7 +245,7 @@ const STEPS = [
     async () => {
       await Promise.all([build(), npm(), chromium()]);
       await buildLaterWasm();
-      await nodeTests('tests/browser', values.long ? 600 : 30);
+      await nodeTests('tests/browser', values.long ? 600 : 40);
     },
   ],
 ];
