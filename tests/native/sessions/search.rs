@@ -296,8 +296,8 @@ fn r79_what_two_processes_append_at_once_is_found() {
         world.run(both(say(0), say(1)));
     }
     for round in 0..6 {
-        for at in 0..2 {
-            assert_eq!(found(&world, &processes[at], &format!("word{at}x{round}")), ["s"]);
+        for (at, process) in processes.iter().enumerate() {
+            assert_eq!(found(&world, process, &format!("word{at}x{round}")), ["s"]);
         }
     }
     assert!(filter(&data, "s").1);
