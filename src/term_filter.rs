@@ -6,14 +6,15 @@
 use crate::encoding::encode_fields;
 use minicbor::bytes::ByteVec;
 
-/// Maximum size of a filter, in bytes. False positives: at most 1 % with 1,000 terms, about 20 % with 4,000.
-const MAX_BYTES: usize = 2048;
+/// Maximum size of a filter, in bytes: each append writes it. False positives: at most 1 % with 250 terms, about 20 %
+/// with 1,000.
+const MAX_BYTES: usize = 512;
 
 /// The number of bits of a term's number in a filter that is not full.
 const START_BITS: u32 = 20;
 
 /// The number of bits for which a bit for each number takes [`MAX_BYTES`].
-const BITMAP_BITS: u32 = 14;
+const BITMAP_BITS: u32 = 12;
 
 /// A set of terms, of each of which it keeps some bits of its hash.
 ///
@@ -220,7 +221,7 @@ mod tests {
         let has = |filter: &TermFilter, from: usize| {
             hashes(20_000).get(from..).unwrap().iter().filter(|hash| filter.may_have_all(&[**hash])).count()
         };
-        for (terms, at_most) in [(0, 0), (10, 2), (600, 40), (1_000, 160), (4_000, 5_000)] {
+        for (terms, at_most) in [(0, 0), (10, 2), (150, 40), (250, 160), (1_000, 5_000)] {
             let mut filter = TermFilter::default();
             hashes(terms).chunks(50).for_each(|part| filter.add(part));
             let wrong = has(&filter, terms as usize);
@@ -233,7 +234,7 @@ mod tests {
         assert!(TermFilter::empty(1).covers(1) && TermFilter::default().covers(0) && !TermFilter::default().covers(1));
         let later = TermFilter { form: TermFilter::FORM + 1, ..TermFilter::empty(1) };
         let damaged = TermFilter { bits: 31, ..TermFilter::empty(1) };
-        let large = TermFilter { bits: 14, bytes: Some(vec![0xff; MAX_BYTES + 1].into()), ..TermFilter::empty(1) };
+        let large = TermFilter { bits: 12, bytes: Some(vec![0xff; MAX_BYTES + 1].into()), ..TermFilter::empty(1) };
         for filter in [later, damaged, large] {
             assert!(!filter.covers(1));
         }
