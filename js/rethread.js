@@ -50,6 +50,11 @@ export class Rethread {
     );
   }
 
+  /** @type {PublicRethread['rotateKeys']} */
+  rotateKeys() {
+    return this.#handle.promise((store) => store.rotateKeys());
+  }
+
   /** @type {PublicRethread['prune']} */
   prune(options) {
     return this.#handle.promise((store) => store.prune(options));

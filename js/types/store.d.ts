@@ -107,6 +107,12 @@ export interface Rethread {
     sessions: { session: string; removed: number; left: number }[];
     failed: { session: string; code: ErrorCode; message: string }[];
   }>;
+  /** Wraps the key of each session with `encryption.key`, where one of `encryption.previous` had wrapped it, and writes
+   *  nothing else. `open` begins the same by itself, a second later, if `previous` has keys; this one says when it is
+   *  done: with nothing in `failed` and no process with an older key, `previous` is no longer needed. `rotated` counts
+   *  the sessions that were written now. `failed` has the others: `wrong_key` for a session of none of the keys, `corrupt_record` for a
+   *  damaged head. Without encryption there is nothing to do. See docs/storage.md. */
+  rotateKeys(): Promise<{ rotated: number; failed: { session: string; code: ErrorCode; message: string }[] }>;
   deleteSession(id: string): Promise<void>;
   /** The session as JSON Lines that a person can read: a line for the session, one for each append, audit row and
    *  journal entry, and an end. Versioned, and lossless: ids, times, signatures, state and unfinished runs are in

@@ -42,6 +42,7 @@ mod recency;
 mod record;
 pub mod remote;
 mod reply_checks;
+mod rotation;
 mod search;
 mod second_results;
 mod segment;
@@ -77,6 +78,7 @@ pub use recency::{RecentSessions, SessionPosition, recent_sessions};
 pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};
 pub use reply_checks::{MIN_VALUE_BYTES, check_page, check_records};
+pub use rotation::rotate_key;
 pub use search::{Excerpt, MessageExcerpt, SearchHit, SessionSearch};
 pub use segment::split_segment;
 
@@ -401,6 +403,11 @@ pub trait LogStore {
     /// Counts the forks that this handle has met in the session: places where two writers appended at once.
     fn fork_count(&self, _session: &str) -> u64 {
         0
+    }
+
+    /// Returns true if the head that was read last has a key that a replaced key of the application had wrapped.
+    fn has_replaced_key(&self, _session: &str) -> bool {
+        false
     }
 
     /// Returns true if [`pack`](Self::pack) is worth its writes.

@@ -2,9 +2,10 @@
 //!
 //! Messages, events and audit rows are many, and are written as JSON instead.
 
+use crate::error::Error;
 use crate::owner::StateOwner;
 use crate::session::SessionChange;
-use crate::session::{Pruned, PrunedSession};
+use crate::session::{Pruned, PrunedSession, Rotated};
 use crate::session_head::Preview;
 use crate::store::{ErasureReceipt, Unreached};
 use serde::Serialize;
@@ -207,7 +208,7 @@ pub struct PrunedSessionResult {
     pub left: u64,
 }
 
-/// An item of `PruneResult.failed`.
+/// An item of `PruneResult.failed` and `RotationResult.failed`.
 #[derive(Serialize)]
 pub struct FailedSession {
     pub session: String,
@@ -226,13 +227,29 @@ impl From<Pruned> for PruneResult {
             sessions: sessions
                 .map(|PrunedSession { id, removed, left }| PrunedSessionResult { session: id, removed, left })
                 .collect(),
-            failed: failed
-                .map(|(session, error)| {
-                    let code = error.code.as_str();
-                    FailedSession { session, code, message: error.into_message() }
-                })
-                .collect(),
+            failed: failed.map(FailedSession::from).collect(),
         }
+    }
+}
+
+impl From<(String, Error)> for FailedSession {
+    fn from((session, error): (String, Error)) -> Self {
+        let code = error.code.as_str();
+        Self { session, code, message: error.into_message() }
+    }
+}
+
+/// The result of `Rethread.rotateKeys`.
+#[derive(Serialize)]
+pub struct RotationResult {
+    #[serde(serialize_with = "number")]
+    pub rotated: u64,
+    pub failed: Vec<FailedSession>,
+}
+
+impl From<Rotated> for RotationResult {
+    fn from(Rotated { rotated, failed }: Rotated) -> Self {
+        Self { rotated, failed: failed.into_iter().map(FailedSession::from).collect() }
     }
 }
 

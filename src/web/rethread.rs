@@ -12,8 +12,8 @@ use super::owned_runs::OwnedRuns;
 use super::promise::promise;
 use super::restore::restore;
 use super::results::{
-    ExcerptResult, HitPage, MessageExcerptResult, PruneResult, SearchHitResult, SessionPage, SessionSummary,
-    StatusResult, result_to_js,
+    ExcerptResult, HitPage, MessageExcerptResult, PruneResult, RotationResult, SearchHitResult, SessionPage,
+    SessionSummary, StatusResult, result_to_js,
 };
 use super::session::JsSession;
 use super::store::{
@@ -26,7 +26,10 @@ use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::options::MAX_PAGE;
 use crate::run::ARCHIVE_DESCRIPTIONS;
-use crate::session::{DEFAULT_HITS, DEFAULT_NAME, Host, MAX_HITS, PruneRequest, prune, read_archive, search_sessions};
+use crate::session::{
+    DEFAULT_HITS, DEFAULT_NAME, Host, MAX_HITS, PruneRequest, prune, read_archive, rotate_keys, rotate_keys_soon,
+    search_sessions,
+};
 use crate::session_head::SessionHead;
 use crate::store::{
     EncryptedStore, Excerpt, LogStore, MemoryStore, MessageExcerpt, RecencyQuery, SearchHit, SessionArchive,
@@ -55,12 +58,18 @@ pub fn open_rethread(
         let options = open_options(&options)?;
         let given = |option: &Option<UnreadValue>| option.as_ref().map_or(JsValue::NULL, |option| option.0.clone());
         let encryption = options.encryption.as_ref().map(given);
-        let cipher = encryption.map(|option| WebCipher::new(&option, &cipher_of)).transpose()?;
+        let cipher = encryption.as_ref().map(|option| WebCipher::new(option, &cipher_of)).transpose()?;
         let mut opened = open_store(&options, &local_storage, &open_driver_store).await?;
         if let Some(cipher) = cipher {
             opened.store = Rc::new(EncryptedStore::new(opened.store, cipher));
         }
-        Ok(JsRethread { store: WebStore::new(opened, options)? }.into())
+        let has_replaced_keys =
+            encryption.is_some_and(|option| member(&member(&option, "previous"), "length").as_f64() > Some(0.0));
+        let store = WebStore::new(opened, options)?;
+        if has_replaced_keys {
+            rotate_keys_soon(&store.open);
+        }
+        Ok(JsRethread { store }.into())
     })
 }
 
@@ -172,6 +181,16 @@ impl JsRethread {
             };
             Ok(result_to_js(&PruneResult::from(prune(&store.open, &request).await?)))
         })
+    }
+
+    /// Wraps the keys of all sessions with the current key of the application.
+    #[wasm_bindgen(js_name = rotateKeys)]
+    pub fn rotate_keys(&self) -> Promise {
+        let context = self.store.open.context.clone();
+        self.store
+            .open
+            .context
+            .promise(async move { Ok(result_to_js(&RotationResult::from(rotate_keys(&context).await?))) })
     }
 
     /// Deletes a session and all its records.

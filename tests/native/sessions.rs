@@ -14,6 +14,8 @@ mod prune;
 mod queue;
 mod reads;
 #[cfg(not(target_arch = "wasm32"))]
+mod rotation;
+#[cfg(not(target_arch = "wasm32"))]
 mod search;
 mod seeds;
 mod titles;

@@ -136,7 +136,7 @@ impl World {
         true
     }
 
-    fn sleep(self: &Rc<Self>, ms: Ms) -> LocalFuture<'static, bool> {
+    pub fn sleep(self: &Rc<Self>, ms: Ms) -> LocalFuture<'static, bool> {
         let (world, at, number) = (self.clone(), self.now.get() + ms, self.number());
         Box::pin(poll_fn(move |task| {
             if world.now.get() >= at && !world.timers.borrow().contains_key(&(at, number)) {

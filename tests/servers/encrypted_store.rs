@@ -24,7 +24,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
 
-type Key = [u8; 32];
+pub type Key = [u8; 32];
 
 /// Keys of the application, the current one first.
 #[derive(Clone)]
@@ -86,8 +86,8 @@ impl Cipher for TestCipher {
     }
 }
 
-const ONE: Key = [1; 32];
-const TWO: Key = [2; 32];
+pub const ONE: Key = [1; 32];
+pub const TWO: Key = [2; 32];
 
 fn encrypted(store: &Rc<dyn LogStore>, keys: &[Key]) -> EncryptedStore<TestCipher> {
     EncryptedStore::new(store.clone(), TestCipher(keys.to_vec()))
@@ -95,8 +95,12 @@ fn encrypted(store: &Rc<dyn LogStore>, keys: &[Key]) -> EncryptedStore<TestCiphe
 
 /// An encrypted store over memory.
 pub fn over_memory(data: &MemoryStore) -> Rc<dyn LogStore> {
-    let store: Rc<dyn LogStore> = Rc::new(data.clone());
-    Rc::new(encrypted(&store, &[ONE]))
+    over(Rc::new(data.clone()), &[ONE])
+}
+
+/// An encrypted store over another one, with keys of the application, the current one first.
+pub fn over(store: Rc<dyn LogStore>, keys: &[Key]) -> Rc<dyn LogStore> {
+    Rc::new(encrypted(&store, keys))
 }
 
 fn conforms(name: &str, open: impl Fn() -> Result<Rc<dyn LogStore>>) {

@@ -123,6 +123,36 @@ test('r80 after a rotation the new key alone opens what the old one wrapped', as
   await assert.rejects(write({ key: old }), { code: 'wrong_key' });
 });
 
+test('r80 the keys of all sessions are rotated in the background, or at once when asked', async () => {
+  for (const isAsked of [true, false]) {
+    const file = newFile();
+    const [old, key] = [await newKey(), await newKey(['wrapKey', 'unwrapKey'])];
+    const ids = ['a', 'b', 'c'];
+    const before = await open({ store: sqlite(file), encryption: { key: old } });
+    for (const id of ids) await (await before.session(id)).append(chat(`text of ${id}`), 'openai-chat');
+    await before.close();
+
+    const both = await open({ store: sqlite(file), encryption: { key, previous: [old] } });
+    if (isAsked) assert.deepEqual(await both.rotateKeys(), { rotated: 3, failed: [] });
+    else {
+      // The new key alone opens no session until its key is wrapped anew.
+      const isRotated = async () => {
+        const other = await open({ store: sqlite(file), encryption: { key } });
+        const opened = await Promise.allSettled(ids.map((id) => other.session(id)));
+        await other.close();
+        return opened.every(({ status }) => status === 'fulfilled');
+      };
+      assert.ok(!(await isRotated()));
+      while (!(await isRotated())) await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    await both.close();
+
+    const after = await open({ store: sqlite(file), encryption: { key } });
+    for (const id of ids) assert.match(await textsOf(await after.session(id)), new RegExp(`text of ${id}`));
+    await after.close();
+  }
+});
+
 test('r80 a session that began without a key is encrypted by its next writes', async () => {
   const file = newFile();
   const plain = await open({ store: sqlite(file) });

@@ -206,6 +206,8 @@ export async function client(): Promise<void> {
   if (preview) same<typeof preview.role, "user" | "assistant">(true);
   console.log(preview?.text);
   if (page.cursor !== null) await rethread.sessions({ cursor: page.cursor });
+  const rotation = await rethread.rotateKeys();
+  void [rotation.rotated, rotation.failed[0]?.session];
   const pruned = await rethread.prune({ olderThan: 86_400_000, keepNewestTurns: 5, channel: "mail", dryRun: true });
   void [pruned.removed, pruned.sessions[0]?.left, pruned.failed[0]?.code];
   const found: Page<SearchHit> = await rethread.search("paris", { archived: "all", channel: "mail", limit: 5 });

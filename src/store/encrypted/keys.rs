@@ -16,13 +16,16 @@ const MAX_KEYS: usize = 16;
 pub(super) struct WritingKey<K> {
     pub wrapped: Bytes,
     pub key: K,
+    /// A replaced key of the application had wrapped it in what was read.
+    pub is_replaced: bool,
 }
 
 impl<K: Clone> WritingKey<K> {
     /// Returns a key as it is written from now on: wrapped by the current key of the application.
     pub fn of(wrapped: &Bytes, unwrapped: &UnwrappedKey<K>) -> Self {
+        let is_replaced = unwrapped.rewrapped.is_some();
         let wrapped = unwrapped.rewrapped.as_ref().unwrap_or(wrapped).clone();
-        Self { wrapped, key: unwrapped.key.clone() }
+        Self { wrapped, key: unwrapped.key.clone(), is_replaced }
     }
 }
 

@@ -157,7 +157,7 @@ impl<C: Cipher> EncryptedStore<C> {
             }
         }
         let (key, wrapped) = self.cipher.generate(key_place(session)).await?;
-        Ok(WritingKey { wrapped, key })
+        Ok(WritingKey { wrapped, key, is_replaced: false })
     }
 
     /// Returns true if the keys of the application open some session.
