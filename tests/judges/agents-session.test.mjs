@@ -312,6 +312,59 @@ describe('r53 run(agent, input, { session })', () => {
     });
   }
 
+  const EDITING = {
+    'an input filter': {
+      run: {
+        callModelInputFilter: ({ modelData: { input, instructions } }) => ({
+          instructions,
+          input: [user('added'), ...input.map((item) => (item.content === 'q 1' ? user('redacted') : item))],
+        }),
+      },
+    },
+    'a callback that joins history and input': {
+      run: { sessionInputCallback: (past, input) => [user('added'), ...past.slice(-1), ...input] },
+    },
+    'reasoning without ids': { run: { reasoningItemIdPolicy: 'omit' } },
+    'ids of calls that come again': { answers: () => [[call('a')], [said('done')], [call('a')], [said('done')]] },
+    'outputs that are objects': { output: { found: 1 } },
+    'an output that is an image': { output: { type: 'image', image: 'https://example.com/a.png' } },
+    'an output that is a number': { output: 5 },
+    'a guardrail of a tool': {
+      tool: {
+        outputGuardrails: [
+          { name: 'g', run: async () => ({ behavior: { type: 'rejectContent', message: 'withheld' } }) },
+        ],
+      },
+    },
+    'a handoff with a filter': {
+      agent: (more) => {
+        const model = new ScriptedModel([[call('b')], [said('from B')], [said('again from B')]]);
+        const handoffs = [new Agent({ name: 'B', ...more, model })];
+        const start = [call('h', { name: 'transfer_to_B' })];
+        return new Agent({ name: 'A', ...more, model: new ScriptedModel([start, start]), handoffs });
+      },
+      runner: {
+        handoffInputFilter: (data) => ({ ...data, inputHistory: [user('summary')], preHandoffItems: [], newItems: [] }),
+      },
+    },
+  };
+  for (const [name, { run = {}, runner = {}, answers = turns, output = 'seen', ...more }] of Object.entries(EDITING)) {
+    test(`r53 a durable run leaves the history that the SDK stores: ${name}`, async () => {
+      const outcomes = [];
+      for (const kind of ['memory', 'durable']) {
+        const session = kind === 'memory' ? new MemorySession() : (await newSession()).agents;
+        const tools = [lookTool([], { execute: async () => output, ...more.tool })];
+        const model = new ScriptedModel(answers());
+        const plain = more.agent?.({ tools }) ?? new Agent({ name: 'A', model, tools });
+        const agent = kind === 'durable' ? session.durable(plain) : plain;
+        for (const question of ['q 1', 'q 2']) await new Runner(runner).run(agent, question, { session, ...run });
+        outcomes.push(JSON.parse(JSON.stringify(await session.getItems())));
+      }
+      assert.ok(outcomes[0].length >= 4);
+      assert.deepEqual(outcomes[1], outcomes[0]);
+    });
+  }
+
   test('r53 a model that fails in the third call costs no result, and the run goes on', async () => {
     const kept = {};
     for (const kind of ['memory', 'durable']) {

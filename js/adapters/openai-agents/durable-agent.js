@@ -96,9 +96,12 @@ function end(session, run, { callId, name, namespace, caller }, text) {
   const more = { ...(typeof namespace === 'string' && { namespace }), ...(caller && { caller }) };
   return store.inTurn(async () => {
     const item = { ...resultItem({ callId, name, result: { content: text } }), ...more };
-    if (!(await store.read()).openCalls.has(callId)) return;
+    const history = await store.read();
+    if (history.calls.has(callId) && !history.openCalls.has(callId)) return;
     await store.setStarted((started) => started.delete(callId));
-    await store.change((history) => ({ messages: history.appended([item]) }));
+    // Without its call the result would be no part of the history: the run has no session.
+    if (!history.calls.has(callId)) return;
+    await store.change((newest) => ({ messages: newest.appended([item]) }));
     run.addEarly([item]);
   });
 }

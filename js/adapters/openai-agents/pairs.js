@@ -8,6 +8,8 @@ const CALL_OF_RESULT = {
   program_output: 'program',
 };
 
+export const isResult = ({ type }) => Object.hasOwn(CALL_OF_RESULT, type);
+
 const keyOf = (type, callId) => JSON.stringify([type, callId]);
 
 /** Returns the items without results that no call before them asks for, and second results of one call: a provider

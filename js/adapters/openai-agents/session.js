@@ -40,6 +40,13 @@ function checkedTransaction(args) {
   throw invalid('a history transaction is of type "append_items" or "replace_suffix"');
 }
 
+/** True if the operation is stored. */
+function isApplied(history, { id, digest }) {
+  const applied = history.operations.get(id);
+  if (applied === undefined || applied === digest) return applied !== undefined;
+  throw new RethreadError('conflict', `the operation ${id} was applied with another transaction`);
+}
+
 /** The items with the replacement in the place of the first call of its id, and without others of that id. */
 function withReplacedCall(items, { type, callId, replacement }) {
   if (type !== 'replace_function_call') throw invalid('the only mutation of history is "replace_function_call"');
@@ -69,7 +76,7 @@ export class AgentsSession {
     return this.store.inTurn(async () => {
       const items = withoutOrphans((await this.store.read()).items);
       const read = limit === undefined ? items : limit > 0 ? newest(items, limit) : [];
-      this.runOf(runContext).read ??= read;
+      this.runOf(runContext).hasRead(read);
       return structuredClone(read);
     });
   }
@@ -99,26 +106,21 @@ export class AgentsSession {
   async applyHistoryTransaction(args, runContext) {
     const { operationId, transaction } = checkedTransaction(args);
     const operation = { id: operationId, digest: await digestOf(transaction) };
-    const run = this.runOf(runContext);
-    const missing = transaction.type === 'append_items' ? run.missing(transaction.items) : [];
-    await this.store.inTurn(() =>
-      this.store.change((history) => {
-        const applied = history.operations.get(operationId);
-        if (applied === operation.digest) return { messages: [] };
-        if (applied !== undefined) {
-          throw new RethreadError('conflict', `the operation ${operationId} was applied with another transaction`);
-        }
-        if (transaction.type === 'append_items') {
-          return { messages: history.appended(missing, { operations: [operation] }) };
-        }
+    await this.store.inTurn(async () => {
+      if (transaction.type === 'append_items') {
+        await this.append(transaction.items, this.runOf(runContext), operation);
+        return;
+      }
+      await this.store.change((history) => {
+        if (isApplied(history, operation)) return { messages: [] };
         const { expectedSuffix, replacement } = transaction;
         const start = history.entries.length - expectedSuffix.length;
         if (start < 0 || !isSameJson(history.items.slice(start), expectedSuffix)) {
           throw new RethreadError('conflict', 'the history does not end with the items that are to be replaced');
         }
         return history.replaced(start, replacement, operation);
-      }),
-    );
+      });
+    });
   }
 
   async applyHistoryMutations(args) {
@@ -157,14 +159,17 @@ export class AgentsSession {
     return run;
   }
 
-  /** Appends what the run has not stored itself, while no other call is at work.
-   *  @param {any[]} items @param {RunItems} run */
-  async append(items, run) {
-    const missing = run.missing(items);
-    const ended = missing.flatMap((item) => (item.type === 'function_call_result' ? [item.callId] : []));
+  /** Stores items of the runner, while no other call is at work.
+   *  @param {any[]} items @param {RunItems} run @param {{ id: string, digest: string }} [operation] */
+  async append(items, run, operation) {
+    const ended = items.flatMap((item) => (item.type === 'function_call_result' ? [item.callId] : []));
     if (ended.some((callId) => this.store.started.has(callId))) {
       await this.store.setStarted((started) => ended.forEach((callId) => started.delete(callId)));
     }
-    return this.store.change((history) => ({ messages: missing.length ? history.appended(missing) : [] }));
+    const changed = await this.store.change((history) =>
+      operation && isApplied(history, operation) ? { messages: [], end() {} } : run.change(history, items, operation),
+    );
+    changed.end();
+    return changed;
   }
 }
