@@ -3,10 +3,7 @@
 import { BaseListChatMessageHistory } from '@langchain/core/chat_history';
 import { RethreadError } from '../error.js';
 import { appendedMessages, pairedMessages, readConversation } from './langchain/messages.js';
-import { readMessages } from './message-record.js';
-
-/** Times that an append begins again because another writer was first. */
-const ATTEMPTS = 20;
+import { changeSession, readMessages } from './message-record.js';
 
 class SessionChatMessageHistory extends BaseListChatMessageHistory {
   lc_namespace = ['rethread', 'langchain'];
@@ -34,16 +31,14 @@ class SessionChatMessageHistory extends BaseListChatMessageHistory {
 
   async addMessages(added) {
     if (!added.length) return;
-    for (let attempt = 1; ; attempt += 1) {
-      const { revision, messages } = await readMessages(this.#session);
-      const appended = appendedMessages(added, readConversation(messages).open);
-      try {
-        await this.#session.append(appended, { expectedRevision: revision });
-        return;
-      } catch (error) {
-        if (error?.code !== 'conflict' || attempt === ATTEMPTS) throw error;
-      }
-    }
+    await changeSession(
+      this.#session,
+      () => readMessages(this.#session),
+      ({ revision, messages }) => {
+        const appended = appendedMessages(added, readConversation(messages).open);
+        return this.#session.append(appended, { expectedRevision: revision });
+      },
+    );
   }
 
   clear() {

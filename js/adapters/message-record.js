@@ -100,6 +100,25 @@ export async function readMessages(session) {
   }
 }
 
+/** Times that a change begins again because another writer was first. */
+const ATTEMPTS = 20;
+
+/** Performs a change for what the session has; anew for what it has then if another writer was first.
+ *  @template R, C @param {any} session @param {() => Promise<R & { revision: number }>} read
+ *  @param {(read: R & { revision: number }) => Promise<C>} change @returns {Promise<C>} */
+export async function changeSession(session, read, change) {
+  for (let attempt = 1; ; attempt += 1) {
+    const known = await read();
+    try {
+      return await change(known);
+    } catch (error) {
+      // A result whose call was answered meanwhile is `invalid_input`.
+      const isLate = error?.code === 'invalid_input' && (await session.refresh()).revision !== known.revision;
+      if (attempt === ATTEMPTS || (error?.code !== 'conflict' && !isLate)) throw error;
+    }
+  }
+}
+
 /** True if both have the same JSON value. */
 export function isSameJson(left, right) {
   return canonicalJson(left) === canonicalJson(right);

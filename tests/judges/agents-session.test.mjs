@@ -88,6 +88,25 @@ async function newSession() {
   return { session, agents: agentsSession(session) };
 }
 
+/** The session, of which somebody else is first when it appends for the first time. */
+function beaten(session, first) {
+  let isFirst = true;
+  return new Proxy(session, {
+    get(target, name) {
+      const member = target[name];
+      if (typeof member !== 'function') return member;
+      if (name !== 'append') return member.bind(target);
+      return async (...args) => {
+        if (isFirst) {
+          isFirst = false;
+          await first();
+        }
+        return target.append(...args);
+      };
+    },
+  });
+}
+
 const rejects = (promise, code) => assert.rejects(promise, (error) => error.code === code);
 
 describe('r53 the items of the Agents SDK', () => {
@@ -179,6 +198,18 @@ describe('r53 changes of history', () => {
     assert.ok(!JSON.stringify((await session.messages()).items).includes('result of a'), 'what was replaced is erased');
   });
 
+  test('r53 a writer that another one beats changes the history as it is then', async () => {
+    const { agents, session } = await newSession();
+    await agents.addItems([user('q'), call('a')]);
+    const change = append('op', [result('a')]);
+    const late = agentsSession(beaten(session, () => agents.applyHistoryTransaction(change)));
+    await late.applyHistoryTransaction(change);
+    assert.deepEqual(await agents.getItems(), [user('q'), call('a'), result('a')]);
+    const wrong = agentsSession(beaten(session, () => agents.addItems([said('first')])));
+    await rejects(wrong.applyHistoryTransaction(replace('op 2', [result('a')], [])), 'conflict');
+    assert.deepEqual(await agents.getItems(), [user('q'), call('a'), result('a'), said('first')]);
+  });
+
   test('r53 what an unfinished run of the session keeps from being erased counts no longer, and goes with the next change', async () => {
     const { agents, session } = await newSession();
     await agents.addItems([user('q'), call('a'), result('a')]);
@@ -186,6 +217,9 @@ describe('r53 changes of history', () => {
     const run = await session.run({ input: 'run', provider });
     assert.deepEqual(await agents.popItem(), result('a'));
     assert.deepEqual(await agents.getItems(), [user('q'), call('a')]);
+    assert.deepEqual([await agents.popItem(), await agents.popItem()], [call('a'), user('q')]);
+    assert.deepEqual(await agents.getItems(), []);
+    await agents.addItems([user('q'), call('a')]);
     assert.match(JSON.stringify((await session.messages()).items), /result of a/);
     await run.cancel();
     await agents.addItems([result('a', { type: 'text', text: 'another' })]);
@@ -238,6 +272,7 @@ describe('r53 changes of history', () => {
       'a part was not sent',
     );
     await agentsSession(session).addItems([user('from elsewhere')]);
+    exchange.items.push(user('from elsewhere'), said('b'));
     assert.equal(await agents.runCompaction({}, context, ownership, exchange), null, 'somebody else has written');
     await agents.addItemsWithCompactionOwnership([said('b')], ownership, context);
     assert.equal(await agents.runCompaction({}, context, ownership, exchange), null, 'an append does not renew it');
@@ -352,13 +387,15 @@ describe('r53 run(agent, input, { session })', () => {
     test(`r53 a durable run leaves the history that the SDK stores: ${name}`, async () => {
       const outcomes = [];
       for (const kind of ['memory', 'durable']) {
-        const session = kind === 'memory' ? new MemorySession() : (await newSession()).agents;
+        const { agents, session: stored } = kind === 'memory' ? {} : await newSession();
+        const session = agents ?? new MemorySession();
         const tools = [lookTool([], { execute: async () => output, ...more.tool })];
         const model = new ScriptedModel(answers());
         const plain = more.agent?.({ tools }) ?? new Agent({ name: 'A', model, tools });
         const agent = kind === 'durable' ? session.durable(plain) : plain;
         for (const question of ['q 1', 'q 2']) await new Runner(runner).run(agent, question, { session, ...run });
         outcomes.push(JSON.parse(JSON.stringify(await session.getItems())));
+        assert.deepEqual(stored?.state.get('openai-agents')?.started ?? [], [], 'no call counts as started');
       }
       assert.ok(outcomes[0].length >= 4);
       assert.deepEqual(outcomes[1], outcomes[0]);
@@ -386,6 +423,21 @@ describe('r53 run(agent, input, { session })', () => {
       assert.deepEqual(await session.getItems(), [...turn, said('done')]);
     }
     assert.deepEqual(kept, { memory: 0, durable: 5 }, "the SDK's own session has forgotten both tools");
+  });
+
+  test('r53 a run that fails keeps the question and the results, and not what a filter adds to each request', async () => {
+    const { agents } = await newSession();
+    const model = new ScriptedModel([[call('a')], [call('b')], new Error('the service is down')]);
+    const agent = agents.durable(new Agent({ name: 'A', model, tools: [lookTool([])] }));
+    const callModelInputFilter = ({ modelData: { input, instructions } }) => ({
+      instructions,
+      input: [...input, user(`note ${model.requests.length}`)],
+    });
+    const failed = new Runner().run(agent, 'q', { session: agents, callModelInputFilter });
+    await assert.rejects(failed, /the service is down/);
+    const seen = { type: 'text', text: 'seen' };
+    const turn = [call('a'), result('a', seen), call('b'), result('b', seen)];
+    assert.deepEqual(await agents.getItems(), [user('q'), user('note 0'), ...turn]);
   });
 
   test('r53 an answer that a guardrail blocks is stored as the SDK stores it, also after tools', async () => {

@@ -58,6 +58,25 @@ async function newHistory(options) {
   return { session, history: chatMessageHistory(session, options) };
 }
 
+/** The session, of which somebody else is first when it appends for the first time. */
+function beaten(session, first) {
+  let isFirst = true;
+  return new Proxy(session, {
+    get(target, name) {
+      const member = target[name];
+      if (typeof member !== 'function') return member;
+      if (name !== 'append') return member.bind(target);
+      return async (...args) => {
+        if (isFirst) {
+          isFirst = false;
+          await first();
+        }
+        return target.append(...args);
+      };
+    },
+  });
+}
+
 const dicts = (messages) => JSON.parse(JSON.stringify(messages.map((message) => message.toDict())));
 const shown = (messages) =>
   messages.map((message) => message.tool_call_id ?? message.tool_calls?.[0]?.id ?? message.content);
@@ -206,6 +225,10 @@ describe('r53 a chat message history of LangChain', () => {
     const add = (history, name) => history.addMessages([asking(name), result(name)]);
     await Promise.all([add(one, 'a'), add(two, 'b'), add(one, 'c')]);
     assert.deepEqual(shown(await one.getMessages()).sort(), ['a', 'a', 'b', 'b', 'c', 'c']);
+    await one.addMessage(asking('d'));
+    const late = chatMessageHistory(beaten(session, () => one.addMessage(result('d', 'the first'))));
+    await late.addMessage(result('d', 'the second'));
+    assert.equal((await two.getMessages()).at(-1).content, 'the first');
   });
 
   test('r53 what is no session, and an unknown option, is refused', async () => {

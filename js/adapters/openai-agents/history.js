@@ -1,14 +1,11 @@
 // The items of a session in their order: read from its messages, and changed by one append.
 
 import { INTERRUPTED } from '../interrupted.js';
-import { isSameJson, readMessages } from '../message-record.js';
+import { changeSession, isSameJson, readMessages } from '../message-record.js';
 import { messagesOf, plainResultMessage, isPlainResult, readMessage, resultItem } from './items.js';
 
 /** The key of the session's state that has the calls which were started. */
 const STATE = 'openai-agents';
-/** Times that a change begins again because another writer was first. */
-const ATTEMPTS = 20;
-
 /** The item that stands for the result of a call that was started and has none. */
 const interruptedItem = (callId, name) => resultItem({ callId, name, result: { content: INTERRUPTED } });
 
@@ -187,35 +184,40 @@ export class HistoryStore {
     return history;
   }
 
-  /** Appends what `change` returns for the history as it is; again for the newer one if another writer was first.
+  /** Appends what `change` returns for the history as it is, and erases what that removes; for the newer history if
+   *  another writer was first.
    *  @template {{ messages: any[], removes?: string[] }} C @param {(history: History) => C | Promise<C>} change
-   *  @returns {Promise<C & { before: number, after: number }>} */
+   *  @returns {Promise<{ made: C, before: number, after: number }>} the revisions before and after */
   async change(change) {
-    for (let attempt = 1; ; attempt += 1) {
-      const history = await this.read();
+    const attempt = async (history) => {
       const made = await change(history);
-      const before = history.revision;
-      try {
-        if (made.messages.length) await this.#session.append(made.messages, { expectedRevision: before });
-        if (made.messages.length || made.removes) await this.#erase([...history.left, ...(made.removes ?? [])]);
-        return { ...made, before, after: this.#session.revision };
-      } catch (error) {
-        if (error?.code !== 'conflict' || attempt === ATTEMPTS) throw error;
-      }
-    }
+      const { messages, removes = [] } = made;
+      const isErased = !messages.length && (await this.#erase(removes));
+      // Where it cannot be erased now, a record says that it is gone.
+      const record = removes.length && !isErased ? { removes } : undefined;
+      const appended = messages.length || !record ? messages : messagesOf([], { openCalls: new Set(), record });
+      if (appended.length) await this.#session.append(appended, { expectedRevision: history.revision });
+      return { made, before: history.revision, left: messages.length ? [...history.left, ...removes] : [] };
+    };
+    const { made, before, left } = await changeSession(this.#session, () => this.read(), attempt);
+    const after = this.#session.revision;
+    await this.#erase(left);
+    return { made, before, after: left.length ? this.#session.revision : after };
   }
 
-  /** What a stored record names as removed counts no longer; this erases it. While a run of the session is not over,
-   *  that has to wait, and is done with the next change. */
+  /** Erases messages that count no longer. False while a run of the session is not over, or where another process does
+   *  the same: it is left to the next change. */
   async #erase(ids) {
-    if (!ids.length) return;
+    if (!ids.length) return true;
     const { messages } = await readMessages(this.#session);
     const stored = new Set(messages.map(({ id }) => id));
     const left = ids.filter((id) => stored.has(id));
     try {
       if (left.length) await this.#session.deleteMessages(left);
+      return true;
     } catch (error) {
-      if (error?.code !== 'busy' && error?.code !== 'wrong_state') throw error;
+      if (!['busy', 'wrong_state', 'not_found', 'conflict'].includes(error?.code)) throw error;
+      return false;
     }
   }
 

@@ -88,14 +88,14 @@ export class AgentsSession {
 
   popItem() {
     return this.store.inTurn(async () => {
-      const { popped } = await this.store.change(async (history) => {
+      const { made } = await this.store.change(async (history) => {
         const last = history.entries.length - 1;
         if (last < 0) return { messages: [], popped: undefined };
         const { item } = history.entries[last];
         if (history.started.has(item.callId)) await this.store.setStarted((started) => started.delete(item.callId));
         return { ...history.replaced(last, []), popped: item };
       });
-      return structuredClone(popped);
+      return structuredClone(made.popped);
     });
   }
 
@@ -169,7 +169,7 @@ export class AgentsSession {
     const changed = await this.store.change((history) =>
       operation && isApplied(history, operation) ? { messages: [], end() {} } : run.change(history, items, operation),
     );
-    changed.end();
+    changed.made.end();
     return changed;
   }
 }
