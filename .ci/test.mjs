@@ -153,7 +153,17 @@ const STEPS = [
         '--noEmit --strict --exactOptionalPropertyTypes --target esnext --lib esnext,dom,dom.iterable --module nodenext --types node'.split(
           ' ',
         );
-      await run(process.execPath, [tsc, '--ignoreConfig', ...flags, ...programs]);
+      // The declarations of other libraries have errors with exactOptionalPropertyTypes.
+      const isAdapter = (file) => /\badapters\b/.test(file);
+      const check = (chosen, compiled) => run(process.execPath, [tsc, '--ignoreConfig', ...chosen, ...compiled]);
+      await check(
+        flags,
+        programs.filter((file) => !isAdapter(file)),
+      );
+      await check(
+        flags.filter((flag) => flag !== '--exactOptionalPropertyTypes'),
+        programs.filter(isAdapter),
+      );
       await nodeTests('tests/types', 5);
     },
   ],

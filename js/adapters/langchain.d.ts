@@ -1,0 +1,19 @@
+// The types of `rethread/langchain`.
+
+import type { BaseListChatMessageHistory } from "@langchain/core/chat_history";
+import type { Session } from "../types.js";
+
+export interface ChatMessageHistoryOptions {
+  /** What `getMessages` does with calls of the newest answer that have no result yet. "answer" (default) gives them
+   *  an error result that says so, as it gives to those of older answers: a provider rejects a request without.
+   *  "keep" leaves them, if your next input has their results. */
+  openCalls?: "answer" | "keep";
+}
+
+/** A session as LangChain's history, for `RunnableWithMessageHistory` and everything that takes one. Messages come
+ *  back with their calls, results, ids and metadata, as JSON keeps them; each result follows its call, and one
+ *  without a call is left out. `addMessages` is one append. A message of the type "remove" is `invalid_input`. */
+export declare function chatMessageHistory(
+  session: Session,
+  options?: ChatMessageHistoryOptions,
+): BaseListChatMessageHistory;

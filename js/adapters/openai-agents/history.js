@@ -1,0 +1,241 @@
+// The items of a session in their order: read from its messages, and changed by one append.
+
+import { INTERRUPTED } from '../interrupted.js';
+import { changeSession, isSameJson, readMessages } from '../message-record.js';
+import { messagesOf, plainResultMessage, isPlainResult, readMessage, resultItem } from './items.js';
+
+/** The key of the session's state that has the calls which were started. */
+const STATE = 'openai-agents';
+/** The item that stands for the result of a call that was started and has none. */
+const interruptedItem = (callId, name) => resultItem({ callId, name, result: { content: INTERRUPTED } });
+
+/** A message with its items.
+ *  @typedef {{ id: string, items: any[], calls: Call[], record: import('./items.js').ItemRecord }} Block */
+/** A call that the session has. `isTold`: an item has its result.
+ *  @typedef {{ callId: string, name: string, result: any, isTold: boolean, block: Block }} Call */
+
+function blockOf(message) {
+  const { record, items } = readMessage(message);
+  const block = { id: message.id, items, record, calls: /** @type {Call[]} */ ([]) };
+  for (const part of message.parts) {
+    if (part.type !== 'tool_call') continue;
+    block.calls.push({ callId: part.callId, name: part.name, result: part.result ?? null, isTold: false, block });
+  }
+  return block;
+}
+
+/** The messages that still count, and the ids of those that are left of removed ones: without those that a later one
+ *  has removed, and those before a compaction. */
+function countedBlocks(messages) {
+  const blocks = messages.map(blockOf);
+  const removed = new Set(blocks.flatMap(({ record }) => record.removes ?? []));
+  const counted = blocks.filter(({ id }) => !removed.has(id));
+  const start = counted.findLastIndex(({ record }) => record.startsHistory);
+  const left = blocks.flatMap(({ id }) => (removed.has(id) ? [id] : []));
+  return { blocks: start < 0 ? counted : counted.slice(start), left };
+}
+
+/** What a session's messages say at one revision. */
+export class History {
+  /** @param {{ revision: number, messages: any[] }} read @param {Set<string>} started calls that may have run */
+  constructor({ revision, messages }, started) {
+    this.revision = revision;
+    this.started = started;
+    const { blocks, left } = countedBlocks(messages);
+    this.blocks = blocks;
+    /** The ids of messages that were removed and not erased yet. */
+    this.left = left;
+    /** The newest call of each id. @type {Map<string, Call>} */
+    this.calls = new Map();
+    for (const { items, calls } of this.blocks) {
+      for (const call of calls) this.calls.set(call.callId, call);
+      for (const { type, callId } of items) {
+        const call = type === 'function_call_result' ? this.calls.get(callId) : undefined;
+        if (call) call.isTold = true;
+      }
+    }
+    /** Each item with the message that it belongs to. @type {{ item: any, block: Block }[]} */
+    this.entries = this.blocks.flatMap((block) =>
+      [...block.items, ...this.#resultsOf(block)].map((item) => ({ item, block })),
+    );
+  }
+
+  get items() {
+    return this.entries.map(({ item }) => item);
+  }
+
+  /** The ids of calls without a result. */
+  get openCalls() {
+    return new Set([...this.calls.values()].filter(({ result }) => result === null).map(({ callId }) => callId));
+  }
+
+  /** The operations that were applied, by id. */
+  get operations() {
+    return new Map(this.blocks.flatMap(({ record }) => record.operations ?? []).map(({ id, digest }) => [id, digest]));
+  }
+
+  /** Results of a message's calls that no item has. */
+  #resultsOf({ calls }) {
+    return calls.flatMap((call) => {
+      if (call.isTold) return [];
+      if (call.result !== null) return [resultItem(call)];
+      const isNewest = this.calls.get(call.callId) === call;
+      return isNewest && this.started.has(call.callId) ? [interruptedItem(call.callId, call.name)] : [];
+    });
+  }
+
+  /** True if the item repeats a result that its call has already. */
+  hasResult(item) {
+    const call = item.type === 'function_call_result' ? this.calls.get(item.callId) : undefined;
+    return call !== undefined && call.result !== null && this.items.some((other) => isSameJson(other, item));
+  }
+
+  /** True if the result needs no record: stored with its call, it is the last item. */
+  isLastPlainResult(item) {
+    const call = item.type === 'function_call_result' ? this.calls.get(item.callId) : undefined;
+    if (!call || call.result !== null || !isPlainResult(item, call.name)) return false;
+    const { calls } = call.block;
+    return (
+      call.block === this.entries.at(-1)?.block &&
+      calls.slice(calls.indexOf(call) + 1).every(({ result }) => result === null)
+    );
+  }
+
+  /** Returns the messages that add items at the end. */
+  appended(items, record) {
+    const rest = items.filter((item) => !this.hasResult(item));
+    const [first] = rest;
+    if (rest.length === 1 && !record && this.isLastPlainResult(first)) return plainResultMessage(first);
+    return rest.length || record ? messagesOf(rest, { openCalls: this.openCalls, record }) : [];
+  }
+
+  /** Returns the message from which on the history is `items`. What precedes it stays in the session, and is shown.
+   *  */
+  compacted(items) {
+    const operations = [...this.operations].map(([id, digest]) => ({ id, digest }));
+    const record = { startsHistory: true, ...(operations.length && { operations }) };
+    return { messages: messagesOf(items, { openCalls: new Set(), record, keepOnly: true }) };
+  }
+
+  /** Returns the messages that put `items` in the place of everything from `start` on, and the ids of the messages
+   *  that go for them. A message is replaced as a whole, with the calls of results that go. */
+  replaced(start, items, operation) {
+    const first = Math.min(...this.entries.slice(start).map((entry) => this.blocks.indexOf(this.#callBlock(entry))));
+    const block = Number.isFinite(first) ? this.blocks[first] : undefined;
+    const from = block ? this.entries.findIndex((entry) => this.blocks.indexOf(entry.block) >= first) : start;
+    const going = block ? this.blocks.slice(first) : [];
+    const removes = going.filter((one) => one.items.length || one.calls.length || one.record.items).map(({ id }) => id);
+    const operations = [...going.flatMap(({ record }) => record.operations ?? []), ...(operation ? [operation] : [])];
+    const kept = [...this.items.slice(from, Math.max(start, from)), ...items];
+    const record = { ...(removes.length && { removes }), ...(operations.length && { operations }) };
+    const startsHistory = going.some((one) => one.record.startsHistory);
+    return { ...this.#replacement(kept, startsHistory ? { ...record, startsHistory } : record, going), removes };
+  }
+
+  #replacement(kept, record, going) {
+    const openCalls = new Set([...this.openCalls].filter((id) => !going.includes(this.calls.get(id)?.block)));
+    if (!kept.length && !record.operations && !record.startsHistory) return { messages: [] };
+    return { messages: messagesOf(kept, { openCalls, record }) };
+  }
+
+  /** The first message that has to be written again without the entry: of a result, that of its call. */
+  #callBlock({ item, block }) {
+    const call = item.type === 'function_call_result' ? this.calls.get(item.callId) : undefined;
+    if (!call) return block;
+    return this.blocks.indexOf(call.block) < this.blocks.indexOf(block) ? call.block : block;
+  }
+}
+
+/** Reads and changes the items of one session. Calls take their turn. */
+export class HistoryStore {
+  #session;
+  #queue = Promise.resolve();
+  /** The last one that was read. @type {History | null} */
+  #known = null;
+  #knownKey = '';
+
+  constructor(session) {
+    this.#session = session;
+  }
+
+  /** The ids of calls that were started and have no result yet, as stored. */
+  get started() {
+    return new Set(this.#session.state.get(STATE)?.started ?? []);
+  }
+
+  /** Performs the work when earlier work is done. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+  inTurn(work) {
+    const done = this.#queue.then(work);
+    this.#queue = done.then(
+      () => {},
+      () => {},
+    );
+    return done;
+  }
+
+  /** @returns {Promise<History>} */
+  async read() {
+    await this.#session.refresh();
+    const key = JSON.stringify([this.#session.revision, this.#session.branch, [...this.started]]);
+    if (this.#known && this.#knownKey === key) return this.#known;
+    const history = new History(await readMessages(this.#session), this.started);
+    this.#known = history;
+    this.#knownKey = key;
+    return history;
+  }
+
+  /** Appends what `change` returns for the history as it is, and erases what that removes; for the newer history if
+   *  another writer was first.
+   *  @template {{ messages: any[], removes?: string[] }} C @param {(history: History) => C | Promise<C>} change
+   *  @returns {Promise<{ made: C, before: number, after: number }>} the revisions before and after */
+  async change(change) {
+    const attempt = async (history) => {
+      const made = await change(history);
+      const { messages, removes = [] } = made;
+      const isErased = !messages.length && (await this.#erase(removes));
+      // Where it cannot be erased now, a record says that it is gone.
+      const record = removes.length && !isErased ? { removes } : undefined;
+      const appended = messages.length || !record ? messages : messagesOf([], { openCalls: new Set(), record });
+      if (appended.length) await this.#session.append(appended, { expectedRevision: history.revision });
+      return { made, before: history.revision, left: messages.length ? [...history.left, ...removes] : [] };
+    };
+    const { made, before, left } = await changeSession(this.#session, () => this.read(), attempt);
+    const after = this.#session.revision;
+    await this.#erase(left);
+    return { made, before, after: left.length ? this.#session.revision : after };
+  }
+
+  /** Erases messages that count no longer. False while a run of the session is not over, or where another process does
+   *  the same: it is left to the next change. */
+  async #erase(ids) {
+    if (!ids.length) return true;
+    const { messages } = await readMessages(this.#session);
+    const stored = new Set(messages.map(({ id }) => id));
+    const left = ids.filter((id) => stored.has(id));
+    try {
+      if (left.length) await this.#session.deleteMessages(left);
+      return true;
+    } catch (error) {
+      if (!['busy', 'wrong_state', 'not_found', 'conflict'].includes(error?.code)) throw error;
+      return false;
+    }
+  }
+
+  /** Stores that calls are about to run, or have ended. */
+  async setStarted(change) {
+    await this.#session.refresh();
+    const started = this.started;
+    change(started);
+    this.#session.state.set(STATE, { started: [...started] });
+  }
+
+  save() {
+    return this.#session.save();
+  }
+
+  async clear() {
+    await this.setStarted((started) => started.clear());
+    await this.#session.clear();
+    this.#known = null;
+  }
+}

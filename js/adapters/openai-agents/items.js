@@ -1,0 +1,219 @@
+// Items of the Agents SDK as messages of a session, and messages as items. What a message does not say is kept in its
+// record, so that the items come back as they were.
+
+import { asStored, isSameJson, recordOf, recordPart } from '../message-record.js';
+
+/** The name of the part that has a message's record. */
+export const RECORD = 'openai-agents';
+
+/** What is kept of a message. `removes`: messages that count no longer; `startsHistory`: nor do those before this one.
+ *  @typedef {{ items?: object[], removes?: string[], startsHistory?: boolean,
+ *    operations?: { id: string, digest: string }[] }} ItemRecord */
+
+const DATA_URL = /^data:([^;,]*);base64,(.*)$/s;
+
+function mediaPart(type, source, name) {
+  if (typeof source === 'object' && source !== null) {
+    if (typeof source.url === 'string') return mediaPart(type, source.url, name);
+    return typeof source.id === 'string' ? { type: 'file', fileId: source.id } : null;
+  }
+  if (typeof source !== 'string') return null;
+  const [, mediaType, data] = DATA_URL.exec(source) ?? [];
+  const place = data === undefined ? { url: source } : { data, ...(mediaType && { mediaType }) };
+  return { type, ...place, ...(type === 'file' && typeof name === 'string' && { name }) };
+}
+
+/** @returns {any} */
+function contentPart(content) {
+  switch (content?.type) {
+    case 'input_text':
+    case 'output_text':
+      return typeof content.text === 'string' ? { type: 'text', text: content.text } : null;
+    case 'refusal':
+      return typeof content.refusal === 'string' ? { type: 'refusal', text: content.refusal } : null;
+    case 'input_image':
+      return mediaPart('image', content.image);
+    case 'input_file':
+      return mediaPart('file', content.file, content.filename);
+    default:
+      return null;
+  }
+}
+
+/** @returns {any[]} */
+function contentParts(content) {
+  if (typeof content === 'string') return content ? [{ type: 'text', text: content }] : [];
+  return Array.isArray(content) ? content.map(contentPart).filter((part) => part !== null && part.text !== '') : [];
+}
+
+/** The result of a call as the session keeps it. */
+function resultOf({ output }) {
+  return output?.type === 'text' && typeof output.text === 'string' ? output.text : asStored(output ?? null);
+}
+
+/** The item of a result that only the session has. */
+export function resultItem({ callId, name, result }) {
+  const { content } = result;
+  const text = typeof content === 'string' ? content : JSON.stringify(content);
+  return { type: 'function_call_result', name, callId, status: 'completed', output: { type: 'text', text } };
+}
+
+/** True if `resultItem` returns the item for what the session keeps of it. */
+export function isPlainResult(item, name) {
+  return isSameJson(item, resultItem({ callId: item.callId, name, result: { content: resultOf(item) } }));
+}
+
+function reasoningText({ content, rawContent }) {
+  const texts = [...(Array.isArray(content) ? content : []), ...(Array.isArray(rawContent) ? rawContent : [])];
+  return texts.map(({ text }) => text).join('\n');
+}
+
+/** Collects the messages of one append. */
+class Draft {
+  /** Results of calls that are stored already. */
+  toolMessages = [];
+  messages = [];
+  /** The answer to which items are added. @type {any} */
+  #answer = null;
+
+  /** @param {Set<string>} openCalls of stored calls without a result */
+  constructor(openCalls) {
+    this.openCalls = new Set(openCalls);
+  }
+
+  add(item) {
+    if (item.type === 'function_call_result') return this.#addResult(item);
+    const isMessage = item.type === 'message' || (item.type === undefined && typeof item.role === 'string');
+    if (isMessage && item.role !== 'assistant') {
+      this.#begin(item.role === 'system' ? 'system' : 'user', item, contentParts(item.content));
+      this.#answer = null;
+      return;
+    }
+    if (this.#answer?.hasResults) this.#answer = null;
+    const answer = this.#answer ?? this.#begin('assistant');
+    this.#answer = answer;
+    answer.items.push(item);
+    if (isMessage) answer.parts.push(...contentParts(item.content));
+    if (item.type === 'reasoning' && reasoningText(item))
+      answer.parts.push({ type: 'reasoning', text: reasoningText(item) });
+    if (item.type === 'function_call') {
+      answer.parts.push({ type: 'tool', callId: item.callId, name: item.name, arguments: item.arguments });
+    }
+  }
+
+  #addResult(item) {
+    const part = this.#answer?.parts.findLast((call) => call.type === 'tool' && call.callId === item.callId);
+    if (part && part.result === undefined) {
+      part.result = resultOf(item);
+      this.#answer.hasResults = true;
+      this.#answer.items.push(item);
+      return;
+    }
+    if (!part && this.openCalls.delete(item.callId)) this.addStoredResult(item);
+    this.#answer ??= this.#begin('assistant');
+    this.#answer.items.push(item);
+  }
+
+  /** Answers a call that is stored. */
+  addStoredResult(item) {
+    const { callId } = item;
+    this.toolMessages.push({ role: 'tool', parts: [{ type: 'tool_result', callId, result: resultOf(item) }] });
+  }
+
+  #begin(role, item, parts = []) {
+    const message = { role, items: item ? [item] : [], parts, hasResults: false };
+    this.messages.push(message);
+    return message;
+  }
+}
+
+/** Without the results at the end that the calls of the message have anyway, in their order. */
+function withoutPlainResults({ items, parts }) {
+  const answered = parts.filter((part) => part.type === 'tool' && part.result !== undefined);
+  const rest = items.slice(0, items.length - answered.length);
+  const results = items.slice(rest.length);
+  const isPlain = answered.every(({ callId, name }, at) => {
+    const item = results[at];
+    return item.type === 'function_call_result' && item.callId === callId && isPlainResult(item, name);
+  });
+  return isPlain && !rest.some(({ type }) => type === 'function_call_result') ? rest : items;
+}
+
+function storedMessage(drafted, extra) {
+  const { role, parts } = drafted;
+  const kept = withoutPlainResults(drafted);
+  const record = { ...(!isSameJson(kept, itemsOfParts(role, parts)) && { items: kept }), ...extra };
+  if (!Object.keys(record).length) return { role, parts };
+  return { role, parts: [recordPart(RECORD, record, parts), ...parts] };
+}
+
+/** Returns the messages for `Session.append`. `record` is kept with the first of them. `keepOnly` stores items that the
+ *  conversation shows elsewhere already: as a record alone.
+ *  @param {object[]} items @param {{ openCalls: Set<string>, record?: ItemRecord, keepOnly?: boolean }} options */
+export function messagesOf(items, { openCalls, record = {}, keepOnly = false }) {
+  if (keepOnly) return [{ role: 'assistant', parts: [recordPart(RECORD, { items, ...record }, [])] }];
+  const draft = new Draft(openCalls);
+  for (const item of items) draft.add(item);
+  const { messages } = draft;
+  if (Object.keys(record).length && !messages.length) messages.push({ role: 'assistant', items: [], parts: [] });
+  return [...draft.toolMessages, ...messages.map((message, at) => storedMessage(message, at === 0 ? record : {}))];
+}
+
+/** Returns the message for `Session.append` that answers a stored call with a result which needs no record. */
+export function plainResultMessage(item) {
+  const draft = new Draft(new Set());
+  draft.addStoredResult(item);
+  return draft.toolMessages;
+}
+
+function mediaSource({ url, data, mediaType, fileId }) {
+  if (fileId !== undefined) return { id: fileId };
+  return data === undefined ? url : `data:${mediaType ?? ''};base64,${data}`;
+}
+
+function inputContent(part) {
+  switch (part.type) {
+    case 'text':
+      return { type: 'input_text', text: part.text };
+    case 'image':
+      return { type: 'input_image', image: mediaSource(part) };
+    case 'file':
+      return { type: 'input_file', file: mediaSource(part), ...(part.name !== undefined && { filename: part.name }) };
+    default:
+      return null;
+  }
+}
+
+function inputItem(role, parts) {
+  const [first, ...others] = parts;
+  const isText = first?.type === 'text' && !others.length;
+  if (role !== 'user' || isText) {
+    const text = parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n');
+    return text ? [{ type: 'message', role: role === 'user' ? 'user' : 'system', content: text }] : [];
+  }
+  const content = parts.map(inputContent).filter((entry) => entry !== null);
+  return content.length ? [{ type: 'message', role, content }] : [];
+}
+
+function answerItem(part) {
+  const text = (content) => [{ type: 'message', role: 'assistant', status: 'completed', content: [content] }];
+  if (part.type === 'text') return text({ type: 'output_text', text: part.text });
+  if (part.type === 'refusal') return text({ type: 'refusal', refusal: part.text });
+  if (part.type !== 'tool' && part.type !== 'tool_call') return [];
+  const written = part.argumentsText ?? part.arguments;
+  const args = typeof written === 'string' ? written : JSON.stringify(written ?? {});
+  return [{ type: 'function_call', callId: part.callId, name: part.name, status: 'completed', arguments: args }];
+}
+
+/** The items that parts without a record stand for. Results are not among them. */
+function itemsOfParts(role, allParts) {
+  const parts = allParts.filter(({ type }) => type !== 'data');
+  return role === 'assistant' ? parts.flatMap(answerItem) : inputItem(role, parts);
+}
+
+/** @param {import('../../types.js').MessageWithCalls} message
+ *  @returns {{ record: ItemRecord, items: any[] }} */
+export function readMessage(message) {
+  const record = recordOf(RECORD, message) ?? {};
+  return { record, items: record.items ?? itemsOfParts(message.role, message.parts) };
+}

@@ -1,0 +1,175 @@
+// A session of rethread as the `Session` of the OpenAI Agents SDK.
+
+import { RethreadError } from '../../error.js';
+import { asStored, canonicalJson, isSameJson } from '../message-record.js';
+import { durableAgent } from './durable-agent.js';
+import { HistoryStore } from './history.js';
+import { newest, withoutOrphans } from './pairs.js';
+import { RunItems } from './run-items.js';
+
+async function digestOf(value) {
+  const bytes = new TextEncoder().encode(canonicalJson(value));
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+const invalid = (message) => new RethreadError('invalid_input', message);
+
+function checkedItems(items, what) {
+  if (!Array.isArray(items) || items.some((item) => typeof item !== 'object' || item === null)) {
+    throw invalid(`${what} must be a list of items`);
+  }
+  return asStored(items);
+}
+
+function checkedTransaction(args) {
+  const { operationId, transaction } = args ?? {};
+  if (typeof operationId !== 'string' || !operationId.trim()) {
+    throw invalid('a history transaction needs an `operationId`, which is a text');
+  }
+  if (transaction?.type === 'append_items') {
+    const items = checkedItems(transaction.items, '`items`');
+    return { operationId, transaction: { type: transaction.type, items } };
+  }
+  if (transaction?.type === 'replace_suffix') {
+    const { type } = transaction;
+    const expectedSuffix = checkedItems(transaction.expectedSuffix, '`expectedSuffix`');
+    const replacement = checkedItems(transaction.replacement, '`replacement`');
+    return { operationId, transaction: { type, expectedSuffix, replacement } };
+  }
+  throw invalid('a history transaction is of type "append_items" or "replace_suffix"');
+}
+
+/** True if the operation is stored. */
+function isApplied(history, { id, digest }) {
+  const applied = history.operations.get(id);
+  if (applied === undefined || applied === digest) return applied !== undefined;
+  throw new RethreadError('conflict', `the operation ${id} was applied with another transaction`);
+}
+
+/** The items with the replacement in the place of the first call of its id, and without others of that id. */
+function withReplacedCall(items, { type, callId, replacement }) {
+  if (type !== 'replace_function_call') throw invalid('the only mutation of history is "replace_function_call"');
+  const isCall = (item) => item.type === 'function_call' && item.callId === callId;
+  const first = items.findIndex(isCall);
+  return items.flatMap((item, at) => (isCall(item) ? (at === first ? [asStored(replacement)] : []) : [item]));
+}
+
+export class AgentsSession {
+  acceptsRunContext = /** @type {const} */ (true);
+  #session;
+  /** @type {WeakMap<object, RunItems>} */
+  #runs = new WeakMap();
+  /** The run whose history was read last: a model does not say which run asks it. */
+  #newest = new RunItems();
+
+  constructor(session) {
+    this.#session = session;
+    this.store = new HistoryStore(session);
+  }
+
+  async getSessionId() {
+    return this.#session.id;
+  }
+
+  getItems(limit, runContext) {
+    return this.store.inTurn(async () => {
+      const items = withoutOrphans((await this.store.read()).items);
+      const read = limit === undefined ? items : limit > 0 ? newest(items, limit) : [];
+      this.runOf(runContext).hasRead(read);
+      return structuredClone(read);
+    });
+  }
+
+  async addItems(items, runContext) {
+    const added = checkedItems(items, 'the items');
+    await this.store.inTurn(() => this.append(added, this.runOf(runContext)));
+  }
+
+  popItem() {
+    return this.store.inTurn(async () => {
+      const { made } = await this.store.change(async (history) => {
+        const last = history.entries.length - 1;
+        if (last < 0) return { messages: [], popped: undefined };
+        const { item } = history.entries[last];
+        if (history.started.has(item.callId)) await this.store.setStarted((started) => started.delete(item.callId));
+        return { ...history.replaced(last, []), popped: item };
+      });
+      return structuredClone(made.popped);
+    });
+  }
+
+  clearSession() {
+    return this.store.inTurn(() => this.store.clear());
+  }
+
+  async applyHistoryTransaction(args, runContext) {
+    const { operationId, transaction } = checkedTransaction(args);
+    const operation = { id: operationId, digest: await digestOf(transaction) };
+    await this.store.inTurn(async () => {
+      if (transaction.type === 'append_items') {
+        await this.append(transaction.items, this.runOf(runContext), operation);
+        return;
+      }
+      await this.store.change((history) => {
+        if (isApplied(history, operation)) return { messages: [] };
+        const { expectedSuffix, replacement } = transaction;
+        const start = history.entries.length - expectedSuffix.length;
+        if (start < 0 || !isSameJson(history.items.slice(start), expectedSuffix)) {
+          throw new RethreadError('conflict', 'the history does not end with the items that are to be replaced');
+        }
+        return history.replaced(start, replacement, operation);
+      });
+    });
+  }
+
+  async applyHistoryMutations(args) {
+    const mutations = args?.mutations;
+    if (!Array.isArray(mutations)) throw invalid('`mutations` must be a list');
+    await this.store.inTurn(() =>
+      this.store.change((history) => {
+        const changed = mutations.reduce(withReplacedCall, history.items);
+        const first = history.items.findIndex((item, at) => !isSameJson(item, changed[at] ?? null));
+        return first < 0 ? { messages: [] } : history.replaced(first, changed.slice(first));
+      }),
+    );
+  }
+
+  async replaceHistoryWithCompaction(items) {
+    const compacted = checkedItems(items, 'the items');
+    await this.store.inTurn(() => this.store.change((history) => history.compacted(compacted)));
+  }
+
+  prepareHistoryItemsForPersistenceComparison(items) {
+    return items.map(asStored);
+  }
+
+  /** Returns a copy of the agent that stores answers with calls, and results, as they come. */
+  durable(agent, options) {
+    return durableAgent(agent, this, options);
+  }
+
+  /** @param {object} [runContext] @returns {RunItems} */
+  runOf(runContext) {
+    if (typeof runContext !== 'object' || runContext === null) return this.#newest;
+    const known = this.#runs.get(runContext);
+    const run = known ?? new RunItems();
+    if (!known) this.#runs.set(runContext, run);
+    this.#newest = run;
+    return run;
+  }
+
+  /** Stores items of the runner, while no other call is at work.
+   *  @param {any[]} items @param {RunItems} run @param {{ id: string, digest: string }} [operation] */
+  async append(items, run, operation) {
+    const ended = items.flatMap((item) => (item.type === 'function_call_result' ? [item.callId] : []));
+    if (ended.some((callId) => this.store.started.has(callId))) {
+      await this.store.setStarted((started) => ended.forEach((callId) => started.delete(callId)));
+    }
+    const changed = await this.store.change((history) =>
+      operation && isApplied(history, operation) ? { messages: [], end() {} } : run.change(history, items, operation),
+    );
+    changed.made.end();
+    return changed;
+  }
+}

@@ -1,0 +1,108 @@
+// r53: the first lines of the adapters' pages, as they stand, with a model that answers from a list.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import {
+  Agent,
+  MemorySession,
+  OpenAIResponsesCompactionSession,
+  RunState,
+  run,
+  setTracingDisabled,
+  tool,
+  Usage,
+} from '@openai/agents';
+import { AIMessage } from '@langchain/core/messages';
+import { RunnableLambda, RunnableWithMessageHistory } from '@langchain/core/runnables';
+import { open } from 'rethread';
+import { chatMessageHistory } from 'rethread/langchain';
+import { agentsSession } from 'rethread/openai-agents';
+import { blocksOf, scoped } from '../types/documents/blocks.mjs';
+
+const AsyncFunction = (async () => {}).constructor;
+const blocks = (page) => blocksOf(readFileSync(new URL(`../../docs/${page}.md`, import.meta.url), 'utf8'));
+
+/** Runs blocks of a page, each in the scope of the one before, and returns the values of the names in `results`. */
+function runBlocks(sources, values, results) {
+  const inner = sources.map(({ source, line }) => `{ ${scoped({ source, line }).source}`).join('\n');
+  const body = `${inner}\nreturn { ${results.join(', ')} };${'}'.repeat(sources.length)}`;
+  return new AsyncFunction(...Object.keys(values), body)(...Object.values(values));
+}
+
+const said = (text) => ({
+  type: 'message',
+  role: 'assistant',
+  status: 'completed',
+  content: [{ type: 'output_text', text }],
+});
+/** A provider of a model that gives these outputs. */
+function providerOf(outputs) {
+  const getResponse = async () => ({ usage: new Usage(), output: outputs.shift() });
+  return class {
+    getModel() {
+      return { getResponse };
+    }
+  };
+}
+
+setTracingDisabled(true);
+const memory = { open, sqlite: () => 'memory' };
+
+test('r53 docs/openai-agents.md: a stored chat in ten lines, an approval, and compaction by OpenAI', async () => {
+  const [start, goOn, approval, compaction] = blocks('openai-agents');
+  assert.ok(start.source.trim().split('\n').filter(Boolean).length <= 10);
+  const pay = { type: 'function_call', callId: 'a', name: 'pay', status: 'completed', arguments: '{}' };
+  const OpenAIProvider = providerOf([[said('Nothing.')], [said('Still nothing.')], [pay], [said('Paid.')]]);
+  const parameters = { type: 'object', properties: {}, required: [], additionalProperties: false };
+  const tools = [
+    tool({ name: 'pay', description: '', parameters, strict: true, needsApproval: true, execute: () => 'ok' }),
+  ];
+  class Payer extends Agent {
+    constructor(options) {
+      super({ ...options, tools });
+    }
+  }
+  const compact = async () => ({ output: [{ type: 'compaction', id: 'c', encrypted_content: 'sealed' }], usage: {} });
+  const values = {
+    ...memory,
+    Agent: Payer,
+    OpenAIProvider,
+    run,
+    RunState,
+    agentsSession,
+    MemorySession,
+    OpenAIResponsesCompactionSession,
+    openai: { responses: { compact } },
+  };
+  const names = ['history', 'finalOutput', 'rest', 'paid', 'compacted'];
+  const done = await runBlocks([start, goOn, approval, compaction], values, names);
+  // The name of the first answer is that of the page's first block.
+  assert.deepEqual([done.finalOutput, done.rest, done.paid], ['Nothing.', 'Still nothing.', 'Paid.']);
+  assert.equal((await done.history.getItems()).length, 7);
+  await done.compacted.addItems(await done.history.getItems());
+  assert.equal(await done.compacted.runCompaction({}), null);
+  assert.ok(await done.compacted.runCompaction({ force: true }));
+  assert.deepEqual(
+    (await done.compacted.getItems()).map(({ type }) => type),
+    ['compaction'],
+  );
+});
+
+test('r53 docs/langchain.md: a stored chat in ten lines', async () => {
+  const [start] = blocks('langchain');
+  assert.ok(start.source.trim().split('\n').filter(Boolean).length <= 10);
+  class ChatOpenAI extends RunnableLambda {
+    constructor() {
+      super({ func: () => new AIMessage('Hello.') });
+    }
+  }
+  const values = { ...memory, RunnableWithMessageHistory, ChatOpenAI, chatMessageHistory };
+  const { answer, getMessageHistory } = await runBlocks([start], values, ['answer', 'getMessageHistory']);
+  assert.equal(answer.content, 'Hello.');
+  const stored = await (await getMessageHistory('chat-1')).getMessages();
+  assert.deepEqual(
+    stored.map(({ content }) => content),
+    ['Hi', 'Hello.'],
+  );
+});

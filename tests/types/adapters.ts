@@ -1,0 +1,35 @@
+// The adapters against the types of the libraries that they serve.
+
+import {
+  Agent,
+  run,
+  type OpenAIResponsesCompactionOwnershipAwareSession,
+  type Session as AgentsSdkSession,
+  type SessionHistoryRewriteAwareSession,
+  type SessionHistoryTransactionAwareSession,
+} from "@openai/agents";
+import { RunnableWithMessageHistory, type Runnable } from "@langchain/core/runnables";
+import type { BaseListChatMessageHistory } from "@langchain/core/chat_history";
+import type { Session } from "rethread";
+import { chatMessageHistory } from "rethread/langchain";
+import { agentsSession, type CompactItems } from "rethread/openai-agents";
+
+export async function agents(session: Session, compact: CompactItems): Promise<string | undefined> {
+  const kept = agentsSession(session);
+  const sdk: AgentsSdkSession & SessionHistoryTransactionAwareSession & SessionHistoryRewriteAwareSession = kept;
+  const compacting: OpenAIResponsesCompactionOwnershipAwareSession = agentsSession(session, { compact });
+  // @ts-expect-error Without `compact` there is no compaction.
+  kept.runCompaction();
+  // @ts-expect-error The only option is `compact`.
+  agentsSession(session, { limit: 3 });
+  const agent: Agent = kept.durable(new Agent({ name: "A" }));
+  await run(agent, "q", { session: sdk });
+  return (await run(agent, "q", { session: compacting })).finalOutput;
+}
+
+export function history(session: Session, runnable: Runnable): RunnableWithMessageHistory<any, any> {
+  const kept: BaseListChatMessageHistory = chatMessageHistory(session, { openCalls: "keep" });
+  // @ts-expect-error One of two words.
+  chatMessageHistory(session, { openCalls: "drop" });
+  return new RunnableWithMessageHistory({ runnable, getMessageHistory: async () => kept, config: {} });
+}
