@@ -60,7 +60,7 @@ mod write_queue;
 pub use answer::Answer;
 pub use append::AppendOrigin;
 pub use application::{Application, LocalFuture};
-pub use archive::{clear, read_archive, restore_archive};
+pub use archive::{clear, copy_session, read_archive, restore_archive};
 pub use audit::{JsonPage, audit_page};
 pub use backup::{Backup, BackupRestore, OnExisting, RestoredBackup};
 pub use branches::{Branch, BranchKind, branch_log, branches};

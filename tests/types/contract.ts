@@ -241,6 +241,8 @@ export async function client(): Promise<void> {
   const imported: Session = await rethread.importSession(lines, { id: "t" });
   const bytes: Uint8Array = await imported.serialize();
   await (await rethread.restore(bytes, { id: "u" })).clear();
+  const copied: Session = await rethread.copy("s", { until: "m", id: "v" });
+  await rethread.copy(copied.id);
   await rethread.deleteSession("s");
   await rethread.close();
 }
