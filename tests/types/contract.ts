@@ -501,6 +501,7 @@ function watch({ getSnapshot, subscribe, older }: SessionView): void {
       snapshot.revision,
       snapshot.branch,
       snapshot.hasOlder,
+      snapshot.queued[0]?.saved,
       snapshot.run?.id,
       snapshot.run?.status,
       snapshot.run?.retryAt,
