@@ -2,6 +2,7 @@
 
 use super::compaction::{compaction, store_compaction};
 use super::*;
+use rethread::session_head::UnfinishedErasure;
 use rethread::store::{MergeOutcome, SessionArchive, SessionCopy, merge_oldest};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -103,4 +104,19 @@ fn r37_r36_a_summary_is_copied_if_it_was_stored_before_the_cut() {
     assert!(of(Some(&all[8])).unwrap().contains("<early>"));
     assert!(of(Some(&all[7])).unwrap().contains("<early>"), "stored directly after the message");
     assert_eq!(of(Some(&all[6])), None);
+}
+
+#[test]
+fn r37_r59_an_erasure_that_was_cut_off_goes_on_in_the_copy() {
+    let store = MemoryStore::default();
+    let log = open(&store, "s");
+    append(&store, &log, "one", &said("one")).unwrap();
+    append(&store, &log, "two", &said("two")).unwrap();
+    let all = ids(&log);
+    let (mut archive, _) = block_on(SessionArchive::read(&store, "s", SEED)).unwrap();
+    let pending = vec![all[0].clone(), all[3].clone()];
+    archive.head.erasing = UnfinishedErasure { pending, messages: vec!["gone".into()], ..UnfinishedErasure::default() };
+    let copy = SessionCopy { branch: 0, until: Some(all[1].clone()), operation: "copy".into(), at: 1, seed: SEED };
+    let expected = UnfinishedErasure { pending: vec![all[0].clone()], ..UnfinishedErasure::default() };
+    assert_eq!(archive.copy_branch(&copy).unwrap().head.erasing, expected);
 }
