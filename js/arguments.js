@@ -69,6 +69,12 @@ export const restoredId = (options) => {
   const id = memberOf(options, 'id');
   if (typeof id === 'string') sessionId(id);
 };
+/** The members of the options of `copy` that are ids; the wasm checks the rest. */
+export const copyOptions = (options) => {
+  restoredId(options);
+  const until = memberOf(options, 'until');
+  if (typeof until === 'string') messageId(until);
+};
 export const runId = readable(text("the run's id"));
 /** Checks a run's id or a snapshot; returns the id, or a copy of the bytes, which the caller may change later. */
 export function copiedRun(value) {

@@ -98,6 +98,17 @@ export class Rethread {
       .then((object) => this.#session(object));
   }
 
+  /** @type {PublicRethread['copy']} */
+  copy(session, options) {
+    const checks = () => {
+      check.sessionId(session);
+      check.copyOptions(options);
+    };
+    return this.#handle
+      .promise((store) => store.copy(session, options), checks)
+      .then((object) => this.#session(object));
+  }
+
   /** @type {PublicRethread['backup']} */
   backup(options) {
     const backup = this.#handle.call((store) => store.backup(options));

@@ -51,7 +51,7 @@ export interface RunRequest {
    *  waits for it, in whatever tab or process it is, so that the question is stored after its answer. A run that was
    *  killed is waited for until its lock is free or its lease has ended, one that waits for an approval is not. Of the
    *  runs that wait in several tabs one begins at a time; where there are no locks (on servers), two that wait for the
-   *  same run may begin at once. */
+   *  same run may begin at once. Until its run begins, the question is in `SessionSnapshot.queued` of this page. */
   whenBusy?: "throw" | "queue";
   onStop?: "discard" | "keep";
   instructions?: string;

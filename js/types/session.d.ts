@@ -337,6 +337,10 @@ export interface SessionSnapshot {
    *  approval, until they are resumed or discarded; of the last run if it failed or was cancelled, also only until the
    *  next run begins; and of a live run (of this tab or another). */
   messages: readonly ViewMessage[];
+  /** The questions of this page that wait for the run before them (`whenBusy: "queue"`), the first one first, each until
+   *  its run begins, or cannot. Nothing is stored of them. A question has the same id here and in `messages`, unless it
+   *  is the end of a conversation that the application owns; its `parentId` is not known yet. */
+  queued: readonly ViewMessage[];
   /** The newest run whose turn is shown. A "running" run without `cancel` runs in another tab. `error` is set for a
    *  failed run, also if history keeps its turn (`onStop: "keep"`): then until the next run begins or the page is
    *  reloaded. */

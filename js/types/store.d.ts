@@ -128,6 +128,14 @@ export interface Rethread {
    *  exists. Bytes that are damaged or incomplete are `invalid_input`, another version is `unsupported_version`. A
    *  session that is restored twice is two sessions: an unfinished run in it can be resumed in each. */
   restore(serialized: Uint8Array, options?: { id?: string }): Promise<Session>;
+  /** Copies the branch that a session shows, up to and with the message `until`, or all of it, and opens the copy.
+   *  Messages, calls and results keep ids, times and signatures, and the audit rows are copied. Results of copied calls
+   *  are copied whenever they came. Title, channel, metadata and state bag are those of the session now; the owner of
+   *  the copy is the session. Not copied are unfinished runs, other branches, and compactions that were made after
+   *  `until`. `id` is the copy's id, a random one by default. `not_found` for a session that is not stored, and for a
+   *  message that the branch does not have; `conflict` if a session with the id of the copy exists. It is written in
+   *  one append. See docs/sessions.md. */
+  copy(session: string, options?: { until?: string; id?: string }): Promise<Session>;
   /** All sessions that are stored, as a stream of text, JSON Lines: each chunk is a session as `exportSession` returns
    *  it, with a line before it, and the first and last chunks are a line. One session is in memory at a time, and each
    *  is as it was when it was read. One that cannot be read (of a newer version, with another key) has its error in

@@ -8,12 +8,13 @@ use super::tools::{RequestTools, ToolOptions, add_tools_of_params, windows};
 use super::values::{AtLeastOne, OptionEntries};
 use super::words::words;
 use crate::error::{Error, Result};
+use crate::history::Incoming;
 use crate::json::{Json, JsonRef};
 use crate::message::{Dialect, Role};
 use crate::provider::{ProviderRequest, ReasoningField, Settings, ToolDefinition, api_request, check_known_headers};
 use crate::replay::{Callback, Policy, PolicyLayer};
 use crate::run::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, Handoff, RetryPolicy, RunSetup};
-use crate::session::{NewRun, OpenSession, ResumeRequest};
+use crate::session::{NewRun, OpenSession, ResumeRequest, WhenBusy};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -55,7 +56,10 @@ pub struct RunOptions<T: OptionTypes> {
     pub input_id: Option<String>,
     branch: Option<String>,
     replace: Option<String>,
-    pub when_busy: Option<WhenBusyOption>,
+    when_busy: Option<WhenBusyOption>,
+    /// The input of a run that waits.
+    #[serde(skip)]
+    read_input: Option<Vec<Incoming>>,
     on_stop: Option<OnStopOption>,
     instructions: Option<String>,
     provider: ProviderOptions<T>,
@@ -154,6 +158,22 @@ pub fn request_without_url<T: OptionTypes>(
 }
 
 impl<T: OptionTypes> RunOptions<T> {
+    /// Reads what the run does while another one is under way. The input of one that waits is read now, since it is
+    /// shown meanwhile.
+    ///
+    /// # Errors
+    /// `invalid_input`.
+    pub fn read_when_busy(&mut self, session: &OpenSession) -> Result<WhenBusy> {
+        if !self.when_busy.as_ref().is_some_and(|option| option.0) {
+            return Ok(WhenBusy::Throw);
+        }
+        let Some(input) = self.input.take() else { return Ok(WhenBusy::Queue(None)) };
+        let items = T::input_items(Some(&input), self.provider.dialect.0)?;
+        let question = session.question(&items, &mut self.input_id);
+        self.read_input = Some(items);
+        Ok(WhenBusy::Queue(Some(question)))
+    }
+
     /// Converts the request of a new run. `provide` and `store` call the history providers.
     ///
     /// # Errors
@@ -169,8 +189,9 @@ impl<T: OptionTypes> RunOptions<T> {
             return Err(Error::config("`handoffs` is an option of `resume`; a new run is handed off by `Run.handoff`"));
         }
         let (branch, replace) = (self.branch.take(), self.replace.take());
+        let read_input = self.read_input.take();
         let setup = self.into_setup(session, id)?;
-        let input = T::input_items(input.as_ref(), setup.provider.dialect)?;
+        let input = read_input.map_or_else(|| T::input_items(input.as_ref(), setup.provider.dialect), Ok)?;
         Ok(NewRun { setup, input, input_id, branch, replace, provide, store })
     }
 

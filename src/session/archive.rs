@@ -1,11 +1,11 @@
-//! Sessions as values: read whole, restored, and cleared.
+//! Sessions as values: read whole, restored, copied, and cleared.
 
 use super::context::StoreContext;
 use super::open_session::OpenSession;
 use super::run_lock::acquire_run_lock;
 use crate::error::{Error, Result};
 use crate::finding::Report;
-use crate::store::{SessionArchive, clear_session};
+use crate::store::{SessionArchive, SessionCopy, clear_session};
 
 /// Reads a session with everything that is stored of it. `open` is the session if it is open: what its run deferred,
 /// and values of its state bag that are not stored yet, are stored first. Title, channel, metadata and owner that it
@@ -52,6 +52,33 @@ pub async fn restore_archive(context: &StoreContext, archive: SessionArchive, id
     let revision = archive.restore(&*context.store, &id, (&operation, context.notice_of(&id))).await?;
     context.announce_append(&id, revision);
     Ok(id)
+}
+
+/// Copies the branch that a session shows, or with which it is opened, up to and with the message `until`, or all of it.
+/// Returns the id of the copy: `id`, or a new one.
+///
+/// # Errors
+/// `not_found` for a session that is not stored, and for a message that the branch does not have; `conflict` if a session
+/// of this id exists; those of [`read_archive`].
+pub async fn copy_session(
+    context: &StoreContext,
+    (open, session): (Option<&OpenSession>, &str),
+    until: Option<String>,
+    id: Option<String>,
+) -> Result<String> {
+    let archive = read_archive(context, open, session).await?;
+    let shown = open.map(|open| open.log.borrow().branch_number());
+    // A branch that was born since the archive was read is not in it.
+    let shown = shown.filter(|number| *number <= archive.head.branch_count);
+    let copy = archive.copy_branch(&SessionCopy {
+        branch: shown.unwrap_or(archive.head.branch.number),
+        until,
+        operation: context.host.random_id(),
+        at: context.now(),
+        seed: context.settings.seed,
+    })?;
+    let id = id.unwrap_or_else(|| context.host.random_id());
+    restore_archive(context, copy, Some(id)).await
 }
 
 /// Removes the messages, calls and pending runs of a session.

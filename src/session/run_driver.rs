@@ -9,6 +9,7 @@ use super::host::RunLock;
 use super::live_run::LiveRun;
 use super::open_session::OpenSession;
 use super::pending_callbacks::PendingCallbacks;
+use super::queued_question::{QueuedQuestion, WhenBusy};
 use super::run_lock::{RunClaim, RunHold, acquire_run_lock, lock_name};
 use super::signal::Signal;
 use super::write_queue::WriteQueue;
@@ -93,19 +94,22 @@ pub struct RunDriver {
 }
 
 impl RunDriver {
-    /// Starts a run when no other one of the session is under way in this tab; with `queue`, in any tab or process.
+    /// Starts a run when no other one of the session is under way in this tab; one that waits, in any tab or process.
     pub async fn launch(
         session: &OpenSession,
-        queue: bool,
+        when_busy: impl Into<WhenBusy>,
         starting: impl Future<Output = Result<Rc<Self>>>,
     ) -> Result<Rc<Self>> {
+        let when_busy = when_busy.into();
+        let (queue, question) = (when_busy.waits(), QueuedQuestion::new(session, &when_busy));
         session.reserve_run(queue).await?;
-        let queue_lock = if queue { session.wait_in_queue().await } else { Ok(None) };
+        let queue_lock = if queue { session.wait_in_queue(&question).await } else { Ok(None) };
         let started = match queue_lock {
             Ok(lock) => starting.await.map(|run| (run, lock)),
             Err(error) => Err(error),
         };
         session.set_run(started.as_ref().ok().map(|(run, _)| run.clone() as Rc<dyn LiveRun>));
+        drop(question);
         let (run, queue_lock) = started?;
         // The run's events report what could not be written.
         let _ = run.write_pending().await;

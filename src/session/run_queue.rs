@@ -1,13 +1,17 @@
 //! The runs of a tab that wait for the run before them.
 
 use super::signal::Signal;
+use crate::history::History;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 /// The sends of this tab that wait for the run before them.
 #[derive(Default)]
 pub struct RunQueue {
     waiting: RefCell<VecDeque<Signal>>,
+    /// The questions of sends that wait, in the order in which they were sent.
+    questions: RefCell<BTreeMap<u64, Rc<History>>>,
     /// Given when the store is closed.
     pub closed: Signal,
 }
@@ -28,9 +32,27 @@ impl RunQueue {
         }
     }
 
+    /// Returns the questions that wait, the first one first.
+    pub fn questions(&self) -> Vec<Rc<History>> {
+        self.questions.borrow().values().cloned().collect()
+    }
+
+    /// Adds a question, and returns its number.
+    pub(super) fn add_question(&self, question: Rc<History>) -> u64 {
+        let mut questions = self.questions.borrow_mut();
+        let number = questions.last_key_value().map_or(0, |(last, _)| last + 1);
+        questions.insert(number, question);
+        number
+    }
+
+    pub(super) fn remove_question(&self, number: u64) {
+        self.questions.borrow_mut().remove(&number);
+    }
+
     /// Ends all waits, because the store is closed.
     pub fn close(&self) {
         self.waiting.take();
+        self.questions.take();
         self.closed.give();
     }
 }

@@ -4,6 +4,7 @@
 use super::host::{LockOutcome, RunLock, RunLockNames};
 use super::open_session::OpenSession;
 use super::pending_runs::{MAX_LIVENESS_WAITS, awaited_lock};
+use super::queued_question::QueuedQuestion;
 use super::run_lock::{LiveHolders, lock_name, queue_lock_names};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
@@ -12,23 +13,25 @@ use crate::error::{Error, ErrorCode, Result};
 const LONGEST_PAUSE: Ms = 500;
 
 impl OpenSession {
-    /// Waits until no run of the session is under way in another tab or process. Until the lock that it returns is
-    /// dropped, no other run of the queue begins; without locks, two that wait for one run may begin at once.
+    /// Waits until no run of the session is under way in another tab or process, and shows the question meanwhile.
+    /// Until the lock that it returns is dropped, no other run of the queue begins; without locks, two that wait for
+    /// one run may begin at once.
     ///
     /// # Errors
     /// The store's own, `closed`, and `busy` where nothing can be waited for.
-    pub async fn wait_in_queue(&self) -> Result<Option<RunLock>> {
-        let lock = self.lock_queue().await?;
+    pub(super) async fn wait_in_queue(&self, question: &QueuedQuestion<'_>) -> Result<Option<RunLock>> {
+        let lock = self.lock_queue(question).await?;
         let mut awaited = (String::new(), 0_u32);
         loop {
             self.refresh().await?;
             let Some(run) = self.run_elsewhere().await else { return Ok(lock) };
+            question.show();
             awaited = if awaited.0 == run { (run, awaited.1.saturating_add(1)) } else { (run, 0) };
             self.await_holder(&awaited.0, awaited.1).await?;
         }
     }
 
-    async fn lock_queue(&self) -> Result<Option<RunLock>> {
+    async fn lock_queue(&self, question: &QueuedQuestion<'_>) -> Result<Option<RunLock>> {
         let names: RunLockNames = queue_lock_names(&self.context, &self.id);
         let mut attempt = 0_u32;
         loop {
@@ -36,6 +39,7 @@ impl OpenSession {
                 LockOutcome::Acquired(lock) => return Ok(Some(lock)),
                 LockOutcome::Unsupported => return Ok(None),
                 LockOutcome::HeldElsewhere => {
+                    question.show();
                     // As for the holder of a run, of which see `awaited_lock`.
                     let name = if attempt < MAX_LIVENESS_WAITS { &names.liveness } else { &names.holder };
                     self.wait_for_lock(name, LONGEST_PAUSE).await?;

@@ -246,7 +246,7 @@ async fn rebuild_at(store: &dyn LogStore, mut log: SessionLog, (number, revision
 ///
 /// # Errors
 /// `corrupt_record` if the session has that branch; `not_found`.
-fn state_without_row(number: u64, count: u64) -> Result<BranchState> {
+pub(super) fn state_without_row(number: u64, count: u64) -> Result<BranchState> {
     if number == 0 {
         return Ok(BranchState::default());
     }

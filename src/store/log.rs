@@ -587,11 +587,11 @@ impl SessionLog {
     }
 }
 
-/// Removes from a record what is after the messages that a branch shares.
-fn cut_record(record: &mut LogRecord, until_seq: u64) {
+/// Removes from a record what is after the messages that a branch shares. Returns true if there is any.
+pub(super) fn cut_record(record: &mut LogRecord, until_seq: u64) -> bool {
     let is_past = |entry: &HistoryEntry| matches!(entry, HistoryEntry::Message(message) if message.seq >= until_seq);
-    if let Some(at) = record.entries.iter().position(is_past) {
-        record.entries.truncate(at);
-        record.summaries.clear();
-    }
+    let Some(at) = record.entries.iter().position(is_past) else { return false };
+    record.entries.truncate(at);
+    record.summaries.clear();
+    true
 }

@@ -19,6 +19,7 @@ mod clear;
 mod conflict_side;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod copy;
 mod delete;
 mod encrypted;
 mod erasure;
@@ -60,6 +61,7 @@ pub use branching::{open_fork, read_branch, refresh_directory, reopen_fork};
 pub use capabilities::Capabilities;
 pub use clear::clear_session;
 pub use conflict_side::open_conflict_side;
+pub use copy::SessionCopy;
 pub use delete::delete_session;
 pub use encrypted::{Cipher, EncryptedStore, PlacedValue, UnwrappedKey};
 pub use erasure::{Erasure, ErasureReceipt, Unreached, erase_messages, finish_erasure};

@@ -15,6 +15,7 @@ use crate::history::History;
 use crate::message::{Message, Role};
 use crate::session_head::SessionHead;
 pub use excerpt::Excerpt;
+pub(in crate::store) use filter::filter_of;
 use filter::searched_texts;
 use query::SearchTerms;
 use std::cmp::Reverse;

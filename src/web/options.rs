@@ -102,6 +102,14 @@ pub struct RestoreOptions {
     pub id: Option<String>,
 }
 
+/// The options of `Rethread.copy`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CopyOptions {
+    pub until: Option<String>,
+    pub id: Option<String>,
+}
+
 /// The options of `Session.external`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]

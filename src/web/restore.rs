@@ -1,10 +1,10 @@
-//! Archives, as `restore` and `importSession` store them.
+//! Archives, as `restore` and `importSession` store them, and copies of sessions.
 
 use super::open_store::WebStore;
 use super::option_reader::read_optional;
-use super::options::RestoreOptions;
+use super::options::{CopyOptions, RestoreOptions};
 use crate::error::Result;
-use crate::session::{OpenSession, restore_archive};
+use crate::session::{OpenSession, copy_session, restore_archive};
 use crate::store::SessionArchive;
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
@@ -16,5 +16,17 @@ use wasm_bindgen::JsValue;
 pub async fn restore(store: &WebStore, archive: SessionArchive, options: &JsValue) -> Result<Rc<OpenSession>> {
     let RestoreOptions { id } = read_optional("the options", options)?;
     let id = restore_archive(&store.open.context, archive, id).await?;
+    store.open_session(&id, &JsValue::UNDEFINED).await
+}
+
+/// Copies a session and opens the copy.
+///
+/// # Errors
+/// `not_found` for a session or message that is not stored; `conflict` if a session of the copy's id exists; the store's
+/// own.
+pub async fn copy(store: &WebStore, session: &str, options: &JsValue) -> Result<Rc<OpenSession>> {
+    let CopyOptions { until, id } = read_optional("the options", options)?;
+    let open = store.open.session(session);
+    let id = copy_session(&store.open.context, (open.as_deref(), session), until, id).await?;
     store.open_session(&id, &JsValue::UNDEFINED).await
 }

@@ -10,7 +10,7 @@ use super::option_reader::{UnreadValue, read_optional};
 use super::options::{OpenOptions, PendingRunQuery, PruneOptions, SessionQuery, StoreOption, open_options};
 use super::owned_runs::OwnedRuns;
 use super::promise::promise;
-use super::restore::restore;
+use super::restore::{copy, restore};
 use super::results::{
     ExcerptResult, HitPage, MessageExcerptResult, PruneResult, RotationResult, SearchHitResult, SessionPage,
     SessionSummary, StatusResult, result_to_js,
@@ -234,6 +234,15 @@ impl JsRethread {
             let serialized = serialized?.ok_or_else(|| Error::invalid("a serialized session must be a Uint8Array"))?;
             let archive = SessionArchive::open(&serialized.into())?;
             let session = restore(&store, archive, &options).await?;
+            Ok(JsSession { inner: session }.into())
+        })
+    }
+
+    /// Copies a session up to a message.
+    pub fn copy(&self, session: String, options: JsValue) -> Promise {
+        let store = self.store.clone();
+        self.store.open.context.promise(async move {
+            let session = copy(&store, &session, &options).await?;
             Ok(JsSession { inner: session }.into())
         })
     }

@@ -168,11 +168,11 @@ impl JsSession {
         let inner = self.inner.clone();
         let hooks = ProviderHooks::read(hooks);
         self.inner.context.promise(async move {
-            let options: RunOptions<JsOptions> = read_options("a run's request", &request)?;
-            let queue = options.when_busy.is_some_and(|option| option.0);
+            let mut options: RunOptions<JsOptions> = read_options("a run's request", &request)?;
+            let when_busy = options.read_when_busy(&inner)?;
             let starting =
                 RunDriver::begin(&inner, |id| options.into_new_run(&inner, id, (hooks.provide, hooks.store)));
-            Ok(JsRun::of(RunDriver::launch(&inner, queue, starting).await?).into())
+            Ok(JsRun::of(RunDriver::launch(&inner, when_busy, starting).await?).into())
         })
     }
 

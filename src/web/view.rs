@@ -92,15 +92,7 @@ fn snapshot(inner: &Rc<OpenSession>) -> JsValue {
     turns.extend(machine.as_ref().map(|machine| (machine.id(), machine.live())));
     let surface = inner.web_surface();
     let mut view = surface.view.borrow_mut();
-    let mut builder = SnapshotBuilder {
-        id: &inner.id,
-        alternatives: log.alternatives(),
-        old: std::mem::take(&mut view.messages),
-        at: 0,
-        indexes: None,
-        new: Vec::new(),
-        items: Array::new(),
-    };
+    let mut builder = SnapshotBuilder::new(inner, log.alternatives(), std::mem::take(&mut view.messages));
     let is_whole = log.is_whole();
     let failure = inner.read_failure.borrow();
     let is_loading = !is_whole && failure.is_none();
@@ -121,7 +113,11 @@ fn snapshot(inner: &Rc<OpenSession>) -> JsValue {
         shown_run = live_run_to_js(&machine);
         set(&shown_run, "cancel", &surface.cancel_function(run));
     }
+    let items = builder.items;
     view.messages = builder.new;
+    let mut queue = SnapshotBuilder::new(inner, log.alternatives(), std::mem::take(&mut view.queued));
+    inner.run_queue.questions().iter().for_each(|question| queue.turn(&log.history, question));
+    view.queued = queue.new;
     let value = object_to_js(&|out| {
         #[allow(clippy::cast_precision_loss)]
         out.bool("loading", is_loading)
@@ -134,7 +130,8 @@ fn snapshot(inner: &Rc<OpenSession>) -> JsValue {
             });
         }
     });
-    set(&value, "messages", &builder.items);
+    set(&value, "messages", &items);
+    set(&value, "queued", &queue.items);
     set(&value, "run", &shown_run);
     value
 }
@@ -174,7 +171,13 @@ struct SnapshotBuilder<'v> {
     items: Array,
 }
 
-impl SnapshotBuilder<'_> {
+impl<'v> SnapshotBuilder<'v> {
+    /// Creates a builder that reuses `old`, the messages of the last snapshot.
+    fn new(session: &'v OpenSession, alternatives: &'v Alternatives, old: Vec<ViewMessage>) -> Self {
+        let (new, items) = (Vec::new(), Array::new());
+        Self { id: &session.id, alternatives, old, at: 0, indexes: None, new, items }
+    }
+
     /// Adds the newest messages of history that fit into the window, and returns the index of the first one. Of a turn
     /// that goes on, `turns` knows more than history does.
     fn stored(&mut self, stored: &History, turns: &[(&str, &History)], (window, is_loading): (usize, bool)) -> usize {

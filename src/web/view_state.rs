@@ -10,6 +10,8 @@ pub const WINDOW: usize = 100;
 pub struct ViewState {
     pub snapshot: Option<JsValue>,
     pub messages: Vec<ViewMessage>,
+    /// The questions that wait.
+    pub queued: Vec<ViewMessage>,
     pub window: usize,
     /// The store was closed: the snapshot stays as it is.
     pub released: bool,
@@ -17,7 +19,7 @@ pub struct ViewState {
 
 impl Default for ViewState {
     fn default() -> Self {
-        Self { snapshot: None, messages: Vec::new(), window: WINDOW, released: false }
+        Self { snapshot: None, messages: Vec::new(), queued: Vec::new(), window: WINDOW, released: false }
     }
 }
 

@@ -4,6 +4,7 @@ mod archive;
 mod branches;
 mod compaction;
 mod conflicts;
+mod copies;
 mod partial_reads;
 mod segments;
 mod tails;

@@ -4,6 +4,8 @@ mod backup;
 mod branch_views;
 mod branches;
 #[cfg(not(target_arch = "wasm32"))]
+mod copy;
+#[cfg(not(target_arch = "wasm32"))]
 mod erasure;
 #[cfg(not(target_arch = "wasm32"))]
 mod erasure_races;

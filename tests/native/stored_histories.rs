@@ -4,6 +4,7 @@
 mod copies;
 mod kept;
 mod recorded;
+mod session_copies;
 mod tabs;
 
 use crate::any_bodies;
@@ -243,6 +244,24 @@ proptest! {
     #[test]
     fn r03_fresh_results_are_kept_whatever_is_appended(pieces in session()) {
         check(&fold(&log_of(&pieces, 0)), None, &always(), 1_000_000)?;
+    }
+}
+
+fn session_act() -> impl Strategy<Value = session_copies::Act> {
+    prop_oneof![
+        4 => piece().prop_map(session_copies::Act::Append),
+        1 => any::<Index>().prop_map(session_copies::Act::Fork),
+    ]
+}
+
+proptest! {
+    #![proptest_config(config(200))]
+
+    #[test]
+    fn r37_r41_a_copy_up_to_any_message_is_the_beginning_and_valid_in_every_dialect(
+        acts in prop::collection::vec(session_act(), 1..7),
+    ) {
+        session_copies::check_session_copies(&acts)?;
     }
 }
 

@@ -243,6 +243,8 @@ export async function client(): Promise<void> {
   const imported: Session = await rethread.importSession(lines, { id: "t" });
   const bytes: Uint8Array = await imported.serialize();
   await (await rethread.restore(bytes, { id: "u" })).clear();
+  const copied: Session = await rethread.copy("s", { until: "m", id: "v" });
+  await rethread.copy(copied.id);
   await rethread.deleteSession("s");
   await rethread.close();
 }
@@ -501,6 +503,7 @@ function watch({ getSnapshot, subscribe, older }: SessionView): void {
       snapshot.revision,
       snapshot.branch,
       snapshot.hasOlder,
+      snapshot.queued[0]?.saved,
       snapshot.run?.id,
       snapshot.run?.status,
       snapshot.run?.retryAt,

@@ -202,11 +202,11 @@ impl Sessions {
     }
 
     async fn run(&self, asked: wit::Request) -> Result<wit::Outcome> {
-        let options: RunOptions<JsonOptions> = read_options("a run's request", &asked.options)?;
+        let mut options: RunOptions<JsonOptions> = read_options("a run's request", &asked.options)?;
         let session = self.session(&asked.session).await?;
-        let queue = options.when_busy.is_some_and(|option| option.0);
+        let when_busy = options.read_when_busy(&session)?;
         let starting = RunDriver::begin(&session, |id| options.into_new_run(&session, id, (None, None)));
-        let run = RunDriver::launch(&session, queue, starting).await?;
+        let run = RunDriver::launch(&session, when_busy, starting).await?;
         Ok(self.started(run))
     }
 

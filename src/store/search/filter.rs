@@ -19,6 +19,20 @@ pub fn searched_texts(message: &Message) -> impl DoubleEndedIterator<Item = &Jso
     })
 }
 
+fn add_terms_of(message: &Message, hashes: &mut BTreeSet<u32>) {
+    searched_texts(message).for_each(|text| hash_terms(&text.decode(), hashes));
+}
+
+/// Returns the filter of a session that has these messages alone, at this revision of its history.
+pub fn filter_of(messages: &[Message], history_revision: u64) -> TermFilter {
+    let mut hashes = BTreeSet::new();
+    messages.iter().for_each(|message| add_terms_of(message, &mut hashes));
+    let mut filter = TermFilter::default();
+    filter.add(&hashes.into_iter().collect::<Vec<_>>());
+    filter.set_revision(history_revision);
+    filter
+}
+
 impl SessionLog {
     /// Brings the filter of the new head up to date with the entries of an append.
     ///
@@ -34,8 +48,7 @@ impl SessionLog {
             return;
         }
         let mut hashes = BTreeSet::new();
-        let mut add =
-            |message: &Message| searched_texts(message).for_each(|text| hash_terms(&text.decode(), &mut hashes));
+        let mut add = |message: &Message| add_terms_of(message, &mut hashes);
         if !is_covered {
             head.term_filter = TermFilter::default();
             self.history.messages().iter().for_each(&mut add);

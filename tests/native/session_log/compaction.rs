@@ -82,13 +82,13 @@ fn turn(name: &str) -> String {
 }
 
 /// A compaction as the binding makes it, before it is stored.
-fn compaction(log: &RefCell<SessionLog>, text: &str) -> Option<StoredSummary> {
+pub(super) fn compaction(log: &RefCell<SessionLog>, text: &str) -> Option<StoredSummary> {
     let history = &log.borrow().history;
     let Compactable::Turns { end, .. } = history.compactable(&|_| false) else { return None };
     Some(StoredSummary::compaction(history.coverage(end)?, text, None))
 }
 
-fn store_compaction(
+pub(super) fn store_compaction(
     store: &dyn LogStore,
     log: &RefCell<SessionLog>,
     operation: &str,
