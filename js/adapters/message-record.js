@@ -100,6 +100,49 @@ export async function readMessages(session) {
   }
 }
 
+const hasCall = (message, callIds) =>
+  message.parts.some((part) => part.type === 'tool_call' && callIds.has(part.callId));
+
+/** The messages of a session as they were read last. */
+export class KnownMessages {
+  #session;
+  /** @type {{ revision: number, branch: string, messages: any[] } | null} */
+  #known = null;
+
+  constructor(session) {
+    this.#session = session;
+  }
+
+  async read() {
+    await this.#session.refresh();
+    const { revision, branch } = this.#session;
+    const known = this.#known;
+    if (known && known.revision === revision && known.branch === branch) return known;
+    const read = { ...(await readMessages(this.#session)), branch: this.#session.branch };
+    this.#known = read;
+    return read;
+  }
+
+  /** After an append of this object's owner to the revision `before`: reads only the end. Messages that precede it are
+   *  the same, unless the append has answered their calls. */
+  async readAppended(before, callIds) {
+    const known = this.#known;
+    const { revision, branch } = this.#session;
+    this.#known = null;
+    if (!known || known.revision !== before || revision !== before + 1 || branch !== known.branch) return;
+    // The append is stored: what cannot be read now is the next read's to report.
+    const items = await this.#session.messages({ limit: 100 }).then(
+      (page) => page.items,
+      () => [],
+    );
+    const start = known.messages.findLastIndex(({ id }) => id === items[0]?.id);
+    const earlier = known.messages.slice(0, Math.max(start, 0));
+    if (start < 0 || this.#session.revision !== revision || earlier.some((message) => hasCall(message, callIds)))
+      return;
+    this.#known = { revision, branch, messages: [...earlier, ...items] };
+  }
+}
+
 /** Times that a change begins again because another writer was first. */
 const ATTEMPTS = 20;
 

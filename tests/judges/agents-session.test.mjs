@@ -120,8 +120,11 @@ describe('r53 the items of the Agents SDK', () => {
     }
     assert.equal(await agents.popItem(), undefined);
     assert.deepEqual((await session.messages()).items, [], 'popped items are erased');
-    for (const item of ITEMS) await agents.addItems([item]);
-    assert.deepEqual(await agents.getItems(), ITEMS);
+    for (const [at, item] of ITEMS.entries()) {
+      await agents.addItems([item]);
+      assert.deepEqual(await agents.getItems(), ITEMS.slice(0, at + 1));
+    }
+    assert.deepEqual(await agentsSession(session).getItems(), ITEMS);
     const stored = JSON.stringify((await session.messages()).items);
     assert.equal(
       stored.split(LONG).length - 1,

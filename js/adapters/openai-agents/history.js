@@ -1,7 +1,7 @@
 // The items of a session in their order: read from its messages, and changed by one append.
 
 import { INTERRUPTED } from '../interrupted.js';
-import { changeSession, isSameJson, readMessages } from '../message-record.js';
+import { changeSession, isSameJson, KnownMessages, readMessages } from '../message-record.js';
 import { messagesOf, plainResultMessage, isPlainResult, readMessage, resultItem } from './items.js';
 
 /** The key of the session's state that has the calls which were started. */
@@ -14,8 +14,13 @@ const interruptedItem = (callId, name) => resultItem({ callId, name, result: { c
 /** A call that the session has. `isTold`: an item has its result.
  *  @typedef {{ callId: string, name: string, result: any, isTold: boolean, block: Block }} Call */
 
+/** What was read of messages that have not changed. */
+const readings = new WeakMap();
+
 function blockOf(message) {
-  const { record, items } = readMessage(message);
+  const reading = readings.get(message) ?? readMessage(message);
+  readings.set(message, reading);
+  const { record, items } = reading;
   const block = { id: message.id, items, record, calls: /** @type {Call[]} */ ([]) };
   for (const part of message.parts) {
     if (part.type !== 'tool_call') continue;
@@ -149,13 +154,15 @@ export class History {
 /** Reads and changes the items of one session. Calls take their turn. */
 export class HistoryStore {
   #session;
+  #messages;
   #queue = Promise.resolve();
   /** The last one that was read. @type {History | null} */
   #known = null;
-  #knownKey = '';
+  #knownOf = { messages: /** @type {any[]} */ ([]), started: '' };
 
   constructor(session) {
     this.#session = session;
+    this.#messages = new KnownMessages(session);
   }
 
   /** The ids of calls that were started and have no result yet, as stored. */
@@ -175,13 +182,13 @@ export class HistoryStore {
 
   /** @returns {Promise<History>} */
   async read() {
-    await this.#session.refresh();
-    const key = JSON.stringify([this.#session.revision, this.#session.branch, [...this.started]]);
-    if (this.#known && this.#knownKey === key) return this.#known;
-    const history = new History(await readMessages(this.#session), this.started);
-    this.#known = history;
-    this.#knownKey = key;
-    return history;
+    const read = await this.#messages.read();
+    const started = JSON.stringify([...this.started]);
+    const { messages } = read;
+    if (this.#known && this.#knownOf.messages === messages && this.#knownOf.started === started) return this.#known;
+    this.#known = new History(read, this.started);
+    this.#knownOf = { messages, started };
+    return this.#known;
   }
 
   /** Appends what `change` returns for the history as it is, and erases what that removes; for the newer history if
@@ -196,13 +203,19 @@ export class HistoryStore {
       // Where it cannot be erased now, a record says that it is gone.
       const record = removes.length && !isErased ? { removes } : undefined;
       const appended = messages.length || !record ? messages : messagesOf([], { openCalls: new Set(), record });
-      if (appended.length) await this.#session.append(appended, { expectedRevision: history.revision });
+      if (appended.length) await this.#append(appended, history.revision);
       return { made, before: history.revision, left: messages.length ? [...history.left, ...removes] : [] };
     };
     const { made, before, left } = await changeSession(this.#session, () => this.read(), attempt);
     const after = this.#session.revision;
     await this.#erase(left);
     return { made, before, after: left.length ? this.#session.revision : after };
+  }
+
+  async #append(messages, revision) {
+    await this.#session.append(messages, { expectedRevision: revision });
+    const answers = messages.flatMap(({ role, parts }) => (role === 'tool' ? parts : []));
+    await this.#messages.readAppended(revision, new Set(answers.map(({ callId }) => callId)));
   }
 
   /** Erases messages that count no longer. False while a run of the session is not over, or where another process does
