@@ -32,7 +32,10 @@ const shown = (messages) =>
     ),
   );
 const until = async (isSo) => {
-  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 5));
+  for (let waited = 0; !(await isSo()); waited += 5) {
+    assert.ok(waited < 10_000, `still not so: ${isSo}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
 };
 const sendWhenDone = ({ messages }) => {
   const parts = messages.at(-1).parts.filter(({ toolCallId }) => toolCallId);
@@ -187,27 +190,30 @@ for (const [version, ai] of [
     });
 
     test('r53 a page that is closed loses no question and no step, and text that was kept is loaded', async () => {
-      const { session, server, page, reload } = await chatOf(ai);
-      server.answers.push([
-        ...whole('m1', step(text(['One.']))).slice(0, -1),
-        { type: 'start-step' },
-        ...text(['Two.'], 'u'),
-        STALLS,
-      ]);
-      void page.sendMessage({ text: 'hi' });
-      await until(() => session.state.get('rethread/ai-sdk')?.message.parts.at(-1).text === 'Two.');
-      assert.deepEqual(shown(await stored(session)), ['user: hi', 'assistant: One.'], 'a step is stored as it ends');
-      const next = await reload();
-      assert.deepEqual(shown(next.messages), ['user: hi', 'assistant: One.: Two.']);
-      server.answers.push(whole('m2', step(text(['Yes.']))));
-      await next.sendMessage({ text: 'go on' });
-      assert.deepEqual(shown(await stored(session)), [
-        'user: hi',
-        'assistant: One.: Two.',
-        'user: go on',
-        'assistant: Yes.',
-      ]);
-      assert.equal((await session.branches()).length, 1);
+      for (const first of [[], step(text(['One.']))])
+        for (const isResumed of [false, true]) {
+          const { session, server, page, reload } = await chatOf(ai);
+          const answer = whole('m1', first, step(text(['Two.'], 'u'), text([' Three.'], 'v')));
+          server.answers.push([...answer.slice(0, first.length + 5), STALLS]);
+          void page.sendMessage({ text: 'hi' });
+          await until(() => session.state.get('rethread/ai-sdk')?.message.parts.at(-1).state === 'done');
+          const steps = first.length ? ['assistant: One.'] : [];
+          assert.deepEqual(shown(await stored(session)), ['user: hi', ...steps], 'a step is stored as it ends');
+          const next = await reload();
+          const told = first.length ? 'One.: Two.' : 'Two.';
+          assert.deepEqual(shown(next.messages), ['user: hi', `assistant: ${told}`]);
+          if (isResumed) {
+            server.resumed = answer;
+            await next.resumeStream();
+            assert.deepEqual(shown(await stored(session)), ['user: hi', `assistant: ${told}:  Three.`]);
+          } else {
+            server.answers.push(whole('m2', step(text(['Yes.']))));
+            await next.sendMessage({ text: 'go on' });
+            const asked = ['user: go on', 'assistant: Yes.'];
+            assert.deepEqual(shown(await stored(session)), ['user: hi', `assistant: ${told}`, ...asked]);
+          }
+          assert.equal((await session.branches()).length, 1);
+        }
     });
 
     test('r53 another answer and an edited question are branches, and the old ones stay', async () => {
