@@ -69,9 +69,8 @@ function entryOf(message, entries) {
   return entry;
 }
 
-/** The UI messages of stored messages, oldest first. @returns {Entry[]} */
-export function readEntries(messages) {
-  const entries = [];
+/** The UI messages of stored messages, oldest first, which continue `entries`. @returns {Entry[]} */
+export function readEntries(messages, entries = /** @type {Entry[]} */ ([])) {
   for (const message of messages) {
     const entry = entryOf(message, entries);
     entry.storedIds.push(message.id);

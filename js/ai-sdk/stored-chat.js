@@ -48,8 +48,8 @@ function additions(entry, found, status) {
 
 export class StoredChat {
   #session;
-  /** The messages of `#revision` and `#branch`. @type {any[]} */
-  #messages = [];
+  /** What was read at `#revision` of `#branch`. @type {import('./read.js').Entry[]} */
+  #read = [];
   #revision = -1;
   #branch = '';
   /** Ids that messages of other branches have. */
@@ -76,11 +76,12 @@ export class StoredChat {
     const session = this.#session;
     if (session.revision !== this.#revision || session.branch !== this.#branch) {
       const [revision, branch] = [session.revision, session.branch];
-      this.#messages = await allMessages(session);
+      const messages = await allMessages(session);
       [this.#revision, this.#branch] = [revision, branch];
-      for (const { id } of this.#messages) this.#taken.add(id);
+      this.#read = readEntries(messages);
+      for (const { id } of messages) this.#taken.add(id);
     }
-    return readEntries(this.#messages);
+    return this.#read;
   }
 
   /** Appends to what was read. `conflict` if another tab has appended meanwhile. */
@@ -93,7 +94,7 @@ export class StoredChat {
     if (messageIds.length === 0 || items.some(({ role }) => role === 'tool')) return;
     const added = (await session.messages({ limit: messageIds.length })).items;
     if (session.revision !== revision || added.some(({ id }, at) => id !== messageIds[at])) return;
-    this.#messages = [...this.#messages, ...added];
+    this.#read = readEntries(added, this.#read);
     this.#revision = revision;
     for (const id of messageIds) this.#taken.add(id);
   }

@@ -9,7 +9,8 @@ import { StoredChat } from './stored-chat.js';
 /** While text arrives, it is kept once in so many milliseconds. */
 const KEEP_MS = 1000;
 
-const newId = () => crypto.randomUUID();
+/** `crypto.randomUUID` is missing on pages that were not loaded by HTTPS. */
+const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(36)).join('');
 const newAnswer = (id) => ({ id, role: 'assistant', parts: [] });
 
 /** The message that a request continues; a new one if it asks for another. `useChat` chooses in the same way. */
