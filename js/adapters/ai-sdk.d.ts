@@ -1,8 +1,8 @@
 // Written by shape, so that one declaration holds for every version of `ai`.
 
-import type { MessageWithCalls, NewMessage, Session, ViewMessage } from "./types.js";
+import type { MessageWithCalls, NewMessage, Session, ViewMessage } from "../types.js";
 
-export { RethreadError } from "./types.js";
+export { RethreadError } from "../types.js";
 
 /** A `UIMessage` of any version of `ai`. */
 export interface UIMessageShape {

@@ -1,6 +1,6 @@
 // UI messages as messages for `append`.
 
-import { RethreadError } from '../error.js';
+import { RethreadError } from '../../error.js';
 import { mark } from './marks.js';
 import { carriedPart, writtenPart } from './parts.js';
 import { isObject, plain, without } from './plain.js';
