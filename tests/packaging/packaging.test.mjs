@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
@@ -99,6 +99,16 @@ describe('Node', () => {
       'repair',
       'validate',
     ]);
+  });
+
+  test('r50 r53 rethread/ai-sdk loads without its peer', async () => {
+    const project = install(packed, 'node', 'no-peer');
+    const load = `
+      const { fromUIMessages } = await import('rethread/ai-sdk');
+      console.log(JSON.stringify(fromUIMessages([{ id: 'q', role: 'user', parts: [{ type: 'text', text: 'hi' }] }])));`;
+    const found = JSON.parse(await node(['--input-type=module', '--eval', load], project));
+    assert.deepEqual(found, [{ id: 'q', role: 'user', parts: [{ type: 'text', text: 'hi' }] }]);
+    assert.ok(!existsSync(path.join(project, 'node_modules/ai')), 'the peer is optional');
   });
 
   test('r46 rethread/testing checks a store under node:test and under vitest', async () => {

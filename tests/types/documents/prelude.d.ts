@@ -1,6 +1,7 @@
 // Names that the pages use without declaring them: what the reader's own program has. A relative import of a page means
 // these, too.
 
+import type { UIMessage } from "ai";
 import type OpenAI from "openai";
 import type { Driver } from "unstorage";
 import type {
@@ -36,6 +37,10 @@ export const options: DriveOptions;
 export const invoice: Tool;
 export const billing: Handoff;
 export const imported: WireBody;
+
+// A page with the AI SDK.
+export const saved: UIMessage[];
+export const show: (messages: UIMessage[]) => void;
 
 // A program with OpenAI's SDK.
 export const openai: OpenAI;

@@ -1,0 +1,240 @@
+// The UI messages of a session, and what is appended so that it has those of a page or of a stream.
+
+import { difference, isChanged } from './changes.js';
+import { messageOf, readEntries } from './read.js';
+import { continuation, newMessages } from './write.js';
+
+/** The key of `session.state` that has the answer while it arrives. */
+export const ARRIVING = 'rethread/ai-sdk';
+const ATTEMPTS = 5;
+
+/** All messages of the branch that is shown, oldest first. */
+export async function allMessages(session) {
+  let page = await session.messages();
+  let messages = page.items;
+  while (page.cursor !== null) {
+    page = await session.messages({ cursor: page.cursor });
+    messages = [...page.items, ...messages];
+  }
+  return messages;
+}
+
+/** The answer that was arriving when its page ended: it continues the branch that is shown, or is part of it. */
+export function arrivingAnswer(session, entries) {
+  const { message, after, branch } = session.state.get(ARRIVING) ?? {};
+  if (!message || branch !== session.branch) return undefined;
+  const last = entries.at(-1);
+  const isOfLast = last?.id === message.id;
+  return isOfLast || (last?.storedIds.at(-1) ?? null) === after ? message : undefined;
+}
+
+const hasContent = ({ parts }) => parts.some(({ type }) => type !== 'step-start');
+
+/**
+ * What `append` needs for the changes of a stored message.
+ *
+ * @param {import('./read.js').Entry} entry
+ * @param {any} found
+ * @param {string} [status]
+ */
+function additions(entry, found, status) {
+  /** @type {any[]} */
+  const items = found.results.length ? [{ role: 'tool', parts: found.results }] : [];
+  const isLonger = found.changes.length + found.parts.length > 0 || found.metadata !== undefined;
+  if (isLonger || status) items.push(...continuation(entry, found));
+  if (status && items.length) items[items.length - 1] = { ...items.at(-1), status };
+  return items;
+}
+
+export class StoredChat {
+  #session;
+  /** What was read at `#revision` of `#branch`. @type {import('./read.js').Entry[]} */
+  #read = [];
+  #revision = -1;
+  #branch = '';
+  /** Ids that messages of other branches have. */
+  #taken = new Set();
+  /** Where the next answer begins a branch: after this stored message, or with `null` at the beginning. */
+  #forkAfter = /** @type {string | null | undefined} */ (undefined);
+  #work = Promise.resolve();
+
+  constructor(session) {
+    this.#session = session;
+  }
+
+  /** Runs tasks one after the other. */
+  #queued(task) {
+    const done = this.#work.then(task);
+    this.#work = done.then(
+      () => {},
+      () => {},
+    );
+    return done;
+  }
+
+  async #entries() {
+    const session = this.#session;
+    if (session.revision !== this.#revision || session.branch !== this.#branch) {
+      const [revision, branch] = [session.revision, session.branch];
+      const messages = await allMessages(session);
+      [this.#revision, this.#branch] = [revision, branch];
+      this.#read = readEntries(messages);
+      for (const { id } of messages) this.#taken.add(id);
+    }
+    return this.#read;
+  }
+
+  /** Appends to what was read. `conflict` if another tab has appended meanwhile. */
+  async #append(items) {
+    if (!items.length) return;
+    const session = this.#session;
+    const { revision, messageIds } = await session.append(items, { expectedRevision: this.#revision });
+    this.#revision = -1;
+    // A result changes an older message, and is read with all.
+    if (messageIds.length === 0 || items.some(({ role }) => role === 'tool')) return;
+    const added = (await session.messages({ limit: messageIds.length })).items;
+    if (session.revision !== revision || added.some(({ id }, at) => id !== messageIds[at])) return;
+    this.#read = readEntries(added, this.#read);
+    this.#revision = revision;
+    for (const id of messageIds) this.#taken.add(id);
+  }
+
+  /** Runs a task again if another tab appended between what it read and what it wrote. */
+  async #repeated(task) {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await task();
+      } catch (error) {
+        if (error?.code !== 'conflict' || attempt === ATTEMPTS) throw error;
+        await this.#session.refresh();
+        this.#revision = -1;
+      }
+    }
+  }
+
+  async #fork(after) {
+    const { branch } = await this.#session.fork(after);
+    await this.#session.switchTo(branch);
+    this.#revision = -1;
+    await this.#entries();
+  }
+
+  /** @returns {any[]} */
+  #newMessages(message) {
+    const { id } = message;
+    return newMessages(message, typeof id === 'string' && id && !this.#taken.has(id) ? id : undefined);
+  }
+
+  /** The id of the last message if it is an answer that was cut off. Stores what was arriving when its page ended. */
+  cutAnswer() {
+    return this.#queued(() =>
+      this.#repeated(async () => {
+        await this.#storeArriving();
+        const last = (await this.#entries()).at(-1);
+        return last?.role === 'assistant' && last.isCut ? last.id : undefined;
+      }),
+    );
+  }
+
+  /** The stored form of a UI message, if there is one. */
+  find(id) {
+    return this.#queued(async () => {
+      const entry = (await this.#entries()).findLast((other) => other.id === id);
+      return entry && messageOf(entry);
+    });
+  }
+
+  /** Stores what the messages of a page have and the session has not. Other messages at a place are another branch. */
+  storePage(messages) {
+    return this.#queued(() =>
+      this.#repeated(async () => {
+        this.#forkAfter = undefined;
+        await this.#storeArriving();
+        const entries = await this.#entries();
+        const { items, first, next, place } = compare(entries, messages);
+        await this.#append(items);
+        if (first + place < entries.length) {
+          const after = first + place ? (entries[first + place - 1].storedIds.at(-1) ?? null) : null;
+          if (next.length) await this.#fork(after);
+          else this.#forkAfter = after;
+        }
+        if (next.length) {
+          await this.#entries();
+          await this.#append(next.flatMap((message) => this.#newMessages(message)));
+        }
+      }),
+    );
+  }
+
+  /** Stores an answer that the end of its page cut off. */
+  async #storeArriving() {
+    if (!this.#session.state.get(ARRIVING)) return;
+    const arriving = arrivingAnswer(this.#session, await this.#entries());
+    if (arriving) await this.#storeAnswer(arriving, 'stopped');
+  }
+
+  /** Keeps an answer while it arrives: for a page that is loaded after this one has ended. */
+  keepArriving(message) {
+    return this.#queued(async () => {
+      const entries = await this.#entries();
+      const stored = entries.findLast(({ id }) => id === message.id);
+      const found = stored && difference(messageOf(stored), message, { isGrowing: true, mayLag: true });
+      if (found && !isChanged(found)) return;
+      const after = this.#forkAfter === undefined ? (entries.at(-1)?.storedIds.at(-1) ?? null) : this.#forkAfter;
+      this.#session.state.set(ARRIVING, { message, after, branch: this.#session.branch });
+      await this.#session.save();
+    });
+  }
+
+  /** Stores what an answer has and its stored form has not. `status`: it was cut off. */
+  storeAnswer(message, status) {
+    return this.#queued(() => this.#repeated(() => this.#storeAnswer(message, status)));
+  }
+
+  async #storeAnswer(message, status) {
+    const hasArriving = Boolean(this.#session.state.get(ARRIVING));
+    if (hasArriving) this.#session.state.set(ARRIVING, null);
+    if (this.#forkAfter !== undefined && hasContent(message)) {
+      await this.#fork(this.#forkAfter);
+      this.#forkAfter = undefined;
+    }
+    const entries = await this.#entries();
+    const at = entries.findLastIndex(({ id }) => id === message.id);
+    const items = await this.#itemsOf(message, entries, at, status);
+    if (items.length) await this.#append(items);
+    else if (hasArriving) await this.#session.save();
+  }
+
+  async #itemsOf(message, entries, at, status) {
+    if (at < 0) {
+      if (!hasContent(message)) return [];
+      const items = this.#newMessages(message);
+      if (status) items[items.length - 1] = { ...items[items.length - 1], status };
+      return items;
+    }
+    const entry = entries[at];
+    const found = difference(messageOf(entry), message, { isGrowing: true, mayLag: true });
+    if (found) return isChanged(found) || (status && !entry.isCut) ? additions(entry, found, status) : [];
+    await this.#fork(entries[at - 1]?.storedIds.at(-1) ?? null);
+    return this.#newMessages(message);
+  }
+}
+
+/**
+ * Compares the messages of a page with the stored ones: `items` is what stored messages lack, `first` the place of the
+ * page's first message, `place` the number of its messages that are stored, `next` those that are not.
+ */
+function compare(entries, messages) {
+  const known = entries.findIndex(({ id }) => id === messages[0]?.id);
+  const first = known < 0 ? entries.length : known;
+  const items = /** @type {any[]} */ ([]);
+  let place = 0;
+  for (; place < messages.length && first + place < entries.length; place += 1) {
+    const entry = entries[first + place];
+    if (entry.id !== messages[place].id) break;
+    const found = difference(messageOf(entry), messages[place], { isGrowing: true, mayLag: entry.isCut });
+    if (!found) break;
+    if (isChanged(found)) items.push(...additions(entry, found));
+  }
+  return { items, first, place, next: messages.slice(place) };
+}

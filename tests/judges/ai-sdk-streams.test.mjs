@@ -1,0 +1,125 @@
+// `withSession` under the chat of `ai` 6 and 7, with random answers that are cut, continued, asked for again and edited:
+// what is stored is what the page shows.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as ai6 from 'ai';
+import * as ai7 from 'ai-7';
+import { open, validate } from 'rethread';
+import { loadUIMessages, toUIMessages, withSession } from 'rethread/ai-sdk';
+import { BREAKS, Server, pageOf } from './ai-sdk-page.mjs';
+import { answerOf } from './ui-chunks.mjs';
+import { seeded } from './ui-messages.mjs';
+
+const CASES = Number(process.env.RETHREAD_CASES ?? (process.env.RETHREAD_LONG ? 1000 : 15));
+const SEED = Number(process.env.RETHREAD_SEED ?? 20261127);
+const client = await open({ store: 'memory' });
+const plain = (value) => JSON.parse(JSON.stringify(value));
+const items = async (session) => (await session.messages({ limit: 1000 })).items;
+const texts = (messages) =>
+  messages.flatMap(({ role, parts }) => parts.flatMap(({ text }) => (role === 'user' ? [text] : [])));
+
+/** Parts without the steps at the end that have nothing yet: a page may not show them. */
+const begun = (parts) => parts.slice(0, parts.findLastIndex(({ type }) => type !== 'step-start') + 1);
+
+/** Messages without what versions of `ai` write differently, and without what the end of a text is marked with. */
+const compared = (messages) =>
+  plain(messages).map(({ id, role, metadata, parts }) => ({
+    ...{ id, role, metadata: role === 'user' ? undefined : metadata },
+    parts: begun(parts).map(
+      ({ type, text, toolCallId, state, rawInput, input = rawInput, output, errorText, approval, data, url }) =>
+        plain({
+          type,
+          text,
+          data,
+          url,
+          ...(toolCallId ? { toolCallId, state, output, errorText, approval } : {}),
+          ...(toolCallId && state !== 'input-streaming' ? { input } : {}),
+        }),
+    ),
+  }));
+
+/** Messages as they are sent: open calls before the last question are closed. */
+function closed(messages) {
+  const last = messages.findLastIndex(({ role }) => role === 'user');
+  const isLost = ({ state }) => ['input-available', 'approval-requested'].includes(state);
+  const errorText = 'The call has no result: the conversation went on without it.';
+  const close = (part) => (isLost(part) ? { ...part, approval: undefined, state: 'output-error', errorText } : part);
+  return messages.map((message, at) => (at < last ? { ...message, parts: message.parts.map(close) } : message));
+}
+
+async function walk(ai, version, seed) {
+  const random = seeded(seed);
+  const label = `RETHREAD_SEED=${seed} RETHREAD_CASES=1, ai ${version}`;
+  const session = await client.session(`walk-${version}-${seed}`);
+  const server = new Server(ai);
+  const newPage = (messages) => pageOf(ai, { transport: withSession(server.transport, session), messages });
+  let page = newPage([]);
+  const asked = [];
+  let [count, answer] = [0, []];
+  const prepare = () => {
+    count += 1;
+    answer = answerOf(random, `m-${count}`, version);
+    server.resumed = undefined;
+    const isCut = !random.below(4);
+    server.answers = [isCut ? [...answer.slice(0, random.below(answer.length)), BREAKS] : answer];
+    return isCut;
+  };
+  const same = async (what) => {
+    // An answer without content is stored when the page sends it.
+    const hasContent = ({ parts }) => parts.some(({ type }) => type !== 'step-start');
+    const stored = toUIMessages(await items(session)).filter(hasContent);
+    const shown = page.messages.filter(hasContent);
+    assert.deepEqual(compared(stored), compared(closed(shown)), `${label}: ${what}`);
+  };
+  for (let at = 0; at < 6; at += 1) {
+    const questions = page.messages.filter(({ role }) => role === 'user');
+    const action = questions.length ? random.one(['ask', 'ask', 'regenerate', 'edit', 'reload']) : 'ask';
+    if (action === 'reload') page = newPage(await loadUIMessages(session));
+    else {
+      const isCut = prepare();
+      const text = `question ${count}`;
+      if (action !== 'regenerate') asked.push(text);
+      if (action === 'ask') await page.sendMessage({ text });
+      else if (action === 'edit') await page.sendMessage({ text, messageId: random.one(questions).id });
+      else await page.regenerate();
+      const before = toUIMessages(await items(session)).length;
+      if (isCut && random.below(2)) {
+        // `ai` shows what it had of a regenerated answer, which is not stored before it has content.
+        page = newPage(await loadUIMessages(session));
+        server.resumed = answer;
+        await page.resumeStream();
+        assert.ok(toUIMessages(await items(session)).length <= before + 1, label);
+      }
+    }
+    if (page.status === 'ready') await same(`${at} ${action}`);
+    const { body } = await session.render({ dialect: 'anthropic', params: { model: 'm' }, input: 'x' });
+    assert.deepEqual(
+      validate(body, 'anthropic').filter(({ severity }) => severity === 'error'),
+      [],
+      label,
+    );
+    const loaded = await loadUIMessages(session);
+    if (loaded.length) await ai.validateUIMessages({ messages: loaded });
+    ai.convertToModelMessages(loaded);
+  }
+  const branches = await session.branches();
+  const kept = await Promise.all(
+    branches.map(async ({ branch }) => toUIMessages((await session.messages({ branch })).items)),
+  );
+  assert.deepEqual(
+    asked.filter((text) => !texts(kept.flat()).includes(text)),
+    [],
+    `${label}: no question is lost`,
+  );
+}
+
+for (const [version, ai] of [
+  [6, ai6],
+  [7, ai7],
+])
+  test(`r53 what is stored is what the page shows, whatever happens to it, with ai ${version}`, {
+    timeout: 120_000,
+  }, async () => {
+    for (let at = 0; at < CASES; at += 1) await walk(ai, version, SEED + at);
+  });
