@@ -2,24 +2,17 @@
 
 import { useState } from 'react';
 import { report, reporting } from './notices.jsx';
-import { addWaiting, drivePageRun, removeWaiting, request, useView, useWaiting } from './hooks.js';
+import { drivePageRun, request, useView } from './hooks.js';
 
 export function Chat({ session }) {
-  const [{ messages, run, hasOlder, readError }, view] = useView(session);
-  const waiting = useWaiting(session.id);
+  const [{ messages, queued, run, hasOlder, readError }, view] = useView(session);
 
   /** Asks a question. With `replace` it takes the place of that message; without `input` the question of that message is answered again. */
   async function ask(input, replace) {
-    const id = crypto.randomUUID();
-    if (input) addWaiting({ id, sessionId: session.id, input });
-    try {
-      // Nothing is awaited before the run begins: another chat may be shown meanwhile, which disposes this session.
-      const starting = session.run({ ...request, ...(input && { input, inputId: id }), ...(replace && { replace }), whenBusy: 'queue' });
-      if (!session.title && input) session.update({ title: input.slice(0, 60) }).catch(report);
-      drivePageRun(await starting);
-    } finally {
-      removeWaiting(id);
-    }
+    // Nothing is awaited before the run begins: another chat may be shown meanwhile, which disposes this session.
+    const starting = session.run({ ...request, ...(input && { input }), ...(replace && { replace }), whenBusy: 'queue' });
+    if (!session.title && input) session.update({ title: input.slice(0, 60) }).catch(report);
+    drivePageRun(await starting);
   }
 
   const submit = reporting(async (form) => {
@@ -42,7 +35,7 @@ export function Chat({ session }) {
       {messages.map((message, at) => (
         <Message key={message.id} message={message} session={session} view={view} ask={ask} endsTurn={messages[at + 1]?.role !== 'assistant'} />
       ))}
-      {waiting.map(({ id, input }) => <p key={id} className="waiting">{input} (waits)</p>)}
+      {queued.map(({ id, parts }) => <p key={id} className="waiting">{textOf(parts)} (waits)</p>)}
       <p role="status">
         {run?.status === 'running' && <>Answering … {run.cancel && <button type="button" onClick={reporting(() => run.cancel())}>Stop</button>}</>}
         {run?.status === 'failed' && `Failed: ${run.error.message} `}

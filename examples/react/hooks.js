@@ -4,7 +4,6 @@ import { useEffect, useState, useSyncExternalStore } from 'react';
 import { drive, isDriven } from 'rethread/host';
 import { toolsFor } from '../chat/tools.js';
 import { report } from './notices.jsx';
-import { sharedValue } from './shared-value.js';
 
 const here = (path) => new URL(path, location.origin).href;
 const { post_note, ...tools } = toolsFor({ WEATHER_URL: here('/weather'), WEBHOOK_URL: here('/notes') });
@@ -19,12 +18,6 @@ export const request = {
 export function drivePageRun(run) {
   if (!isDriven(run)) drive(run, { onApproval: 'wait' }).result.catch(report);
 }
-
-/** Questions whose run has not begun: `{ id, sessionId, input }`. A chat that is shown again still has them. */
-const waiting = sharedValue([]);
-export const addWaiting = (question) => waiting.change((all) => [...all, question]);
-export const removeWaiting = (id) => waiting.change((all) => all.filter((question) => question.id !== id));
-export const useWaiting = (sessionId) => waiting.use().filter((question) => question.sessionId === sessionId);
 
 /** Messages, calls and the run, from this tab and others; rendered once a frame at most. */
 export function useView(session) {
