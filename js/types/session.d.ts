@@ -234,7 +234,7 @@ export interface ErasureReceipt {
   /** By how many bytes the store's values became smaller. */
   bytes: number;
   /** What may still have a copy, and what to do: "service" (the model's provider), "session_fields" (title, metadata
-   *  and state, which are the application's), "exports" (exports, backups, snapshots), "database" (what the database
+   *  and state, which are the application's), "exports" (exports, backups, snapshots, copies), "database" (what the database
    *  keeps of overwritten values), "overwritten_values" (the database did not remove them), "damaged_values" (earlier
    *  appends that cannot be read). */
   unreached: { what: string; why: string }[];
@@ -338,8 +338,8 @@ export interface SessionSnapshot {
    *  next run begins; and of a live run (of this tab or another). */
   messages: readonly ViewMessage[];
   /** The questions of this page that wait for the run before them (`whenBusy: "queue"`), the first one first, each until
-   *  its run begins, or cannot. Nothing is stored of them. A question has the same id here and in `messages`, unless it
-   *  is the end of a conversation that the application owns; its `parentId` is not known yet. */
+   *  its run begins, or cannot. Nothing is stored of them. The first message of a question has the same id here and in
+   *  `messages`, unless it is the end of a conversation that the application owns; its `parentId` is not known yet. */
   queued: readonly ViewMessage[];
   /** The newest run whose turn is shown. A "running" run without `cancel` runs in another tab. `error` is set for a
    *  failed run, also if history keeps its turn (`onStop: "keep"`): then until the next run begins or the page is

@@ -109,9 +109,9 @@ export interface Rethread {
   }>;
   /** Wraps the key of each session with `encryption.key`, where one of `encryption.previous` had wrapped it, and writes
    *  nothing else. `open` begins the same by itself, a second later, if `previous` has keys; this one says when it is
-   *  done: with nothing in `failed` and no process with an older key, `previous` is no longer needed. `rotated` counts
-   *  the sessions that were written now. `failed` has the others: `wrong_key` for a session of none of the keys, `corrupt_record` for a
-   *  damaged head. Without encryption there is nothing to do. See docs/storage.md. */
+   *  done: with nothing in `failed`, and if no process with another `key` is left when it begins, `previous` is no
+   *  longer needed. `rotated` counts the sessions that were written now. `failed` has the others: `wrong_key` for a
+   *  session of none of the keys, `corrupt_record` for a damaged head. Without encryption there is nothing to do. See docs/storage.md. */
   rotateKeys(): Promise<{ rotated: number; failed: { session: string; code: ErrorCode; message: string }[] }>;
   deleteSession(id: string): Promise<void>;
   /** The session as JSON Lines that a person can read: a line for the session, one for each append, audit row and
@@ -131,10 +131,10 @@ export interface Rethread {
   /** Copies the branch that a session shows, up to and with the message `until`, or all of it, and opens the copy.
    *  Messages, calls and results keep ids, times and signatures, and the audit rows are copied. Results of copied calls
    *  are copied whenever they came. Title, channel, metadata and state bag are those of the session now; the owner of
-   *  the copy is the session. Not copied are unfinished runs, other branches, and compactions that were made after
-   *  `until`. `id` is the copy's id, a random one by default. `not_found` for a session that is not stored, and for a
-   *  message that the branch does not have; `conflict` if a session with the id of the copy exists. It is written in
-   *  one append. See docs/sessions.md. */
+   *  the copy is the session. Not copied are unfinished runs, other branches, and compactions that were stored after
+   *  the message that follows `until`. `id` is the copy's id, a random one by default: pass one if you may have to
+   *  repeat the copy. `not_found` for a session that is not stored, and for a message that the branch does not have;
+   *  `conflict` if a session with the id of the copy exists. It is written in one append. See docs/sessions.md. */
   copy(session: string, options?: { until?: string; id?: string }): Promise<Session>;
   /** All sessions that are stored, as a stream of text, JSON Lines: each chunk is a session as `exportSession` returns
    *  it, with a line before it, and the first and last chunks are a line. One session is in memory at a time, and each

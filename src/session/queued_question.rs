@@ -35,8 +35,9 @@ impl WhenBusy {
 pub(super) struct QueuedQuestion<'s> {
     session: &'s OpenSession,
     question: Option<Rc<History>>,
-    /// Its number while it is shown.
-    shown: Cell<Option<u64>>,
+    /// Its place among all that were sent.
+    number: u64,
+    is_shown: Cell<bool>,
 }
 
 impl<'s> QueuedQuestion<'s> {
@@ -46,7 +47,8 @@ impl<'s> QueuedQuestion<'s> {
             WhenBusy::Queue(question) => question.clone(),
             WhenBusy::Throw => None,
         };
-        let place = Self { session, question, shown: Cell::new(None) };
+        let number = session.run_queue.next_number();
+        let place = Self { session, question, number, is_shown: Cell::new(false) };
         if session.is_run_active() {
             place.show();
         }
@@ -55,8 +57,8 @@ impl<'s> QueuedQuestion<'s> {
 
     /// Shows the question: it has to wait.
     pub(super) fn show(&self) {
-        if let Some(question) = self.question.as_ref().filter(|_| self.shown.get().is_none()) {
-            self.shown.set(Some(self.session.run_queue.add_question(question.clone())));
+        if let Some(question) = self.question.as_ref().filter(|_| !self.is_shown.replace(true)) {
+            self.session.run_queue.add_question(self.number, question.clone());
             self.session.notify();
         }
     }
@@ -64,8 +66,8 @@ impl<'s> QueuedQuestion<'s> {
 
 impl Drop for QueuedQuestion<'_> {
     fn drop(&mut self) {
-        if let Some(number) = self.shown.get() {
-            self.session.run_queue.remove_question(number);
+        if self.is_shown.get() {
+            self.session.run_queue.remove_question(self.number);
             self.session.notify();
         }
     }

@@ -32,9 +32,8 @@ pub async fn rotate_keys(context: &StoreContext) -> Result<Rotated> {
     loop {
         let page = context.store.sessions(cursor.as_deref(), SESSIONS_PER_READ, None).await?;
         cursor = page.cursor;
-        // One without bytes is damaged, or has a key that is not known.
-        let is_due = |id: &str, is_damaged: bool| is_damaged || context.store.has_replaced_key(id);
-        let due = page.items.into_iter().filter(|row| is_due(&row.id, row.head.value.is_empty()));
+        // Of one that is damaged, or that others have changed since, nothing is known.
+        let due = page.items.into_iter().filter(|row| context.store.has_replaced_key(&row.id) != Some(false));
         for id in due.map(|row| row.id).collect::<Vec<_>>() {
             context.check_open()?;
             match rotate_key(&*context.store, &id, &context.host.random_id()).await {
@@ -59,12 +58,14 @@ pub fn rotate_keys_soon(open: &Rc<OpenStore>) {
         timer.await;
         let Some(open) = waiting.upgrade() else { return };
         let rotated = rotate_keys(&open.context).await;
+        if open.context.check_open().is_err() {
+            return;
+        }
         let what = match rotated {
             Ok(Rotated { failed, .. }) => match failed.first() {
                 None => return,
                 Some((id, error)) => format!("of {} sessions, \"{id}\" for one: {}", failed.len(), error.message),
             },
-            Err(_) if open.context.check_open().is_err() => return,
             Err(error) => format!("of all sessions: {}", error.message),
         };
         let what =

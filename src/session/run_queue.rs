@@ -2,7 +2,7 @@
 
 use super::signal::Signal;
 use crate::history::History;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
@@ -12,6 +12,8 @@ pub struct RunQueue {
     waiting: RefCell<VecDeque<Signal>>,
     /// The questions of sends that wait, in the order in which they were sent.
     questions: RefCell<BTreeMap<u64, Rc<History>>>,
+    /// The number of sends so far.
+    sent: Cell<u64>,
     /// Given when the store is closed.
     pub closed: Signal,
 }
@@ -37,12 +39,15 @@ impl RunQueue {
         self.questions.borrow().values().cloned().collect()
     }
 
-    /// Adds a question, and returns its number.
-    pub(super) fn add_question(&self, question: Rc<History>) -> u64 {
-        let mut questions = self.questions.borrow_mut();
-        let number = questions.last_key_value().map_or(0, |(last, _)| last + 1);
-        questions.insert(number, question);
-        number
+    /// Returns the number of a send.
+    pub(super) fn next_number(&self) -> u64 {
+        self.sent.set(self.sent.get() + 1);
+        self.sent.get()
+    }
+
+    /// Adds the question of a send.
+    pub(super) fn add_question(&self, number: u64, question: Rc<History>) {
+        self.questions.borrow_mut().insert(number, question);
     }
 
     pub(super) fn remove_question(&self, number: u64) {

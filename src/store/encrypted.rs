@@ -325,8 +325,8 @@ impl<C: Cipher> LogStore for EncryptedStore<C> {
         self.store.fork_count(session)
     }
 
-    fn has_replaced_key(&self, session: &str) -> bool {
-        self.keys.writing(session).is_some_and(|key| key.is_replaced)
+    fn has_replaced_key(&self, session: &str) -> Option<bool> {
+        self.keys.writing(session).map(|key| key.is_replaced)
     }
 
     fn needs_packing(&self, session: &str) -> bool {

@@ -407,9 +407,10 @@ pub trait LogStore {
         0
     }
 
-    /// Returns true if the head that was read last has a key that a replaced key of the application had wrapped.
-    fn has_replaced_key(&self, _session: &str) -> bool {
-        false
+    /// Returns true if a replaced key of the application had wrapped the key of the head that was read last; none if
+    /// that is not known any more.
+    fn has_replaced_key(&self, _session: &str) -> Option<bool> {
+        Some(false)
     }
 
     /// Returns true if [`pack`](Self::pack) is worth its writes.

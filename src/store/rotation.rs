@@ -1,7 +1,7 @@
 //! Wraps the key of a session anew after the application's key was replaced (R80).
 
 use super::record::{RecordKind, open_record};
-use super::{Appended, Batch, LogStore, Query, Record, Table};
+use super::{Appended, Batch, LogStore, MAX_KEY, Query, Record, Table};
 use crate::branch_path::DIRECTORY;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::SessionHead;
@@ -18,7 +18,7 @@ const MAX_CONFLICTS: u32 = 20;
 pub async fn rotate_key(store: &dyn LogStore, id: &str, operation: &str) -> Result<bool> {
     for attempt in 0..MAX_CONFLICTS {
         let Some(stored) = store.head(id).await? else { return Ok(false) };
-        let is_replaced = store.has_replaced_key(id);
+        let is_replaced = store.has_replaced_key(id) == Some(true);
         let head: SessionHead = open_record(RecordKind::Head, &stored.value)?;
         if !is_replaced {
             return Ok(false);
@@ -34,12 +34,16 @@ pub async fn rotate_key(store: &dyn LogStore, id: &str, operation: &str) -> Resu
     Err(Error::new(ErrorCode::Busy, "other writers keep changing the session; try again in a moment"))
 }
 
-/// Returns the newest record of the log that can be read.
+/// Returns the newest record of the log, or of the journals of a session without history, if it can be read.
 async fn newest_record(store: &dyn LogStore, id: &str) -> Result<Vec<Record>> {
-    let newest =
-        Query { to: DIRECTORY - 1, reverse: true, limit_bytes: 1, expected_records: 1, ..Query::all(Table::Log) };
-    let mut records = store.read(id, newest).await?;
-    records.truncate(1);
-    records.retain(|record| !record.value.is_empty());
-    Ok(records)
+    for (table, to) in [(Table::Log, DIRECTORY - 1), (Table::Runs, MAX_KEY)] {
+        let newest = Query { to, reverse: true, limit_bytes: 1, expected_records: 1, ..Query::all(table) };
+        let mut records = store.read(id, newest).await?;
+        records.truncate(1);
+        records.retain(|record| !record.value.is_empty());
+        if !records.is_empty() {
+            return Ok(records);
+        }
+    }
+    Ok(Vec::new())
 }

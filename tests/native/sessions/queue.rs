@@ -144,7 +144,7 @@ fn r60_a_question_is_shown_while_it_waits() {
         // Nothing is under way: it does not wait.
         let first = world.run(send_shown(&one, "first")).unwrap();
         assert_eq!((shown(&one), shown(&two)), (Vec::new(), Vec::new()));
-        for session in [&one, &two] {
+        for session in [&one, &two, &one, &two] {
             let (session, process) = (session.clone(), both[usize::from(Rc::ptr_eq(session, &two))].clone());
             process.open.context.host.clone().spawn(Box::pin(async move {
                 let run = send_shown(&session, "question").await.unwrap();
@@ -153,13 +153,17 @@ fn r60_a_question_is_shown_while_it_waits() {
         }
         world.pass(2_000);
         let waiting = [shown(&one), shown(&two)];
-        assert_eq!((waiting[0].len(), waiting[1].len()), (1, 1), "in its own tab, whatever tab it waits for");
+        assert_eq!((waiting[0].len(), waiting[1].len()), (2, 2), "in its own tab, whatever tab it waits for");
         assert_eq!(world.run(both[0].drive(&first, &says("one"))).status, RunStatus::Finished);
         world.pass(60_000);
         assert_eq!((shown(&one), shown(&two)), (Vec::new(), Vec::new()));
         world.run(one.refresh()).unwrap();
         let mut ids: Vec<_> = one.log.borrow().history.messages().iter().map(|message| message.id.clone()).collect();
         ids.retain(|id| waiting.iter().flatten().any(|shown| shown == id));
-        assert_eq!(ids.len(), 2, "they have the ids that were shown");
+        assert_eq!(ids.len(), 4, "they have the ids that were shown");
+        for shown in waiting {
+            let stored: Vec<_> = ids.iter().filter(|id| shown.contains(id)).cloned().collect();
+            assert_eq!(stored, shown, "the first one first");
+        }
     }
 }
