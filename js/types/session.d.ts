@@ -234,9 +234,9 @@ export interface ErasureReceipt {
   /** By how many bytes the store's values became smaller. */
   bytes: number;
   /** What may still have a copy, and what to do: "service" (the model's provider), "session_fields" (title, metadata
-   *  and state, which are the application's), "exports" (exports, backups, snapshots, copies), "database" (what the database
-   *  keeps of overwritten values), "overwritten_values" (the database did not remove them), "damaged_values" (earlier
-   *  appends that cannot be read). */
+   *  and state, which are the application's), "exports" (exports, backups, snapshots, copies), "database" (what the
+   *  database keeps of overwritten values), "overwritten_values" (the database did not remove them),
+   *  "damaged_values" (earlier appends that cannot be read). */
   unreached: { what: string; why: string }[];
 }
 export interface CompactOptions {
