@@ -90,7 +90,7 @@ export function copiedRun(value) {
   }
 }
 export const branch = readable(text('the branch'));
-const messageId = readable(text("the message's id"));
+export const messageId = readable(text("the message's id"));
 /** Checks where to fork: after a message, or before all (`null`). */
 export const forkPlace = (value) => {
   if (value !== null) messageId(value);

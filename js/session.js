@@ -69,6 +69,14 @@ export class Session {
     return this.#handle.promise((session) => session.update(fields));
   }
 
+  /** @type {PublicSession['annotate']} */
+  annotate(messageId, metadata) {
+    return this.#handle.promise(
+      (session) => session.annotate(messageId, metadata),
+      () => check.messageId(messageId),
+    );
+  }
+
   /** @type {PublicSession['markRead']} */
   markRead() {
     return this.#handle.promise((session) => session.markRead());

@@ -84,6 +84,8 @@ pub struct SessionHead {
     pub branch: BranchPath,
     /// Number of branches beside the main one.
     pub branch_count: u64,
+    /// How many forks that began without a message have got their first one.
+    pub begun_forks: u64,
     /// True if lists leave the session out unless they are asked for it. A rebuilt head lacks it.
     pub is_archived: bool,
     /// Counts the appends that erased messages: what was read of the log before is invalid. A rebuilt head lacks it.
@@ -136,6 +138,7 @@ encode_with_unknown_fields!(struct SessionHead {
     48 => chain_cut,
     49 => term_filter,
     51 => overview,
+    52 => begun_forks,
 });
 
 impl SessionHead {
@@ -169,6 +172,7 @@ impl SessionHead {
             has_dropped: false,
             branch: BranchPath::default(),
             branch_count: 0,
+            begun_forks: 0,
             is_archived: false,
             erasures: 0,
             erasing: UnfinishedErasure::default(),

@@ -19,6 +19,7 @@ export interface Message {
   /** The messages at this place in all branches, oldest first, with this one: edits of a question, answers that were
    *  asked for again. `switchTo(id)` shows another one. */
   siblings: { ids: string[]; index: number };
+  /** The application's, null without any: `NewMessage.metadata`, or what `Session.annotate` has replaced it by. */
   metadata: unknown;
   model: string | null;
   usage: Usage | null;

@@ -82,6 +82,10 @@ export interface RenderRequest {
   input?: string | InputPart[] | WireInput;
   instructions?: string;
   tools?: Tools;
+  /** One of `branches()`, also the other side of a conflict: the next request of that branch, which is read first, and
+   *  what is shown stays. Nothing is kept of the request, so `stablePrefix` is 0. Default the branch that is shown.
+   *  `not_found` if there is none of this name. */
+  branch?: string;
   replay?: ReplayPolicy;
 }
 export interface Rendered {

@@ -89,6 +89,12 @@ export interface Session {
     metadata?: unknown;
     archived?: boolean;
   }): Promise<void>;
+  /** Replaces `Message.metadata` of a stored message of the branch that is shown: a label, a note, a thumb. Any value
+   *  that JSON has, `invalid_input` otherwise; `undefined` and null remove it. What is sent, `revision`, the session's
+   *  place in the list and what is unread stay as they are. Of two writers the last one counts. A branch that is forked
+   *  later has the metadata, too; branches that are there already keep theirs. `not_found` if the branch that is shown
+   *  has no such message, or if it is of a run that has not stored its turn yet. */
+  annotate(messageId: string, metadata: unknown): Promise<void>;
   /** Counts the answers that this object has as read: `SessionSummary.unread` of the branch that it shows. What another
    *  tab has stored and this one has not read stays unread. The session keeps its place in the list. Writes nothing if
    *  nothing is unread. */
@@ -283,11 +289,16 @@ export interface ExternalLoop {
   end(): Promise<void>;
 }
 /** Of `Session.answer`. `tools`: `persist` of the call's tool is asked what is stored of the result. */
-export interface AnswerOptions extends AppendOptions {
+export interface AnswerOptions extends Omit<AppendOptions, "branch"> {
   tools?: Tools;
 }
 export interface AppendOptions {
+  /** The `revision` that the session must have, or the append is a `conflict`. All branches count in it. */
   expectedRevision?: number;
+  /** One of `branches()`: the messages come to its end, and what is shown stays, here and when the session is opened
+   *  again. The branch is read first. Default the branch that is shown. `not_found` if there is none of this name,
+   *  `wrong_state` for the other side of a conflict. */
+  branch?: string;
   /** Stamped on the messages. Whatever it is, they are messages of history as all others, and in all requests. */
   source?: MessageSource;
   at?: number;

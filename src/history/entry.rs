@@ -1,5 +1,6 @@
 //! The entries of the session log.
 
+use super::annotation::Annotation;
 use super::stored_summary::StoredSummary;
 use crate::clock::Ms;
 use crate::encoding::{TextSource, encode_fields};
@@ -27,6 +28,9 @@ pub struct LogRecord {
     pub run_continues: bool,
     /// Summaries of what is in history before the record. A build that does not know them replays what they cover.
     pub summaries: Vec<StoredSummary>,
+    /// Annotations of messages, also of those before the record. A build that does not know them shows the metadata
+    /// that the messages were stored with.
+    pub annotations: Vec<Annotation>,
 }
 encode_fields!(struct LogRecord {
     0 => operation: required,
@@ -36,6 +40,7 @@ encode_fields!(struct LogRecord {
     4 => entries: list,
     5 => run_continues,
     6 => summaries: list,
+    7 => annotations: list,
 });
 
 /// One entry of the log.

@@ -1,5 +1,6 @@
 //! A history: messages in order, the calls that they contain, and the results of these calls.
 
+use super::annotation::Annotation;
 use super::early_results::EarlyResults;
 use super::entry::{HistoryEntry, ResultEntry, SetAsideItem};
 use super::ids::synthesized_call_id;
@@ -42,6 +43,8 @@ pub struct History {
     late_results: LateResults,
     /// Results that came before their calls.
     early_results: EarlyResults,
+    /// The number of annotations of each message that has any.
+    annotations: IdMap<u32>,
 }
 
 /// The turn and round of the next message.
@@ -88,6 +91,7 @@ impl History {
             summaries: SummaryIndex::default(),
             late_results: LateResults::default(),
             early_results: EarlyResults::default(),
+            annotations: IdMap::with_seed(seed),
         }
     }
 
@@ -313,6 +317,20 @@ impl History {
     #[must_use]
     pub fn last_answer(&self) -> Option<&Message> {
         self.messages.iter().rev().find(|message| message.role == Role::Assistant)
+    }
+
+    /// Gives a message the metadata of an annotation. One of a message that is not here changes nothing.
+    pub fn annotate(&mut self, annotation: Annotation) {
+        let at = self.message_at.get(&annotation.message).copied();
+        let Some(message) = at.and_then(|at| self.messages.get_mut(at)) else { return };
+        message.metadata = annotation.metadata;
+        *self.annotations.get_or_insert(&annotation.message, 0) += 1;
+    }
+
+    /// Returns the number of annotations that a message has got: it tells whether its metadata changed.
+    #[must_use]
+    pub fn annotation_count(&self, message: &str) -> u32 {
+        self.annotations.get(message).copied().unwrap_or(0)
     }
 
     /// Applies one entry. An entry whose id is known changes nothing.

@@ -4,6 +4,7 @@
 //! later is an entry of its own, and a message refers to its calls by id.
 
 mod alternatives;
+mod annotation;
 mod call_search;
 mod compactable;
 mod continuation;
@@ -28,6 +29,7 @@ mod summaries;
 mod summary_index;
 
 pub use alternatives::{Alternatives, NO_ALTERNATIVES};
+pub use annotation::Annotation;
 pub use call_search::{Answerable, CallSearch, find_call, stored_result, stored_results};
 pub use compactable::Compactable;
 pub use continuation::{Continuation, ConversationUnits, NoContinuation, continuation};

@@ -111,6 +111,8 @@ pub struct RenderOptions<T: OptionTypes> {
     dialect: DialectOption,
     params: Option<T::Object>,
     pub input: Option<T::Value>,
+    /// The branch of which the request is.
+    pub branch: Option<String>,
     instructions: Option<String>,
     tools: Option<OptionEntries<ToolOptions<T>>>,
     replay: Option<ReplayOptions<T>>,

@@ -48,6 +48,7 @@ fn append(history: &mut History, dialect: Dialect, body: &str, ids: &CountingIds
         entries,
         run_continues: false,
         summaries: Vec::new(),
+        annotations: Vec::new(),
     };
     let bytes = seal_record(RecordKind::Log, &record);
     let read: LogRecord = open_record(RecordKind::Log, &bytes).unwrap();

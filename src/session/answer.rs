@@ -96,12 +96,7 @@ impl OpenSession {
         }
         let (found, holders) = self.judge_by_turns(&|history, turns| find_answered_call(history, turns, name)).await?;
         let run = self.expected_run(&found, holders.as_ref());
-        let entry = run.as_ref().and_then(|run| self.log.borrow().head.run(&run.id).cloned());
-        if entry.is_some_and(|entry| !self.shows_branch_of(&entry)) {
-            let sentence =
-                "the call is of a run in another branch; resume the run, which shows its branch, then answer";
-            return Err(Error::new(ErrorCode::WrongState, sentence));
-        }
+        run.as_ref().map_or(Ok(()), |run| self.check_branch_of(run))?;
         Ok(FoundCall { call: found.call, run })
     }
 

@@ -133,6 +133,11 @@ impl OpenSession {
         branch_name(if log.is_unborn() { self.forked_branch.get() } else { log.branch_number() })
     }
 
+    /// Returns true if the branch of this name is shown, and stored.
+    pub fn shows(&self, branch: &str) -> bool {
+        !self.log.borrow().is_unborn() && branch == self.branch_name()
+    }
+
     /// Warns of forks that were met since the last warning.
     pub fn warn_of_second_writer(&self) {
         let forks = self.context.store.fork_count(&self.id);

@@ -19,6 +19,8 @@ use std::cell::RefCell;
 #[derive(Clone, Copy)]
 pub(super) struct KnownBranches {
     count: u64,
+    /// Those that began without a message and have one now.
+    begun: u64,
     /// The one that is shown gets its number, and counts, with its first append.
     is_unborn: bool,
 }
@@ -159,14 +161,14 @@ impl OpenSession {
     /// Returns the number of branches that are known.
     pub(super) fn known_branches(&self) -> KnownBranches {
         let log = self.log.borrow();
-        KnownBranches { count: log.head.branch_count, is_unborn: log.is_unborn() }
+        KnownBranches { count: log.head.branch_count, begun: log.head.begun_forks, is_unborn: log.is_unborn() }
     }
 
     /// Shows messages anew if other writers forked since then: they have other siblings.
     pub(super) fn note_new_branches(&self, before: KnownBranches) {
         let now = self.known_branches();
         let own = u64::from(before.is_unborn && !now.is_unborn);
-        if now.count != before.count + own {
+        if now.count != before.count + own || now.begun != before.begun {
             self.surface.on_history_replaced();
         }
     }

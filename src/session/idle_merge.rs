@@ -15,7 +15,7 @@ impl OpenSession {
     /// Merges records that wait for it, when the session has been idle for a while. A turn that begins meanwhile is
     /// first. In a store that is not durable, reading many records costs no more than reading one.
     pub fn merge_when_idle(&self) {
-        if !self.context.is_durable() || !self.has_unmerged() || self.is_merging.replace(true) {
+        if self.is_unshown() || !self.context.is_durable() || !self.has_unmerged() || self.is_merging.replace(true) {
             return;
         }
         let session = self.weak_self.clone();

@@ -15,8 +15,7 @@ impl OpenSession {
     /// # Errors
     /// `not_found` for a branch that is not there; the store's own.
     pub async fn message_page(&self, branch: Option<&str>, limit: usize, before: u64) -> Result<JsonPage> {
-        let is_shown = |branch: &str| !self.log.borrow().is_unborn() && branch == self.branch_name();
-        if let Some(branch) = branch.filter(|branch| !is_shown(branch)) {
+        if let Some(branch) = branch.filter(|branch| !self.shows(branch)) {
             let log = branch_log(self, branch).await?;
             return Ok(message_page(&self.id, &log, limit, before));
         }

@@ -6,6 +6,7 @@
 //!
 //! No function holds a borrow across an await or while a function of the application runs: it may call back.
 
+mod annotations;
 mod answer;
 mod answer_broadcast;
 mod append;
@@ -56,9 +57,11 @@ mod signal;
 mod state_bag;
 mod title;
 mod unsaved_request;
+mod unshown_branch;
 mod wait_in_queue;
 mod write_queue;
 
+pub use annotations::annotate;
 pub use answer::Answer;
 pub use append::AppendOrigin;
 pub use application::{Application, LocalFuture};

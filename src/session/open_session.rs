@@ -105,6 +105,8 @@ pub struct OpenSession {
     pub forked_branch: Cell<u64>,
     /// True while `titleSession` has not answered.
     pub is_being_titled: Cell<bool>,
+    /// The number of its branch, if another session shows the one that it is opened with.
+    unshown_branch: Option<u64>,
 }
 
 impl OpenSession {
@@ -115,7 +117,22 @@ impl OpenSession {
 
     /// Makes a session of its log.
     pub fn new(context: &Rc<StoreContext>, id: &str, log: SessionLog) -> Rc<Self> {
+        Self::of_log(context, id, (log, None))
+    }
+
+    /// Makes a session of the log of another branch, with the settings of this one.
+    pub(super) fn beside(&self, log: SessionLog) -> Rc<Self> {
+        let branch = log.branch_number();
+        let session = Self::of_log(&self.context, &self.id, (log, Some(branch)));
+        session.policy.replace(self.policy.borrow().clone());
+        // Others of its fields are written with the next append to the branch that is shown.
+        session.head_fields.borrow_mut().owner.clone_from(&self.head_fields.borrow().owner);
+        session
+    }
+
+    fn of_log(context: &Rc<StoreContext>, id: &str, (log, unshown_branch): (SessionLog, Option<u64>)) -> Rc<Self> {
         Rc::new_cyclic(|weak_self| Self {
+            unshown_branch,
             weak_self: weak_self.clone(),
             context: context.clone(),
             id: id.to_owned(),
@@ -157,6 +174,11 @@ impl OpenSession {
             forked_branch: Cell::new(0),
             is_being_titled: Cell::new(false),
         })
+    }
+
+    /// Returns true if another session shows the branch that this session is opened with.
+    pub fn is_unshown(&self) -> bool {
+        self.unshown_branch.is_some()
     }
 
     /// Sets the options with which the session was opened. Absent ones keep their value.
@@ -348,6 +370,7 @@ impl OpenSession {
         let adds_messages = !change.entries.is_empty();
         let is_visible =
             adds_messages || change.edit.is_some() || change.read.is_some() || !change.summaries.is_empty();
+        let is_visible = is_visible || !change.annotations.is_empty();
         let committed = self.commit_and_note_branches(&change).await;
         if committed.is_err() {
             // It may have read that the session is gone.
@@ -427,6 +450,7 @@ impl OpenSession {
             at: self.context.now(),
             pause: Some(pause),
             begins_branch: self.log.borrow().is_unborn(),
+            unshown_branch: self.unshown_branch,
             ..Change::default()
         }
     }
@@ -552,7 +576,9 @@ impl OpenSession {
 
 impl Drop for OpenSession {
     fn drop(&mut self) {
-        self.context.store.drop_cached_values(&self.id);
+        if self.unshown_branch.is_none() {
+            self.context.store.drop_cached_values(&self.id);
+        }
     }
 }
 

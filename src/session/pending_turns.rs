@@ -2,7 +2,7 @@
 
 use super::open_session::OpenSession;
 use super::run_lock::{LiveHolders, lock_name};
-use crate::error::{ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::history::{History, JoinedEntries};
 use crate::run::{AnsweredCall, AppendedResults, PendingTurn, RunHolder};
 use crate::session_head::RunEntry;
@@ -69,7 +69,22 @@ impl OpenSession {
             return Ok(Vec::new());
         }
         let (calls, holders) = self.judge_by_turns(&|history, turns| results.check(history, turns)).await?;
-        Ok(calls.iter().filter_map(|call| self.expected_run(call, holders.as_ref())).collect())
+        let runs: Vec<_> = calls.iter().filter_map(|call| self.expected_run(call, holders.as_ref())).collect();
+        runs.iter().try_for_each(|run| self.check_branch_of(run))?;
+        Ok(runs)
+    }
+
+    /// Checks that the session shows the branch of the run that has an answered call.
+    ///
+    /// # Errors
+    /// `wrong_state`.
+    pub fn check_branch_of(&self, run: &ExpectedRun) -> Result<()> {
+        let entry = self.log.borrow().head.run(&run.id).cloned();
+        if entry.is_none_or(|entry| self.shows_branch_of(&entry)) {
+            return Ok(());
+        }
+        let sentence = "the call is of a run in another branch; resume the run, which shows its branch, then answer";
+        Err(Error::new(ErrorCode::WrongState, sentence))
     }
 
     /// Reads what is new in the journals of the pending runs that are not under way here. Returns those that could be

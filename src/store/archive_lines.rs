@@ -21,7 +21,7 @@ use super::segment::split_segment;
 use super::{AuditIndex, Record, Table};
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{
-    History, HistoryEntry, LogRecord, MessageFormat, MessageWriter, NO_ALTERNATIVES, write_invocation,
+    Annotation, History, HistoryEntry, LogRecord, MessageFormat, MessageWriter, NO_ALTERNATIVES, write_invocation,
     write_result_entry,
 };
 use crate::id::Seed;
@@ -242,6 +242,19 @@ fn describe_append(out: &mut ObjectWriter<'_>, append: &LogRecord, session: &str
                     out.object("message", |out| {
                         writer.write(out, &summary.message, None);
                     });
+                });
+            }
+        });
+    }
+    if !append.annotations.is_empty() {
+        out.array("annotations", |list| {
+            for Annotation { message, metadata } in &append.annotations {
+                list.object(|out| {
+                    out.text("messageId", message);
+                    match metadata {
+                        Some(metadata) => out.json("metadata", metadata.view()),
+                        None => out.raw("metadata", "null"),
+                    };
                 });
             }
         });

@@ -3,10 +3,10 @@
 
 use super::Batch;
 use super::branch_directory::BranchRow;
-use super::branch_write::BranchWrite;
+use super::branch_write::{BranchWrite, CarriedContent};
 use super::log::{Change, SessionLog};
 use crate::error::{Error, ErrorCode, Result};
-use crate::history::HistoryEntry;
+use crate::history::{Annotation, HistoryEntry};
 use crate::session_head::{RunEntry, SessionHead};
 use std::borrow::Cow;
 
@@ -16,6 +16,11 @@ impl SessionLog {
     /// # Errors
     /// `conflict`.
     pub(super) fn check_branch(&self, change: &Change) -> Result<()> {
+        if change.unshown_branch.is_some_and(|branch| branch != self.head.branch.number) {
+            let sentence =
+                "the session was read anew, and shows another branch than the one that was named; append again";
+            return Err(Error::new(ErrorCode::Conflict, sentence));
+        }
         let run = change.run.as_deref().and_then(|id| self.head.run(id)).filter(|_| !change.entries.is_empty());
         let is_shown = |run: &RunEntry| {
             let shown = &self.head.branch;
@@ -26,6 +31,35 @@ impl SessionLog {
         }
         let sentence = "the session shows another branch than the run's since it was read anew; resume the run";
         Err(Error::new(ErrorCode::Conflict, sentence))
+    }
+
+    /// Checks that the branch has the message of an annotation.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn check_annotation(&self, annotation: &Annotation) -> Result<()> {
+        if self.history.message(&annotation.message).is_some() {
+            return Ok(());
+        }
+        let message = format!(
+            "the branch that is shown has no stored message \"{}\"; a message of a run is stored with the run's turn, \
+             and `switchTo` shows another branch",
+            annotation.message
+        );
+        Err(Error::new(ErrorCode::NotFound, message))
+    }
+
+    /// Checks that the branch has the messages that a change annotates, and a place for the annotations.
+    ///
+    /// # Errors
+    /// `not_found` if it has no such message; `conflict` if the branch has no number yet.
+    pub(super) fn check_annotations(&self, change: &Change) -> Result<()> {
+        change.annotations.iter().try_for_each(|annotation| self.check_annotation(annotation))?;
+        if !change.annotations.is_empty() && self.is_unborn() && change.entries.is_empty() {
+            let message = "a run has begun another branch, which is not stored yet; annotate again";
+            return Err(Error::new(ErrorCode::Conflict, message));
+        }
+        Ok(())
     }
 
     /// Gives the branch of a change its number, if it is born with it.
@@ -43,6 +77,9 @@ impl SessionLog {
                 None => run.branch == self.head.branch && (run.lease_until == 0 || run.is_held_by(holder)),
             };
             head.runs.iter_mut().filter(is_of_branch).for_each(|run| run.branch = born.clone());
+        }
+        if !is_birth && self.is_without_first(head) && first_message(&change.entries).is_some() {
+            head.begun_forks += 1;
         }
         BranchWrite { is_birth, ..BranchWrite::default() }
     }
@@ -72,14 +109,16 @@ impl SessionLog {
             batch.replace.push(row.record());
             write.row = Some(row);
         }
-        write.stays = change.is_fork || head.branch.is_unborn() || !write.has_record && !change.is_switch;
+        let has_moved = write.has_record && change.unshown_branch.is_none() || change.is_switch;
+        write.stays = change.is_fork || head.branch.is_unborn() || !has_moved;
         let Some(displaced) = &self.displaced else { return Cow::Borrowed(head) };
         if !write.stays {
             batch.replace.push(self.directory.row_with(displaced.clone()).record());
             return Cow::Borrowed(head);
         }
         let own = self.directory.row_with(head.branch_state());
-        if !head.branch.is_unborn() && !write.is_birth && self.directory.row(own.number()) != Some(&own) {
+        let is_written = write.row.is_some() || self.directory.row(own.number()) == Some(&own);
+        if !head.branch.is_unborn() && !is_written {
             batch.replace.push(own.record());
         }
         let mut stored = head.clone();
@@ -87,9 +126,14 @@ impl SessionLog {
         Cow::Owned(stored)
     }
 
+    /// Returns true if the branch of a head was forked without a message, and has none yet.
+    fn is_without_first(&self, head: &SessionHead) -> bool {
+        self.directory.row(head.branch.number).is_some_and(|row| row.number() != 0 && row.first.is_none())
+    }
+
     /// Returns the row of a branch that was forked without a message, with its first one.
     fn row_with_first(&self, head: &SessionHead, entries: &[HistoryEntry]) -> Option<BranchRow> {
-        let row = self.directory.row(head.branch.number).filter(|row| row.number() != 0 && row.first.is_none())?;
+        let row = self.directory.row(head.branch.number).filter(|_| self.is_without_first(head))?;
         let first = first_message(entries)?.to_owned();
         Some(BranchRow { state: head.branch_state(), first: Some(first), ..row.clone() })
     }
@@ -103,7 +147,7 @@ impl SessionLog {
         if let Some(row) = write.row {
             directory.insert(row);
             self.fork = None;
-            self.carried.clear();
+            self.carried = CarriedContent::default();
             self.merge_queue.add_boundary();
         }
         if !write.stays

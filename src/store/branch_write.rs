@@ -1,7 +1,10 @@
 //! What an append writes of a log's branch.
 
 use super::branch_directory::BranchRow;
+use super::record::{RecordKind, seal_record};
+use crate::history::{Annotation, History, HistoryEntry, LogRecord, ResultEntry};
 use crate::session_head::SessionHead;
+use bytes::Bytes;
 
 /// The place of a fork.
 #[derive(Clone, Debug, Default)]
@@ -31,4 +34,74 @@ impl BranchWrite {
     pub(super) fn has_keys(&self, head: &SessionHead) -> bool {
         self.is_birth || !head.branch.is_unborn()
     }
+}
+
+/// What the first record of a new branch repeats of the branch that it was forked from: what was stored of shared
+/// messages after the place of the fork.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CarriedContent {
+    /// Results of shared calls.
+    results: Vec<HistoryEntry>,
+    /// The metadata of shared messages.
+    annotations: Vec<Annotation>,
+}
+
+impl CarriedContent {
+    /// Returns what `whole`, the history of the forked branch, has of the messages in `shared` beyond that.
+    pub(super) fn of(shared: &History, whole: &History) -> Self {
+        let known = |call: &str| {
+            let call = whole.invocation(call)?;
+            call.result.as_ref()?;
+            Some(HistoryEntry::Result(ResultEntry {
+                invocation: call.id.clone(),
+                status: call.status,
+                started_at: call.started_at,
+                finished_at: call.finished_at,
+                freshness: call.freshness,
+                result: call.result.clone(),
+                is_redacted: call.is_redacted(),
+                ..ResultEntry::default()
+            }))
+        };
+        let results = shared.open_calls().filter_map(|call| known(&call.id)).collect();
+        Self { results, annotations: later_annotations(shared, whole) }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.results.is_empty() && self.annotations.is_empty()
+    }
+
+    /// Adds an annotation, or replaces that of the same message.
+    pub(super) fn add(&mut self, annotation: Annotation) {
+        self.annotations.retain(|carried| carried.message != annotation.message);
+        self.annotations.push(annotation);
+    }
+
+    /// Applies it to a history.
+    pub(super) fn apply(&self, history: &mut History) {
+        self.results.iter().for_each(|entry| history.apply(entry.clone()));
+        self.annotations.iter().for_each(|annotation| history.annotate(annotation.clone()));
+    }
+
+    /// Encodes a record, with what is carried before its own content.
+    pub(super) fn seal_before(&self, record: &mut LogRecord) -> Bytes {
+        record.entries.splice(0..0, self.results.iter().cloned());
+        record.annotations.splice(0..0, self.annotations.iter().cloned());
+        let value = seal_record(RecordKind::Log, &*record);
+        record.entries.drain(..self.results.len());
+        record.annotations.drain(..self.annotations.len());
+        value
+    }
+}
+
+/// Returns the annotations of the messages in `shared` that only the whole history of the branch has.
+pub(super) fn later_annotations(shared: &History, whole: &History) -> Vec<Annotation> {
+    let mut later = Vec::new();
+    for message in shared.messages() {
+        let metadata = whole.message(&message.id).map(|known| &known.metadata);
+        if let Some(metadata) = metadata.filter(|metadata| **metadata != message.metadata) {
+            later.push(Annotation { message: message.id.clone(), metadata: metadata.clone() });
+        }
+    }
+    later
 }

@@ -2,14 +2,14 @@
 
 use super::LogStore;
 use super::branch_directory::{BranchDirectory, BranchRow, branch_name, branch_number, read_directory, read_new_rows};
-use super::branch_write::ForkPlace;
+use super::branch_write::{CarriedContent, ForkPlace};
 use super::log::SessionLog;
 use super::merge_queue::MergeQueue;
 use super::open::{read_log, read_older, rebuild, rebuild_branch, unreadable_head};
 use super::record::{RecordKind, open_record};
 use crate::branch_path::BranchPath;
 use crate::error::{Error, ErrorCode, Result};
-use crate::history::{Alternatives, History, HistoryEntry, ResultEntry};
+use crate::history::{Alternatives, Annotation, History};
 use crate::session_head::{BranchState, SessionHead};
 use std::cell::RefCell;
 
@@ -147,7 +147,7 @@ pub async fn open_fork(store: &dyn LogStore, cell: &RefCell<SessionLog>, until_s
     };
     read_shared(store, &mut fresh).await?;
     let log = cell.borrow();
-    fresh.carry_results(&log.history);
+    fresh.carry_from(&log.history);
     fresh.displaced = log.displaced.clone().or_else(|| Some(log.head.branch_state()));
     Ok(fresh)
 }
@@ -326,26 +326,20 @@ impl SessionLog {
         log
     }
 
-    /// Takes over results of shared calls that the forked branch stored after the place of the fork: the conversation
-    /// goes on from what is known.
-    fn carry_results(&mut self, whole: &History) {
-        let known = |call: &str| {
-            let call = whole.invocation(call)?;
-            call.result.as_ref()?;
-            Some(HistoryEntry::Result(ResultEntry {
-                invocation: call.id.clone(),
-                status: call.status,
-                started_at: call.started_at,
-                finished_at: call.finished_at,
-                freshness: call.freshness,
-                result: call.result.clone(),
-                is_redacted: call.is_redacted(),
-                ..ResultEntry::default()
-            }))
-        };
-        self.carried = self.history.open_calls().filter_map(|call| known(&call.id)).collect();
-        for entry in self.carried.clone() {
-            self.history.apply(entry);
+    /// Takes over what the history of the forked branch has of the shared messages: the conversation goes on from what
+    /// is known.
+    fn carry_from(&mut self, whole: &History) {
+        self.carried = CarriedContent::of(&self.history, whole);
+        self.carried.apply(&mut self.history);
+    }
+
+    /// Shows an annotation that was stored in the branch that this one will be forked from, and takes it over.
+    pub fn carry_annotation(&mut self, annotation: Annotation) {
+        if self.history.message(&annotation.message).is_some() {
+            self.history.annotate(annotation.clone());
+            if self.is_unborn() {
+                self.carried.add(annotation);
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 use super::archive::SessionArchive;
 use super::audit::AuditRow;
 use super::branch_directory::BranchRow;
+use super::branch_write::later_annotations;
 use super::branching::state_without_row;
 use super::log::cut_record;
 use super::record::{RecordKind, is_of_newer_build, open_record, open_whole_record, seal_record};
@@ -67,9 +68,9 @@ struct BranchLog {
 
 impl SessionArchive {
     /// Returns an archive that has of this one a branch alone, up to and with a message and its calls. Results of these
-    /// calls are copied whenever they were stored. Unfinished runs, other branches, and summaries that were stored
-    /// after the cut are not copied, and the owner of the conversation is the session. Title, channel, metadata and
-    /// state bag are those of the session now.
+    /// calls and annotations are copied whenever they were stored. Unfinished runs, other branches, and summaries that
+    /// were stored after the cut are not copied, and the owner of the conversation is the session. Title, channel,
+    /// metadata and state bag are those of the session now.
     ///
     /// # Errors
     /// `not_found` if the branch does not have the message; `corrupt_record` if the row of the branch cannot be read;
@@ -90,8 +91,7 @@ impl SessionArchive {
         let mut head = self.copied_head(copy, (&state, &records), (&history, cut));
         head.term_filter =
             if log.has_damage { TermFilter::default() } else { filter_of(history.messages(), head.history_revision) };
-        let later = later_results(&history, &whole);
-        let later = if later.is_empty() { None } else { Some(later_record(copy, later, head.mark(self.revision))) };
+        let later = later_record(copy, (&history, &whole), head.mark(self.revision));
         if let Some(record) = &later {
             let (key, value) = (head.next_record, seal_record(RecordKind::Log, record));
             head.next_record += 1;
@@ -162,6 +162,7 @@ impl SessionArchive {
             owner: StoredOwner::default(),
             runs: Vec::new(),
             branch_count: 0,
+            begun_forks: 0,
             is_archived: false,
             erasing: unfinished_erasure(&head.erasing, history),
             ..head.clone()
@@ -262,6 +263,7 @@ impl BranchLog {
         let mut history = History::new(seed);
         for (_, log) in self.readable() {
             log.entries.iter().for_each(|entry| history.apply(entry.clone()));
+            log.annotations.iter().for_each(|annotation| history.annotate(annotation.clone()));
             log.summaries.iter().for_each(|summary| history.apply_summary(summary.clone()));
         }
         history
@@ -421,8 +423,13 @@ fn later_results(copied: &History, whole: &History) -> Vec<HistoryEntry> {
     later
 }
 
-fn later_record(copy: &SessionCopy, entries: Vec<HistoryEntry>, mark: HeadMark) -> LogRecord {
-    LogRecord {
+/// Returns the record of what was stored of the copied messages and calls after the cut; none if that is nothing.
+fn later_record(copy: &SessionCopy, (copied, whole): (&History, &History), mark: HeadMark) -> Option<LogRecord> {
+    let (entries, annotations) = (later_results(copied, whole), later_annotations(copied, whole));
+    if entries.is_empty() && annotations.is_empty() {
+        return None;
+    }
+    Some(LogRecord {
         operation: copy.operation.clone(),
         run: None,
         at: copy.at,
@@ -430,7 +437,8 @@ fn later_record(copy: &SessionCopy, entries: Vec<HistoryEntry>, mark: HeadMark) 
         entries,
         run_continues: false,
         summaries: Vec::new(),
-    }
+        annotations,
+    })
 }
 
 /// Returns the size of the log records in a record.

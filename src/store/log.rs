@@ -3,7 +3,8 @@
 
 use super::audit::AuditRow;
 use super::branch_directory::BranchDirectory;
-use super::branch_write::{BranchWrite, ForkPlace};
+use super::branch_write::{BranchWrite, CarriedContent, ForkPlace};
+use super::expected_run::ExpectedRun;
 use super::id_collisions::replace_ids_in_use;
 use super::journal::{JournalChange, ended_runs, write_journal};
 use super::merge_queue::MergeQueue;
@@ -21,7 +22,7 @@ use super::{Batch, Record, Table};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::{Alternatives, History, HistoryEntry, LogRecord, StoredSummary, highest_source};
+use crate::history::{Alternatives, Annotation, History, HistoryEntry, LogRecord, StoredSummary, highest_source};
 use crate::id::{IdMap, Seed};
 use crate::session_head::{BranchState, HeadMark, SessionHead};
 use bytes::Bytes;
@@ -67,9 +68,8 @@ pub struct SessionLog {
     pub(super) displaced: Option<BranchState>,
     /// The place of the fork, until the branch is born.
     pub(super) fork: Option<ForkPlace>,
-    /// Results of shared calls that were stored after the place of the fork. The first record of the branch repeats
-    /// them.
-    pub(super) carried: Vec<HistoryEntry>,
+    /// What the first record of a new branch repeats of the branch that it was forked from.
+    pub(super) carried: CarriedContent,
     /// The `seq` of the first message of each record that has any, and its key.
     pub(super) message_keys: Vec<(u64, u64)>,
     pub(super) seed: Seed,
@@ -116,6 +116,8 @@ pub struct Change {
     /// Summaries to store. One of a reducer that does not apply any more is dropped; with a compaction that does not,
     /// the append is a conflict.
     pub summaries: Vec<StoredSummary>,
+    /// Annotations of stored messages.
+    pub annotations: Vec<Annotation>,
     /// A change of the head only.
     pub edit: Option<HeadEdit>,
     /// What a person has read.
@@ -128,37 +130,14 @@ pub struct Change {
     /// True if the log was of a branch that was not stored yet when the change was made. If it is of another one when a
     /// run begins, the append is a conflict.
     pub begins_branch: bool,
+    /// The number of a branch that is not shown and gets the change: the head stays with the branch that it has.
+    pub unshown_branch: Option<u64>,
     /// True if the head gets the branch of the log although the change has no record of it.
     pub is_switch: bool,
     /// Makes the [notice](Batch::notice) of the append from the revision of the history after it.
     pub notice: Option<NoticeText>,
     /// Waits between attempts that conflict with other writers; without it the next attempt follows at once.
     pub pause: Option<ConflictPause>,
-}
-
-/// A run on whose state a change depends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExpectedRun {
-    /// The run's id.
-    pub id: String,
-    /// The epoch of its owner; `None` if the run has ended.
-    pub epoch: Option<u32>,
-    /// The number of records that its journal must have. `None` if later ones do not matter.
-    pub records: Option<u64>,
-    /// Set if the change needs the owner to be dead: the lease must have ended by then.
-    pub lease_ended_by: Option<Ms>,
-}
-
-impl ExpectedRun {
-    /// Returns true if the run ended, was taken over or has written to its journal, or if its holder is alive after
-    /// all.
-    #[must_use]
-    pub fn has_moved(&self, head: &SessionHead) -> bool {
-        let run = head.run(&self.id);
-        let is_owned = run.zip(self.lease_ended_by).is_some_and(|(run, by)| run.lease_until > by);
-        let has_written = run.zip(self.records).is_some_and(|(run, records)| run.entries != records);
-        run.map(|run| run.epoch) != self.epoch || has_written || is_owned
-    }
 }
 
 impl Change {
@@ -172,6 +151,7 @@ impl Change {
             mark,
             entries,
             summaries,
+            annotations: self.annotations.clone(),
         }
     }
 }
@@ -194,6 +174,7 @@ pub(super) struct Prepared {
     /// The number of results among them whose calls will never come.
     pub(super) orphans: usize,
     pub(super) summaries: Vec<StoredSummary>,
+    pub(super) annotations: Vec<Annotation>,
     pub(super) batch: Batch,
 }
 
@@ -219,7 +200,7 @@ impl SessionLog {
             alternatives: Alternatives::default(),
             displaced: None,
             fork: None,
-            carried: Vec::new(),
+            carried: CarriedContent::default(),
             message_keys: Vec::new(),
             seed,
         }
@@ -282,7 +263,8 @@ impl SessionLog {
             let sentence = "an unfinished run that has the call ended or went on meanwhile; send the result again";
             return Err(Error::new(ErrorCode::Conflict, sentence));
         }
-        self.check_branch(change)
+        self.check_branch(change)?;
+        self.check_annotations(change)
     }
 
     /// Builds the append from the known state.
@@ -316,7 +298,8 @@ impl SessionLog {
         if !branch.has_keys(&head) {
             summaries.clear();
         }
-        branch.has_record = !entries.is_empty() || !summaries.is_empty() || change.is_fork && !self.carried.is_empty();
+        let has_content = !entries.is_empty() || !summaries.is_empty() || !change.annotations.is_empty();
+        branch.has_record = has_content || change.is_fork && !self.carried.is_empty();
         if branch.has_record {
             let key = head.next_record;
             head.next_record += 1;
@@ -341,7 +324,8 @@ impl SessionLog {
         drop(stored);
         batch.describe(&head);
         batch.notice = change.notice.as_ref().and_then(|notice| notice(head.history_revision));
-        Ok(Prepared { expected: self.stored_revision, head, branch, entries, orphans, summaries, batch })
+        let (expected, annotations) = (self.stored_revision, change.annotations.clone());
+        Ok(Prepared { expected, head, branch, entries, orphans, summaries, annotations, batch })
     }
 
     /// Returns the summaries of a change that apply to the history.
@@ -360,10 +344,7 @@ impl SessionLog {
 
     /// Adds a log record and the audit rows of its entries to the batch.
     fn write_record(&self, head: &mut SessionHead, batch: &mut Batch, key: u64, record: &mut LogRecord) {
-        let carried = self.carried.len();
-        record.entries.splice(0..0, self.carried.iter().cloned());
-        let value = seal_record(RecordKind::Log, &*record);
-        record.entries.drain(..carried);
+        let value = self.carried.seal_before(record);
         head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
         batch.put.push(Record { table: Table::Log, key, last_key: None, index: None, value });
         for entry in &record.entries {
@@ -379,7 +360,7 @@ impl SessionLog {
         // At a lower revision, a refresh has read it already.
         if revision > self.revision {
             self.note_branch_write(prepared.branch);
-            if !prepared.entries.is_empty() || !prepared.summaries.is_empty() {
+            if !prepared.entries.is_empty() || !prepared.summaries.is_empty() || !prepared.annotations.is_empty() {
                 self.note_messages(&prepared.entries, prepared.head.next_record.saturating_sub(1));
                 self.operations.insert(operation.to_owned(), ());
                 let bytes = prepared.head.log_bytes.saturating_sub(self.head.log_bytes);
@@ -387,6 +368,9 @@ impl SessionLog {
             }
             for entry in prepared.entries {
                 self.history.apply(entry);
+            }
+            for annotation in prepared.annotations {
+                self.history.annotate(annotation);
             }
             for summary in prepared.summaries {
                 self.history.apply_summary(summary);
@@ -422,8 +406,8 @@ impl SessionLog {
     /// Returns true if the change is in history already: the reply of an earlier attempt was lost, and a refresh has
     /// read its record.
     pub(super) fn has_applied(&self, change: &Change) -> bool {
-        let has_record = !change.entries.is_empty() || !change.summaries.is_empty();
-        has_record && self.operations.contains_key(&change.operation)
+        let has_content = !change.entries.is_empty() || !change.summaries.is_empty() || !change.annotations.is_empty();
+        has_content && self.operations.contains_key(&change.operation)
     }
 
     pub(super) fn warn(&mut self, sentence: String) {
@@ -500,6 +484,9 @@ impl SessionLog {
                 self.operations.insert(log.operation, ());
                 for entry in log.entries {
                     self.history.apply(entry);
+                }
+                for annotation in log.annotations {
+                    self.history.annotate(annotation);
                 }
                 for summary in log.summaries {
                     self.history.apply_summary(summary);

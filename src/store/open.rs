@@ -480,17 +480,17 @@ fn is_replaced(log: &SessionLog, (head, lineage): (&SessionHead, u64)) -> bool {
 
 /// Gives a stored head the branch of the log, and reads which branches are new.
 async fn keep_to_branch(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &mut StoredChange) -> Result<()> {
-    let (own, known_count, mut directory) = {
-        let log = cell.borrow();
-        (log.head.branch.number, log.head.branch_count, log.directory.clone())
+    let (own, known) = {
+        let head = &cell.borrow().head;
+        (head.branch.number, (head.branch_count, head.begun_forks))
     };
     let stored = &mut change.head;
     let is_another_branch = !change.is_another_session && own != stored.branch.number;
-    if change.is_another_session || change.is_erased {
-        directory = BranchDirectory::default();
-    } else if !is_another_branch && known_count == stored.branch_count {
+    let is_anew = change.is_another_session || change.is_erased;
+    if !is_anew && !is_another_branch && known == (stored.branch_count, stored.begun_forks) {
         return Ok(());
     }
+    let mut directory = if is_anew { BranchDirectory::default() } else { cell.borrow().directory.clone() };
     if stored.branch_count > 0 {
         let own = Some(own).filter(|_| is_another_branch);
         change.findings = read_new_rows(store, &stored.id, &mut directory, (stored.branch_count, own)).await?;

@@ -31,7 +31,7 @@ pub(super) struct LogSurvey {
     pub(super) next_record: u64,
     /// Size of all records, in bytes.
     pub(super) bytes: u64,
-    /// Time of the last readable record.
+    /// Time of the last readable record that changed history.
     pub(super) at: u64,
     /// Number of records after the last readable one, and their size in bytes.
     pub(super) unreadable: (u32, u64),
@@ -43,7 +43,9 @@ impl LogSurvey {
     /// Adds a readable record.
     pub(super) fn read(&mut self, record: &LogRecord) {
         self.mark = Some(record.mark.clone());
-        self.at = record.at;
+        if !record.entries.is_empty() {
+            self.at = record.at;
+        }
         self.unreadable = (0, 0);
         let Some(run) = &record.run else { return };
         if record.run_continues {

@@ -58,7 +58,7 @@ impl JsSession {
 fn answer_of(result: NewResult, options: AnswerOptions, session: &OpenSession) -> Answer {
     let AnswerOptions { expected_revision, source, at, freshness, tools } = options;
     let own = |(name, tool): (String, PersistOptions)| Some((name, tool.persist?.into()));
-    let origin = session.origin(AppendOptions { expected_revision, source, at, freshness }.into());
+    let origin = session.origin(AppendOptions { expected_revision, source, at, freshness, branch: None }.into());
     let persist = tools.unwrap_or_default().0.into_iter().filter_map(own).collect();
     Answer { result, origin, expected: expected_revision, persist }
 }

@@ -34,6 +34,7 @@ pub struct AppendOptions {
     pub source: Option<SourceOptions>,
     pub at: Option<u64>,
     pub freshness: Option<WindowOption>,
+    pub branch: Option<String>,
 }
 
 /// `source`.
@@ -52,7 +53,7 @@ impl AppendOptions {
 
 impl From<AppendOptions> for AppendOrigin {
     fn from(options: AppendOptions) -> Self {
-        let AppendOptions { expected_revision: _, source, at, freshness } = options;
+        let AppendOptions { expected_revision: _, source, at, freshness, branch: _ } = options;
         let source = source.unwrap_or_default();
         let kind = source.r#type.map(|option| option.0).unwrap_or_default();
         Self { at, source: Source { kind, id: source.id }, freshness: freshness.map(|option| option.0) }
@@ -72,7 +73,8 @@ impl JsSession {
         let turn = inner.writes.enter();
         promise(async move {
             let turn = turn.start().await;
-            let options = options?;
+            let mut options = options?;
+            let branch = options.branch.take();
             let expected = options.expected_revision;
             let origin = inner.origin(options.into());
             let given = match body {
@@ -80,9 +82,10 @@ impl JsSession {
                 None => to_json(&messages(given).await?)?,
             };
             let dialect = named.as_deref().map(dialect).transpose()?;
-            let (revision, content) = inner.append(&given, dialect, (&origin, expected)).await?;
+            let place = (&origin, expected);
+            let (target, revision, content) = inner.append_to(branch.as_deref(), (&given, dialect), place).await?;
             drop(turn);
-            inner.give_to_providers(store.as_ref(), &content).await;
+            target.give_to_providers(store.as_ref(), &content).await;
             let message_ids = content.message_ids;
             Ok(result_to_js(&AppendResult { revision, message_ids }))
         })

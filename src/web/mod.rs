@@ -41,6 +41,7 @@ mod wire;
 mod sessions {
     use super::{assembler, convert, option_reader, promise, store, time_limit, trap_cleanup, untrusted_value, wire};
 
+    mod annotations;
     mod answer;
     mod answer_channel;
     mod append;

@@ -12,15 +12,18 @@ use crate::render::{BodyBuffer, PrefixReuse, RenderRequest, Rendered};
 use crate::replay::{Callback, Cut};
 use crate::session::{OpenSession, concerns_settings};
 use js_sys::{Object, Uint8Array};
+use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
 /// Renders the body of the next request.
-pub async fn render(inner: &OpenSession, request: &JsValue, provide: Option<&Callback>) -> Result<JsValue> {
-    inner.context.host.draw_ids();
-    let now = inner.context.now();
+pub async fn render(shown: &Rc<OpenSession>, request: &JsValue, provide: Option<&Callback>) -> Result<JsValue> {
+    shown.context.host.draw_ids();
+    let now = shown.context.now();
     let mut options: RenderOptions<JsOptions> = read_options("a render's request", request)?;
     let input = options.input.take();
-    let parts = options.into_parts(inner)?;
+    let branch = options.branch.take();
+    let parts = options.into_parts(shown)?;
+    let inner = &*shown.at_branch(branch.as_deref()).await?;
     inner.read_readable().await?;
     let items = JsOptions::input_items(input.as_ref(), parts.provider.dialect)?;
     let provided = inner.ask_providers(provide, &items).await?;
@@ -32,6 +35,7 @@ pub async fn render(inner: &OpenSession, request: &JsValue, provide: Option<&Cal
     };
     let mut body = JsBodyBuffer::default();
     let rendered = inner.render(&request, (items, provided, now), &mut body).await?;
+    shown.note_drop_of(inner);
     let out = rendered_to_js(inner, &rendered, &body.bytes);
     set_headers(&out, &request);
     Ok(out.into())

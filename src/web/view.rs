@@ -197,6 +197,7 @@ impl<'v> SnapshotBuilder<'v> {
                 previous: before,
                 form: MessageForm { saved: true, streaming: false },
                 alternatives: self.alternatives,
+                annotations: stored.annotation_count(&message.id),
             });
             before = Some(&message.id);
         }
@@ -244,7 +245,9 @@ impl<'v> SnapshotBuilder<'v> {
             let before = self.new.last().map(|shown| shown.id.clone());
             let (session, previous, form) = (self.id, before.as_deref(), MessageForm { saved: false, streaming });
             let alternatives = self.alternatives;
-            self.message(&ShownMessage { message, source, history, session, previous, form, alternatives });
+            let shown =
+                ShownMessage { message, source, history, session, previous, form, alternatives, annotations: 0 };
+            self.message(&shown);
         }
     }
 

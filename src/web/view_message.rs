@@ -68,6 +68,8 @@ pub struct ShownMessage<'m> {
     pub form: MessageForm,
     /// The messages in other branches of the session.
     pub alternatives: &'m Alternatives,
+    /// The number of annotations of the message in history.
+    pub annotations: u32,
 }
 
 /// A part that is shown.
@@ -180,12 +182,12 @@ impl<'m> ShownMessage<'m> {
         PartState { key, version: text_version(kind, part.phase, revision), text_bytes: text.len() }
     }
 
-    /// Returns a hash of everything that may change about the message: its status, its calls and, while it is not
-    /// saved, its parts.
+    /// Returns a hash of everything that may change about the message: its status, its calls, its metadata and, while
+    /// it is not saved, its parts.
     fn version(&self) -> u64 {
         let MessageForm { saved, streaming } = self.form;
         let mut sum = hash_words(u64::from(saved) + 2 * u64::from(streaming), self.previous.unwrap_or("").as_bytes());
-        sum = hash_words(sum, &[self.message.status as u8]);
+        sum = hash_words(sum ^ u64::from(self.annotations), &[self.message.status as u8]);
         if !saved {
             self.visit_parts(&mut |PartState { key, version, text_bytes }, _| {
                 sum = hash_words(sum ^ key.rotate_left(32) ^ version, &text_bytes.to_le_bytes());

@@ -88,6 +88,7 @@ function drawing(roll) {
     save: id,
     clear: id,
     'mark-read': id,
+    annotate: () => ({ session: id(), messageId: id(), metadata: maybe(text) }),
     'close-session': id,
     serialize: id,
     restore: () => ({ archive: bytes(), session: maybe(id) }),

@@ -1,5 +1,7 @@
 //! Open sessions and the loop that drives runs, as every binding has them, over a host with a clock of its own (R81).
 
+#[cfg(not(target_arch = "wasm32"))]
+mod annotations;
 mod backup;
 mod branch_views;
 mod branches;
@@ -21,6 +23,8 @@ mod rotation;
 mod search;
 mod seeds;
 mod titles;
+#[cfg(not(target_arch = "wasm32"))]
+mod unshown_branches;
 
 use crate::scripted_host;
 use crate::virtual_host;

@@ -5,7 +5,7 @@ mod runs;
 
 use rethread::branch_path::BranchPath;
 use rethread::finding::FindingCode;
-use rethread::history::{Coverage, HistoryEntry, LogRecord, ResultEntry, SetAsideItem, StoredSummary};
+use rethread::history::{Annotation, Coverage, HistoryEntry, LogRecord, ResultEntry, SetAsideItem, StoredSummary};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{
     AnswerMaker, AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Phase, PrefixMark, Role,
@@ -276,6 +276,7 @@ fn log_records() {
             entries,
             run_continues: false,
             summaries: Vec::new(),
+            annotations: Vec::new(),
         },
     );
 }
@@ -311,6 +312,7 @@ fn r67_r75_records_of_results_that_come_later() {
         entries: vec![HistoryEntry::Invocation(redacted), HistoryEntry::Result(early), HistoryEntry::SetAside(orphan)],
         run_continues: false,
         summaries: Vec::new(),
+        annotations: Vec::new(),
     };
     fixed("log_record_with_early_results", RecordKind::Log, &record);
     let asynchronous = ToolInvocation { is_async: true, is_deferred: false, ..call.clone() };
@@ -333,6 +335,7 @@ fn r67_r75_records_of_results_that_come_later() {
             ],
             run_continues: false,
             summaries: Vec::new(),
+            annotations: Vec::new(),
         },
     );
 }
@@ -348,6 +351,7 @@ fn r12_r67_a_call_whose_tool_decides_what_is_stored() {
         entries: vec![HistoryEntry::Invocation(call)],
         run_continues: false,
         summaries: Vec::new(),
+        annotations: Vec::new(),
     };
     fixed("log_record_of_a_call_with_persist", RecordKind::Log, &record);
 }
@@ -375,10 +379,29 @@ fn r30_r67_records_of_summaries() {
         entries: Vec::new(),
         run_continues: false,
         summaries: vec![summary(None, Some("resp_0")), summary(Some(3), None)],
+        annotations: Vec::new(),
     };
     fixed("log_record_with_summaries", RecordKind::Log, &record);
     let head = SessionHead { has_deferred_compaction: true, ..SessionHead::new("s", 5) };
     fixed("head_with_a_due_compaction", RecordKind::Head, &head);
+}
+
+#[test]
+fn r57_r67_records_of_annotations() {
+    let notes = [Annotation::new("m", json(r#"{"thumb":"up"}"#)), Annotation::new("n", json("null"))];
+    let record = LogRecord {
+        operation: "a.0".into(),
+        run: None,
+        at: 44,
+        mark: mark(),
+        entries: Vec::new(),
+        run_continues: false,
+        summaries: Vec::new(),
+        annotations: notes.to_vec(),
+    };
+    fixed("log_record_with_annotations", RecordKind::Log, &record);
+    let head = SessionHead { branch_count: 2, begun_forks: 1, ..SessionHead::new("s", 5) };
+    fixed("head_with_begun_forks", RecordKind::Head, &head);
 }
 
 #[test]
@@ -392,6 +415,7 @@ fn r29_r67_records_of_approvals() {
         entries: vec![call],
         run_continues: false,
         summaries: Vec::new(),
+        annotations: Vec::new(),
     };
     fixed("log_record_with_rejected_call", RecordKind::Log, &record);
     let (needed, approved) = ("i".to_owned(), "i".to_owned());

@@ -93,6 +93,22 @@ describe('docs/owners.md', () => {
 });
 
 describe('docs/sessions.md', () => {
+  test('a branch that is not shown gets messages, and a message gets a note', async () => {
+    const rethread = await open();
+    const session = await rethread.session('chat-1');
+    const said = (role, text) => ({ role, parts: [{ type: 'text', text }] });
+    await session.append([said('user', 'Hi'), said('assistant', 'Hello'), said('user', 'And?')]);
+    const answered = (await session.messages()).items[1];
+    const { branch, body } = await runBlock('sessions', 'And in Bern?', { session, answered }, ['branch', 'body']);
+    assert.deepEqual(
+      decode(body).messages.map(({ content }) => JSON.stringify(content).includes('Bern')),
+      [false, false, true],
+    );
+    assert.deepEqual([session.branch, branch], ['main', 'fork-1']);
+    await runBlock('sessions', 'thumb: "up"', { session, answered });
+    assert.equal((await session.messages()).items[1].metadata, null);
+  });
+
   test('a loop of your own', async () => {
     const { session, lane } = await chat('loop', [call('look'), { text: 'Done.' }]);
     const openai = new OpenAI({ apiKey: 'sk-documents', baseURL: `${lane.base}/v1` });

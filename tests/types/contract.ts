@@ -747,6 +747,14 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   // @ts-expect-error before all is null
   await session.fork();
   await session.run({ provider, replace: "m", branch });
+  await session.append([{ role: "user", parts: [] }], { branch, expectedRevision: session.revision });
+  const ofBranch: Rendered = await session.render({ dialect: "anthropic", branch });
+  const annotated: Promise<void> = session.annotate("m", { thumb: "up", labels: [ofBranch.stablePrefix] });
+  await Promise.all([annotated, session.annotate("m", undefined), session.annotate("m", null)]);
+  // @ts-expect-error an answer is stored in the branch that is shown
+  await session.answer("c", { type: "tool_result", content: 1 }, { branch });
+  // @ts-expect-error metadata is given, or removed by null
+  await session.annotate("m");
   // @ts-expect-error a run goes on in its branch
   await session.resume("r", { provider, replace: 7 });
   // @ts-expect-error a provider is needed

@@ -7,13 +7,13 @@ use super::render::render;
 use super::runs::Runs;
 use super::wit;
 use crate::error::{Error, Result};
-use crate::history::NewResult;
+use crate::history::{Annotation, NewResult};
 use crate::json::{ArrayWriter, ObjectWriter};
 use crate::options::{InvocationQuery, JsonOptions, MAX_PAGE, RunOptions, SessionOptions, audit_query, read_options};
 use crate::run::{ApprovalDecision, RunInput, RunSnapshot};
 use crate::session::{
-    Answer, AppendOrigin, DEFAULT_HITS, JsonPage, MAX_HITS, OpenSession, OpenStore, RunDriver, audit_page, clear,
-    discard_run, mark_read, read_archive, restore_archive, resume_run, resume_snapshot, search_sessions,
+    Answer, AppendOrigin, DEFAULT_HITS, JsonPage, MAX_HITS, OpenSession, OpenStore, RunDriver, annotate, audit_page,
+    clear, discard_run, mark_read, read_archive, restore_archive, resume_run, resume_snapshot, search_sessions,
 };
 use crate::session_head::SessionHead;
 use crate::store::{Excerpt, RecencyQuery, SearchHit, SessionArchive, recent_sessions};
@@ -107,6 +107,14 @@ impl Sessions {
                 if let Some(read) = read {
                     mark_read(&session, read).await?;
                 }
+                Ok(wit::Outcome::Done)
+            }
+            wit::Command::Annotate(asked) => {
+                let metadata = json_of_text("the metadata", asked.metadata.as_deref().unwrap_or("null"))?;
+                let session = self.session(&asked.session).await?;
+                let turn = session.writes.enter();
+                let _turn = turn.start().await;
+                annotate(&session, &Annotation::new(&asked.message_id, metadata)).await?;
                 Ok(wit::Outcome::Done)
             }
             wit::Command::CloseSession(id) => {

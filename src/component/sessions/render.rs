@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::options::{JsonOptions, OptionTypes, RenderOptions, read_options};
 use crate::render::{BodyBuffer, RenderRequest};
 use crate::session::OpenSession;
+use std::rc::Rc;
 
 #[derive(Default)]
 struct VecBuffer(Vec<u8>);
@@ -21,11 +22,13 @@ impl BodyBuffer for VecBuffer {
 }
 
 /// Renders the body of the next request.
-pub async fn render(session: &OpenSession, options: &str) -> Result<wit::Rendered> {
-    let now = session.context.now();
+pub async fn render(shown: &Rc<OpenSession>, options: &str) -> Result<wit::Rendered> {
+    let now = shown.context.now();
     let mut options: RenderOptions<JsonOptions> = read_options("a render's request", options)?;
     let input = options.input.take();
-    let parts = options.into_parts(session)?;
+    let branch = options.branch.take();
+    let parts = options.into_parts(shown)?;
+    let session = &shown.at_branch(branch.as_deref()).await?;
     session.read_readable().await?;
     let items = JsonOptions::input_items(input.as_ref(), parts.provider.dialect)?;
     let request = RenderRequest {
@@ -36,6 +39,7 @@ pub async fn render(session: &OpenSession, options: &str) -> Result<wit::Rendere
     };
     let mut body = VecBuffer::default();
     let rendered = session.render(&request, (items, Vec::new(), now), &mut body).await?;
+    shown.note_drop_of(session);
     let mut findings = rendered.report.clone();
     findings.extend(session.read_failure.borrow().iter().map(|failure| failure.finding.clone()));
     Ok(wit::Rendered {

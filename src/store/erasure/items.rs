@@ -59,10 +59,12 @@ impl ErasedItems {
     /// Removes the items from a log record. Returns true if it had any.
     fn strip(&self, log: &mut LogRecord, seqs: &MessageSeqs) -> bool {
         let has_message = log.entries.iter().any(|entry| self.is_erased_message(entry));
-        let (entries, summaries) = (log.entries.len(), log.summaries.len());
+        let (entries, summaries, annotations) = (log.entries.len(), log.summaries.len(), log.annotations.len());
         log.entries.retain(|entry| !self.has_entry(entry, has_message));
         log.summaries.retain(|summary| !self.is_covered(summary, seqs));
-        let mut is_changed = (entries, summaries) != (log.entries.len(), log.summaries.len());
+        log.annotations.retain(|annotation| !self.messages.contains(&annotation.message));
+        let left = (log.entries.len(), log.summaries.len(), log.annotations.len());
+        let mut is_changed = (entries, summaries, annotations) != left;
         for entry in &mut log.entries {
             let HistoryEntry::Message(message) = entry else { continue };
             let late = message.late_results.len();

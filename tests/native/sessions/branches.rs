@@ -7,15 +7,17 @@ use super::scripted_host::*;
 use super::virtual_host::{Fault, Process, World};
 use super::{MODES, in_mode, resume, roles, run_ids, start};
 use rethread::error::{Error, ErrorCode};
-use rethread::history::History;
+use rethread::history::{Annotation, History};
 use rethread::id::Seed;
+use rethread::json::Json;
 use rethread::message::{PartBody, Role};
 use rethread::run::{Persistence, RunSetup, RunStatus};
 use rethread::session::{
-    BranchKind, NewRun, OpenSession, RunDriver, SessionSettings, branches, discard_run, fork, switch_to,
+    AppendOrigin, BranchKind, NewRun, OpenSession, RunDriver, SessionSettings, annotate, branches, discard_run, fork,
+    switch_to,
 };
 use rethread::store::{Batch, LogStore, MemoryStore, merge_oldest, open_session};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -64,7 +66,7 @@ fn ids(session: &OpenSession) -> Vec<String> {
     session.log.borrow().history.messages().iter().map(|message| message.id.clone()).collect()
 }
 
-fn siblings(session: &OpenSession, at: usize) -> (Vec<String>, usize) {
+pub(super) fn siblings(session: &OpenSession, at: usize) -> (Vec<String>, usize) {
     let log = session.log.borrow();
     let messages = log.history.messages();
     let before = at.checked_sub(1).map(|at| messages[at].id.as_str());
@@ -328,7 +330,7 @@ fn r57_an_input_in_place_of_an_answer_is_refused() {
 }
 
 /// Writes another head past the log, as a disk that rots does.
-fn damage_head(data: &MemoryStore) {
+pub(super) fn damage_head(data: &MemoryStore) {
     let head = block_on(data.head("s")).unwrap().unwrap();
     let mut bytes = head.value.to_vec();
     *bytes.last_mut().unwrap() ^= 0x10;
@@ -421,7 +423,17 @@ fn r38_a_run_that_is_discarded_leaves_the_branch_before() {
 /// The branches of a session as a model knows them: the texts of each.
 type Model = BTreeMap<String, Vec<String>>;
 
-fn check(world: &Rc<World>, data: &MemoryStore, process: u32, model: &Model, seed: u64) {
+/// The notes of the messages of each branch, by their ids.
+type Notes = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Notes that a new branch begins with.
+fn shared_notes(notes: &Notes, from: &str, shared: &[String]) -> BTreeMap<String, String> {
+    let mut of_branch = notes.get(from).cloned().unwrap_or_default();
+    of_branch.retain(|id, _| shared.contains(id));
+    of_branch
+}
+
+fn check(world: &Rc<World>, data: &MemoryStore, process: u32, (model, notes): (&Model, &Notes), seed: u64) {
     let fresh = Process::new(world, data, process);
     let session = world.run(fresh.session(SessionSettings::default()));
     for (name, wanted) in model {
@@ -430,6 +442,10 @@ fn check(world: &Rc<World>, data: &MemoryStore, process: u32, model: &Model, see
         let page = world.run(session.message_page(Some(name), 1_000, u64::MAX)).unwrap();
         let page: Value = serde_json::from_str(&page.items).unwrap();
         assert_eq!(page.as_array().unwrap().len(), wanted.len());
+        let noted = page.as_array().unwrap().iter().filter(|message| !message["metadata"].is_null());
+        let noted = noted.map(|message| (message["id"].as_str().unwrap(), message["metadata"].as_str().unwrap()));
+        let known = notes.get(name).into_iter().flatten().map(|(id, note)| (id.as_str(), note.as_str()));
+        assert_eq!(noted.collect::<BTreeMap<_, _>>(), known.collect(), "seed {seed} {name}");
         for message in page.as_array().unwrap() {
             let place = message["siblings"]["index"].as_u64().unwrap();
             assert_eq!(message["siblings"]["ids"][usize::try_from(place).unwrap()], message["id"], "seed {seed}");
@@ -450,18 +466,20 @@ fn anything_is_kept(seed: u64) {
     let (world, data) = (World::new(false), MemoryStore::default());
     let processes = [Process::new(&world, &data, 1), Process::new(&world, &data, 2)];
     let sessions = processes.each_ref().map(|process| world.run(process.session(SessionSettings::default())));
-    let mut model = Model::from([("main".to_owned(), Vec::new())]);
+    let (mut model, mut notes) = (Model::from([("main".to_owned(), Vec::new())]), Notes::new());
     for turn in 0..14 {
         let at = random(2);
         let (process, session) = (&processes[at], &sessions[at]);
         world.run(session.refresh()).unwrap();
         let known = ids(session);
         let pick = |n: usize| known.get(n % known.len().max(1)).cloned();
-        match (random(6), known.is_empty()) {
+        let from = session.branch_name();
+        match (random(8), known.is_empty()) {
             (0, false) => {
                 let after = pick(random(100)).unwrap();
                 let name = world.run(fork(session, Some(&after))).unwrap();
                 let until = known.iter().position(|id| *id == after).unwrap() + 1;
+                notes.insert(name.clone(), shared_notes(&notes, &from, &known[..until]));
                 model.insert(name, shown(session)[..until].to_vec());
             }
             (1, _) => {
@@ -476,6 +494,21 @@ fn anything_is_kept(seed: u64) {
                 let input = format!("edit {turn}");
                 edit(&world, process, session, &id, is_question.then_some(input.as_str()));
                 model.insert(session.branch_name(), shown(session));
+                notes.insert(session.branch_name(), shared_notes(&notes, &from, &ids(session)));
+            }
+            (5, _) => {
+                let names: Vec<_> = model.keys().cloned().collect();
+                let (name, said) = (&names[random(names.len())], format!("beside {turn}"));
+                let body = Json::parse(&json!([{ "role": "user", "content": said }]).to_string()).unwrap();
+                let origin = session.origin(AppendOrigin::default());
+                world.run(session.append_to(Some(name), (&body, Some(CHAT)), (&origin, None))).unwrap();
+                model.get_mut(name).unwrap().push(said);
+            }
+            (6, false) => {
+                let (id, said) = (pick(random(100)).unwrap(), format!("note {turn}"));
+                let metadata = Json::parse(&json!(said).to_string()).unwrap();
+                world.run(annotate(session, &Annotation::new(&id, metadata))).unwrap();
+                notes.entry(from).or_default().insert(id, said);
             }
             (4, false) => {
                 let operation = format!("merge{turn}");
@@ -495,7 +528,7 @@ fn anything_is_kept(seed: u64) {
             assert_eq!(&shown(session), wanted, "seed {seed} turn {turn}");
         }
     }
-    check(&world, &data, 3, &model, seed);
+    check(&world, &data, 3, (&model, &notes), seed);
     // The head is lost: it is rebuilt from the log and the directory.
     damage_head(&data);
     let rebuilt = block_on(open_session(&data, "s", Seed(7), 1)).unwrap();

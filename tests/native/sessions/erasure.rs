@@ -68,6 +68,16 @@ impl Service {
         Process::over(world, store, self.writers.get())
     }
 
+    /// Hides the newest append of a service whose reads may be stale.
+    pub(super) fn hide_newest_append(&self) {
+        let newest = self.keys.keys.borrow().keys().rfind(|key| key.starts_with("append:")).cloned().unwrap();
+        self.keys.hidden.borrow_mut().insert(newest);
+    }
+
+    pub(super) fn show_all(&self) {
+        self.keys.hidden.borrow_mut().clear();
+    }
+
     /// Returns the places that have these bytes.
     pub(super) fn places_of(&self, part: &[u8]) -> Vec<String> {
         let mut places = Vec::new();
@@ -470,11 +480,10 @@ fn r59_the_other_side_of_a_conflict_loses_the_message_too() {
         let other = world.run(second.session(SessionSettings::default()));
         // Both append after the same one: neither sees the key of the other.
         append(&world, &session, &turn(1, if is_on_side { "SECRET" } else { "plain" }));
-        let newest = service.keys.keys.borrow().keys().rfind(|key| key.starts_with("append:")).cloned().unwrap();
-        service.keys.hidden.borrow_mut().insert(newest);
+        service.hide_newest_append();
         append(&world, &other, &turn(2, "plain"));
         append(&world, &other, &turn(3, "plain"));
-        service.keys.hidden.borrow_mut().clear();
+        service.show_all();
         let targets = ids(&session);
         let at = if is_on_side { 3 } else { 0 };
         let targets = [targets[at].clone(), targets[at + 1].clone()];

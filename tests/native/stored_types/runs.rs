@@ -14,6 +14,7 @@ fn r16_r67_records_of_a_run_that_goes_on() {
         entries,
         run_continues: true,
         summaries: Vec::new(),
+        annotations: Vec::new(),
     };
     fixed("log_record_of_a_run_that_goes_on", RecordKind::Log, &record);
     for (name, persistence) in [("call", Persistence::Call), ("result", Persistence::Result)] {
