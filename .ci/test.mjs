@@ -39,10 +39,10 @@ async function nodeTests(folder, minutes, more = {}, node = process.execPath) {
   const found = files(folder, '.test.mjs');
   if (!found.length) throw new Skip(`no ${folder}/*.test.mjs`);
   const env = { CHROMIUM: chromiumPath() ?? '', CHROMEDRIVER: chromedriverPath() ?? '', ...more };
-  await run(node, ['--test', '--test-reporter=spec', `--test-timeout=${values.long ? 3_600_000 : 180_000}`, ...found], {
-    minutes,
-    env,
-  });
+  const timeout = values.long ? 3_600_000 : 180_000;
+  // Two files at once, also on two cores: most tests wait for a page, a server or a timer.
+  const flags = ['--test', '--test-reporter=spec', `--test-timeout=${timeout}`, '--test-concurrency=2'];
+  await run(node, [...flags, ...found], { minutes, env });
 }
 
 /** The test binaries of this crate that contain wasm tests. A file with `run_in_browser` runs in a browser. */

@@ -433,10 +433,16 @@ fn shared_notes(notes: &Notes, from: &str, shared: &[String]) -> BTreeMap<String
     of_branch
 }
 
-fn check(world: &Rc<World>, data: &MemoryStore, process: u32, (model, notes): (&Model, &Notes), seed: u64) {
+/// What the branches of a session have.
+struct Known {
+    texts: Model,
+    notes: Notes,
+}
+
+fn check(world: &Rc<World>, data: &MemoryStore, process: u32, known: &Known, seed: u64) {
     let fresh = Process::new(world, data, process);
     let session = world.run(fresh.session(SessionSettings::default()));
-    for (name, wanted) in model {
+    for (name, wanted) in &known.texts {
         world.run(switch_to(&session, name)).unwrap();
         assert_eq!(&shown(&session), wanted, "seed {seed} {name}");
         let page = world.run(session.message_page(Some(name), 1_000, u64::MAX)).unwrap();
@@ -444,7 +450,7 @@ fn check(world: &Rc<World>, data: &MemoryStore, process: u32, (model, notes): (&
         assert_eq!(page.as_array().unwrap().len(), wanted.len());
         let noted = page.as_array().unwrap().iter().filter(|message| !message["metadata"].is_null());
         let noted = noted.map(|message| (message["id"].as_str().unwrap(), message["metadata"].as_str().unwrap()));
-        let known = notes.get(name).into_iter().flatten().map(|(id, note)| (id.as_str(), note.as_str()));
+        let known = known.notes.get(name).into_iter().flatten().map(|(id, note)| (id.as_str(), note.as_str()));
         assert_eq!(noted.collect::<BTreeMap<_, _>>(), known.collect(), "seed {seed} {name}");
         for message in page.as_array().unwrap() {
             let place = message["siblings"]["index"].as_u64().unwrap();
@@ -452,6 +458,37 @@ fn check(world: &Rc<World>, data: &MemoryStore, process: u32, (model, notes): (&
         }
     }
     assert!(fresh.heard.borrow().warnings.is_empty(), "seed {seed}: {:?}", fresh.heard.borrow().warnings);
+}
+
+impl Known {
+    fn fork(&mut self, world: &World, session: &Rc<OpenSession>, after: &str) {
+        let (from, known) = (session.branch_name(), ids(session));
+        let name = world.run(fork(session, Some(after))).unwrap();
+        let until = known.iter().position(|id| id == after).unwrap() + 1;
+        self.notes.insert(name.clone(), shared_notes(&self.notes, &from, &known[..until]));
+        self.texts.insert(name, shown(session)[..until].to_vec());
+    }
+
+    fn edit(&mut self, world: &Rc<World>, process: &Process, session: &Rc<OpenSession>, (id, input): (&str, &str)) {
+        let from = session.branch_name();
+        let is_question = roles(session)[ids(session).iter().position(|other| other == id).unwrap()] == Role::User;
+        edit(world, process, session, id, is_question.then_some(input));
+        self.texts.insert(session.branch_name(), shown(session));
+        self.notes.insert(session.branch_name(), shared_notes(&self.notes, &from, &ids(session)));
+    }
+
+    fn append_beside(&mut self, world: &World, session: &Rc<OpenSession>, name: &str, said: String) {
+        let body = Json::parse(&json!([{ "role": "user", "content": said }]).to_string()).unwrap();
+        let origin = session.origin(AppendOrigin::default());
+        world.run(session.append_to(Some(name), (&body, Some(CHAT)), (&origin, None))).unwrap();
+        self.texts.get_mut(name).unwrap().push(said);
+    }
+
+    fn annotate(&mut self, world: &World, session: &Rc<OpenSession>, id: String, said: String) {
+        let metadata = Json::parse(&json!(said).to_string()).unwrap();
+        world.run(annotate(session, &Annotation::new(&id, metadata))).unwrap();
+        self.notes.entry(session.branch_name()).or_default().insert(id, said);
+    }
 }
 
 /// Two processes do what people do, and each branch stays what it was made.
@@ -466,49 +503,31 @@ fn anything_is_kept(seed: u64) {
     let (world, data) = (World::new(false), MemoryStore::default());
     let processes = [Process::new(&world, &data, 1), Process::new(&world, &data, 2)];
     let sessions = processes.each_ref().map(|process| world.run(process.session(SessionSettings::default())));
-    let (mut model, mut notes) = (Model::from([("main".to_owned(), Vec::new())]), Notes::new());
+    let mut known = Known { texts: Model::from([("main".to_owned(), Vec::new())]), notes: Notes::new() };
     for turn in 0..14 {
         let at = random(2);
         let (process, session) = (&processes[at], &sessions[at]);
         world.run(session.refresh()).unwrap();
-        let known = ids(session);
-        let pick = |n: usize| known.get(n % known.len().max(1)).cloned();
-        let from = session.branch_name();
-        match (random(8), known.is_empty()) {
-            (0, false) => {
-                let after = pick(random(100)).unwrap();
-                let name = world.run(fork(session, Some(&after))).unwrap();
-                let until = known.iter().position(|id| *id == after).unwrap() + 1;
-                notes.insert(name.clone(), shared_notes(&notes, &from, &known[..until]));
-                model.insert(name, shown(session)[..until].to_vec());
-            }
+        let stored = ids(session);
+        let pick = |n: usize| stored.get(n % stored.len().max(1)).cloned();
+        match (random(8), stored.is_empty()) {
+            (0, false) => known.fork(&world, session, &pick(random(100)).unwrap()),
             (1, _) => {
-                let names: Vec<_> = model.keys().cloned().collect();
+                let names: Vec<_> = known.texts.keys().cloned().collect();
                 let name = &names[random(names.len())];
                 world.run(switch_to(session, name)).unwrap();
-                assert_eq!(shown(session), model[name], "seed {seed} turn {turn}");
+                assert_eq!(shown(session), known.texts[name], "seed {seed} turn {turn}");
             }
             (2 | 3, false) => {
-                let id = pick(random(100)).unwrap();
-                let is_question = roles(session)[known.iter().position(|other| *other == id).unwrap()] == Role::User;
-                let input = format!("edit {turn}");
-                edit(&world, process, session, &id, is_question.then_some(input.as_str()));
-                model.insert(session.branch_name(), shown(session));
-                notes.insert(session.branch_name(), shared_notes(&notes, &from, &ids(session)));
+                let (id, input) = (pick(random(100)).unwrap(), format!("edit {turn}"));
+                known.edit(&world, process, session, (&id, &input));
             }
             (5, _) => {
-                let names: Vec<_> = model.keys().cloned().collect();
-                let (name, said) = (&names[random(names.len())], format!("beside {turn}"));
-                let body = Json::parse(&json!([{ "role": "user", "content": said }]).to_string()).unwrap();
-                let origin = session.origin(AppendOrigin::default());
-                world.run(session.append_to(Some(name), (&body, Some(CHAT)), (&origin, None))).unwrap();
-                model.get_mut(name).unwrap().push(said);
+                let names: Vec<_> = known.texts.keys().cloned().collect();
+                known.append_beside(&world, session, &names[random(names.len())], format!("beside {turn}"));
             }
             (6, false) => {
-                let (id, said) = (pick(random(100)).unwrap(), format!("note {turn}"));
-                let metadata = Json::parse(&json!(said).to_string()).unwrap();
-                world.run(annotate(session, &Annotation::new(&id, metadata))).unwrap();
-                notes.entry(from).or_default().insert(id, said);
+                known.annotate(&world, session, pick(random(100)).unwrap(), format!("note {turn}"));
             }
             (4, false) => {
                 let operation = format!("merge{turn}");
@@ -517,24 +536,24 @@ fn anything_is_kept(seed: u64) {
             _ => {
                 let mode = MODES[random(3)];
                 ask(&world, process, session, mode, &format!("turn {turn}"));
-                model.insert(session.branch_name(), shown(session));
+                known.texts.insert(session.branch_name(), shown(session));
             }
         }
         // The other process may show the branch too.
         let other = &sessions[1 - at];
         world.run(other.refresh()).unwrap();
-        assert_eq!(shown(other), model[&other.branch_name()], "seed {seed} turn {turn}");
-        if let Some(wanted) = model.get(&session.branch_name()) {
+        assert_eq!(shown(other), known.texts[&other.branch_name()], "seed {seed} turn {turn}");
+        if let Some(wanted) = known.texts.get(&session.branch_name()) {
             assert_eq!(&shown(session), wanted, "seed {seed} turn {turn}");
         }
     }
-    check(&world, &data, 3, (&model, &notes), seed);
+    check(&world, &data, 3, &known, seed);
     // The head is lost: it is rebuilt from the log and the directory.
     damage_head(&data);
     let rebuilt = block_on(open_session(&data, "s", Seed(7), 1)).unwrap();
     let name = rethread::store::branch_name(rebuilt.branch_number());
-    assert_eq!(texts(&rebuilt.history), model[&name], "seed {seed}");
-    assert_eq!(rebuilt.head.branch_count as usize + 1, model.len(), "seed {seed}");
+    assert_eq!(texts(&rebuilt.history), known.texts[&name], "seed {seed}");
+    assert_eq!(rebuilt.head.branch_count as usize + 1, known.texts.len(), "seed {seed}");
 }
 
 #[test]
