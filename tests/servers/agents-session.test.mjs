@@ -8,9 +8,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { Agent, RunContext } from '@openai/agents';
 import { open } from 'rethread';
 import { agentsSession } from 'rethread/openai-agents';
 import { sqlite } from 'rethread/sqlite';
+import { call, elsewhere, lookTool, result, ScriptedModel, user } from '../judges/agents.mjs';
 import { endsWithThisProcess } from './child-processes.mjs';
 
 const PROGRAM = fileURLToPath(new URL('agents-program.mjs', import.meta.url));
@@ -87,16 +89,6 @@ test('r53 a run that is killed while it waits for an approval goes on in another
   await Promise.all([going(), killed()]);
 });
 
-const user = (content) => ({ type: 'message', role: 'user', content });
-const call = (callId) => ({ type: 'function_call', callId, name: 'look', status: 'completed', arguments: '{}' });
-const result = (callId) => ({
-  type: 'function_call_result',
-  name: 'look',
-  callId,
-  status: 'completed',
-  output: { type: 'text', text: callId },
-});
-
 test('r53 two openings of one file add items, take the last one and apply one operation, and lose nothing', async () => {
   const file = path.join(folder, 'two.sqlite');
   const stores = await Promise.all([1, 2].map(() => open({ store: sqlite(file) })));
@@ -124,5 +116,28 @@ test('r53 two openings of one file add items, take the last one and apply one op
   await Promise.all([one, two].map((session) => session.applyHistoryTransaction({ operationId: 'op', transaction })));
   assert.deepEqual(await two.popItem(), result('last'));
   assert.deepEqual(await one.getItems(), [...items, user('once'), call('last')]);
+  for (const store of stores) await store.close();
+});
+
+test('r53 the result of one process leaves the mark of a call that another has started meanwhile', async () => {
+  const file = path.join(folder, 'marks.sqlite');
+  const stores = await Promise.all([1, 2].map(() => open({ store: sqlite(file) })));
+  const [one, two] = await Promise.all(stores.map((store) => store.session('chat')));
+  const agents = agentsSession(two);
+  await agents.addItems([user('q'), call('a'), call('b')]);
+  const outputs = async () => (await agents.getItems()).flatMap(({ output }) => output?.text ?? []);
+  const invoke = (session, callId, execute) => {
+    const agent = new Agent({ name: 'A', model: new ScriptedModel([]), tools: [lookTool([], { execute })] });
+    return session.durable(agent).tools[0].invoke(new RunContext(), '{}', { toolCall: call(callId) });
+  };
+  let isB = false;
+  const beginB = async ([{ role }]) => {
+    if (role !== 'tool' || isB) return;
+    await new Promise((resolve) => invoke(agents, 'b', () => new Promise(() => resolve((isB = true)))));
+  };
+  await invoke(agentsSession(elsewhere(one, beginB)), 'a', () => 'seen');
+  const [first, second] = await outputs();
+  assert.equal(first, 'seen');
+  assert.match(second, /^Interrupted: /);
   for (const store of stores) await store.close();
 });

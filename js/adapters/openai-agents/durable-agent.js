@@ -10,8 +10,32 @@ import { storedItem } from './run-items.js';
 const isAgent = (value) => typeof value?.clone === 'function' && Array.isArray(value.tools);
 const hasCalls = (items) => items.some(({ type }) => type === 'function_call');
 
-/** The calls whose tools run in this process. */
-const running = new Set();
+/** The tools that run in this process, by session and stored call: the ids of calls come again.
+ *  @type {Map<string, ToolRun>} */
+const running = new Map();
+
+/** One execution of a tool. */
+class ToolRun {
+  #key = '';
+
+  constructor() {
+    this.outcome = new Promise((resolve, reject) => {
+      this.succeed = resolve;
+      this.fail = reject;
+    });
+    // Nobody may wait for it.
+    this.outcome.catch(() => {});
+  }
+
+  claim(key) {
+    this.#key = key;
+    running.set(key, this);
+  }
+
+  release() {
+    if (running.get(this.#key) === this) running.delete(this.#key);
+  }
+}
 
 class DurableModel {
   #model;
@@ -66,20 +90,24 @@ class DurableModel {
   }
 }
 
-/** Stores that the call starts. Returns the result that it has already: of an earlier process, which may have died in
- *  it. */
-function begin(session, { callId }) {
+/** Stores that the call starts, in an append that fails if another process was first. If the call has started already,
+ *  returns the execution that is under way in this process, or its outcome. */
+async function begin(session, { callId }, own) {
   const { store } = session;
-  return store.inTurn(async () => {
-    const history = await store.read();
-    const result = history.calls.get(callId)?.result ?? null;
-    if (result !== null) return result.content;
-    if (history.started.has(callId) && !running.has(callId)) return INTERRUPTED;
-    running.add(callId);
-    await store.setStarted((started) => started.add(callId));
-    await store.save();
-    return undefined;
-  });
+  const id = await session.getSessionId();
+  const decide = (history) => {
+    own.release();
+    const call = history.calls.get(callId);
+    const key = JSON.stringify([id, call?.invocation]);
+    const known = call && running.get(key);
+    if (known) return { messages: [], known };
+    const outcome = call?.result ? call.result.content : INTERRUPTED;
+    if (call?.result || history.started.has(callId)) return { messages: [], known: { outcome } };
+    if (call) own.claim(key);
+    return { messages: history.starting(callId) };
+  };
+  const { made } = await store.inTurn(() => store.change(decide));
+  return made.known;
 }
 
 /** The text of an output, as the runner writes it; undefined for what it writes in another way. */
@@ -90,20 +118,32 @@ function textOf(output) {
 }
 
 /** Stores the result of a call, in the form in which the runner will store it. Of another form it is the runner's to
- *  store; until then the call may have run. */
+ *  store; until then the call may have run. Where another process has stored that it was interrupted, it takes that
+ *  one's place. */
 function end(session, run, { callId, name, namespace, caller }, text) {
   const { store } = session;
   const more = { ...(typeof namespace === 'string' && { namespace }), ...(caller && { caller }) };
   return store.inTurn(async () => {
     const item = { ...resultItem({ callId, name, result: { content: text } }), ...more };
-    const history = await store.read();
-    if (history.calls.has(callId) && !history.openCalls.has(callId)) return;
-    await store.setStarted((started) => started.delete(callId));
-    // Without its call the result would be no part of the history: the run has no session.
-    if (!history.calls.has(callId)) return;
-    await store.change((newest) => ({ messages: newest.appended([item]) }));
-    run.addEarly([item]);
+    const { made } = await store.change((history) => {
+      const call = history.calls.get(callId);
+      if (call?.result?.content === INTERRUPTED) return { ...history.answered(item), early: [] };
+      // Without its call the result would be no part of the history: the run has no session.
+      if (!call || call.result !== null) return { messages: [], early: [] };
+      return { messages: history.appended([item]), early: [item] };
+    });
+    run.addEarly(made.early);
   });
+}
+
+/** Executes the tool, unless it has been started. */
+async function invokeOnce(session, own, { run, call, invoke, isGuarded }) {
+  const known = await begin(session, call, own);
+  if (known) return known.outcome;
+  const output = await invoke();
+  const text = isGuarded ? undefined : textOf(output);
+  if (text !== undefined) await end(session, run, call, text);
+  return output;
 }
 
 function durableTool(tool, session) {
@@ -114,15 +154,17 @@ function durableTool(tool, session) {
     const call = details?.toolCall;
     if (typeof call?.callId !== 'string') return tool.invoke(runContext, input, details);
     const run = session.runOf(runContext);
-    const known = await begin(session, call);
-    if (known !== undefined) return known;
+    const own = new ToolRun();
     try {
-      const output = await tool.invoke(runContext, input, details);
-      const text = isGuarded ? undefined : textOf(output);
-      if (text !== undefined) await end(session, run, call, text);
+      const original = () => tool.invoke(runContext, input, details);
+      const output = await invokeOnce(session, own, { run, call, invoke: original, isGuarded });
+      own.succeed(output);
       return output;
+    } catch (error) {
+      own.fail(error);
+      throw error;
     } finally {
-      running.delete(call.callId);
+      own.release();
     }
   };
   return { ...tool, invoke };

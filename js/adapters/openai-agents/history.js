@@ -4,15 +4,13 @@ import { INTERRUPTED } from '../interrupted.js';
 import { changeSession, isSameJson, KnownMessages, readMessages } from '../message-record.js';
 import { messagesOf, plainResultMessage, isPlainResult, readMessage, resultItem } from './items.js';
 
-/** The key of the session's state that has the calls which were started. */
-const STATE = 'openai-agents';
 /** The item that stands for the result of a call that was started and has none. */
 const interruptedItem = (callId, name) => resultItem({ callId, name, result: { content: INTERRUPTED } });
 
 /** A message with its items.
  *  @typedef {{ id: string, items: any[], calls: Call[], record: import('./items.js').ItemRecord }} Block */
 /** A call that the session has. `isTold`: an item has its result.
- *  @typedef {{ callId: string, name: string, result: any, isTold: boolean, block: Block }} Call */
+ *  @typedef {{ callId: string, name: string, invocation: string, result: any, isTold: boolean, block: Block }} Call */
 
 /** What was read of messages that have not changed. */
 const readings = new WeakMap();
@@ -24,30 +22,49 @@ function blockOf(message) {
   const block = { id: message.id, items, record, calls: /** @type {Call[]} */ ([]) };
   for (const part of message.parts) {
     if (part.type !== 'tool_call') continue;
-    block.calls.push({ callId: part.callId, name: part.name, result: part.result ?? null, isTold: false, block });
+    const { callId, name, invocation, result } = part;
+    block.calls.push({ callId, name, invocation, result: result ?? null, isTold: false, block });
   }
   return block;
 }
 
 /** The messages that still count, and the ids of those that are left of removed ones: without those that a later one
- *  has removed, and those before a compaction. */
+ *  has removed, and those before a compaction. And the calls that were started and have no result; a compaction does
+ *  not end them. */
 function countedBlocks(messages) {
   const blocks = messages.map(blockOf);
   const removed = new Set(blocks.flatMap(({ record }) => record.removes ?? []));
   const counted = blocks.filter(({ id }) => !removed.has(id));
   const start = counted.findLastIndex(({ record }) => record.startsHistory);
   const left = blocks.flatMap(({ id }) => (removed.has(id) ? [id] : []));
-  return { blocks: start < 0 ? counted : counted.slice(start), left };
+  return { blocks: start < 0 ? counted : counted.slice(start), left, started: startedCalls(counted) };
+}
+
+/** The ids of calls whose tools have begun, and may have run: those that have no result. */
+function startedCalls(blocks) {
+  const started = new Set();
+  const answered = new Set();
+  for (const { calls, record } of blocks) {
+    for (const { callId, result } of calls) {
+      // The call may have the id of an earlier one.
+      started.delete(callId);
+      if (result === null) answered.delete(callId);
+      else answered.add(callId);
+    }
+    for (const callId of record.starts ?? []) started.add(callId);
+  }
+  return new Set([...started].filter((callId) => !answered.has(callId)));
 }
 
 /** What a session's messages say at one revision. */
 export class History {
-  /** @param {{ revision: number, messages: any[] }} read @param {Set<string>} started calls that may have run */
-  constructor({ revision, messages }, started) {
+  /** @param {{ revision: number, messages: any[] }} read */
+  constructor({ revision, messages }) {
     this.revision = revision;
-    this.started = started;
-    const { blocks, left } = countedBlocks(messages);
+    const { blocks, left, started } = countedBlocks(messages);
     this.blocks = blocks;
+    /** The ids of calls that may have run and have no result. @type {Set<string>} */
+    this.started = started;
     /** The ids of messages that were removed and not erased yet. */
     this.left = left;
     /** The newest call of each id. @type {Map<string, Call>} */
@@ -114,6 +131,19 @@ export class History {
     return rest.length || record ? messagesOf(rest, { openCalls: this.openCalls, record }) : [];
   }
 
+  /** Returns the message which says that the tool of a call begins. */
+  starting(callId) {
+    return messagesOf([], { openCalls: new Set(), record: { starts: [callId] } });
+  }
+
+  /** Returns the change that puts the result of a tool in the place of the one which says that it was interrupted. */
+  answered(item) {
+    const at = this.entries.findLastIndex(
+      (entry) => entry.item.type === 'function_call_result' && entry.item.callId === item.callId,
+    );
+    return this.replaced(at, [item, ...this.items.slice(at + 1)]);
+  }
+
   /** Returns the message from which on the history is `items`. What precedes it stays in the session, and is shown.
    *  */
   compacted(items) {
@@ -129,7 +159,10 @@ export class History {
     const block = Number.isFinite(first) ? this.blocks[first] : undefined;
     const from = block ? this.entries.findIndex((entry) => this.blocks.indexOf(entry.block) >= first) : start;
     const going = block ? this.blocks.slice(first) : [];
-    const removes = going.filter((one) => one.items.length || one.calls.length || one.record.items).map(({ id }) => id);
+    const isOver = (callId) => !this.started.has(callId) || going.includes(this.calls.get(callId)?.block);
+    const isGoing = ({ items: itsItems, calls, record: { items: stored, starts } }) =>
+      itsItems.length || calls.length || stored || starts?.every(isOver);
+    const removes = going.filter(isGoing).map(({ id }) => id);
     const operations = [...going.flatMap(({ record }) => record.operations ?? []), ...(operation ? [operation] : [])];
     const kept = [...this.items.slice(from, Math.max(start, from)), ...items];
     const record = { ...(removes.length && { removes }), ...(operations.length && { operations }) };
@@ -158,16 +191,11 @@ export class HistoryStore {
   #queue = Promise.resolve();
   /** The last one that was read. @type {History | null} */
   #known = null;
-  #knownOf = { messages: /** @type {any[]} */ ([]), started: '' };
+  #knownOf = /** @type {any[]} */ ([]);
 
   constructor(session) {
     this.#session = session;
     this.#messages = new KnownMessages(session);
-  }
-
-  /** The ids of calls that were started and have no result yet, as stored. */
-  get started() {
-    return new Set(this.#session.state.get(STATE)?.started ?? []);
   }
 
   /** Performs the work when earlier work is done. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
@@ -183,11 +211,9 @@ export class HistoryStore {
   /** @returns {Promise<History>} */
   async read() {
     const read = await this.#messages.read();
-    const started = JSON.stringify([...this.started]);
-    const { messages } = read;
-    if (this.#known && this.#knownOf.messages === messages && this.#knownOf.started === started) return this.#known;
-    this.#known = new History(read, this.started);
-    this.#knownOf = { messages, started };
+    if (this.#known && this.#knownOf === read.messages) return this.#known;
+    this.#known = new History(read);
+    this.#knownOf = read.messages;
     return this.#known;
   }
 
@@ -234,20 +260,7 @@ export class HistoryStore {
     }
   }
 
-  /** Stores that calls are about to run, or have ended. */
-  async setStarted(change) {
-    await this.#session.refresh();
-    const started = this.started;
-    change(started);
-    this.#session.state.set(STATE, { started: [...started] });
-  }
-
-  save() {
-    return this.#session.save();
-  }
-
   async clear() {
-    await this.setStarted((started) => started.clear());
     await this.#session.clear();
     this.#known = null;
   }

@@ -6,8 +6,9 @@ import { asStored, isSameJson, recordOf, recordPart } from '../message-record.js
 /** The name of the part that has a message's record. */
 export const RECORD = 'openai-agents';
 
-/** What is kept of a message. `removes`: messages that count no longer; `startsHistory`: nor do those before this one.
- *  @typedef {{ items?: object[], removes?: string[], startsHistory?: boolean,
+/** What is kept of a message. `removes`: messages that count no longer; `startsHistory`: nor do those before this one;
+ *  `starts`: the ids of calls whose tools begin to run.
+ *  @typedef {{ items?: object[], removes?: string[], startsHistory?: boolean, starts?: string[],
  *    operations?: { id: string, digest: string }[] }} ItemRecord */
 
 const DATA_URL = /^data:([^;,]*);base64,(.*)$/s;

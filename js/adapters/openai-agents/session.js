@@ -88,12 +88,10 @@ export class AgentsSession {
 
   popItem() {
     return this.store.inTurn(async () => {
-      const { made } = await this.store.change(async (history) => {
+      const { made } = await this.store.change((history) => {
         const last = history.entries.length - 1;
         if (last < 0) return { messages: [], popped: undefined };
-        const { item } = history.entries[last];
-        if (history.started.has(item.callId)) await this.store.setStarted((started) => started.delete(item.callId));
-        return { ...history.replaced(last, []), popped: item };
+        return { ...history.replaced(last, []), popped: history.entries[last].item };
       });
       return structuredClone(made.popped);
     });
@@ -162,10 +160,6 @@ export class AgentsSession {
   /** Stores items of the runner, while no other call is at work.
    *  @param {any[]} items @param {RunItems} run @param {{ id: string, digest: string }} [operation] */
   async append(items, run, operation) {
-    const ended = items.flatMap((item) => (item.type === 'function_call_result' ? [item.callId] : []));
-    if (ended.some((callId) => this.store.started.has(callId))) {
-      await this.store.setStarted((started) => ended.forEach((callId) => started.delete(callId)));
-    }
     const changed = await this.store.change((history) =>
       operation && isApplied(history, operation) ? { messages: [], end() {} } : run.change(history, items, operation),
     );
