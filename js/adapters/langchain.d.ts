@@ -12,7 +12,8 @@ export interface ChatMessageHistoryOptions {
 
 /** A session as LangChain's history, for `RunnableWithMessageHistory` and everything that takes one. Messages come
  *  back with their calls, results, ids and metadata, as JSON keeps them; each result follows its call, and one
- *  without a call is left out. `addMessages` is one append. A message of the type "remove" is `invalid_input`. */
+ *  without a call is left out. Calls that were not parsed count where the provider's package sends them. `addMessages`
+ *  is one append. A message of the type "remove" is `invalid_input`. */
 export declare function chatMessageHistory(
   session: Session,
   options?: ChatMessageHistoryOptions,

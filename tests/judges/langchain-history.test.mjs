@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { ChatAnthropic } from '@langchain/anthropic';
 import { InMemoryChatMessageHistory } from '@langchain/core/chat_history';
 import {
   AIMessage,
@@ -16,6 +17,7 @@ import {
 } from '@langchain/core/messages';
 import { ChatPromptTemplate, MessagesPlaceholder } from '@langchain/core/prompts';
 import { RunnableLambda, RunnableWithMessageHistory } from '@langchain/core/runnables';
+import { ChatOpenAI } from '@langchain/openai';
 import { open, validate } from 'rethread';
 import { chatMessageHistory } from 'rethread/langchain';
 
@@ -91,6 +93,54 @@ function scriptedModel(answers) {
   return { requests, model };
 }
 
+/** A fetch that answers with this body, and keeps what it was sent. */
+function answering(reply) {
+  const bodies = [];
+  const fetch = async (_url, { body }) => {
+    bodies.push(JSON.parse(body));
+    return new Response(JSON.stringify(reply), { headers: { 'content-type': 'application/json' } });
+  };
+  return { bodies, fetch };
+}
+
+function openAI(message) {
+  const { bodies, fetch } = answering({ id: 'c', model: 'm', choices: [{ index: 0, message }], usage: {} });
+  return { bodies, model: new ChatOpenAI({ model: 'm', apiKey: 'k', maxRetries: 0, configuration: { fetch } }) };
+}
+
+/** An answer of OpenAI with calls that have these arguments. */
+function askOpenAI(...texts) {
+  const calls = texts.map((text, at) => ({
+    id: `call_${at}`,
+    type: 'function',
+    function: { name: 'weather', arguments: text },
+  }));
+  return openAI({ role: 'assistant', content: null, tool_calls: calls }).model.invoke('q');
+}
+
+async function sentToOpenAI(messages) {
+  const { bodies, model } = openAI({ role: 'assistant', content: 'ok' });
+  await model.invoke(messages);
+  return { dialect: 'openai-chat', body: bodies[0] };
+}
+
+async function sentToAnthropic(messages) {
+  const content = [{ type: 'text', text: 'ok' }];
+  const reply = {
+    id: 'a',
+    type: 'message',
+    role: 'assistant',
+    model: 'm',
+    content,
+    usage: {},
+    stop_reason: 'end_turn',
+  };
+  const { bodies, fetch } = answering(reply);
+  const options = { model: 'm', apiKey: 'k', maxTokens: 9, maxRetries: 0, clientOptions: { fetch } };
+  await new ChatAnthropic(options).invoke(messages);
+  return { dialect: 'anthropic', body: bodies[0] };
+}
+
 describe('r53 a chat message history of LangChain', () => {
   test('r53 messages come back with calls, results, ids and metadata, added at once or one by one', async () => {
     const { history, session } = await newHistory();
@@ -150,6 +200,40 @@ describe('r53 a chat message history of LangChain', () => {
       [],
     );
   });
+
+  const CUT = '{"city":';
+  const UNPARSED = {
+    'an answer of OpenAI': { answer: () => askOpenAI(CUT), result: 'call_0' },
+    'an answer of OpenAI, beside one that was': { answer: () => askOpenAI(CUT, '{"city":"Rome"}'), result: 'call_1' },
+    'an answer of Anthropic': {
+      answer: () => new AIMessage({ content: [{ type: 'tool_use', id: 'call_0', name: 'weather', input: CUT }] }),
+      result: 'call_0',
+      ask: sentToAnthropic,
+    },
+  };
+  for (const [name, { answer, result: expected, ask = sentToOpenAI }] of Object.entries(UNPARSED)) {
+    test(`r53 a call that was not parsed has a result if it is sent: ${name}`, async () => {
+      for (const added of [[], [result('call_0', 'no JSON')]]) {
+        const { history, session } = await newHistory();
+        await history.addMessages([new HumanMessage('q'), await answer()]);
+        await history.addMessages([...added, new HumanMessage('q 2')]);
+        const messages = await history.getMessages();
+        const results = messages.filter(({ type }) => type === 'tool');
+        assert.deepEqual(
+          results.map(({ tool_call_id: id }) => id),
+          [expected],
+        );
+        assert.equal(results[0].content === 'no JSON', expected === 'call_0' && added.length > 0);
+        const { dialect, body } = await ask(messages);
+        assert.deepEqual(
+          validate(body, dialect).filter(({ severity }) => severity === 'error'),
+          [],
+        );
+        const { report } = await session.render({ dialect, params: { model: 'm', max_tokens: 9 } });
+        assert.ok(!report.some(({ severity }) => severity === 'error'));
+      }
+    });
+  }
 
   test('r53 an id that a later answer uses again has the result of its own answer', async () => {
     const { history } = await newHistory();

@@ -57,7 +57,27 @@ function contentParts(content) {
   return Array.isArray(content) ? content.flatMap(contentPart) : [];
 }
 
-const callPart = ({ id, name, args }) => ({ type: 'tool', ...(id && { callId: id }), name, arguments: args ?? {} });
+/** The calls that a request with this answer has: a provider rejects it unless each has a result. Beside the parsed
+ *  ones these are blocks of the content, as Anthropic's package sends them, and, in an answer without a parsed one, the
+ *  raw calls of OpenAI's. @returns {{ id: string, name: string, args: any }[]} */
+function callsOf({ content, tool_calls: parsed = [], additional_kwargs: more }) {
+  const blocks = (Array.isArray(content) ? content : []).filter(({ type }) => type === 'tool_use');
+  const raw = parsed.length || !Array.isArray(more?.tool_calls) ? [] : more.tool_calls;
+  const unparsed = [
+    ...blocks.map(({ id, name, input }) => ({ id, name, args: input })),
+    ...raw.map(({ id, function: called }) => ({ id, name: called?.name, args: called?.arguments })),
+  ];
+  const ids = new Set(parsed.map(({ id }) => id));
+  const isNew = ({ id }) => typeof id === 'string' && !ids.has(id) && ids.add(id);
+  return [...parsed, ...unparsed.filter(isNew)];
+}
+
+const callPart = ({ id, name, args }) => ({
+  type: 'tool',
+  ...(id && { callId: id }),
+  name: name ?? '',
+  arguments: args ?? {},
+});
 
 function usageOf({ usage_metadata: usage }) {
   if (typeof usage?.input_tokens !== 'number' || typeof usage.output_tokens !== 'number') return {};
@@ -71,7 +91,7 @@ function drafted(stored) {
   const isAnswer = type === 'ai' || (type === 'generic' && data.role === 'assistant');
   if (!isAnswer)
     return { stored, role: type === 'system' ? 'system' : 'user', parts: type === 'function' ? [] : parts };
-  const calls = (data.tool_calls ?? []).map(callPart);
+  const calls = callsOf(data).map(callPart);
   const model = data.response_metadata?.model_name;
   return {
     stored,
@@ -176,11 +196,12 @@ export function readConversation(messages) {
 export function pairedMessages(stored, keepOpen) {
   const rest = stored.filter(({ type }) => type !== 'tool');
   const last = rest.at(-1);
+  const resultsOf = resultsByAnswer(stored);
   return rest
     .flatMap((message) => {
-      const calls = message.type === 'ai' ? (message.data.tool_calls ?? []) : [];
-      const from = stored.indexOf(message);
-      const results = calls.map(({ id, name }) => resultAfter(stored, from, id) ?? missingResult(id, name));
+      const calls = message.type === 'ai' ? callsOf(message.data) : [];
+      const known = resultsOf.get(message);
+      const results = calls.map(({ id, name }) => known?.get(id) ?? missingResult(id, name));
       return [message, ...(keepOpen && message === last ? results.filter(({ isMissing }) => !isMissing) : results)];
     })
     .map(messageOf);
@@ -190,14 +211,20 @@ function missingResult(callId, name) {
   return { ...resultMessage({ callId, name, result: { content: INTERRUPTED, isError: true } }), isMissing: true };
 }
 
-/** The result of a call: the one that was added, or else the session's. */
-function resultAfter(stored, from, callId) {
-  const isSameCall = ({ type, data }, at) =>
-    at > from && type === 'ai' && data.tool_calls?.some(({ id }) => id === callId);
-  const next = stored.findIndex(isSameCall);
-  const until = next < 0 ? stored.length : next;
-  const results = stored
-    .slice(from + 1, until)
-    .filter(({ type, data }) => type === 'tool' && data.tool_call_id === callId);
-  return results.find(({ isCopy }) => !isCopy) ?? results[0];
+/** The results of each answer by the ids of its calls: the one that was added, or else the session's. A result is that
+ *  of the newest answer before it that has its id. @returns {Map<StoredMessage, Map<string, any>>} */
+function resultsByAnswer(stored) {
+  const results = new Map();
+  const answers = new Map();
+  for (const message of stored) {
+    if (message.type === 'ai') {
+      results.set(message, new Map());
+      for (const { id } of callsOf(message.data)) answers.set(id, message);
+    }
+    const callId = message.data.tool_call_id;
+    const known = message.type === 'tool' ? results.get(answers.get(callId)) : undefined;
+    const first = known?.get(callId);
+    if (known && (!first || (first.isCopy && !message.isCopy))) known.set(callId, message);
+  }
+  return results;
 }
