@@ -31,6 +31,11 @@ class SessionChatMessageHistory extends BaseListChatMessageHistory {
 
   async addMessages(added) {
     if (!added.length) return;
+    if (!added.some((message) => message?.getType?.() === 'tool')) {
+      await this.#session.append(appendedMessages(added, new Set()));
+      return;
+    }
+    // A result may be that of a stored call.
     await changeSession(
       this.#session,
       () => readMessages(this.#session),

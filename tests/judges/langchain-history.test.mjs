@@ -303,6 +303,23 @@ describe('r53 a chat message history of LangChain', () => {
     assert.deepEqual(shown(trimmed), shown(MESSAGES.slice(-3)));
   });
 
+  test('r53 only results make an append read the history', async () => {
+    const { session, history } = await newHistory();
+    const read = [];
+    const watched = new Proxy(session, {
+      get(target, name) {
+        read.push(name);
+        return typeof target[name] === 'function' ? target[name].bind(target) : target[name];
+      },
+    });
+    const appending = chatMessageHistory(watched);
+    await appending.addMessages([new HumanMessage('q'), asking('a')]);
+    assert.ok(!read.includes('messages'));
+    await appending.addMessages([result('a'), new AIMessage('ok')]);
+    assert.ok(read.includes('messages'));
+    assert.deepEqual(shown(await history.getMessages()), ['q', 'a', 'a', 'ok']);
+  });
+
   test('r53 two writers lose nothing', async () => {
     const { session } = await newHistory();
     const [one, two] = [chatMessageHistory(session), chatMessageHistory(session)];
