@@ -89,20 +89,35 @@ test('r53 docs/openai-agents.md: a stored chat in ten lines, an approval, and co
   );
 });
 
-test('r53 docs/langchain.md: a stored chat in ten lines', async () => {
+test('r53 docs/langchain.md: a stored chat in ten lines, of which two at once lose nothing', async () => {
   const [start] = blocks('langchain');
   assert.ok(start.source.trim().split('\n').filter(Boolean).length <= 10);
+  let asked = 0;
+  let askBoth;
+  const both = new Promise((resolve) => (askBoth = resolve));
   class ChatOpenAI extends RunnableLambda {
     constructor() {
-      super({ func: () => new AIMessage('Hello.') });
+      const answer = async () => {
+        asked += 1;
+        if (asked === 3) askBoth();
+        // The first one is the page's own.
+        if (asked > 1) await both;
+        return new AIMessage('Hello.');
+      };
+      super({ func: answer });
     }
   }
-  const values = { ...memory, RunnableWithMessageHistory, ChatOpenAI, chatMessageHistory };
-  const { answer, getMessageHistory } = await runBlocks([start], values, ['answer', 'getMessageHistory']);
+  const values = { ...memory, RunnableLambda, RunnableWithMessageHistory, ChatOpenAI, chatMessageHistory };
+  const { answer, chain, getMessageHistory } = await runBlocks([start], values, [
+    'answer',
+    'chain',
+    'getMessageHistory',
+  ]);
   assert.equal(answer.content, 'Hello.');
+  const ask = (input) => chain.invoke({ input }, { configurable: { sessionId: 'chat-1' } });
+  await Promise.all([ask('One.'), ask('Two.')]);
   const stored = await (await getMessageHistory('chat-1')).getMessages();
-  assert.deepEqual(
-    stored.map(({ content }) => content),
-    ['Hi', 'Hello.'],
-  );
+  const texts = stored.map(({ content }) => content);
+  assert.deepEqual(texts.slice(0, 2), ['Hi', 'Hello.']);
+  assert.deepEqual(texts.slice(2).sort(), ['Hello.', 'Hello.', 'One.', 'Two.']);
 });
