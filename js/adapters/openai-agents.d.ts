@@ -32,9 +32,10 @@ export interface AgentsSession extends SdkSession {
   prepareHistoryItemsForPersistenceComparison(items: AgentInputItem[]): AgentInputItem[];
   /** Returns a copy of the agent, and of the agents that it hands off to, whose questions, answers with calls, and
    *  results are stored as they come; the SDK stores a turn when it is over. After a crash `run(copy, [], { session
-   *  })` goes on: no result is lost, and no tool that was started runs again. A call whose process died in its tool
-   *  gets the result "interrupted, may have run". Tools of MCP servers and `handoff(…)` objects are not watched. An
-   *  agent with a model's name needs `modelProvider`. */
+   *  })` goes on: no stored result is lost, and no function tool that was started runs again. A call whose process died
+   *  in its tool gets the result "interrupted, may have run". Tools for shell, computer and patches, tools of MCP
+   *  servers and `handoff(…)` objects are not watched: they may run again, and their results are stored with the next
+   *  request. An agent with a model's name needs `modelProvider`. */
   durable<A extends Agent<any, any>>(agent: A, options?: { modelProvider?: ModelProvider }): A;
 }
 

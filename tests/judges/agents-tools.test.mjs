@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Agent, RunContext, Runner, RunState, setTracingDisabled } from '@openai/agents';
+import { Agent, RunContext, Runner, RunState, setTracingDisabled, shellTool } from '@openai/agents';
 import { agentsSession } from 'rethread/openai-agents';
 import { call, elsewhere, lookTool, newSession, result, said, ScriptedModel, user } from './agents.mjs';
 
@@ -85,5 +85,24 @@ describe('r53 a tool runs once', () => {
     assert.deepEqual(ran, ['look']);
     const items = [user('q'), call('a'), result('a', seen), said('It may have run.')];
     assert.deepEqual(await agents.getItems(), items);
+  });
+
+  test('r53 calls of a shell are stored before they run, and their results with the next request', async () => {
+    const { session, agents } = await newSession();
+    const shellCall = { type: 'shell_call', callId: 'a', status: 'completed', action: { commands: ['ls'] } };
+    const output = [{ stdout: 'seen', stderr: '', outcome: { type: 'exit', exitCode: 0 } }];
+    const model = new ScriptedModel([[shellCall], new Error('the service is down'), [said('done')]]);
+    const before = [];
+    const run = async () => {
+      before.push(await agentsSession(session).getItems());
+      return { output };
+    };
+    const agent = agents.durable(new Agent({ name: 'A', model, tools: [shellTool({ shell: { run } })] }));
+    await assert.rejects(new Runner().run(agent, 'q', { session: agents }), /the service is down/);
+    assert.deepEqual(before, [[user('q'), shellCall]]);
+    await new Runner().run(agent, [], { session: agents });
+    assert.equal(before.length, 1);
+    const types = (await agents.getItems()).map(({ type }) => type);
+    assert.deepEqual(types, ['message', 'shell_call', 'shell_call_output', 'message']);
   });
 });

@@ -5,10 +5,10 @@ import { RethreadError } from '../../error.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { asStored } from '../message-record.js';
 import { resultItem } from './items.js';
+import { hasOpenCalls } from './pairs.js';
 import { storedItem } from './run-items.js';
 
 const isAgent = (value) => typeof value?.clone === 'function' && Array.isArray(value.tools);
-const hasCalls = (items) => items.some(({ type }) => type === 'function_call');
 
 /** The tools that run in this process, by session and stored call: the ids of calls come again.
  *  @type {Map<string, ToolRun>} */
@@ -75,7 +75,7 @@ class DurableModel {
 
   /** An answer without calls is the runner's to store: a guardrail may reject it. */
   async #storeAnswer(input, output) {
-    if (hasCalls(output)) await this.#store(input, output);
+    if (hasOpenCalls(output)) await this.#store(input, output);
   }
 
   async #store(input, output) {

@@ -12,6 +12,14 @@ export const isResult = ({ type }) => Object.hasOwn(CALL_OF_RESULT, type);
 
 const keyOf = (type, callId) => JSON.stringify([type, callId]);
 
+/** True if a tool has to be executed for the items of an answer. What a provider executes has its result there. */
+export function hasOpenCalls(items) {
+  const answered = items.filter(isResult).map(({ type, callId }) => keyOf(CALL_OF_RESULT[type], callId));
+  return items.some(
+    ({ type, callId }) => Object.values(CALL_OF_RESULT).includes(type) && !answered.includes(keyOf(type, callId)),
+  );
+}
+
 /** Returns the items without results that no call before them asks for, and second results of one call: a provider
  *  rejects the request that has one. Calls without a result stay: a run that waits for an approval answers them. */
 export function withoutOrphans(items) {
