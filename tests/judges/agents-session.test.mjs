@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { Agent, MemorySession, RunContext, Runner, setTracingDisabled, Usage } from '@openai/agents';
 import { open } from 'rethread';
 import { agentsSession } from 'rethread/openai-agents';
-import { beaten, call, lookTool, newSession, result, said, ScriptedModel, user } from './agents.mjs';
+import { beaten, call, elsewhere, lookTool, newSession, result, said, ScriptedModel, user } from './agents.mjs';
 
 setTracingDisabled(true);
 
@@ -164,6 +164,19 @@ describe('r53 changes of history', () => {
     const wrong = agentsSession(beaten(session, () => agents.addItems([said('first')])));
     await rejects(wrong.applyHistoryTransaction(replace('op 2', [result('a')], [])), 'conflict');
     assert.deepEqual(await agents.getItems(), [user('q'), call('a'), result('a'), said('first')]);
+  });
+
+  test('r53 two that take the last item at once get two items', async () => {
+    const { agents, session } = await newSession();
+    await agents.addItems([user('q 1')]);
+    await agents.addItems([user('q 2')]);
+    await agents.addItems([user('q 3')]);
+    const popped = await Promise.all([agents, agentsSession(elsewhere(session))].map((one) => one.popItem()));
+    assert.deepEqual(popped.map(({ content }) => content).sort(), ['q 2', 'q 3']);
+    const late = agentsSession(beaten(session, () => agents.addItems([user('q 4')])));
+    assert.deepEqual(await late.popItem(), user('q 4'));
+    assert.deepEqual(await agents.getItems(), [user('q 1')]);
+    assert.equal((await session.messages()).items.length, 1);
   });
 
   test('r53 what an unfinished run of the session keeps from being erased counts no longer, and goes with the next change', async () => {

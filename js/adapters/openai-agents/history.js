@@ -225,12 +225,12 @@ export class HistoryStore {
     const attempt = async (history) => {
       const made = await change(history);
       const { messages, removes = [] } = made;
-      const isErased = !messages.length && (await this.#erase(removes));
-      // Where it cannot be erased now, a record says that it is gone.
-      const record = removes.length && !isErased ? { removes } : undefined;
-      const appended = messages.length || !record ? messages : messagesOf([], { openCalls: new Set(), record });
-      if (appended.length) await this.#append(appended, history.revision);
-      return { made, before: history.revision, left: messages.length ? [...history.left, ...removes] : [] };
+      // Of two that remove the same, one has its append rejected. A notice is erased with what it is about.
+      const isNotice = !messages.length && removes.length > 0;
+      const appended = isNotice ? messagesOf([], { openCalls: new Set(), record: { removes } }) : messages;
+      if (!appended.length) return { made, before: history.revision, left: [] };
+      const ids = await this.#append(appended, history.revision);
+      return { made, before: history.revision, left: [...history.left, ...removes, ...(isNotice ? ids : [])] };
     };
     const { made, before, left } = await changeSession(this.#session, () => this.read(), attempt);
     const after = this.#session.revision;
@@ -239,24 +239,23 @@ export class HistoryStore {
   }
 
   async #append(messages, revision) {
-    await this.#session.append(messages, { expectedRevision: revision });
+    const { messageIds } = await this.#session.append(messages, { expectedRevision: revision });
     const answers = messages.flatMap(({ role, parts }) => (role === 'tool' ? parts : []));
     await this.#messages.readAppended(revision, new Set(answers.map(({ callId }) => callId)));
+    return messageIds;
   }
 
-  /** Erases messages that count no longer. False while a run of the session is not over, or where another process does
-   *  the same: it is left to the next change. */
+  /** Erases messages that count no longer. While a run of the session is not over, or where another process does the
+   *  same, it is left to the next change. */
   async #erase(ids) {
-    if (!ids.length) return true;
+    if (!ids.length) return;
     const { messages } = await readMessages(this.#session);
     const stored = new Set(messages.map(({ id }) => id));
     const left = ids.filter((id) => stored.has(id));
     try {
       if (left.length) await this.#session.deleteMessages(left);
-      return true;
     } catch (error) {
       if (!['busy', 'wrong_state', 'not_found', 'conflict'].includes(error?.code)) throw error;
-      return false;
     }
   }
 
