@@ -253,6 +253,27 @@ describe('r53 changes of history', () => {
     assert.deepEqual(await agents.getItems(), [{ type: 'compaction', encrypted_content: 'sealed' }]);
     assert.equal(run.state.usage.totalTokens, 5);
   });
+
+  test('r53 a compaction during which somebody writes changes nothing, and compact may read the session', async () => {
+    const { session } = await newSession();
+    const usage = new Usage({ totalTokens: 5 });
+    const agents = agentsSession(session, {
+      compact: async (items) => {
+        if ((await agents.getItems()).length === 1) await agents.addItems([user('meanwhile')]);
+        return { items: [{ type: 'compaction', encrypted_content: `${items.length}` }], usage };
+      },
+    });
+    await agents.addItems([user('q')]);
+    const context = new RunContext();
+    const { ownership } = await agents.getItemsWithCompactionOwnership(context);
+    const exchange = { items: [user('q'), user('meanwhile')] };
+    assert.deepEqual(await agents.runCompaction({}, context, ownership, exchange), { usage });
+    assert.deepEqual(await agents.getItems(), exchange.items);
+    assert.equal(await agents.runCompaction({}, context, ownership, exchange), null, 'the receipt is as it was');
+    const { ownership: renewed } = await agents.getItemsWithCompactionOwnership(context);
+    await agents.runCompaction({}, context, renewed, exchange);
+    assert.deepEqual(await agents.getItems(), [{ type: 'compaction', encrypted_content: '2' }]);
+  });
 });
 
 describe('r53 run(agent, input, { session })', () => {

@@ -44,20 +44,21 @@ export class CompactingSession extends AgentsSession {
     });
   }
 
-  runCompaction(args = {}, runContext, ownership, modelExchange) {
-    return this.store.inTurn(async () => {
-      const history = await this.store.read();
-      if (ownership !== undefined && !this.#owns(ownership, history, modelExchange)) return null;
-      const { responseId = modelExchange?.responseId } = args;
-      const done = await this.#compact(structuredClone(history.items), { ...args, responseId });
-      if (!done) return null;
-      const changed = await this.store.change((now) =>
+  async runCompaction(args = {}, runContext, ownership, modelExchange) {
+    const history = await this.store.inTurn(() => this.store.read());
+    if (ownership !== undefined && !this.#owns(ownership, history, modelExchange)) return null;
+    const { responseId = modelExchange?.responseId } = args;
+    // No turn: the application may read the session, and others write.
+    const done = await this.#compact(structuredClone(history.items), { ...args, responseId });
+    if (!done) return null;
+    await this.store.inTurn(async () => {
+      const { made, after } = await this.store.change((now) =>
         // Who wrote meanwhile keeps what they wrote: the compaction is of another history.
         now.revision === history.revision ? now.compacted(done.items) : { messages: [] },
       );
-      if (ownership) this.#receipts.set(ownership, changed.after);
-      return { usage: done.usage };
+      if (ownership && made.messages.length) this.#receipts.set(ownership, after);
     });
+    return { usage: done.usage };
   }
 
   #owns(ownership, history, modelExchange) {
