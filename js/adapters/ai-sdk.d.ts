@@ -47,7 +47,8 @@ export declare function toUIMessages<Message extends UIMessageShape = UIMessageS
 
 /** All messages of the branch that the session shows, for `useChat({ messages })`: those of `toUIMessages`, and the
  *  answer that was arriving when its page was closed, as far as it was kept. A call that can get no result any more,
- *  because a question follows it, has an error as its result: without one `ai` rejects the conversation. */
+ *  because a question follows it, has an error as its result, or its denial: without one `ai` rejects the
+ *  conversation. */
 export declare function loadUIMessages<Message extends UIMessageShape = UIMessageShape>(
   session: Session,
   options?: UIMessageOptions,

@@ -4,39 +4,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import * as ai6 from 'ai';
 import * as ai7 from 'ai-7';
-import { open, validate } from 'rethread';
-import { loadUIMessages, toUIMessages, withSession } from 'rethread/ai-sdk';
-import { BREAKS, STALLS, Server, call, pageOf, step, text, whole } from './ai-sdk-page.mjs';
+import { validate } from 'rethread';
+import { toUIMessages } from 'rethread/ai-sdk';
+import { chatOf, items, shown, stored, until } from './ai-sdk-chat.mjs';
+import { BREAKS, STALLS, call, step, text, whole } from './ai-sdk-page.mjs';
 
-const client = await open({ store: 'memory' });
-let count = 0;
-
-/** A session, its server, and a page that shows it. `reload` gives another page of the same session. */
-async function chatOf(ai, options = {}) {
-  count += 1;
-  const session = await client.session(`chat-${count}`);
-  const server = new Server(ai);
-  const newPage = (messages) => pageOf(ai, { transport: withSession(server.transport, session), messages, ...options });
-  const reload = async () => newPage(await loadUIMessages(session));
-  return { session, server, page: newPage([]), reload };
-}
-
-const items = async (session) => (await session.messages({ limit: 1000 })).items;
-const stored = async (session) => toUIMessages(await items(session));
 const plain = (value) => JSON.parse(JSON.stringify(value));
-/** What a page shows of messages: texts, and calls with their states. */
-const shown = (messages) =>
-  messages.map(({ role, parts }) =>
-    [role, ...parts.flatMap((part) => part.text ?? (part.toolCallId ? `${part.toolCallId} ${part.state}` : []))].join(
-      ': ',
-    ),
-  );
-const until = async (isSo) => {
-  for (let waited = 0; !(await isSo()); waited += 5) {
-    assert.ok(waited < 10_000, `still not so: ${isSo}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-};
 const sendWhenDone = ({ messages }) => {
   const parts = messages.at(-1).parts.filter(({ toolCallId }) => toolCallId);
   return (

@@ -3,7 +3,7 @@
 import { MessageAssembler } from './assembler.js';
 import { replayed } from './changes.js';
 import { checkedMessages } from './write.js';
-import { closedPart, isToolPart } from './tools.js';
+import { closedPart, isWithoutResult } from './tools.js';
 import { StoredChat } from './stored-chat.js';
 
 /** While text arrives, it is kept once in so many milliseconds. */
@@ -25,9 +25,8 @@ export function withClosedCalls(messages) {
   const lastAsked = messages.findLastIndex(({ role }) => role === 'user');
   return messages.map((message, at) => {
     if (message.role !== 'assistant' || at > lastAsked) return message;
-    const isLost = (part) => isToolPart(part) && ['input-available', 'approval-requested'].includes(part.state);
-    if (!message.parts.some(isLost)) return message;
-    return { ...message, parts: message.parts.map((part) => (isLost(part) ? closedPart(part) : part)) };
+    if (!message.parts.some(isWithoutResult)) return message;
+    return { ...message, parts: message.parts.map((part) => (isWithoutResult(part) ? closedPart(part) : part)) };
   });
 }
 
