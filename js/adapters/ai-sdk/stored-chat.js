@@ -1,5 +1,6 @@
 // The UI messages of a session, and what is appended so that it has those of a page or of a stream.
 
+import { KnownMessages } from '../message-record.js';
 import { difference, isChanged } from './changes.js';
 import { messageOf, readEntries } from './read.js';
 import { continuation, newMessages } from './write.js';
@@ -8,24 +9,15 @@ import { continuation, newMessages } from './write.js';
 export const ARRIVING = 'rethread/ai-sdk';
 const ATTEMPTS = 5;
 
-/** All messages of the branch that is shown, oldest first. */
-export async function allMessages(session) {
-  let page = await session.messages();
-  let messages = page.items;
-  while (page.cursor !== null) {
-    page = await session.messages({ cursor: page.cursor });
-    messages = [...page.items, ...messages];
-  }
-  return messages;
-}
-
-/** The answer that was arriving when its page ended: it continues the branch that is shown, or is part of it. */
-export function arrivingAnswer(session, entries) {
+/**
+ * The answer that was arriving when its page ended: it continues the branch that is shown, or is part of it. `stored`
+ * are the messages of which `entries` were read.
+ */
+export function arrivingAnswer(session, entries, stored) {
   const { message, after, branch } = session.state.get(ARRIVING) ?? {};
   if (!message || branch !== session.branch) return undefined;
-  const last = entries.at(-1);
-  const isOfLast = last?.id === message.id;
-  return isOfLast || (last?.storedIds.at(-1) ?? null) === after ? message : undefined;
+  const isOfLast = entries.at(-1)?.id === message.id;
+  return isOfLast || (stored.at(-1)?.id ?? null) === after ? message : undefined;
 }
 
 const hasContent = ({ parts }) => parts.some(({ type }) => type !== 'step-start');
@@ -48,7 +40,10 @@ function additions(entry, found, status) {
 
 export class StoredChat {
   #session;
-  /** What was read at `#revision` of `#branch`. @type {import('./read.js').Entry[]} */
+  #known;
+  /** The messages at `#revision` of `#branch`, as they are stored. @type {any[]} */
+  #stored = [];
+  /** The same as UI messages. @type {import('./read.js').Entry[]} */
   #read = [];
   #revision = -1;
   #branch = '';
@@ -60,6 +55,7 @@ export class StoredChat {
 
   constructor(session) {
     this.#session = session;
+    this.#known = new KnownMessages(session);
   }
 
   /** Runs tasks one after the other. */
@@ -75,9 +71,8 @@ export class StoredChat {
   async #entries() {
     const session = this.#session;
     if (session.revision !== this.#revision || session.branch !== this.#branch) {
-      const [revision, branch] = [session.revision, session.branch];
-      const messages = await allMessages(session);
-      [this.#revision, this.#branch] = [revision, branch];
+      const { revision, branch, messages } = await this.#known.read();
+      [this.#revision, this.#branch, this.#stored] = [revision, branch, messages];
       this.#read = readEntries(messages);
       for (const { id } of messages) this.#taken.add(id);
     }
@@ -87,16 +82,11 @@ export class StoredChat {
   /** Appends to what was read. `conflict` if another tab has appended meanwhile. */
   async #append(items) {
     if (!items.length) return;
-    const session = this.#session;
-    const { revision, messageIds } = await session.append(items, { expectedRevision: this.#revision });
+    const before = this.#revision;
+    await this.#session.append(items, { expectedRevision: before });
     this.#revision = -1;
-    // A result changes an older message, and is read with all.
-    if (messageIds.length === 0 || items.some(({ role }) => role === 'tool')) return;
-    const added = (await session.messages({ limit: messageIds.length })).items;
-    if (session.revision !== revision || added.some(({ id }, at) => id !== messageIds[at])) return;
-    this.#read = readEntries(added, this.#read);
-    this.#revision = revision;
-    for (const id of messageIds) this.#taken.add(id);
+    const callIds = items.flatMap(({ role, parts }) => (role === 'tool' ? parts.map(({ callId }) => callId) : []));
+    await this.#known.readAppended(before, new Set(callIds));
   }
 
   /** Runs a task again if another tab appended between what it read and what it wrote. */
@@ -112,10 +102,27 @@ export class StoredChat {
     }
   }
 
+  /** The stored message that precedes the first one of a UI message; null if none does. */
+  #before(entry) {
+    const first = this.#stored.findIndex(({ id }) => id === entry.storedIds[0]);
+    return this.#stored[first - 1]?.id ?? null;
+  }
+
+  /**
+   * Shows a new branch that begins after a stored message. What was added later to the UI messages of its beginning is
+   * appended again.
+   */
   async #fork(after) {
+    const entries = await this.#entries();
+    const length = this.#stored.findIndex(({ id }) => id === after) + 1;
+    const shared = new Set(this.#stored.slice(0, length).map(({ id }) => id));
+    const kept = new Set(entries.flatMap(({ storedIds }) => (shared.has(storedIds[0]) ? storedIds : [])));
+    const late = this.#stored.slice(length).filter(({ id }) => kept.has(id));
     const { branch } = await this.#session.fork(after);
     await this.#session.switchTo(branch);
-    this.#revision = -1;
+    this.#forkAfter = undefined;
+    await this.#entries();
+    await this.#append(late.map(({ id, ...message }) => message));
     await this.#entries();
   }
 
@@ -153,15 +160,11 @@ export class StoredChat {
         const entries = await this.#entries();
         const { items, first, next, place } = compare(entries, messages);
         await this.#append(items);
-        if (first + place < entries.length) {
-          const after = first + place ? (entries[first + place - 1].storedIds.at(-1) ?? null) : null;
-          if (next.length) await this.#fork(after);
-          else this.#forkAfter = after;
-        }
-        if (next.length) {
-          await this.#entries();
-          await this.#append(next.flatMap((message) => this.#newMessages(message)));
-        }
+        await this.#entries();
+        const replaced = this.#read[first + place];
+        if (replaced && next.length) await this.#fork(this.#before(replaced));
+        else if (replaced) this.#forkAfter = this.#before(replaced);
+        await this.#append(next.flatMap((message) => this.#newMessages(message)));
       }),
     );
   }
@@ -169,7 +172,7 @@ export class StoredChat {
   /** Stores an answer that the end of its page cut off. */
   async #storeArriving() {
     if (!this.#session.state.get(ARRIVING)) return;
-    const arriving = arrivingAnswer(this.#session, await this.#entries());
+    const arriving = arrivingAnswer(this.#session, await this.#entries(), this.#stored);
     if (arriving) await this.#storeAnswer(arriving, 'stopped');
   }
 
@@ -180,7 +183,7 @@ export class StoredChat {
       const stored = entries.findLast(({ id }) => id === message.id);
       const found = stored && difference(messageOf(stored), message, { isGrowing: true, mayLag: true });
       if (found && !isChanged(found)) return;
-      const after = this.#forkAfter === undefined ? (entries.at(-1)?.storedIds.at(-1) ?? null) : this.#forkAfter;
+      const after = this.#forkAfter === undefined ? (this.#stored.at(-1)?.id ?? null) : this.#forkAfter;
       this.#session.state.set(ARRIVING, { message, after, branch: this.#session.branch });
       await this.#session.save();
     });
@@ -194,10 +197,7 @@ export class StoredChat {
   async #storeAnswer(message, status) {
     const hasArriving = Boolean(this.#session.state.get(ARRIVING));
     if (hasArriving) this.#session.state.set(ARRIVING, null);
-    if (this.#forkAfter !== undefined && hasContent(message)) {
-      await this.#fork(this.#forkAfter);
-      this.#forkAfter = undefined;
-    }
+    if (this.#forkAfter !== undefined && hasContent(message)) await this.#fork(this.#forkAfter);
     const entries = await this.#entries();
     const at = entries.findLastIndex(({ id }) => id === message.id);
     const items = await this.#itemsOf(message, entries, at, status);
@@ -215,7 +215,7 @@ export class StoredChat {
     const entry = entries[at];
     const found = difference(messageOf(entry), message, { isGrowing: true, mayLag: true });
     if (found) return isChanged(found) || (status && !entry.isCut) ? additions(entry, found, status) : [];
-    await this.#fork(entries[at - 1]?.storedIds.at(-1) ?? null);
+    await this.#fork(this.#before(entry));
     return this.#newMessages(message);
   }
 }

@@ -120,8 +120,8 @@ export function validToolPart(part) {
 
 const WITHOUT_RESULT = ['input-available', 'approval-requested', 'approval-responded'];
 
-/** True if the call has no result, and gets none once the conversation goes on. The answer to an approval of a call that
- *  the provider executes is sent to the provider, which then answers. */
+/** True if the call has no result, and gets none once the conversation goes on. The answer to an approval of a call
+ *  that the provider executes is sent to the provider, which then answers. */
 export const isWithoutResult = (part) =>
   isToolPart(part) &&
   WITHOUT_RESULT.includes(part.state) &&
