@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import * as ai6 from 'ai';
 import * as ai7 from 'ai-7';
-import { toUIMessages } from 'rethread/ai-sdk';
+import { loadUIMessages, toUIMessages } from 'rethread/ai-sdk';
 import { chatOf, shown, stored } from './ai-sdk-chat.mjs';
 import { step, text, whole } from './ai-sdk-page.mjs';
 
@@ -77,6 +77,20 @@ for (const [version, ai] of [
       await other.sendMessage({ text: 'more' });
       assert.deepEqual(shown(await stored(session)), shown(other.messages));
       assert.equal((await stored(session))[1].metadata.rating, 1);
+      assert.equal((await session.branches()).length, 2);
+    });
+
+    test("r53 a message that the page shows before those of the session is the page's own", async () => {
+      const { session, server, page, newPage } = await chatOf(ai);
+      server.answers.push(...['One.', 'Two.', 'Three.'].map(says));
+      await page.sendMessage({ text: 'first' });
+      const welcome = { id: 'welcome', role: 'assistant', parts: [{ type: 'text', text: 'Welcome!' }] };
+      const next = newPage([welcome, ...(await loadUIMessages(session))]);
+      await next.sendMessage({ text: 'second' });
+      assert.deepEqual(shown(await stored(session)), shown(next.messages.slice(1)));
+      assert.equal((await session.branches()).length, 1);
+      await next.sendMessage({ text: 'edited', messageId: next.messages[3].id });
+      assert.deepEqual(shown(await stored(session)), shown(next.messages.slice(1)));
       assert.equal((await session.branches()).length, 2);
     });
   });

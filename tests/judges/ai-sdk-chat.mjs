@@ -8,14 +8,15 @@ import { Server, pageOf } from './ai-sdk-page.mjs';
 export const client = await open({ store: 'memory' });
 let count = 0;
 
-/** A session, its server, and a page that shows it. `reload` gives another page of the same session. */
+/** A session, its server, and a page that shows it. `reload` gives another page of the same session, and
+ *  `newPage` one that shows other messages. */
 export async function chatOf(ai, options = {}) {
   count += 1;
   const session = await client.session(`chat-${count}`);
   const server = new Server(ai);
   const newPage = (messages) => pageOf(ai, { transport: withSession(server.transport, session), messages, ...options });
   const reload = async () => newPage(await loadUIMessages(session));
-  return { session, server, page: newPage([]), reload };
+  return { session, server, page: newPage([]), newPage, reload };
 }
 
 export const items = async (session) => (await session.messages({ limit: 1000 })).items;

@@ -158,10 +158,9 @@ export class StoredChat {
         this.#forkAfter = undefined;
         await this.#storeArriving();
         const entries = await this.#entries();
-        const { items, first, next, place } = compare(entries, messages);
+        const { items, next, replaced } = compare(entries, messages);
         await this.#append(items);
         await this.#entries();
-        const replaced = this.#read[first + place];
         if (replaced && next.length) await this.#fork(this.#before(replaced));
         else if (replaced) this.#forkAfter = this.#before(replaced);
         await this.#append(next.flatMap((message) => this.#newMessages(message)));
@@ -221,20 +220,23 @@ export class StoredChat {
 }
 
 /**
- * Compares the messages of a page with the stored ones: `items` is what stored messages lack, `first` the place of the
- * page's first message, `place` the number of its messages that are stored, `next` those that are not.
+ * Compares the messages of a page with the stored ones: `items` is what stored messages lack, `next` has the page's
+ * messages that are not stored, and `replaced` is the stored one at the place of the first of them. A page may have
+ * messages of its own before those of the session, a greeting for example.
  */
 function compare(entries, messages) {
-  const known = entries.findIndex(({ id }) => id === messages[0]?.id);
-  const first = known < 0 ? entries.length : known;
+  const stored = new Set(entries.map(({ id }) => id));
+  const start = messages.findIndex(({ id }) => stored.has(id));
+  const first = start < 0 ? entries.length : entries.findIndex(({ id }) => id === messages[start].id);
+  const own = messages.slice(Math.max(start, 0));
   const items = /** @type {any[]} */ ([]);
   let place = 0;
-  for (; place < messages.length && first + place < entries.length; place += 1) {
+  for (; place < own.length && first + place < entries.length; place += 1) {
     const entry = entries[first + place];
-    if (entry.id !== messages[place].id) break;
-    const found = difference(messageOf(entry), messages[place], { isGrowing: true, mayLag: entry.isCut });
+    if (entry.id !== own[place].id) break;
+    const found = difference(messageOf(entry), own[place], { isGrowing: true, mayLag: entry.isCut });
     if (!found) break;
     if (isChanged(found)) items.push(...additions(entry, found));
   }
-  return { items, first, place, next: messages.slice(place) };
+  return { items, next: own.slice(place), replaced: entries[first + place] };
 }
