@@ -34,3 +34,23 @@ export const until = async (isSo) => {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 };
+
+/** An answer of the server whose chunks are sent by the test. */
+export function openAnswer() {
+  let controller;
+  const body = new ReadableStream({
+    start: (own) => {
+      controller = own;
+    },
+  });
+  const send = (...chunks) => {
+    for (const chunk of chunks.flat())
+      controller.enqueue(new TextEncoder().encode(`data: ${JSON.stringify(chunk)}\n\n`));
+  };
+  return { answer: () => new Response(body), send, close: () => controller.close() };
+}
+/** The beginning of an answer, whose step is left open. */
+export const start = (messageId) => [{ type: 'start', messageId }, { type: 'start-step' }];
+/** What `session.state` has of answers that arrive. */
+export const kept = ({ state }) => state.keys().map((key) => JSON.stringify(state.get(key)));
+export const keeps = (session, words) => until(() => kept(session).some((value) => value.includes(words)));

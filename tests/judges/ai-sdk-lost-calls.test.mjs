@@ -38,11 +38,14 @@ for (const [version, ai, Model] of [
     const { session, server, page, reload } = await chatOf(ai, {
       sendAutomaticallyWhen: ai.lastAssistantMessageIsCompleteWithApprovalResponses,
     });
-    server.answers.push(whole('m1', step(asked('c1'), asked('c2'))), [{ type: 'error', errorText: 'overloaded' }]);
+    const asks = whole('m1', step(asked('c1'), asked('c2')));
+    server.answers.push(asks, [{ type: 'error', errorText: 'overloaded' }]);
     await page.sendMessage({ text: 'hi' });
     await page.addToolApprovalResponse({ id: 'approval-c1', approved: true });
     await page.addToolApprovalResponse({ id: 'approval-c2', approved: false, reason: 'too dear' });
     await until(() => page.status === 'error');
+    server.resumed = asks;
+    await (await reload()).resumeStream();
     assert.deepEqual(shown(await stored(session))[1], 'assistant: c1 approval-responded: c2 approval-responded');
 
     const next = await reload();

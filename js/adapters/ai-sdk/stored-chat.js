@@ -1,24 +1,12 @@
 // The UI messages of a session, and what is appended so that it has those of a page or of a stream.
 
 import { KnownMessages } from '../message-record.js';
+import { arrivingAnswers, arrivingMessage, isKept, keep } from './arriving.js';
 import { difference, isChanged } from './changes.js';
 import { messageOf, readEntries } from './read.js';
 import { continuation, newMessages } from './write.js';
 
-/** The key of `session.state` that has the answer while it arrives. */
-export const ARRIVING = 'rethread/ai-sdk';
 const ATTEMPTS = 5;
-
-/**
- * The answer that was arriving when its page ended: it continues the branch that is shown, or is part of it. `stored`
- * are the messages of which `entries` were read.
- */
-export function arrivingAnswer(session, entries, stored) {
-  const { message, after, branch } = session.state.get(ARRIVING) ?? {};
-  if (!message || branch !== session.branch) return undefined;
-  const isOfLast = entries.at(-1)?.id === message.id;
-  return isOfLast || (stored.at(-1)?.id ?? null) === after ? message : undefined;
-}
 
 const hasContent = ({ parts }) => parts.some(({ type }) => type !== 'step-start');
 
@@ -132,13 +120,18 @@ export class StoredChat {
     return newMessages(message, typeof id === 'string' && id && !this.#taken.has(id) ? id : undefined);
   }
 
-  /** The id of the last message if it is an answer that was cut off. Stores what was arriving when its page ended. */
-  cutAnswer() {
+  /**
+   * The last message if it is an answer. `isCut`: it has not come to its end. Stores what was arriving when its page
+   * ended.
+   */
+  lastAnswer() {
     return this.#queued(() =>
       this.#repeated(async () => {
         await this.#storeArriving();
         const last = (await this.#entries()).at(-1);
-        return last?.role === 'assistant' && last.isCut ? last.id : undefined;
+        if (last?.role !== 'assistant') return undefined;
+        const isCut = last.isCut || arrivingAnswers(this.#session).some(({ id }) => id === last.id);
+        return { isCut, message: messageOf(last) };
       }),
     );
   }
@@ -157,6 +150,8 @@ export class StoredChat {
       this.#repeated(async () => {
         this.#forkAfter = undefined;
         await this.#storeArriving();
+        // What is left is stored, or the branch has gone on without it.
+        for (const { id } of arrivingAnswers(this.#session)) keep(this.#session, id, null);
         const entries = await this.#entries();
         const { items, next, replaced } = compare(entries, messages);
         await this.#append(items);
@@ -170,9 +165,9 @@ export class StoredChat {
 
   /** Stores an answer that the end of its page cut off. */
   async #storeArriving() {
-    if (!this.#session.state.get(ARRIVING)) return;
-    const arriving = arrivingAnswer(this.#session, await this.#entries(), this.#stored);
-    if (arriving) await this.#storeAnswer(arriving, 'stopped');
+    if (!arrivingAnswers(this.#session).length) return;
+    const arriving = arrivingMessage(this.#session, await this.#entries(), this.#stored);
+    if (arriving) await this.#storeAnswer(arriving, { status: 'stopped', isEnd: true });
   }
 
   /** Keeps an answer while it arrives: for a page that is loaded after this one has ended. */
@@ -182,26 +177,38 @@ export class StoredChat {
       const stored = entries.findLast(({ id }) => id === message.id);
       const found = stored && difference(messageOf(stored), message, { isGrowing: true, mayLag: true });
       if (found && !isChanged(found)) return;
+      const { branch } = this.#session;
       const after = this.#forkAfter === undefined ? (this.#stored.at(-1)?.id ?? null) : this.#forkAfter;
-      this.#session.state.set(ARRIVING, { message, after, branch: this.#session.branch });
+      keep(this.#session, message.id, { id: message.id, branch, message, after });
       await this.#session.save();
     });
   }
 
-  /** Stores what an answer has and its stored form has not. `status`: it was cut off. */
-  storeAnswer(message, status) {
-    return this.#queued(() => this.#repeated(() => this.#storeAnswer(message, status)));
+  /**
+   * Stores what an answer has and its stored form has not. `status`: it was cut off. `isEnd`: no more of it arrives;
+   * until then its id is kept, under which it is continued after a reload.
+   *
+   * @param {any} message
+   * @param {{ status?: string, isEnd: boolean }} options
+   */
+  storeAnswer(message, options) {
+    return this.#queued(() => this.#repeated(() => this.#storeAnswer(message, options)));
   }
 
-  async #storeAnswer(message, status) {
-    const hasArriving = Boolean(this.#session.state.get(ARRIVING));
-    if (hasArriving) this.#session.state.set(ARRIVING, null);
+  async #storeAnswer(message, { status, isEnd }) {
     if (this.#forkAfter !== undefined && hasContent(message)) await this.#fork(this.#forkAfter);
     const entries = await this.#entries();
-    const at = entries.findLastIndex(({ id }) => id === message.id);
+    const { id } = message;
+    const at = entries.findLastIndex((entry) => entry.id === id);
     const items = await this.#itemsOf(message, entries, at, status);
-    if (items.length) await this.#append(items);
-    else if (hasArriving) await this.#session.save();
+    if (!items.length && !(isEnd && isKept(this.#session, id))) return;
+    const undo = keep(this.#session, id, isEnd ? null : { id, branch: this.#session.branch });
+    try {
+      await (items.length ? this.#append(items) : this.#session.save());
+    } catch (error) {
+      undo();
+      throw error;
+    }
   }
 
   async #itemsOf(message, entries, at, status) {
