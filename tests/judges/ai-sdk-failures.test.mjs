@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import * as ai6 from 'ai';
 import * as ai7 from 'ai-7';
-import { loadUIMessages } from 'rethread/ai-sdk';
-import { chatOf, client, keeps, openAnswer, shown, start, until } from './ai-sdk-chat.mjs';
-import { text } from './ai-sdk-page.mjs';
+import { loadUIMessages, toUIMessages } from 'rethread/ai-sdk';
+import { chatOf, client, items, keeps, openAnswer, shown, start, stored, until } from './ai-sdk-chat.mjs';
+import { step, text, whole } from './ai-sdk-page.mjs';
 
 /** Lets the store of a session fail. Returns the number of writes that failed so far. */
 function failing(session) {
@@ -36,5 +36,27 @@ for (const [version, ai] of [
       await session.save();
       const loaded = await loadUIMessages(await client.session(session.id));
       assert.deepEqual(shown(loaded), ['user: hi', 'assistant: Hello']);
+    });
+
+    test('r53 what a stopped answer had is stored with the next request, or that is not sent', async () => {
+      const { session, server, page } = await chatOf(ai);
+      const { answer, send } = openAnswer();
+      server.answers.push(answer, whole('m2', step(text(['Else.']))));
+      void page.sendMessage({ text: 'hi' });
+      send(start('m1'), { type: 'text-start', id: 't' }, { type: 'text-delta', id: 't', delta: 'Hel' });
+      await until(() => shown(page.messages)[1] === 'assistant: Hel');
+      const failed = failing(session);
+      await page.stop();
+      await until(() => failed() > 0);
+      await page.regenerate();
+      assert.deepEqual([page.error?.code, server.requests.length], ['quota_exceeded', 1]);
+      delete session.append;
+      await page.regenerate();
+      assert.deepEqual([page.error, shown(page.messages)], [undefined, ['user: hi', 'assistant: Else.']]);
+      assert.deepEqual(shown(await stored(session)), ['user: hi', 'assistant: Else.']);
+      const main = (await session.messages({ branch: 'main' })).items;
+      assert.deepEqual(shown(toUIMessages(main)), ['user: hi', 'assistant: Hel']);
+      assert.equal(main[1].status, 'stopped');
+      assert.equal((await items(session)).length, 2);
     });
   });

@@ -18,9 +18,10 @@ function slotsOf({ state }) {
 
 /** The answers of the branch that is shown. @returns {Arriving[]} */
 export const arrivingAnswers = (session) =>
-  slotsOf(session).flatMap(({ value }) => (value?.branch === session.branch ? [value] : []));
+  slotsOf(session).flatMap(({ value }) => (value && value.branch === session.branch ? [value] : []));
 
-/** True if the branch ends with the answer, or where it begins. `stored`: the messages of which `entries` were read. */
+/** True if the branch ends with the answer, or where it begins. `stored`: the messages of which `entries` were read.
+ *  @param {Arriving} answer */
 const isAtEnd = ({ id, after }, entries, stored) =>
   entries.at(-1)?.id === id || (after !== undefined && (stored.at(-1)?.id ?? null) === after);
 

@@ -46,7 +46,7 @@ export class StoredChat {
     this.#known = new KnownMessages(session);
   }
 
-  /** Runs tasks one after the other. */
+  /** Runs tasks one after the other. @template T @param {() => Promise<T>} task @returns {Promise<T>} */
   #queued(task) {
     const done = this.#work.then(task);
     this.#work = done.then(
@@ -77,7 +77,8 @@ export class StoredChat {
     await this.#known.readAppended(before, new Set(callIds));
   }
 
-  /** Runs a task again if another tab appended between what it read and what it wrote. */
+  /** Runs a task again if another tab appended between what it read and what it wrote.
+   *  @template T @param {() => Promise<T>} task @returns {Promise<T>} */
   async #repeated(task) {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -195,6 +196,7 @@ export class StoredChat {
     return this.#queued(() => this.#repeated(() => this.#storeAnswer(message, options)));
   }
 
+  /** @param {any} message @param {{ status?: string, isEnd: boolean }} options */
   async #storeAnswer(message, { status, isEnd }) {
     if (this.#forkAfter !== undefined && hasContent(message)) await this.#fork(this.#forkAfter);
     const entries = await this.#entries();

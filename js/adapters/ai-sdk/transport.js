@@ -37,6 +37,7 @@ const ENDS_STEP = ['finish-step', 'finish', 'error', 'abort'];
 /** An answer on its way through: what it has is stored as it passes. */
 class PassingAnswer {
   #chat;
+  #unstored;
   #assembler;
   #isReplay;
   /** The stored answer that the stream may repeat, until that is known. */
@@ -54,13 +55,15 @@ class PassingAnswer {
   #failure;
 
   /**
-   * @param {StoredChat} chat
+   * @param {{ chat: StoredChat, unstored: Map<PassingAnswer, any> }} owner `unstored`: answers that have ended, and are
+   *   not stored yet.
    * @param {any} message The beginning of the message.
    * @param {{ isReplay: boolean, repeats?: any }} options `isReplay`: the stream may begin with what is stored.
    *   `repeats`: a complete answer that it may be; if the server gives no id, that is found by what the stream has.
    */
-  constructor(chat, message, { isReplay, repeats }) {
+  constructor({ chat, unstored }, message, { isReplay, repeats }) {
     this.#chat = chat;
+    this.#unstored = unstored;
     this.#assembler = new MessageAssembler(message);
     this.#isReplay = isReplay;
     this.#repeats = repeats;
@@ -147,8 +150,21 @@ class PassingAnswer {
   async #end(status) {
     this.#repeat();
     // A connection may also break without an error, and be continued.
-    if (this.#hasBegun) await this.#store({ status, isEnd: this.#isFinished || status !== undefined });
+    const options = { status, isEnd: this.#isFinished || status !== undefined };
+    if (!this.#hasBegun) return undefined;
+    this.#unstored.set(this, options);
+    await this.#store(options);
+    if (!this.#failure) this.#unstored.delete(this);
     return this.#failure;
+  }
+
+  /** Stores the rest of an answer that has ended, if that failed. Rejects if it still does. */
+  async settle() {
+    await this.#ending;
+    const options = this.#unstored.get(this);
+    if (options) await this.#store(options);
+    if (this.#failure) throw this.#failure.error;
+    this.#unstored.delete(this);
   }
 }
 
@@ -187,6 +203,9 @@ export function withSession(transport, session) {
   /** Of `ai` 6 or 7. @type {any} */
   const inner = transport;
   const chat = new StoredChat(session);
+  /** @type {Map<PassingAnswer, any>} */
+  const unstored = new Map();
+  const owner = { chat, unstored };
   /** @type {any} */
   const kept = {
     get resumeStreamIsReplay() {
@@ -195,10 +214,11 @@ export function withSession(transport, session) {
     close: () => inner.close?.(),
     async sendMessages(options) {
       const messages = withClosedCalls(checkedMessages(options.messages));
+      for (const answer of unstored.keys()) await answer.settle();
       await chat.storePage(messages);
       const stream = await inner.sendMessages({ ...options, messages: withClosedCalls(options.messages) });
       const message = continuedMessage({ ...options, messages }) ?? newAnswer(newId());
-      return passing(stream, new PassingAnswer(chat, message, { isReplay: false }), options.abortSignal);
+      return passing(stream, new PassingAnswer(owner, message, { isReplay: false }), options.abortSignal);
     },
     async reconnectToStream(options) {
       const stream = await inner.reconnectToStream(options);
@@ -206,7 +226,7 @@ export function withSession(transport, session) {
       const last = await chat.lastAnswer();
       const message = newAnswer(last?.isCut ? last.message.id : newId());
       const repeats = last && !last.isCut ? last.message : undefined;
-      return passing(stream, new PassingAnswer(chat, message, { isReplay: true, repeats }), options.abortSignal);
+      return passing(stream, new PassingAnswer(owner, message, { isReplay: true, repeats }), options.abortSignal);
     },
   };
   return kept;
