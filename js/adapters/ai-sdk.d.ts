@@ -47,7 +47,8 @@ export declare function toUIMessages<Message extends UIMessageShape = UIMessageS
 
 /** All messages of the branch that the session shows, for `useChat({ messages })`: those of `toUIMessages`, and the
  *  answer that was arriving when its page was closed, as far as it was kept. A call that can get no result any more,
- *  because a question follows it, has an error as its result: without one `ai` rejects the conversation. */
+ *  because a question follows it, has an error as its result, or its denial: without one `ai` rejects the
+ *  conversation. */
 export declare function loadUIMessages<Message extends UIMessageShape = UIMessageShape>(
   session: Session,
   options?: UIMessageOptions,
@@ -56,7 +57,8 @@ export declare function loadUIMessages<Message extends UIMessageShape = UIMessag
 /** Wraps a transport of `useChat`. What the page has is stored before it is sent: questions, outputs of tools
  *  (`addToolOutput`), answers to approvals. `sendMessages` rejects with the store's error, and sends nothing, if that
  *  fails. The answer is stored as it passes, at the end of each step and at its end, and in between at the end of each
- *  part and about once a second in `session.state`; if that fails, the stream ends with the store's error.
+ *  part and about once a second in `session.state`; if that fails, the stream ends with the store's error. What could
+ *  not be stored, also of an answer that was stopped, is stored before the next request, or that rejects.
  *
  *  An answer that is stopped, or whose connection breaks, is kept with the status "stopped", one that ends with an
  *  error as "failed". `reconnectToStream` continues it and stores nothing twice. An edited question and another answer

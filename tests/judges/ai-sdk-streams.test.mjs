@@ -42,9 +42,16 @@ const compared = (messages) =>
 /** Messages as they are sent: open calls before the last question are closed. */
 function closed(messages) {
   const last = messages.findLastIndex(({ role }) => role === 'user');
-  const isLost = ({ state }) => ['input-available', 'approval-requested'].includes(state);
-  const errorText = 'The call has no result: the conversation went on without it.';
-  const close = (part) => (isLost(part) ? { ...part, approval: undefined, state: 'output-error', errorText } : part);
+  const close = (part) => {
+    const { state, approval, providerExecuted } = part;
+    if (['input-available', 'approval-requested'].includes(state)) {
+      const errorText = 'The call has no result: the conversation went on without it.';
+      return { ...part, approval: undefined, state: 'output-error', errorText };
+    }
+    if (state !== 'approval-responded' || providerExecuted) return part;
+    if (!approval.approved) return { ...part, state: 'output-denied' };
+    return { ...part, state: 'output-error', errorText: 'The call was interrupted; it may or may not have run.' };
+  };
   return messages.map((message, at) => (at < last ? { ...message, parts: message.parts.map(close) } : message));
 }
 
@@ -60,6 +67,8 @@ async function walk(ai, version, seed) {
   const prepare = () => {
     count += 1;
     answer = answerOf(random, `m-${count}`, version);
+    // Servers need not name their answers.
+    if (!random.below(2)) delete answer[0].messageId;
     server.resumed = undefined;
     const isCut = !random.below(4);
     server.answers = [isCut ? [...answer.slice(0, random.below(answer.length)), BREAKS] : answer];

@@ -4,39 +4,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import * as ai6 from 'ai';
 import * as ai7 from 'ai-7';
-import { open, validate } from 'rethread';
-import { loadUIMessages, toUIMessages, withSession } from 'rethread/ai-sdk';
-import { BREAKS, STALLS, Server, call, pageOf, step, text, whole } from './ai-sdk-page.mjs';
+import { validate } from 'rethread';
+import { toUIMessages } from 'rethread/ai-sdk';
+import { chatOf, items, shown, stored, until } from './ai-sdk-chat.mjs';
+import { BREAKS, STALLS, call, step, text, whole } from './ai-sdk-page.mjs';
 
-const client = await open({ store: 'memory' });
-let count = 0;
-
-/** A session, its server, and a page that shows it. `reload` gives another page of the same session. */
-async function chatOf(ai, options = {}) {
-  count += 1;
-  const session = await client.session(`chat-${count}`);
-  const server = new Server(ai);
-  const newPage = (messages) => pageOf(ai, { transport: withSession(server.transport, session), messages, ...options });
-  const reload = async () => newPage(await loadUIMessages(session));
-  return { session, server, page: newPage([]), reload };
-}
-
-const items = async (session) => (await session.messages({ limit: 1000 })).items;
-const stored = async (session) => toUIMessages(await items(session));
 const plain = (value) => JSON.parse(JSON.stringify(value));
-/** What a page shows of messages: texts, and calls with their states. */
-const shown = (messages) =>
-  messages.map(({ role, parts }) =>
-    [role, ...parts.flatMap((part) => part.text ?? (part.toolCallId ? `${part.toolCallId} ${part.state}` : []))].join(
-      ': ',
-    ),
-  );
-const until = async (isSo) => {
-  for (let waited = 0; !(await isSo()); waited += 5) {
-    assert.ok(waited < 10_000, `still not so: ${isSo}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-};
 const sendWhenDone = ({ messages }) => {
   const parts = messages.at(-1).parts.filter(({ toolCallId }) => toolCallId);
   return (
@@ -163,57 +136,95 @@ for (const [version, ai] of [
     });
 
     test('r53 vercel/ai#14688 #18107 #18457 a reconnect continues the answer, and nothing is stored twice', async () => {
-      const answer = whole('m1', step(text(['One.'])), step(text(['Hel', 'lo'], 'u')));
-      for (const cutAt of [3, 5, 8, 9]) {
+      for (const id of ['m1', undefined])
+        for (const cutAt of [3, 5, 8, 9]) {
+          const answer = whole(id, step(text(['One.'])), step(text(['Hel', 'lo'], 'u')));
+          const { session, server, page, reload } = await chatOf(ai);
+          server.answers.push([...answer.slice(0, cutAt), BREAKS]);
+          await page.sendMessage({ text: 'hi' });
+          assert.equal(page.status, 'error');
+          const next = await reload();
+          server.resumed = answer;
+          await next.resumeStream();
+          assert.deepEqual(shown(await stored(session)), ['user: hi', 'assistant: One.: Hello'], `cut at ${cutAt}`);
+          await next.resumeStream();
+          assert.deepEqual(shown(await stored(session)), ['user: hi', 'assistant: One.: Hello'], 'and again');
+          assert.deepEqual(shown(next.messages), ['user: hi', 'assistant: One.: Hello']);
+          const last = await reload();
+          assert.deepEqual(shown(last.messages), ['user: hi', 'assistant: One.: Hello']);
+          server.answers.push(whole('m2', step(text(['Yes.']))));
+          await last.sendMessage({ text: 'more' });
+          assert.deepEqual(shown(await stored(session)), [
+            'user: hi',
+            'assistant: One.: Hello',
+            'user: more',
+            'assistant: Yes.',
+          ]);
+          assert.equal((await session.branches()).length, 1);
+        }
+    });
+
+    test('r53 an answer is continued whose page ended between two steps', async () => {
+      for (const id of ['m1', undefined]) {
+        const looks = step(call('c1'), { type: 'tool-output-available', toolCallId: 'c1', output: 7 });
+        const answer = whole(id, looks, step(text(['Seven.'])));
         const { session, server, page, reload } = await chatOf(ai);
-        server.answers.push([...answer.slice(0, cutAt), BREAKS]);
+        server.answers.push([...answer.slice(0, looks.length + 1), STALLS]);
+        void page.sendMessage({ text: 'hi' });
+        await until(async () => (await items(session)).length === 2);
+        for (const when of ['between two steps', 'complete']) {
+          const next = await reload();
+          server.resumed = answer;
+          await next.resumeStream();
+          const told = ['user: hi', 'assistant: c1 output-available: Seven.'];
+          assert.deepEqual(shown(await stored(session)), told, when);
+          assert.deepEqual(shown(next.messages), told, when);
+        }
+        assert.equal((await session.invocations()).items.length, 1);
+        assert.equal(session.state.get('rethread/ai-sdk'), null, 'nothing is kept of an answer that is complete');
+      }
+    });
+
+    test('r53 a stream that repeats no stored answer is another one', async () => {
+      for (const words of ['One more.', 'One', 'Two.']) {
+        const { session, server, page, reload } = await chatOf(ai);
+        server.answers.push(whole(undefined, step(text(['One.']))));
         await page.sendMessage({ text: 'hi' });
-        assert.equal(page.status, 'error');
         const next = await reload();
-        server.resumed = answer;
+        server.resumed = whole(undefined, step(text([words.slice(0, 1), words.slice(1)])));
         await next.resumeStream();
-        assert.deepEqual(shown(await stored(session)), ['user: hi', 'assistant: One.: Hello'], `cut at ${cutAt}`);
-        await next.resumeStream();
-        assert.deepEqual(shown(await stored(session)), ['user: hi', 'assistant: One.: Hello'], 'and again');
-        const last = await reload();
-        assert.deepEqual(shown(last.messages), ['user: hi', 'assistant: One.: Hello']);
-        server.answers.push(whole('m2', step(text(['Yes.']))));
-        await last.sendMessage({ text: 'more' });
-        assert.deepEqual(shown(await stored(session)), [
-          'user: hi',
-          'assistant: One.: Hello',
-          'user: more',
-          'assistant: Yes.',
-        ]);
-        assert.equal((await session.branches()).length, 1);
+        assert.equal((await stored(session)).length, 3, words);
+        assert.deepEqual(shown(await stored(session))[1], 'assistant: One.');
+        assert.deepEqual(shown(next.messages), shown(await stored(session)));
       }
     });
 
     test('r53 a page that is closed loses no question and no step, and text that was kept is loaded', async () => {
-      for (const first of [[], step(text(['One.']))])
-        for (const isResumed of [false, true]) {
-          const { session, server, page, reload } = await chatOf(ai);
-          const answer = whole('m1', first, step(text(['Two.'], 'u'), text([' Three.'], 'v')));
-          server.answers.push([...answer.slice(0, first.length + 5), STALLS]);
-          void page.sendMessage({ text: 'hi' });
-          await until(() => session.state.get('rethread/ai-sdk')?.message.parts.at(-1).state === 'done');
-          const steps = first.length ? ['assistant: One.'] : [];
-          assert.deepEqual(shown(await stored(session)), ['user: hi', ...steps], 'a step is stored as it ends');
-          const next = await reload();
-          const told = first.length ? 'One.: Two.' : 'Two.';
-          assert.deepEqual(shown(next.messages), ['user: hi', `assistant: ${told}`]);
-          if (isResumed) {
-            server.resumed = answer;
-            await next.resumeStream();
-            assert.deepEqual(shown(await stored(session)), ['user: hi', `assistant: ${told}:  Three.`]);
-          } else {
-            server.answers.push(whole('m2', step(text(['Yes.']))));
-            await next.sendMessage({ text: 'go on' });
-            const asked = ['user: go on', 'assistant: Yes.'];
-            assert.deepEqual(shown(await stored(session)), ['user: hi', `assistant: ${told}`, ...asked]);
+      for (const id of ['m1', undefined])
+        for (const first of [[], step(text(['One.']))])
+          for (const isResumed of [false, true]) {
+            const { session, server, page, reload } = await chatOf(ai);
+            const answer = whole(id, first, step(text(['Two.'], 'u'), text([' Three.'], 'v')));
+            server.answers.push([...answer.slice(0, first.length + 5), STALLS]);
+            void page.sendMessage({ text: 'hi' });
+            await until(() => session.state.get('rethread/ai-sdk')?.message?.parts.at(-1).state === 'done');
+            const steps = first.length ? ['assistant: One.'] : [];
+            assert.deepEqual(shown(await stored(session)), ['user: hi', ...steps], 'a step is stored as it ends');
+            const next = await reload();
+            const told = first.length ? 'One.: Two.' : 'Two.';
+            assert.deepEqual(shown(next.messages), ['user: hi', `assistant: ${told}`]);
+            if (isResumed) {
+              server.resumed = answer;
+              await next.resumeStream();
+              assert.deepEqual(shown(await stored(session)), ['user: hi', `assistant: ${told}:  Three.`]);
+            } else {
+              server.answers.push(whole('m2', step(text(['Yes.']))));
+              await next.sendMessage({ text: 'go on' });
+              const asked = ['user: go on', 'assistant: Yes.'];
+              assert.deepEqual(shown(await stored(session)), ['user: hi', `assistant: ${told}`, ...asked]);
+            }
+            assert.equal((await session.branches()).length, 1);
           }
-          assert.equal((await session.branches()).length, 1);
-        }
     });
 
     test('r53 another answer and an edited question are branches, and the old ones stay', async () => {

@@ -12,9 +12,9 @@ const isText = ({ type }) => type === 'text' || type === 'reasoning';
  *
  * @returns {{ changes?: any[], results?: any[] } | null}
  */
-function partChange(before, after, at, isGrowing) {
+function partChange(before, after, at, { isGrowing = false, mayLag = false }) {
   if (isSame(before, after)) return {};
-  if (isToolPart(before) && isToolPart(after)) return callChange(before, after, at);
+  if (isToolPart(before) && isToolPart(after)) return callChange(before, after, { at, mayLag });
   if (before.type !== after.type) return null;
   if (before.type === 'file') return before.url === after.url ? {} : null;
   if (!isText(before)) return { changes: [mark({ at, part: after })] };
@@ -31,7 +31,11 @@ function partChange(before, after, at, isGrowing) {
   return null;
 }
 
-function callChange(before, after, at) {
+/** States that a call passes through before its result; the output is a preliminary one. */
+const STATES = ['input-streaming', 'input-available', 'approval-requested', 'approval-responded', 'output-available'];
+const isEarlier = (state, other) => STATES.includes(state) && STATES.indexOf(state) < STATES.indexOf(other);
+
+function callChange(before, after, { at, mayLag }) {
   if (before.toolCallId !== after.toolCallId || before.type !== after.type) return null;
   if (before.state === 'input-streaming') {
     // The model finished the call: the neutral one takes its place.
@@ -41,6 +45,7 @@ function callChange(before, after, at) {
   }
   // Of two results of a call the first one counts.
   if (!isOpen(before) || (isOpen(after) && after.state === 'input-streaming')) return {};
+  if (mayLag && isEarlier(after.state, before.state)) return {};
   const kept = { at, ...restOfCall(after) };
   if (isOpen(after)) return { changes: [mark(kept)] };
   const result = toolResult(after);
@@ -68,7 +73,8 @@ const unchanged = () => ({
  *
  * @returns {{ results: any[], changes: any[], parts: any[], metadata?: unknown } | null}
  */
-export function difference(before, after, { isGrowing = false, mayLag = false }) {
+export function difference(before, after, options) {
+  const { mayLag = false } = options;
   if (before.role !== after.role) return null;
   if (before.role !== 'assistant') return isSame(before.parts, after.parts) ? unchanged() : null;
   if (after.parts.length < before.parts.length && !mayLag) return null;
@@ -77,7 +83,7 @@ export function difference(before, after, { isGrowing = false, mayLag = false })
     const isLast = at === after.parts.length - 1;
     const other = after.parts[at];
     const lags = mayLag && isLast && isText(part) && other.type === part.type && part.text.startsWith(other.text);
-    const change = lags ? {} : partChange(part, other, at, isGrowing);
+    const change = lags ? {} : partChange(part, other, at, options);
     if (!change) return null;
     found.results.push(...(change.results ?? []));
     found.changes.push(...(change.changes ?? []));
@@ -97,18 +103,35 @@ function isComplete(step) {
   return calls.length > 0 && isToolPart(step.at(-1)) && !calls.some(isOpen);
 }
 
+/** The places where a step begins. */
+const stepsOf = ({ parts }) => [0, ...parts.flatMap(({ type }, at) => (type === 'step-start' && at > 0 ? [at] : []))];
+
+const wholeAfter = (before, after, kept) => ({ ...after, parts: [...before.parts.slice(0, kept), ...after.parts] });
+
+/** True if a stream that has come to `after` repeats a message, or its last steps. */
+export function isRepeated(before, after) {
+  return stepsOf(before).some((at) => {
+    const { parts } = wholeAfter(before, after, at);
+    const found = difference(before, { ...after, parts }, { mayLag: true });
+    const last = parts.at(-1);
+    const isShorter =
+      last && isText(last) && last.state === 'done' && last.text !== before.parts[parts.length - 1]?.text;
+    return found && !isShorter && !isChanged({ ...found, metadata: undefined });
+  });
+}
+
 /**
  * The whole message, of a stream that repeats an answer from its beginning: that of the message, or of its last steps,
  * if these were another request. A step that was stored before it ended may be another one in the stream.
  */
 export function replayed(before, after) {
   const options = { isGrowing: true, mayLag: true };
-  const steps = [0, ...before.parts.flatMap(({ type }, at) => (type === 'step-start' && at > 0 ? [at] : []))];
-  const wholeAfter = (kept) => ({ ...after, parts: [...before.parts.slice(0, kept), ...after.parts] });
-  const repeated = steps.find((at) => difference(before, wholeAfter(at), options));
-  if (repeated !== undefined) return wholeAfter(repeated);
+  const steps = stepsOf(before);
+  const repeated = steps.find((at) => difference(before, wholeAfter(before, after, at), options));
+  if (repeated !== undefined) return wholeAfter(before, after, repeated);
   const last = steps[steps.length - 1];
-  if (isComplete(before.parts.slice(last))) return wholeAfter(before.parts.length);
+  if (isComplete(before.parts.slice(last))) return wholeAfter(before, after, before.parts.length);
   const ended = { ...before, parts: before.parts.slice(0, last) };
-  return wholeAfter(steps.find((at) => at <= last && difference(ended, wholeAfter(at), options)) ?? last);
+  const kept = steps.find((at) => at <= last && difference(ended, wholeAfter(before, after, at), options));
+  return wholeAfter(before, after, kept ?? last);
 }

@@ -1,32 +1,12 @@
 // The UI messages of a session, and what is appended so that it has those of a page or of a stream.
 
+import { KnownMessages } from '../message-record.js';
+import { arrivingAnswers, arrivingMessage, isKept, keep } from './arriving.js';
 import { difference, isChanged } from './changes.js';
 import { messageOf, readEntries } from './read.js';
 import { continuation, newMessages } from './write.js';
 
-/** The key of `session.state` that has the answer while it arrives. */
-export const ARRIVING = 'rethread/ai-sdk';
 const ATTEMPTS = 5;
-
-/** All messages of the branch that is shown, oldest first. */
-export async function allMessages(session) {
-  let page = await session.messages();
-  let messages = page.items;
-  while (page.cursor !== null) {
-    page = await session.messages({ cursor: page.cursor });
-    messages = [...page.items, ...messages];
-  }
-  return messages;
-}
-
-/** The answer that was arriving when its page ended: it continues the branch that is shown, or is part of it. */
-export function arrivingAnswer(session, entries) {
-  const { message, after, branch } = session.state.get(ARRIVING) ?? {};
-  if (!message || branch !== session.branch) return undefined;
-  const last = entries.at(-1);
-  const isOfLast = last?.id === message.id;
-  return isOfLast || (last?.storedIds.at(-1) ?? null) === after ? message : undefined;
-}
 
 const hasContent = ({ parts }) => parts.some(({ type }) => type !== 'step-start');
 
@@ -48,7 +28,10 @@ function additions(entry, found, status) {
 
 export class StoredChat {
   #session;
-  /** What was read at `#revision` of `#branch`. @type {import('./read.js').Entry[]} */
+  #known;
+  /** The messages at `#revision` of `#branch`, as they are stored. @type {any[]} */
+  #stored = [];
+  /** The same as UI messages. @type {import('./read.js').Entry[]} */
   #read = [];
   #revision = -1;
   #branch = '';
@@ -60,9 +43,10 @@ export class StoredChat {
 
   constructor(session) {
     this.#session = session;
+    this.#known = new KnownMessages(session);
   }
 
-  /** Runs tasks one after the other. */
+  /** Runs tasks one after the other. @template T @param {() => Promise<T>} task @returns {Promise<T>} */
   #queued(task) {
     const done = this.#work.then(task);
     this.#work = done.then(
@@ -75,9 +59,8 @@ export class StoredChat {
   async #entries() {
     const session = this.#session;
     if (session.revision !== this.#revision || session.branch !== this.#branch) {
-      const [revision, branch] = [session.revision, session.branch];
-      const messages = await allMessages(session);
-      [this.#revision, this.#branch] = [revision, branch];
+      const { revision, branch, messages } = await this.#known.read();
+      [this.#revision, this.#branch, this.#stored] = [revision, branch, messages];
       this.#read = readEntries(messages);
       for (const { id } of messages) this.#taken.add(id);
     }
@@ -87,19 +70,15 @@ export class StoredChat {
   /** Appends to what was read. `conflict` if another tab has appended meanwhile. */
   async #append(items) {
     if (!items.length) return;
-    const session = this.#session;
-    const { revision, messageIds } = await session.append(items, { expectedRevision: this.#revision });
+    const before = this.#revision;
+    await this.#session.append(items, { expectedRevision: before });
     this.#revision = -1;
-    // A result changes an older message, and is read with all.
-    if (messageIds.length === 0 || items.some(({ role }) => role === 'tool')) return;
-    const added = (await session.messages({ limit: messageIds.length })).items;
-    if (session.revision !== revision || added.some(({ id }, at) => id !== messageIds[at])) return;
-    this.#read = readEntries(added, this.#read);
-    this.#revision = revision;
-    for (const id of messageIds) this.#taken.add(id);
+    const callIds = items.flatMap(({ role, parts }) => (role === 'tool' ? parts.map(({ callId }) => callId) : []));
+    await this.#known.readAppended(before, new Set(callIds));
   }
 
-  /** Runs a task again if another tab appended between what it read and what it wrote. */
+  /** Runs a task again if another tab appended between what it read and what it wrote.
+   *  @template T @param {() => Promise<T>} task @returns {Promise<T>} */
   async #repeated(task) {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -112,10 +91,27 @@ export class StoredChat {
     }
   }
 
+  /** The stored message that precedes the first one of a UI message; null if none does. */
+  #before(entry) {
+    const first = this.#stored.findIndex(({ id }) => id === entry.storedIds[0]);
+    return this.#stored[first - 1]?.id ?? null;
+  }
+
+  /**
+   * Shows a new branch that begins after a stored message. What was added later to the UI messages of its beginning is
+   * appended again.
+   */
   async #fork(after) {
+    const entries = await this.#entries();
+    const length = this.#stored.findIndex(({ id }) => id === after) + 1;
+    const shared = new Set(this.#stored.slice(0, length).map(({ id }) => id));
+    const kept = new Set(entries.flatMap(({ storedIds }) => (shared.has(storedIds[0]) ? storedIds : [])));
+    const late = this.#stored.slice(length).filter(({ id }) => kept.has(id));
     const { branch } = await this.#session.fork(after);
     await this.#session.switchTo(branch);
-    this.#revision = -1;
+    this.#forkAfter = undefined;
+    await this.#entries();
+    await this.#append(late.map(({ id, ...message }) => message));
     await this.#entries();
   }
 
@@ -125,13 +121,18 @@ export class StoredChat {
     return newMessages(message, typeof id === 'string' && id && !this.#taken.has(id) ? id : undefined);
   }
 
-  /** The id of the last message if it is an answer that was cut off. Stores what was arriving when its page ended. */
-  cutAnswer() {
+  /**
+   * The last message if it is an answer. `isCut`: it has not come to its end. Stores what was arriving when its page
+   * ended.
+   */
+  lastAnswer() {
     return this.#queued(() =>
       this.#repeated(async () => {
         await this.#storeArriving();
         const last = (await this.#entries()).at(-1);
-        return last?.role === 'assistant' && last.isCut ? last.id : undefined;
+        if (last?.role !== 'assistant') return undefined;
+        const isCut = last.isCut || arrivingAnswers(this.#session).some(({ id }) => id === last.id);
+        return { isCut, message: messageOf(last) };
       }),
     );
   }
@@ -150,27 +151,24 @@ export class StoredChat {
       this.#repeated(async () => {
         this.#forkAfter = undefined;
         await this.#storeArriving();
+        // What is left is stored, or the branch has gone on without it.
+        for (const { id } of arrivingAnswers(this.#session)) keep(this.#session, id, null);
         const entries = await this.#entries();
-        const { items, first, next, place } = compare(entries, messages);
+        const { items, next, replaced } = compare(entries, messages);
         await this.#append(items);
-        if (first + place < entries.length) {
-          const after = first + place ? (entries[first + place - 1].storedIds.at(-1) ?? null) : null;
-          if (next.length) await this.#fork(after);
-          else this.#forkAfter = after;
-        }
-        if (next.length) {
-          await this.#entries();
-          await this.#append(next.flatMap((message) => this.#newMessages(message)));
-        }
+        await this.#entries();
+        if (replaced && next.length) await this.#fork(this.#before(replaced));
+        else if (replaced) this.#forkAfter = this.#before(replaced);
+        await this.#append(next.flatMap((message) => this.#newMessages(message)));
       }),
     );
   }
 
   /** Stores an answer that the end of its page cut off. */
   async #storeArriving() {
-    if (!this.#session.state.get(ARRIVING)) return;
-    const arriving = arrivingAnswer(this.#session, await this.#entries());
-    if (arriving) await this.#storeAnswer(arriving, 'stopped');
+    if (!arrivingAnswers(this.#session).length) return;
+    const arriving = arrivingMessage(this.#session, await this.#entries(), this.#stored);
+    if (arriving) await this.#storeAnswer(arriving, { status: 'stopped', isEnd: true });
   }
 
   /** Keeps an answer while it arrives: for a page that is loaded after this one has ended. */
@@ -180,29 +178,39 @@ export class StoredChat {
       const stored = entries.findLast(({ id }) => id === message.id);
       const found = stored && difference(messageOf(stored), message, { isGrowing: true, mayLag: true });
       if (found && !isChanged(found)) return;
-      const after = this.#forkAfter === undefined ? (entries.at(-1)?.storedIds.at(-1) ?? null) : this.#forkAfter;
-      this.#session.state.set(ARRIVING, { message, after, branch: this.#session.branch });
+      const { branch } = this.#session;
+      const after = this.#forkAfter === undefined ? (this.#stored.at(-1)?.id ?? null) : this.#forkAfter;
+      keep(this.#session, message.id, { id: message.id, branch, message, after });
       await this.#session.save();
     });
   }
 
-  /** Stores what an answer has and its stored form has not. `status`: it was cut off. */
-  storeAnswer(message, status) {
-    return this.#queued(() => this.#repeated(() => this.#storeAnswer(message, status)));
+  /**
+   * Stores what an answer has and its stored form has not. `status`: it was cut off. `isEnd`: no more of it arrives;
+   * until then its id is kept, under which it is continued after a reload.
+   *
+   * @param {any} message
+   * @param {{ status?: string, isEnd: boolean }} options
+   */
+  storeAnswer(message, options) {
+    return this.#queued(() => this.#repeated(() => this.#storeAnswer(message, options)));
   }
 
-  async #storeAnswer(message, status) {
-    const hasArriving = Boolean(this.#session.state.get(ARRIVING));
-    if (hasArriving) this.#session.state.set(ARRIVING, null);
-    if (this.#forkAfter !== undefined && hasContent(message)) {
-      await this.#fork(this.#forkAfter);
-      this.#forkAfter = undefined;
-    }
+  /** @param {any} message @param {{ status?: string, isEnd: boolean }} options */
+  async #storeAnswer(message, { status, isEnd }) {
+    if (this.#forkAfter !== undefined && hasContent(message)) await this.#fork(this.#forkAfter);
     const entries = await this.#entries();
-    const at = entries.findLastIndex(({ id }) => id === message.id);
+    const { id } = message;
+    const at = entries.findLastIndex((entry) => entry.id === id);
     const items = await this.#itemsOf(message, entries, at, status);
-    if (items.length) await this.#append(items);
-    else if (hasArriving) await this.#session.save();
+    if (!items.length && !(isEnd && isKept(this.#session, id))) return;
+    const undo = keep(this.#session, id, isEnd ? null : { id, branch: this.#session.branch });
+    try {
+      await (items.length ? this.#append(items) : this.#session.save());
+    } catch (error) {
+      undo();
+      throw error;
+    }
   }
 
   async #itemsOf(message, entries, at, status) {
@@ -215,26 +223,29 @@ export class StoredChat {
     const entry = entries[at];
     const found = difference(messageOf(entry), message, { isGrowing: true, mayLag: true });
     if (found) return isChanged(found) || (status && !entry.isCut) ? additions(entry, found, status) : [];
-    await this.#fork(entries[at - 1]?.storedIds.at(-1) ?? null);
+    await this.#fork(this.#before(entry));
     return this.#newMessages(message);
   }
 }
 
 /**
- * Compares the messages of a page with the stored ones: `items` is what stored messages lack, `first` the place of the
- * page's first message, `place` the number of its messages that are stored, `next` those that are not.
+ * Compares the messages of a page with the stored ones: `items` is what stored messages lack, `next` has the page's
+ * messages that are not stored, and `replaced` is the stored one at the place of the first of them. A page may have
+ * messages of its own before those of the session, a greeting for example.
  */
 function compare(entries, messages) {
-  const known = entries.findIndex(({ id }) => id === messages[0]?.id);
-  const first = known < 0 ? entries.length : known;
+  const stored = new Set(entries.map(({ id }) => id));
+  const start = messages.findIndex(({ id }) => stored.has(id));
+  const first = start < 0 ? entries.length : entries.findIndex(({ id }) => id === messages[start].id);
+  const own = messages.slice(Math.max(start, 0));
   const items = /** @type {any[]} */ ([]);
   let place = 0;
-  for (; place < messages.length && first + place < entries.length; place += 1) {
+  for (; place < own.length && first + place < entries.length; place += 1) {
     const entry = entries[first + place];
-    if (entry.id !== messages[place].id) break;
-    const found = difference(messageOf(entry), messages[place], { isGrowing: true, mayLag: entry.isCut });
+    if (entry.id !== own[place].id) break;
+    const found = difference(messageOf(entry), own[place], { isGrowing: true, mayLag: entry.isCut });
     if (!found) break;
     if (isChanged(found)) items.push(...additions(entry, found));
   }
-  return { items, first, place, next: messages.slice(place) };
+  return { items, next: own.slice(place), replaced: entries[first + place] };
 }

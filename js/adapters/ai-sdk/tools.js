@@ -118,12 +118,25 @@ export function validToolPart(part) {
   return { ...own, state: 'input-available' };
 }
 
+const WITHOUT_RESULT = ['input-available', 'approval-requested', 'approval-responded'];
+
+/** True if the call has no result, and gets none once the conversation goes on. The answer to an approval of a call
+ *  that the provider executes is sent to the provider, which then answers. */
+export const isWithoutResult = (part) =>
+  isToolPart(part) &&
+  WITHOUT_RESULT.includes(part.state) &&
+  !(part.state === 'approval-responded' && part.providerExecuted === true);
+
 /** The part of a call that can get no result any more, because the conversation went on. */
 export function closedPart(part) {
-  const own = without(part, 'approval', 'output', 'preliminary');
-  return {
-    ...own,
-    state: 'output-error',
-    errorText: 'The call has no result: the conversation went on without it.',
-  };
+  const { approval, ...own } = without(part, 'output', 'preliminary');
+  if (part.state !== 'approval-responded')
+    return {
+      ...own,
+      state: 'output-error',
+      errorText: 'The call has no result: the conversation went on without it.',
+    };
+  if (approval?.approved === false) return { ...own, state: 'output-denied', approval };
+  // Nobody knows how far the server came.
+  return { ...own, state: 'output-error', errorText: INTERRUPTED, ...(approval ? { approval } : {}) };
 }

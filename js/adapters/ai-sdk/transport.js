@@ -1,9 +1,9 @@
 // `withSession`: a chat transport that keeps a session.
 
 import { MessageAssembler } from './assembler.js';
-import { replayed } from './changes.js';
+import { isRepeated, replayed } from './changes.js';
 import { checkedMessages } from './write.js';
-import { closedPart, isToolPart } from './tools.js';
+import { closedPart, isWithoutResult } from './tools.js';
 import { StoredChat } from './stored-chat.js';
 
 /** While text arrives, it is kept once in so many milliseconds. */
@@ -25,51 +25,93 @@ export function withClosedCalls(messages) {
   const lastAsked = messages.findLastIndex(({ role }) => role === 'user');
   return messages.map((message, at) => {
     if (message.role !== 'assistant' || at > lastAsked) return message;
-    const isLost = (part) => isToolPart(part) && ['input-available', 'approval-requested'].includes(part.state);
-    if (!message.parts.some(isLost)) return message;
-    return { ...message, parts: message.parts.map((part) => (isLost(part) ? closedPart(part) : part)) };
+    if (!message.parts.some(isWithoutResult)) return message;
+    return { ...message, parts: message.parts.map((part) => (isWithoutResult(part) ? closedPart(part) : part)) };
   });
 }
+
+/** Chunks that end a part, or a step: what the message has then tells it from others. */
+const ENDS_PART = /-(end|available|error|request|denied)$/;
+const ENDS_STEP = ['finish-step', 'finish', 'error', 'abort'];
 
 /** An answer on its way through: what it has is stored as it passes. */
 class PassingAnswer {
   #chat;
+  #unstored;
   #assembler;
   #isReplay;
+  /** The stored answer that the stream may repeat, until that is known. */
+  #repeats;
+  /** The chunks that came before that is known. @type {any[]} */
+  #held = [];
   #keptAt = Date.now();
   #ending;
   /** True once a chunk came. */
   #hasBegun = false;
+  /** True once a chunk was passed on. */
+  #hasPassed = false;
+  #isFinished = false;
   #status;
   #failure;
 
-  constructor(chat, message, isReplay) {
+  /**
+   * @param {{ chat: StoredChat, unstored: Map<PassingAnswer, any> }} owner `unstored`: answers that have ended, and are
+   *   not stored yet.
+   * @param {any} message The beginning of the message.
+   * @param {{ isReplay: boolean, repeats?: any }} options `isReplay`: the stream may begin with what is stored.
+   *   `repeats`: a complete answer that it may be; if the server gives no id, that is found by what the stream has.
+   */
+  constructor({ chat, unstored }, message, { isReplay, repeats }) {
     this.#chat = chat;
+    this.#unstored = unstored;
     this.#assembler = new MessageAssembler(message);
     this.#isReplay = isReplay;
+    this.#repeats = repeats;
   }
 
   /** The chunks for the page, for one that came: the first one names the message, so that both call it the same. */
   async pass(chunk) {
-    const passed = this.#named(chunk);
-    if (this.#ending) return passed;
+    this.#hasBegun = true;
+    if (this.#ending) return this.#named(chunk);
     if (chunk.type === 'error') this.#status = 'failed';
     if (chunk.type === 'abort' || chunk.finishReason === 'interrupted') this.#status = 'stopped';
+    if (chunk.type === 'finish') this.#isFinished = true;
     this.#assembler.add(chunk);
-    if (chunk.type === 'finish-step') await this.#store();
-    else if (/-(end|available|error|request|denied)$/.test(chunk.type) || Date.now() - this.#keptAt >= KEEP_MS)
-      await this.#keep();
+    this.#held.push(chunk);
+    this.#compare(chunk);
+    if (this.#repeats) return [];
+    const passed = this.held();
+    if (chunk.type === 'finish-step') await this.#store({ isEnd: false });
+    else if (ENDS_PART.test(chunk.type) || Date.now() - this.#keptAt >= KEEP_MS) await this.#keep();
     return passed;
   }
 
+  /** The chunks that were held back. */
+  held() {
+    return this.#held.splice(0).flatMap((chunk) => this.#named(chunk));
+  }
+
   #named(chunk) {
-    const isFirst = !this.#hasBegun;
-    this.#hasBegun = true;
+    const isFirst = !this.#hasPassed;
+    this.#hasPassed = true;
     if (chunk.type === 'start') {
       if (chunk.messageId !== undefined) this.#assembler.id = chunk.messageId;
       return [{ ...chunk, messageId: this.#assembler.message.id }];
     }
     return isFirst && !this.#isReplay ? [{ type: 'start', messageId: this.#assembler.message.id }, chunk] : [chunk];
+  }
+
+  /** Compares what has come with the answer that the stream may repeat. */
+  #compare({ type, messageId }) {
+    if (!this.#repeats) return;
+    const isOther = messageId !== undefined || !isRepeated(this.#repeats, this.#assembler.message);
+    if (isOther) this.#repeats = undefined;
+    else if (ENDS_STEP.includes(type) || ENDS_PART.test(type)) this.#repeat();
+  }
+
+  #repeat() {
+    if (this.#repeats) this.#assembler.id = this.#repeats.id;
+    this.#repeats = undefined;
   }
 
   async #message() {
@@ -79,9 +121,9 @@ class PassingAnswer {
     return stored ? replayed(stored, message) : message;
   }
 
-  async #store(status) {
+  async #store(options) {
     try {
-      await this.#chat.storeAnswer(await this.#message(), status);
+      await this.#chat.storeAnswer(await this.#message(), options);
       this.#failure = undefined;
     } catch (error) {
       // The answer goes on; the end of the stream reports it, unless a later write has stored all.
@@ -106,8 +148,23 @@ class PassingAnswer {
   }
 
   async #end(status) {
-    if (this.#hasBegun) await this.#store(status);
+    this.#repeat();
+    // A connection may also break without an error, and be continued.
+    const options = { status, isEnd: this.#isFinished || status !== undefined };
+    if (!this.#hasBegun) return undefined;
+    this.#unstored.set(this, options);
+    await this.#store(options);
+    if (!this.#failure) this.#unstored.delete(this);
     return this.#failure;
+  }
+
+  /** Stores the rest of an answer that has ended, if that failed. Rejects if it still does. */
+  async settle() {
+    await this.#ending;
+    const options = this.#unstored.get(this);
+    if (options) await this.#store(options);
+    if (this.#failure) throw this.#failure.error;
+    this.#unstored.delete(this);
   }
 }
 
@@ -118,18 +175,20 @@ function passing(stream, answer, signal) {
   signal?.addEventListener('abort', cut, { once: true });
   return new ReadableStream({
     async pull(controller) {
+      const enqueue = (chunks) => {
+        for (const chunk of chunks) controller.enqueue(chunk);
+        return chunks.length > 0;
+      };
       try {
-        const { done, value } = await reader.read();
-        if (!done) {
-          for (const chunk of await answer.pass(value)) controller.enqueue(chunk);
-          return;
-        }
+        for (let next = await reader.read(); !next.done; next = await reader.read())
+          if (enqueue(await answer.pass(next.value))) return;
       } catch (error) {
         await answer.end('stopped');
         controller.error(error);
         return;
       }
       const failure = await answer.end(signal?.aborted ? 'stopped' : undefined);
+      enqueue(answer.held());
       if (failure) controller.error(failure.error);
       else controller.close();
     },
@@ -144,6 +203,9 @@ export function withSession(transport, session) {
   /** Of `ai` 6 or 7. @type {any} */
   const inner = transport;
   const chat = new StoredChat(session);
+  /** @type {Map<PassingAnswer, any>} */
+  const unstored = new Map();
+  const owner = { chat, unstored };
   /** @type {any} */
   const kept = {
     get resumeStreamIsReplay() {
@@ -152,16 +214,19 @@ export function withSession(transport, session) {
     close: () => inner.close?.(),
     async sendMessages(options) {
       const messages = withClosedCalls(checkedMessages(options.messages));
+      for (const answer of unstored.keys()) await answer.settle();
       await chat.storePage(messages);
       const stream = await inner.sendMessages({ ...options, messages: withClosedCalls(options.messages) });
       const message = continuedMessage({ ...options, messages }) ?? newAnswer(newId());
-      return passing(stream, new PassingAnswer(chat, message, false), options.abortSignal);
+      return passing(stream, new PassingAnswer(owner, message, { isReplay: false }), options.abortSignal);
     },
     async reconnectToStream(options) {
       const stream = await inner.reconnectToStream(options);
       if (!stream) return null;
-      const message = newAnswer((await chat.cutAnswer()) ?? newId());
-      return passing(stream, new PassingAnswer(chat, message, true), options.abortSignal);
+      const last = await chat.lastAnswer();
+      const message = newAnswer(last?.isCut ? last.message.id : newId());
+      const repeats = last && !last.isCut ? last.message : undefined;
+      return passing(stream, new PassingAnswer(owner, message, { isReplay: true, repeats }), options.abortSignal);
     },
   };
   return kept;
