@@ -52,7 +52,10 @@ test('r18 a chat that is deleted elsewhere ends its run at once, and aborts its 
   // The owner's lease is in the list.
   const [pending] = await elsewhere.pendingRuns();
   assert.equal(pending.state, 'live');
-  assert.ok(pending.leaseUntil > Date.now() - 2_000 && pending.leaseUntil <= Date.now() + 2_000, `${pending.leaseUntil}`);
+  assert.ok(
+    pending.leaseUntil > Date.now() - 2_000 && pending.leaseUntil <= Date.now() + 2_000,
+    `${pending.leaseUntil}`,
+  );
   await elsewhere.deleteSession('s');
   const { status, error } = await driven.result;
   assert.deepEqual([status, error.code, aborted], ['failed', 'not_found', true]);

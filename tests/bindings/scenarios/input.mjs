@@ -181,7 +181,7 @@ const ofSession = (session, env) => {
     ],
     ['append: no dialect', 'invalid_input', () => session.append({ messages: [] })],
     ['append: neutral, options of another type', 'invalid_input', () => session.append([], 5)],
-    ['append: a branch', 'config_invalid', () => session.append({ messages: [] }, 'openai-chat', { branch: 'other' })],
+    ['append: no such branch', 'not_found', () => session.append({ messages: [] }, 'openai-chat', { branch: 'other' })],
     ['append: at', 'config_invalid', () => session.append({ messages: [] }, 'openai-chat', { at: 'now' })],
     [
       'append: expectedRevision',
@@ -226,7 +226,7 @@ const ofSession = (session, env) => {
     ['render: nothing', 'invalid_input', () => session.render()],
     ['render: no dialect', 'config_invalid', () => session.render({})],
     ['render: an unknown dialect', 'config_invalid', render({ dialect: 'morse' })],
-    ['render: a branch', 'config_invalid', render({ branch: 'other' })],
+    ['render: no such branch', 'not_found', render({ branch: 'other' })],
     ['render: messages in params', 'config_invalid', render({ params: { messages: [] } })],
     ['render: params', 'config_invalid', render({ params: 'x' })],
     ['render: a negative window', 'config_invalid', render({ replay: { freshness: -5 } })],
