@@ -35,13 +35,13 @@ function checked(chosen) {
 }
 
 /** Runs the *.test.mjs of a folder with node's test runner. Tests find the browser in CHROMIUM. */
-async function nodeTests(folder, minutes, more = {}, node = process.execPath) {
+async function nodeTests(folder, minutes, more = {}, node = process.execPath, filesAtOnce = 2) {
   const found = files(folder, '.test.mjs');
   if (!found.length) throw new Skip(`no ${folder}/*.test.mjs`);
   const env = { CHROMIUM: chromiumPath() ?? '', CHROMEDRIVER: chromedriverPath() ?? '', ...more };
   const timeout = values.long ? 3_600_000 : 180_000;
   // Two files at once, also on two cores: most tests wait for a page, a server or a timer.
-  const flags = ['--test', '--test-reporter=spec', `--test-timeout=${timeout}`, '--test-concurrency=2'];
+  const flags = ['--test', '--test-reporter=spec', `--test-timeout=${timeout}`, `--test-concurrency=${filesAtOnce}`];
   await run(node, [...flags, ...found], { minutes, env });
 }
 
@@ -226,11 +226,12 @@ const STEPS = [
       await Promise.all([build(), npm()]);
       await run('cargo', ['build', '--locked', '--no-default-features', '--example', 'answers']);
       const target = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target');
-      const python = await wasmtime();
-      await nodeTests('tests/component', 15, {
+      const programs = {
         RETHREAD_ANSWERS: path.join(target, 'debug/examples/answers'),
-        PYTHONPATH: python,
-      });
+        PYTHONPATH: await wasmtime(),
+      };
+      // These compute most of the time.
+      await nodeTests('tests/component', 15, programs, process.execPath, 1);
     },
   ],
   [
