@@ -256,7 +256,8 @@ const STEPS = [
     async () => {
       await Promise.all([build(), npm(), chromium()]);
       await buildLaterWasm();
-      await nodeTests('tests/browser', values.long ? 600 : 40);
+      // Each starts browsers, which take both cores.
+      await nodeTests('tests/browser', values.long ? 600 : 40, {}, process.execPath, 1);
     },
   ],
 ];
