@@ -34,13 +34,13 @@ function checked(chosen) {
   if (count) throw new Error(`${count} complaints`);
 }
 
-/** Runs the *.test.mjs of a folder with node's test runner. Tests find the browser in CHROMIUM. */
-async function nodeTests(folder, minutes, more = {}, node = process.execPath, filesAtOnce = 2) {
+/** Runs the *.test.mjs of a folder with node's test runner: two files at once, since most wait for a page, a server or
+ *  a timer. Tests find the browser in CHROMIUM. */
+async function nodeTests(folder, minutes, { env: more = {}, node = process.execPath, filesAtOnce = 2 } = {}) {
   const found = files(folder, '.test.mjs');
   if (!found.length) throw new Skip(`no ${folder}/*.test.mjs`);
   const env = { CHROMIUM: chromiumPath() ?? '', CHROMEDRIVER: chromedriverPath() ?? '', ...more };
   const timeout = values.long ? 3_600_000 : 180_000;
-  // Two files at once, also on two cores: most tests wait for a page, a server or a timer.
   const flags = ['--test', '--test-reporter=spec', `--test-timeout=${timeout}`, `--test-concurrency=${filesAtOnce}`];
   await run(node, [...flags, ...found], { minutes, env });
 }
@@ -181,11 +181,8 @@ const STEPS = [
     'the packed tarball in Node, a plain page, pages of Vite and webpack, and workerd, and the JavaScript of README and docs',
     async () => {
       await Promise.all([build(), npm(), chromium()]);
-      await nodeTests('tests/packaging', 15, {
-        VITEST: await vitest(),
-        VITE: JSON.stringify(await vite()),
-        WEBPACK: await webpack(),
-      });
+      const env = { VITEST: await vitest(), VITE: JSON.stringify(await vite()), WEBPACK: await webpack() };
+      await nodeTests('tests/packaging', 15, { env });
     },
   ],
   ['stand-in', 'the model that all other tests use', () => nodeTests('tests/stand-in', 10)],
@@ -202,13 +199,13 @@ const STEPS = [
     'the examples, and stores on servers: SQLite, better-sqlite3, libSQL, PostgreSQL, Redis, unstorage, and in workerd D1, Durable Objects and Workers KV',
     async () => {
       await Promise.all([build(), npm(), chromium()]);
-      const programs = {
+      const env = {
         POSTGRES_BIN: await postgresPrograms(),
         REDIS_SERVER: await redisProgram(),
         WRANGLER: await wrangler(),
       };
-      await nodeTests('tests/servers', values.long ? 60 : 20, programs, await nodeWithSqlite());
-      await nodeTests('tests/better-sqlite3', 10, { BETTER_SQLITE3: await betterSqlite3() });
+      await nodeTests('tests/servers', values.long ? 60 : 20, { env, node: await nodeWithSqlite() });
+      await nodeTests('tests/better-sqlite3', 10, { env: { BETTER_SQLITE3: await betterSqlite3() } });
     },
   ],
   [
@@ -226,12 +223,12 @@ const STEPS = [
       await Promise.all([build(), npm()]);
       await run('cargo', ['build', '--locked', '--no-default-features', '--example', 'answers']);
       const target = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target');
-      const programs = {
+      const env = {
         RETHREAD_ANSWERS: path.join(target, 'debug/examples/answers'),
         PYTHONPATH: await wasmtime(),
       };
       // These compute most of the time.
-      await nodeTests('tests/component', 15, programs, process.execPath, 1);
+      await nodeTests('tests/component', 15, { env, filesAtOnce: 1 });
     },
   ],
   [
@@ -257,7 +254,7 @@ const STEPS = [
       await Promise.all([build(), npm(), chromium()]);
       await buildLaterWasm();
       // Each starts browsers, which take both cores.
-      await nodeTests('tests/browser', values.long ? 600 : 40, {}, process.execPath, 1);
+      await nodeTests('tests/browser', values.long ? 600 : 40, { filesAtOnce: 1 });
     },
   ],
 ];
