@@ -76,6 +76,7 @@ test('r56 the snapshot is one object between changes, and so is every unchanged 
     branch: 'main',
     hasOlder: false,
     messages: [],
+    queued: [],
     run: null,
   });
   assert.deepEqual([facts.same, facts.stable, facts.kept, facts.list, facts.one], [true, true, true, true, true]);
