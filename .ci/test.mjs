@@ -1,4 +1,4 @@
-// Runs all checks and tests, step by step.
+// Runs all checks and tests, two steps at once, and prints them one after another.
 //
 //   npm test                                  all, stopping at the first failure
 //   npm test -- --only native --only browser  these
@@ -8,9 +8,11 @@
 
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { build } from './build.mjs';
 import { checks, componentImports, imports, report } from './checks.mjs';
+import { runHere, runSteps } from './lanes.mjs';
 import {
   betterSqlite3,
   nodeWithSqlite,
@@ -26,6 +28,8 @@ import { buildLaterWasm } from '../tests/evolution/builds.mjs';
 import { chromedriverPath, chromium, chromiumPath, npm, rust, testRunner, wasmPack, wasmtime } from './tools.mjs';
 
 const WASM = 'wasm32-unknown-unknown';
+/** For cargo: the core with everything that a test of it needs. */
+const CORE = ['--locked', '--no-default-features', '--features', 'conformance'];
 
 class Skip extends Error {}
 
@@ -76,22 +80,33 @@ async function wasmPackTest(where, { args, features }) {
 const clippy = (...args) =>
   run('cargo', ['clippy', '--locked', '--no-default-features', ...args, '--', '-D', 'warnings']);
 
+/** The steps, in the order in which they begin. `after`: what goes before this one if it runs. `needs`: what runs before
+ *  this one in any case. `uses`: installed before the first step. `target`: the folder of cargo that it fills, one at a
+ *  time. `alone`: it takes both cores. */
 const STEPS = [
-  [
-    'fmt',
-    'one style, so that a diff shows what changed',
-    async () => {
-      await rust();
+  {
+    name: 'fmt',
+    why: 'one style, so that a diff shows what changed',
+    uses: [rust, npm],
+    step: async () => {
       await run('cargo', ['fmt', '--check']);
-      await npm();
       await run(process.execPath, ['node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.']);
     },
-  ],
-  [
-    'clippy',
-    'lints of the core, its tests and both bindings',
-    async () => {
-      await rust();
+  },
+  {
+    name: 'purity',
+    why: 'dependencies between modules, and a core free of its hosts',
+    after: ['fmt'],
+    uses: [rust],
+    step: async () => checked(checks),
+  },
+  {
+    name: 'clippy',
+    why: 'lints of the core, its tests and both bindings',
+    after: ['fmt'],
+    target: 'debug',
+    uses: [rust],
+    step: async () => {
       await clippy('--lib');
       await clippy('--all-targets', '--features', 'conformance');
       await clippy('--lib', '--tests', '--target', WASM, '--features', 'web,stores,testing');
@@ -100,49 +115,67 @@ const STEPS = [
       for (const world of ['component', 'engine', 'stored,conformance'])
         await clippy('--lib', '--target', WASM, '--features', world);
     },
-  ],
-  [
-    'purity',
-    'dependencies between modules, and a core free of its hosts',
-    async () => {
-      await rust();
-      checked(checks);
-    },
-  ],
-  [
-    'native',
-    'the core as a native library',
-    async () => {
-      await rust();
-      await run('cargo', ['test', '--locked', '--no-default-features', '--features', 'conformance']);
-    },
-  ],
-  [
-    'evolution',
-    'two builds of the crate on one database',
-    async () => {
-      await rust();
-      await nodeTests('tests/evolution', 10);
-    },
-  ],
-  ['wasm', 'the same core, as wasm in Node', () => wasmPackTest(['--node'], wasmTests(false))],
-  [
-    'browser',
-    'the web binding and its stores, in Chromium',
-    async () => {
+  },
+  {
+    name: 'build',
+    why: 'dist, within its size budget',
+    after: ['fmt'],
+    uses: [rust, npm],
+    step: () => build(),
+  },
+  {
+    name: 'native',
+    why: 'the core as a native library',
+    after: ['fmt'],
+    target: 'debug',
+    uses: [rust],
+    step: () => run('cargo', ['test', ...CORE]),
+  },
+  {
+    name: 'answers',
+    why: 'what the native core answers, for the comparison with the components',
+    after: ['fmt', 'native'],
+    target: 'debug',
+    uses: [rust],
+    // As `native` has compiled it.
+    step: () => run('cargo', ['build', ...CORE, '--profile', 'test', '--example', 'answers']),
+  },
+  {
+    name: 'evolution',
+    why: 'two builds of the crate on one database',
+    after: ['fmt'],
+    target: 'debug',
+    uses: [rust],
+    step: () => nodeTests('tests/evolution', 10),
+  },
+  {
+    name: 'wasm',
+    why: 'the same core, as wasm in Node',
+    after: ['fmt'],
+    target: 'debug',
+    uses: [rust],
+    step: () => wasmPackTest(['--node'], wasmTests(false)),
+  },
+  {
+    name: 'browser',
+    why: 'the web binding and its stores, in Chromium',
+    after: ['fmt'],
+    target: 'debug',
+    uses: [rust, chromium],
+    step: async () => {
       const tests = wasmTests(true);
-      await chromium();
       await wasmPackTest(['--headless', '--chrome', '--chromedriver', chromedriverPath()], {
         ...tests,
         features: [...new Set(['web', ...tests.features])],
       });
     },
-  ],
-  [
-    'types',
-    'the JavaScript, the README and docs against the public types, and programs against them',
-    async () => {
-      await npm();
+  },
+  {
+    name: 'types',
+    why: 'the JavaScript, the README and docs against the public types, and programs against them',
+    after: ['fmt'],
+    uses: [npm],
+    step: async () => {
       const tsc = 'node_modules/typescript/bin/tsc';
       await run(process.execPath, [tsc, '--project', 'tsconfig.json']);
       // What tsconfig.json covers is left out.
@@ -166,39 +199,46 @@ const STEPS = [
       );
       await nodeTests('tests/types', 5);
     },
-  ],
-  ['build', 'dist, within its size budget', () => build()],
-  [
-    'imports',
-    'imports of the wasm and the component',
-    async () => {
-      await build();
-      checked({ imports, componentImports });
-    },
-  ],
-  [
-    'packaging',
-    'the packed tarball in Node, a plain page, pages of Vite and webpack, and workerd, and the JavaScript of README and docs',
-    async () => {
-      await Promise.all([build(), npm(), chromium()]);
+  },
+  {
+    name: 'imports',
+    why: 'imports of the wasm and the component',
+    after: ['fmt'],
+    needs: ['build'],
+    step: async () => checked({ imports, componentImports }),
+  },
+  {
+    name: 'packaging',
+    why: 'the packed tarball in Node, a plain page, pages of Vite and webpack, and workerd, and the JavaScript of README and docs',
+    after: ['fmt'],
+    needs: ['build'],
+    uses: [npm, chromium],
+    step: async () => {
       const env = { VITEST: await vitest(), VITE: JSON.stringify(await vite()), WEBPACK: await webpack() };
       await nodeTests('tests/packaging', 15, { env });
     },
-  ],
-  ['stand-in', 'the model that all other tests use', () => nodeTests('tests/stand-in', 10)],
-  [
-    'bindings',
-    'the JavaScript classes, in Node, in memory',
-    async () => {
-      await Promise.all([build(), npm()]);
-      await nodeTests('tests/bindings', 10);
-    },
-  ],
-  [
-    'servers',
-    'the examples, and stores on servers: SQLite, better-sqlite3, libSQL, PostgreSQL, Redis, unstorage, and in workerd D1, Durable Objects and Workers KV',
-    async () => {
-      await Promise.all([build(), npm(), chromium()]);
+  },
+  {
+    name: 'stand-in',
+    why: 'the model that all other tests use',
+    after: ['fmt'],
+    step: () => nodeTests('tests/stand-in', 10),
+  },
+  {
+    name: 'bindings',
+    why: 'the JavaScript classes, in Node, in memory',
+    after: ['fmt'],
+    needs: ['build'],
+    uses: [npm],
+    step: () => nodeTests('tests/bindings', 10),
+  },
+  {
+    name: 'servers',
+    why: 'the examples, and stores on servers: SQLite, better-sqlite3, libSQL, PostgreSQL, Redis, unstorage, and in workerd D1, Durable Objects and Workers KV',
+    after: ['fmt'],
+    needs: ['build'],
+    uses: [npm, chromium],
+    step: async () => {
       const env = {
         POSTGRES_BIN: await postgresPrograms(),
         REDIS_SERVER: await redisProgram(),
@@ -207,21 +247,22 @@ const STEPS = [
       await nodeTests('tests/servers', values.long ? 60 : 20, { env, node: await nodeWithSqlite() });
       await nodeTests('tests/better-sqlite3', 10, { env: { BETTER_SQLITE3: await betterSqlite3() } });
     },
-  ],
-  [
-    'judges',
-    "the providers' own clients and the ai package accept what we write, and read streams alike",
-    async () => {
-      await Promise.all([build(), npm()]);
-      await nodeTests('tests/judges', 10);
-    },
-  ],
-  [
-    'component',
-    'native, web build and components: the same answers and bodies; hosts that are killed, stores, hostile hosts',
-    async () => {
-      await Promise.all([build(), npm()]);
-      await run('cargo', ['build', '--locked', '--no-default-features', '--example', 'answers']);
+  },
+  {
+    name: 'judges',
+    why: "the providers' own clients and the ai package accept what we write, and read streams alike",
+    after: ['fmt'],
+    needs: ['build'],
+    uses: [npm],
+    step: () => nodeTests('tests/judges', 10),
+  },
+  {
+    name: 'component',
+    why: 'native, web build and components: the same answers and bodies; hosts that are killed, stores, hostile hosts',
+    after: ['fmt'],
+    needs: ['build', 'answers'],
+    uses: [npm],
+    step: async () => {
       const target = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target');
       const env = {
         RETHREAD_ANSWERS: path.join(target, 'debug/examples/answers'),
@@ -230,33 +271,35 @@ const STEPS = [
       // These compute most of the time.
       await nodeTests('tests/component', 15, { env, filesAtOnce: 1 });
     },
-  ],
-  [
-    'cli',
-    'npx rethread: check, repair, convert',
-    async () => {
-      await build();
-      await nodeTests('tests/cli', 5);
-    },
-  ],
-  [
-    'fetch',
-    'rethread/fetch in every SDK, against the model, in Node, a page and workerd',
-    async () => {
-      await Promise.all([build(), npm(), chromium()]);
-      await nodeTests('tests/fetch', 15);
-    },
-  ],
-  [
-    'e2e',
-    'whole chats in Chromium',
-    async () => {
-      await Promise.all([build(), npm(), chromium()]);
+  },
+  {
+    name: 'cli',
+    why: 'npx rethread: check, repair, convert',
+    after: ['fmt'],
+    needs: ['build'],
+    step: () => nodeTests('tests/cli', 5),
+  },
+  {
+    name: 'fetch',
+    why: 'rethread/fetch in every SDK, against the model, in Node, a page and workerd',
+    after: ['fmt'],
+    needs: ['build'],
+    uses: [npm, chromium],
+    step: () => nodeTests('tests/fetch', 15),
+  },
+  {
+    name: 'e2e',
+    why: 'whole chats in Chromium',
+    after: ['fmt'],
+    needs: ['build'],
+    alone: true,
+    uses: [npm, chromium],
+    step: async () => {
       await buildLaterWasm();
       // Each starts browsers, which take both cores.
       await nodeTests('tests/browser', values.long ? 600 : 40, { filesAtOnce: 1 });
     },
-  ],
+  },
 ];
 
 const { values } = parseArgs({
@@ -265,43 +308,36 @@ const { values } = parseArgs({
     'keep-going': { type: 'boolean' },
     long: { type: 'boolean' },
     list: { type: 'boolean' },
+    // In the process of one step, which this program starts.
+    step: { type: 'string' },
   },
 });
 if (values.list) {
-  for (const [name, why] of STEPS) console.log(`${name.padEnd(10)} ${why}`);
+  for (const { name, why } of STEPS) console.log(`${name.padEnd(10)} ${why}`);
   process.exit(0);
+}
+const stepNamed = (name) => STEPS.find((step) => step.name === name);
+if (values.step) await runHere(stepNamed(values.step), Skip);
+
+const only = values.only.flatMap((name) => name.split(','));
+const unknown = only.filter((name) => !stepNamed(name));
+if (unknown.length) {
+  console.error(`no step ${unknown.join(', ')}: one of ${STEPS.map(({ name }) => name).join(', ')}`);
+  process.exit(2);
 }
 // Read by the tests that generate their cases.
 if (values.long) process.env.RETHREAD_LONG = '1';
-const only = values.only.flatMap((name) => name.split(','));
-const unknown = only.filter((name) => !STEPS.some(([step]) => step === name));
-if (unknown.length) {
-  console.error(`no step ${unknown.join(', ')}: one of ${STEPS.map(([name]) => name).join(', ')}`);
-  process.exit(2);
-}
+const needed = new Set(only.flatMap((name) => [name, ...(stepNamed(name).needs ?? [])]));
+const chosen = STEPS.filter(({ name }) => !only.length || needed.has(name));
+// Not by the steps themselves, of which two run at once.
+for (const install of new Set(chosen.flatMap(({ uses }) => uses ?? []))) await install();
 
-const lines = [];
-const count = { ok: 0, FAIL: 0, skip: 0 };
-for (const [name, why, step] of STEPS) {
-  if (only.length && !only.includes(name)) continue;
-  console.log(`\n=== ${name}: ${why}`);
-  const start = performance.now();
-  let outcome = 'ok';
-  let note = '';
-  try {
-    await step();
-  } catch (e) {
-    outcome = e instanceof Skip ? 'skip' : 'FAIL';
-    note = e.message;
-  }
-  count[outcome] += 1;
-  const line =
-    `${outcome.padEnd(5)}${name.padEnd(11)}${((performance.now() - start) / 1000).toFixed(1).padStart(7)} s  ${note}`.trimEnd();
-  console.log(line);
-  lines.push(line);
-  if (outcome === 'FAIL' && !values['keep-going']) break;
-}
-
-console.log(`\n${lines.join('\n')}\n`);
-console.log(`${count.ok} passed, ${count.FAIL} failed${count.skip ? `, ${count.skip} skipped` : ''}`);
-process.exit(count.FAIL || !count.ok ? 1 : 0);
+const results = await runSteps(chosen, {
+  program: fileURLToPath(import.meta.url),
+  args: values.long ? ['--long'] : [],
+  keepGoing: values['keep-going'],
+});
+const count = (wanted) => results.filter(({ outcome }) => outcome === wanted).length;
+console.log(`\n${results.map(({ line }) => line).join('\n')}\n`);
+console.log(`${count('ok')} passed, ${count('FAIL')} failed${count('skip') ? `, ${count('skip')} skipped` : ''}`);
+process.exit(count('FAIL') || !count('ok') ? 1 : 0);
