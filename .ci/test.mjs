@@ -73,7 +73,8 @@ async function wasmPackTest(where, { args, features }) {
   await run(
     'wasm-pack',
     ['test', '--mode', 'no-install', ...where, '.', '--locked', '--no-default-features', ...featureArgs, ...args],
-    { env: { WASM_BINDGEN_TEST_TIMEOUT: '180' } },
+    // wasm-pack compiles with the profile `dev` what cargo then compiles with `test`: once, if both are equal.
+    { env: { WASM_BINDGEN_TEST_TIMEOUT: '180', CARGO_PROFILE_DEV_OPT_LEVEL: '1' } },
   );
 }
 

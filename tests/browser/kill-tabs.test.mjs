@@ -6,7 +6,7 @@ import { STEPS, rest, tools } from './kill/points.mjs';
 import { approach, checkRefused, hangs, roundOf, strike, until } from './kill/scenario.mjs';
 import { openWorld } from './kill/world.mjs';
 
-const REPEATS = Number(process.env.RETHREAD_KILL_REPEATS || 5);
+const REPEATS = Number(process.env.RETHREAD_KILL_REPEATS || (process.env.RETHREAD_LONG ? 5 : 2));
 const pointOf = (name) => [...tools, ...rest].find((point) => point.name === name);
 const RUNS = pointOf('alpha runs');
 

@@ -5,7 +5,8 @@ import test from 'node:test';
 import { approach, recover, strike } from './scenario.mjs';
 import { openWorld } from './world.mjs';
 
-const REPEATS = Number(process.env.RETHREAD_KILL_REPEATS || 5);
+/** Each point at least once in each dialect. */
+const REPEATS = Number(process.env.RETHREAD_KILL_REPEATS || (process.env.RETHREAD_LONG ? 5 : 2));
 /** Runs that die of one kill, each in a session of its own. */
 const TOGETHER = Number(process.env.RETHREAD_KILL_TOGETHER || 6);
 const LANES = Number(process.env.RETHREAD_KILL_LANES || 2);
