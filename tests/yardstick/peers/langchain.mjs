@@ -1,0 +1,139 @@
+// LangChain: its messages, on the chat models of its provider packages.
+
+import { BedrockRuntimeClient } from '@aws-sdk/client-bedrock-runtime';
+import { NodeHttpHandler } from '@smithy/node-http-handler';
+import { ChatAnthropic } from '@langchain/anthropic';
+import { ChatBedrockConverse } from '@langchain/aws';
+import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from '@langchain/core/messages';
+import { ChatGoogleGenerativeAI } from '@langchain/google-genai';
+import { ChatMistralAI } from '@langchain/mistralai';
+import { ChatOpenAI } from '@langchain/openai';
+import { cannot, runPeer, textOf, toolNames } from './peer.mjs';
+
+const apiKey = 'test-key';
+
+const openAi = (useResponsesApi) => (lane, model) =>
+  new ChatOpenAI({ model, apiKey, maxRetries: 0, useResponsesApi, configuration: { baseURL: `${lane}/v1` } });
+
+const MODELS = {
+  'openai-chat': openAi(false),
+  'openai-responses': openAi(true),
+  anthropic: (lane, model, { thinking }) =>
+    new ChatAnthropic({
+      model,
+      apiKey,
+      maxRetries: 0,
+      maxTokens: 4096,
+      anthropicApiUrl: lane,
+      ...(thinking && { thinking }),
+    }),
+  gemini: (lane, model) => new ChatGoogleGenerativeAI({ model, apiKey, maxRetries: 0, baseUrl: lane }),
+  mistral: (lane, model) => new ChatMistralAI({ model, apiKey, maxRetries: 0, serverURL: `${lane}/mistral` }),
+  bedrock: (lane, model) =>
+    new ChatBedrockConverse({
+      model,
+      maxRetries: 0,
+      region: 'us-east-1',
+      credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+      client: new BedrockRuntimeClient({
+        endpoint: lane,
+        region: 'us-east-1',
+        maxAttempts: 1,
+        credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+        requestHandler: new NodeHttpHandler(),
+      }),
+    }),
+};
+
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The blocks of an answer as its provider package writes them. */
+function contentOf(parts, dialect) {
+  const reasoning = parts.filter(({ type }) => type === 'reasoning');
+  const texts = parts.filter(({ type }) => type === 'text');
+  if (dialect === 'openai-responses') return texts.map(({ text }) => ({ type: 'text', text }));
+  if (!reasoning.length || dialect === 'openai-chat') {
+    return texts.length > 1 ? texts.map(({ text }) => ({ type: 'text', text })) : textOf(parts);
+  }
+  return parts
+    .filter(({ type }) => type !== 'call')
+    .map((part) => {
+      if (part.type === 'text') return { type: 'text', text: part.text };
+      if (dialect === 'bedrock')
+        return { type: 'reasoning_content', reasoningText: { text: part.text, signature: part.signature } };
+      if (dialect !== 'anthropic') return cannot('its messages have no reasoning for this provider');
+      if (part.redacted) return { type: 'redacted_thinking', data: part.redacted };
+      return { type: 'thinking', thinking: part.text, signature: part.signature };
+    });
+}
+
+/** Where each package keeps what else came with an answer. */
+function besides(parts, dialect) {
+  const [reasoning] = parts.filter(({ type }) => type === 'reasoning');
+  const calls = parts.filter(({ type }) => type === 'call');
+  if (dialect === 'openai-chat' && reasoning) return { reasoning_content: reasoning.text };
+  if (dialect === 'openai-responses') {
+    const ids = calls.filter(({ itemId }) => itemId).map(({ id, itemId }) => [id, itemId]);
+    return {
+      ...(ids.length && { __openai_function_call_ids__: Object.fromEntries(ids) }),
+      ...(reasoning && {
+        reasoning: {
+          type: 'reasoning',
+          id: reasoning.itemId,
+          summary: reasoning.text ? [{ type: 'summary_text', text: reasoning.text }] : [],
+          ...(reasoning.encrypted && { encrypted_content: reasoning.encrypted }),
+        },
+      }),
+    };
+  }
+  const signed = dialect === 'gemini' ? calls.filter(({ signature }) => signature) : [];
+  if (signed.length)
+    return {
+      __gemini_function_call_thought_signatures__: Object.fromEntries(signed.map((call) => [call.id, call.signature])),
+    };
+  return {};
+}
+
+function messagesOf({ role, parts }, dialect, nameOf) {
+  if (role === 'system') return [new SystemMessage(textOf(parts))];
+  if (role === 'user')
+    return [
+      new HumanMessage(
+        parts.length === 1 ? parts[0].text : { content: parts.map(({ text }) => ({ type: 'text', text })) },
+      ),
+    ];
+  if (role === 'tool')
+    return parts.map(
+      ({ id, text, isError }) =>
+        new ToolMessage({ tool_call_id: id, name: nameOf(id), content: text, ...(isError && { status: 'error' }) }),
+    );
+  const calls = parts.filter(({ type }) => type === 'call');
+  const message = {
+    id: parts.find(({ type, itemId }) => type === 'text' && itemId)?.itemId,
+    content: contentOf(parts, dialect),
+    tool_calls: calls
+      .filter(({ input }) => isObject(input))
+      .map(({ id, name, input }) => ({ type: 'tool_call', id, name, args: input })),
+    invalid_tool_calls: calls
+      .filter(({ input }) => !isObject(input))
+      .map(({ id, name, input }) => ({
+        type: 'invalid_tool_call',
+        id,
+        name,
+        args: typeof input === 'string' ? input : JSON.stringify(input),
+      })),
+    additional_kwargs: besides(parts, dialect),
+  };
+  return [new AIMessage(message)];
+}
+
+await runPeer(async ({ dialect, given }, { lane }) => {
+  const nameOf = toolNames(given);
+  const messages = given.messages.flatMap((message) => messagesOf(message, dialect, nameOf));
+  const tools = given.tools.map((name) => ({
+    type: 'function',
+    function: { name, description: name, parameters: { type: 'object', properties: {} } },
+  }));
+  const model = MODELS[dialect](lane, given.model, given);
+  await (tools.length ? model.bindTools(tools) : model).invoke(messages);
+});
