@@ -10,9 +10,11 @@ import {
 } from "@openai/agents";
 import { RunnableWithMessageHistory, type Runnable } from "@langchain/core/runnables";
 import type { BaseListChatMessageHistory } from "@langchain/core/chat_history";
-import type { Session } from "rethread";
+import { ChatClient, type ChatClientPersistence, type ConnectionAdapter } from "@tanstack/ai-client";
+import type { Rethread, Session } from "rethread";
 import { chatMessageHistory } from "rethread/langchain";
 import { agentsSession, type CompactItems } from "rethread/openai-agents";
+import { chatPersistence, RethreadError } from "rethread/tanstack-ai";
 
 export async function agents(session: Session, compact: CompactItems): Promise<string | undefined> {
   const kept = agentsSession(session);
@@ -32,4 +34,22 @@ export function history(session: Session, runnable: Runnable): RunnableWithMessa
   // @ts-expect-error One of two words.
   chatMessageHistory(session, { openCalls: "drop" });
   return new RunnableWithMessageHistory({ runnable, getMessageHistory: async () => kept, config: {} });
+}
+
+export async function tanstack(store: Rethread, connection: ConnectionAdapter): Promise<ChatClient> {
+  const codes: string[] = [];
+  const kept = chatPersistence(store, {
+    onError: (error, { id, operation }) => {
+      if (error instanceof RethreadError) codes.push(error.code, id, operation);
+    },
+  });
+  const persistence: ChatClientPersistence = kept;
+  await kept.flush("chat");
+  const loaded = await kept.getItem("chat");
+  if (loaded) await kept.setItem("chat", loaded);
+  // @ts-expect-error The only option is `onError`.
+  chatPersistence(store, { keyPrefix: "a" });
+  // @ts-expect-error It takes a store.
+  chatPersistence(await store.session("chat"));
+  return new ChatClient({ threadId: "chat", persistence, connection });
 }

@@ -1,6 +1,6 @@
 // A UI message from the chunks of its stream, as `useChat` assembles it.
 
-import { isObject, plain } from './plain.js';
+import { isObject, plain } from '../plain.js';
 import { isToolPart } from './tools.js';
 
 /** Metadata is merged: objects member by member, anything else is replaced. */

@@ -2,7 +2,7 @@
 
 import { mark } from './marks.js';
 import { writtenPart } from './parts.js';
-import { isSame, without } from './plain.js';
+import { isSame, without } from '../plain.js';
 import { isOpen, isToolPart, restOfCall, toolPart, toolResult } from './tools.js';
 
 const isText = ({ type }) => type === 'text' || type === 'reasoning';

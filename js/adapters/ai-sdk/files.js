@@ -1,6 +1,6 @@
 // Files of UI messages, which are URLs, and the neutral parts of images and files.
 
-import { without } from './plain.js';
+import { without } from '../plain.js';
 
 const BASE64_URL = /^data:([^,]*);base64,/;
 const TEXT_URL = /^data:([^,]*),/;

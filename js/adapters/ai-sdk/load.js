@@ -1,8 +1,8 @@
 // The stored messages of a chat, for a page that begins.
 
 import { readMessages } from '../message-record.js';
-import { arrivingMessage } from './arriving.js';
 import { replayed } from './changes.js';
+import { arriving } from './marks.js';
 import { readablePart } from './parts.js';
 import { messageOf, readEntries } from './read.js';
 import { withClosedCalls } from './transport.js';
@@ -12,9 +12,9 @@ export async function loadUIMessages(session, { ai } = {}) {
   const { messages: stored } = await readMessages(session);
   const entries = readEntries(stored);
   const messages = entries.map(messageOf);
-  const arriving = arrivingMessage(session, entries, stored);
-  if (arriving && messages.at(-1)?.id === arriving.id) messages.push(replayed(messages.pop(), arriving));
-  else if (arriving) messages.push(arriving);
+  const answer = arriving.message(session, entries, stored);
+  if (answer && messages.at(-1)?.id === answer.id) messages.push(replayed(messages.pop(), answer));
+  else if (answer) messages.push(answer);
   return withClosedCalls(messages).map((message) => ({
     ...message,
     parts: message.parts.map((part) => readablePart(part, ai)),

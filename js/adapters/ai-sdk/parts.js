@@ -2,7 +2,7 @@
 
 import { filePart, neutralFile } from './files.js';
 import { MARK } from './marks.js';
-import { isSame, without } from './plain.js';
+import { isSame, without } from '../plain.js';
 import { isToolPart, neutralCall, restOfCall, toolPart } from './tools.js';
 
 const DATA = 'data-';

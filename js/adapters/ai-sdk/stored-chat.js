@@ -1,19 +1,18 @@
 // The UI messages of a session, and what is appended so that it has those of a page or of a stream.
 
-import { KnownMessages } from '../message-record.js';
-import { arrivingAnswers, arrivingMessage, isKept, keep } from './arriving.js';
+import { continuation } from '../marked-messages.js';
+import { StoredEntries } from '../stored-entries.js';
 import { difference, isChanged } from './changes.js';
-import { messageOf, readEntries } from './read.js';
-import { continuation, newMessages } from './write.js';
-
-const ATTEMPTS = 5;
+import { FORMAT } from './format.js';
+import { arriving } from './marks.js';
+import { messageOf } from './read.js';
 
 const hasContent = ({ parts }) => parts.some(({ type }) => type !== 'step-start');
 
 /**
  * What `append` needs for the changes of a stored message.
  *
- * @param {import('./read.js').Entry} entry
+ * @param {import('../marked-entries.js').Entry} entry
  * @param {any} found
  * @param {string} [status]
  */
@@ -21,104 +20,27 @@ function additions(entry, found, status) {
   /** @type {any[]} */
   const items = found.results.length ? [{ role: 'tool', parts: found.results }] : [];
   const isLonger = found.changes.length + found.parts.length > 0 || found.metadata !== undefined;
-  if (isLonger || status) items.push(...continuation(entry, found));
+  if (isLonger || status) items.push(...continuation(FORMAT, entry, found));
   if (status && items.length) items[items.length - 1] = { ...items.at(-1), status };
   return items;
 }
 
 export class StoredChat {
   #session;
-  #known;
-  /** The messages at `#revision` of `#branch`, as they are stored. @type {any[]} */
-  #stored = [];
-  /** The same as UI messages. @type {import('./read.js').Entry[]} */
-  #read = [];
-  #revision = -1;
-  #branch = '';
-  /** Ids that messages of other branches have. */
-  #taken = new Set();
+  #entries;
   /** Where the next answer begins a branch: after this stored message, or with `null` at the beginning. */
   #forkAfter = /** @type {string | null | undefined} */ (undefined);
-  #work = Promise.resolve();
 
   constructor(session) {
     this.#session = session;
-    this.#known = new KnownMessages(session);
+    this.#entries = new StoredEntries(session, FORMAT);
   }
 
-  /** Runs tasks one after the other. @template T @param {() => Promise<T>} task @returns {Promise<T>} */
-  #queued(task) {
-    const done = this.#work.then(task);
-    this.#work = done.then(
-      () => {},
-      () => {},
-    );
-    return done;
-  }
-
-  async #entries() {
-    const session = this.#session;
-    if (session.revision !== this.#revision || session.branch !== this.#branch) {
-      const { revision, branch, messages } = await this.#known.read();
-      [this.#revision, this.#branch, this.#stored] = [revision, branch, messages];
-      this.#read = readEntries(messages);
-      for (const { id } of messages) this.#taken.add(id);
-    }
-    return this.#read;
-  }
-
-  /** Appends to what was read. `conflict` if another tab has appended meanwhile. */
-  async #append(items) {
-    if (!items.length) return;
-    const before = this.#revision;
-    await this.#session.append(items, { expectedRevision: before });
-    this.#revision = -1;
-    const callIds = items.flatMap(({ role, parts }) => (role === 'tool' ? parts.map(({ callId }) => callId) : []));
-    await this.#known.readAppended(before, new Set(callIds));
-  }
-
-  /** Runs a task again if another tab appended between what it read and what it wrote.
-   *  @template T @param {() => Promise<T>} task @returns {Promise<T>} */
-  async #repeated(task) {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await task();
-      } catch (error) {
-        if (error?.code !== 'conflict' || attempt === ATTEMPTS) throw error;
-        await this.#session.refresh();
-        this.#revision = -1;
-      }
-    }
-  }
-
-  /** The stored message that precedes the first one of a UI message; null if none does. */
-  #before(entry) {
-    const first = this.#stored.findIndex(({ id }) => id === entry.storedIds[0]);
-    return this.#stored[first - 1]?.id ?? null;
-  }
-
-  /**
-   * Shows a new branch that begins after a stored message. What was added later to the UI messages of its beginning is
-   * appended again.
-   */
-  async #fork(after) {
-    const entries = await this.#entries();
-    const length = this.#stored.findIndex(({ id }) => id === after) + 1;
-    const shared = new Set(this.#stored.slice(0, length).map(({ id }) => id));
-    const kept = new Set(entries.flatMap(({ storedIds }) => (shared.has(storedIds[0]) ? storedIds : [])));
-    const late = this.#stored.slice(length).filter(({ id }) => kept.has(id));
-    const { branch } = await this.#session.fork(after);
-    await this.#session.switchTo(branch);
-    this.#forkAfter = undefined;
-    await this.#entries();
-    await this.#append(late.map(({ id, ...message }) => message));
-    await this.#entries();
-  }
-
-  /** @returns {any[]} */
-  #newMessages(message) {
-    const { id } = message;
-    return newMessages(message, typeof id === 'string' && id && !this.#taken.has(id) ? id : undefined);
+  /** Shows a new branch that begins after a stored message. */
+  #fork(after) {
+    return this.#entries.fork(after, () => {
+      this.#forkAfter = undefined;
+    });
   }
 
   /**
@@ -126,12 +48,12 @@ export class StoredChat {
    * ended.
    */
   lastAnswer() {
-    return this.#queued(() =>
-      this.#repeated(async () => {
+    return this.#entries.queued(() =>
+      this.#entries.repeated(async () => {
         await this.#storeArriving();
-        const last = (await this.#entries()).at(-1);
+        const last = (await this.#entries.read()).at(-1);
         if (last?.role !== 'assistant') return undefined;
-        const isCut = last.isCut || arrivingAnswers(this.#session).some(({ id }) => id === last.id);
+        const isCut = last.isCut || arriving.shown(this.#session).some(({ id }) => id === last.id);
         return { isCut, message: messageOf(last) };
       }),
     );
@@ -139,48 +61,48 @@ export class StoredChat {
 
   /** The stored form of a UI message, if there is one. */
   find(id) {
-    return this.#queued(async () => {
-      const entry = (await this.#entries()).findLast((other) => other.id === id);
+    return this.#entries.queued(async () => {
+      const entry = (await this.#entries.read()).findLast((other) => other.id === id);
       return entry && messageOf(entry);
     });
   }
 
   /** Stores what the messages of a page have and the session has not. Other messages at a place are another branch. */
   storePage(messages) {
-    return this.#queued(() =>
-      this.#repeated(async () => {
+    return this.#entries.queued(() =>
+      this.#entries.repeated(async () => {
         this.#forkAfter = undefined;
         await this.#storeArriving();
         // What is left is stored, or the branch has gone on without it.
-        for (const { id } of arrivingAnswers(this.#session)) keep(this.#session, id, null);
-        const entries = await this.#entries();
+        for (const { id } of arriving.shown(this.#session)) arriving.keep(this.#session, id, null);
+        const entries = await this.#entries.read();
         const { items, next, replaced } = compare(entries, messages);
-        await this.#append(items);
-        await this.#entries();
-        if (replaced && next.length) await this.#fork(this.#before(replaced));
-        else if (replaced) this.#forkAfter = this.#before(replaced);
-        await this.#append(next.flatMap((message) => this.#newMessages(message)));
+        await this.#entries.append(items);
+        await this.#entries.read();
+        if (replaced && next.length) await this.#fork(this.#entries.before(replaced));
+        else if (replaced) this.#forkAfter = this.#entries.before(replaced);
+        await this.#entries.append(next.flatMap((message) => this.#entries.newMessages(message)));
       }),
     );
   }
 
   /** Stores an answer that the end of its page cut off. */
   async #storeArriving() {
-    if (!arrivingAnswers(this.#session).length) return;
-    const arriving = arrivingMessage(this.#session, await this.#entries(), this.#stored);
-    if (arriving) await this.#storeAnswer(arriving, { status: 'stopped', isEnd: true });
+    if (!arriving.shown(this.#session).length) return;
+    const answer = arriving.message(this.#session, await this.#entries.read(), this.#entries.stored);
+    if (answer) await this.#storeAnswer(answer, { status: 'stopped', isEnd: true });
   }
 
   /** Keeps an answer while it arrives: for a page that is loaded after this one has ended. */
   keepArriving(message) {
-    return this.#queued(async () => {
-      const entries = await this.#entries();
+    return this.#entries.queued(async () => {
+      const entries = await this.#entries.read();
       const stored = entries.findLast(({ id }) => id === message.id);
       const found = stored && difference(messageOf(stored), message, { isGrowing: true, mayLag: true });
       if (found && !isChanged(found)) return;
       const { branch } = this.#session;
-      const after = this.#forkAfter === undefined ? (this.#stored.at(-1)?.id ?? null) : this.#forkAfter;
-      keep(this.#session, message.id, { id: message.id, branch, message, after });
+      const after = this.#forkAfter === undefined ? (this.#entries.stored.at(-1)?.id ?? null) : this.#forkAfter;
+      arriving.keep(this.#session, message.id, { id: message.id, branch, message, after });
       await this.#session.save();
     });
   }
@@ -193,20 +115,20 @@ export class StoredChat {
    * @param {{ status?: string, isEnd: boolean }} options
    */
   storeAnswer(message, options) {
-    return this.#queued(() => this.#repeated(() => this.#storeAnswer(message, options)));
+    return this.#entries.queued(() => this.#entries.repeated(() => this.#storeAnswer(message, options)));
   }
 
   /** @param {any} message @param {{ status?: string, isEnd: boolean }} options */
   async #storeAnswer(message, { status, isEnd }) {
     if (this.#forkAfter !== undefined && hasContent(message)) await this.#fork(this.#forkAfter);
-    const entries = await this.#entries();
+    const entries = await this.#entries.read();
     const { id } = message;
     const at = entries.findLastIndex((entry) => entry.id === id);
     const items = await this.#itemsOf(message, entries, at, status);
-    if (!items.length && !(isEnd && isKept(this.#session, id))) return;
-    const undo = keep(this.#session, id, isEnd ? null : { id, branch: this.#session.branch });
+    if (!items.length && !(isEnd && arriving.isKept(this.#session, id))) return;
+    const undo = arriving.keep(this.#session, id, isEnd ? null : { id, branch: this.#session.branch });
     try {
-      await (items.length ? this.#append(items) : this.#session.save());
+      await (items.length ? this.#entries.append(items) : this.#session.save());
     } catch (error) {
       undo();
       throw error;
@@ -216,15 +138,15 @@ export class StoredChat {
   async #itemsOf(message, entries, at, status) {
     if (at < 0) {
       if (!hasContent(message)) return [];
-      const items = this.#newMessages(message);
+      const items = this.#entries.newMessages(message);
       if (status) items[items.length - 1] = { ...items[items.length - 1], status };
       return items;
     }
     const entry = entries[at];
     const found = difference(messageOf(entry), message, { isGrowing: true, mayLag: true });
     if (found) return isChanged(found) || (status && !entry.isCut) ? additions(entry, found, status) : [];
-    await this.#fork(this.#before(entry));
-    return this.#newMessages(message);
+    await this.#fork(this.#entries.before(entry));
+    return this.#entries.newMessages(message);
   }
 }
 

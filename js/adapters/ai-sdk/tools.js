@@ -1,6 +1,6 @@
 // Calls of tools in UI messages, in every state, and neutral calls.
 
-import { isObject, without } from './plain.js';
+import { isObject, without } from '../plain.js';
 
 /** States in which a call has what the model is sent as its result. */
 const CLOSED = ['output-available', 'output-error', 'output-denied'];
