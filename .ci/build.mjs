@@ -1,5 +1,5 @@
-// Builds the package (cargo, wasm-bindgen, wasm-opt) in dist/ and prints its size, and the components in
-// dist/component/.
+// Builds the package (cargo, wasm-bindgen, wasm-opt) in dist/ with what is made of it (.ci/inlined.mjs) and prints its
+// size, and the components in dist/component/.
 //
 //   npm run build                          both, optimized, and the conformance suite of `rethread/testing`
 //   npm run build -- --quick               the package alone, unoptimized, for trying a change out
@@ -11,6 +11,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { asFactory } from './glue.mjs';
+import { makeInlined } from './inlined.mjs';
 import { files, hash, present, read, root, run } from './shell.mjs';
 import { bindgen, npm, rust } from './tools.mjs';
 
@@ -200,6 +201,9 @@ export async function build({ component = true, quick = false } = {}) {
   ].filter(([stamp, made]) => stale(stamp, made));
   if (!parts.length) {
     console.log('build: dist is up to date');
+    // They are made of js/ as well.
+    await npm();
+    await makeInlined();
     return weigh();
   }
   await rust();
@@ -222,6 +226,7 @@ export async function build({ component = true, quick = false } = {}) {
   };
   await Promise.all([lane().catch(fail), lane().catch(fail)]);
   if (failure) throw failure;
+  await makeInlined();
   weigh();
 }
 
@@ -234,6 +239,8 @@ async function quickBuild() {
     rmSync(path.join(root, stamp), { force: true });
   const raw = await compile('web,stores,testing', 'quick');
   for (const program of [OUT, STORES, FORMATS, TESTING]) await bind(raw, program);
+  await npm();
+  await makeInlined();
 }
 
 /** The components alone, or those of the worlds that are named. The next full build makes optimized ones. */

@@ -9,13 +9,19 @@ const NODE = '22.23.3';
 
 /** Installs a package into the cache, in a folder named after `label`, if `file` of its node_modules is missing.
  *  Returns the folder. */
-async function npmPackage(name, version, file, label = name) {
-  const folder = path.join(cache, `${label}-${version}`);
+export async function npmPackage(name, version, file, label = name) {
+  return npmPackages(`${label}-${version}`, [`${name}@${version}`], file);
+}
+
+/** Installs packages, each with its version, into a folder of the cache, if `file` of its node_modules is missing.
+ *  Returns the folder. */
+export async function npmPackages(name, packages, file) {
+  const folder = path.join(cache, name);
   if (!existsSync(path.join(folder, 'node_modules', file))) {
     mkdirSync(folder, { recursive: true });
     await run(
       'npm',
-      ['install', '--prefix', folder, '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', `${name}@${version}`],
+      ['install', '--prefix', folder, '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', ...packages],
       { minutes: 10 },
     );
   }
@@ -24,7 +30,7 @@ async function npmPackage(name, version, file, label = name) {
 
 /** Returns what `find` finds; installs the system's package first if that is nothing. `title` and `program` are for
  *  error messages. */
-async function systemPackage(name, { title, program, find }) {
+export async function systemPackage(name, { title, program, find }) {
   if (!find())
     await aptInstall(
       [name],
@@ -129,4 +135,12 @@ const WEBPACK = '5.112.2';
 /** The folder with webpack in its node_modules. */
 export async function webpack() {
   return npmPackage('webpack', WEBPACK, 'webpack/lib/index.js');
+}
+
+const ROLLUP = '4.68.8';
+
+/** The folder with Rollup in its node_modules, and the plugins that find packages and files. */
+export async function rollup() {
+  const plugins = ['@rollup/plugin-node-resolve@16.0.3', '@rollup/plugin-url@8.0.2'];
+  return npmPackages(`rollup-url-${ROLLUP}`, [`rollup@${ROLLUP}`, ...plugins], '@rollup/plugin-url/package.json');
 }

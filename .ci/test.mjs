@@ -18,6 +18,7 @@ import {
   nodeWithSqlite,
   postgresPrograms,
   redisProgram,
+  rollup,
   vite,
   vitest,
   webpack,
@@ -210,13 +211,18 @@ const STEPS = [
   },
   {
     name: 'packaging',
-    why: 'the packed tarball in Node, a plain page, pages of Vite and webpack, and workerd, and the JavaScript of README and docs',
+    why: 'the packed tarball: its files, in Node, a plain page, pages of bundlers, and workerd (--long: Bun, Deno, Next and more), and the JavaScript of README and docs',
     after: ['fmt'],
     needs: ['build'],
     uses: [npm, chromium],
     step: async () => {
-      const env = { VITEST: await vitest(), VITE: JSON.stringify(await vite()), WEBPACK: await webpack() };
-      await nodeTests('tests/packaging', 15, { env });
+      const env = {
+        VITEST: await vitest(),
+        VITE: JSON.stringify(await vite()),
+        WEBPACK: await webpack(),
+        ROLLUP: await rollup(),
+      };
+      await nodeTests('tests/packaging', values.long ? 60 : 15, { env });
     },
   },
   {

@@ -6,7 +6,7 @@ import { memberOf, reasonOf } from './untrusted-value.js';
 /** What to do if the file is not where the package expects it. */
 const ADVICE =
   'A bundler may have moved the module away from its file: with Vite set `optimizeDeps: { exclude: ["rethread"] }`,' +
-  ' with others pass the address of `rethread/rethread.wasm` (of `rethread/formats.wasm` for the formats alone) to init(),' +
+  ' with others import `rethread/base64`, which needs no file, or pass the address of `rethread/rethread.wasm` (of `rethread/formats.wasm` for the formats alone) to init(),' +
   ' and that of `rethread/stores.wasm` as `stores` in its second argument';
 
 const NO_SOURCE =
@@ -20,7 +20,7 @@ export class Program {
   createGlue;
   #noSource;
   /** The source that the entry sets, and how to find its other address.
-   *  @type {{ source: URL, findMoved: () => Promise<URL | null> } | null} */
+   *  @type {{ source: URL | (() => Promise<ArrayBuffer>), findMoved: () => Promise<URL | null> } | null} */
   #preset = null;
   /** @type {WebAssembly.Module | null} */
   #compiled = null;
@@ -34,9 +34,9 @@ export class Program {
     this.#noSource = noSource;
   }
 
-  /** Sets the default source of `load()`. If it answers with no wasm, `findMoved` is asked for another address (or
-   * null).
-   *  @param {URL} source
+  /** Sets the default source of `load()`, an address or a function that returns the bytes. If an address answers with no
+   *  wasm, `findMoved` is asked for another one (or null).
+   *  @param {URL | (() => Promise<ArrayBuffer>)} source
    *  @param {() => Promise<URL | null>} findMoved */
   setSource(source, findMoved = async () => null) {
     this.#preset = { source, findMoved };
@@ -106,7 +106,7 @@ async function compile(source) {
 /** Compiles the file of the package, wherever a bundler has put it. */
 async function compilePreset({ source, findMoved }) {
   try {
-    return await compile(source);
+    return await compile(typeof source === 'function' ? source() : source);
   } catch (error) {
     const moved = error.details?.noWasm ? await findMoved() : null;
     if (!moved) throw error;

@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url';
 import { launchBrowser } from '../../.ci/browser.mjs';
 import { serve } from '../../.ci/serve.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
+import { assertDone, visit } from './page.mjs';
 import { install, pack } from './project.mjs';
 
 let packed;
@@ -23,40 +24,12 @@ after(async () => {
   packed?.remove();
 });
 
-/** Loads the page of `projects/bundled`; returns what it wrote, and the URLs of wasm that it fetched. */
-async function visit(url, lane) {
-  const page = await browser.newPage();
-  const complaints = [];
-  const wasm = [];
-  page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
-  page.on('pageerror', (error) => complaints.push(String(error)));
-  page.on(
-    'request',
-    (request) => /\.wasm(\?|$)/.test(request.url()) && request.resourceType() === 'fetch' && wasm.push(request.url()),
-  );
-  const model = (name) => `${standIn.url}/lane/${name}/v1/chat/completions`;
-  await page.goto(`${url}?${new URLSearchParams({ model: model(lane), fetch: model(`${lane}-fetch`) })}`);
-  await page
-    .locator('#out[data-done]')
-    .waitFor({ timeout: 60_000 })
-    .catch(() => assert.fail(`the page did not finish: ${complaints.join('\n')}`));
-  const answer = JSON.parse(await page.locator('#out').textContent());
-  await page.close();
-  return { answer, wasm };
-}
+const model = (name) => `${standIn.url}/lane/${name}/v1/chat/completions`;
+const visitPage = (url, lane) => visit(browser, url, lane, model);
 
 async function assertWorks(url, lane) {
-  const { answer, wasm } = await visit(url, lane);
-  assert.equal(answer.thrown, undefined);
-  assert.deepEqual(
-    answer.answers.map(({ status }) => status),
-    ['finished', 'finished'],
-  );
-  assert.ok(answer.invocations >= 2, 'tools were called and stored');
-  assert.ok(answer.findings.includes('orphan_result'));
-  assert.deepEqual(answer.statuses, [400, 200], 'refused, and repaired by rethread/fetch');
-  assert.ok(answer.oneError, 'one class of errors in every entry');
-  assert.deepEqual(answer.kept, ['kept'], 'localStorage, of the second program');
+  const { answer, wasm } = await visitPage(url, lane);
+  assertDone(answer);
   assert.ok(new Set(wasm).size >= 3, 'the three programs');
 }
 
@@ -132,7 +105,7 @@ test('r50 an address that serves no wasm is an error that says what to set', { t
   });
   try {
     await server.listen(0);
-    const { answer } = await visit(server.resolvedUrls.local[0], 'vite-hidden');
+    const { answer } = await visitPage(server.resolvedUrls.local[0], 'vite-hidden');
     assert.match(
       answer.thrown,
       /the wasm could not be loaded: http:.* is no wasm but text\/html.*optimizeDeps: \{ exclude: \["rethread"\] \}/,
@@ -156,7 +129,7 @@ test('r50 a package that is linked from outside of the project is an error that 
   const server = await createServer({ root, configFile: false, logLevel: 'silent' });
   try {
     await server.listen(0);
-    const { answer } = await visit(server.resolvedUrls.local[0], 'vite-linked');
+    const { answer } = await visitPage(server.resolvedUrls.local[0], 'vite-linked');
     assert.match(answer.thrown, /403.*--install-links/);
   } finally {
     await server.close();

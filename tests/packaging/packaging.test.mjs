@@ -43,44 +43,6 @@ async function assertChat(answer, lane) {
     assert.equal(status, 200, `request ${n} was refused: ${JSON.stringify(error)}`);
 }
 
-describe('the tarball', () => {
-  test('contains the package and nothing else', () => {
-    const stray = packed.files.filter(
-      (file) =>
-        !/^(dist|js|docs\/rules)\/|^docs\/[a-z-]+\.md$|^(package\.json|README\.md|LICENSE-(MIT|APACHE))$/.test(file),
-    );
-    assert.deepEqual(stray, []);
-    assert.deepEqual(
-      packed.files.filter((file) => file.endsWith('.wasm')),
-      ['dist/formats_bg.wasm', 'dist/rethread_bg.wasm', 'dist/stores_bg.wasm', 'dist/testing_bg.wasm'],
-    );
-    for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) assert.ok(packed.files.includes(licence));
-  });
-
-  test('contains every page of docs/ that the README and the types name', () => {
-    const texts = ['README.md', ...packed.files.filter((file) => file.endsWith('.d.ts'))].map((file) =>
-      readFileSync(path.join(repository, file), 'utf8'),
-    );
-    const named = new Set(texts.join('\n').match(/\bdocs\/[\w/]+\.md\b/g));
-    assert.ok(named.has('docs/sessions.md') && named.size >= 6);
-    assert.deepEqual(
-      [...named].filter((file) => !packed.files.includes(file)),
-      [],
-    );
-    assert.ok(!packed.files.includes('docs/requirements.md'), "the table of the project's own tests");
-  });
-
-  test('contains every file that its exports name', () => {
-    const { exports, sideEffects } = JSON.parse(readFileSync(path.join(repository, 'package.json'), 'utf8'));
-    const targets = Object.values(exports).flatMap((target) =>
-      typeof target === 'string' ? [target] : Object.values(target),
-    );
-    for (const target of targets) assert.ok(packed.files.includes(target.replace('./', '')), target);
-    // The entries hand over the wasm as they are evaluated: a bundler that dropped them would drop the wasm.
-    assert.deepEqual(sideEffects, ['./js/entry/*.js']);
-  });
-});
-
 describe('Node', () => {
   test('r50 a chat with tools, and synchronous functions without init', async () => {
     const project = install(packed, 'node');
@@ -224,9 +186,9 @@ test('r50 workerd', async () => {
   }
 });
 
-for (const [module, resolution] of [
-  ['nodenext', 'nodenext'],
-  ['esnext', 'bundler'],
+for (const [module, resolution, files] of [
+  ['nodenext', 'nodenext', ['main.ts', 'required.cts']],
+  ['esnext', 'bundler', ['main.ts']],
 ]) {
   test(`types, resolved by ${resolution}`, async () => {
     const project = install(packed, 'types');
@@ -243,6 +205,6 @@ for (const [module, resolution] of [
       '--moduleResolution',
       resolution,
     ];
-    await node([tsc, '--ignoreConfig', ...flags, 'main.ts'], project).catch((e) => assert.fail(e.stdout));
+    await node([tsc, '--ignoreConfig', ...flags, ...files], project).catch((e) => assert.fail(e.stdout));
   });
 }

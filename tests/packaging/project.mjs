@@ -11,15 +11,16 @@ const projects = fileURLToPath(new URL('projects', import.meta.url));
 
 const npm = (args, cwd) => execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
 
-/** {folder, tarball, files, remove}: `files` are the paths in the tarball. */
+/** {folder, tarball, files, size, unpackedSize, remove}: `files` are the paths in the tarball, sizes are in bytes. */
 export function pack() {
   const folder = mkdtempSync(path.join(tmpdir(), 'rethread-packaging-'));
   // Without prepack: its output would stand before the JSON, and the caller has built.
-  const [{ filename, files }] = JSON.parse(
+  const [{ filename, files, size, unpackedSize }] = JSON.parse(
     npm(['pack', '--json', '--ignore-scripts', '--pack-destination', folder], repository),
   );
   const remove = () => rmSync(folder, { recursive: true, force: true });
-  return { folder, tarball: path.join(folder, filename), files: files.map((file) => file.path).sort(), remove };
+  const paths = files.map((file) => file.path).sort();
+  return { folder, tarball: path.join(folder, filename), files: paths, size, unpackedSize, remove };
 }
 
 /** A project of its own with the tarball installed; answers its folder. `label` names a further copy of the project. */

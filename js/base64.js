@@ -1,0 +1,15 @@
+// A program whose wasm is text in a module: base64 of gzip.
+
+import { RethreadError } from './error.js';
+
+/** Returns the bytes of a wasm that the build wrote as text. Throws `not_initialized` where nothing decompresses. */
+export async function decompress(text) {
+  if (typeof DecompressionStream !== 'function') {
+    throw new RethreadError(
+      'not_initialized',
+      'this platform has no DecompressionStream, which the inlined wasm needs: import rethread/slim, and pass the bytes to init()',
+    );
+  }
+  const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
+}
