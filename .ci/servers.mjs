@@ -130,3 +130,18 @@ const WEBPACK = '5.112.2';
 export async function webpack() {
   return npmPackage('webpack', WEBPACK, 'webpack/lib/index.js');
 }
+
+const LANGGRAPH = '1.7.3';
+const MCP_SDK = '1.32.2';
+
+/** The folders with LangGraph and the SDK of MCP in their node_modules, 67 and 29 MB. */
+export async function agentPackages() {
+  const langGraph = await npmPackage(
+    '@langchain/langgraph',
+    LANGGRAPH,
+    '@langchain/langgraph/package.json',
+    'langgraph',
+  );
+  const mcp = '@modelcontextprotocol/sdk';
+  return { LANGGRAPH: langGraph, MCP_SDK: await npmPackage(mcp, MCP_SDK, `${mcp}/package.json`, 'mcp-sdk') };
+}

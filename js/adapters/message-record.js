@@ -123,6 +123,14 @@ export class KnownMessages {
     return read;
   }
 
+  /** Appends messages if the session has this revision, and returns their ids. */
+  async append(messages, revision) {
+    const { messageIds } = await this.#session.append(messages, { expectedRevision: revision });
+    const answers = messages.flatMap(({ role, parts }) => (role === 'tool' ? parts : []));
+    await this.readAppended(revision, new Set(answers.map(({ callId }) => callId)));
+    return messageIds;
+  }
+
   /** After an append of this object's owner to the revision `before`: reads only the end. Messages that precede it are
    *  the same, unless the append has answered their calls. */
   async readAppended(before, callIds) {
@@ -140,6 +148,21 @@ export class KnownMessages {
     if (start < 0 || this.#session.revision !== revision || earlier.some((message) => hasCall(message, callIds)))
       return;
     this.#known = { revision, branch, messages: [...earlier, ...items] };
+  }
+}
+
+/** Work that is done one after the other. */
+export class Turns {
+  #last = Promise.resolve();
+
+  /** Performs the work when earlier work is done. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+  inTurn(work) {
+    const done = this.#last.then(work);
+    this.#last = done.then(
+      () => {},
+      () => {},
+    );
+    return done;
   }
 }
 
