@@ -437,6 +437,15 @@ test('r18 r19 once: the late result of a call that the model was told is interru
   assert.equal(await late, 'sent');
   assert.equal(await sender(chat).send(mail, { callId: 'call_0' }), 'sent');
   assert.equal((await messagesOf(chat))[2].content, 'sent');
+
+  // Nobody knows who has started this one.
+  const more = [...(await messagesOf(chat)), { role: 'user', content: 'And Bob.' }, asking('bob', 'call_1')];
+  await going.checkpoint({ messages: more }, 'openai-chat');
+  const toldAgain = await messagesOf(chat);
+  await going.checkpoint({ messages: [...toldAgain, { role: 'assistant', content: 'Who knows.' }] }, 'openai-chat');
+  const { send: sendLate, runs: lateRuns } = sender(chat);
+  await assert.rejects(sendLate({ to: 'bob' }, { callId: 'call_1' }), MAY_HAVE_RUN);
+  assert.equal(lateRuns.length, 0);
 });
 
 test('r18 r19 once: a session that is deleted meanwhile has no place for the result', async () => {

@@ -1,7 +1,7 @@
 // A process of the tests of docs/sent-twice.md: node once-program.mjs <section> <SQLite file> <mails file> <hang at>
-// <URL of the model> <file with the code>. Runs the page's code of the section. Each mail that is sent is a line of the
-// mails file. It sends a message to the test, and never goes on, at "tool" in the tool, and at "model" when the model is
-// asked a second time; otherwise it sends what the code gave.
+// <URL of the model> <file with the code>. Runs the page's code of the section. Each mail that is sent is a line of
+// the mails file. It sends a message to the test, and never goes on, at "tool" in the tool, and at "model" when the
+// model is asked a second time; otherwise it sends what the code gave.
 
 import { appendFileSync, readFileSync } from 'node:fs';
 import { open } from 'rethread';

@@ -29,16 +29,27 @@ function journaledCall({ callId, name, arguments: args, invocation, result, stat
   };
 }
 
+/** What was read of messages that have not changed. @type {WeakMap<object, { calls: any[], mark: any }>} */
+const readings = new WeakMap();
+
+function readMessage(message) {
+  const known = readings.get(message);
+  if (known) return known;
+  const calls = message.parts.filter(({ type }) => type === 'tool_call');
+  const reading = { calls, mark: recordOf(RECORD, message) };
+  readings.set(message, reading);
+  return reading;
+}
+
 /** Returns the newest call with the id. @returns {JournaledCall | undefined} */
 function findCall(messages, callId) {
-  /** @type {JournaledCall | undefined} */
-  let found;
-  for (const message of messages) {
-    for (const part of message.parts) {
-      if (part.type === 'tool_call' && part.callId === callId) found = journaledCall(part);
-    }
-    const mark = recordOf(RECORD, message);
-    if (!found || mark?.starts !== callId) continue;
+  const callOf = (message) => readMessage(message).calls.findLast((call) => call.callId === callId);
+  const at = messages.findLastIndex((message) => callOf(message) !== undefined);
+  if (at < 0) return undefined;
+  const found = journaledCall(callOf(messages[at]));
+  for (const message of messages.slice(at)) {
+    const { mark } = readMessage(message);
+    if (mark?.starts !== callId) continue;
     found.starts += 1;
     // Those that the tool got; the model may have written them otherwise.
     if (Object.hasOwn(mark, 'arguments')) found.arguments = mark.arguments;
