@@ -144,3 +144,18 @@ export async function rollup() {
   const plugins = ['@rollup/plugin-node-resolve@16.0.3', '@rollup/plugin-url@8.0.2'];
   return npmPackages(`rollup-url-${ROLLUP}`, [`rollup@${ROLLUP}`, ...plugins], '@rollup/plugin-url/package.json');
 }
+
+const LANGGRAPH = '1.7.3';
+const MCP_SDK = '1.32.2';
+
+/** The folders with LangGraph and the SDK of MCP in their node_modules, 67 and 29 MB. */
+export async function agentPackages() {
+  const langGraph = await npmPackage(
+    '@langchain/langgraph',
+    LANGGRAPH,
+    '@langchain/langgraph/package.json',
+    'langgraph',
+  );
+  const mcp = '@modelcontextprotocol/sdk';
+  return { LANGGRAPH: langGraph, MCP_SDK: await npmPackage(mcp, MCP_SDK, `${mcp}/package.json`, 'mcp-sdk') };
+}

@@ -14,6 +14,7 @@ import { build } from './build.mjs';
 import { checks, componentImports, imports, report } from './checks.mjs';
 import { runHere, runSteps } from './lanes.mjs';
 import {
+  agentPackages,
   betterSqlite3,
   nodeWithSqlite,
   postgresPrograms,
@@ -250,6 +251,7 @@ const STEPS = [
         POSTGRES_BIN: await postgresPrograms(),
         REDIS_SERVER: await redisProgram(),
         WRANGLER: await wrangler(),
+        ...(values.long && (await agentPackages())),
       };
       await nodeTests('tests/servers', values.long ? 60 : 20, { env, node: await nodeWithSqlite() });
       await nodeTests('tests/better-sqlite3', 10, { env: { BETTER_SQLITE3: await betterSqlite3() } });

@@ -123,15 +123,26 @@ export class KnownMessages {
     return read;
   }
 
-  /** After an append of this object's owner to the revision `before`: reads only the end. Messages that precede it are
-   *  the same, unless the append has answered their calls. */
-  async readAppended(before, callIds) {
+  /** Appends messages if the session has this revision, and returns their ids. */
+  async append(messages, revision) {
+    const { messageIds } = await this.#session.append(messages, { expectedRevision: revision });
+    const answers = messages.flatMap(({ role, parts }) => (role === 'tool' ? parts : []));
+    await this.readAppended(revision, new Set(answers.map(({ callId }) => callId)), messageIds.length);
+    return messageIds;
+  }
+
+  /** After an append of this object's owner to the revision `before`, of `added` messages: reads only the end. Messages
+   *  that precede it are the same, unless the append has answered their calls. */
+  async readAppended(before, callIds, added = 0) {
     const known = this.#known;
     const { revision, branch } = this.#session;
     this.#known = null;
     if (!known || known.revision !== before || revision !== before + 1 || branch !== known.branch) return;
+    const answered = callIds.size ? known.messages.findIndex((message) => hasCall(message, callIds)) : -1;
+    // One of them is known.
+    const limit = added + (answered < 0 ? 1 : known.messages.length - answered);
     // The append is stored: what cannot be read now is the next read's to report.
-    const items = await this.#session.messages({ limit: 100 }).then(
+    const items = await this.#session.messages({ limit: Math.min(limit, 1000) }).then(
       (page) => page.items,
       () => [],
     );
@@ -140,6 +151,21 @@ export class KnownMessages {
     if (start < 0 || this.#session.revision !== revision || earlier.some((message) => hasCall(message, callIds)))
       return;
     this.#known = { revision, branch, messages: [...earlier, ...items] };
+  }
+}
+
+/** Work that is done one after the other. */
+export class Turns {
+  #last = Promise.resolve();
+
+  /** Performs the work when earlier work is done. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+  inTurn(work) {
+    const done = this.#last.then(work);
+    this.#last = done.then(
+      () => {},
+      () => {},
+    );
+    return done;
   }
 }
 

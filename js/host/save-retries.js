@@ -3,10 +3,10 @@
 import { memberOf } from '../untrusted-value.js';
 import { sleep } from './async.js';
 
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 5000;
+export const FIRST_PAUSE_MS = 250;
+export const LONGEST_PAUSE_MS = 5000;
 const SHORTEST_ATTEMPT_MS = 50;
-const DEFAULT_TIMEOUT_MS = 60_000;
+export const SAVE_TIMEOUT_MS = 60_000;
 
 /** The saves of a run, repeated after growing pauses; the run ends "failed" when `saveTimeoutMs` have passed since the
  *  first failure. */
@@ -16,7 +16,7 @@ export class SaveRetries {
   #signal;
   #isRepeating = false;
 
-  constructor(run, { saveTimeoutMs = DEFAULT_TIMEOUT_MS }, signal) {
+  constructor(run, { saveTimeoutMs = SAVE_TIMEOUT_MS }, signal) {
     this.#run = run;
     this.#timeoutMs = saveTimeoutMs;
     this.#signal = signal;

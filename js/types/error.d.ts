@@ -56,6 +56,8 @@ interface KnownDetails {
   conflict: { expected?: number; revision?: number };
   /** When the lease of the run's holder ends. */
   busy: { leaseUntil?: number };
+  /** "unknown": a call of `once` (rethread/once) was started and has no result. */
+  wrong_state: { outcome?: "unknown"; callId?: string };
   /** "none": nothing was written. "unknown": the append may have been written; read the session again before repeating
    *  it. */
   unavailable: { outcome?: "none" | "unknown" };

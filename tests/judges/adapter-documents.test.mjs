@@ -17,6 +17,7 @@ import { AIMessage } from '@langchain/core/messages';
 import { RunnableLambda, RunnableWithMessageHistory } from '@langchain/core/runnables';
 import { open } from 'rethread';
 import { chatMessageHistory } from 'rethread/langchain';
+import { once } from 'rethread/once';
 import { agentsSession } from 'rethread/openai-agents';
 import { blocksOf, scoped } from '../types/documents/blocks.mjs';
 
@@ -120,4 +121,18 @@ test('r53 docs/langchain.md: a stored chat in ten lines, of which two at once lo
   const texts = stored.map(({ content }) => content);
   assert.deepEqual(texts.slice(0, 2), ['Hi', 'Hello.']);
   assert.deepEqual(texts.slice(2).sort(), ['Hello.', 'Hello.', 'One.', 'Two.']);
+});
+
+test('r18 r19 docs/sent-twice.md: a journal in eight lines, and what is right for a tool', async () => {
+  const [start, options] = blocks('sent-twice');
+  assert.ok(start.source.trim().split('\n').filter(Boolean).length <= 8);
+  const mails = [];
+  const sendMail = async ({ to }) => `sent to ${mails.push(to) && to}`;
+  const tools = { payInvoice: sendMail, lookUp: sendMail, askSomebody: () => 'report' };
+  const values = { ...memory, once, sendMail, ...tools };
+  const { sent, send, pay, mail } = await runBlocks([start, options], values, ['sent', 'send', 'pay', 'mail']);
+  const call = [{ to: 'ann@example.com', text: 'Hi' }, { callId: 'call_1' }];
+  for (const again of [sent, await send(...call), await mail(...call)]) assert.equal(again, 'sent to ann@example.com');
+  await assert.rejects(pay(...call), { code: 'conflict' });
+  assert.deepEqual(mails, ['ann@example.com']);
 });

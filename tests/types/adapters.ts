@@ -13,6 +13,7 @@ import type { BaseListChatMessageHistory } from "@langchain/core/chat_history";
 import { ChatClient, type ChatClientPersistence, type ConnectionAdapter } from "@tanstack/ai-client";
 import type { Rethread, Session } from "rethread";
 import { chatMessageHistory } from "rethread/langchain";
+import { once } from "rethread/once";
 import { agentsSession, type CompactItems } from "rethread/openai-agents";
 import { chatPersistence, RethreadError } from "rethread/tanstack-ai";
 
@@ -52,4 +53,22 @@ export async function tanstack(store: Rethread, connection: ConnectionAdapter): 
   // @ts-expect-error It takes a store.
   chatPersistence(await store.session("chat"));
   return new ChatClient({ threadId: "chat", persistence, connection });
+}
+
+export async function tools(session: Session, signal: AbortSignal): Promise<number> {
+  const execute = async (mail: { to: string }, context: { callId: string; signal: AbortSignal }) =>
+    mail.to.length + context.callId.length;
+  const send = once(session, {
+    name: "send_mail",
+    execute,
+    onInterrupted: () => ({ result: 3 }),
+    callId: (mail) => mail.to,
+  });
+  // @ts-expect-error The arguments are those of `execute`.
+  await send({ to: 7 }, { callId: "c", signal });
+  // @ts-expect-error The core's "ask" is a function here.
+  once(session, { name: "send_mail", execute, onInterrupted: "ask" });
+  // @ts-expect-error A result is what `execute` returns.
+  once(session, { name: "send_mail", execute, onInterrupted: () => ({ result: "three" }) });
+  return send({ to: "ann" }, { callId: "c", signal });
 }

@@ -10,6 +10,7 @@ import { blocksOf, moduleOf } from './documents/blocks.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const PRELUDE = path.join(root, 'tests/types/documents/prelude');
+const PACKAGES = path.join(root, 'tests/types/documents/packages.d.ts');
 const folder = (name) =>
   readdirSync(path.join(root, name), { recursive: true })
     .filter((file) => file.endsWith('.md'))
@@ -86,7 +87,7 @@ function complaints(pages) {
     modules.has(file)
       ? ts.createSourceFile(file, modules.get(file).source, version, true)
       : getSourceFile(file, version, ...rest);
-  const program = ts.createProgram([...modules.keys()], OPTIONS, host);
+  const program = ts.createProgram([PACKAGES, ...modules.keys()], OPTIONS, host);
   const found = Object.fromEntries(Object.keys(pages).map((page) => [page, []]));
   for (const [name, { page, lineOf }] of modules) {
     const file = program.getSourceFile(name);

@@ -4,38 +4,12 @@
 import { RethreadError } from '../../error.js';
 import { INTERRUPTED } from '../interrupted.js';
 import { asStored } from '../message-record.js';
+import { ToolRun } from '../tool-run.js';
 import { resultItem } from './items.js';
 import { hasOpenCalls } from './pairs.js';
 import { storedItem } from './run-items.js';
 
 const isAgent = (value) => typeof value?.clone === 'function' && Array.isArray(value.tools);
-
-/** The tools that run in this process, by session and stored call: the ids of calls come again.
- *  @type {Map<string, ToolRun>} */
-const running = new Map();
-
-/** One execution of a tool. */
-class ToolRun {
-  #key = '';
-
-  constructor() {
-    this.outcome = new Promise((resolve, reject) => {
-      this.succeed = resolve;
-      this.fail = reject;
-    });
-    // Nobody may wait for it.
-    this.outcome.catch(() => {});
-  }
-
-  claim(key) {
-    this.#key = key;
-    running.set(key, this);
-  }
-
-  release() {
-    if (running.get(this.#key) === this) running.delete(this.#key);
-  }
-}
 
 class DurableModel {
   #model;
@@ -99,7 +73,7 @@ async function begin(session, { callId }, own) {
     own.release();
     const call = history.calls.get(callId);
     const key = JSON.stringify([id, call?.invocation]);
-    const known = call && running.get(key);
+    const known = call && ToolRun.under(key);
     if (known) return { messages: [], known };
     const outcome = call?.result ? call.result.content : INTERRUPTED;
     if (call?.result || history.started.has(callId)) return { messages: [], known: { outcome } };
@@ -154,18 +128,8 @@ function durableTool(tool, session) {
     const call = details?.toolCall;
     if (typeof call?.callId !== 'string') return tool.invoke(runContext, input, details);
     const run = session.runOf(runContext);
-    const own = new ToolRun();
-    try {
-      const original = () => tool.invoke(runContext, input, details);
-      const output = await invokeOnce(session, own, { run, call, invoke: original, isGuarded });
-      own.succeed(output);
-      return output;
-    } catch (error) {
-      own.fail(error);
-      throw error;
-    } finally {
-      own.release();
-    }
+    const original = () => tool.invoke(runContext, input, details);
+    return new ToolRun().perform((own) => invokeOnce(session, own, { run, call, invoke: original, isGuarded }));
   };
   return { ...tool, invoke };
 }

@@ -1,7 +1,7 @@
 // The items of a session in their order: read from its messages, and changed by one append.
 
 import { INTERRUPTED } from '../interrupted.js';
-import { changeSession, isSameJson, KnownMessages, readMessages } from '../message-record.js';
+import { changeSession, isSameJson, KnownMessages, readMessages, Turns } from '../message-record.js';
 import { messagesOf, plainResultMessage, isPlainResult, readMessage, resultItem } from './items.js';
 
 /** The item that stands for the result of a call that was started and has none. */
@@ -185,27 +185,17 @@ export class History {
 }
 
 /** Reads and changes the items of one session. Calls take their turn. */
-export class HistoryStore {
+export class HistoryStore extends Turns {
   #session;
   #messages;
-  #queue = Promise.resolve();
   /** The last one that was read. @type {History | null} */
   #known = null;
   #knownOf = /** @type {any[]} */ ([]);
 
   constructor(session) {
+    super();
     this.#session = session;
     this.#messages = new KnownMessages(session);
-  }
-
-  /** Performs the work when earlier work is done. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
-  inTurn(work) {
-    const done = this.#queue.then(work);
-    this.#queue = done.then(
-      () => {},
-      () => {},
-    );
-    return done;
   }
 
   /** @returns {Promise<History>} */
@@ -229,20 +219,13 @@ export class HistoryStore {
       const isNotice = !messages.length && removes.length > 0;
       const appended = isNotice ? messagesOf([], { openCalls: new Set(), record: { removes } }) : messages;
       if (!appended.length) return { made, before: history.revision, left: [] };
-      const ids = await this.#append(appended, history.revision);
+      const ids = await this.#messages.append(appended, history.revision);
       return { made, before: history.revision, left: [...history.left, ...removes, ...(isNotice ? ids : [])] };
     };
     const { made, before, left } = await changeSession(this.#session, () => this.read(), attempt);
     const after = this.#session.revision;
     await this.#erase(left);
     return { made, before, after: left.length ? this.#session.revision : after };
-  }
-
-  async #append(messages, revision) {
-    const { messageIds } = await this.#session.append(messages, { expectedRevision: revision });
-    const answers = messages.flatMap(({ role, parts }) => (role === 'tool' ? parts : []));
-    await this.#messages.readAppended(revision, new Set(answers.map(({ callId }) => callId)));
-    return messageIds;
   }
 
   /** Erases messages that count no longer. While a run of the session is not over, or where another process does the

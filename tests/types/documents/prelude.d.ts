@@ -18,6 +18,7 @@ import type {
   WireBody,
 } from "rethread";
 import type { DriveOptions } from "rethread/host";
+import type { InterruptedToolCall } from "rethread/once";
 
 export { open } from "rethread";
 export { drive, isDriven } from "rethread/host";
@@ -51,6 +52,14 @@ export const execute: (
 export const url: string;
 export const base: string;
 export const outputText: (response: unknown) => string;
+
+// Tools of a loop of your own.
+export const sendMail: (mail: { to: string; text?: string; invoice?: string }) => Promise<string>;
+export const payInvoice: (invoice: { to: string }) => Promise<string>;
+export const lookUp: (query: { text: string }) => Promise<string[]>;
+export const askSomebody: (call: InterruptedToolCall) => Promise<"report" | "rerun" | { result: string }>;
+export const chatModel: { invoke(messages: unknown[]): Promise<unknown> };
+export const checkpointer: object;
 
 export const search: (input: MessageWithCalls[]) => Promise<string>;
 export const showForm: (question: unknown) => Promise<unknown>;

@@ -1,0 +1,51 @@
+// The types of `rethread/once`.
+
+import type { Session } from "../types.js";
+
+/** A call that was started and whose end is unknown. */
+export interface InterruptedToolCall {
+  callId: string;
+  name: string;
+  /** The first argument of `execute`. */
+  arguments: unknown;
+}
+
+export interface OnceTool<Args extends unknown[], Result> {
+  /** Stored with each call. */
+  name: string;
+  /** Runs once for each call. It gets all arguments of the returned function, and nothing else. */
+  execute: (...args: Args) => Result | Promise<Result>;
+  /** For a call that was started and has no stored result: its process was killed, or another process runs it.
+   *  "report" (default) throws that it may or may not have run. "rerun" runs it again, for tools that do no harm
+   *  then. A function asks somebody and returns one of these, or `{ result }`, which is stored as the call's result.
+   *  What it throws, such as LangGraph's `interrupt`, passes through, and the call stays unknown. Called again by each
+   *  call until there is a result. */
+  onInterrupted?:
+    | "report"
+    | "rerun"
+    | ((
+        call: InterruptedToolCall,
+      ) => "report" | "rerun" | { result: Result } | Promise<"report" | "rerun" | { result: Result }>);
+  /** Returns the id of the call, which is its own within the session. Default: `callId`, `toolCallId`,
+   *  `toolCall.callId`, `toolCall.id` or `agent.toolCallId` of an argument after the first. */
+  callId?: (...args: [...Args, ...any[]]) => string | undefined;
+  /** For how long a result that the store does not take is saved again, in milliseconds. Default 60000. */
+  saveTimeoutMs?: number;
+}
+
+/** Returns a function that stores the start of a call, runs `execute`, and stores the result as JSON. A call that has a
+ *  stored result gets it, as JSON keeps it, and its tool does not run; an error is thrown again with its message. Two
+ *  calls with one id at once, in one process, have one execution.
+ *
+ *  Rejects with `conflict` if the id is stored with other arguments or another name, `invalid_input` if a call has no
+ *  id or its arguments are no JSON, or with the store's error if the start cannot be stored: the tool is not run then.
+ *  With `wrong_state` and `details.outcome` "unknown" for a call that may have run. With `invalid_input` or `too_large`
+ *  if the tool has run and its result cannot be stored, which is stored; with the store's error if it has run and the
+ *  store takes nothing: the result stays in memory, and another call with the id stores and returns it. If the tool
+ *  throws after its `signal` or `abortSignal` was aborted, its end is unknown.
+ *
+ *  `session` may be one that has nothing else, or a chat: a call that a stored answer of the model has is that call. */
+export declare function once<Args extends unknown[], Result>(
+  session: Session,
+  tool: OnceTool<Args, Result>,
+): (...args: [...Args, ...context: unknown[]]) => Promise<Awaited<Result>>;

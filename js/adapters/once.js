@@ -1,0 +1,198 @@
+// "rethread/once": a function that runs once for each call of a tool, whatever loop makes the call.
+
+import { RethreadError } from '../error.js';
+import { sleep } from '../host/async.js';
+import { FIRST_PAUSE_MS, LONGEST_PAUSE_MS, SAVE_TIMEOUT_MS } from '../host/save-retries.js';
+import { reasonOf } from '../untrusted-value.js';
+import { INTERRUPTED } from './interrupted.js';
+import { CallJournal } from './once/call-journal.js';
+import { asJson } from './once/json.js';
+import { ToolRun } from './tool-run.js';
+
+/** @typedef {import('./once/call-journal.js').ToolCall} ToolCall */
+/** @typedef {import('./once/call-journal.js').ToolResult} ToolResult */
+
+/** @type {WeakMap<object, CallJournal>} */
+const journals = new WeakMap();
+
+const isText = (value) => typeof value === 'string' && value !== '';
+
+/** The id of a call, where a loop passes it: beside the arguments. */
+function callIdOf(...args) {
+  for (const context of args.slice(1)) {
+    const { callId, toolCallId, toolCall, agent } = context ?? {};
+    const id = [callId, toolCallId, toolCall?.callId, toolCall?.id, agent?.toolCallId].find(isText);
+    if (id !== undefined) return id;
+  }
+  return undefined;
+}
+
+/** @returns {AbortSignal | undefined} */
+function signalOf(args) {
+  const signals = args.slice(1).map((context) => context?.signal ?? context?.abortSignal);
+  return signals.find((signal) => typeof signal?.throwIfAborted === 'function');
+}
+
+const invalid = (message) => new RethreadError('config_invalid', message);
+
+function checkedTool(tool) {
+  const { name, execute, onInterrupted = 'report', callId = callIdOf, saveTimeoutMs = SAVE_TIMEOUT_MS } = tool ?? {};
+  const known = { name, execute, onInterrupted, callId, saveTimeoutMs };
+  const [unknown] = Object.keys(tool ?? {}).filter((key) => !Object.hasOwn(known, key));
+  if (unknown !== undefined) throw invalid(`\`once\` has no option \`${unknown}\``);
+  if (!isText(name)) throw invalid('`name` must be the name of the tool');
+  if (typeof execute !== 'function') throw invalid('`execute` must be a function');
+  if (typeof callId !== 'function') throw invalid("`callId` must be a function of the tool's arguments");
+  if (!['report', 'rerun'].includes(onInterrupted) && typeof onInterrupted !== 'function')
+    throw invalid('`onInterrupted` must be "report", "rerun", or a function that asks somebody');
+  if (typeof saveTimeoutMs !== 'number' || !(saveTimeoutMs >= 0))
+    throw invalid('`saveTimeoutMs` must be a number of milliseconds');
+  return known;
+}
+
+/** @returns {ToolCall} */
+function checkedCall({ name, callId: find }, args) {
+  const callId = find(...args);
+  if (!isText(callId)) {
+    throw new RethreadError(
+      'invalid_input',
+      `a call of ${name} has no id; pass \`callId\`, a function of the tool's arguments that returns it`,
+    );
+  }
+  return { callId, name, arguments: asJson(args[0] ?? {}) };
+}
+
+const NEVER = new AbortController().signal;
+const PERMANENT = ['invalid_input', 'too_large', 'not_found', 'wrong_state', 'closed', 'evicted', 'unsupported_version'];
+
+/** Repeats a save that fails after growing pauses, for `timeoutMs`. */
+async function saved(save, timeoutMs) {
+  const end = performance.now() + timeoutMs;
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+    try {
+      await save();
+      return;
+    } catch (error) {
+      if (PERMANENT.includes(error?.code) || performance.now() + pause > end) throw error;
+    }
+    await sleep(pause, NEVER);
+  }
+}
+
+/** What a stored result is to the loop: an error result is thrown, as the tool threw it. */
+function outcomeOf({ content, isError }) {
+  if (!isError) return content;
+  throw new Error(typeof content === 'string' ? content : JSON.stringify(content));
+}
+
+/** One call of a tool. */
+class OnceCall {
+  #journal;
+  #tool;
+  #call;
+  #args;
+
+  constructor(journal, tool, call, args) {
+    this.#journal = journal;
+    this.#tool = tool;
+    this.#call = call;
+    this.#args = args;
+  }
+
+  /** @param {ToolRun} own */
+  async perform(own) {
+    const signal = signalOf(this.#args);
+    signal?.throwIfAborted();
+    let begun = await this.#journal.begin(own, this.#call);
+    while (begun.kind === 'unknown') {
+      const { invocation, starts } = begun.call;
+      const decision = await this.#decision();
+      if (decision !== 'rerun') return this.#settle(invocation, decision.result);
+      begun = await this.#journal.begin(own, this.#call, starts);
+    }
+    switch (begun.kind) {
+      case 'finished':
+        return outcomeOf(begun.result);
+      case 'joined':
+        return begun.outcome;
+      case 'unsaved':
+        await this.#save(begun.invocation, begun.result);
+        return outcomeOf(begun.result);
+      case 'changed':
+        throw this.#changed(begun.call);
+      default:
+        signal?.throwIfAborted();
+        return this.#run(begun.invocation, signal);
+    }
+  }
+
+  /** What happens to a call that may have run. @returns {Promise<'rerun' | { result: any }>} */
+  async #decision() {
+    const { onInterrupted } = this.#tool;
+    const decision = typeof onInterrupted === 'function' ? await onInterrupted({ ...this.#call }) : onInterrupted;
+    if (decision === 'report') {
+      const { callId } = this.#call;
+      throw new RethreadError('wrong_state', INTERRUPTED, { outcome: 'unknown', callId });
+    }
+    if (decision === 'rerun' || (typeof decision === 'object' && decision && Object.hasOwn(decision, 'result')))
+      return decision;
+    throw new RethreadError(
+      'callback_failed',
+      '`onInterrupted` must return "report", "rerun" or { result }; the tool was not run',
+    );
+  }
+
+  async #run(invocation, signal) {
+    let output;
+    try {
+      output = await this.#tool.execute(...this.#args);
+    } catch (error) {
+      // An abort does not say what the tool has done before.
+      if (!signal?.aborted) await this.#save(invocation, { content: reasonOf(error), isError: true });
+      throw error;
+    }
+    return this.#settle(invocation, output);
+  }
+
+  /** Stores what the tool returned, and returns it. */
+  async #settle(invocation, output) {
+    try {
+      await this.#save(invocation, { content: asJson(output), isError: false });
+    } catch (error) {
+      if (error?.code !== 'invalid_input' && error?.code !== 'too_large') throw error;
+      const content = `This call has run. Its result cannot be stored: ${reasonOf(error)}`;
+      await this.#save(invocation, { content, isError: true });
+      throw new RethreadError(error.code, content, {}, { cause: error });
+    }
+    return output;
+  }
+
+  /** @param {string} invocation @param {ToolResult} result */
+  #save(invocation, result) {
+    const { callId } = this.#call;
+    return saved(() => this.#journal.end({ invocation, callId }, result), this.#tool.saveTimeoutMs);
+  }
+
+  #changed({ name }) {
+    const { callId, name: ownName } = this.#call;
+    const what = name === ownName ? 'other arguments' : `the tool ${name}`;
+    return new RethreadError(
+      'conflict',
+      `the call ${callId} is stored with ${what}, and ${ownName} was not run; each call needs an id of its own`,
+      {},
+    );
+  }
+}
+
+/** @param {any} session @param {any} tool @returns {any} */
+export function once(session, tool) {
+  if (typeof session?.append !== 'function' || typeof session.answer !== 'function')
+    throw invalid('`once` takes a session: `await store.session(id)`');
+  const checked = checkedTool(tool);
+  return async (...args) => {
+    const call = checkedCall(checked, args);
+    const journal = journals.get(session) ?? new CallJournal(session);
+    journals.set(session, journal);
+    return new ToolRun().perform((own) => new OnceCall(journal, checked, call, args).perform(own));
+  };
+}

@@ -1,0 +1,477 @@
+// `once`: a tool runs once for each call, in a loop of any kind (R18, R19). tests/servers/once.test.mjs kills processes.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { open } from 'rethread';
+import { once } from 'rethread/once';
+import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
+
+/** A store whose appends fail while `failing` is true. */
+class FailingStore extends MemoryLogStore {
+  failing = false;
+
+  append(...args) {
+    if (this.failing) throw new Error('the disk is full');
+    return super.append(...args);
+  }
+}
+
+const MAY_HAVE_RUN = (error) =>
+  error.code === 'wrong_state' &&
+  error.details.outcome === 'unknown' &&
+  /^Interrupted: this call has no recorded result\. It may or may not have run/.test(error.message);
+const mail = { to: 'ann' };
+
+/** The session as another process has it: what runs in this one is known by the session's id. */
+function elsewhereOf(session, at) {
+  return new Proxy(session, {
+    get(target, name) {
+      const member = target[name];
+      if (name === 'id') return `${member} ${at}`;
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+}
+
+/** The session as `count` processes have it. */
+async function openings(count, store = new MemoryLogStore()) {
+  const clients = await Promise.all(Array.from({ length: count }, () => open({ store })));
+  return Promise.all(clients.map(async (client, at) => elsewhereOf(await client.session('s'), at)));
+}
+
+/** A tool that counts its executions; each ends with `end`. */
+function sender(session, options) {
+  const runs = [];
+  const execute = (args, context) =>
+    new Promise((resolve, reject) => runs.push({ args, context, end: resolve, fail: reject }));
+  const send = once(session, { name: 'send_mail', execute, ...options });
+  return { send, runs };
+}
+
+async function waitFor(condition) {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+test('r18 r19 once: a call that has a result gets it in every process, and its tool does not run', async () => {
+  const [one, two] = await openings(2);
+  const values = [['text', 'text'], [{ id: 7, list: [null, 'ü'] }], [[1, 2]], [null], [undefined, null]];
+  values.push([0], [false], [''], [{ at: new Date(0) }, { at: '1970-01-01T00:00:00.000Z' }]);
+  for (const [at, [value, stored = value]] of values.entries()) {
+    const execute = (args, context, more) => {
+      assert.deepEqual([args, context, more], [mail, { callId: `c${at}` }, 'more']);
+      return value;
+    };
+    const context = { callId: `c${at}` };
+    assert.equal(await once(one, { name: 't', execute })(mail, context, 'more'), value);
+    const never = once(two, { name: 't', execute: () => assert.fail('it ran again') });
+    assert.deepEqual(await never({ to: 'ann' }, context), stored);
+  }
+  const { items } = await one.invocations({ payload: true });
+  assert.equal(items.length, values.length);
+  assert.deepEqual(
+    [items.at(-1).callId, items.at(-1).status, items.at(-1).argumentsText],
+    ['c0', 'ok', '{"to":"ann"}'],
+  );
+});
+
+test('r18 r19 once: of a call that was started elsewhere the option decides', async () => {
+  const [killed, session] = await openings(2);
+  const first = sender(killed);
+  const lost = first.send(mail, { callId: 'c' });
+  await waitFor(() => first.runs.length);
+
+  await assert.rejects(sender(session).send(mail, { callId: 'c' }), MAY_HAVE_RUN);
+  const asked = [];
+  const ask = (answer) => ({
+    onInterrupted: async (call) => {
+      asked.push(call);
+      return answer();
+    },
+  });
+  await assert.rejects(
+    sender(
+      session,
+      ask(() => 'report'),
+    ).send(mail, { callId: 'c' }),
+    MAY_HAVE_RUN,
+  );
+  assert.deepEqual(asked, [{ callId: 'c', name: 'send_mail', arguments: mail }]);
+  const paused = new Error('paused');
+  const pause = ask(() => {
+    throw paused;
+  });
+  await assert.rejects(sender(session, pause).send(mail, { callId: 'c' }), paused);
+  for (const wrong of [undefined, 'ask', true]) {
+    await assert.rejects(
+      sender(
+        session,
+        ask(() => wrong),
+      ).send(mail, { callId: 'c' }),
+      { code: 'callback_failed' },
+    );
+  }
+  assert.equal((await session.invocations({ status: 'pending' })).items.length, 1);
+
+  const again = sender(
+    session,
+    ask(() => 'rerun'),
+  );
+  const rerun = again.send(mail, { callId: 'c' });
+  await waitFor(() => again.runs.length);
+  again.runs[0].end('second');
+  assert.equal(await rerun, 'second');
+  // The process lived: the result that was stored first counts.
+  first.runs[0].end('first');
+  assert.equal(await lost, 'first');
+  for (const one of [killed, session]) assert.equal(await sender(one).send(mail, { callId: 'c' }), 'second');
+});
+
+test('r18 r19 once: what a person knows of an interrupted call is its result', async () => {
+  const [killed, session] = await openings(2);
+  const { send, runs } = sender(killed);
+  for (const callId of ['a', 'b']) send(mail, { callId });
+  await waitFor(() => runs.length === 2);
+  const known = sender(session, { onInterrupted: () => ({ result: { sent: true } }) });
+  assert.deepEqual(await known.send(mail, { callId: 'a' }), { sent: true });
+  assert.deepEqual(await sender(session).send(mail, { callId: 'a' }), { sent: true });
+  await session.answer('b', { type: 'tool_result', content: 'not sent', isError: true });
+  await assert.rejects(sender(session).send(mail, { callId: 'b' }), /^Error: not sent$/);
+});
+
+test('r18 r19 once: of two processes one runs the tool', async () => {
+  for (let round = 0; round < 10; round += 1) {
+    const senders = (await openings(2)).map((session) => sender(session));
+    const calls = senders.map(({ send }) => send(mail, { callId: 'c' }));
+    const [late] = await Promise.all([
+      Promise.any(
+        calls.map((call) =>
+          call.then(
+            () => assert.fail('without a result'),
+            (error) => error,
+          ),
+        ),
+      ),
+      waitFor(() => senders.some(({ runs }) => runs.length)),
+    ]);
+    assert.ok(MAY_HAVE_RUN(late), late);
+    const runs = senders.flatMap((one) => one.runs);
+    assert.equal(runs.length, 1);
+    runs[0].end('sent');
+    assert.equal((await Promise.allSettled(calls)).filter(({ value }) => value === 'sent').length, 1);
+    for (const { send } of senders) assert.equal(await send(mail, { callId: 'c' }), 'sent');
+    assert.equal(senders.flatMap((one) => one.runs).length, 1);
+  }
+});
+
+test('r18 r19 once: two calls with one id at once have one execution, and one question', async () => {
+  const [killed, session] = await openings(2);
+  const { send, runs } = sender(session);
+  const both = Promise.all([send(mail, { callId: 'c' }), send(mail, { callId: 'c' })]);
+  await waitFor(() => runs.length);
+  await assert.rejects(send({ to: 'bob' }, { callId: 'c' }), { code: 'conflict' });
+  runs[0].end('sent');
+  assert.deepEqual(await both, ['sent', 'sent']);
+
+  const lost = sender(killed);
+  lost.send(mail, { callId: 'd' });
+  await waitFor(() => lost.runs.length);
+  let decide;
+  let asked = 0;
+  const asking = sender(session, {
+    onInterrupted: () => {
+      asked += 1;
+      return new Promise((resolve) => (decide = resolve));
+    },
+  });
+  const waiting = Promise.all([1, 2, 3].map(() => asking.send(mail, { callId: 'd' })));
+  await waitFor(() => asked);
+  decide('rerun');
+  await waitFor(() => asking.runs.length);
+  asking.runs[0].end('sent');
+  assert.deepEqual(await waiting, ['sent', 'sent', 'sent']);
+  assert.deepEqual([asked, asking.runs.length, runs.length], [1, 1, 1]);
+});
+
+test('r18 r19 once: 20 calls at once are each run and stored once', async () => {
+  const [one, two] = await openings(2);
+  const ran = [];
+  const execute = async ({ n }) => {
+    ran.push(n);
+    return n;
+  };
+  const numbers = Array.from({ length: 20 }, (_, n) => n);
+  const all = (session) =>
+    Promise.allSettled(numbers.map((n) => once(session, { name: 'n', execute })({ n }, { callId: `c${n}` })));
+  await Promise.all([all(one), all(two)]);
+  assert.deepEqual(
+    ran.toSorted((a, b) => a - b),
+    numbers,
+  );
+  assert.deepEqual(
+    (await all(two)).map(({ value }) => value),
+    numbers,
+  );
+  assert.equal(ran.length, 20);
+});
+
+test('r18 r19 once: an id that is stored with other arguments or another name runs nothing', async () => {
+  const [session, other] = await openings(2);
+  assert.equal(
+    await once(session, { name: 'send_mail', execute: () => 'sent' })({ to: 'ann', cc: [] }, { callId: 'c' }),
+    'sent',
+  );
+  for (const one of [session, other]) {
+    const { send, runs } = sender(one, { onInterrupted: 'rerun' });
+    await assert.rejects(send(mail, { callId: 'c' }), { code: 'conflict', message: /with other arguments/ });
+    await assert.rejects(send(undefined, { callId: 'c' }), { code: 'conflict' });
+    await assert.rejects(sender(one, { name: 'pay' }).send({ to: 'ann', cc: [] }, { callId: 'c' }), {
+      code: 'conflict',
+      message: /with the tool send_mail/,
+    });
+    // The order of members is none, and undefined is as absent.
+    assert.equal(await send({ cc: [], to: 'ann', bcc: undefined }, { callId: 'c' }), 'sent');
+    assert.equal(runs.length, 0);
+  }
+});
+
+test('r18 r19 once: a call without an id or without JSON is rejected, and nothing is stored', async () => {
+  const [session] = await openings(1);
+  const { send, runs } = sender(session);
+  const cycle = {};
+  cycle.self = cycle;
+  for (const context of [undefined, null, 'c', {}, { callId: '' }, { callId: 7 }])
+    await assert.rejects(send(mail, context), { code: 'invalid_input', message: /send_mail has no id/ });
+  for (const args of [cycle, { n: 1n }, { map: new Map() }, () => {}, { bytes: new Uint8Array(2) }])
+    await assert.rejects(send(args, { callId: 'c' }), { code: 'invalid_input', message: /no JSON/ });
+  assert.deepEqual([runs.length, session.revision], [0, 0]);
+});
+
+test('r18 r19 once: the id of a call is found where loops pass it', async () => {
+  const [session] = await openings(1);
+  const places = [
+    [{ callId: 'rethread' }],
+    [{ toolCallId: 'ai-sdk', messages: [] }],
+    [{ toolCallId: 'langgraph', toolCall: { id: 'other' } }],
+    [{ toolCall: { id: 'langchain' } }],
+    [{ context: {} }, { toolCall: { id: 'fc_1', callId: 'openai-agents' } }],
+    [{ agent: { toolCallId: 'mastra' } }],
+  ];
+  const send = once(session, { name: 't', execute: () => 'ran' });
+  for (const place of places) await send(mail, ...place);
+  await once(session, { name: 't', execute: () => 'ran', callId: ({ to }) => `own ${to}` })(mail);
+  const { items } = await session.invocations();
+  assert.deepEqual(items.map(({ callId }) => callId).toSorted(), [
+    'ai-sdk',
+    'langchain',
+    'langgraph',
+    'mastra',
+    'openai-agents',
+    'own ann',
+    'rethread',
+  ]);
+});
+
+test('r18 r19 once: a tool that throws has ended', async () => {
+  const [one, two] = await openings(2);
+  const { send, runs } = sender(one);
+  const failed = send(mail, { callId: 'c' });
+  await waitFor(() => runs.length);
+  const error = new TypeError('no such address');
+  runs[0].fail(error);
+  await assert.rejects(failed, error);
+  for (const session of [one, two])
+    await assert.rejects(sender(session, { onInterrupted: 'rerun' }).send(mail, { callId: 'c' }), {
+      message: 'no such address',
+    });
+  assert.deepEqual(
+    (await two.invocations()).items.map(({ status }) => status),
+    ['error'],
+  );
+  assert.equal(runs.length, 1);
+});
+
+test('r18 r19 once: a result that is no JSON has run, and does not run again', async () => {
+  const [one, two] = await openings(2);
+  const cycle = [];
+  cycle.push(cycle);
+  for (const [at, value] of [
+    10n,
+    new Map(),
+    () => 1,
+    [new Error('x')],
+    { bytes: new Uint8Array(1) },
+    cycle,
+  ].entries()) {
+    let ran = 0;
+    const tool = {
+      name: 't',
+      execute: () => {
+        ran += 1;
+        return value;
+      },
+    };
+    await assert.rejects(once(one, tool)(mail, { callId: `c${at}` }), { code: 'invalid_input', message: /has run/ });
+    await assert.rejects(once(two, tool)(mail, { callId: `c${at}` }), { message: /^This call has run\./ });
+    assert.equal(ran, 1);
+  }
+});
+
+test('r18 r19 r58 once: a tool whose start cannot be stored does not run; a result that cannot be is kept', async () => {
+  const store = new FailingStore();
+  const [session, elsewhere] = await openings(2, store);
+  const { send, runs } = sender(session, { saveTimeoutMs: 0 });
+  store.failing = true;
+  await assert.rejects(send(mail, { callId: 'c' }), { code: 'store_error' });
+  assert.equal(runs.length, 0);
+  store.failing = false;
+
+  const unsaved = send(mail, { callId: 'c' });
+  await waitFor(() => runs.length);
+  store.failing = true;
+  runs[0].end('sent');
+  await assert.rejects(unsaved, { code: 'store_error' });
+  await assert.rejects(send(mail, { callId: 'c' }), { code: 'store_error' });
+  store.failing = false;
+  await assert.rejects(sender(elsewhere).send(mail, { callId: 'c' }), MAY_HAVE_RUN);
+  assert.equal(await send(mail, { callId: 'c' }), 'sent');
+  assert.equal(await sender(elsewhere).send(mail, { callId: 'c' }), 'sent');
+
+  // In time the store works again.
+  const patient = sender(session);
+  const saved = patient.send(mail, { callId: 'd' });
+  await waitFor(() => patient.runs.length);
+  store.failing = true;
+  patient.runs[0].end('sent, too');
+  setTimeout(() => (store.failing = false), 100);
+  assert.equal(await saved, 'sent, too');
+  assert.equal(await sender(elsewhere).send(mail, { callId: 'd' }), 'sent, too');
+  assert.equal(runs.length, 1);
+});
+
+test('r18 r19 once: an abort before the start runs nothing; a tool that throws after one may have run', async () => {
+  const [session] = await openings(1);
+  const { send, runs } = sender(session);
+  const reason = new Error('stopped');
+  await assert.rejects(send(mail, { callId: 'c', signal: AbortSignal.abort(reason) }), reason);
+  assert.deepEqual([runs.length, session.revision], [0, 0]);
+  for (const [callId, member] of [
+    ['c', 'signal'],
+    ['d', 'abortSignal'],
+  ]) {
+    const stop = new AbortController();
+    const stopped = send(mail, { callId, [member]: stop.signal });
+    await waitFor(() => runs.some(({ context }) => context.callId === callId));
+    stop.abort(reason);
+    runs.at(-1).fail(reason);
+    await assert.rejects(stopped, reason);
+    await assert.rejects(send(mail, { callId }), MAY_HAVE_RUN);
+  }
+  const stop = new AbortController();
+  const ended = send(mail, { callId: 'e', signal: stop.signal });
+  await waitFor(() => runs.length === 3);
+  stop.abort(reason);
+  runs[2].end('sent');
+  assert.equal(await ended, 'sent');
+  assert.equal(await send(mail, { callId: 'e' }), 'sent');
+});
+
+const question = { role: 'user', content: 'Write to Ann.' };
+const asking = (to, id = 'call_0') => ({
+  role: 'assistant',
+  content: null,
+  tool_calls: [{ id, type: 'function', function: { name: 'send_mail', arguments: JSON.stringify({ to }) } }],
+});
+const result = (content) => ({ role: 'tool', tool_call_id: 'call_0', content });
+const messagesOf = async (session) => {
+  const { body } = await session.render({ dialect: 'openai-chat', replay: { freshness: Infinity } });
+  return JSON.parse(new TextDecoder().decode(body)).messages;
+};
+
+/** Without the ids of calls: a request gives each call its own. */
+const shown = (messages) =>
+  messages.map(({ role, content, tool_calls: calls }) => [role, content, calls?.map((call) => call.function)]);
+
+test('r18 r19 once: in a chat the call is that of the stored answer, an id that comes again is another call, and checkpoints go on', async () => {
+  const store = new MemoryLogStore();
+  const [chat, elsewhere] = await openings(2, store);
+  const loop = chat.external({ persistence: 'call' });
+  const { send, runs } = sender(chat);
+  const messages = [question];
+  for (const to of ['ann', 'bob']) {
+    messages.push(asking(to));
+    await loop.checkpoint({ messages }, 'openai-chat');
+    // A schema adds what the model left out.
+    const sent = send({ to, cc: [] }, { callId: 'call_0' });
+    await waitFor(() => runs.at(-1)?.args.to === to);
+    await elsewhere.refresh();
+    await assert.rejects(sender(elsewhere).send({ to, cc: [] }, { callId: 'call_0' }), MAY_HAVE_RUN);
+    assert.match((await messagesOf(chat)).at(-1).content, /may or may not have run/);
+    runs.at(-1).end(`sent to ${to}`);
+    messages.push(result(await sent));
+    assert.deepEqual(shown(await messagesOf(chat)), shown(messages));
+    await loop.checkpoint({ messages }, 'openai-chat');
+    assert.equal(await sender(elsewhere).send({ to, cc: [] }, { callId: 'call_0' }), `sent to ${to}`);
+    await assert.rejects(send({ to }, { callId: 'call_0' }), { code: 'conflict' });
+  }
+  messages.push({ role: 'assistant', content: 'Done.' });
+  await loop.checkpoint({ messages }, 'openai-chat');
+  await loop.end();
+  await elsewhere.refresh();
+  assert.deepEqual(shown(await messagesOf(elsewhere)), shown(messages));
+  assert.equal(runs.length, 2);
+});
+
+test('r18 r19 once: the late result of a call that the model was told is interrupted takes its place', async () => {
+  const [chat, elsewhere] = await openings(2);
+  const loop = chat.external({ persistence: 'call' });
+  await loop.checkpoint({ messages: [question, asking('ann')] }, 'openai-chat');
+  const { send, runs } = sender(elsewhere);
+  const late = send(mail, { callId: 'call_0' });
+  await waitFor(() => runs.length);
+  await chat.refresh();
+  const told = await messagesOf(chat);
+  const going = chat.external({ persistence: 'call' });
+  await going.checkpoint({ messages: [...told, { role: 'assistant', content: 'I do not know.' }] }, 'openai-chat');
+  await assert.rejects(sender(chat).send(mail, { callId: 'call_0' }), MAY_HAVE_RUN);
+  runs[0].end('sent');
+  assert.equal(await late, 'sent');
+  assert.equal(await sender(chat).send(mail, { callId: 'call_0' }), 'sent');
+  assert.equal((await messagesOf(chat))[2].content, 'sent');
+
+  // Nobody knows who has started this one.
+  const more = [...(await messagesOf(chat)), { role: 'user', content: 'And Bob.' }, asking('bob', 'call_1')];
+  await going.checkpoint({ messages: more }, 'openai-chat');
+  const toldAgain = await messagesOf(chat);
+  await going.checkpoint({ messages: [...toldAgain, { role: 'assistant', content: 'Who knows.' }] }, 'openai-chat');
+  const { send: sendLate, runs: lateRuns } = sender(chat);
+  await assert.rejects(sendLate({ to: 'bob' }, { callId: 'call_1' }), MAY_HAVE_RUN);
+  assert.equal(lateRuns.length, 0);
+});
+
+test('r18 r19 once: a session that is deleted meanwhile has no place for the result', async () => {
+  const client = await open({ store: new MemoryLogStore() });
+  const { send, runs } = sender(await client.session('s'));
+  const lost = send(mail, { callId: 'c' });
+  await waitFor(() => runs.length);
+  await client.deleteSession('s');
+  runs[0].end('sent');
+  await assert.rejects(lost, { code: 'not_found' });
+});
+
+test('r19 once: what is no session or no option is refused', async () => {
+  const [session] = await openings(1);
+  const execute = () => {};
+  const refused = (tool, target = session) =>
+    assert.throws(() => once(target, tool), { name: 'RethreadError', code: 'config_invalid' }, JSON.stringify(tool));
+  refused({ name: 't', execute }, null);
+  refused({ name: 't', execute }, await open());
+  for (const tool of [undefined, null, execute, {}, { name: 't' }, { execute }, { name: '', execute }]) refused(tool);
+  for (const more of [
+    { onInterrupted: 'ask' },
+    { callId: 'c' },
+    { saveTimeoutMs: -1 },
+    { saveTimeoutMs: '1' },
+    { retry: 1 },
+  ])
+    refused({ name: 't', execute, ...more });
+});

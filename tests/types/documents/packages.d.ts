@@ -1,0 +1,7 @@
+// Packages of the pages that the tests install into the cache, or do not install: without types.
+
+declare module "@langchain/langgraph";
+declare module "@langchain/langgraph/prebuilt";
+declare module "@mastra/core/tools";
+declare module "@modelcontextprotocol/sdk/server/mcp.js";
+declare module "@modelcontextprotocol/sdk/server/stdio.js";
