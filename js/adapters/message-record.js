@@ -133,7 +133,7 @@ export class KnownMessages {
 
   /** After an append of this object's owner to the revision `before`, of `added` messages: reads only the end. Messages
    *  that precede it are the same, unless the append has answered their calls. */
-  async readAppended(before, callIds, added = 0) {
+  async readAppended(before, callIds, added) {
     const known = this.#known;
     const { revision, branch } = this.#session;
     this.#known = null;

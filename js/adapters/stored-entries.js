@@ -63,11 +63,8 @@ export class StoredEntries {
   /** Appends to what was read. `conflict` if another tab has appended meanwhile. */
   async append(items) {
     if (!items.length) return;
-    const before = this.#revision;
-    await this.#session.append(items, { expectedRevision: before });
+    await this.#known.append(items, this.#revision);
     this.#revision = -1;
-    const callIds = items.flatMap(({ role, parts }) => (role === 'tool' ? parts.map(({ callId }) => callId) : []));
-    await this.#known.readAppended(before, new Set(callIds));
   }
 
   /** Runs a task again if another tab appended between what it read and what it wrote.

@@ -135,7 +135,7 @@ export class CallJournal extends Turns {
           error?.code === 'wrong_state' && findCall((await this.#messages.read()).messages, callId)?.result;
         if (!isStored) throw error;
       }
-      await this.#messages.readAppended(revision, new Set([callId]));
+      await this.#messages.readAppended(revision, new Set([callId]), 0);
     });
     this.#unsaved.delete(invocation);
   }
