@@ -63,7 +63,15 @@ function checkedCall({ name, callId: find }, args) {
 }
 
 const NEVER = new AbortController().signal;
-const PERMANENT = ['invalid_input', 'too_large', 'not_found', 'wrong_state', 'closed', 'evicted', 'unsupported_version'];
+const PERMANENT = [
+  'invalid_input',
+  'too_large',
+  'not_found',
+  'wrong_state',
+  'closed',
+  'evicted',
+  'unsupported_version',
+];
 
 /** Repeats a save that fails after growing pauses, for `timeoutMs`. */
 async function saved(save, timeoutMs) {
