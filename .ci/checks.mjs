@@ -8,6 +8,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { WORLDS } from './build.mjs';
 import { cycles } from './cycles.mjs';
+import { links } from './links.mjs';
 import { files, output, present, read, root } from './shell.mjs';
 import { matches, sources, strings } from './rust-source.mjs';
 
@@ -374,6 +375,7 @@ export const checks = {
   dialects,
   vocabulary,
   requirements,
+  links,
   cycles,
 };
 
