@@ -11,6 +11,7 @@ import { cycles } from './cycles.mjs';
 import { links } from './links.mjs';
 import { files, output, present, read, root } from './shell.mjs';
 import { matches, sources, strings } from './rust-source.mjs';
+import { sentences } from './sentences.mjs';
 
 const MAX_LINES = 600;
 const MAX_COLUMNS = 120;
@@ -376,6 +377,7 @@ export const checks = {
   vocabulary,
   requirements,
   links,
+  sentences,
   cycles,
 };
 

@@ -16,7 +16,7 @@ export function slugOf(heading) {
 }
 
 /** The lines of a page outside of its code blocks: [{line, text}]. */
-function prose(page) {
+export function prose(page) {
   let inBlock = false;
   return page.split('\n').flatMap((text, index) => {
     const isFence = /^\s*```/.test(text);
@@ -25,19 +25,19 @@ function prose(page) {
   });
 }
 
-/** The ids of a page's headings; a repeated one has a number. */
-export function anchorsOf(page) {
-  const anchors = new Set();
-  for (const { text } of prose(page)) {
+/** [{line, text, id}]: the headings of a page. The id of a repeated one has a number. */
+export function headingsOf(page) {
+  const ids = new Set();
+  return prose(page).flatMap(({ line, text }) => {
     const heading = /^#{1,6} (.*)$/.exec(text);
-    if (!heading) continue;
+    if (!heading) return [];
     const plain = heading[1].replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[`*]/g, '');
     const slug = slugOf(plain);
     let id = slug;
-    for (let n = 1; anchors.has(id); n += 1) id = `${slug}-${n}`;
-    anchors.add(id);
-  }
-  return anchors;
+    for (let n = 1; ids.has(id); n += 1) id = `${slug}-${n}`;
+    ids.add(id);
+    return [{ line, text: plain, id }];
+  });
 }
 
 /** [{line, target}]: the links and images of a page, without those in code. */
@@ -69,7 +69,9 @@ export function broken(file, page) {
     if (name && !existsSync(found)) return [`${file}:${line}: ${target} does not exist`];
     if (anchor === undefined) return [];
     const text = name ? found.endsWith('.md') && readFileSync(found, 'utf8') : page;
-    return text !== false && anchorsOf(text).has(anchor) ? [] : [`${file}:${line}: ${target} has no such heading`];
+    return text !== false && headingsOf(text).some(({ id }) => id === anchor)
+      ? []
+      : [`${file}:${line}: ${target} has no such heading`];
   });
 }
 
