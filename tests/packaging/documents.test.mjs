@@ -1,41 +1,18 @@
 // The JavaScript of docs/ is run as it stands, with the names that a reader's program has, against the stand-in.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
 import { RethreadError, open } from '../../js/entry/node.js';
-import { drive, isDriven } from '../../js/host.js';
+import { drive } from '../../js/host.js';
 import { conformance } from '../../js/entry/testing-node.js';
 import { keyValueService } from '../bindings/key-value-service.mjs';
 import { laneOf } from '../browser/page.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
-import { blocksOf, scoped } from '../types/documents/blocks.mjs';
-
-const AsyncFunction = (async () => {}).constructor;
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const pageNamed = (name) => readFileSync(path.join(root, `docs/${name}.md`), 'utf8');
-
-/** Runs the block of a page that contains `text`; returns the values of the names in `results`. */
-function runBlock(page, text, values, results = []) {
-  const found = blocksOf(pageNamed(page)).filter(({ source }) => source.includes(text));
-  assert.equal(found.length, 1, `docs/${page}.md: ${found.length} blocks contain ${text}`);
-  const names = { open, drive, isDriven, headers: { authorization: 'Bearer sk-documents' }, options: {}, ...values };
-  return new AsyncFunction(...Object.keys(names), `{ ${scoped(found[0]).source}\nreturn { ${results.join(', ')} }; }`)(
-    ...Object.values(names),
-  );
-}
+import { bodies, chat as chatOf, decode, runBlock, textsOf } from './document-page.mjs';
 
 const parameters = { type: 'object', properties: {} };
 const call = (name, args = {}) => ({ calls: [{ name, arguments: args }] });
-const decode = (body) => JSON.parse(new TextDecoder().decode(body));
-const textsOf = async (session) =>
-  (await session.messages({ limit: 100 })).items.map(
-    ({ role, parts }) => `${role}: ${parts.map(({ type, text }) => text ?? type).join(' ')}`,
-  );
-const bodies = async (lane) => (await lane.requests()).map(({ bodyText }) => JSON.parse(bodyText));
 
 let standIn;
 before(async () => {
@@ -43,15 +20,7 @@ before(async () => {
 });
 after(() => standIn.close());
 
-/** {rethread, session, lane, provider}: a store in memory, and a lane with these answers. */
-async function chat(name, steps, { dialect = 'openai-chat', ...options } = {}) {
-  const lane = laneOf(standIn.url, `documents-${name}`);
-  await lane.script(steps);
-  const rethread = await open();
-  const session = await rethread.session('chat-1', options);
-  const url = dialect === 'openai-chat' ? lane.chat : `${lane.base}/v1/responses`;
-  return { rethread, session, lane, provider: { dialect, url, params: { model: 'm' } } };
-}
+const chat = (...args) => chatOf(standIn, ...args);
 
 describe('docs/owners.md', () => {
   test('each owner can be named', async () => {

@@ -64,6 +64,8 @@ export const checkpointer: object;
 // What a tool calls, and where a server has its key.
 export const signIn: (name: string, password: string) => Promise<string>;
 export const apiKey: () => Promise<string>;
+export const payBack: (order: string, key: string) => Promise<string>;
+export const mailOwner: (question: string, link: string) => Promise<void>;
 
 export const search: (input: MessageWithCalls[]) => Promise<string>;
 export const showForm: (question: unknown) => Promise<unknown>;
