@@ -13,8 +13,8 @@ const PAGE = 'docs/rules/sentences.md';
 
 const INTRODUCTION = `# What a provider says
 
-Each sentence that a provider refuses a body with, as the pages of [rules](README.md) quote it, and the rule that it is about: why the body is
-refused, an example, and what \`repair\` or \`heal\` makes of it. Search this page for the words of your error without its ids, numbers and paths.
+Each sentence that the pages of [rules](README.md) quote, and the rule that it is about: why a provider refuses the body, an example, and what
+\`repair\` or \`heal\` makes of it. Search this page for the words of your error without its ids, numbers and paths.
 \`npx rethread explain "what the provider said"\` finds the rule of a whole error, and of a line of a log.
 `;
 
@@ -53,9 +53,9 @@ export function sentencePage() {
     const title = headingsOf(page)[0].text;
     const rows = [...sentencesOf(page)].map(([sentence, rules]) => {
       const links = rules.map(({ code, id }) => `[\`${code}\`](${dialect}.md#${id})`);
-      return `| ${cell(sentence)} | ${links.join(', ')} |`;
+      return `| ${links.join(', ')} | ${cell(sentence)} |`;
     });
-    return `## ${title}\n\n| the provider says | rule |\n|---|---|\n${rows.join('\n')}\n`;
+    return `## ${title}\n\n| rule | the provider says |\n|---|---|\n${rows.join('\n')}\n`;
   });
   return [INTRODUCTION, ...tables].join('\n');
 }

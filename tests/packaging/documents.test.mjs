@@ -112,7 +112,8 @@ describe('sessions and runs', () => {
     left[Symbol.dispose]();
     const { runs, failed } = await runBlock('resume', 'resumeAll', { rethread, provider, tools: {} }, ['runs, failed']);
     assert.deepEqual([runs.length, failed], [1, []]);
-    assert.equal((await runs[0].result).text, 'Done.');
+    while (runs[0].status === 'running') await runs[0].changed();
+    assert.equal(runs[0].result().text, 'Done.');
   });
 
   test('a chat on a page', async () => {
