@@ -11,7 +11,7 @@ import { repairing } from '../../js/entry/fetch-node.js';
 import { open } from '../../js/entry/node.js';
 import { drive } from '../../js/host.js';
 import { startStandIn } from '../stand-in/server.mjs';
-import { bodies, chat as chatOf, decode, runBlock, textsOf } from './document-page.mjs';
+import { bodies, chat as chatOf, runBlock, textsOf } from './document-page.mjs';
 
 let standIn;
 before(async () => {
@@ -170,12 +170,12 @@ test('move from another library: chats of three kinds are stored, and are valid 
   assert.deepEqual(await textsOf(own.fromPage), ['user: Hi']);
   assert.equal((await textsOf(own.fromRows)).length, 2);
   const printed = [];
-  const { body } = await runBlock(
+  const { json } = await runBlock(
     'guides/moving',
     'And tomorrow?',
     { session, console: { log: (...all) => printed.push(all) } },
-    ['body'],
+    ['json'],
   );
-  assert.equal(decode(body).messages.length, 5);
-  assert.match(JSON.stringify(decode(body)), /21 degrees/);
+  assert.equal(json.messages.length, 5);
+  assert.match(JSON.stringify(json), /21 degrees/);
 });
