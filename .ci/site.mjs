@@ -33,11 +33,7 @@ export function typedEntries() {
 
 /** Pages of the public types, a folder an entry of the package. */
 async function writeReference() {
-  const packages = [
-    `typedoc@${TYPEDOC}`,
-    `typedoc-plugin-markdown@${TYPEDOC_MARKDOWN}`,
-    `typescript@${TYPESCRIPT}`,
-  ];
+  const packages = [`typedoc@${TYPEDOC}`, `typedoc-plugin-markdown@${TYPEDOC_MARKDOWN}`, `typescript@${TYPESCRIPT}`];
   const typedoc = await npmPackages(`typedoc-${TYPEDOC}`, packages, 'typedoc-plugin-markdown');
   const entries = path.join(folder, 'entries');
   const files = typedEntries().map((name) => {

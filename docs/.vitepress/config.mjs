@@ -119,10 +119,15 @@ async function searched(text, env, markdown) {
 /** All words must occur: those of a provider's sentence are common ones. */
 const miniSearch = { searchOptions: { combineWith: 'AND', fuzzy: 0.1, prefix: true } };
 
+/** Tables are as wide as the page, and long sentences in them wrap. */
+const TABLES =
+  '.vp-doc table { display: table; width: 100% } .vp-doc td:last-child, .vp-doc td:last-child code { overflow-wrap: anywhere }';
+
 export default {
   title: 'rethread',
   description: 'The history layer for chats that call tools',
   base: SITE_BASE,
+  head: [['style', {}, TABLES]],
   cleanUrls: false,
   rewrites: { 'rules/README.md': 'rules/index.md', 'guides/README.md': 'guides/index.md' },
   markdown: { anchor: { slugify: slugOf }, config: linksElsewhere },
