@@ -8,8 +8,10 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { WORLDS } from './build.mjs';
 import { cycles } from './cycles.mjs';
+import { links } from './links.mjs';
 import { files, output, present, read, root } from './shell.mjs';
 import { matches, sources, strings } from './rust-source.mjs';
+import { sentences } from './sentences.mjs';
 
 const MAX_LINES = 600;
 const MAX_COLUMNS = 120;
@@ -374,6 +376,8 @@ export const checks = {
   dialects,
   vocabulary,
   requirements,
+  links,
+  sentences,
   cycles,
 };
 

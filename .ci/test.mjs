@@ -200,7 +200,7 @@ const STEPS = [
         flags.filter((flag) => flag !== '--exactOptionalPropertyTypes'),
         programs.filter(isAdapter),
       );
-      await nodeTests('tests/types', 5);
+      await nodeTests('tests/types', values.long ? 20 : 5); // the site is built in long runs
     },
   },
   {

@@ -6,6 +6,7 @@ import { WasmHandle, dispose } from './wasm-handle.js';
 import { ExternalLoop } from './external-loop.js';
 import { appendedMessages, handoffsOf, plainRequest } from './input.js';
 import { HistoryProviders } from './providers.js';
+import { withJson } from './rendered.js';
 import { Run } from './run.js';
 import { StateBag } from './state-bag.js';
 import { answerOptions } from './tool.js';
@@ -132,12 +133,11 @@ export class Session {
     return this.#handle.promise((session) => session.invocations(query));
   }
 
-  /** @type {PublicSession['render']} */
   async render(request) {
     check.request(request);
     const hooks = this.#hooksOf(this.#providers);
     const [plain] = await plainRequest(request);
-    return this.#handle.promise((session) => session.render(plain, hooks));
+    return withJson(await this.#handle.promise((session) => session.render(plain, hooks)));
   }
 
   /** @type {PublicSession['run']} */

@@ -1,6 +1,6 @@
 // Which part of the stored history the model receives, and the request that is built from it.
 
-import type { Bytes, Dialect, Finding, JsonObject, PrefixChange, WireInput } from "./formats.js";
+import type { Bytes, Dialect, Finding, JsonObject, PrefixChange, WireBody, WireInput } from "./formats.js";
 import type { InputPart, Message } from "./message.js";
 import type { Tools } from "./tool.js";
 
@@ -88,9 +88,13 @@ export interface RenderRequest {
   branch?: string;
   replay?: ReplayPolicy;
 }
-export interface Rendered {
+export interface Rendered<Body extends object = WireBody> {
   /** The body as UTF-8 JSON: a copy that the caller owns, for `fetch`. */
   body: Bytes;
+  /** The body as an object, for a provider's SDK or a loop of your own: parsed when it is read first, the same object
+   *  each time, and the caller's own. Numbers are those of `JSON.parse`, which rounds integers above 2^53; `body` has
+   *  them as they are. */
+  readonly json: Body;
   report: Finding[];
   /** The highest source number in the tool results of the session, or -1; number new sources from the next one.
    *  Includes results that are too old to be replayed, were omitted from storage, or can no longer be read. */
@@ -103,6 +107,16 @@ export interface Rendered {
   prefix: PrefixReuse;
   /** With "drop_block": headers that the request needs, with your own values of the same list (`anthropic-beta`). */
   headers?: Record<string, string>;
+}
+/** The body of a render by its dialect. The items of the lists are the provider's, of types that its SDK has. */
+export type RenderedBody<D extends Dialect> = WireBody & RenderedBodies[D];
+interface RenderedBodies {
+  "openai-chat": { messages: any[]; tools?: any[] };
+  "openai-responses": { input: any[]; instructions?: string; tools?: any[] };
+  anthropic: { messages: any[]; system?: any; tools?: any[] };
+  gemini: { contents: any[]; systemInstruction?: any; tools?: any[] };
+  mistral: { messages: any[]; tools?: any[] };
+  bedrock: { messages: any[]; system?: any[]; toolConfig?: any };
 }
 /** How much of the last body of this session object and dialect a request repeats, so that the provider may have it in
  *  its cache. What other tabs and processes sent does not count: the first body after opening repeats nothing

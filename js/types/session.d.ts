@@ -12,7 +12,7 @@ import type {
   Part,
   ToolInvocation,
 } from "./message.js";
-import type { ReplayPolicy, Rendered, RenderRequest } from "./replay.js";
+import type { ReplayPolicy, Rendered, RenderedBody, RenderRequest } from "./replay.js";
 import type { ErrorCode } from "./error.js";
 import type { EffectAnswer, PendingRun, ResumeRequest, Run, RunRequest } from "./run.js";
 import type { Page } from "./store.js";
@@ -154,8 +154,10 @@ export interface Session {
   }): SessionView;
   invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;
   /** The body of the next request as UTF-8 JSON: history after the replay policy, valid for the dialect, followed by
-   *  `input`. */
-  render(request: RenderRequest): Promise<Rendered>;
+   *  `input`. `json` is the same as an object, typed by the dialect, or by the type that you name, such as
+   *  `render<OpenAI.ChatCompletionCreateParams>(…)`. */
+  render<D extends Dialect>(request: RenderRequest & { dialect: D }): Promise<Rendered<RenderedBody<D>>>;
+  render<Body extends object>(request: RenderRequest): Promise<Rendered<Body>>;
   run(request: RunRequest): Promise<Run>;
   /** Begins a loop that the application drives itself, with another SDK say. `persistence` is by default the
    *  session's. */

@@ -40,7 +40,7 @@ export interface OpenOptions {
    *  their key with `key`. With another key, or none, a session rejects with `wrong_key`, and nothing is changed.
    *  Session ids, channels, times of change, what is archived, the audit table's index (tool, status, channel, time),
    *  sizes and numbers stay readable;
-   *  `serialize`, `exportSession` and snapshots are not encrypted. See docs/storage.md. */
+   *  `serialize`, `exportSession` and snapshots are not encrypted. See docs/encryption.md. */
   encryption?: { key: PlatformCryptoKey; previous?: PlatformCryptoKey[] };
   /** Replay settings of every session, and by channel (`SessionOptions.channel`). */
   replay?: ReplayPolicy;
@@ -84,7 +84,7 @@ export interface Rethread {
    *  nothing; more than 64 words are `invalid_input`. `limit` is the most hits in a page, 1 to 100, by default 20. A page
    *  may have fewer hits, or none, and a `cursor`: the texts of 200 sessions at most are read for it. `channel` and
    *  `archived` are those of `sessions`. Reasoning, and what tools were called with and returned, is not searched. Texts
-   *  that cannot be read are reported to `onWarning` and in `status`. See docs/sessions.md. */
+   *  that cannot be read are reported to `onWarning` and in `status`. See docs/list-and-search.md. */
   search(
     text: string,
     options?: { channel?: string; archived?: boolean | "all"; limit?: number; cursor?: string },
@@ -95,7 +95,7 @@ export interface Rethread {
    *  is kept, and so are those after it, and what a branch shares with another one that keeps it. `session` and `channel`
    *  select sessions; with `dryRun` nothing is erased. `removed` counts messages, `left` those that the branches of a
    *  session still have: an empty session is kept, with its title, until `deleteSession`. `failed` has the sessions that
-   *  were not changed, and why, such as `wrong_state` for a run that is not over. See docs/sessions.md. */
+   *  were not changed, and why, such as `wrong_state` for a run that is not over. See docs/erasure.md. */
   prune(options: {
     olderThan?: number;
     keepNewestTurns?: number;
@@ -111,7 +111,8 @@ export interface Rethread {
    *  nothing else. `open` begins the same by itself, a second later, if `previous` has keys; this one says when it is
    *  done: with nothing in `failed`, and if no process with another `key` is left when it begins, `previous` is no
    *  longer needed. `rotated` counts the sessions that were written now. `failed` has the others: `wrong_key` for a
-   *  session of none of the keys, `corrupt_record` for a damaged head. Without encryption there is nothing to do. See docs/storage.md. */
+   *  session of none of the keys, `corrupt_record` for a damaged head. Without encryption there is nothing to do.
+   *  See docs/encryption.md. */
   rotateKeys(): Promise<{ rotated: number; failed: { session: string; code: ErrorCode; message: string }[] }>;
   deleteSession(id: string): Promise<void>;
   /** The session as JSON Lines that a person can read: a line for the session, one for each append, audit row and
@@ -134,7 +135,8 @@ export interface Rethread {
    *  the copy is the session. Not copied are unfinished runs, other branches, and compactions that were stored after
    *  the message that follows `until`. `id` is the copy's id, a random one by default: pass one if you may have to
    *  repeat the copy. `not_found` for a session that is not stored, and for a message that the branch does not have;
-   *  `conflict` if a session with the id of the copy exists. It is written in one append. See docs/sessions.md. */
+   *  `conflict` if a session with the id of the copy exists. It is written in one append. See
+   *  docs/copies-and-backups.md. */
   copy(session: string, options?: { until?: string; id?: string }): Promise<Session>;
   /** All sessions that are stored, as a stream of text, JSON Lines: each chunk is a session as `exportSession` returns
    *  it, with a line before it, and the first and last chunks are a line. One session is in memory at a time, and each
@@ -142,7 +144,7 @@ export interface Rethread {
    *  its place, what is damaged in one is said beside it, and `restoreBackup` reports both; an error of the store is
    *  that of the stream. A backup that was cut off is continued by appending `backup({ after })` to what there is:
    *  `after` is the id of the last session that is whole, in the order of the store (`not_found` if that does not
-   *  list it). It is not encrypted. See docs/sessions.md. */
+   *  list it). It is not encrypted. See docs/copies-and-backups.md. */
   backup(options?: { after?: string }): PlatformReadableStream;
   /** Restores what `backup` returned, as text or bytes in any chunks, into this store, of whatever kind: each session
    *  in one append. `onExisting` says what happens to a session whose id is stored: `"skip"` (default) keeps the

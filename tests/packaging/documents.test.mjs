@@ -1,43 +1,18 @@
 // The JavaScript of docs/ is run as it stands, with the names that a reader's program has, against the stand-in.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
 import { RethreadError, open } from '../../js/entry/node.js';
-import { drive, isDriven } from '../../js/host.js';
+import { drive } from '../../js/host.js';
 import { conformance } from '../../js/entry/testing-node.js';
 import { keyValueService } from '../bindings/key-value-service.mjs';
 import { laneOf } from '../browser/page.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
-import { blocksOf, scoped } from '../types/documents/blocks.mjs';
-
-const AsyncFunction = (async () => {}).constructor;
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const pages = Object.fromEntries(
-  ['owners', 'sessions', 'servers'].map((name) => [name, readFileSync(path.join(root, `docs/${name}.md`), 'utf8')]),
-);
-
-/** Runs the block of a page that contains `text`; returns the values of the names in `results`. */
-function runBlock(page, text, values, results = []) {
-  const found = blocksOf(pages[page]).filter(({ source }) => source.includes(text));
-  assert.equal(found.length, 1, `docs/${page}.md: ${found.length} blocks contain ${text}`);
-  const names = { open, drive, isDriven, headers: { authorization: 'Bearer sk-documents' }, options: {}, ...values };
-  return new AsyncFunction(...Object.keys(names), `{ ${scoped(found[0]).source}\nreturn { ${results.join(', ')} }; }`)(
-    ...Object.values(names),
-  );
-}
+import { bodies, chat as chatOf, decode, runBlock, textsOf } from './document-page.mjs';
 
 const parameters = { type: 'object', properties: {} };
 const call = (name, args = {}) => ({ calls: [{ name, arguments: args }] });
-const decode = (body) => JSON.parse(new TextDecoder().decode(body));
-const textsOf = async (session) =>
-  (await session.messages({ limit: 100 })).items.map(
-    ({ role, parts }) => `${role}: ${parts.map(({ type, text }) => text ?? type).join(' ')}`,
-  );
-const bodies = async (lane) => (await lane.requests()).map(({ bodyText }) => JSON.parse(bodyText));
 
 let standIn;
 before(async () => {
@@ -45,15 +20,7 @@ before(async () => {
 });
 after(() => standIn.close());
 
-/** {rethread, session, lane, provider}: a store in memory, and a lane with these answers. */
-async function chat(name, steps, { dialect = 'openai-chat', ...options } = {}) {
-  const lane = laneOf(standIn.url, `documents-${name}`);
-  await lane.script(steps);
-  const rethread = await open();
-  const session = await rethread.session('chat-1', options);
-  const url = dialect === 'openai-chat' ? lane.chat : `${lane.base}/v1/responses`;
-  return { rethread, session, lane, provider: { dialect, url, params: { model: 'm' } } };
-}
+const chat = (...args) => chatOf(standIn, ...args);
 
 describe('docs/owners.md', () => {
   test('each owner can be named', async () => {
@@ -92,20 +59,94 @@ describe('docs/owners.md', () => {
   });
 });
 
-describe('docs/sessions.md', () => {
+describe('sessions and runs', () => {
+  test('a turn', async () => {
+    const { lane, provider } = await chat('turn', [{ text: 'It is.' }]);
+    const printed = [];
+    const console = { log: (text) => printed.push(text) };
+    await runBlock('runs', 'event.result.status', { provider, tools: {}, console });
+    assert.deepEqual([printed.at(-1), printed.slice(0, -1).join('')], ['finished', 'It is.']);
+    assert.equal((await bodies(lane))[0].messages[0].content, 'Answer in one sentence.');
+  });
+
+  test('what a session does', async () => {
+    const { rethread, provider } = await chat('session', [{ text: 'No.' }]);
+    const values = { rethread, provider, tools: {}, input: 'Is it raining?' };
+    const { session, items, body, text } = await runBlock('sessions', 'The weather in Oslo', values, [
+      'session, items, body, text',
+    ]);
+    assert.deepEqual([items.length, decode(body).messages.length, text], [1, 1, 'No.']);
+    assert.deepEqual(
+      [session.title, await textsOf(session)],
+      ['The weather in Oslo', ['user: Hi', 'user: Is it raining?', 'assistant: No.']],
+    );
+  });
+
+  test('another provider', async () => {
+    const { session, lane, provider } = await chat('switching', [{ text: 'Oslo.' }, { text: 'It is further north.' }]);
+    const toLane = (url, init) => fetch(String(url).replace('https://api.anthropic.com', lane.base), init);
+    const values = { session, provider, tools: {}, drive: (run, options) => drive(run, { ...options, fetch: toLane }) };
+    await runBlock('switching-models', 'Which is warmer?', values);
+    const asked = (await lane.requests()).map(({ dialect }) => dialect);
+    assert.deepEqual(asked, ['openai-chat', 'anthropic']);
+    assert.equal((await bodies(lane))[1].messages.length, 3);
+  });
+
+  test('secrets', async () => {
+    const { session, lane, provider } = await chat('secrets', [
+      call('login', { name: 'ada', password: 'hunter2' }),
+      { text: 'You are logged in.' },
+    ]);
+    const signIn = async (name, password) => `token-of-${name}-${password.length}`;
+    const values = { session, provider, input: 'Log me in.', signIn, apiKey: async () => 'sk-documents' };
+    await runBlock('secrets', 'signIn', values);
+    assert.match(JSON.stringify((await bodies(lane))[1]), /token-of-ada-7/);
+    const [stored] = (await session.invocations({ payload: true })).items;
+    assert.deepEqual([stored.arguments, stored.result.content], [{}, 'logged in']);
+    assert.doesNotMatch(new TextDecoder().decode(await session.serialize()), /hunter2|token-of-ada|sk-documents/);
+  });
+
+  test('all interrupted runs', async () => {
+    const { rethread, session, provider } = await chat('resume-all', [{ text: 'Done.' }]);
+    const left = await session.run({ input: 'Do it.', provider });
+    left[Symbol.dispose]();
+    const { runs, failed } = await runBlock('resume', 'resumeAll', { rethread, provider, tools: {} }, ['runs, failed']);
+    assert.deepEqual([runs.length, failed], [1, []]);
+    while (runs[0].status === 'running') await runs[0].changed();
+    assert.equal(runs[0].result().text, 'Done.');
+  });
+
+  test('a chat on a page', async () => {
+    const { session, provider } = await chat('page', [{ text: 'Hello.' }]);
+    const useSyncExternalStore = (subscribe, getSnapshot) => getSnapshot(subscribe);
+    const { view, useChat, send } = await runBlock(
+      'chat-page',
+      'useSyncExternalStore',
+      { session, provider, tools: {}, useSyncExternalStore },
+      ['view, useChat, send'],
+    );
+    const isAnswered = (message) => message?.role === 'assistant' && message.saved;
+    const answered = new Promise((resolve) => {
+      view.subscribe(() => isAnswered(useChat().messages.at(-1)) && resolve());
+    });
+    await send('Hi');
+    await answered;
+    assert.deepEqual(await textsOf(session), ['user: Hi', 'assistant: Hello.']);
+  });
+
   test('a branch that is not shown gets messages, and a message gets a note', async () => {
     const rethread = await open();
     const session = await rethread.session('chat-1');
     const said = (role, text) => ({ role, parts: [{ type: 'text', text }] });
     await session.append([said('user', 'Hi'), said('assistant', 'Hello'), said('user', 'And?')]);
     const answered = (await session.messages()).items[1];
-    const { branch, body } = await runBlock('sessions', 'And in Bern?', { session, answered }, ['branch', 'body']);
+    const { branch, body } = await runBlock('branches', 'And in Bern?', { session, answered }, ['branch', 'body']);
     assert.deepEqual(
       decode(body).messages.map(({ content }) => JSON.stringify(content).includes('Bern')),
       [false, false, true],
     );
     assert.deepEqual([session.branch, branch], ['main', 'fork-1']);
-    await runBlock('sessions', 'thumb: "up"', { session, answered });
+    await runBlock('branches', 'thumb: "up"', { session, answered });
     assert.equal((await session.messages()).items[1].metadata, null);
   });
 
@@ -114,7 +155,7 @@ describe('docs/sessions.md', () => {
     const openai = new OpenAI({ apiKey: 'sk-documents', baseURL: `${lane.base}/v1` });
     const toolDefinitions = [{ type: 'function', function: { name: 'look', parameters } }];
     const execute = async (calls) => calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'seen' }));
-    await runBlock('sessions', 'session.external', {
+    await runBlock('own-loop', 'session.external', {
       session,
       openai,
       question: 'What is there?',
@@ -133,7 +174,7 @@ describe('docs/sessions.md', () => {
     const stored = [];
     const auditLog = { insert: (id, messages) => stored.push([id, ...messages.map(({ role }) => role)]) };
     const search = async (input) => `The passage about ${input[0].parts[0].text}`;
-    const { session } = await runBlock('sessions', 'auditLog', { rethread, auditLog, search }, ['session']);
+    const { session } = await runBlock('history-providers', 'auditLog', { rethread, auditLog, search }, ['session']);
     await drive(await session.run({ input: 'the sky', provider })).result;
     assert.deepEqual(
       (await bodies(lane))[0].messages.map(({ content }) => content),
@@ -157,8 +198,8 @@ describe('docs/sessions.md', () => {
         { role: 'assistant', content: 'Done.' },
       ],
     };
-    await runBlock('sessions', 'toolFreshness', { session, imported });
-    await runBlock('sessions', 'reducers', {});
+    await runBlock('freshness', 'toolFreshness', { session, imported });
+    await runBlock('long-histories', 'reducers', {});
     assert.equal(
       decode((await session.render({ dialect: 'openai-chat', replay: { freshness: null } })).body).messages.length,
       4,
@@ -185,7 +226,7 @@ describe('docs/sessions.md', () => {
           .join('');
       const headers = { 'content-type': 'application/json', authorization: 'Bearer sk-documents' };
       const block = await runBlock(
-        'sessions',
+        'long-histories',
         text,
         { session, headers, url: lane.base + base, base: lane.base + base, outputText },
         [base === '/v1' ? 'summarize' : 'compacted, reason'],
@@ -216,7 +257,7 @@ describe('docs/sessions.md', () => {
       drive(run, { fetch: (...args) => (ran ? new Promise(resolve) : fetch(...args)) });
     });
     const { session } = await chat('elsewhere-run', steps.slice(1));
-    await runBlock('sessions', 'run.snapshot()', { run, session, provider, tools });
+    await runBlock('resume', 'run.snapshot()', { run, session, provider, tools });
     run[Symbol.dispose]();
     assert.deepEqual(
       [ran, await textsOf(session)],
@@ -234,7 +275,7 @@ describe('docs/sessions.md', () => {
     const run = await session.run({ input: 'Pay.', provider, tools });
     const questions = [];
     const confirm = (question) => questions.push(question) === 1;
-    const { result } = await runBlock('sessions', 'run.approvals()', { run, confirm }, ['result']);
+    const { result } = await runBlock('approvals', 'run.approvals()', { run, confirm }, ['result']);
     assert.deepEqual([result.status, ran, questions], ['finished', [1], ['pay {"n":1}?', 'pay {"n":2}?']]);
   });
 
@@ -244,7 +285,7 @@ describe('docs/sessions.md', () => {
       { text: 'Hello, Ada.' },
     ]);
     const showForm = async ({ why }) => ({ why, name: 'Ada' });
-    const { text } = await runBlock('sessions', 'showForm', { session, provider, input: 'Greet me.', showForm }, [
+    const { text } = await runBlock('approvals', 'showForm', { session, provider, input: 'Greet me.', showForm }, [
       'text',
     ]);
     assert.equal(text, 'Hello, Ada.');
@@ -254,7 +295,7 @@ describe('docs/sessions.md', () => {
   test('handoffs', async () => {
     const { session, lane, provider } = await chat('handoffs', [call('transfer'), { text: 'Billing here.' }]);
     const { run } = await runBlock(
-      'sessions',
+      'handoffs',
       'run.handoff',
       { session, provider, input: 'My invoice?', invoice: { parameters, execute: () => '' } },
       ['run'],
@@ -273,10 +314,12 @@ describe('docs/sessions.md', () => {
   test('moving a session', async () => {
     const { rethread, session } = await chat('moving', []);
     await session.append({ messages: [{ role: 'user', content: 'Hello' }] }, 'openai-chat');
-    const copies = await runBlock('sessions', 'exportSession', { rethread, session, otherStore: await open() }, [
-      'copy',
-      'imported',
-    ]);
+    const copies = await runBlock(
+      'copies-and-backups',
+      'exportSession',
+      { rethread, session, otherStore: await open() },
+      ['copy', 'imported'],
+    );
     for (const copy of Object.values(copies)) assert.deepEqual(await textsOf(copy), ['user: Hello']);
   });
 });

@@ -2,16 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -230,7 +221,7 @@ describe('the table of repairs', () => {
   }
 });
 
-test('files that the documents name exist', () => {
+test('commands that the documents name exist', () => {
   const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
   const guides = readdirSync(path.join(root, 'docs'), { recursive: true })
     .filter((name) => name.endsWith('.md'))
@@ -239,7 +230,5 @@ test('files that the documents name exist', () => {
     const text = readFileSync(path.join(root, name), 'utf8');
     for (const [, command] of text.matchAll(/\bnpm run ([\w-]+)/g))
       assert.ok(Object.hasOwn(scripts, command), `${name}: npm run ${command}`);
-    for (const [, target] of text.matchAll(/\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)/g))
-      assert.ok(existsSync(path.join(root, path.dirname(name), target)), `${name}: ${target}`);
   }
 });

@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import * as esbuild from 'esbuild';
 import { requirable } from '../../.ci/inlined.mjs';
+import { linksOf } from '../../.ci/links.mjs';
 import { pack, repository } from './project.mjs';
 
 const read = (file) => readFileSync(path.join(repository, file), 'utf8');
@@ -27,7 +28,7 @@ const EXPECTED = [
   ...requirable().map(({ file }) => file.slice(2)),
 ];
 /** Pages for readers, and one for coding agents. */
-const isPage = (file) => /^docs\/(rules\/)?[\w-]+\.md$|^docs\/skills\/rethread\/SKILL\.md$/.test(file);
+const isPage = (file) => /^docs\/((guides|rules)\/)?[\w-]+\.md$|^docs\/skills\/rethread\/SKILL\.md$/.test(file);
 const isTracked = (file) => file.startsWith('dist/') || tracked.has(file);
 
 let packed;
@@ -92,13 +93,24 @@ test('r50 what the build writes as code names no folder of its machine', () => {
 
 test('the tarball contains every page of docs/ that the README and the types name', () => {
   const texts = ['README.md', ...packed.files.filter((file) => file.endsWith('.d.ts'))].map(read);
-  const named = new Set(texts.join('\n').match(/\bdocs\/[\w/]+\.md\b/g));
+  const named = new Set(texts.join('\n').match(/\bdocs\/[\w/-]+\.md\b/g));
   assert.ok(named.has('docs/sessions.md') && named.size >= 6);
   assert.deepEqual(
     [...named].filter((file) => !packed.files.includes(file)),
     [],
   );
   assert.ok(!packed.files.includes('docs/requirements.md'), "the table of the project's own tests");
+});
+
+test('the tarball contains every file to which its pages link', () => {
+  const pages = packed.files.filter((file) => file.endsWith('.md'));
+  const gone = pages.flatMap((file) =>
+    linksOf(read(file))
+      .filter(({ target }) => !/^([a-z]+:|#)/.test(target))
+      .map(({ line, target }) => ({ from: `${file}:${line}`, to: path.join(path.dirname(file), target.split('#')[0]) }))
+      .filter(({ to }) => !packed.files.some((one) => one === to || one.startsWith(`${to}/`))),
+  );
+  assert.deepEqual(gone, []);
 });
 
 test('a bundler keeps the entries', () => {

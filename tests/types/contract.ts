@@ -444,6 +444,13 @@ export async function conversation(rethread: Rethread): Promise<void> {
   };
   const rendered: Rendered = await session.render(rendering);
   const body: Bytes = rendered.body;
+  const { json } = await session.render({ dialect: "gemini", input: "hi" });
+  const contents: unknown[] = json.contents;
+  // @ts-expect-error: gemini has no `messages` that are a list
+  const messages: unknown[] = json.messages;
+  const named = await session.render<{ model: string }>(rendering);
+  const model: string = named.json.model;
+  console.log(contents, messages, model);
   await fetch("https://example.com", { method: "POST", body });
   const cut: PrefixCut | null = rendered.prefix.cut;
   console.log(now, cut, rendered.report, rendered.maxSourceNumber, rendered.sources[1], rendered.stablePrefix);

@@ -46,6 +46,9 @@ export function scoped({ source, line }) {
       });
       source = blank(source, start, statement.end);
     }
+    // The value of `export default` stays, as an expression.
+    if (ts.isExportAssignment(statement))
+      source = `${source.slice(0, start)}void          ${source.slice(start + 'export default'.length)}`;
     for (const modifier of (ts.canHaveModifiers(statement) && ts.getModifiers(statement)) || []) {
       if (modifier.kind === ts.SyntaxKind.ExportKeyword)
         source = blank(source, modifier.getStart(parsed), modifier.end);

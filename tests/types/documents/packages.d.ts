@@ -5,3 +5,11 @@ declare module "@langchain/langgraph/prebuilt";
 declare module "@mastra/core/tools";
 declare module "@modelcontextprotocol/sdk/server/mcp.js";
 declare module "@modelcontextprotocol/sdk/server/stdio.js";
+
+// What a Worker imports from its platform, as far as the pages use it.
+declare module "cloudflare:workers" {
+  export class DurableObject {
+    constructor(ctx: unknown, env: unknown);
+    protected ctx: { storage: object; waitUntil(promise: Promise<unknown>): void };
+  }
+}

@@ -61,6 +61,12 @@ export const askSomebody: (call: InterruptedToolCall) => Promise<"report" | "rer
 export const chatModel: { invoke(messages: unknown[]): Promise<unknown> };
 export const checkpointer: object;
 
+// What a tool calls, and where a server has its key.
+export const signIn: (name: string, password: string) => Promise<string>;
+export const apiKey: () => Promise<string>;
+export const payBack: (order: string, key: string) => Promise<string>;
+export const mailOwner: (question: string, link: string) => Promise<void>;
+
 export const search: (input: MessageWithCalls[]) => Promise<string>;
 export const showForm: (question: unknown) => Promise<unknown>;
 export const auditLog: { insert(session: string, messages: MessageWithCalls[]): Promise<void> };
