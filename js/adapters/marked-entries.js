@@ -7,11 +7,11 @@ const CUT = ['stopped', 'failed', 'truncated', 'streaming'];
 
 /**
  * A library's message as the store has it: `slots` are its parts, each the neutral part with the value of its mark, or
- * the part itself; `storedIds` are the ids of its stored messages.
+ * the part itself; `storedIds` are the ids of its stored messages, and `first` and `last` two of these.
  *
  * @typedef {{ part?: any, neutral?: any, kept?: any }} Slot
  * @typedef {{ id: string, role: string, head: any, metadata: unknown, createdAt: number, slots: Slot[],
- *   storedIds: string[], isCut: boolean }} Entry
+ *   storedIds: string[], isCut: boolean, first?: any, last?: any }} Entry
  */
 
 /** @returns {Entry} */
@@ -69,16 +69,18 @@ function entryOf(format, message, entries) {
 }
 
 /**
- * The messages of a library of stored messages, oldest first.
+ * The messages of a library of stored messages, oldest first, which continue `entries`.
  *
  * @param {import('./marks.js').MarkFormat} format
+ * @param {readonly any[]} messages
  * @returns {Entry[]}
  */
-export function readMarked(format, messages) {
-  const entries = /** @type {Entry[]} */ ([]);
+export function readMarked(format, messages, entries = /** @type {Entry[]} */ ([])) {
   for (const message of messages) {
     const entry = entryOf(format, message, entries);
     entry.storedIds.push(message.id);
+    entry.first ??= message;
+    entry.last = message;
     entry.isCut = CUT.includes(message.status);
     if (message.metadata !== null && message.metadata !== undefined) entry.metadata = message.metadata;
     let last;

@@ -83,25 +83,39 @@ export function recordOf(name, message) {
   return decode(part.value, others.flatMap(textsOf));
 }
 
+/** The messages of a branch, by default the one that is shown, oldest first. */
+export async function readPages(session, branch) {
+  const pages = [];
+  let cursor;
+  do {
+    const page = await session.messages({ limit: 1000, cursor, branch });
+    pages.unshift(page.items);
+    cursor = page.cursor ?? undefined;
+  } while (cursor !== undefined);
+  return pages.flat();
+}
+
 /** Reads the session anew, and returns its messages, oldest first. */
 export async function readMessages(session) {
   await session.refresh();
   for (;;) {
     const { revision, branch } = session;
-    const pages = [];
-    let cursor;
-    do {
-      const page = await session.messages({ limit: 1000, cursor });
-      pages.unshift(page.items);
-      cursor = page.cursor ?? undefined;
-    } while (cursor !== undefined);
+    const messages = await readPages(session);
     // Another append in between would have moved the pages.
-    if (session.revision === revision && session.branch === branch) return { revision, messages: pages.flat() };
+    if (session.revision === revision && session.branch === branch) return { revision, messages };
   }
 }
 
 const hasCall = (message, callIds) =>
   message.parts.some((part) => part.type === 'tool_call' && callIds.has(part.callId));
+
+/** The messages with the newest ones of a page; null if messages before that may have changed: the results of these
+ *  calls. */
+export function withNewest(messages, items, callIds) {
+  const start = messages.findLastIndex(({ id }) => id === items[0]?.id);
+  const earlier = messages.slice(0, Math.max(start, 0));
+  return start < 0 || earlier.some((message) => hasCall(message, callIds)) ? null : [...earlier, ...items];
+}
 
 /** The messages of a session as they were read last. */
 export class KnownMessages {
@@ -146,11 +160,8 @@ export class KnownMessages {
       (page) => page.items,
       () => [],
     );
-    const start = known.messages.findLastIndex(({ id }) => id === items[0]?.id);
-    const earlier = known.messages.slice(0, Math.max(start, 0));
-    if (start < 0 || this.#session.revision !== revision || earlier.some((message) => hasCall(message, callIds)))
-      return;
-    this.#known = { revision, branch, messages: [...earlier, ...items] };
+    const messages = withNewest(known.messages, items, callIds);
+    if (messages && this.#session.revision === revision) this.#known = { revision, branch, messages };
   }
 }
 

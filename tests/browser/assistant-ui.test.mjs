@@ -1,7 +1,7 @@
-// assistant-ui's components and tree of messages over a session in IndexedDB.
+// assistant-ui's components and tree of messages over a session in IndexedDB, and its threads over the sessions.
 
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -10,15 +10,30 @@ import { build } from 'esbuild';
 import { launchBrowser } from '../../.ci/browser.mjs';
 import { serve } from '../../.ci/serve.mjs';
 import { createStandIn } from '../stand-in/server.mjs';
+import { blocksOf } from '../types/documents/blocks.mjs';
 import { laneOf } from './page.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+/** The first example of docs/assistant-ui.md as a module. */
+const example = {
+  name: 'docs',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^docs:/ }, ({ path: name }) => ({ path: name, namespace: 'docs' }));
+    onLoad({ filter: /.*/, namespace: 'docs' }, () => {
+      const [{ source }] = blocksOf(readFileSync(here('../../docs/assistant-ui.md'), 'utf8'));
+      const contents = `const { model } = globalThis;\n${source}\nexport { useThreads };`;
+      return { contents, loader: 'js', resolveDir: here('.') };
+    });
+  },
+};
 
 let world;
 before(async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'rethread-assistant-ui-'));
   await build({
-    entryPoints: [here('assistant-ui/page.jsx')],
+    entryPoints: ['page', 'threads'].map((name) => here(`assistant-ui/${name}.jsx`)),
+    plugins: [example],
     bundle: true,
     format: 'esm',
     jsx: 'automatic',
@@ -26,7 +41,8 @@ before(async () => {
     define: { 'process.env.NODE_ENV': '"development"' },
     logOverride: { 'ignored-bare-import': 'silent' },
   });
-  copyFileSync(here('assistant-ui/index.html'), path.join(folder, 'index.html'));
+  for (const name of ['index', 'threads'])
+    copyFileSync(here(`assistant-ui/${name}.html`), path.join(folder, `${name}.html`));
   const standIn = createStandIn();
   const browser = await launchBrowser();
   const server = await serve({ folders: { '/': folder, '/dist/': here('../../dist') }, handle: standIn.handle });
@@ -146,4 +162,93 @@ test('r57 a page with assistant-ui stops an answer, and the next question leaves
   await shows(page, ['Once more.', 'Fresh.']);
   assert.deepEqual(complaints, []);
   await close();
+});
+
+test('r53 the threads of docs/assistant-ui.md live over a reload, with branches, and two tabs lose nothing', async () => {
+  const context = await world.browser.newContext();
+  const complaints = [];
+  const tab = async () => {
+    const page = await context.newPage();
+    page.on('pageerror', (error) => complaints.push(String(error?.stack ?? error)));
+    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+    await page.goto(`${world.url}/threads.html`);
+    await page.waitForFunction(() => globalThis.runtime && !runtime.threads.getState().isLoading);
+    return page;
+  };
+  const texts = (page) =>
+    page.evaluate(() =>
+      runtime.thread.getState().messages.map(({ content }) => content.map(({ text }) => text).join()),
+    );
+  const showing = async (page, expected) => {
+    const end = Date.now() + 10_000;
+    while (JSON.stringify(await texts(page)) !== JSON.stringify(expected)) {
+      if (Date.now() > end) assert.deepEqual(await texts(page), expected);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await page.waitForFunction(() => !runtime.thread.getState().isRunning);
+  };
+  /** Waits until the branches of a thread have so many messages together: an answer is shown before it is stored. */
+  const stores = (page, thread, count) =>
+    page.waitForFunction(
+      async ([name, expected]) => {
+        const session = await store.session(name);
+        await session.refresh();
+        const branches = await session.branches();
+        return branches.reduce((sum, { messageCount }) => sum + messageCount, 0) === expected;
+      },
+      [thread, count],
+    );
+  const threads = (page) => page.evaluate(() => runtime.threads.getState().threadIds);
+
+  const page = await tab();
+  await page.evaluate(() => runtime.thread.append('First?'));
+  await showing(page, ['First?', 'Answer to First?']);
+  await page.evaluate(() => runtime.thread.getMessageByIndex(1).reload());
+  await showing(page, ['First?', 'Answer to First?']);
+  const [id] = await threads(page);
+  await stores(page, id, 4);
+  await page.evaluate(() => runtime.threads.mainItem.rename('A title'));
+  await page.evaluate(() => runtime.threads.switchToNewThread());
+  await showing(page, []);
+  await page.evaluate(() => runtime.thread.append('Other?'));
+  await showing(page, ['Other?', 'Answer to Other?']);
+  await page.close();
+
+  const tabs = [await tab(), await tab()];
+  for (const again of tabs) {
+    assert.equal((await threads(again)).length, 2);
+    await again.evaluate((thread) => runtime.threads.switchToThread(thread), id);
+    await showing(again, ['First?', 'Answer to First?']);
+  }
+  const [one, two] = tabs;
+  assert.deepEqual(
+    await one.evaluate(() => [
+      runtime.threads.mainItem.getState().title,
+      runtime.thread.getMessageByIndex(1).getState().branchCount,
+    ]),
+    ['A title', 2],
+  );
+  await Promise.all([
+    one.evaluate(() => runtime.thread.append('Here?')),
+    two.evaluate(() => runtime.thread.append('There?')),
+  ]);
+  await showing(one, ['First?', 'Answer to First?', 'Here?', 'Answer to Here?']);
+  await showing(two, ['First?', 'Answer to First?', 'There?', 'Answer to There?']);
+  await stores(one, id, 10);
+  await one.close();
+  await two.close();
+
+  const last = await tab();
+  await last.evaluate((thread) => runtime.threads.switchToThread(thread), id);
+  await last.waitForFunction(() => runtime.thread.getState().messages.length === 4);
+  const stored = await last.evaluate(() =>
+    runtime.thread.export().messages.map(({ message }) => message.content[0].text),
+  );
+  for (const text of ['Here?', 'There?', 'Answer to Here?', 'Answer to There?'])
+    assert.equal(stored.filter((other) => other === text).length, 1, text);
+  assert.equal(stored.length, 7);
+  await last.evaluate(() => runtime.threads.mainItem.archive());
+  await last.waitForFunction(() => runtime.threads.getState().archivedThreadIds.length === 1);
+  assert.deepEqual(complaints, []);
+  await context.close();
 });

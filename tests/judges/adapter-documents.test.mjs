@@ -13,9 +13,11 @@ import {
   tool,
   Usage,
 } from '@openai/agents';
+import { LocalRuntimeCore } from '@assistant-ui/core/internal';
 import { AIMessage } from '@langchain/core/messages';
 import { RunnableLambda, RunnableWithMessageHistory } from '@langchain/core/runnables';
 import { open } from 'rethread';
+import { threadHistory } from 'rethread/assistant-ui';
 import { chatMessageHistory } from 'rethread/langchain';
 import { once } from 'rethread/once';
 import { agentsSession } from 'rethread/openai-agents';
@@ -135,4 +137,31 @@ test('r18 r19 docs/sent-twice.md: a journal in eight lines, and what is right fo
   for (const again of [sent, await send(...call), await mail(...call)]) assert.equal(again, 'sent to ann@example.com');
   await assert.rejects(pay(...call), { code: 'conflict' });
   assert.deepEqual(mails, ['ann@example.com']);
+});
+
+test('r53 docs/assistant-ui.md: the history of one thread', async () => {
+  // The first block, with the list, runs in Chromium: `tests/browser/assistant-ui.test.mjs`.
+  const [start, single] = blocks('assistant-ui');
+  assert.ok(start.source.trim().split('\n').filter(Boolean).length <= 10);
+  const model = { run: async () => ({ content: [{ type: 'text', text: 'Hello.' }] }) };
+  // What the hook does beside React's work.
+  const useLocalRuntime = (chatModel, { adapters }) => new LocalRuntimeCore({ adapters: { ...adapters, chatModel } });
+  const { useChat } = await runBlocks([single], { open, threadHistory, useLocalRuntime, model }, ['useChat']);
+  const load = async () => {
+    const thread = useChat().threads.getMainThreadRuntimeCore();
+    await thread.__internal_load();
+    return thread;
+  };
+  const thread = await load();
+  const content = [{ type: 'text', text: 'Hi' }];
+  await thread.append({
+    role: 'user',
+    content,
+    attachments: [],
+    metadata: { custom: {} },
+    parentId: null,
+    runConfig: {},
+  });
+  const texts = (await load()).messages.map((message) => message.content[0].text);
+  assert.deepEqual(texts, ['Hi', 'Hello.']);
 });

@@ -12,6 +12,7 @@ import { RunnableWithMessageHistory, type Runnable } from "@langchain/core/runna
 import type { BaseListChatMessageHistory } from "@langchain/core/chat_history";
 import { ChatClient, type ChatClientPersistence, type ConnectionAdapter } from "@tanstack/ai-client";
 import type { Rethread, Session } from "rethread";
+import { threadHistory, threadList } from "rethread/assistant-ui";
 import { chatMessageHistory } from "rethread/langchain";
 import { once } from "rethread/once";
 import { agentsSession, type CompactItems } from "rethread/openai-agents";
@@ -71,4 +72,18 @@ export async function tools(session: Session, signal: AbortSignal): Promise<numb
   // @ts-expect-error A result is what `execute` returns.
   once(session, { name: "send_mail", execute, onInterrupted: () => ({ result: "three" }) });
   return send({ to: "ann" }, { callId: "c", signal });
+}
+
+// The examples of docs/assistant-ui.md are checked against the types of assistant-ui.
+export function threads(store: Rethread, session: Session): Promise<void>[] {
+  const kept = threadHistory(session);
+  const title = (messages: readonly { role: string }[]): string => messages[0]?.role ?? "";
+  const list = threadList(store, { useAui: () => ({}), channel: "a", limit: 10, title });
+  // @ts-expect-error It takes a session.
+  threadHistory("chat-1");
+  // @ts-expect-error An option that there is not.
+  threadList(store, { titel: title });
+  // @ts-expect-error A title is a text.
+  threadList(store, { title: () => 5 });
+  return [kept.delete([]), list.rename("id", kept.scopeId)];
 }

@@ -15,7 +15,7 @@ const isData = ({ type }) => typeof type === 'string' && type.startsWith(DATA);
 
 /** The neutral form of a part and the mark of it; without a neutral form, undefined.
  *  @returns {{ neutral: any, kept: any } | undefined} */
-function neutralOf(part, role) {
+export function neutralOf(part, role) {
   const { type } = part;
   if ((type === 'text' || (type === 'reasoning' && role === 'assistant')) && typeof part.text === 'string')
     return { neutral: { type, text: part.text }, kept: { rest: without(part, 'type', 'text') } };

@@ -1,6 +1,7 @@
 // Names that the pages use without declaring them: what the reader's own program has. A relative import of a page means
 // these, too.
 
+import type { ChatModelAdapter } from "@assistant-ui/core";
 import type { UIMessage } from "ai";
 import type OpenAI from "openai";
 import type { Driver } from "unstorage";
@@ -94,3 +95,4 @@ export class MyStore implements LogStore {
   invocations: LogStore["invocations"];
   deleteSession: LogStore["deleteSession"];
 }
+export const model: ChatModelAdapter;
