@@ -249,7 +249,7 @@ describe('delete', () => {
     const chat = await threadOf(history, ['One.', 'Two.', 'Else.']);
     await chat.send('First?');
     await chat.send('Second?');
-    const [, one, second] = ids(chat);
+    const [first, one, second] = ids(chat);
     await chat.send(question('Else?', one));
     const item = { parentId: null, message: chat.inner.getMessageById(one).message };
     await chat.inner.deleteMessage(one);
@@ -264,7 +264,9 @@ describe('delete', () => {
     // A tab that still shows the message continues after it.
     const late = threadHistory(session);
     await late.append({ parentId: second, message: { ...item.message, id: 'late' } });
-    assert.deepEqual((await treeOf(session)).find(([, id]) => id === 'late')[0], second);
+    await late.append({ parentId: one, message: { ...item.message, id: 'orphan' } });
+    const parents = Object.fromEntries((await treeOf(session)).map(([parentId, id]) => [id, parentId]));
+    assert.deepEqual([parents.late, parents.orphan], [second, first]);
   });
 
   test('r53 an answer is erased with its calls and results, also late ones', async () => {

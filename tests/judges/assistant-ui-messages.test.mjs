@@ -303,7 +303,8 @@ describe('update', () => {
     const session = await stored(talk);
     const history = threadHistory(session);
     await history.append({ parentId: 'a1', message: asked('u2b', [text('Or else?')]) });
-    const done = { ...paused, content: paused.content.with(1, call('c1', { result: 'late' })) };
+    const note = { type: 'data', name: 'n', data: 2 };
+    const done = { ...paused, content: paused.content.with(1, call('c1', { result: 'late' })).with(2, note) };
     const { messages, headId } = await update(session, done, 'u1');
     assert.equal(headId, 'u2b');
     assert.equal(messages.length, 5);
@@ -316,6 +317,7 @@ describe('update', () => {
     await history.append({ parentId: 'a1', message: asked('u2c', [text('And this?')]) });
     assert.deepEqual((await history.load()).messages.find(({ message }) => message.id === 'a1').message, done);
     assert.equal((await bodyOf(session)).messages[2].content, 'late');
+    assert.equal(toUIMessages(await all(session))[1].parts.find(({ type }) => type === 'data-n').data, 2);
   });
 
   test('r53 an edited text is sent instead of the old one, in a branch with what follows it', async () => {
