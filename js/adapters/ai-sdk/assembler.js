@@ -39,6 +39,13 @@ export class MessageAssembler {
     return plain(this.#message);
   }
 
+  /** True if a call of this id is complete. */
+  hasCall(id) {
+    return this.#message.parts.some(
+      (part) => isToolPart(part) && part.toolCallId === id && part.state !== 'input-streaming',
+    );
+  }
+
   set id(id) {
     this.#message.id = id;
   }

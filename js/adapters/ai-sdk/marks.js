@@ -8,6 +8,7 @@
 //   { rest, without }          of the part before the mark: its further members, and those that it does not have
 //   { at, part }               the part at this index of the UI message was replaced
 //   { at, rest, without }      the call at this index has other members since
+//   { starts: "call-1" }       the tool of this call of the message was started, and may have run
 //   { at, joins, rest }        the text before the mark continues the text at this index
 
 /** The name of the data parts. */

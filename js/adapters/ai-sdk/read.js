@@ -14,7 +14,7 @@ const CUT = ['stopped', 'failed', 'truncated', 'streaming'];
  *
  * @typedef {{ part?: any, neutral?: any, kept?: any }} Slot
  * @typedef {{ id: string, role: string, head: any, metadata: unknown, slots: Slot[], storedIds: string[],
- *   isCut: boolean }} Entry
+ *   isCut: boolean, starts: Set<string> }} Entry `starts`: the calls whose tools were started.
  */
 
 /** @returns {Entry} */
@@ -26,6 +26,7 @@ const newEntry = (id, role, head = {}) => ({
   slots: [],
   storedIds: [],
   isCut: false,
+  starts: new Set(),
 });
 
 const callIdOf = ({ neutral }) => neutral?.call?.callId ?? neutral?.callId;
@@ -44,6 +45,7 @@ function addNeutral(entry, neutral) {
 
 /** Applies a mark to the parts before it. `last` is the slot of the neutral part before the mark. */
 function applyMark(entry, value, last) {
+  if (value.starts !== undefined) entry.starts.add(value.starts);
   const at = value.at === undefined ? undefined : entry.slots[value.at];
   if (value.part) {
     if (value.at === undefined) entry.slots.push({ part: value.part });
@@ -74,7 +76,9 @@ export function readEntries(messages, entries = /** @type {Entry[]} */ ([])) {
   for (const message of messages) {
     const entry = entryOf(message, entries);
     entry.storedIds.push(message.id);
-    entry.isCut = CUT.includes(message.status);
+    // That a tool begins does not end an answer that was cut.
+    const isStart = message.parts.some((part) => markOf(part)?.starts !== undefined);
+    if (!isStart) entry.isCut = CUT.includes(message.status);
     if (message.metadata !== null && message.metadata !== undefined) entry.metadata = message.metadata;
     let last;
     for (const part of message.parts) {

@@ -6,7 +6,7 @@ import { difference, isChanged } from './changes.js';
 import { messageOf, readEntries } from './read.js';
 import { continuation, newMessages } from './write.js';
 
-const ATTEMPTS = 5;
+const ATTEMPTS = 20;
 
 const hasContent = ({ parts }) => parts.some(({ type }) => type !== 'step-start');
 
@@ -26,6 +26,18 @@ function additions(entry, found, status) {
   return items;
 }
 
+/** By session: one object for all that store in it here. @type {WeakMap<object, StoredChat>} */
+const chats = new WeakMap();
+
+/** Returns the chat of a session. @returns {StoredChat} */
+export function storedChat(session) {
+  const known = chats.get(session);
+  if (known) return known;
+  const chat = new StoredChat(session);
+  chats.set(session, chat);
+  return chat;
+}
+
 export class StoredChat {
   #session;
   #known;
@@ -40,6 +52,8 @@ export class StoredChat {
   /** Where the next answer begins a branch: after this stored message, or with `null` at the beginning. */
   #forkAfter = /** @type {string | null | undefined} */ (undefined);
   #work = Promise.resolve();
+  /** Results of tools that could not be stored yet, by the id of their call. @type {Map<string, any>} */
+  unstored = new Map();
 
   constructor(session) {
     this.#session = session;
@@ -145,6 +159,39 @@ export class StoredChat {
     });
   }
 
+  /** The UI messages as they are stored, all of the branch that is shown. */
+  entries() {
+    return this.#queued(async () => {
+      await this.#session.refresh();
+      return this.#entries();
+    });
+  }
+
+  /**
+   * Appends the `items` that `decide` returns for the stored messages, or performs its `write` on the session; for the
+   * newer messages if another writer was first.
+   *
+   * @template {{ items?: any[], write?: (session: any, options: { expectedRevision: number }) => Promise<any> }} D
+   * @param {(entries: import('./read.js').Entry[]) => D} decide
+   * @returns {Promise<D>}
+   */
+  change(decide) {
+    return this.#queued(() =>
+      this.#repeated(async () => {
+        await this.#session.refresh();
+        const decision = decide(await this.#entries());
+        await this.#append(decision.items ?? []);
+        if (decision.write) await decision.write(this.#session, { expectedRevision: this.#revision });
+        return decision;
+      }),
+    );
+  }
+
+  /** A new UI message as messages for `append`. */
+  written(message) {
+    return this.#newMessages(message);
+  }
+
   /** Stores what the messages of a page have and the session has not. Other messages at a place are another branch. */
   storePage(messages) {
     return this.#queued(() =>
@@ -174,12 +221,14 @@ export class StoredChat {
   /** Keeps an answer while it arrives: for a page that is loaded after this one has ended. */
   keepArriving(message) {
     return this.#queued(async () => {
+      // A page that is loaded from now on shows the branch.
+      if (this.#forkAfter !== undefined && hasContent(message)) await this.#fork(this.#forkAfter);
       const entries = await this.#entries();
       const stored = entries.findLast(({ id }) => id === message.id);
       const found = stored && difference(messageOf(stored), message, { isGrowing: true, mayLag: true });
       if (found && !isChanged(found)) return;
       const { branch } = this.#session;
-      const after = this.#forkAfter === undefined ? (this.#stored.at(-1)?.id ?? null) : this.#forkAfter;
+      const after = this.#stored.at(-1)?.id ?? null;
       keep(this.#session, message.id, { id: message.id, branch, message, after });
       await this.#session.save();
     });

@@ -1,7 +1,7 @@
 // Names that the pages use without declaring them: what the reader's own program has. A relative import of a page means
 // these, too.
 
-import type { UIMessage } from "ai";
+import type { Tool as AiTool, UIMessage, wrapLanguageModel } from "ai";
 import type OpenAI from "openai";
 import type { Driver } from "unstorage";
 import type {
@@ -41,6 +41,9 @@ export const imported: WireBody;
 // A page with the AI SDK.
 export const saved: UIMessage[];
 export const show: (messages: UIMessage[]) => void;
+// A server with it.
+export const model: Parameters<typeof wrapLanguageModel>[0]["model"];
+export const chatTools: { look: AiTool<{ of: number }, number> };
 
 // A program with OpenAI's SDK.
 export const openai: OpenAI;
