@@ -228,6 +228,7 @@ for (const version of VERSIONS) {
       const body = JSON.stringify({ id: session.id, messages: [{ role: 'user' }] });
       assert.equal(await status('/api/chat', { method: 'POST', body }), 400);
       assert.equal(await status(`/api/chat/${session.id}/stream`, { method: 'GET' }), 204);
+      assert.equal(await status('/api/chat/%E0%A4/stop', { method: 'POST' }), 400);
       assert.equal(await status('/api/chat', { method: 'PUT' }), 405);
       assert.deepEqual(await loadUIMessages(session), []);
     });

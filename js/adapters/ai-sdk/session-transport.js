@@ -168,14 +168,20 @@ function responseOf(stream) {
 
 const textResponse = (status, text) => new Response(text, { status, headers: { 'content-type': 'text/plain' } });
 
+function idOf(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch (cause) {
+    throw new RethreadError('invalid_input', 'the address names no chat', {}, { cause });
+  }
+}
+
 /** What the address of a request asks for: `…/[id]/stream`, `…/[id]/stop`, or an answer. */
 function targetOf({ method, url }) {
-  const found = /\/([^/]+)\/(stream|stop)\/?$/.exec(new URL(url).pathname);
-  const what = found?.[2];
-  if (method === 'GET' && found && what === 'stream') return { what, id: decodeURIComponent(found[1]) };
-  if (method === 'POST')
-    return found && what === 'stop' ? { what, id: decodeURIComponent(found[1]) } : { what: 'answer' };
-  return null;
+  const [, id, what] = /\/([^/]+)\/(stream|stop)\/?$/.exec(new URL(url).pathname) ?? [];
+  if (method === 'GET' && what === 'stream') return { what, id: idOf(id) };
+  if (method !== 'POST') return null;
+  return what === 'stop' ? { what, id: idOf(id) } : { what: 'answer' };
 }
 
 /** The body of a request for an answer. Rejects with `invalid_input`. */
