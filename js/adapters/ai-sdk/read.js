@@ -35,6 +35,8 @@ const callIdOf = ({ neutral }) => neutral?.call?.callId ?? neutral?.callId;
 function addNeutral(entry, neutral) {
   const slot = { neutral };
   const callId = neutral.type === 'tool' || neutral.type === 'tool_call' ? callIdOf(slot) : undefined;
+  // The ids of calls come again.
+  if (callId !== undefined) entry.starts.delete(callId);
   const begun = entry.slots.findIndex(
     ({ part }) => part && isToolPart(part) && part.state === 'input-streaming' && part.toolCallId === callId,
   );
