@@ -68,8 +68,8 @@ export declare function historyMiddleware(session: Session): {
  *  whose tool has a result gets that one, one that runs in this process waits for it, and one that had started before
  *  gets the error "interrupted, may have run", unless `onInterrupted` says "rerun". The session must have the call: wrap
  *  the model with `historyMiddleware`. Of a tool that yields preliminary results, the last one is its result, and the
- *  others are not shown. A result that cannot be stored is stored before the next request to the model, or that
- *  rejects. Tools without `execute` are the same objects. */
+ *  others are not shown. None begins once its signal was aborted. A result that cannot be stored is stored before the
+ *  next request to the model, or that rejects. Tools without `execute` are the same objects. */
 export declare function durableTools<Tools extends ToolsShape>(
   tools: Tools,
   session: Session,
@@ -88,7 +88,8 @@ export declare function resumeUIMessages<Message extends UIMessageShape = UIMess
 
 /** What `answer` gets. */
 export interface AnswerRequest<Message extends UIMessageShape = UIMessageShape, Tools = any> {
-  /** The conversation as it is stored, up to the question or the answer that goes on: for `convertToModelMessages`. */
+  /** The conversation as it is stored, up to the question or the answer that goes on: for `convertToModelMessages`. The
+   *  page may have sent the end of it alone. */
   messages: Message[];
   /** The tools of the options, durable in this session. */
   tools: Tools;
@@ -120,8 +121,8 @@ export declare function sessionTransport<Message extends UIMessageShape = any, T
   readonly resumeStreamIsReplay: true;
   sendMessages: (options: any) => Promise<ReadableStream<any>>;
   reconnectToStream: (options: any) => Promise<ReadableStream<any> | null>;
-  /** Ends the answer that is under way: its signal is aborted, and what has come is kept, with the status "stopped".
-   *  Resolves when that is stored, to false if there is none. */
+  /** Ends the answer that is under way or asked for: its signal is aborted, and what has come is kept, with the status
+   *  "stopped". Resolves when that is stored, to false if there is none; one that is only asked for ends later. */
   stop: () => Promise<boolean>;
 };
 

@@ -191,6 +191,27 @@ for (const [version, ai, Model] of VERSIONS)
       }
     });
 
+    test(`r53 calls whose ids come again in an answer each run, and none of one that was aborted, with ai ${version}`, async () => {
+      let ran = 0;
+      const look = tool(async () => (ran += 1));
+      const session = await newSession();
+      const answers = [called(['c1', 'look']), called(['c1', 'look']), said('Two.'), called(['c2', 'look'])];
+      const { ask, prompts, durable } = loopOf(session, answers, { look });
+      await ask('hi');
+      const told = ['user: hi', 'assistant: c1', 'tool: c1 = 1', 'assistant: c1', 'tool: c1 = 2'];
+      assert.deepEqual([ran, inShort(prompts[2])], [2, told]);
+      await session.append([
+        { role: 'assistant', parts: [{ type: 'tool', callId: 'c2', name: 'look', arguments: '{}' }] },
+      ]);
+      const details = { toolCallId: 'c2', messages: [], abortSignal: AbortSignal.abort() };
+      await assert.rejects(durable.look.execute({}, details), { name: 'AbortError' });
+      await resumeUIMessages(session, { tools: durable });
+      assert.match(JSON.stringify(await stored(session)), /Not run: /);
+      // One that comes late finds the note.
+      await assert.rejects(durable.look.execute({}, { toolCallId: 'c2', messages: [] }), /^Error: Not run: /);
+      assert.equal(ran, 2);
+    });
+
     test(`r53 a stopped answer is kept and marked, and a cut one runs no tool, with ai ${version}`, async () => {
       const session = await newSession();
       const stop = new AbortController();

@@ -158,6 +158,76 @@ for (const version of VERSIONS) {
       assert.equal((await session.branches()).length, 3);
     });
 
+    test(`r53 a page may send its question alone, with ai ${number}`, async () => {
+      const { page, handler, prompts, session } = await servedChat(version, [said('One.'), said('Two.')]);
+      await page.sendMessage({ text: 'hi' });
+      const messages = [{ id: 'u2', role: 'user', parts: [{ type: 'text', text: 'more' }] }];
+      const body = JSON.stringify({ id: session.id, trigger: 'submit-message', messages });
+      await (await handler(new Request('https://server.test/api/chat', { method: 'POST', body }))).text();
+      assert.deepEqual(inShort(prompts[1]), ['user: hi', 'assistant: One.', 'user: more']);
+      assert.deepEqual(shown(await stored(session)), [...inShort(prompts[1]), 'assistant: Two.']);
+    });
+
+    test(`r53 calls whose ids come again in an answer each run, with ai ${number}`, async () => {
+      let ran = 0;
+      const tools = { look: tool(async () => (ran += 1)) };
+      const chat = await servedChat(version, [called(['c1', 'look']), called(['c1', 'look']), said('Two.')], { tools });
+      await chat.page.sendMessage({ text: 'hi' });
+      const told = ['user: hi', 'assistant: c1', 'tool: c1 = 1', 'assistant: c1', 'tool: c1 = 2'];
+      assert.deepEqual([ran, inShort(chat.prompts[2])], [2, told]);
+    });
+
+    test(`r53 a tool that runs on when a question takes its place "may have run", until its result is there, with ai ${number}`, async () => {
+      const [begun, end] = [gate(), gate()];
+      const execute = async () => {
+        begun.open();
+        await end.passed;
+        return 'paid';
+      };
+      const answers = [called(['p1', 'pay']), said('Soon.'), said('Paid.')];
+      const { page, prompts, session, stop } = await servedChat(version, answers, { tools: { pay: tool(execute) } });
+      void page.sendMessage({ text: 'Pay.' });
+      await begun.passed;
+      await stop();
+      await page.sendMessage({ text: 'And?' });
+      assert.match(inShort(prompts[1])[2], /^tool: p1 = .*may or may not have run/);
+      end.open();
+      await until(async () => shown(await stored(session))[1].includes('output-available'));
+      await page.sendMessage({ text: 'Now?' });
+      assert.equal(inShort(prompts[2])[2], 'tool: p1 = "paid"');
+      assert.equal((await session.branches()).length, 1);
+    });
+
+    test(`r53 an answer that is never begun is stopped by a question, and by a stop, with ai ${number}`, async () => {
+      const session = await newSession();
+      const waits = [];
+      let asked = 0;
+      const answer = ({ abortSignal, messages }) => {
+        asked += 1;
+        if (messages.length > 1) return ReadableStream.from([{ type: 'start' }, ...half, { type: 'finish' }]);
+        waits.push(abortSignal);
+        return new Promise(() => {});
+      };
+      const transport = sessionTransport(session, { answer });
+      const first = pageOf(ai, { transport });
+      const sent = first.sendMessage({ text: 'hi' });
+      await until(() => waits.length === 1);
+      const other = pageOf(ai, { transport, messages: first.messages });
+      await other.sendMessage({ text: 'hello?' });
+      await sent;
+      assert.deepEqual([waits[0].aborted, first.status, other.status], [true, 'ready', 'ready']);
+      assert.deepEqual(shown(await stored(session)), ['user: hi', 'user: hello?', 'assistant: Hel']);
+      // A stop that comes before the question is stored.
+      const question = { id: 'no', role: 'user', parts: [{ type: 'text', text: 'no' }] };
+      const late = transport.sendMessages({ messages: [...other.messages, question], trigger: 'submit-message' });
+      assert.equal(await transport.stop(), true);
+      const types = [];
+      for await (const { type } of await late) types.push(type);
+      assert.deepEqual(types, ['start', 'abort']);
+      assert.equal(asked, 2);
+      assert.deepEqual(shown(await stored(session)).slice(3), ['user: no']);
+    });
+
     test(`r53 a store that fails stops a question, and is reported to the page for an answer, with ai ${number}`, async () => {
       const session = await newSession();
       const { model, prompts } = modelOf(Model, [said('One.'), said('Two.')]);

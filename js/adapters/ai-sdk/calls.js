@@ -34,12 +34,15 @@ export const resultItems = (callId, { result, isError = false }) => [
   { role: 'tool', parts: [{ type: 'tool_result', callId, result, isError }] },
 ];
 
-/** The calls of the last answer that can get no result but from here: those that wait for nobody on the page. */
-export function lostCalls(entries) {
+/** The calls of the last answer that can get no result but from here: those that wait for nobody on the page.
+ *  `isLeft`: also approved ones, which the next request would run. */
+export function lostCalls(entries, { isLeft = false } = {}) {
   const entry = entries.at(-1);
   if (entry?.role !== 'assistant') return [];
+  const isWaiting = ({ state, approval }) =>
+    state === 'input-available' || (isLeft && state === 'approval-responded' && approval.approved);
   const waiting = messageOf(entry).parts.filter(
-    (part) => isToolPart(part) && part.state === 'input-available' && part.providerExecuted !== true,
+    (part) => isToolPart(part) && isWaiting(part) && part.providerExecuted !== true,
   );
   const ids = new Set(waiting.map(({ toolCallId }) => toolCallId));
   return callsOf(entry)

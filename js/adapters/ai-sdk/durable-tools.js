@@ -21,6 +21,9 @@ function outputOf({ content, isError }) {
   return content;
 }
 
+/** The result of a call that was answered. A note that there is none is an error. */
+const knownResult = (call) => resultOfCall(call) ?? { content: call.result.content, isError: true };
+
 const isAsyncIterable = (value) => typeof value?.[Symbol.asyncIterator] === 'function';
 
 /** The last of the outputs of a tool that returns an iterable. */
@@ -35,13 +38,15 @@ class Execution {
   #session;
   #chat;
   #callId;
+  #signal;
   #invocation = '';
   #outcome;
 
-  constructor(session, callId) {
+  constructor(session, { toolCallId, abortSignal }) {
     this.#session = session;
     this.#chat = storedChat(session);
-    this.#callId = callId;
+    this.#callId = toolCallId;
+    this.#signal = abortSignal;
     this.#outcome = withResolvers();
     // Nobody may wait for it.
     this.#outcome.promise.catch(() => {});
@@ -56,12 +61,14 @@ class Execution {
       const found = findCall(entries, this.#callId);
       if (!found) throw this.#unknownCall();
       const { entry, call } = found;
-      const result = resultOfCall(call);
+      const { result } = call;
       const other = running.get(this.#session, call.invocation);
-      if (result) return { items: [], known: async () => outputOf(result) };
+      if (result) return { items: [], known: async () => outputOf(knownResult(call)) };
       if (other) return { items: [], known: () => other };
       if (entry.starts.has(this.#callId) && !isRepeatable)
         return { items: [], known: async () => outputOf({ content: INTERRUPTED, isError: true }) };
+      // Of an answer that was stopped meanwhile, the model may have been told that the tool did not run.
+      this.#signal?.throwIfAborted();
       this.#invocation = call.invocation;
       running.set(this.#session, call.invocation, this.#outcome.promise);
       return { items: startItems(entry, this.#callId), known: undefined };
@@ -156,7 +163,7 @@ export function durableTools(tools, session, options = {}) {
       if (typeof tool?.execute !== 'function') return [name, tool];
       const isRepeatable = onInterrupted[name] === 'rerun';
       const execute = (input, details) =>
-        new Execution(session, details.toolCallId).run(() => tool.execute(input, details), isRepeatable);
+        new Execution(session, details).run(() => tool.execute(input, details), isRepeatable);
       const durable = Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { execute });
       if (isRepeatable) mayRerun.add(durable);
       return [name, durable];
@@ -164,21 +171,44 @@ export function durableTools(tools, session, options = {}) {
   );
 }
 
+/** Resolves when the signal is aborted. @param {AbortSignal | undefined} signal */
+const untilAborted = (signal) =>
+  new Promise((resolve) => {
+    if (signal?.aborted) resolve(undefined);
+    else signal?.addEventListener('abort', resolve, { once: true });
+  });
+
 /** Answers a call that has no result because its process ended. A tool that may run again does. */
-async function settleCall(session, lost, tool) {
+async function settleCall(session, lost, { tool, signal }) {
   const { call, isStarted } = lost;
   const other = running.get(session, call.invocation);
   if (!other && !(isStarted && mayRerun.has(tool))) return storeLost(storedChat(session), lost);
   // Its failure is its result, and stored.
   const output = other ?? Promise.resolve(tool.execute(call.arguments, { toolCallId: call.callId, messages: [] }));
-  return output.catch(() => {});
+  return Promise.race([output.catch(() => {}), untilAborted(signal)]);
 }
 
-/** Answers the calls of the last answer that nobody answers any more. */
-export async function settleCalls(session, tools = {}) {
+const toolOf = (tools, { call: { name } }) => (Object.hasOwn(tools, name) ? tools[name] : undefined);
+
+/** One without `execute` is the application's to answer. */
+const isAnswered = (tool) => tool && typeof tool.execute !== 'function';
+
+/** Answers the calls of the last answer that nobody answers any more. An abort ends that before its end.
+ *  @param {any} session @param {any} [tools] @param {AbortSignal} [signal] */
+export async function settleCalls(session, tools = {}, signal) {
   for (const lost of lostCalls(await storedChat(session).entries())) {
-    const tool = Object.hasOwn(tools, lost.call.name) ? tools[lost.call.name] : undefined;
-    // One without `execute` is the application's to answer.
-    if (!tool || typeof tool.execute === 'function') await settleCall(session, lost, tool);
+    const tool = toolOf(tools, lost);
+    if (signal?.aborted) return;
+    if (!isAnswered(tool)) await settleCall(session, lost, { tool, signal });
   }
+}
+
+/** Notes that the calls which a new question leaves have no result. That of a tool that still runs takes the place of
+ *  the note. */
+export async function leaveCalls(session, tools, question) {
+  const chat = storedChat(session);
+  const entries = await chat.entries();
+  if (question?.role !== 'user' || entries.some(({ id }) => id === question.id)) return;
+  for (const lost of lostCalls(entries, { isLeft: true }))
+    if (!isAnswered(toolOf(tools, lost))) await storeLost(chat, lost);
 }

@@ -9,6 +9,9 @@ const CALL_WAIT_MS = 5000;
 /** What a page is told of an error. Others may quote what is not for everybody. */
 const errorText = (error) => (error instanceof RethreadError ? error.message : 'An error occurred.');
 
+/** Cancels what nobody reads any more. @param {Promise<ReadableStreamDefaultReader>} begun */
+const cancel = (begun) => begun.then((reader) => reader.cancel()).catch(() => {});
+
 export class LiveAnswer {
   #answer;
   #base;
@@ -38,9 +41,9 @@ export class LiveAnswer {
     return this.#abort.signal;
   }
 
-  /** Takes the chunks of a stream, whether a page listens or not. @param {ReadableStream} stream */
+  /** Takes the chunks of a stream, whether a page listens or not. @param {Promise<ReadableStream>} stream */
   start(stream) {
-    this.#done = this.#pass(stream.getReader());
+    this.#done = this.#pass(stream.then((made) => made.getReader()));
     return this.#done;
   }
 
@@ -51,10 +54,11 @@ export class LiveAnswer {
     await this.#done;
   }
 
-  async #pass(reader) {
+  async #pass(begun) {
     try {
-      await this.#passAll(reader);
+      await this.#passAll(begun);
     } catch (error) {
+      void cancel(begun);
       await this.#send({ type: 'error', errorText: errorText(error) });
       await this.#answer.end('failed');
     }
@@ -62,12 +66,12 @@ export class LiveAnswer {
     this.#notify();
   }
 
-  async #passAll(reader) {
+  async #passAll(begun) {
     for (;;) {
-      const next = await Promise.race([this.#stopped, reader.read()]);
+      const next = await Promise.race([this.#stopped, begun.then((reader) => reader.read())]);
       if (next.isStopped) {
         // The application may wait for what never ends.
-        void reader.cancel().catch(() => {});
+        void cancel(begun);
         await this.#send({ type: 'abort' });
       }
       if (next.isStopped || next.done) break;

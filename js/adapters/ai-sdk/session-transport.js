@@ -2,7 +2,7 @@
 
 import { RethreadError } from '../../error.js';
 import { BySession } from './by-session.js';
-import { checkSession, durableTools, settleCalls } from './durable-tools.js';
+import { checkSession, durableTools, leaveCalls, settleCalls } from './durable-tools.js';
 import { newAnswer, newId } from './ids.js';
 import { LiveAnswer } from './live-answer.js';
 import { isObject } from './plain.js';
@@ -17,9 +17,16 @@ const unstored = new BySession();
 /** The newest request of a chat: they take their turn. @type {BySession<Promise<void>>} */
 const turns = new BySession();
 
-/** @template T @param {any} session @param {() => Promise<T>} task @returns {Promise<T>} */
+/** The newest request of a chat that is not answered yet. @type {BySession<AbortController>} */
+const asked = new BySession();
+
+/** Runs the task of a request after those of earlier ones, which end: it has a signal that says so.
+ *  @template T @param {any} session @param {(signal: AbortSignal) => Promise<T>} task @returns {Promise<T>} */
 function inTurn(session, task) {
-  const done = (turns.get(session) ?? Promise.resolve()).then(task);
+  asked.get(session)?.abort();
+  const own = new AbortController();
+  asked.set(session, '', own);
+  const done = (turns.get(session) ?? Promise.resolve()).then(() => task(own.signal));
   const turn = done.then(
     () => {},
     () => {},
@@ -27,15 +34,23 @@ function inTurn(session, task) {
   turns.set(session, '', turn);
   void turn.then(() => {
     if (turns.get(session) === turn) turns.delete(session);
+    if (asked.get(session) === own) asked.delete(session);
   });
   return done;
 }
 
 /** Ends the answer that is under way. @returns {Promise<boolean>} */
-async function stopAnswer(session) {
+async function endAnswer(session) {
   const live = liveAnswers.get(session);
   await live?.stop();
   return live !== undefined;
+}
+
+/** Ends the answer that is under way, or asked for. @returns {Promise<boolean>} */
+async function stopAnswer(session) {
+  const request = asked.get(session);
+  request?.abort();
+  return (await endAnswer(session)) || request !== undefined;
 }
 
 /** Answers of earlier requests that could not be stored. */
@@ -51,13 +66,6 @@ function answersOf(session) {
   return answers;
 }
 
-/** The messages of a page as they are stored: the page may have fewer parts. */
-async function storedMessages(chat, messages) {
-  const stored = [];
-  for (const message of messages) stored.push((await chat.find(message.id)) ?? message);
-  return withClosedCalls(stored);
-}
-
 /** The stream of what the application returns. */
 function streamOf(answer) {
   const stream = typeof answer?.toUIMessageStream === 'function' ? answer.toUIMessageStream() : answer;
@@ -68,30 +76,48 @@ function streamOf(answer) {
   );
 }
 
-/** Stores what a page sends, and begins the answer. */
-async function beginAnswer(session, options, { messages, trigger, messageId, ...request }) {
-  const page = withClosedCalls(checkedMessages(messages));
-  await stopAnswer(session);
-  await settleAnswers(session);
+/** Stores what a page sends. Returns its messages as they are stored, and the one that goes on. */
+async function storedPage(session, tools, { page, trigger, messageId, signal }) {
   const chat = storedChat(session);
+  await leaveCalls(session, tools, page.at(-1));
   await chat.storePage(page);
-  const tools = durableTools(options.tools ?? {}, session, options.durable);
   const base = continuedMessage({ trigger, messageId, messages: page });
-  if (base && base === page.at(-1)) await settleCalls(session, tools);
-  const stored = await storedMessages(chat, page);
-  const continued = base && stored.find(({ id }) => id === base.id);
-  const owner = { chat, unstored: answersOf(session) };
+  if (base && base === page.at(-1)) await settleCalls(session, tools, signal);
+  const messages = withClosedCalls(await chat.pageMessages(page));
+  return { messages, continued: base && messages.find(({ id }) => id === base.id) };
+}
+
+/** Stores what a page sends, and begins the answer. */
+async function beginAnswer(session, options, { page, trigger, messageId, signal, ...request }) {
+  await endAnswer(session);
+  await settleAnswers(session);
+  const tools = durableTools(options.tools ?? {}, session, options.durable);
+  const { messages, continued } = await storedPage(session, tools, { page, trigger, messageId, signal });
+  const owner = { chat: storedChat(session), unstored: answersOf(session) };
   const passing = new PassingAnswer(owner, continued ?? newAnswer(newId()), { isReplay: false });
   const live = new LiveAnswer(passing, continued);
   liveAnswers.set(session, '', live);
-  const end = () => {
-    if (liveAnswers.get(session) === live) liveAnswers.delete(session);
-  };
+  if (signal.aborted) void live.stop();
+  const make = () => options.answer({ ...request, session, tools, messages, abortSignal: live.signal });
+  const made = (async () => (signal.aborted ? new ReadableStream() : streamOf(await make())))();
+  const done = live.start(made).then(() => {
+    if (liveAnswers.get(session) !== live) return;
+    liveAnswers.delete(session);
+    if (!owner.unstored.size) unstored.delete(session);
+  });
+  return { live, made, done };
+}
+
+/** Returns the answer when the application has begun it, or it was stopped before. */
+async function answered(session, options, { messages, ...request }) {
+  const page = withClosedCalls(checkedMessages(messages));
+  const { live, made, done } = await inTurn(session, (signal) =>
+    beginAnswer(session, options, { ...request, page, signal }),
+  );
   try {
-    const made = await options.answer({ ...request, session, tools, messages: stored, abortSignal: live.signal });
-    void live.start(streamOf(made)).then(end);
+    await Promise.race([made, done]);
   } catch (error) {
-    end();
+    await done;
     throw error;
   }
   return live;
@@ -114,9 +140,8 @@ export function sessionTransport(session, given) {
   const options = checkedOptions(given, 'sessionTransport');
   return {
     resumeStreamIsReplay: true,
-    async sendMessages({ abortSignal, chatId, ...asked }) {
-      const { messages, trigger, messageId, body } = asked;
-      const live = await inTurn(session, () => beginAnswer(session, options, { messages, trigger, messageId, body }));
+    async sendMessages({ abortSignal, messages, trigger, messageId, body }) {
+      const live = await answered(session, options, { messages, trigger, messageId, body });
       return untilAborted(live.stream({ isReplay: false }), abortSignal);
     },
     async reconnectToStream(/** @type {any} */ { abortSignal } = {}) {
@@ -210,8 +235,7 @@ async function respond(options, open, request) {
     return live ? responseOf(live.stream({ isReplay: true })) : new Response(null, { status: 204 });
   }
   const { id, messages, trigger, messageId, ...more } = body;
-  const asked = { messages, trigger, messageId, request, body: more };
-  const live = await inTurn(session, () => beginAnswer(session, options, asked));
+  const live = await answered(session, options, { messages, trigger, messageId, request, body: more });
   return responseOf(live.stream({ isReplay: false }));
 }
 

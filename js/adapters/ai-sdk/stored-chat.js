@@ -26,6 +26,11 @@ function additions(entry, found, status) {
   return items;
 }
 
+function storedForm(entries, id) {
+  const entry = entries.findLast((other) => other.id === id);
+  return entry && messageOf(entry);
+}
+
 /** By session: one object for all that store in it here. @type {WeakMap<object, StoredChat>} */
 const chats = new WeakMap();
 
@@ -153,9 +158,17 @@ export class StoredChat {
 
   /** The stored form of a UI message, if there is one. */
   find(id) {
+    return this.#queued(async () => storedForm(await this.#entries(), id));
+  }
+
+  /** The messages of a page as they are stored: the page may have fewer, or fewer parts. */
+  pageMessages(messages) {
     return this.#queued(async () => {
-      const entry = (await this.#entries()).findLast((other) => other.id === id);
-      return entry && messageOf(entry);
+      const entries = await this.#entries();
+      const end = entries.findLastIndex(({ id }) => id === messages.at(-1)?.id);
+      if (end < 0) return messages.map((message) => storedForm(entries, message.id) ?? message);
+      const own = messages.findIndex((message) => entries.some(({ id }) => id === message.id));
+      return [...messages.slice(0, own), ...entries.slice(0, end + 1).map(messageOf)];
     });
   }
 
