@@ -252,6 +252,22 @@ for (const version of VERSIONS) {
       assert.deepEqual(shown(await stored(session)), shown(page.messages));
     });
 
+    test(`r53 a stop that comes before the stream of a complete answer is closed marks nothing, with ai ${number}`, async () => {
+      const session = await newSession();
+      const parts = [{ type: 'start' }, ...half, { type: 'text-end', id: 't' }, { type: 'finish' }];
+      const answer = () =>
+        new ReadableStream({ start: (controller) => parts.forEach((part) => controller.enqueue(part)) });
+      const transport = sessionTransport(session, { answer });
+      const page = pageOf(ai, { transport });
+      const sent = page.sendMessage({ text: 'hi' });
+      await until(async () => page.messages[1]?.parts.at(-1)?.state === 'done');
+      await until(async () => (await loadUIMessages(await again(session))).length === 2);
+      assert.equal(await transport.stop(), true);
+      await sent;
+      const statuses = (await items(session)).map(({ status }) => status);
+      assert.deepEqual([statuses, page.error], [['complete', 'complete'], undefined]);
+    });
+
     test(`r53 an answer that throws, and a stream that breaks, end on the page with an error, with ai ${number}`, async () => {
       let made = () => {
         throw new Error('no model');

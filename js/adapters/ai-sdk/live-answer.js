@@ -72,7 +72,8 @@ export class LiveAnswer {
       if (next.isStopped) {
         // The application may wait for what never ends.
         void cancel(begun);
-        await this.#send({ type: 'abort' });
+        // One that is complete has nothing to abort.
+        if (!this.#answer.isFinished) await this.#send({ type: 'abort' });
       }
       if (next.isStopped || next.done) break;
       await this.#send(next.value);

@@ -108,7 +108,8 @@ async function beginAnswer(session, options, { page, trigger, messageId, signal,
   return { live, made, done };
 }
 
-/** Returns the answer when the application has begun it, or it was stopped before. */
+/** Returns the answer when the application has begun it, or it was stopped before.
+ *  @param {any} session @param {any} options @param {any} request */
 async function answered(session, options, { messages, ...request }) {
   const page = withClosedCalls(checkedMessages(messages));
   const { live, made, done } = await inTurn(session, (signal) =>
