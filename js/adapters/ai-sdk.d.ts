@@ -79,8 +79,8 @@ export declare function durableTools<Tools extends ToolsShape>(
 /** The messages of `loadUIMessages` for a loop that goes on after its process ended: `convertToModelMessages` takes them.
  *  Calls of the last answer without a result get one first, stored: "interrupted, may have run" if the tool had
  *  started, "not run" if not. One whose tool runs in this process is waited for. With `tools`, those of `durableTools`,
- *  one that may run again does, and one without `execute` stays open: it is the application's to answer. Requests for
- *  approvals stay open. */
+ *  one that may run again does, one that is not among them may have run, and one without `execute` stays open: it is the
+ *  application's to answer. Requests for approvals stay open. */
 export declare function resumeUIMessages<Message extends UIMessageShape = UIMessageShape>(
   session: Session,
   options?: UIMessageOptions & { tools?: ToolsShape },

@@ -207,6 +207,12 @@ for (const [version, ai, Model] of VERSIONS)
       await assert.rejects(durable.look.execute({}, details), { name: 'AbortError' });
       await resumeUIMessages(session, { tools: durable });
       assert.match(JSON.stringify(await stored(session)), /Not run: /);
+      // Whether a tool that is not durable was started, nobody knows.
+      const other = await newSession();
+      const call = { type: 'tool', callId: 'c3', name: 'own', arguments: '{}' };
+      await other.append([{ role: 'assistant', parts: [call] }]);
+      await resumeUIMessages(other, { tools: durable });
+      assert.match(JSON.stringify(await stored(other)), /may or may not have run/);
       // One that comes late finds the note.
       await assert.rejects(durable.look.execute({}, { toolCallId: 'c2', messages: [] }), /^Error: Not run: /);
       assert.equal(ran, 2);

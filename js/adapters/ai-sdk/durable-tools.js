@@ -190,25 +190,26 @@ async function settleCall(session, lost, { tool, signal }) {
 
 const toolOf = (tools, { call: { name } }) => (Object.hasOwn(tools, name) ? tools[name] : undefined);
 
-/** One without `execute` is the application's to answer. */
-const isAnswered = (tool) => tool && typeof tool.execute !== 'function';
-
 /** Answers the calls of the last answer that nobody answers any more. An abort ends that before its end.
  *  @param {any} session @param {any} [tools] @param {AbortSignal} [signal] */
-export async function settleCalls(session, tools = {}, signal) {
+export async function settleCalls(session, tools, signal) {
   for (const lost of lostCalls(await storedChat(session).entries())) {
-    const tool = toolOf(tools, lost);
+    const tool = toolOf(tools ?? {}, lost);
     if (signal?.aborted) return;
-    if (!isAnswered(tool)) await settleCall(session, lost, { tool, signal });
+    // One without `execute` is the application's to answer.
+    if (tool && typeof tool.execute !== 'function') continue;
+    // Of a tool that is not durable nobody knows whether it was started.
+    const isStarted = lost.isStarted || (tools !== undefined && !tool);
+    await settleCall(session, { ...lost, isStarted }, { tool, signal });
   }
 }
 
-/** Notes that the calls which a new question leaves have no result. That of a tool that still runs takes the place of
- *  the note. */
+/** Notes that the calls of durable tools which a new question leaves have no result. That of a tool that still runs
+ *  takes the place of the note. */
 export async function leaveCalls(session, tools, question) {
   const chat = storedChat(session);
   const entries = await chat.entries();
   if (question?.role !== 'user' || entries.some(({ id }) => id === question.id)) return;
   for (const lost of lostCalls(entries, { isLeft: true }))
-    if (!isAnswered(toolOf(tools, lost))) await storeLost(chat, lost);
+    if (typeof toolOf(tools, lost)?.execute === 'function') await storeLost(chat, lost);
 }
