@@ -41,6 +41,11 @@ export class Session {
     this.#providers = this.#readProviders(providers ?? []);
   }
 
+  /** What the objects of all sessions of one open store share. @param {any} session */
+  static storeOf(session) {
+    return #runs in session ? session.#runs : session;
+  }
+
   get id() {
     return this.#id;
   }

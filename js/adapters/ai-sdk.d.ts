@@ -36,6 +36,108 @@ export interface UIMessageOptions {
  *  `invalid_input` names the message that is none. */
 export declare function fromUIMessages(messages: readonly UIMessageShape[]): NewMessage[];
 
+/** Tools of any version of `ai`. */
+export interface ToolsShape {
+  [name: string]: any;
+}
+
+/** What happens to a call that had started when its process ended, and has no result, by the name of its tool. "report"
+ *  (default): its result is "interrupted, may have run". "rerun": the tool runs again. The words are those of
+ *  `Tool.onInterrupted`. */
+export type OnInterrupted<Tools> = { [Name in keyof Tools]?: "report" | "rerun" };
+
+/** A middleware for `wrapLanguageModel` of `ai` 6 and 7: a loop of `streamText` or `generateText` over the session is
+ *  journaled. What is new in a prompt (questions at its end, results of calls that the session has without one) is
+ *  stored before it is sent, of an empty session the whole prompt; if that fails, nothing is sent. An answer is stored
+ *  before its end is passed on, at which its tools begin; if that fails, none begins, and the loop has the store's
+ *  error. One that was aborted is kept with the status "stopped", one that broke with "failed".
+ *
+ *  The prompt that is sent is repaired: each call has its one result, right behind it, no result is without its call,
+ *  and no message is empty. What is stored is not changed by that. All requests of the model are stored: wrap another
+ *  one for titles. Within `answer` of a `sessionTransport` or `chatHandler`, which store the answer themselves, prompts
+ *  are repaired only. */
+export declare function historyMiddleware(session: Session): {
+  /** Any version: the functions are the same. */
+  readonly specificationVersion: any;
+  transformParams: (options: any) => Promise<any>;
+  wrapGenerate: (options: any) => PromiseLike<any>;
+  wrapStream: (options: any) => PromiseLike<any>;
+};
+
+/** Copies of the tools whose `execute` stores that it begins before it does, and its result when it is there. A call
+ *  whose tool has a result gets that one, one that runs in this process waits for it, and one that had started before
+ *  gets the error "interrupted, may have run", unless `onInterrupted` says "rerun". The session must have the call: wrap
+ *  the model with `historyMiddleware`. Of a tool that yields preliminary results, the last one is its result, and the
+ *  others are not shown. None begins once its signal was aborted. A result that cannot be stored is stored before the
+ *  next request to the model, or that rejects. Tools without `execute` are the same objects. */
+export declare function durableTools<Tools extends ToolsShape>(
+  tools: Tools,
+  session: Session,
+  options?: { onInterrupted?: OnInterrupted<Tools> },
+): Tools;
+
+/** The messages of `loadUIMessages` for a loop that goes on after its process ended: `convertToModelMessages` takes them.
+ *  Calls of the last answer without a result get one first, stored: "interrupted, may have run" if the tool had
+ *  started, "not run" if not. One whose tool runs in this process is waited for. With `tools`, those of `durableTools`,
+ *  one that may run again does, one that is not among them may have run, and one without `execute` stays open: it is the
+ *  application's to answer. Requests for approvals stay open. */
+export declare function resumeUIMessages<Message extends UIMessageShape = UIMessageShape>(
+  session: Session,
+  options?: UIMessageOptions & { tools?: ToolsShape },
+): Promise<Message[]>;
+
+/** What `answer` gets. */
+export interface AnswerRequest<Message extends UIMessageShape = UIMessageShape, Tools = any> {
+  /** The conversation as it is stored, up to the question or the answer that goes on: for `convertToModelMessages`. The
+   *  page may have sent the end of it alone. */
+  messages: Message[];
+  /** The tools of the options, durable in this session. */
+  tools: Tools;
+  session: Session;
+  /** Is aborted when the answer is stopped. A page that leaves aborts nothing. */
+  abortSignal: AbortSignal;
+  /** The members of the request's body that are not the chat's own. */
+  body?: any;
+  /** Of `chatHandler`: the request, whose body was read. */
+  request?: Request;
+}
+
+export interface ServedChatOptions<Message extends UIMessageShape = any, Tools extends ToolsShape = any> {
+  tools?: Tools;
+  onInterrupted?: OnInterrupted<Tools>;
+  /** Returns the result of `streamText`, or a stream of chunks of UI messages. */
+  answer: (request: AnswerRequest<Message, Tools>) => any;
+}
+
+/** A transport for `useChat` whose loop runs here, in the process that has the session: a server (see `chatHandler`), a
+ *  worker, a test. The question, outputs and answers to approvals are stored before the model is asked. The answer is
+ *  stored at the end of each step, with its calls before their tools begin, and in between as by `withSession`. It goes
+ *  on when the page leaves: `reconnectToStream` gives the whole message again, from its beginning. Edits and other
+ *  answers are branches. A new request ends the answer that is under way, as `stop` does. */
+export declare function sessionTransport<Message extends UIMessageShape = any, Tools extends ToolsShape = any>(
+  session: Session,
+  options: ServedChatOptions<Message, Tools>,
+): {
+  readonly resumeStreamIsReplay: true;
+  sendMessages: (options: any) => Promise<ReadableStream<any>>;
+  reconnectToStream: (options: any) => Promise<ReadableStream<any> | null>;
+  /** Ends the answer that is under way or asked for: its signal is aborted, and what has come is kept, with the status
+   *  "stopped". Resolves when that is stored, to false if there is none; one that is only asked for ends later. */
+  stop: () => Promise<boolean>;
+};
+
+/** The server of `DefaultChatTransport`: returns a function that answers `POST …` (an answer), `GET …/[id]/stream` (who
+ *  reconnects; 204 if nothing is under way) and `POST …/[id]/stop` (204). It does what `sessionTransport` does, for the
+ *  session that `session` opens, which may also return a response, such as 401. An answer is under way in one process:
+ *  send the requests of a chat to the same one. An error of the store is answered with its code and text and the status
+ *  500, a body that is none of `useChat` with 400; other errors reject. */
+export declare function chatHandler<Message extends UIMessageShape = any, Tools extends ToolsShape = any>(
+  options: ServedChatOptions<Message, Tools> & {
+    /** `id`: that of the chat. Check here that the request may have it. */
+    session: (id: string, request: Request) => Session | Response | Promise<Session | Response>;
+  },
+): (request: Request) => Promise<Response>;
+
 /** Stored messages as UI messages, which `validateUIMessages` and `convertToModelMessages` of `ai` accept: those that
  *  `fromUIMessages` has written as they were, with the results and decisions that were stored since; others, such as
  *  those of a run, by their content. Takes the messages of a view or of `Session.messages`. A part of a type that no

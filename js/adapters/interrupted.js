@@ -1,5 +1,9 @@
-// The result that a call gets whose tool may have run. The core has the same text (`src/synthetic_result.rs`):
-// wherever it comes back, a result of the tool takes its place.
+// The results that calls get which have none. The core has the same texts (`src/synthetic_result.rs`): wherever they
+// come back, a result of the tool takes their place.
 
+/** Of a call whose tool may have run. */
 export const INTERRUPTED =
   'Interrupted: this call has no recorded result. It may or may not have run; check before relying on it or repeating it.';
+
+/** Of a call whose tool was not started. */
+export const NOT_RUN = 'Not run: this call was cancelled before it started.';

@@ -11,7 +11,8 @@ const CUT = ['stopped', 'failed', 'truncated', 'streaming'];
  *
  * @typedef {{ part?: any, neutral?: any, kept?: any }} Slot
  * @typedef {{ id: string, role: string, head: any, metadata: unknown, createdAt: number, slots: Slot[],
- *   storedIds: string[], isCut: boolean, first?: any, last?: any }} Entry
+ *   storedIds: string[], isCut: boolean, starts: Set<string>, first?: any, last?: any }} Entry `starts`: the calls whose
+ *   tools were started.
  */
 
 /** @returns {Entry} */
@@ -24,6 +25,7 @@ const newEntry = (id, { role, createdAt }, head) => ({
   slots: [],
   storedIds: [],
   isCut: false,
+  starts: new Set(),
 });
 
 const callIdOf = ({ neutral }) => neutral?.call?.callId ?? neutral?.callId;
@@ -32,6 +34,8 @@ const callIdOf = ({ neutral }) => neutral?.call?.callId ?? neutral?.callId;
 function addNeutral(format, entry, neutral) {
   const slot = { neutral };
   const callId = neutral.type === 'tool' || neutral.type === 'tool_call' ? callIdOf(slot) : undefined;
+  // The ids of calls come again.
+  if (callId !== undefined) entry.starts.delete(callId);
   const begun = entry.slots.findIndex(({ part }) => part && format.isBegunCall(part, callId));
   if (callId === undefined || begun < 0) entry.slots.push(slot);
   else entry.slots[begun] = slot;
@@ -40,6 +44,7 @@ function addNeutral(format, entry, neutral) {
 
 /** Applies a mark to the parts before it. `last` is the slot of the neutral part before the mark. */
 function applyMark(entry, value, last) {
+  if (value.starts !== undefined) entry.starts.add(value.starts);
   const at = value.at === undefined ? undefined : entry.slots[value.at];
   if (value.part) {
     if (value.at === undefined) entry.slots.push({ part: value.part, kept: value });
@@ -81,7 +86,9 @@ export function readMarked(format, messages, entries = /** @type {Entry[]} */ ([
     entry.storedIds.push(message.id);
     entry.first ??= message;
     entry.last = message;
-    entry.isCut = CUT.includes(message.status);
+    // That a tool begins does not end an answer that was cut.
+    const isStart = message.parts.some((part) => markValue(format.name, part)?.starts !== undefined);
+    if (!isStart) entry.isCut = CUT.includes(message.status);
     if (message.metadata !== null && message.metadata !== undefined) entry.metadata = message.metadata;
     let last;
     for (const part of message.parts) {

@@ -8,6 +8,7 @@
 //   { rest, without }          of the part before the mark: its further members, and those that it does not have
 //   { at, part }               the part at this index of the library's message was replaced
 //   { at, rest, without }      the part at this index has other members since
+//   { starts: "call-1" }       the tool of this call of the message was started, and may have run
 //   { at, joins, rest }        the text before the mark continues the text at this index
 //   { at, takes, rest }        the part before the mark takes the place of the part at this index
 

@@ -5,7 +5,7 @@ import { newMessages } from './marked-messages.js';
 import { readMarked } from './marked-entries.js';
 import { KnownMessages } from './message-record.js';
 
-const ATTEMPTS = 5;
+const ATTEMPTS = 20;
 
 export class StoredEntries {
   #session;
@@ -31,6 +31,11 @@ export class StoredEntries {
   /** The stored messages of which `read` has made the last entries. */
   get stored() {
     return this.#stored;
+  }
+
+  /** The revision of what was read; -1 after an append, until it is read again. */
+  get revision() {
+    return this.#revision;
   }
 
   /** Runs tasks one after the other. @template T @param {() => Promise<T>} task @returns {Promise<T>} */

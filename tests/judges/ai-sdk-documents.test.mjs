@@ -6,12 +6,16 @@ import { test } from 'node:test';
 import * as ai6 from 'ai';
 import * as ai7 from 'ai-7';
 import { open } from 'rethread';
-import { fromUIMessages, loadUIMessages, toUIMessages, withSession } from 'rethread/ai-sdk';
+import * as adapter from 'rethread/ai-sdk';
+import { z } from 'zod';
 import { blocksOf, scoped } from '../types/documents/blocks.mjs';
+import { VERSIONS, called, inShort, modelOf, said } from './ai-sdk-models.mjs';
 import { Server, pageOf, step, text, whole } from './ai-sdk-page.mjs';
 
 const AsyncFunction = (async () => {}).constructor;
-const [chatBlock, messagesBlock] = blocksOf(readFileSync(new URL('../../docs/ai-sdk.md', import.meta.url), 'utf8'));
+const { fromUIMessages, loadUIMessages, toUIMessages, withSession } = adapter;
+const page = readFileSync(new URL('../../docs/ai-sdk.md', import.meta.url), 'utf8');
+const [chatBlock, serverBlock, loopBlock, messagesBlock] = blocksOf(page);
 
 /** Runs a block with these names; returns the values of the names in `results`. */
 const run = (block, names, results) =>
@@ -47,3 +51,37 @@ for (const ai of [ai6, ai7])
     await run(messagesBlock, { fromUIMessages, toUIMessages, saved: again.chat.messages, session, show }, []);
     assert.deepEqual(shown, again.chat.messages);
   });
+
+const chatTools = { look: { inputSchema: z.object({}).loose(), execute: () => 7 } };
+
+for (const [version, ai, Model] of VERSIONS) {
+  test(`r53 the server of docs/ai-sdk.md has ten lines, and its chat lives over a reload, with ai ${version}`, async () => {
+    assert.ok(serverBlock.source.trim().split('\n').filter(Boolean).length <= 10);
+    const { model } = modelOf(Model, [called(['c1', 'look']), said('Seven.')]);
+    const names = { ...ai, ...adapter, open, sqlite: () => 'memory', model, chatTools };
+    const { GET, POST, store } = await run(serverBlock, names, ['GET', 'POST', 'store']);
+    const fetch = (url, init) => (init.method === 'GET' ? GET : POST)(new Request(url, init));
+    const transport = new ai.DefaultChatTransport({ api: 'https://server.test/api/chat', fetch });
+    await pageOf(ai, { id: 'chat-1', transport }).sendMessage({ text: 'hi' });
+    const messages = await loadUIMessages(await store.session('chat-1'));
+    const loaded = pageOf(ai, { id: 'chat-1', transport, messages });
+    await loaded.resumeStream();
+    assert.deepEqual(
+      loaded.messages.map(({ parts }) => parts.at(-1).text),
+      ['hi', 'Seven.'],
+    );
+  });
+
+  test(`r53 the loop of docs/ai-sdk.md is stored, and goes on, with ai ${version}`, async () => {
+    const { model, prompts } = modelOf(Model, [called(['c1', 'look']), said('Paid.'), said('All is paid.')]);
+    const names = { ...ai, ...adapter, store: await open({ store: 'memory' }), model, chatTools };
+    const { text, rest } = await run(loopBlock, names, ['text', 'rest']);
+    assert.deepEqual([text, rest], ['Paid.', 'All is paid.']);
+    assert.deepEqual(inShort(prompts[2]), [
+      'user: Pay the invoice.',
+      'assistant: c1',
+      'tool: c1 = 7',
+      'assistant: Paid.',
+    ]);
+  });
+}

@@ -7,6 +7,7 @@ import * as ai6 from 'ai';
 import * as ai7 from 'ai-7';
 import { open, validate } from 'rethread';
 import { loadUIMessages, toUIMessages, withSession } from 'rethread/ai-sdk';
+import { closed, compared } from './ai-sdk-compared.mjs';
 import { BREAKS, Server, pageOf } from './ai-sdk-page.mjs';
 import { answerOf } from './ui-chunks.mjs';
 import { seeded } from './ui-messages.mjs';
@@ -14,46 +15,9 @@ import { seeded } from './ui-messages.mjs';
 const CASES = Number(process.env.RETHREAD_CASES ?? (process.env.RETHREAD_LONG ? 1000 : 15));
 const SEED = Number(process.env.RETHREAD_SEED ?? 20261127);
 const client = await open({ store: 'memory' });
-const plain = (value) => JSON.parse(JSON.stringify(value));
 const items = async (session) => (await session.messages({ limit: 1000 })).items;
 const texts = (messages) =>
   messages.flatMap(({ role, parts }) => parts.flatMap(({ text }) => (role === 'user' ? [text] : [])));
-
-/** Parts without the steps at the end that have nothing yet: a page may not show them. */
-const begun = (parts) => parts.slice(0, parts.findLastIndex(({ type }) => type !== 'step-start') + 1);
-
-/** Messages without what versions of `ai` write differently, and without what the end of a text is marked with. */
-const compared = (messages) =>
-  plain(messages).map(({ id, role, metadata, parts }) => ({
-    ...{ id, role, metadata: role === 'user' ? undefined : metadata },
-    parts: begun(parts).map(
-      ({ type, text, toolCallId, state, rawInput, input = rawInput, output, errorText, approval, data, url }) =>
-        plain({
-          type,
-          text,
-          data,
-          url,
-          ...(toolCallId ? { toolCallId, state, output, errorText, approval } : {}),
-          ...(toolCallId && state !== 'input-streaming' ? { input } : {}),
-        }),
-    ),
-  }));
-
-/** Messages as they are sent: open calls before the last question are closed. */
-function closed(messages) {
-  const last = messages.findLastIndex(({ role }) => role === 'user');
-  const close = (part) => {
-    const { state, approval, providerExecuted } = part;
-    if (['input-available', 'approval-requested'].includes(state)) {
-      const errorText = 'The call has no result: the conversation went on without it.';
-      return { ...part, approval: undefined, state: 'output-error', errorText };
-    }
-    if (state !== 'approval-responded' || providerExecuted) return part;
-    if (!approval.approved) return { ...part, state: 'output-denied' };
-    return { ...part, state: 'output-error', errorText: 'The call was interrupted; it may or may not have run.' };
-  };
-  return messages.map((message, at) => (at < last ? { ...message, parts: message.parts.map(close) } : message));
-}
 
 async function walk(ai, version, seed) {
   const random = seeded(seed);

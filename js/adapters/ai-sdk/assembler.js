@@ -1,7 +1,7 @@
 // A UI message from the chunks of its stream, as `useChat` assembles it.
 
 import { isObject, plain } from '../plain.js';
-import { isToolPart } from './tools.js';
+import { isOpen, isToolPart } from './tools.js';
 
 /** Metadata is merged: objects member by member, anything else is replaced. */
 function merged(old, more) {
@@ -37,6 +37,13 @@ export class MessageAssembler {
   /** The message so far. @returns {any} */
   get message() {
     return plain(this.#message);
+  }
+
+  /** True if a call of this id is complete, and waits for its result. The ids of calls come again. */
+  hasCall(id) {
+    return this.#message.parts.some(
+      (part) => isToolPart(part) && part.toolCallId === id && part.state !== 'input-streaming' && isOpen(part),
+    );
   }
 
   set id(id) {

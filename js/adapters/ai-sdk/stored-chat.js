@@ -25,11 +25,30 @@ function additions(entry, found, status) {
   return items;
 }
 
+function storedForm(entries, id) {
+  const entry = entries.findLast((other) => other.id === id);
+  return entry && messageOf(entry);
+}
+
+/** By session: one object for all that store in it here. @type {WeakMap<object, StoredChat>} */
+const chats = new WeakMap();
+
+/** Returns the chat of a session. @returns {StoredChat} */
+export function storedChat(session) {
+  const known = chats.get(session);
+  if (known) return known;
+  const chat = new StoredChat(session);
+  chats.set(session, chat);
+  return chat;
+}
+
 export class StoredChat {
   #session;
   #entries;
   /** Where the next answer begins a branch: after this stored message, or with `null` at the beginning. */
   #forkAfter = /** @type {string | null | undefined} */ (undefined);
+  /** Results of tools that could not be stored yet, by the id of their call. @type {Map<string, any>} */
+  unstored = new Map();
 
   constructor(session) {
     this.#session = session;
@@ -61,10 +80,47 @@ export class StoredChat {
 
   /** The stored form of a UI message, if there is one. */
   find(id) {
+    return this.#entries.queued(async () => storedForm(await this.#entries.read(), id));
+  }
+
+  /** The messages of a page as they are stored: the page may have fewer, or fewer parts. */
+  pageMessages(messages) {
     return this.#entries.queued(async () => {
-      const entry = (await this.#entries.read()).findLast((other) => other.id === id);
-      return entry && messageOf(entry);
+      const entries = await this.#entries.read();
+      const end = entries.findLastIndex(({ id }) => id === messages.at(-1)?.id);
+      if (end < 0) return messages.map((message) => storedForm(entries, message.id) ?? message);
+      const own = messages.findIndex((message) => entries.some(({ id }) => id === message.id));
+      return [...messages.slice(0, own), ...entries.slice(0, end + 1).map(messageOf)];
     });
+  }
+
+  /** The UI messages as they are stored, all of the branch that is shown. */
+  entries() {
+    return this.#entries.queued(() => this.#entries.refresh());
+  }
+
+  /**
+   * Appends the `items` that `decide` returns for the stored messages, or performs its `write` on the session; for the
+   * newer messages if another writer was first.
+   *
+   * @template {{ items?: any[], write?: (session: any, options: { expectedRevision: number }) => Promise<any> }} D
+   * @param {(entries: import('../marked-entries.js').Entry[]) => D} decide
+   * @returns {Promise<D>}
+   */
+  change(decide) {
+    return this.#entries.queued(() =>
+      this.#entries.repeated(async () => {
+        const decision = decide(await this.#entries.refresh());
+        await this.#entries.append(decision.items ?? []);
+        if (decision.write) await decision.write(this.#session, { expectedRevision: this.#entries.revision });
+        return decision;
+      }),
+    );
+  }
+
+  /** A new UI message as messages for `append`. */
+  written(message) {
+    return this.#entries.newMessages(message);
   }
 
   /** Stores what the messages of a page have and the session has not. Other messages at a place are another branch. */
@@ -96,12 +152,14 @@ export class StoredChat {
   /** Keeps an answer while it arrives: for a page that is loaded after this one has ended. */
   keepArriving(message) {
     return this.#entries.queued(async () => {
+      // A page that is loaded from now on shows the branch.
+      if (this.#forkAfter !== undefined && hasContent(message)) await this.#fork(this.#forkAfter);
       const entries = await this.#entries.read();
       const stored = entries.findLast(({ id }) => id === message.id);
       const found = stored && difference(messageOf(stored), message, { isGrowing: true, mayLag: true });
       if (found && !isChanged(found)) return;
       const { branch } = this.#session;
-      const after = this.#forkAfter === undefined ? (this.#entries.stored.at(-1)?.id ?? null) : this.#forkAfter;
+      const after = this.#entries.stored.at(-1)?.id ?? null;
       arriving.keep(this.#session, message.id, { id: message.id, branch, message, after });
       await this.#session.save();
     });

@@ -4,7 +4,7 @@ import { isObject, without } from '../plain.js';
 
 /** States in which a call has what the model is sent as its result. */
 const CLOSED = ['output-available', 'output-error', 'output-denied'];
-const DENIED = 'Tool call execution denied.';
+export const DENIED = 'Tool call execution denied.';
 const INTERRUPTED = 'The call was interrupted; it may or may not have run.';
 
 export const isToolPart = ({ type }) =>
@@ -68,7 +68,8 @@ function outcomeOf({ callId, status, result }, approval) {
     return { state: 'output-denied', approval: denied };
   }
   const granted = approval?.approved === true ? { approval } : {};
-  if (result?.isError) return { state: 'output-error', errorText: textOf(result.content), ...granted };
+  if (result && (result.isError || status === 'interrupted'))
+    return { state: 'output-error', errorText: textOf(result.content), ...granted };
   if (result) return { state: 'output-available', output: result.content, ...granted };
   if (status === 'interrupted' || status === 'aborted') return { state: 'output-error', errorText: INTERRUPTED };
   return { state: 'input-available' };

@@ -2,6 +2,7 @@
 
 import { MessageAssembler } from './assembler.js';
 import { isRepeated, replayed } from './changes.js';
+import { newAnswer, newId } from './ids.js';
 import { checkedMessages } from './write.js';
 import { closedPart, isWithoutResult } from './tools.js';
 import { StoredChat } from './stored-chat.js';
@@ -9,12 +10,8 @@ import { StoredChat } from './stored-chat.js';
 /** While text arrives, it is kept once in so many milliseconds. */
 const KEEP_MS = 1000;
 
-/** `crypto.randomUUID` is missing on pages that were not loaded by HTTPS. */
-const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(36)).join('');
-const newAnswer = (id) => ({ id, role: 'assistant', parts: [] });
-
 /** The message that a request continues; a new one if it asks for another. `useChat` chooses in the same way. */
-function continuedMessage({ trigger, messageId, messages }) {
+export function continuedMessage({ trigger, messageId, messages }) {
   if (trigger === 'regenerate-message') return undefined;
   const named = messages.find(({ id }) => id !== undefined && id === messageId) ?? messages.at(-1);
   return named?.role === 'assistant' ? named : undefined;
@@ -35,7 +32,7 @@ const ENDS_PART = /-(end|available|error|request|denied)$/;
 const ENDS_STEP = ['finish-step', 'finish', 'error', 'abort'];
 
 /** An answer on its way through: what it has is stored as it passes. */
-class PassingAnswer {
+export class PassingAnswer {
   #chat;
   #unstored;
   #assembler;
@@ -139,6 +136,21 @@ class PassingAnswer {
     } catch (error) {
       this.#failure = { error };
     }
+  }
+
+  get isFinished() {
+    return this.#isFinished;
+  }
+
+  /** True if the model has given the call. */
+  hasCall(callId) {
+    return this.#assembler.hasCall(callId);
+  }
+
+  /** Stores what has come. Rejects if that fails. */
+  async storeNow() {
+    await this.#store({ isEnd: false });
+    if (this.#failure) throw this.#failure.error;
   }
 
   /** Stores the answer at its end. `status`: it was cut off. Returns what failed. */

@@ -2,7 +2,7 @@
 // these, too.
 
 import type { ChatModelAdapter } from "@assistant-ui/core";
-import type { UIMessage } from "ai";
+import type { Tool as AiTool, UIMessage, wrapLanguageModel } from "ai";
 import type OpenAI from "openai";
 import type { Driver } from "unstorage";
 import type {
@@ -43,6 +43,9 @@ export const imported: WireBody;
 // A page with the AI SDK.
 export const saved: UIMessage[];
 export const show: (messages: UIMessage[]) => void;
+// A server with it.
+export const model: Parameters<typeof wrapLanguageModel>[0]["model"];
+export const chatTools: { look: AiTool<{ of: number }, number> };
 
 // A program with OpenAI's SDK.
 export const openai: OpenAI;
@@ -95,4 +98,4 @@ export class MyStore implements LogStore {
   invocations: LogStore["invocations"];
   deleteSession: LogStore["deleteSession"];
 }
-export const model: ChatModelAdapter;
+export const chatModel: ChatModelAdapter;

@@ -1,0 +1,74 @@
+// Calls of a stored chat: which are open, which were started, and what they are answered with.
+
+import { INTERRUPTED, NOT_RUN } from '../interrupted.js';
+import { continuation } from '../marked-messages.js';
+import { FORMAT } from './format.js';
+import { mark } from './marks.js';
+import { messageOf } from './read.js';
+import { isToolPart } from './tools.js';
+
+/** The texts of results that say that there is none. */
+const isMissing = ({ content }) => content === INTERRUPTED || content === NOT_RUN;
+
+/** The calls of a stored UI message as the session has them. */
+const callsOf = ({ slots }) =>
+  slots.flatMap(({ neutral }) => (neutral?.type === 'tool_call' && neutral.name !== undefined ? [neutral] : []));
+
+/** The newest call of an id, with the message that has it.
+ *  @param {import('../marked-entries.js').Entry[]} entries @param {string} callId */
+export function findCall(entries, callId) {
+  for (const entry of entries.toReversed()) {
+    const call = callsOf(entry).findLast((one) => one.callId === callId);
+    if (call) return { entry, call };
+  }
+  return undefined;
+}
+
+/** The result of a call, undefined for one that has none. */
+export const resultOfCall = ({ result }) => (result && !isMissing(result) ? result : undefined);
+
+/** What `append` needs to store that the tool of a call begins. */
+export const startItems = (entry, callId) => continuation(FORMAT, entry, { changes: [mark({ starts: callId })] });
+
+/** What `append` needs to store the result of a call. */
+export const resultItems = (callId, { result, isError = false }) => [
+  { role: 'tool', parts: [{ type: 'tool_result', callId, result, isError }] },
+];
+
+/** The calls of the last answer that can get no result but from here: those that wait for nobody on the page.
+ *  `isLeft`: also approved ones, which the next request would run. */
+export function lostCalls(entries, { isLeft = false } = {}) {
+  const entry = entries.at(-1);
+  if (entry?.role !== 'assistant') return [];
+  const isWaiting = ({ state, approval }) =>
+    state === 'input-available' || (isLeft && state === 'approval-responded' && approval.approved);
+  const waiting = messageOf(entry).parts.filter(
+    (part) => isToolPart(part) && isWaiting(part) && part.providerExecuted !== true,
+  );
+  const ids = new Set(waiting.map(({ toolCallId }) => toolCallId));
+  return callsOf(entry)
+    .filter(({ callId, result }) => result === null && ids.has(callId))
+    .map((call) => ({ call, isStarted: entry.starts.has(call.callId) }));
+}
+
+/** Stores the result of a call, unless it has one. It takes the place of the note that the call was interrupted.
+ *  @param {import('./stored-chat.js').StoredChat} chat */
+export function storeResult(chat, callId, { result, isError = false }) {
+  return chat.change((entries) => {
+    const call = findCall(entries, callId)?.call;
+    if (!call || resultOfCall(call)) return {};
+    if (call.result === null) return { items: resultItems(callId, { result, isError }) };
+    const answer = { type: 'tool_result', content: result, isError };
+    return { write: (session, options) => session.answer(call.invocation, answer, options) };
+  });
+}
+
+/** Notes that a call gets no result: its process ended. In a format of a provider, in which the note is told from a
+ *  result of the tool. @param {import('./stored-chat.js').StoredChat} chat */
+export function storeLost(chat, { call: { callId }, isStarted }) {
+  const note = { role: 'tool', tool_call_id: callId, content: isStarted ? INTERRUPTED : NOT_RUN };
+  return chat.change((entries) => {
+    if (findCall(entries, callId)?.call.result !== null) return {};
+    return { write: (session, options) => session.append({ messages: [note] }, 'openai-chat', options) };
+  });
+}

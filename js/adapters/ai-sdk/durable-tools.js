@@ -1,0 +1,215 @@
+// Tools that store that they start before they do, and their result when they have one.
+
+import { RethreadError } from '../../error.js';
+import { INTERRUPTED } from '../interrupted.js';
+import { findCall, lostCalls, resultOfCall, startItems, storeLost, storeResult } from './calls.js';
+import { BySession } from './by-session.js';
+import { untilStored } from './under-way.js';
+import { plain } from '../plain.js';
+import { storedChat } from './stored-chat.js';
+
+const ON_INTERRUPTED = ['report', 'rerun'];
+
+/** The tools that run in this process, by stored call: the ids of calls come again. @type {BySession<Promise<any>>} */
+const running = new BySession();
+
+const textOf = (content) => (typeof content === 'string' ? content : JSON.stringify(content));
+
+/** The output that a stored result stands for. */
+function outputOf({ content, isError }) {
+  if (isError) throw new Error(textOf(content));
+  return content;
+}
+
+/** The result of a call that was answered. A note that there is none is an error. */
+const knownResult = (call) => resultOfCall(call) ?? { content: call.result.content, isError: true };
+
+const isAsyncIterable = (value) => typeof value?.[Symbol.asyncIterator] === 'function';
+
+/** The last of the outputs of a tool that returns an iterable. */
+async function lastOf(outputs) {
+  let last;
+  for await (const output of outputs) last = output;
+  return last;
+}
+
+/** One execution of the tool of a call. */
+class Execution {
+  #session;
+  #chat;
+  #callId;
+  #signal;
+  #invocation = '';
+  #outcome;
+
+  constructor(session, { toolCallId, abortSignal }) {
+    this.#session = session;
+    this.#chat = storedChat(session);
+    this.#callId = toolCallId;
+    this.#signal = abortSignal;
+    this.#outcome = withResolvers();
+    // Nobody may wait for it.
+    this.#outcome.promise.catch(() => {});
+  }
+
+  /** Stores that the tool begins, in an append that fails if another process was first. If the call was started
+   *  already, returns where its output comes from. */
+  async #begin(isRepeatable) {
+    await untilStored(this.#session, this.#callId);
+    const { known } = await this.#chat.change((entries) => {
+      this.#release();
+      const found = findCall(entries, this.#callId);
+      if (!found) throw this.#unknownCall();
+      const { entry, call } = found;
+      const { result } = call;
+      const other = running.get(this.#session, call.invocation);
+      if (result) return { items: [], known: async () => outputOf(knownResult(call)) };
+      if (other) return { items: [], known: () => other };
+      if (entry.starts.has(this.#callId) && !isRepeatable)
+        return { items: [], known: async () => outputOf({ content: INTERRUPTED, isError: true }) };
+      // Of an answer that was stopped meanwhile, the model may have been told that the tool did not run.
+      this.#signal?.throwIfAborted();
+      this.#invocation = call.invocation;
+      running.set(this.#session, call.invocation, this.#outcome.promise);
+      return { items: startItems(entry, this.#callId), known: undefined };
+    });
+    return known;
+  }
+
+  #unknownCall() {
+    return new RethreadError(
+      'config_invalid',
+      `the session has no call ${this.#callId}: wrap the model with \`historyMiddleware(session)\`, with the same session as the tools`,
+    );
+  }
+
+  /** Stores the result. If that fails, the next request to the model stores it, or is not sent. */
+  async #end(result) {
+    await storeResult(this.#chat, this.#callId, result).catch(() => this.#chat.unstored.set(this.#callId, result));
+  }
+
+  /** Returns the output of the tool. @param {() => any} invoke */
+  async run(invoke, isRepeatable) {
+    try {
+      const known = await this.#begin(isRepeatable);
+      if (known) return await known();
+      const output = await this.#invoke(invoke);
+      this.#outcome.resolve(output);
+      return output;
+    } catch (error) {
+      this.#outcome.reject(error);
+      throw error;
+    } finally {
+      this.#release();
+    }
+  }
+
+  async #invoke(invoke) {
+    let output;
+    try {
+      output = await invoke();
+      if (isAsyncIterable(output)) output = await lastOf(output);
+    } catch (error) {
+      await this.#end({ result: messageOfError(error), isError: true });
+      throw error;
+    }
+    await this.#end({ result: plain(output) ?? null });
+    return output;
+  }
+
+  #release() {
+    const own = this.#invocation;
+    if (own && running.get(this.#session, own) === this.#outcome.promise) running.delete(this.#session, own);
+    this.#invocation = '';
+  }
+}
+
+function withResolvers() {
+  /** @type {any} */
+  const made = {};
+  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
+  return made;
+}
+
+const messageOfError = (error) => (error instanceof Error ? error.message : textOf(error ?? 'unknown error'));
+
+function checkedOptions(tools, options) {
+  const { onInterrupted = {}, ...unknown } = options;
+  const [name] = Object.keys(unknown);
+  if (name !== undefined) throw new RethreadError('config_invalid', `\`durableTools\` has no option ${name}`);
+  for (const [tool, word] of Object.entries(onInterrupted)) {
+    if (!Object.hasOwn(tools, tool)) throw new RethreadError('config_invalid', `there is no tool ${tool}`);
+    if (!ON_INTERRUPTED.includes(word))
+      throw new RethreadError('config_invalid', `\`onInterrupted\` of ${tool} is "report" or "rerun"`);
+  }
+  return onInterrupted;
+}
+
+/** Durable tools that may run again. @type {WeakSet<object>} */
+const mayRerun = new WeakSet();
+
+/** @param {any} session */
+export function checkSession(session, what) {
+  if (typeof session?.append === 'function') return;
+  throw new RethreadError('config_invalid', `\`${what}\` takes a session: \`await store.session(id)\``);
+}
+
+/** @param {any} tools @param {any} session @param {any} [options] @returns {any} */
+export function durableTools(tools, session, options = {}) {
+  checkSession(session, 'durableTools');
+  const onInterrupted = checkedOptions(tools, options);
+  return Object.fromEntries(
+    Object.entries(tools).map(([name, tool]) => {
+      if (typeof tool?.execute !== 'function') return [name, tool];
+      const isRepeatable = onInterrupted[name] === 'rerun';
+      const execute = (input, details) =>
+        new Execution(session, details).run(() => tool.execute(input, details), isRepeatable);
+      const durable = Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { execute });
+      if (isRepeatable) mayRerun.add(durable);
+      return [name, durable];
+    }),
+  );
+}
+
+/** Resolves when the signal is aborted. @param {AbortSignal | undefined} signal */
+const untilAborted = (signal) =>
+  new Promise((resolve) => {
+    if (signal?.aborted) resolve(undefined);
+    else signal?.addEventListener('abort', resolve, { once: true });
+  });
+
+/** Answers a call that has no result because its process ended. A tool that may run again does. */
+async function settleCall(session, lost, { tool, signal }) {
+  const { call, isStarted } = lost;
+  const other = running.get(session, call.invocation);
+  if (!other && !(isStarted && mayRerun.has(tool))) return storeLost(storedChat(session), lost);
+  // Its failure is its result, and stored.
+  const output = other ?? Promise.resolve(tool.execute(call.arguments, { toolCallId: call.callId, messages: [] }));
+  return Promise.race([output.catch(() => {}), untilAborted(signal)]);
+}
+
+const toolOf = (tools, { call: { name } }) => (Object.hasOwn(tools, name) ? tools[name] : undefined);
+
+/** Answers the calls of the last answer that nobody answers any more. An abort ends that before its end.
+ *  @param {any} session @param {any} [tools] @param {AbortSignal} [signal] */
+export async function settleCalls(session, tools, signal) {
+  for (const lost of lostCalls(await storedChat(session).entries())) {
+    const tool = toolOf(tools ?? {}, lost);
+    if (signal?.aborted) return;
+    // One without `execute` is the application's to answer.
+    if (tool && typeof tool.execute !== 'function') continue;
+    // Of a tool that is not durable nobody knows whether it was started.
+    const isStarted = lost.isStarted || (tools !== undefined && !tool);
+    await settleCall(session, { ...lost, isStarted }, { tool, signal });
+  }
+}
+
+/** Notes that the calls of durable tools which a new question leaves have no result. That of a tool that still runs
+ *  takes the place of the note. */
+export async function leaveCalls(session, tools, question) {
+  const chat = storedChat(session);
+  const entries = await chat.entries();
+  if (question?.role !== 'user' || entries.some(({ id }) => id === question.id)) return;
+  for (const lost of lostCalls(entries, { isLeft: true }))
+    if (typeof toolOf(tools, lost)?.execute === 'function') await storeLost(chat, lost);
+}
