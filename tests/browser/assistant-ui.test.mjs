@@ -22,7 +22,7 @@ const example = {
     onResolve({ filter: /^docs:/ }, ({ path: name }) => ({ path: name, namespace: 'docs' }));
     onLoad({ filter: /.*/, namespace: 'docs' }, () => {
       const [{ source }] = blocksOf(readFileSync(here('../../docs/assistant-ui.md'), 'utf8'));
-      const contents = `const { chatModel } = globalThis;\n${source}\nexport { useThreads };`;
+      const contents = `const { threadModel } = globalThis;\n${source}\nexport { useThreads };`;
       return { contents, loader: 'js', resolveDir: here('.') };
     });
   },

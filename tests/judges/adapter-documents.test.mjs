@@ -143,10 +143,10 @@ test('r53 docs/assistant-ui.md: the history of one thread', async () => {
   // The first block, with the list, runs in Chromium: `tests/browser/assistant-ui.test.mjs`.
   const [start, single] = blocks('assistant-ui');
   assert.ok(start.source.trim().split('\n').filter(Boolean).length <= 10);
-  const chatModel = { run: async () => ({ content: [{ type: 'text', text: 'Hello.' }] }) };
+  const threadModel = { run: async () => ({ content: [{ type: 'text', text: 'Hello.' }] }) };
   // What the hook does beside React's work.
   const useLocalRuntime = (chatModel, { adapters }) => new LocalRuntimeCore({ adapters: { ...adapters, chatModel } });
-  const { useChat } = await runBlocks([single], { open, threadHistory, useLocalRuntime, chatModel }, ['useChat']);
+  const { useChat } = await runBlocks([single], { open, threadHistory, useLocalRuntime, threadModel }, ['useChat']);
   const load = async () => {
     const thread = useChat().threads.getMainThreadRuntimeCore();
     await thread.__internal_load();

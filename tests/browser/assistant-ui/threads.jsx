@@ -6,7 +6,7 @@ import { createRoot } from 'react-dom/client';
 import { init, open } from 'rethread';
 
 await init(new URL('/dist/rethread_bg.wasm', location.href));
-globalThis.chatModel = {
+globalThis.threadModel = {
   async run({ messages }) {
     const { content } = messages.at(-1);
     return { content: [{ type: 'text', text: `Answer to ${content.map(({ text }) => text).join(' ')}` }] };

@@ -98,4 +98,4 @@ export class MyStore implements LogStore {
   invocations: LogStore["invocations"];
   deleteSession: LogStore["deleteSession"];
 }
-export const chatModel: ChatModelAdapter;
+export const threadModel: ChatModelAdapter;
