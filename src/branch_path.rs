@@ -12,6 +12,9 @@ const RECORD_BITS: u32 = 32;
 /// The number of a branch that has no record yet: it gets its number with the first one.
 const UNBORN: u64 = (1 << (53 - RECORD_BITS)) - 2;
 
+/// The key of the first addition to messages that branches share. No branch has a number as high.
+pub const ADDITIONS: u64 = (UNBORN - 1) << RECORD_BITS;
+
 /// The key of the directory's first record. The record of branch `n` has the key `DIRECTORY + n`.
 pub const DIRECTORY: u64 = (UNBORN + 1) << RECORD_BITS;
 
@@ -105,6 +108,25 @@ impl BranchPath {
         Self::unborn(shared)
     }
 
+    /// Returns the number of the branch that wrote the message with this `seq`.
+    #[must_use]
+    pub fn branch_of(&self, seq: u64) -> u64 {
+        self.shared.iter().find(|part| seq < part.until_seq).map_or(self.number, |part| part.branch())
+    }
+
+    /// Returns the `seq` of the first message that this branch does not share with another one; none if it shares no
+    /// record of that one.
+    #[must_use]
+    pub fn shared_until(&self, branch: u64) -> Option<u64> {
+        self.shared.iter().rfind(|part| part.branch() == branch).map(|part| part.until_seq)
+    }
+
+    /// Returns the numbers of the branches whose records it shares, and the `seq` of the first message of each that it
+    /// does not share.
+    pub fn shared_ends(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.shared.iter().map(|part| (part.branch(), part.until_seq))
+    }
+
     /// Returns the number of the branch that it was forked from; none for the main branch and for one that shares
     /// nothing.
     #[must_use]
@@ -141,5 +163,7 @@ mod tests {
         assert_eq!(second.count_keys(4, 2 * B1 + 1), 1 + 2 + 1);
         assert_eq!((second.range_end(B1), second.range_end(5)), (Some(B1 + 2), None));
         assert_eq!((second.until_seq(4), second.until_seq(3)), (Some(9), None));
+        assert_eq!([8, 9, 11, 12].map(|seq| second.branch_of(seq)), [0, 1, 1, 2]);
+        assert_eq!([0, 1, 2].map(|branch| second.shared_until(branch)), [Some(9), Some(12), None]);
     }
 }

@@ -86,6 +86,8 @@ pub struct SessionHead {
     pub branch_count: u64,
     /// How many forks that began without a message have got their first one.
     pub begun_forks: u64,
+    /// Number of additions: records of results and annotations of messages that branches share.
+    pub additions: u64,
     /// True if lists leave the session out unless they are asked for it. A rebuilt head lacks it.
     pub is_archived: bool,
     /// Counts the appends that erased messages: what was read of the log before is invalid. A rebuilt head lacks it.
@@ -139,6 +141,7 @@ encode_with_unknown_fields!(struct SessionHead {
     49 => term_filter,
     51 => overview,
     52 => begun_forks,
+    53 => additions,
 });
 
 impl SessionHead {
@@ -173,6 +176,7 @@ impl SessionHead {
             branch: BranchPath::default(),
             branch_count: 0,
             begun_forks: 0,
+            additions: 0,
             is_archived: false,
             erasures: 0,
             erasing: UnfinishedErasure::default(),
@@ -240,6 +244,7 @@ impl SessionHead {
         self.refused.clone_from(&earlier.refused);
         self.has_dropped |= earlier.has_dropped;
         self.is_archived = earlier.is_archived;
+        self.additions = self.additions.max(earlier.additions);
         self.erasures = self.erasures.max(earlier.erasures);
         self.erasing.clone_from(&earlier.erasing);
         if self.branch.number == earlier.branch.number {

@@ -91,8 +91,8 @@ export interface Session {
   }): Promise<void>;
   /** Replaces `Message.metadata` of a stored message of the branch that is shown: a label, a note, a thumb. Any value
    *  that JSON has, `invalid_input` otherwise; `undefined` and null remove it. What is sent, `revision`, the session's
-   *  place in the list and what is unread stay as they are. Of two writers the last one counts. A branch that is forked
-   *  later has the metadata, too; branches that are there already keep theirs. `not_found` if the branch that is shown
+   *  place in the list and what is unread stay as they are. Of two writers the last one counts. Every branch that
+   *  shares the message has the metadata, whether it was forked before or later. `not_found` if the branch that is shown
    *  has no such message, or if it is of a run that has not stored its turn yet. */
   annotate(messageId: string, metadata: unknown): Promise<void>;
   /** Counts the answers that this object has as read: `SessionSummary.unread` of the branch that it shows. What another
@@ -128,8 +128,9 @@ export interface Session {
    *  is `invalid_input`; such a run answers only results of calls that the run went on without. `call` is the
    *  invocation's `id`, or a `callId`, which selects the newest call with that id that takes a result. Works from any
    *  tab or process, at any time, also while the run that made the call is under way, interrupted or failed: the result
-   *  is stored once, views show it, and the next request contains it. `persist` of the tool is asked what is stored:
-   *  that of the last run of this session object that had the tool, or of `tools`; if neither has it, `config_invalid`.
+   *  is stored once, views show it, and the next request of every branch that has the call contains it. `persist` of the
+   *  tool is asked what is stored: that of the last run of this session object that had the tool, or of `tools`; if
+   *  neither has it, `config_invalid`.
    *  Rejects with `not_found` if no call has the id, `wrong_state` if it has a result, was not started (a tool without
    *  `execute` never is: `Run.answer` its effect), or belongs to a tool without `async` whose run is under way, here
    *  (`Run.answer`) or in another tab or process: that run takes the tool's own result. Once its owner is dead

@@ -31,6 +31,8 @@ pub struct LogRecord {
     /// Annotations of messages, also of those before the record. A build that does not know them shows the metadata
     /// that the messages were stored with.
     pub annotations: Vec<Annotation>,
+    /// In an addition, the number of the branch that has the messages.
+    pub added_to: u64,
 }
 encode_fields!(struct LogRecord {
     0 => operation: required,
@@ -41,6 +43,7 @@ encode_fields!(struct LogRecord {
     5 => run_continues,
     6 => summaries: list,
     7 => annotations: list,
+    8 => added_to,
 });
 
 /// One entry of the log.

@@ -49,6 +49,7 @@ fn append(history: &mut History, dialect: Dialect, body: &str, ids: &CountingIds
         run_continues: false,
         summaries: Vec::new(),
         annotations: Vec::new(),
+        added_to: 0,
     };
     let bytes = seal_record(RecordKind::Log, &record);
     let read: LogRecord = open_record(RecordKind::Log, &bytes).unwrap();

@@ -4,7 +4,7 @@
 //! prepared again after what the other writer appended: whole, never dropped and never interleaved (R15).
 
 use super::audit::keep_unknown_fields;
-use super::branching::adopt_born_branch;
+use super::branching::{adopt_born_branch, carry_anew};
 use super::journal::{JournalChange, JournalStep};
 use super::log::{Change, SessionLog};
 use super::open::{read_older, refresh, refresh_log};
@@ -90,6 +90,9 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
                 let fresh = prepared.expected == 0;
                 pause(change, attempt).await;
                 refresh(store, cell).await?;
+                if cell.borrow().is_unknown_branch() {
+                    carry_anew(store, cell).await?;
+                }
                 let mut log = cell.borrow_mut();
                 // The head is a tombstone. A session that was opened after the deletion is created again; one opened
                 // before is not.

@@ -80,6 +80,8 @@ pub struct BranchDirectory {
     rows: BTreeMap<u64, BranchRow>,
     /// The highest number of a branch, whether its record can be read or not.
     highest: u64,
+    /// Of each branch from which another one was forked: the `seq` of the first message that no other one shares.
+    shared_until: BTreeMap<u64, u64>,
 }
 
 impl BranchDirectory {
@@ -114,6 +116,11 @@ impl BranchDirectory {
         self.rows.get(&number)
     }
 
+    /// Returns the `seq` of the first message of a branch that no other branch shares; none if none was forked from it.
+    pub(super) fn shared_until(&self, branch: u64) -> Option<u64> {
+        self.shared_until.get(&branch).copied()
+    }
+
     /// Adds the rows among log records, and reports those that cannot be read.
     pub(super) fn add(&mut self, id: &str, records: &[Record]) -> Report {
         let mut findings = Report::new();
@@ -135,6 +142,10 @@ impl BranchDirectory {
     /// Adds a branch, or replaces what is known of it.
     pub(super) fn insert(&mut self, row: BranchRow) {
         self.highest = self.highest.max(row.number());
+        for (branch, until_seq) in row.state.path.shared_ends() {
+            let known = self.shared_until.entry(branch).or_default();
+            *known = (*known).max(until_seq);
+        }
         self.rows.insert(row.number(), row);
     }
 

@@ -77,6 +77,18 @@ impl CarriedContent {
         self.annotations.push(annotation);
     }
 
+    /// Adds what was stored later. Of two annotations of one message the later one counts.
+    pub(super) fn extend(&mut self, later: Self) {
+        self.results.extend(later.results);
+        later.annotations.into_iter().for_each(|annotation| self.add(annotation));
+    }
+
+    /// Replaces the annotation of a message, if there is one.
+    pub(super) fn replace(&mut self, annotation: &Annotation) {
+        let of_message = self.annotations.iter_mut().filter(|carried| carried.message == annotation.message);
+        of_message.for_each(|carried| carried.metadata.clone_from(&annotation.metadata));
+    }
+
     /// Applies it to a history.
     pub(super) fn apply(&self, history: &mut History) {
         self.results.iter().for_each(|entry| history.apply(entry.clone()));

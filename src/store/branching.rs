@@ -1,6 +1,7 @@
 //! Forks and switches: the logs of a session's branches, and what is known of them.
 
 use super::LogStore;
+use super::additions::read_additions;
 use super::branch_directory::{BranchDirectory, BranchRow, branch_name, branch_number, read_directory, read_new_rows};
 use super::branch_write::{CarriedContent, ForkPlace};
 use super::log::SessionLog;
@@ -37,6 +38,11 @@ impl SessionLog {
     #[must_use]
     pub fn is_unborn(&self) -> bool {
         self.head.branch.is_unborn()
+    }
+
+    /// Returns true if the log is of a branch that is not stored yet, and no run of it is: nobody else knows of it.
+    pub(super) fn is_unknown_branch(&self) -> bool {
+        self.is_unborn() && !self.head.runs.iter().any(|run| run.branch == self.head.branch)
     }
 
     /// Returns the messages that stand at one place in several branches.
@@ -167,6 +173,22 @@ pub async fn reopen_fork(store: &dyn LogStore, cell: &RefCell<SessionLog>, path:
     open_fork(store, whole.as_ref().unwrap_or(cell), path.first_own_seq()).await
 }
 
+/// Takes over what was stored of the messages that a new branch shares since it was opened.
+///
+/// # Errors
+/// If the store cannot be read.
+pub(super) async fn carry_anew(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
+    let Some(parent) = cell.borrow().head.branch.parent() else { return Ok(()) };
+    let whole = read_branch(store, cell, parent).await?;
+    let mut log = cell.borrow_mut();
+    if log.is_unborn() && log.head.erasures == whole.head.erasures {
+        let later = CarriedContent::of(&log.history, &whole.history);
+        later.apply(&mut log.history);
+        log.carried.extend(later);
+    }
+    Ok(())
+}
+
 /// Returns the log of another branch. If the head is damaged, it is rebuilt.
 ///
 /// # Errors
@@ -211,7 +233,9 @@ async fn read_at(store: &dyn LogStore, log: &mut SessionLog, (mut head, number):
     }
     log.head.branch = head.branch.clone();
     if has_counters {
+        log.queue_additions(&read_additions(store, &head.id, (0, head.additions)).await?);
         read_log(store, log, (0, head.next_record)).await?;
+        log.apply_last_additions();
     } else {
         rebuild_branch(store, log, log.stored_revision).await?;
         head.set_branch_state(log.head.branch_state());
@@ -287,7 +311,10 @@ pub async fn refresh_directory(store: &dyn LogStore, cell: &RefCell<SessionLog>)
 /// Reads what a new branch shares, and sets its counters.
 async fn read_shared(store: &dyn LogStore, log: &mut SessionLog) -> Result<()> {
     let (end, chain_cut) = (log.head.branch.first_own_key(), log.head.chain_cut);
+    let additions = read_additions(store, &log.head.id, (0, log.head.additions)).await?;
+    log.queue_additions(&additions);
     read_log(store, log, (0, end)).await?;
+    log.apply_last_additions();
     let state = BranchState {
         path: log.head.branch.clone(),
         next_seq: log.head.branch.first_own_seq(),

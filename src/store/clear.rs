@@ -95,6 +95,7 @@ fn cleared_head(head: &SessionHead, revision: u64, now: Ms) -> SessionHead {
         last_request: None,
         branch: BranchPath::default(),
         branch_count: 0,
+        additions: 0,
         erasing: left_to_erase(&head.erasing),
         erased: 0,
         chain_cut: 0,

@@ -1,5 +1,6 @@
 //! Reads the other side of a conflict as a session of its own.
 
+use super::additions::{is_addition, read_additions};
 use super::branch_directory::{BranchDirectory, read_rows};
 use super::log::SessionLog;
 use super::merge_queue::MergeQueue;
@@ -29,6 +30,9 @@ pub async fn open_conflict_side(
     let head = read(&side.head)?;
     let fork_head = side.fork_head.as_ref().map(read).transpose()?;
     log.head.branch = head.branch.clone();
+    let count = fork_head.as_ref().map_or(0, |head| head.additions);
+    log.queue_additions(&read_additions(store, id, (0, count)).await?);
+    log.queue_additions(&side.log.iter().filter(|record| is_addition(record)).cloned().collect::<Vec<_>>());
     let (mut records, mut directory) = (BTreeMap::new(), BranchDirectory::default());
     if let Some(fork_head) = fork_head {
         let shared = read_shared(store, id, (&head, &fork_head)).await?;
@@ -46,6 +50,7 @@ pub async fn open_conflict_side(
     let mut next = 0;
     log.add_records(&records, &mut next, head.next_record);
     log.check_end(next, head.next_record);
+    log.apply_last_additions();
     log.set_head(head);
     Ok(log)
 }

@@ -4,6 +4,7 @@
 //! the copy it is the main branch, so that its records have other keys. Messages, calls and their results keep their
 //! ids, numbers and times. What cannot be read is copied as it is, and stays unreadable.
 
+use super::additions::{WaitingAdditions, is_addition};
 use super::archive::SessionArchive;
 use super::audit::AuditRow;
 use super::branch_directory::BranchRow;
@@ -14,7 +15,7 @@ use super::record::{RecordKind, is_of_newer_build, open_record, open_whole_recor
 use super::search::filter_of;
 use super::segment::{seal_segment, split_segment};
 use super::{Record, Table};
-use crate::branch_path::{BranchPath, DIRECTORY};
+use crate::branch_path::{ADDITIONS, BranchPath, DIRECTORY};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::{History, HistoryEntry, LogRecord, ResultEntry};
@@ -62,6 +63,8 @@ struct CopiedPart {
 struct BranchLog {
     path: BranchPath,
     records: Vec<CopiedRecord>,
+    /// The results and annotations that were stored of messages that branches share.
+    additions: Vec<LogRecord>,
     /// True if a record cannot be read.
     has_damage: bool,
 }
@@ -87,6 +90,7 @@ impl SessionArchive {
         log.drop_results_without_calls(&whole);
         log.renumber();
         let history = log.fold(copy.seed);
+        log.keep_additions(&history);
         let mut records = log.seal(cut.map(|past| (past, history.position().turns)))?;
         let mut head = self.copied_head(copy, (&state, &records), (&history, cut));
         head.term_filter =
@@ -98,6 +102,11 @@ impl SessionArchive {
             head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
             records.push(Record { table: Table::Log, key, last_key: None, index: None, value });
         }
+        head.additions = log.additions.len() as u64;
+        records.extend(log.additions().map(|(key, addition)| {
+            let value = seal_record(RecordKind::Log, addition);
+            Record { table: Table::Log, key, last_key: None, index: None, value }
+        }));
         records.extend(self.audit_rows(&log, later.as_ref().map(|record| (head.next_record - 1, record)))?);
         Ok(Self { revision: self.revision, head, records })
     }
@@ -115,7 +124,7 @@ impl SessionArchive {
 
     /// Reads the records of a branch.
     fn branch_log(&self, path: BranchPath) -> Result<BranchLog> {
-        let mut log = BranchLog { path, records: Vec::new(), has_damage: false };
+        let mut log = BranchLog { path, records: Vec::new(), additions: self.additions()?, has_damage: false };
         let is_history = |record: &&Record| record.table == Table::Log && record.key < DIRECTORY;
         for record in self.records.iter().filter(is_history) {
             let Some(range_end) = log.path.range_end(record.key) else { continue };
@@ -130,6 +139,19 @@ impl SessionArchive {
             log.records.push(CopiedRecord { stored: record.clone(), parts });
         }
         Ok(log)
+    }
+
+    /// Reads the additions. One that is damaged is not copied: nobody knows whether it is of the branch.
+    fn additions(&self) -> Result<Vec<LogRecord>> {
+        let mut additions = Vec::new();
+        for record in self.records.iter().filter(|record| is_addition(record)) {
+            match open_whole_record::<LogRecord>(RecordKind::Log, &record.value) {
+                Ok(addition) => additions.push(addition),
+                Err(error) if error.code == ErrorCode::UnsupportedVersion => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(additions)
     }
 
     /// Returns the head of the copy. `history` is what it has up to the cut.
@@ -187,7 +209,8 @@ impl SessionArchive {
     fn audit_rows(&self, log: &BranchLog, later: Option<(u64, &LogRecord)>) -> Result<Vec<Record>> {
         let mut rows: BTreeMap<u64, AuditRow> = BTreeMap::new();
         let mut history = History::new(Seed::default());
-        for (key, record) in log.readable().map(|(key, record)| (log.copied_key(key), record)).chain(later) {
+        let copied = log.readable().map(|(key, record)| (log.copied_key(key), record));
+        for (key, record) in copied.chain(log.additions()).chain(later) {
             for entry in &record.entries {
                 if let Some(row) = AuditRow::of_entry(&history, entry, key) {
                     rows.insert(row.number, row);
@@ -261,12 +284,36 @@ impl BranchLog {
 
     fn fold(&self, seed: Seed) -> History {
         let mut history = History::new(seed);
+        let mut additions = WaitingAdditions::default();
+        self.additions.iter().for_each(|addition| additions.push(addition.clone()));
         for (_, log) in self.readable() {
+            additions.apply_before(log.mark.revision, &mut history, &self.path);
             log.entries.iter().for_each(|entry| history.apply(entry.clone()));
             log.annotations.iter().for_each(|annotation| history.annotate(annotation.clone()));
             log.summaries.iter().for_each(|summary| history.apply_summary(summary.clone()));
         }
+        additions.apply_rest(&mut history, &self.path);
         history
+    }
+
+    /// Removes the additions that are not of copied messages, and those that a copied record has. In the copy they are
+    /// of the main branch.
+    fn keep_additions(&mut self, copied: &History) {
+        let is_whole = |part: &&CopiedPart| !part.is_changed;
+        let known = self.parts().filter(is_whole).filter_map(|part| part.log.as_ref());
+        let known: BTreeSet<String> = known.map(|log| log.operation.clone()).collect();
+        let path = &self.path;
+        self.additions.retain_mut(|addition| {
+            *addition = addition.take_additions_to(copied, path);
+            addition.added_to = 0;
+            let is_empty = addition.entries.is_empty() && addition.annotations.is_empty();
+            !is_empty && !known.contains(&addition.operation)
+        });
+    }
+
+    /// Iterates over the additions that are copied, with their keys.
+    fn additions(&self) -> impl Iterator<Item = (u64, &LogRecord)> {
+        (ADDITIONS..).zip(&self.additions)
     }
 
     /// Removes the messages from `past` on, and what was stored after the first of them.
@@ -438,6 +485,7 @@ fn later_record(copy: &SessionCopy, (copied, whole): (&History, &History), mark:
         run_continues: false,
         summaries: Vec::new(),
         annotations,
+        added_to: 0,
     })
 }
 

@@ -1,6 +1,7 @@
 //! [`SessionLog`]: the head and history of an open session. It prepares appends, and folds records that were read; the
 //! reading is in `open.rs`, the writing in `append.rs`.
 
+use super::additions::Additions;
 use super::audit::AuditRow;
 use super::branch_directory::BranchDirectory;
 use super::branch_write::{BranchWrite, CarriedContent, ForkPlace};
@@ -70,6 +71,7 @@ pub struct SessionLog {
     pub(super) fork: Option<ForkPlace>,
     /// What the first record of a new branch repeats of the branch that it was forked from.
     pub(super) carried: CarriedContent,
+    pub(super) additions: Additions,
     /// The `seq` of the first message of each record that has any, and its key.
     pub(super) message_keys: Vec<(u64, u64)>,
     pub(super) seed: Seed,
@@ -152,6 +154,7 @@ impl Change {
             entries,
             summaries,
             annotations: self.annotations.clone(),
+            added_to: 0,
         }
     }
 }
@@ -201,6 +204,7 @@ impl SessionLog {
             displaced: None,
             fork: None,
             carried: CarriedContent::default(),
+            additions: Additions::default(),
             message_keys: Vec::new(),
             seed,
         }
@@ -309,6 +313,7 @@ impl SessionLog {
             }
             let mut record = change.record(head.mark(revision), entries, summaries);
             self.write_record(&mut head, &mut batch, key, &mut record);
+            self.write_additions(&mut head, &mut batch, &record);
             (entries, summaries) = (record.entries, record.summaries);
         }
         self.add_terms(&mut head, &entries);
@@ -360,6 +365,7 @@ impl SessionLog {
         // At a lower revision, a refresh has read it already.
         if revision > self.revision {
             self.note_branch_write(prepared.branch);
+            self.note_additions(&prepared.head);
             if !prepared.entries.is_empty() || !prepared.summaries.is_empty() || !prepared.annotations.is_empty() {
                 self.note_messages(&prepared.entries, prepared.head.next_record.saturating_sub(1));
                 self.operations.insert(operation.to_owned(), ());
@@ -477,6 +483,7 @@ impl SessionLog {
             Ok(mut log) => {
                 self.survey.bytes = self.survey.bytes.saturating_add(bytes);
                 self.survey.read(&log);
+                self.apply_additions_before(log.mark.revision);
                 if let Some(until_seq) = self.head.branch.until_seq(key) {
                     cut_record(&mut log, until_seq);
                 }
@@ -554,6 +561,7 @@ impl SessionLog {
         self.survey = read.survey;
         self.merge_queue = read.merge_queue;
         self.message_keys = read.message_keys;
+        self.additions = read.additions;
         self.history = read.history;
         self.history.raise_highest_source(u64::try_from(self.head.source_high_water).ok());
         self.history.set_chain_cut(self.head.chain_cut);

@@ -3,7 +3,9 @@
 //! A store keeps bytes and compares revisions; it does not interpret the bytes. The contract is async and independent
 //! of an executor. Every store passes the suite in [`conformance`].
 
+mod additions;
 mod append;
+mod appended;
 mod archive;
 mod archive_lines;
 mod audit;
@@ -29,6 +31,8 @@ mod journal;
 pub mod kv;
 mod listing;
 mod log;
+mod log_additions;
+mod log_tail;
 mod memory;
 mod merge;
 mod merge_queue;
@@ -51,6 +55,7 @@ mod segment;
 pub mod sql;
 
 pub use append::{Committed, commit};
+pub use appended::Appended;
 pub use archive::SessionArchive;
 pub use archive_lines::ArchiveDescriptions;
 pub use audit::AuditRow;
@@ -253,18 +258,6 @@ pub(crate) const PAGE_BYTES: u64 = 1024 * 1024;
 
 /// Size of the parts in which a log is read, in bytes.
 const PART_BYTES: u64 = 4 * 1024 * 1024;
-
-/// The outcome of an append to a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Appended {
-    /// It was written. The head has this revision: one more than expected, or the batch's
-    /// [`at_least`](Batch::at_least).
-    Revision(u64),
-    /// Nothing was written: the head has this revision.
-    Conflict(u64),
-    /// Nothing was written: a record has the key of a new one, so the head is older than its tables.
-    Occupied,
-}
 
 /// A head and its revision. If a store has records of a session but no head, or a head of a wrong type, it returns a
 /// head without bytes, and revision 0 if that is lost too: the session is damaged, not empty.

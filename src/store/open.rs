@@ -1,7 +1,9 @@
 //! Opens sessions, and reads what other writers appended.
 
+use super::additions::read_additions;
 use super::branch_directory::{BranchDirectory, read_directory, read_new_rows};
 use super::log::{SessionLog, UnreadRecords};
+use super::log_tail::{TAIL_BYTES, add_tail, extend_tail};
 use super::merge_queue::MergeQueue;
 use super::partial_read::{LOG_PAGE_BYTES, ReadFailure, ReadableRecords, read_pages, read_readable};
 use super::rebuild::{Rebuilt, rebuild_head};
@@ -15,11 +17,7 @@ use crate::finding::{Finding, FindingCode, Report};
 use crate::history::LogRecord;
 use crate::id::Seed;
 use crate::session_head::{BranchState, SessionHead};
-use bytes::Bytes;
 use std::cell::RefCell;
-
-/// Size of the end of a log that is read first, in bytes: more than a page of messages on a screen.
-const TAIL_BYTES: u64 = 128 * 1024;
 
 /// Size in bytes from which a log is opened by its end.
 const LARGE_LOG_BYTES: u64 = 512 * 1024;
@@ -68,16 +66,20 @@ async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail
         Ok(session) => {
             log.set_revision(head.revision);
             log.head.branch = session.branch.clone();
+            let additions = read_additions(store, id, (0, session.additions)).await?;
+            log.queue_additions(&additions);
             let is_tail = tail && is_large(&session) && !failed && extend_tail(store, &session, &mut records).await;
             if is_tail {
                 add_tail(&mut log, records, session.next_record);
             } else if failed || add_whole(store, &mut log, (&session, records)).await.is_err() {
                 log.reset();
                 log.head.branch = session.branch.clone();
+                log.queue_additions(&additions);
                 add_readable(store, &mut log, session.next_record).await?;
                 log.set_revision(head.revision);
                 log.lineage = store.lineage(id);
             }
+            log.apply_last_additions();
             if session.branch_count > 0 {
                 let (directory, findings) = read_directory(store, id).await?;
                 log.set_directory(directory);
@@ -108,44 +110,6 @@ async fn add_whole(
     let mut next = 0;
     log.add_records(&first, &mut next, head.next_record);
     read_log(store, log, (next, head.next_record)).await
-}
-
-/// Reads the end of what a branch shares, if it has too few records of its own. `records` are these, newest first.
-/// Returns false if there is nothing to show, or the store fails to read it.
-async fn extend_tail(store: &dyn LogStore, head: &SessionHead, records: &mut Vec<Record>) -> bool {
-    let branch = &head.branch;
-    let mut bytes: u64 = records.iter().map(|record| bytes_in_branch(branch, record)).sum();
-    let shared = head.branch.ranges(head.next_record.min(head.branch.first_own_key())).rev();
-    for (from, past) in shared {
-        let mut end = past;
-        // Of the last segment the branch may share little.
-        while bytes < TAIL_BYTES && from < end {
-            let limit_bytes = TAIL_BYTES - bytes;
-            let query = Query { from, to: end - 1, reverse: true, limit_bytes, ..Query::all(Table::Log) };
-            let Ok(more) = store.read(&head.id, query).await else {
-                records.clear();
-                return false;
-            };
-            let Some(oldest) = more.last() else { break };
-            end = oldest.key;
-            bytes += more.iter().map(|record| bytes_in_branch(branch, record)).sum::<u64>();
-            records.extend(more);
-        }
-    }
-    !records.is_empty()
-}
-
-/// Returns the records of a record or segment that belong whole to a branch; none if its index cannot be read.
-fn records_in_branch(branch: &BranchPath, record: &Record) -> Option<Vec<(u64, Bytes)>> {
-    let past = branch.range_end(record.key).unwrap_or(0);
-    let mut records = split_segment(record).ok()?.records;
-    records.retain(|(key, _)| *key < past && branch.until_seq(*key).is_none());
-    Some(records)
-}
-
-fn bytes_in_branch(branch: &BranchPath, record: &Record) -> u64 {
-    let records = records_in_branch(branch, record).unwrap_or_default();
-    records.iter().map(|(_, value)| value.len() as u64).sum()
 }
 
 /// Folds what is readable of the records before `end`.
@@ -199,34 +163,6 @@ fn reserve_history(log: &mut SessionLog, head: &SessionHead) {
     log.history.reserve(count(head.next_seq), count(head.next_invocation));
 }
 
-/// Folds the newest records of a log, newest first. Folds only the last [`TAIL_BYTES`] of a segment.
-fn add_tail(log: &mut SessionLog, mut tail: Vec<Record>, past: u64) {
-    tail.reverse();
-    let Some(end) = tail.first().map(|record| record.key) else { return };
-    let mut next = tail_start(&log.head.branch, &tail).unwrap_or(end);
-    if log.head.branch.count_keys(0, next) > 0 {
-        log.unread = Some(UnreadRecords { end, tail: tail.clone() });
-    }
-    log.add_records(&tail, &mut next, past);
-    log.check_end(next, past);
-}
-
-/// Returns the key from which records of a branch, in key order, have [`TAIL_BYTES`]; none if they are smaller
-/// together.
-fn tail_start(branch: &BranchPath, tail: &[Record]) -> Option<u64> {
-    let mut bytes = 0;
-    for record in tail.iter().rev() {
-        // An index that cannot be read is reported when the records are folded.
-        for (key, value) in records_in_branch(branch, record)?.iter().rev() {
-            bytes += value.len() as u64;
-            if bytes >= TAIL_BYTES {
-                return Some(*key);
-            }
-        }
-    }
-    None
-}
-
 /// Reads the records that [`open_session_tail`] left out, or that could not be read. Without any it does nothing.
 ///
 /// # Errors The store's own. The history then has what is readable ([`SessionLog::read_failure`]), and the next call
@@ -241,10 +177,14 @@ pub async fn read_older(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Res
     let mut fresh = SessionLog::new(&id, seed, now, MergeQueue::new(store));
     let branch = cell.borrow().head.branch.clone();
     fresh.head.branch = branch.clone();
+    let count = cell.borrow().head.additions;
+    let additions = read_additions(store, &id, (0, count)).await?;
+    fresh.queue_additions(&additions);
     reserve_history(&mut fresh, &cell.borrow().head);
     if read_log(store, &mut fresh, (0, end)).await.is_err() {
         fresh.reset();
         fresh.head.branch = branch;
+        fresh.queue_additions(&additions);
         if let Err(error) = add_readable(store, &mut fresh, end).await {
             // Nothing but the end of the log.
             cell.borrow_mut().read_failure = Some(ReadFailure { error: error.clone(), ranges: vec![(0, end)] });
@@ -265,6 +205,7 @@ pub async fn read_older(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Res
     let (mut next, past) = (end, log.head.next_record);
     fresh.add_records(&unread.tail, &mut next, past);
     fresh.check_end(next, past);
+    fresh.apply_last_additions();
     let failure = fresh.read_failure.take();
     if failure.is_some() {
         log.unread = Some(unread);
@@ -332,7 +273,9 @@ pub(super) async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision
 /// the next append may have.
 pub(super) async fn rebuild_branch(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> Result<u64> {
     let (id, branch) = (log.head.id.clone(), log.head.branch.clone());
+    log.queue_additions(&read_additions(store, &id, (0, u64::MAX)).await?);
     read_log(store, log, (0, u64::MAX)).await?;
+    log.apply_last_additions();
     let Rebuilt { mut head, min_revision, findings } =
         rebuild_head(store, &id, (&log.survey, &branch), &log.history, revision).await?;
     log.findings.extend(findings);
@@ -343,6 +286,7 @@ pub(super) async fn rebuild_branch(store: &dyn LogStore, log: &mut SessionLog, r
         head.turns = log.history.position().turns;
     }
     head.branch = branch;
+    head.additions = log.addition_count();
     log.set_head(head);
     Ok(min_revision)
 }
@@ -414,6 +358,8 @@ struct StoredChange {
     generation: u64,
     /// The key of the first record that this log lacked.
     next: u64,
+    /// The number of additions that this log had.
+    additions: u64,
     is_another_session: bool,
     /// Messages were erased from what was read.
     is_erased: bool,
@@ -431,9 +377,9 @@ struct StoredChange {
 pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
     // No recursion: a replaced session has no unread records any more.
     Box::pin(read_older(store, cell)).await?;
-    let (id, generation, next) = {
+    let (id, generation, next, additions) = {
         let log = cell.borrow();
-        (log.head.id.clone(), log.generation, log.head.next_record)
+        (log.head.id.clone(), log.generation, log.head.next_record, log.addition_count())
     };
     let Some(stored) = store.head(&id).await? else {
         if cell.borrow().revision == 0 {
@@ -462,6 +408,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         lineage,
         generation,
         next,
+        additions,
         is_another_session,
         is_erased,
         directory: None,
@@ -509,6 +456,8 @@ async fn add_what_is_new(store: &dyn LogStore, cell: &RefCell<SessionLog>, chang
     let from = if restarted { 0 } else { next };
     // All records are read before the log is borrowed: no borrow is held across an await.
     let records = read_records(store, &head, from).await?;
+    let first_addition = if restarted { 0 } else { change.additions };
+    let additions = read_additions(store, &head.id, (first_addition, head.additions)).await?;
     let mut log = cell.borrow_mut();
     // Another branch is shown meanwhile, or what was read is known already.
     if log.generation != change.generation || log.stored_revision >= revision && !restarted {
@@ -525,8 +474,10 @@ async fn add_what_is_new(store: &dyn LogStore, cell: &RefCell<SessionLog>, chang
     }
     log.displaced = change.displaced;
     let mut next = from;
+    log.queue_additions(&additions);
     log.add_records(&records, &mut next, head.next_record);
     log.check_end(next, head.next_record);
+    log.apply_last_additions();
     // A renewed lease is nothing that a listener waits for.
     let changed = restarted || !records.is_empty() || log.head.without_leases() != head.without_leases();
     log.set_head(head);
@@ -581,12 +532,13 @@ async fn reopen(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> 
 pub(super) async fn refresh_log(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
     let (id, seed, revision, next) = {
         let log = cell.borrow();
-        (log.head.id.clone(), log.seed, log.stored_revision, (log.head.next_record, log.head.next_run))
+        let counters = (log.head.next_record, log.head.next_run, log.head.additions);
+        (log.head.id.clone(), log.seed, log.stored_revision, counters)
     };
     let mut fresh = SessionLog::new(&id, seed, 0, MergeQueue::new(store));
     fresh.warn(format!("the head of session \"{id}\" is behind its log, so it is rebuilt from log and journals"));
     rebuild(store, &mut fresh, revision).await?;
-    if (fresh.head.next_record, fresh.head.next_run) == next {
+    if (fresh.head.next_record, fresh.head.next_run, fresh.head.additions) == next {
         return Err(Error::new(
             ErrorCode::CorruptRecord,
             "the session's next record is there already and cannot be told apart; nothing was written over it",

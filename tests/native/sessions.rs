@@ -1,6 +1,8 @@
 //! Open sessions and the loop that drives runs, as every binding has them, over a host with a clock of its own (R81).
 
 #[cfg(not(target_arch = "wasm32"))]
+mod additions;
+#[cfg(not(target_arch = "wasm32"))]
 mod annotations;
 mod backup;
 mod branch_views;

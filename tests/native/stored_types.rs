@@ -277,6 +277,7 @@ fn log_records() {
             run_continues: false,
             summaries: Vec::new(),
             annotations: Vec::new(),
+            added_to: 0,
         },
     );
 }
@@ -313,6 +314,7 @@ fn r67_r75_records_of_results_that_come_later() {
         run_continues: false,
         summaries: Vec::new(),
         annotations: Vec::new(),
+        added_to: 0,
     };
     fixed("log_record_with_early_results", RecordKind::Log, &record);
     let asynchronous = ToolInvocation { is_async: true, is_deferred: false, ..call.clone() };
@@ -336,6 +338,7 @@ fn r67_r75_records_of_results_that_come_later() {
             run_continues: false,
             summaries: Vec::new(),
             annotations: Vec::new(),
+            added_to: 0,
         },
     );
 }
@@ -352,6 +355,7 @@ fn r12_r67_a_call_whose_tool_decides_what_is_stored() {
         run_continues: false,
         summaries: Vec::new(),
         annotations: Vec::new(),
+        added_to: 0,
     };
     fixed("log_record_of_a_call_with_persist", RecordKind::Log, &record);
 }
@@ -380,6 +384,7 @@ fn r30_r67_records_of_summaries() {
         run_continues: false,
         summaries: vec![summary(None, Some("resp_0")), summary(Some(3), None)],
         annotations: Vec::new(),
+        added_to: 0,
     };
     fixed("log_record_with_summaries", RecordKind::Log, &record);
     let head = SessionHead { has_deferred_compaction: true, ..SessionHead::new("s", 5) };
@@ -398,10 +403,14 @@ fn r57_r67_records_of_annotations() {
         run_continues: false,
         summaries: Vec::new(),
         annotations: notes.to_vec(),
+        added_to: 0,
     };
     fixed("log_record_with_annotations", RecordKind::Log, &record);
     let head = SessionHead { branch_count: 2, begun_forks: 1, ..SessionHead::new("s", 5) };
     fixed("head_with_begun_forks", RecordKind::Head, &head);
+    let head = SessionHead { branch_count: 2, additions: 3, ..SessionHead::new("s", 5) };
+    fixed("head_with_additions", RecordKind::Head, &head);
+    fixed("log_record_of_an_addition", RecordKind::Log, &LogRecord { added_to: 2, ..record });
 }
 
 #[test]
@@ -416,6 +425,7 @@ fn r29_r67_records_of_approvals() {
         run_continues: false,
         summaries: Vec::new(),
         annotations: Vec::new(),
+        added_to: 0,
     };
     fixed("log_record_with_rejected_call", RecordKind::Log, &record);
     let (needed, approved) = ("i".to_owned(), "i".to_owned());

@@ -2,7 +2,8 @@
 
 use super::*;
 use rethread::branch_path::DIRECTORY;
-use rethread::history::HistoryEntry;
+use rethread::history::{Annotation, HistoryEntry};
+use rethread::json::Json;
 use rethread::message::{Message, Role};
 use rethread::session_head::SessionHead;
 use rethread::store::{merge_oldest, open_fork, open_session_tail, read_branch, seal_record};
@@ -162,5 +163,48 @@ fn r06_r38_the_end_of_a_branch_that_was_forked_inside_of_a_segment_is_long_enoug
         assert_eq!(ids(&tail), ids(&fork));
         assert!(tail.borrow().findings.is_empty());
         block_on(refresh(&spy, &main)).unwrap();
+    }
+}
+
+/// Stores a note of the message "a".
+fn annotate(store: &dyn LogStore, log: &RefCell<SessionLog>, note: &str) {
+    let annotations = vec![Annotation::new("a", Json::parse(note).unwrap())];
+    written(commit(store, log, &Change { operation: note.into(), annotations, ..Change::default() })).unwrap();
+}
+
+fn note(log: &RefCell<SessionLog>) -> Option<String> {
+    let log = log.borrow();
+    log.history.message("a")?.metadata.as_ref().map(|note| note.as_str().to_owned())
+}
+
+#[test]
+fn r38_a_branch_begins_with_what_another_writer_stored_just_before() {
+    let store = Spy::default();
+    let main = open(&store, "s");
+    ["a", "b"].iter().for_each(|id| say(&store, &main, id, 1));
+    let (unborn, other) = (fork(&store, &main, 1), open(&store, "s"));
+    annotate(&store, &other, "1");
+    say(&store, &unborn, "x", 1);
+    assert_eq!(unborn.borrow().head.additions, 0, "nobody else knew of the branch");
+    for log in [&unborn, &branch(&store, &main, 1)] {
+        assert_eq!(note(log).as_deref(), Some("1"));
+    }
+}
+
+#[test]
+fn r38_what_a_branch_begins_with_is_no_older_than_what_branches_share() {
+    let store = Spy::default();
+    let main = open(&store, "s");
+    ["a", "b"].iter().for_each(|id| say(&store, &main, id, 1));
+    annotate(&store, &main, "1");
+    let (unborn, other) = (fork(&store, &main, 1), open(&store, "s"));
+    assert_eq!(note(&unborn).as_deref(), Some("1"));
+    say(&store, &fork(&store, &other, 1), "x", 1);
+    block_on(refresh(&store, &other)).unwrap();
+    annotate(&store, &other, "2");
+    assert_eq!(other.borrow().head.additions, 1);
+    say(&store, &unborn, "y", 1);
+    for log in [&unborn, &branch(&store, &main, 1), &branch(&store, &main, 2), &branch(&store, &main, 0)] {
+        assert_eq!(note(log).as_deref(), Some("2"));
     }
 }

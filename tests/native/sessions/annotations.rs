@@ -162,7 +162,7 @@ fn r57_r37_a_copy_has_the_notes_of_its_messages() {
 }
 
 #[test]
-fn r57_r38_a_note_is_of_the_branch_that_is_shown_and_of_those_forked_later() {
+fn r57_r38_a_note_is_in_each_branch_that_has_its_message() {
     let (world, data) = (World::new(false), MemoryStore::default());
     let process = Process::new(&world, &data, 1);
     let session = opened(&world, &process);
@@ -181,8 +181,8 @@ fn r57_r38_a_note_is_of_the_branch_that_is_shown_and_of_those_forked_later() {
     };
     let fresh = opened(&world, &Process::new(&world, &data, 2));
     for (branch, wanted) in [
-        ("main", vec![(1, r#""a""#), (4, r#""b""#)]),
-        (earlier.as_str(), vec![]),
+        ("main", vec![(0, r#""c""#), (1, r#""a""#), (4, r#""b""#)]),
+        (earlier.as_str(), vec![(0, r#""c""#), (1, r#""a""#)]),
         (later.as_str(), vec![(0, r#""c""#), (1, r#""a""#)]),
         (deeper.as_str(), vec![(0, r#""c""#), (1, r#""a""#)]),
     ] {

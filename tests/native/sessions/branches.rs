@@ -484,10 +484,26 @@ impl Known {
         self.texts.get_mut(name).unwrap().push(said);
     }
 
+    /// The ids of the messages of each branch.
+    fn ids_by_branch(&self, world: &World, session: &Rc<OpenSession>) -> BTreeMap<String, Vec<String>> {
+        let ids_of = |name: &String| {
+            let page = world.run(session.message_page(Some(name), 1_000, u64::MAX)).unwrap();
+            let page: Value = serde_json::from_str(&page.items).unwrap();
+            let ids = page.as_array().unwrap().iter().map(|message| message["id"].as_str().unwrap().to_owned());
+            (name.clone(), ids.collect())
+        };
+        self.texts.keys().map(ids_of).collect()
+    }
+
     fn annotate(&mut self, world: &World, session: &Rc<OpenSession>, id: String, said: String) {
         let metadata = Json::parse(&json!(said).to_string()).unwrap();
         world.run(annotate(session, &Annotation::new(&id, metadata))).unwrap();
-        self.notes.entry(session.branch_name()).or_default().insert(id, said);
+        // Ids are unique here, so that a branch that has the id shares the message.
+        for (name, has) in self.ids_by_branch(world, session) {
+            if has.contains(&id) {
+                self.notes.entry(name).or_default().insert(id.clone(), said.clone());
+            }
+        }
     }
 }
 

@@ -15,6 +15,7 @@ fn r16_r67_records_of_a_run_that_goes_on() {
         run_continues: true,
         summaries: Vec::new(),
         annotations: Vec::new(),
+        added_to: 0,
     };
     fixed("log_record_of_a_run_that_goes_on", RecordKind::Log, &record);
     for (name, persistence) in [("call", Persistence::Call), ("result", Persistence::Result)] {

@@ -2,8 +2,9 @@
 
 use super::service::{MemoryKv, block_on};
 use super::{connection, plain, write_once};
-use rethread::history::HistoryEntry;
+use rethread::history::{Annotation, HistoryEntry};
 use rethread::id::Seed;
+use rethread::json::Json;
 use rethread::message::{Message, Role};
 use rethread::store::kv::WriteOnceStore;
 use rethread::store::{
@@ -135,4 +136,46 @@ fn r38_r47_a_record_of_one_side_never_stands_for_a_damaged_one_of_the_other() {
     let [side] = &block_on(reader.branches("s")).unwrap()[..] else { panic!("not one side") };
     let log = block_on(open_conflict_side(&reader, "s", side, (Seed(7), 1))).unwrap();
     assert_eq!((ids(&log), log.findings.len()), (vec!["m0", "f1", "g3"], 1));
+}
+
+#[test]
+fn r38_r47_a_note_of_one_side_of_a_conflict_is_in_the_branches_of_that_side() {
+    let service = plain();
+    let far = connection(&service);
+    let (one, two) = (write_once(&service, "one"), write_once(&far, "two"));
+    let here = open(&one);
+    append(&one, &here, "m0");
+    append(&one, &here, "m1");
+    append(&one, &forked(&one, &here, 1), "f1");
+    block_on(refresh(&one, &here)).unwrap();
+    annotate(&one, &here, "before");
+    let there = open(&two);
+    // Both sides store an addition with the same key.
+    part(&service, &far, || {
+        annotate(&one, &here, "one");
+        ["m2", "m3", "m4", "m5"].iter().for_each(|id| append(&one, &here, id));
+    });
+    annotate(&two, &there, "two");
+    let fork = RefCell::new(block_on(read_branch(&two, &there, 1)).unwrap());
+    append(&two, &fork, "g2");
+    far.hidden.borrow_mut().clear();
+    let side = other_side(&service);
+    assert_eq!((ids(&side), note_of(&side)), (vec!["m0", "f1", "g2"], Some("two".into())));
+    let reader = write_once(&connection(&service), "reader");
+    let shown = open(&reader);
+    for number in [0, 1] {
+        let branch = block_on(read_branch(&reader, &shown, number)).unwrap();
+        assert_eq!(note_of(&branch), Some("one".into()), "branch {number}");
+    }
+}
+
+fn annotate(store: &WriteOnceStore, log: &RefCell<SessionLog>, note: &str) {
+    let annotations = vec![Annotation::new("m0", Json::parse(&format!("\"{note}\"")).unwrap())];
+    block_on(commit(store, log, &Change { operation: note.to_owned(), annotations, ..Change::default() })).unwrap();
+}
+
+/// The note of the first message.
+fn note_of(log: &SessionLog) -> Option<String> {
+    let metadata = log.history.message("m0")?.metadata.as_ref()?;
+    Some(metadata.as_str().trim_matches('"').to_owned())
 }
