@@ -105,8 +105,8 @@ test('r53 a result in another message than its call is that of the call, and bot
   const messages = [
     user('Look.', 'u'),
     assistant('a', call('c1'), call('c2', { state: 'complete', output: { seen: 2 } }), call('c3')),
-    assistant('b', result('c1', 'a cat'), result('c2', 'other'), result('c9', 'of none')),
-    assistant('c', result('c3', '{"x":1}'), text('Well.')),
+    assistant('b', result('c1', 'a cat'), result('c1', 'again'), result('c2', 'other'), result('c9', 'of none')),
+    assistant('c', result('c3', '{"x":1}'), result('c1', 'and again'), text('Well.')),
   ];
   const kept = chatPersistence(store, quiet);
   for (const length of [2, 3, 4]) await kept.setItem('stray', { messages: messages.slice(0, length) });
