@@ -288,6 +288,24 @@ describe('two tabs', () => {
   });
 });
 
+test('r53 a message of the other side of a conflict is changed in a branch of its own', async () => {
+  const session = await newSession();
+  const chat = await threadOf(threadHistory(session), ['One.', 'Else.']);
+  await chat.send('First?');
+  const [first] = ids(chat);
+  await chat.send(question('Else?', first));
+  const { parentId, message } = chat.inner.getMessageById(ids(chat).at(-1));
+  const { branch } = session;
+  await session.switchTo('main');
+  const merged = changed(session, 'branches', async () =>
+    (await session.branches()).map((item) => (item.branch === branch ? { ...item, kind: 'conflict' } : item)),
+  );
+  const liked = { ...message, metadata: { ...message.metadata, custom: { liked: true } } };
+  await threadHistory(merged).update({ parentId, message: liked });
+  const { messages } = await threadHistory(merged).load();
+  assert.deepEqual(messages.find((item) => item.message.id === message.id).message, liked);
+});
+
 describe('delete', () => {
   test('r53 a message is erased from every branch, what follows it stays, and a second time changes nothing', async () => {
     const session = await newSession();

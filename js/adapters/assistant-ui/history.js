@@ -121,9 +121,11 @@ class SessionHistory {
     const parent = this.#tree.storedParent(parentId);
     const endsHere = ({ entries }) => (entries.at(-1)?.id ?? null) === parent;
     const branch = this.#tree.current().find(endsHere) ?? (await this.#fork(parent));
-    const messages = newMessages(FORMAT, ui, this.#tree.isFree(id) ? id : undefined);
-    const late = this.#lateChanges(branch);
-    await this.#tree.append(branch.branch, [...late, ...withDetails(messages, details)]);
+    const messages = withDetails(newMessages(FORMAT, ui, this.#tree.isFree(id) ? id : undefined), details);
+    // The other side of a conflict may have it: that takes nothing.
+    const earlier = this.#tree.newest(id);
+    const own = earlier ? this.#tree.asEdit(earlier, messages) : messages;
+    await this.#tree.append(branch.branch, [...this.#lateChanges(branch), ...own]);
   }
 
   /** A branch that ends with the message. */
