@@ -38,14 +38,15 @@ export interface SessionThreadList {
  *  after it become a branch. `delete` erases messages with their calls and results, as `Session.deleteMessages` does:
  *  from every branch; what is not stored is erased already.
  *
- *  Messages come back as they were, with their dates; an undefined member is a missing one, and `file` of an attachment
- *  is left out. Text, reasoning, images, files, calls and results are parts of the session, which requests contain;
+ *  Messages come back as they were, with their dates, which are texts in arguments, results and `data`; an undefined
+ *  member is a missing one, and `file` of an attachment is left out. Text, reasoning, images, files, calls and results are parts of the session, which requests contain;
  *  what else a message has is kept in data parts (`rethread/assistant-ui`), which are never sent.
  *
  *  `withFormat` keeps the messages of the runtimes of AI SDK ("ai-sdk/v5" or later) as `rethread/ai-sdk` does, and those
  *  of any other format as they are, of which nothing is sent.
  *
- *  A write that fails rejects, and is made again before the next one, unless its message is `invalid_input`. */
+ *  A write that fails rejects, and is made again before the next one, unless its message is `invalid_input` or
+ *  `too_large`. */
 export declare function threadHistory(session: Session): SessionThreadHistory;
 
 export interface ThreadListOptions {

@@ -22,7 +22,8 @@ export interface ChatPersistence extends ChatClientPersistence {
   getItem(id: string): Promise<ChatPersistedState | null>;
   /** Appends what the session does not have yet. A message that was edited and an answer that was asked for again are a
    *  branch, which is then shown. An answer that arrives is kept in `session.state`, about once a second, and is
-   *  appended when it is over; resolves at once while it only grows. Rejects with the store's error. */
+   *  appended when it is over; resolves at once while it only grows. Rejects with the store's error, or with
+   *  `invalid_input` once it has stored the messages that JSON can have. */
   setItem(id: string, state: ChatPersistedState): Promise<void>;
   /** Erases the messages of all branches, as `Session.clear` does: title and metadata of the session stay. */
   removeItem(id: string): Promise<void>;

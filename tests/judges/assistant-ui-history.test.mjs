@@ -15,6 +15,15 @@ function otherTab(session) {
   });
 }
 
+/** The session with another method. */
+const changed = (session, method, replacement) =>
+  new Proxy(session, {
+    get(target, name) {
+      const value = name === method ? replacement : Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+
 const treeOf = async (session) =>
   (await threadHistory(session).load()).messages.map(({ parentId, message }) => [parentId, message.id, words(message)]);
 const ids = ({ thread }) => thread.getState().messages.map(({ id }) => id);
@@ -190,7 +199,44 @@ describe('failures', () => {
   });
 });
 
+test('r53 a message that is too large for the store is reported once, and holds up no other', async () => {
+  const session = await newSession();
+  const small = changed(session, 'append', async (items, ...more) => {
+    if (JSON.stringify(items).includes('large')) throw Object.assign(new Error('full'), { code: 'too_large' });
+    return session.append(items, ...more);
+  });
+  const chat = await threadOf(threadHistory(small), ['large', 'Two.']);
+  await chat.send('First?');
+  await chat.send('Second?');
+  assert.deepEqual(
+    chat.failed.map(({ error }) => error.code),
+    ['too_large'],
+  );
+  assert.deepEqual(await texts(session), ['First?', 'Second?', 'Two.']);
+});
+
 describe('two tabs', () => {
+  test('r53 a change of several branches is whole if another tab writes in between', async () => {
+    const session = await newSession();
+    const chat = await threadOf(threadHistory(session), ['One.', 'Two.', 'Else.']);
+    await chat.send('First?');
+    const [, one] = ids(chat);
+    await chat.send('Second?');
+    await chat.send(question('Else?', one));
+    let isFirst = true;
+    const tab = changed(session, 'append', async (...given) => {
+      const done = await session.append(...given);
+      if (isFirst) await session.append([{ role: 'user', parts: [{ type: 'text', text: 'other' }] }]);
+      isFirst = false;
+      return done;
+    });
+    const { parentId, message } = chat.inner.getMessageById(one);
+    const liked = { ...message, metadata: { ...message.metadata, custom: { liked: true } } };
+    await threadHistory(tab).update({ parentId, message: liked });
+    for (const { branch } of await session.branches())
+      assert.ok(JSON.stringify(await all(session, branch)).includes('liked'), branch);
+  });
+
   test('r53 two tabs that continue one message make two branches, and nothing is lost', async () => {
     const session = await newSession();
     const one = await threadOf(threadHistory(session), ['One.', 'A.']);
@@ -240,6 +286,24 @@ describe('two tabs', () => {
     await survives(session, again);
     assert.equal((await session.branches()).length, 1);
   });
+});
+
+test('r53 a message of the other side of a conflict is changed in a branch of its own', async () => {
+  const session = await newSession();
+  const chat = await threadOf(threadHistory(session), ['One.', 'Else.']);
+  await chat.send('First?');
+  const [first] = ids(chat);
+  await chat.send(question('Else?', first));
+  const { parentId, message } = chat.inner.getMessageById(ids(chat).at(-1));
+  const { branch } = session;
+  await session.switchTo('main');
+  const merged = changed(session, 'branches', async () =>
+    (await session.branches()).map((item) => (item.branch === branch ? { ...item, kind: 'conflict' } : item)),
+  );
+  const liked = { ...message, metadata: { ...message.metadata, custom: { liked: true } } };
+  await threadHistory(merged).update({ parentId, message: liked });
+  const { messages } = await threadHistory(merged).load();
+  assert.deepEqual(messages.find((item) => item.message.id === message.id).message, liked);
 });
 
 describe('delete', () => {

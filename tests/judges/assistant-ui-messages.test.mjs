@@ -340,6 +340,14 @@ describe('update', () => {
     assert.equal((await bodyOf(session)).messages.at(-1).content, 'More.');
   });
 
+  test('r53 an edit in a branch that is not shown does not show it', async () => {
+    const session = await stored(talk.slice(0, 2));
+    await threadHistory(session).append({ parentId: 'u1', message: answer('a1b', [text('No.')]) });
+    const { headId } = await update(session, { ...paused, content: [text('May I, please?')] }, 'u1');
+    assert.equal(headId, 'a1b');
+    assert.equal((await bodyOf(session)).messages.at(-1).content, 'No.');
+  });
+
   test('r53 a second result, a shorter message and another role replace what was stored', async () => {
     const once = answer('a1', [call('c1', { result: 'first' }), text('So.')]);
     for (const other of [
@@ -432,6 +440,23 @@ describe('withFormat', () => {
     const renamed = { ...messages[1], id: 'server', metadata: { tokens: 7 } };
     await history.update({ parentId: 'u', message: renamed }, 'a');
     assert.deepEqual((await history.load()).messages, chained([messages[0], { ...renamed, id: 'a' }]));
+    // The page has only the new id.
+    const ask = (id) => ({ id, role: 'user', parts: [{ type: 'text', text: id }] });
+    for (const id of ['u2', 'u3']) await history.append({ parentId: 'server', message: ask(id) });
+    await history.update({ parentId: 'u', message: { ...renamed, metadata: { tokens: 8 } } }, 'server');
+    const parents = async () => (await history.load()).messages.map(({ parentId, message }) => [message.id, parentId]);
+    assert.deepEqual(await parents(), [
+      ['u', null],
+      ['a', 'u'],
+      ['u2', 'a'],
+      ['u3', 'a'],
+    ]);
+    await history.delete([{ parentId: 'u', message: renamed }]);
+    assert.deepEqual(await parents(), [
+      ['u', null],
+      ['u2', 'u'],
+      ['u3', 'u'],
+    ]);
   });
 
   test('r53 messages of an unknown format come back equal, and nothing of them is sent', async () => {

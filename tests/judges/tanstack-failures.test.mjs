@@ -170,6 +170,35 @@ describe('several pages of a chat', { timeout: 30_000 }, () => {
     );
   });
 
+  test('r53 TanStack: another page that writes while a branch begins makes no second one', async () => {
+    const { tab } = sharedStore();
+    const [store, other] = [await tab(), await (await tab()).session('chat')];
+    let isFirst = false;
+    const late = (session) =>
+      new Proxy(session, {
+        get(target, name) {
+          const value = Reflect.get(target, name, target);
+          if (name === 'append' && isFirst)
+            return async (...given) => {
+              isFirst = false;
+              await other.refresh();
+              await other.append([{ role: 'user', parts: [{ type: 'text', text: 'other' }] }]);
+              return target.append(...given);
+            };
+          return typeof value === 'function' ? value.bind(target) : value;
+        },
+      });
+    const kept = chatPersistence({ session: async (id) => late(await store.session(id)) });
+    const said = { id: 'a', role: 'assistant', parts: [{ type: 'text', content: 'a' }] };
+    for (const messages of [[user('u')], [user('u'), said]]) await kept.setItem('chat', { messages });
+    await kept.flush();
+    isFirst = true;
+    await kept.setItem('chat', { messages: [user('u'), user('v')] });
+    assert.equal(isFirst, false);
+    assert.deepEqual((await foundTexts(await tab())).at(-1), 'user: v');
+    assert.equal(await branchesOf(await tab()), 2);
+  });
+
   test('r53 TanStack: a message that another page has cleared does not come back', async () => {
     const { tab } = sharedStore();
     const [first, second] = [chatPersistence(await tab()), chatPersistence(await tab())];

@@ -105,8 +105,8 @@ test('r53 a result in another message than its call is that of the call, and bot
   const messages = [
     user('Look.', 'u'),
     assistant('a', call('c1'), call('c2', { state: 'complete', output: { seen: 2 } }), call('c3')),
-    assistant('b', result('c1', 'a cat'), result('c2', 'other'), result('c9', 'of none')),
-    assistant('c', result('c3', '{"x":1}'), text('Well.')),
+    assistant('b', result('c1', 'a cat'), result('c1', 'again'), result('c2', 'other'), result('c9', 'of none')),
+    assistant('c', result('c3', '{"x":1}'), result('c1', 'and again'), text('Well.')),
   ];
   const kept = chatPersistence(store, quiet);
   for (const length of [2, 3, 4]) await kept.setItem('stray', { messages: messages.slice(0, length) });
@@ -133,6 +133,60 @@ test('r53 an answer is appended when the same list comes again, which is how Tan
   assert.equal((await session.messages()).items.length, 1);
   await kept.setItem('over', { messages: [...lists.at(-1)] });
   assert.equal((await session.messages()).items.length, 2);
+});
+
+test('r53 a decision, and what else an answer gets before it has more text, is kept when it comes and stored', async () => {
+  const kept = chatPersistence(store, quiet);
+  const called = (state, more) => ({
+    type: 'tool-call',
+    id: 'c',
+    name: 'pay',
+    arguments: '{}',
+    input: {},
+    state,
+    ...more,
+  });
+  const asks = { id: 'p', needsApproval: true };
+  const parts = [
+    [called('input-complete'), text('Wait.')],
+    [called('approval-requested', { approval: asks }), text('Wait.')],
+    [called('approval-responded', { approval: { ...asks, approved: true } }), text('Wait.')],
+    [
+      called('approval-responded', { approval: { ...asks, approved: true } }),
+      { ...text('Wait.'), metadata: { seen: 1 } },
+    ],
+  ];
+  await kept.setItem('decided', { messages: [user('hi', 'u')] });
+  for (const own of parts) {
+    const messages = [user('hi', 'u'), assistant('a', ...own)];
+    await kept.setItem('decided', { messages });
+    assert.deepEqual(await loaded('decided'), messages);
+    await kept.flush();
+    assert.deepEqual(await loaded('decided'), messages);
+  }
+  // A page that has less takes nothing away.
+  for (const own of parts.slice(0, 3)) {
+    await kept.setItem('decided', { messages: [user('hi', 'u'), assistant('a', ...own)] });
+    await kept.flush();
+  }
+  assert.deepEqual((await loaded('decided'))[1].parts, parts.at(-1));
+  assert.equal((await (await store.session('decided')).branches()).length, 1);
+});
+
+test('r53 a message that JSON cannot have is reported, and holds up no other', async () => {
+  const kept = chatPersistence(store, quiet);
+  const [asked, said, more] = [user('hi', 'u'), assistant('a', text('Hello.')), user('more', 'u2')];
+  const bad = { ...said, metadata: { count: 1n } };
+  const refused = { code: 'invalid_input' };
+  await kept.setItem('bad', { messages: [asked] });
+  await assert.rejects(kept.setItem('bad', { messages: [asked, bad] }), refused);
+  await assert.rejects(kept.setItem('bad', { messages: [asked, bad, more] }), refused);
+  assert.deepEqual(await loaded('bad'), [asked, more]);
+  await kept.setItem('bad', { messages: [asked, more, said] });
+  await kept.flush();
+  await assert.rejects(kept.setItem('bad', { messages: [asked, more, bad, user('last')] }), refused);
+  assert.deepEqual(await loaded('bad'), [asked, more, said, user('last')]);
+  assert.equal((await (await store.session('bad')).branches()).length, 1);
 });
 
 test('r53 another answer with the same id is a branch, and comes back with its id', async () => {

@@ -14,7 +14,7 @@ import { SessionTree } from './tree.js';
  */
 
 /** Errors of which a repetition is the same. */
-const FINAL = ['invalid_input', 'config_invalid'];
+const FINAL = ['invalid_input', 'config_invalid', 'too_large'];
 
 /** Histories that were made of a session, by the session: they share what was read, and write one after the other.
  *  @type {WeakMap<object, SessionHistory>} */
@@ -31,6 +31,8 @@ class SessionHistory {
   #tree;
   /** What could not be written, by id: it is written before anything else. @type {Map<string, Write>} */
   #unwritten = new Map();
+  /** The ids of stored messages, by the ids that these have got since. @type {Map<string, string>} */
+  #storedIds = new Map();
   #work = Promise.resolve();
 
   constructor(session) {
@@ -96,23 +98,34 @@ class SessionHistory {
   /** @param {string} written @param {Write} write */
   async #write(written, write) {
     const { localId } = write;
-    const id = localId !== undefined && !this.#tree.newest(written) && this.#tree.newest(localId) ? localId : written;
-    this.#tree.learnParent(id, write.parentId);
+    if (localId !== undefined && !this.#tree.newest(written) && this.#tree.newest(localId))
+      this.#storedIds.set(written, localId);
+    const known = this.#storedId(written);
+    const id = this.#tree.newest(known) ? known : written;
+    const parentId = write.parentId === null ? null : this.#storedId(write.parentId);
+    this.#tree.learnParent(id, parentId);
     const branches = this.#tree.current().filter(({ entries }) => entries.some((entry) => entry.id === id));
     for (const branch of branches) await this.#update(branch, id, write);
-    if (!branches.length) await this.#add(id, write);
+    if (!branches.length) await this.#add(id, { ...write, parentId });
     if (!write.isHead) return;
     const home = this.#tree.current().find(({ entries }) => entries.some((entry) => entry.id === id));
     if (home && home.branch !== this.#session.branch) await this.#session.switchTo(home.branch);
+  }
+
+  /** The id that a message is stored under, or was. */
+  #storedId(id) {
+    return this.#tree.newest(id) ? id : (this.#storedIds.get(id) ?? id);
   }
 
   async #add(id, { ui, details, parentId }) {
     const parent = this.#tree.storedParent(parentId);
     const endsHere = ({ entries }) => (entries.at(-1)?.id ?? null) === parent;
     const branch = this.#tree.current().find(endsHere) ?? (await this.#fork(parent));
-    const messages = newMessages(FORMAT, ui, this.#tree.isFree(id) ? id : undefined);
-    const late = this.#lateChanges(branch);
-    await this.#tree.append(branch.branch, [...late, ...withDetails(messages, details)]);
+    const messages = withDetails(newMessages(FORMAT, ui, this.#tree.isFree(id) ? id : undefined), details);
+    // The other side of a conflict may have it: that takes nothing.
+    const earlier = this.#tree.newest(id);
+    const own = earlier ? this.#tree.asEdit(earlier, messages) : messages;
+    await this.#tree.append(branch.branch, [...this.#lateChanges(branch), ...own]);
   }
 
   /** A branch that ends with the message. */
@@ -181,7 +194,7 @@ class SessionHistory {
       for (const id of ids) this.#unwritten.delete(id);
       for (let isRepeated = false; ; isRepeated = true) {
         await this.#tree.read();
-        const stored = this.#tree.storedIdsOf(ids);
+        const stored = this.#tree.storedIdsOf(ids.map((id) => this.#storedId(id)));
         if (!stored.length) return;
         try {
           await this.#session.deleteMessages(stored);

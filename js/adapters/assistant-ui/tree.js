@@ -1,5 +1,6 @@
 // The branches of a session as they were read last, and the messages of assistant-ui in each.
 
+import { RethreadError } from '../../error.js';
 import { MARK, mark } from '../ai-sdk/marks.js';
 import { readEntries } from '../ai-sdk/read.js';
 import { markValue } from '../marks.js';
@@ -68,6 +69,7 @@ export class SessionTree {
   /** Appends to a branch, if no other writer has appended since the tree was read. */
   async append(branch, items) {
     const known = this.#revision;
+    if (known < 0) throw new RethreadError('conflict', 'another writer has appended since the branches were read');
     this.#revision = -1;
     await this.#session.append(items, { branch, expectedRevision: known });
     const callIds = items.flatMap(({ role, parts }) => (role === 'tool' ? parts.map(({ callId }) => callId) : []));
@@ -96,12 +98,24 @@ export class SessionTree {
     const at = entries.findIndex(({ id }) => id === parent);
     const next = entries[at + 1]?.storedIds[0];
     const end = next === undefined ? stored.length : stored.findIndex(({ id }) => id === next);
-    if (this.#session.branch !== branch) await this.#session.switchTo(branch);
-    const forked = await this.#session.fork(stored[end - 1]?.id ?? null);
+    const forked = await this.#shownWhile(branch, () => this.#session.fork(stored[end - 1]?.id ?? null));
     const read = newBranch({ ...forked, kind: 'fork' }, await readPages(this.#session, forked.branch));
     this.branches.push(read);
     this.#newest = undefined;
     return read;
+  }
+
+  /** A session forks the branch that it shows. */
+  async #shownWhile(branch, task) {
+    const session = this.#session;
+    const shown = session.branch;
+    if (shown === branch) return task();
+    await session.switchTo(branch);
+    try {
+      return await task();
+    } finally {
+      await session.switchTo(shown);
+    }
   }
 
   /** The newest form of a message: what was written last, in whatever branch. @returns {Entry | undefined} */

@@ -10,11 +10,28 @@ import { isCall, isResult, keptOfCall, neutralCall, resultOf, withStored } from 
 const mark = (value) => markWith(FORMAT.name, value);
 const isText = ({ type }) => type === 'text' || type === 'thinking';
 
+/** The states of a call, in the order in which it has them. */
+const STATES = [
+  'awaiting-input',
+  'input-streaming',
+  'input-complete',
+  'approval-requested',
+  'approval-responded',
+  'complete',
+  'error',
+];
+
+const addsNothing = (before, after) => Object.entries(after).every(([key, value]) => isSame(before[key], value));
+
 /** True if `after` is an earlier state of the part: of a stream that is repeated, for example. */
 function isEarlier(before, after) {
-  if (isText(before)) return before.content.startsWith(after.content);
-  if (isCall(before)) return before.arguments.startsWith(after.arguments) && after.output === undefined;
-  return before.type === 'structured-output' && before.status === 'complete';
+  if (!isText(before) && !isCall(before)) return before.type === 'structured-output' && before.status === 'complete';
+  const [old, text] = [before, after].map((part) => (isText(part) ? part.content : part.arguments));
+  const isBeginning = [old, text].every((part) => typeof part === 'string') && old.startsWith(text);
+  if (!isBeginning || after.output !== undefined) return false;
+  if (text.length < old.length) return true;
+  const isBehind = isCall(after) && STATES.indexOf(after.state) < STATES.indexOf(before.state);
+  return isBehind || addsNothing(before, after);
 }
 
 /** @returns {any[] | null} */

@@ -173,17 +173,24 @@ export class ChatWriter {
     const { state, isOver } = handed;
     this.#isWaiting = false;
     clearTimeout(this.#timer);
+    let refused;
     try {
       await this.#perform('setItem', (thread) => thread.write(state, { isOver }));
     } catch (error) {
-      if (error?.code !== 'invalid_input') this.#schedule(Math.min(KEEP_MS * 2 ** this.#retries, LONGEST_RETRY_MS));
-      throw error;
+      if (error?.code !== 'invalid_input') {
+        this.#schedule(Math.min(KEEP_MS * 2 ** this.#retries, LONGEST_RETRY_MS));
+        throw error;
+      }
+      // The other messages are stored.
+      refused = error;
     }
     this.#writtenAt = Date.now();
     this.#retries = 0;
-    if (this.#handed !== handed) return;
-    this.#isWritten = true;
-    if (!isOver && !isRunning(state.resume)) this.#schedule(QUIET_MS);
+    if (this.#handed === handed) {
+      this.#isWritten = true;
+      if (!isOver && !isRunning(state.resume)) this.#schedule(QUIET_MS);
+    }
+    if (refused) throw refused;
   }
 
   /** Stores what is left, and the last answer as it is. */

@@ -80,7 +80,29 @@ export class StoredThread {
    * @param {{ isOver: boolean }} options `isOver`: if the last message is an answer, no more of it arrives.
    */
   write(state, options) {
-    return this.#entries.queued(() => this.#entries.repeated(() => this.#write(state, options)));
+    return this.#entries.queued(async () => {
+      const { messages, refused } = this.#storable(state.messages);
+      await this.#entries.repeated(() => this.#write({ ...state, messages }, options));
+      if (refused) throw refused;
+    });
+  }
+
+  /** The messages without what JSON cannot have: a message that has it is as it was last, or left out. */
+  #storable(messages) {
+    const earlier = new Map((this.#base ?? this.#loaded ?? []).map((message) => [message.id, message]));
+    let refused;
+    const storable = messages.flatMap((message) => {
+      const before = earlier.get(message.id);
+      try {
+        const isChecked = before && Array.isArray(message.parts) && isUntouched(before, message);
+        if (!isChecked) checkedMessage(message);
+        return [message];
+      } catch (error) {
+        refused ??= error;
+        return before ? [before] : [];
+      }
+    });
+    return { messages: storable, refused };
   }
 
   /** Removes everything. */
@@ -148,7 +170,7 @@ export class StoredThread {
     const isJoining = isRunning(resume) && isShorter && removed[0].role === 'assistant';
     if (!isJoining) {
       if (removed.length || messages.slice(kept).some((message) => message !== growing))
-        await this.#leave(removed, messages);
+        await this.#leave(messages, base, kept);
       await this.#append(messages, { base, kept, growing });
     }
     await this.#keep(growing, resume, messages.length > kept && last?.role === 'user');
@@ -158,7 +180,8 @@ export class StoredThread {
   }
 
   /** Messages that the page has no longer stay in their branch. Also stores answers of other pages that have ended. */
-  async #leave(removed, messages) {
+  async #leave(messages, base, kept) {
+    const removed = base.slice(kept);
     const entries = await this.#read();
     const isStored = ({ id }) => this.#seen.has(id);
     const left = removed.filter((message) => !isStored(message) && message.parts.length);
@@ -168,7 +191,10 @@ export class StoredThread {
     await this.#store(items, left);
     const stored = await this.#read();
     const first = removed.map(({ id }) => stored.findLast((entry) => entry.id === id)).find(Boolean);
-    if (first) await this.#fork(first);
+    if (!first) return;
+    await this.#fork(first, () => {
+      this.#base = base.slice(0, kept);
+    });
   }
 
   #itemsOf(message, entries) {
@@ -178,9 +204,12 @@ export class StoredThread {
     return found && isChanged(found) ? additions(entry, found) : [];
   }
 
-  /** Shows a branch that ends before a message. */
-  async #fork(entry) {
-    await this.#entries.fork(this.#entries.before(entry), () => this.#seen.clear());
+  /** Shows a branch that ends before a message. `shown`: called once it is shown. */
+  async #fork(entry, shown = () => {}) {
+    await this.#entries.fork(this.#entries.before(entry), () => {
+      this.#seen.clear();
+      shown();
+    });
     await this.#read();
   }
 

@@ -7,11 +7,15 @@ import { callsOf, shownParts } from './read.js';
 import { isCall, isResult, keptOfCall, neutralCall, resultOf, resultValue, withStored } from './tools.js';
 
 const callIn = (parts, id) => parts.find((part) => isCall(part) && part.id === id);
+const resultIn = (parts, id) =>
+  parts.find((part) => isResult(part) && part.state !== 'streaming' && part.toolCallId === id);
 
 /** The message that has the call of a result, and the place of the call in it; undefined if it takes no result. */
 function openCall(id, earlier, entries) {
-  const message = earlier.findLast(({ parts }) => callIn(parts, id));
-  if (!message) return undefined;
+  const place = earlier.findLastIndex(({ parts }) => callIn(parts, id));
+  const message = earlier[place];
+  // Of two results of a call the first one counts.
+  if (!message || earlier.slice(place + 1).some(({ parts }) => resultIn(parts, id))) return undefined;
   const own = checkedMessage(message);
   const call = callIn(own.parts, id);
   const entry = entries.get(own.id);
@@ -33,9 +37,7 @@ function openCall(id, earlier, entries) {
  * @returns {any[]}
  */
 export function strayResults({ parts }, earlier, entries) {
-  const strays = parts.filter(
-    (part) => isResult(part) && part.state !== 'streaming' && !callIn(parts, part.toolCallId),
-  );
+  const strays = parts.filter((part) => part === resultIn(parts, part.toolCallId) && !callIn(parts, part.toolCallId));
   return strays.flatMap((part) => {
     const callId = part.toolCallId;
     const open = openCall(callId, earlier, entries);
