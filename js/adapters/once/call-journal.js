@@ -7,8 +7,8 @@ import { ToolRun } from '../tool-run.js';
 /** The name of the part with the mark. */
 const RECORD = 'once';
 
-/** Results that a store did not take, by session and invocation: of this process, which may open a session anew for each
- *  request. @type {Map<string, ToolResult>} */
+/** Results that a store did not take, by session and invocation: of this process, which may open a session anew for
+ *  each request. @type {Map<string, ToolResult>} */
 const unsaved = new Map();
 
 /** @typedef {{ callId: string, name: string, arguments: any }} ToolCall */
