@@ -3,6 +3,15 @@
 import { fork } from 'node:child_process';
 
 const AT_ONCE = 2;
+/** For how long the output of a step may come after its process has ended: a program that it has left behind keeps the
+ *  pipe open. */
+const LATE_OUTPUT_MS = 5000;
+
+/** Waits until what was printed is written: `process.exit` drops what a pipe has not taken yet. */
+export async function outputWritten() {
+  const isWritten = (stream) => new Promise((written) => stream.write('', written));
+  await Promise.all([process.stdout, process.stderr].map(isWritten));
+}
 
 /** In the process of a step: runs it, and reports how it ended to the process that started it. */
 export async function runHere({ step }, Skip) {
@@ -12,9 +21,10 @@ export async function runHere({ step }, Skip) {
     await step();
   } catch (e) {
     outcome = e instanceof Skip ? 'skip' : 'FAIL';
-    note = e.message;
+    note = e instanceof Error ? e.message : String(e);
   }
   await new Promise((sent) => process.send({ outcome, note }, sent));
+  await outputWritten();
   process.exit(outcome === 'FAIL' ? 1 : 0);
 }
 
@@ -42,6 +52,11 @@ class Output {
       },
     };
   }
+
+  /** Prints what waits, of steps that are not waited for. */
+  flush() {
+    for (const { chunks } of this.#waiting) for (const chunk of chunks.splice(0)) process.stdout.write(chunk);
+  }
 }
 
 /** Whether a step can begin beside those that run: after the steps that it needs, and with nobody in its target folder.
@@ -51,6 +66,20 @@ function canBegin(step, running, left) {
   if (step.alone && running.length) return false;
   const unfinished = [...running, ...left].map(({ name }) => name);
   return ![...(step.after ?? []), ...(step.needs ?? [])].some((name) => unfinished.includes(name));
+}
+
+/** Waits until a process has ended and its output was read. */
+function endOf(child) {
+  return new Promise((resolve) => {
+    child.once('close', resolve);
+    child.once('exit', () => {
+      const close = () => {
+        for (const stream of [child.stdout, child.stderr]) stream.destroy();
+      };
+      const timer = setTimeout(close, LATE_OUTPUT_MS);
+      child.once('close', () => clearTimeout(timer));
+    });
+  });
 }
 
 /** Runs one step in a process of `program`; returns its outcome and its line of the summary. */
@@ -63,7 +92,7 @@ function begin(step, program, args, output) {
   child.on('message', (message) => {
     said = message;
   });
-  const ended = new Promise((resolve) => child.once('close', resolve)).then(() => {
+  const ended = endOf(child).then(() => {
     const seconds = ((performance.now() - start) / 1000).toFixed(1).padStart(7);
     const line = `${said.outcome.padEnd(5)}${step.name.padEnd(11)}${seconds} s  ${said.note}`.trimEnd();
     printed.write(`${line}\n`);
@@ -84,8 +113,10 @@ export async function runSteps(steps, { program, args, keepGoing }) {
     for (const { child } of running) child.kill('SIGTERM');
   };
   for (const signal of ['SIGINT', 'SIGTERM'])
-    process.once(signal, () => {
+    process.once(signal, async () => {
       stop();
+      output.flush();
+      await outputWritten();
       process.exit(1);
     });
   let isStopped = false;

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { build } from './build.mjs';
 import { checks, componentImports, imports, report } from './checks.mjs';
-import { runHere, runSteps } from './lanes.mjs';
+import { outputWritten, runHere, runSteps } from './lanes.mjs';
 import {
   agentPackages,
   betterSqlite3,
@@ -349,4 +349,5 @@ const results = await runSteps(chosen, {
 const count = (wanted) => results.filter(({ outcome }) => outcome === wanted).length;
 console.log(`\n${results.map(({ line }) => line).join('\n')}\n`);
 console.log(`${count('ok')} passed, ${count('FAIL')} failed${count('skip') ? `, ${count('skip')} skipped` : ''}`);
+await outputWritten();
 process.exit(count('FAIL') || !count('ok') ? 1 : 0);

@@ -348,6 +348,28 @@ test('r18 r19 r58 once: a tool whose start cannot be stored does not run; a resu
   assert.equal(runs.length, 1);
 });
 
+test('r18 r19 r58 once: a result that is kept is stored by the next call of the process, whatever opened its session', async () => {
+  const store = new FailingStore();
+  const client = await open({ store });
+  const { send, runs } = sender(await client.session('s'), { saveTimeoutMs: 0 });
+  const unsaved = send(mail, { callId: 'c' });
+  await waitFor(() => runs.length);
+  store.failing = true;
+  runs[0].end('sent');
+  await assert.rejects(unsaved, { code: 'store_error' });
+  store.failing = false;
+  client.close();
+  const execute = () => assert.fail('it ran again');
+  const again = once(await (await open({ store })).session('s'), {
+    name: 'send_mail',
+    execute,
+    onInterrupted: 'rerun',
+  });
+  assert.equal(await again(mail, { callId: 'c' }), 'sent');
+  const [elsewhere] = await openings(1, store);
+  assert.equal(await sender(elsewhere).send(mail, { callId: 'c' }), 'sent');
+});
+
 test('r18 r19 once: an abort before the start runs nothing; a tool that throws after one may have run', async () => {
   const [session] = await openings(1);
   const { send, runs } = sender(session);

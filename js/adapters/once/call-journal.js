@@ -7,6 +7,10 @@ import { ToolRun } from '../tool-run.js';
 /** The name of the part with the mark. */
 const RECORD = 'once';
 
+/** Results that a store did not take, by session and invocation: of this process, which may open a session anew for
+ *  each request. @type {Map<string, ToolResult>} */
+const unsaved = new Map();
+
 /** @typedef {{ callId: string, name: string, arguments: any }} ToolCall */
 /** @typedef {{ content: any, isError: boolean }} ToolResult */
 /** `starts`: how often its tool has begun.
@@ -77,8 +81,6 @@ function markMessage({ callId, arguments: args }) {
 export class CallJournal extends Turns {
   #session;
   #messages;
-  /** Results that the store did not take, by invocation. @type {Map<string, ToolResult>} */
-  #unsaved = new Map();
 
   constructor(session) {
     super();
@@ -112,11 +114,11 @@ export class CallJournal extends Turns {
     const isSame = (!found.starts && !result) || isSameJson(found.arguments, call.arguments);
     if (found.name !== call.name || !isSame) return { kind: 'changed', call: found };
     if (result) return { kind: 'finished', result };
-    const unsaved = this.#unsaved.get(invocation);
-    if (unsaved) return { kind: 'unsaved', invocation, result: unsaved };
     const key = this.#key(invocation);
     const other = ToolRun.under(key);
     if (other) return { kind: 'joined', outcome: other.outcome };
+    const kept = unsaved.get(key);
+    if (kept) return { kind: 'unsaved', invocation, result: kept };
     if (found.starts === starts) return undefined;
     own.claim(key);
     return { kind: 'unknown', call: found };
@@ -125,7 +127,8 @@ export class CallJournal extends Turns {
   /** Stores the result of a call that has begun; the first one that is stored counts. Until it is stored, it is kept
    *  here. @param {{ invocation: string, callId: string }} call @param {ToolResult} result */
   async end({ invocation, callId }, result) {
-    this.#unsaved.set(invocation, result);
+    const key = this.#key(invocation);
+    unsaved.set(key, result);
     await this.inTurn(async () => {
       const { revision } = this.#session;
       try {
@@ -133,11 +136,12 @@ export class CallJournal extends Turns {
       } catch (error) {
         const isStored =
           error?.code === 'wrong_state' && findCall((await this.#messages.read()).messages, callId)?.result;
+        if (['not_found', 'evicted'].includes(error?.code)) unsaved.delete(key); // its session is gone
         if (!isStored) throw error;
       }
       await this.#messages.readAppended(revision, new Set([callId]), 0);
     });
-    this.#unsaved.delete(invocation);
+    unsaved.delete(key);
   }
 
   #key(invocation) {
