@@ -76,7 +76,7 @@ async function wasmPackTest(where, { args, features }) {
     'wasm-pack',
     ['test', '--mode', 'no-install', ...where, '.', '--locked', '--no-default-features', ...featureArgs, ...args],
     // wasm-pack compiles with the profile `dev` what cargo then compiles with `test`: once, if both are equal.
-    { env: { WASM_BINDGEN_TEST_TIMEOUT: '180', CARGO_PROFILE_DEV_OPT_LEVEL: '1' } },
+    { minutes: 40, env: { WASM_BINDGEN_TEST_TIMEOUT: '180', CARGO_PROFILE_DEV_OPT_LEVEL: '1' } },
   );
 }
 
@@ -132,7 +132,8 @@ const STEPS = [
     after: ['fmt'],
     target: 'debug',
     uses: [rust],
-    step: () => run('cargo', ['test', ...CORE]),
+    // Beside another step it takes twice as long.
+    step: () => run('cargo', ['test', ...CORE], { minutes: 40 }),
   },
   {
     name: 'answers',
