@@ -13,6 +13,8 @@ mod copy;
 mod erasure;
 #[cfg(not(target_arch = "wasm32"))]
 mod erasure_races;
+#[cfg(not(target_arch = "wasm32"))]
+mod interleavings;
 mod list;
 mod overview;
 #[cfg(not(target_arch = "wasm32"))]
