@@ -188,16 +188,19 @@ test('r53 the threads of docs/assistant-ui.md live over a reload, with branches,
     await page.waitForFunction(() => !runtime.thread.getState().isRunning);
   };
   /** Waits until the branches of a thread have so many messages together: an answer is shown before it is stored. */
-  const stores = (page, thread, count) =>
-    page.waitForFunction(
-      async ([name, expected]) => {
+  const stores = async (page, thread, count) => {
+    const stored = () =>
+      page.evaluate(async (name) => {
         const session = await store.session(name);
         await session.refresh();
-        const branches = await session.branches();
-        return branches.reduce((sum, { messageCount }) => sum + messageCount, 0) === expected;
-      },
-      [thread, count],
-    );
+        return (await session.branches()).reduce((sum, { messageCount }) => sum + messageCount, 0);
+      }, thread);
+    const end = Date.now() + 10_000;
+    while ((await stored()) !== count) {
+      if (Date.now() > end) assert.equal(await stored(), count);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  };
   const threads = (page) => page.evaluate(() => runtime.threads.getState().threadIds);
 
   const page = await tab();
