@@ -2,6 +2,7 @@
 //! `"toolConfig":{"tools":[{"toolSpec":{"name":"search","inputSchema":{"json":{…}}}}],"toolChoice":{"any":{}}}`.
 
 use super::Bedrock;
+use super::block::{TOOL_RESULT, TOOL_USE};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonRef, ObjectWriter};
 use crate::provider::request::{TOOL_CHOICE, TOOLS, ToolChoice, ToolDefinition};
@@ -17,6 +18,9 @@ const CHOICE: &str = "toolChoice";
 pub(super) const TOOL_CHOICE_MEMBERS: [&str; 2] = [TOOL_CHOICE, CHOICE];
 
 const SPEC: &str = "toolSpec";
+
+/// The name of a tool of which only results are left.
+pub(super) const UNKNOWN: &str = "unknown";
 
 impl ToolCodec for Bedrock {
     fn list_in<'a>(&self, body: JsonRef<'a>) -> Option<JsonRef<'a>> {
@@ -38,6 +42,13 @@ impl ToolCodec for Bedrock {
 
     fn tool_names(&self, entry: JsonRef<'_>) -> Vec<String> {
         entry.find(SPEC).or_else(|| entry.find("systemTool")).map(|tool| tool.string("name")).into_iter().collect()
+    }
+
+    /// A call or a result of a tool that the service runs: `{"toolUse":{"name":"nova_grounding",…}}`.
+    fn tool_of_block(&self, block: JsonRef<'_>) -> Option<ToolDefinition> {
+        let name = block.find(TOOL_USE).map(|call| call.string("name"));
+        let name = name.or_else(|| block.find(TOOL_RESULT).map(|_| String::new()))?;
+        Some(ToolDefinition::of_called(if name.is_empty() { UNKNOWN } else { &name }))
     }
 
     fn has_callable_tool(&self, entry: JsonRef<'_>) -> bool {

@@ -36,6 +36,12 @@ pub(crate) trait ToolCodec: Sync {
         vec![entry.string("name")]
     }
 
+    /// The definition that a request must have because of a block of this dialect without a neutral form, if it needs one
+    /// (`BodyProfile::required_with_calls`).
+    fn tool_of_block(&self, _block: JsonRef<'_>) -> Option<ToolDefinition> {
+        None
+    }
+
     /// Returns true if the host runs a tool in an entry of the body's tools. Only then may the body have a tool choice.
     fn has_callable_tool(&self, _entry: JsonRef<'_>) -> bool {
         true

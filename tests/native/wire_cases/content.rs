@@ -258,3 +258,20 @@ fn wf_33_parallel_gemini_calls_of_one_name_without_ids_are_paired_by_position() 
         GEMINI,
     );
 }
+
+#[test]
+fn r65_a_call_of_bedrocks_own_tool_alone_defines_the_tool() {
+    let call = json!({ "toolUseId": "s1", "name": "nova_grounding", "type": "server_tool_use", "input": {} });
+    let result = json!({ "toolUseId": "s1", "type": "nova_grounding_result", "status": "success", "content": [] });
+    for block in [json!({ "toolUse": call }), json!({ "toolResult": result })] {
+        let body = json!({ "messages": [
+            { "role": "user", "content": [{ "text": "q" }] },
+            { "role": "assistant", "content": [{ "text": "I look." }, block] },
+            { "role": "user", "content": [{ "text": "p" }] },
+        ] });
+        // The rules require `toolConfig`.
+        let (text, _) = Stored::of(Dialect::Bedrock, &body).bytes(Dialect::Bedrock);
+        let name = if text.contains("nova_grounding\",\"type") { "nova_grounding" } else { "unknown" };
+        assert!(text.contains(&format!(r#""toolConfig":{{"tools":[{{"toolSpec":{{"name":"{name}""#)), "{text}");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::finding::FindingCode;
 use crate::json::ObjectWriter;
 use crate::provider::bedrock::Bedrock;
-use crate::provider::bedrock::tools::TOOL_CONFIG;
+use crate::provider::bedrock::tools::{TOOL_CONFIG, UNKNOWN};
 use crate::provider::request::{TOOLS, ToolDefinition};
 use crate::provider::rules::{BlockKind, Pairs, Plan, Turn, Violation};
 use crate::provider::spec::ToolCodec;
@@ -53,7 +53,7 @@ fn called_tools(pairs: &Pairs<'_>) -> String {
         }
     }
     if names.is_empty() {
-        names.push("unknown".to_owned());
+        names.push(UNKNOWN.to_owned());
     }
     let write = |name: &String| {
         let entry = ObjectWriter::build(|out| Bedrock.write_tool(out, &ToolDefinition::of_called(name)));
