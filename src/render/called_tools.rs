@@ -18,7 +18,12 @@ pub fn called_tools(draft: &RequestDraft<'_>, request: &RenderRequest<'_>) -> Ve
     let calls = draft.messages.iter().flat_map(|item| &item.calls);
     let names: BTreeSet<_> = calls.map(|call| tool_name(call.invocation)).collect();
     let mut tools: Vec<ToolDefinition> = names.iter().map(|name| ToolDefinition::of_called(name)).collect();
-    // Blocks of the provider's own tools count as well.
+    if !tools.is_empty() {
+        // Names that differ in characters that no provider accepts are one.
+        tools.dedup_by(|tool, other| tool.name == other.name);
+        return tools;
+    }
+    // A call of the provider's own tool requires a definition as well.
     let own = draft.messages.iter().map(|item| item.message).filter(|message| message.dialect == Some(dialect));
     for part in own.flat_map(|message| &message.parts) {
         let PartBody::Opaque(block) = &part.body else { continue };
@@ -27,7 +32,5 @@ pub fn called_tools(draft: &RequestDraft<'_>, request: &RenderRequest<'_>) -> Ve
             tools.push(tool);
         }
     }
-    // Names that differ in characters that no provider accepts are one.
-    tools.dedup_by(|tool, other| tool.name == other.name);
     tools
 }
