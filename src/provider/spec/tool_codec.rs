@@ -36,8 +36,8 @@ pub(crate) trait ToolCodec: Sync {
         vec![entry.string("name")]
     }
 
-    /// The definition that a request must have because of a block of this dialect without a neutral form, if it needs one
-    /// (`BodyProfile::required_with_calls`).
+    /// The definition that a request must have because of a block of this dialect without a neutral form, if it needs
+    /// one (`BodyProfile::required_with_calls`).
     fn tool_of_block(&self, _block: JsonRef<'_>) -> Option<ToolDefinition> {
         None
     }
