@@ -46,7 +46,7 @@ async function nodeTests(folder, minutes, { env: more = {}, node = process.execP
   const found = files(folder, '.test.mjs');
   if (!found.length) throw new Skip(`no ${folder}/*.test.mjs`);
   const env = { CHROMIUM: chromiumPath() ?? '', CHROMEDRIVER: chromedriverPath() ?? '', ...more };
-  const timeout = values.long ? 3_600_000 : 180_000;
+  const timeout = values.long ? 3_600_000 : 360_000;
   const flags = ['--test', '--test-reporter=spec', `--test-timeout=${timeout}`, `--test-concurrency=${filesAtOnce}`];
   await run(node, [...flags, ...found], { minutes, env });
 }

@@ -1,5 +1,11 @@
 // Written by shape, so that one declaration holds for every version of `ai`.
 
+import type {
+  PlatformAbortSignal,
+  PlatformReadableStream,
+  PlatformRequest,
+  PlatformResponse,
+} from "../types/platform.js";
 import type { MessageWithCalls, NewMessage, Session, ViewMessage } from "../types.js";
 
 export { RethreadError } from "../types.js";
@@ -95,11 +101,11 @@ export interface AnswerRequest<Message extends UIMessageShape = UIMessageShape, 
   tools: Tools;
   session: Session;
   /** Is aborted when the answer is stopped. A page that leaves aborts nothing. */
-  abortSignal: AbortSignal;
+  abortSignal: PlatformAbortSignal;
   /** The members of the request's body that are not the chat's own. */
   body?: any;
   /** Of `chatHandler`: the request, whose body was read. */
-  request?: Request;
+  request?: PlatformRequest;
 }
 
 export interface ServedChatOptions<Message extends UIMessageShape = any, Tools extends ToolsShape = any> {
@@ -119,8 +125,8 @@ export declare function sessionTransport<Message extends UIMessageShape = any, T
   options: ServedChatOptions<Message, Tools>,
 ): {
   readonly resumeStreamIsReplay: true;
-  sendMessages: (options: any) => Promise<ReadableStream<any>>;
-  reconnectToStream: (options: any) => Promise<ReadableStream<any> | null>;
+  sendMessages: (options: any) => Promise<PlatformReadableStream>;
+  reconnectToStream: (options: any) => Promise<PlatformReadableStream | null>;
   /** Ends the answer that is under way or asked for: its signal is aborted, and what has come is kept, with the status
    *  "stopped". Resolves when that is stored, to false if there is none; one that is only asked for ends later. */
   stop: () => Promise<boolean>;
@@ -134,9 +140,9 @@ export declare function sessionTransport<Message extends UIMessageShape = any, T
 export declare function chatHandler<Message extends UIMessageShape = any, Tools extends ToolsShape = any>(
   options: ServedChatOptions<Message, Tools> & {
     /** `id`: that of the chat. Check here that the request may have it. */
-    session: (id: string, request: Request) => Session | Response | Promise<Session | Response>;
+    session: (id: string, request: PlatformRequest) => Session | PlatformResponse | Promise<Session | PlatformResponse>;
   },
-): (request: Request) => Promise<Response>;
+): (request: PlatformRequest) => Promise<PlatformResponse>;
 
 /** Stored messages as UI messages, which `validateUIMessages` and `convertToModelMessages` of `ai` accept: those that
  *  `fromUIMessages` has written as they were, with the results and decisions that were stored since; others, such as

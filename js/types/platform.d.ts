@@ -11,6 +11,8 @@ export type PlatformBlob = InstanceOf<
 >;
 export type PlatformURL = InstanceOf<"URL", { readonly href: string }>;
 export type PlatformReadableStream = InstanceOf<"ReadableStream", { getReader(): any }>;
+export type PlatformRequest = InstanceOf<"Request", { readonly url: string; readonly method: string }>;
+export type PlatformResponse = InstanceOf<"Response", { readonly status: number; json(): Promise<any> }>;
 export type PlatformFetch = typeof globalThis extends { fetch: infer T } ? T : (input: any, init?: any) => Promise<any>;
 export type PlatformCryptoKey = InstanceOf<
   "CryptoKey",
