@@ -207,7 +207,7 @@ describe('r52 the demo', { concurrency: 4 }, () => {
       await until('the request is out', async () => (await guest.control('waiting')).length > 0);
       await guest.reload();
       await guest.notice('This run was interrupted').getByRole('button', { name: 'Discard' }).click();
-      await guest.notice('This run was interrupted').waitFor({ state: 'detached' });
+      await guest.notice('was interrupted').waitFor({ state: 'detached' });
       assert.doesNotMatch(await page.locator('main').innerText(), /Again\./);
       assert.deepEqual(await guest.leave({ complaints: reloading }), CLEAN);
     });
