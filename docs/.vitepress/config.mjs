@@ -35,7 +35,7 @@ const SESSIONS = [
   item('Freshness', '/freshness'),
   item('Another provider or model', '/switching-models'),
   item('Long histories', '/long-histories'),
-  item('Messages from elsewhere', '/history-providers'),
+  item('History providers', '/history-providers'),
   item('Owners', '/owners'),
   item('Secrets', '/secrets'),
   item('Encryption', '/encryption'),
