@@ -25,7 +25,7 @@ const SESSIONS = [
   item('Sessions and runs', '/sessions'),
   item('Runs', '/runs'),
   item('A loop of your own', '/own-loop'),
-  item('Resume', '/resume'),
+  item('Resuming runs', '/resume'),
   item('Approvals and forms', '/approvals'),
   item('Results that come later', '/late-results'),
   item('Handoffs', '/handoffs'),
