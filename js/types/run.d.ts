@@ -299,7 +299,7 @@ export interface PendingRun {
   /** The end of the pause between two attempts of its model call, in ms since the epoch: a run that is resumed earlier
    *  waits for it. */
   notBefore?: number;
-  /** Of a "live" run whose owner only a lease shows (on servers): until when it counts as alive, in ms since the epoch,
+  /** Of a "live" run whose holder only a lease shows (on servers): until when it counts as alive, in ms since the epoch,
    *  unless it renews the lease. After that `resume` and `discard` work. So it is with the runs of a process that was
    *  killed: wait until then, and resume them. */
   leaseUntil?: number;

@@ -133,7 +133,7 @@ export interface Session {
    *  neither has it, `config_invalid`.
    *  Rejects with `not_found` if no call has the id, `wrong_state` if it has a result, was not started (a tool without
    *  `execute` never is: `Run.answer` its effect), or belongs to a tool without `async` whose run is under way, here
-   *  (`Run.answer`) or in another tab or process: that run takes the tool's own result. Once its owner is dead
+   *  (`Run.answer`) or in another tab or process: that run takes the tool's own result. Once its holder is dead
    *  (`PendingRun.state`), the call is answered here. Of an answer and the result that the tool itself returns, the one
    *  that is stored first counts: a later answer is `wrong_state`, a later result of the tool is set aside, and the run
    *  reports it as `duplicate_result`. */
