@@ -165,21 +165,6 @@ export class KnownMessages {
   }
 }
 
-/** Work that is done one after the other. */
-export class Turns {
-  #last = Promise.resolve();
-
-  /** Performs the work when earlier work is done. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
-  inTurn(work) {
-    const done = this.#last.then(work);
-    this.#last = done.then(
-      () => {},
-      () => {},
-    );
-    return done;
-  }
-}
-
 /** Times that a change begins again because another writer was first. */
 const ATTEMPTS = 20;
 

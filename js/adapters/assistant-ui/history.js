@@ -4,6 +4,7 @@ import { FORMAT } from '../ai-sdk/format.js';
 import { messageOf, partsOf } from '../ai-sdk/read.js';
 import { continuation, newMessages } from '../marked-messages.js';
 import { changeSession } from '../message-record.js';
+import { TaskQueue } from '../task-queue.js';
 import { difference, isChange } from './difference.js';
 import { SessionTree } from './tree.js';
 
@@ -26,33 +27,23 @@ export function historyOf(session) {
   return known;
 }
 
-class SessionHistory {
+class SessionHistory extends TaskQueue {
   #session;
   #tree;
   /** What could not be written, by id: it is written before anything else. @type {Map<string, Write>} */
   #unwritten = new Map();
   /** The ids of stored messages, by the ids that these have got since. @type {Map<string, string>} */
   #storedIds = new Map();
-  #work = Promise.resolve();
 
   constructor(session) {
+    super();
     this.#session = session;
     this.#tree = new SessionTree(session);
   }
 
-  /** Runs tasks one after the other. @template T @param {() => Promise<T>} task @returns {Promise<T>} */
-  #queued(task) {
-    const done = this.#work.then(task);
-    this.#work = done.then(
-      () => {},
-      () => {},
-    );
-    return done;
-  }
-
   /** All branches as a tree, parents first. @returns {Promise<{ headId?: string, messages: any[] }>} */
   load(codec, format) {
-    return this.#queued(async () => {
+    return this.queued(async () => {
       await this.#tree.read();
       const messages = new Map();
       let headId;
@@ -75,7 +66,7 @@ class SessionHistory {
 
   /** Writes a message, or what is new in a stored one. With `isHead`, its branch is shown afterwards. */
   put(/** @type {Write & { id: string }} */ { id, ...write }) {
-    return this.#queued(async () => {
+    return this.queued(async () => {
       this.#unwritten.set(id, { ...write, isHead: write.isHead || this.#unwritten.get(id)?.isHead === true });
       for (const [key, earlier] of this.#unwritten) await this.#keepUnlessWritten(key, earlier);
     });
@@ -190,7 +181,7 @@ class SessionHistory {
 
   /** Erases messages. Those that are not stored are erased already. */
   remove(ids) {
-    return this.#queued(async () => {
+    return this.queued(async () => {
       for (const id of ids) this.#unwritten.delete(id);
       for (let isRepeated = false; ; isRepeated = true) {
         await this.#tree.read();

@@ -1,7 +1,8 @@
 // The items of a session in their order: read from its messages, and changed by one append.
 
 import { INTERRUPTED } from '../interrupted.js';
-import { changeSession, isSameJson, KnownMessages, readMessages, Turns } from '../message-record.js';
+import { changeSession, isSameJson, KnownMessages, readMessages } from '../message-record.js';
+import { TaskQueue } from '../task-queue.js';
 import { messagesOf, plainResultMessage, isPlainResult, readMessage, resultItem } from './items.js';
 
 /** The item that stands for the result of a call that was started and has none. */
@@ -184,8 +185,8 @@ export class History {
   }
 }
 
-/** Reads and changes the items of one session. Calls take their turn. */
-export class HistoryStore extends Turns {
+/** Reads and changes the items of one session. */
+export class HistoryStore extends TaskQueue {
   #session;
   #messages;
   /** The last one that was read. @type {History | null} */
