@@ -2,10 +2,11 @@
 
 import { FORMAT } from '../ai-sdk/format.js';
 import { messageOf, partsOf } from '../ai-sdk/read.js';
-import { continuation, newMessages } from '../marked-messages.js';
+import { newMessages } from '../marked-messages.js';
+import { additions, isChanged, withStatus } from '../message-difference.js';
 import { changeSession } from '../message-record.js';
 import { TaskQueue } from '../task-queue.js';
-import { difference, isChange } from './difference.js';
+import { difference } from './difference.js';
 import { SessionTree } from './tree.js';
 
 /**
@@ -144,7 +145,7 @@ class SessionHistory extends TaskQueue {
       if (!newest) return [];
       const isLast = entry === entries.at(-1);
       const found = difference(messageOf(entry), messageOf(newest), { slots: partsOf(entry), isLast });
-      return found ? itemsOf(entry, found) : [];
+      return found ? additions(FORMAT, entry, found) : [];
     });
   }
 
@@ -163,8 +164,8 @@ class SessionHistory extends TaskQueue {
     const isLast = at === branch.entries.length - 1;
     const stored = { slots: codec.parts(entry), head: codec.head(entry), isLast };
     const found = difference(messageOf(entry), ui, stored);
-    if (found && !isChange(found)) return;
-    if (found) await this.#tree.append(branch.branch, itemsOf(entry, found));
+    if (found && !isChanged(found)) return;
+    if (found) await this.#tree.append(branch.branch, additions(FORMAT, entry, found));
     else await this.#replace(branch, at, { ui, details });
   }
 
@@ -204,13 +205,5 @@ class SessionHistory extends TaskQueue {
 /** The times and the status of the stored messages of a new message. */
 function withDetails(messages, { createdAt, status }) {
   const timed = createdAt === undefined ? messages : messages.map((message) => ({ ...message, createdAt }));
-  if (status === undefined || status === 'streaming') return timed;
-  return timed.map((message, at) => (at === timed.length - 1 ? { ...message, status } : message));
-}
-
-/** Changes of a stored message as items for `append`. @param {any} entry @param {any} found @returns {any[]} */
-function itemsOf(entry, found) {
-  const isLonger = found.changes.length + found.parts.length > 0 || found.metadata !== undefined;
-  const results = found.results.length ? [{ role: 'tool', parts: found.results }] : [];
-  return [...results, ...(isLonger ? continuation(FORMAT, entry, found) : [])];
+  return withStatus(timed, status === 'streaming' ? undefined : status);
 }
