@@ -3,10 +3,8 @@
 
 import { newMessages } from './marked-messages.js';
 import { readMarked } from './marked-entries.js';
-import { KnownMessages } from './message-record.js';
+import { ATTEMPTS, KnownMessages } from './session-messages.js';
 import { TaskQueue } from './task-queue.js';
-
-const ATTEMPTS = 20;
 
 export class StoredEntries extends TaskQueue {
   #session;

@@ -4,7 +4,7 @@ import { FORMAT } from '../ai-sdk/format.js';
 import { messageOf, partsOf } from '../ai-sdk/read.js';
 import { newMessages } from '../marked-messages.js';
 import { additions, isChanged, withStatus } from '../message-difference.js';
-import { changeSession } from '../message-record.js';
+import { changeSession } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
 import { difference } from './difference.js';
 import { SessionTree } from './tree.js';

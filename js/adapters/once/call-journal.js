@@ -1,7 +1,9 @@
 // What a session has of the calls of `once`: a call that was started, and its result. A session that has the call
 // already, in an answer of the model, gets a mark beside it.
 
-import { changeSession, isSameJson, KnownMessages, recordOf, recordPart } from '../message-record.js';
+import { recordOf, recordPart } from '../message-record.js';
+import { isSameJson } from '../plain.js';
+import { changeSession, KnownMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
 import { ToolRun } from '../tool-run.js';
 

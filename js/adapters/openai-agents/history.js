@@ -1,7 +1,8 @@
 // The items of a session in their order: read from its messages, and changed by one append.
 
 import { INTERRUPTED } from '../interrupted.js';
-import { changeSession, isSameJson, KnownMessages, readMessages } from '../message-record.js';
+import { isSameJson } from '../plain.js';
+import { changeSession, KnownMessages, readMessages } from '../session-messages.js';
 import { TaskQueue } from '../task-queue.js';
 import { messagesOf, plainResultMessage, isPlainResult, readMessage, resultItem } from './items.js';
 

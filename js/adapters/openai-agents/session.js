@@ -1,7 +1,8 @@
 // A session of rethread as the `Session` of the OpenAI Agents SDK.
 
 import { RethreadError } from '../../error.js';
-import { asStored, canonicalJson, isSameJson } from '../message-record.js';
+import { asStored } from '../message-record.js';
+import { canonicalJson, isSameJson } from '../plain.js';
 import { durableAgent } from './durable-agent.js';
 import { HistoryStore } from './history.js';
 import { newest, withoutOrphans } from './pairs.js';
