@@ -19,7 +19,8 @@ export function without(object, ...keys) {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
 }
 
-/** True if both have the same JSON text, whatever the order of members; unlike for `isSame`, a member that is undefined is none. */
+/** True if both have the same JSON text, whatever the order of members. Unlike for `isSame`, they need not be plain: a
+ *  member that is undefined is none. */
 export function isSameJson(left, right) {
   return canonicalJson(left) === canonicalJson(right);
 }

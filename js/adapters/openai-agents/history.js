@@ -146,8 +146,7 @@ export class History {
     return this.replaced(at, [item, ...this.items.slice(at + 1)]);
   }
 
-  /** Returns the message from which on the history is `items`. What precedes it stays in the session, and is shown.
-   *  */
+  /** Returns the message from which on the history is `items`. What precedes it stays in the session, and is shown. */
   compacted(items) {
     const operations = [...this.operations].map(([id, digest]) => ({ id, digest }));
     const record = { startsHistory: true, ...(operations.length && { operations }) };
