@@ -39,8 +39,9 @@ export interface SessionThreadList {
  *  from every branch; what is not stored is erased already.
  *
  *  Messages come back as they were, with their dates, which are texts in arguments, results and `data`; an undefined
- *  member is a missing one, and `file` of an attachment is left out. Text, reasoning, images, files, calls and results are parts of the session, which requests contain;
- *  what else a message has is kept in data parts (`rethread/assistant-ui`), which are never sent.
+ *  member is a missing one, and `file` of an attachment is left out. Text, reasoning, images, files, calls and results
+ *  are parts of the session, which requests contain; what else a message has is kept in data parts
+ *  (`rethread/assistant-ui`), which are never sent.
  *
  *  `withFormat` keeps the messages of the runtimes of AI SDK ("ai-sdk/v5" or later) as `rethread/ai-sdk` does, and those
  *  of any other format as they are, of which nothing is sent.
@@ -63,6 +64,6 @@ export interface ThreadListOptions {
 }
 
 /** The sessions of a store as threads, for `useRemoteThreadListRuntime({ adapter, runtimeHook })`. The `remoteId` is the
- *  session's id, `custom` its metadata, and `list({ after })` pages by the cursor of `Rethread.sessions`. Changes of a thread that is not stored are `not_found`;
- *  `delete` of one is done. */
+ *  session's id, `custom` its metadata, and `list({ after })` pages by the cursor of `Rethread.sessions`. Changes of a
+ *  thread that is not stored reject with `not_found`; `delete` of one resolves. */
 export declare function threadList(store: Rethread, options?: ThreadListOptions): SessionThreadList;

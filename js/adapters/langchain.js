@@ -3,7 +3,7 @@
 import { BaseListChatMessageHistory } from '@langchain/core/chat_history';
 import { RethreadError } from '../error.js';
 import { appendedMessages, pairedMessages, readConversation } from './langchain/messages.js';
-import { changeSession, readMessages } from './message-record.js';
+import { changeSession, readMessages } from './session-messages.js';
 
 class SessionChatMessageHistory extends BaseListChatMessageHistory {
   lc_namespace = ['rethread', 'langchain'];

@@ -18,3 +18,18 @@ export function isSame(a, b) {
 export function without(object, ...keys) {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
 }
+
+/** True if both have the same JSON text, whatever the order of members. Unlike for `isSame`, they need not be plain: a
+ *  member that is undefined is none. */
+export function isSameJson(left, right) {
+  return canonicalJson(left) === canonicalJson(right);
+}
+
+/** Returns the JSON text with members sorted by name. */
+export function canonicalJson(value) {
+  return JSON.stringify(value, (_, member) =>
+    typeof member === 'object' && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  );
+}

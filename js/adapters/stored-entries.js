@@ -3,11 +3,10 @@
 
 import { newMessages } from './marked-messages.js';
 import { readMarked } from './marked-entries.js';
-import { KnownMessages } from './message-record.js';
+import { ATTEMPTS, KnownMessages } from './session-messages.js';
+import { TaskQueue } from './task-queue.js';
 
-const ATTEMPTS = 20;
-
-export class StoredEntries {
+export class StoredEntries extends TaskQueue {
   #session;
   #format;
   #known;
@@ -19,10 +18,10 @@ export class StoredEntries {
   #branch = '';
   /** Ids that messages of this branch or of others have. */
   #taken = new Set();
-  #work = Promise.resolve();
 
   /** @param {any} session @param {import('./marks.js').MarkFormat} format */
   constructor(session, format) {
+    super();
     this.#session = session;
     this.#format = format;
     this.#known = new KnownMessages(session);
@@ -36,16 +35,6 @@ export class StoredEntries {
   /** The revision of what was read; -1 after an append, until it is read again. */
   get revision() {
     return this.#revision;
-  }
-
-  /** Runs tasks one after the other. @template T @param {() => Promise<T>} task @returns {Promise<T>} */
-  queued(task) {
-    const done = this.#work.then(task);
-    this.#work = done.then(
-      () => {},
-      () => {},
-    );
-    return done;
   }
 
   async read() {

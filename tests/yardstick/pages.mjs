@@ -11,8 +11,8 @@ const ENDS = new Set(['repaired', 'answer', 'healed']);
 
 const unescaped = (text) => text.replace(/\s+/g, ' ').trim();
 
-/** The examples of the page of a dialect: `{ rule, title, says, source, kind, blocks }`. `kind` is the word behind
- *  the first block, and `blocks` has all of them by their words. */
+/** The examples of the page of a dialect: `{ rule, title, says, source, kind, blocks }`. `kind` is the word after
+ *  the fence of the first block, and `blocks` has all of them by their words. */
 export function pageExamples(dialect) {
   const lines = readFileSync(new URL(`docs/rules/${dialect}.md`, root), 'utf8').split('\n');
   const examples = [];

@@ -2,6 +2,7 @@
 
 import { mark } from './marks.js';
 import { writtenPart } from './parts.js';
+import { isChanged } from '../message-difference.js';
 import { isSame, without } from '../plain.js';
 import { isOpen, isToolPart, restOfCall, toolPart, toolResult } from './tools.js';
 
@@ -71,7 +72,7 @@ const unchanged = () => ({
  * With `isGrowing`, texts may have become longer; with `mayLag`, the stored message may have more than `after`, which
  * then is no change.
  *
- * @returns {{ results: any[], changes: any[], parts: any[], metadata?: unknown } | null}
+ * @returns {import('../message-difference.js').MessageDifference | null}
  */
 export function difference(before, after, options) {
   const { mayLag = false } = options;
@@ -92,10 +93,6 @@ export function difference(before, after, options) {
   const isTold = after.metadata !== undefined && after.metadata !== null && !isSame(before.metadata, after.metadata);
   return isTold ? { ...found, metadata: after.metadata } : found;
 }
-
-/** @param {{ results: any[], changes: any[], parts: any[], metadata?: unknown }} found */
-export const isChanged = ({ results, changes, parts, metadata }) =>
-  results.length + changes.length + parts.length > 0 || metadata !== undefined;
 
 /** True if a step has come to its end, as far as its parts tell: all its calls have results. */
 function isComplete(step) {

@@ -1,6 +1,6 @@
 // The stored messages of a chat, for a page that begins.
 
-import { readMessages } from '../message-record.js';
+import { readMessages } from '../session-messages.js';
 import { replayed } from './changes.js';
 import { arriving } from './marks.js';
 import { readablePart } from './parts.js';

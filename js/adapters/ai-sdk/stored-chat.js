@@ -1,29 +1,13 @@
 // The UI messages of a session, and what is appended so that it has those of a page or of a stream.
 
-import { continuation } from '../marked-messages.js';
+import { additions, isChanged, withStatus } from '../message-difference.js';
 import { StoredEntries } from '../stored-entries.js';
-import { difference, isChanged } from './changes.js';
+import { difference } from './changes.js';
 import { FORMAT } from './format.js';
 import { arriving } from './marks.js';
 import { messageOf } from './read.js';
 
 const hasContent = ({ parts }) => parts.some(({ type }) => type !== 'step-start');
-
-/**
- * What `append` needs for the changes of a stored message.
- *
- * @param {import('../marked-entries.js').Entry} entry
- * @param {any} found
- * @param {string} [status]
- */
-function additions(entry, found, status) {
-  /** @type {any[]} */
-  const items = found.results.length ? [{ role: 'tool', parts: found.results }] : [];
-  const isLonger = found.changes.length + found.parts.length > 0 || found.metadata !== undefined;
-  if (isLonger || status) items.push(...continuation(FORMAT, entry, found));
-  if (status && items.length) items[items.length - 1] = { ...items.at(-1), status };
-  return items;
-}
 
 function storedForm(entries, id) {
   const entry = entries.findLast((other) => other.id === id);
@@ -196,13 +180,11 @@ export class StoredChat {
   async #itemsOf(message, entries, at, status) {
     if (at < 0) {
       if (!hasContent(message)) return [];
-      const items = this.#entries.newMessages(message);
-      if (status) items[items.length - 1] = { ...items[items.length - 1], status };
-      return items;
+      return withStatus(this.#entries.newMessages(message), status);
     }
     const entry = entries[at];
     const found = difference(messageOf(entry), message, { isGrowing: true, mayLag: true });
-    if (found) return isChanged(found) || (status && !entry.isCut) ? additions(entry, found, status) : [];
+    if (found) return isChanged(found) || (status && !entry.isCut) ? additions(FORMAT, entry, found, status) : [];
     await this.#fork(this.#entries.before(entry));
     return this.#entries.newMessages(message);
   }
@@ -225,7 +207,7 @@ function compare(entries, messages) {
     if (entry.id !== own[place].id) break;
     const found = difference(messageOf(entry), own[place], { isGrowing: true, mayLag: entry.isCut });
     if (!found) break;
-    if (isChanged(found)) items.push(...additions(entry, found));
+    if (isChanged(found)) items.push(...additions(FORMAT, entry, found));
   }
   return { items, next: own.slice(place), replaced: entries[first + place] };
 }

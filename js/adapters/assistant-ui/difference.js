@@ -38,7 +38,7 @@ function metadataChange(before, after) {
  * @param {{ slots: { at: number, part: any }[], isLast: boolean, head?: any }} stored `slots`: the stored parts that
  *   those of `after` are compared with. `head`: the stored form of the first part of `after`, which has all that a
  *   message has beside its parts; null if nothing is stored of it. `isLast`: nothing follows the stored message.
- * @returns {{ results: any[], changes: any[], parts: any[], metadata?: unknown } | null} null if it cannot become that
+ * @returns {import('../message-difference.js').MessageDifference | null} null if it cannot become that
  */
 export function difference(before, after, { slots, isLast, head }) {
   const hasHead = head !== undefined;
@@ -58,8 +58,3 @@ export function difference(before, after, { slots, isLast, head }) {
   if (hasHead && !isSame(head, after.parts[0])) found.changes.push(mark({ part: after.parts[0] }));
   return { ...found, parts: added, ...metadata };
 }
-
-/** True if something is to be appended.
- *  @param {{ results: any[], changes: any[], parts: any[], metadata?: unknown }} found */
-export const isChange = ({ results, changes, parts, metadata }) =>
-  results.length + changes.length + parts.length > 0 || metadata !== undefined;

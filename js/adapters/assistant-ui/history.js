@@ -2,9 +2,11 @@
 
 import { FORMAT } from '../ai-sdk/format.js';
 import { messageOf, partsOf } from '../ai-sdk/read.js';
-import { continuation, newMessages } from '../marked-messages.js';
-import { changeSession } from '../message-record.js';
-import { difference, isChange } from './difference.js';
+import { newMessages } from '../marked-messages.js';
+import { additions, isChanged, withStatus } from '../message-difference.js';
+import { changeSession } from '../session-messages.js';
+import { TaskQueue } from '../task-queue.js';
+import { difference } from './difference.js';
 import { SessionTree } from './tree.js';
 
 /**
@@ -26,33 +28,23 @@ export function historyOf(session) {
   return known;
 }
 
-class SessionHistory {
+class SessionHistory extends TaskQueue {
   #session;
   #tree;
   /** What could not be written, by id: it is written before anything else. @type {Map<string, Write>} */
   #unwritten = new Map();
   /** The ids of stored messages, by the ids that these have got since. @type {Map<string, string>} */
   #storedIds = new Map();
-  #work = Promise.resolve();
 
   constructor(session) {
+    super();
     this.#session = session;
     this.#tree = new SessionTree(session);
   }
 
-  /** Runs tasks one after the other. @template T @param {() => Promise<T>} task @returns {Promise<T>} */
-  #queued(task) {
-    const done = this.#work.then(task);
-    this.#work = done.then(
-      () => {},
-      () => {},
-    );
-    return done;
-  }
-
   /** All branches as a tree, parents first. @returns {Promise<{ headId?: string, messages: any[] }>} */
   load(codec, format) {
-    return this.#queued(async () => {
+    return this.queued(async () => {
       await this.#tree.read();
       const messages = new Map();
       let headId;
@@ -75,7 +67,7 @@ class SessionHistory {
 
   /** Writes a message, or what is new in a stored one. With `isHead`, its branch is shown afterwards. */
   put(/** @type {Write & { id: string }} */ { id, ...write }) {
-    return this.#queued(async () => {
+    return this.queued(async () => {
       this.#unwritten.set(id, { ...write, isHead: write.isHead || this.#unwritten.get(id)?.isHead === true });
       for (const [key, earlier] of this.#unwritten) await this.#keepUnlessWritten(key, earlier);
     });
@@ -153,7 +145,7 @@ class SessionHistory {
       if (!newest) return [];
       const isLast = entry === entries.at(-1);
       const found = difference(messageOf(entry), messageOf(newest), { slots: partsOf(entry), isLast });
-      return found ? itemsOf(entry, found) : [];
+      return found ? additions(FORMAT, entry, found) : [];
     });
   }
 
@@ -172,8 +164,8 @@ class SessionHistory {
     const isLast = at === branch.entries.length - 1;
     const stored = { slots: codec.parts(entry), head: codec.head(entry), isLast };
     const found = difference(messageOf(entry), ui, stored);
-    if (found && !isChange(found)) return;
-    if (found) await this.#tree.append(branch.branch, itemsOf(entry, found));
+    if (found && !isChanged(found)) return;
+    if (found) await this.#tree.append(branch.branch, additions(FORMAT, entry, found));
     else await this.#replace(branch, at, { ui, details });
   }
 
@@ -190,7 +182,7 @@ class SessionHistory {
 
   /** Erases messages. Those that are not stored are erased already. */
   remove(ids) {
-    return this.#queued(async () => {
+    return this.queued(async () => {
       for (const id of ids) this.#unwritten.delete(id);
       for (let isRepeated = false; ; isRepeated = true) {
         await this.#tree.read();
@@ -213,13 +205,5 @@ class SessionHistory {
 /** The times and the status of the stored messages of a new message. */
 function withDetails(messages, { createdAt, status }) {
   const timed = createdAt === undefined ? messages : messages.map((message) => ({ ...message, createdAt }));
-  if (status === undefined || status === 'streaming') return timed;
-  return timed.map((message, at) => (at === timed.length - 1 ? { ...message, status } : message));
-}
-
-/** Changes of a stored message as items for `append`. @param {any} entry @param {any} found @returns {any[]} */
-function itemsOf(entry, found) {
-  const isLonger = found.changes.length + found.parts.length > 0 || found.metadata !== undefined;
-  const results = found.results.length ? [{ role: 'tool', parts: found.results }] : [];
-  return [...results, ...(isLonger ? continuation(FORMAT, entry, found) : [])];
+  return withStatus(timed, status === 'streaming' ? undefined : status);
 }

@@ -4,7 +4,7 @@ import { RethreadError } from '../../error.js';
 import { MARK, mark } from '../ai-sdk/marks.js';
 import { readEntries } from '../ai-sdk/read.js';
 import { markValue } from '../marks.js';
-import { readPages, withNewest } from '../message-record.js';
+import { readPages, withNewest } from '../session-messages.js';
 
 /** Messages that are read after an append. */
 const NEWEST = 100;

@@ -11,7 +11,8 @@ import {
 } from '@langchain/core/messages';
 import { RethreadError } from '../../error.js';
 import { INTERRUPTED } from '../interrupted.js';
-import { asStored, isSameJson, recordOf, recordPart } from '../message-record.js';
+import { asStored, recordOf, recordPart } from '../message-record.js';
+import { isSameJson } from '../plain.js';
 
 const RECORD = 'langchain';
 const CLASSES = /** @type {Record<string, any>} */ ({

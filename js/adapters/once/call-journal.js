@@ -1,7 +1,10 @@
 // What a session has of the calls of `once`: a call that was started, and its result. A session that has the call
 // already, in an answer of the model, gets a mark beside it.
 
-import { changeSession, isSameJson, KnownMessages, recordOf, recordPart, Turns } from '../message-record.js';
+import { recordOf, recordPart } from '../message-record.js';
+import { isSameJson } from '../plain.js';
+import { changeSession, KnownMessages } from '../session-messages.js';
+import { TaskQueue } from '../task-queue.js';
 import { ToolRun } from '../tool-run.js';
 
 /** The name of the part with the mark. */
@@ -78,7 +81,7 @@ function markMessage({ callId, arguments: args }) {
 }
 
 /** The calls of one session. */
-export class CallJournal extends Turns {
+export class CallJournal extends TaskQueue {
   #session;
   #messages;
 
@@ -93,7 +96,7 @@ export class CallJournal extends Turns {
    *  @param {ToolRun} own @param {ToolCall} call @returns {Promise<Begin>} */
   begin(own, call, starts = 0) {
     const read = () => this.#messages.read();
-    return this.inTurn(() =>
+    return this.queued(() =>
       changeSession(this.#session, read, async ({ revision, messages }) => {
         own.release();
         const found = findCall(messages, call.callId);
@@ -129,7 +132,7 @@ export class CallJournal extends Turns {
   async end({ invocation, callId }, result) {
     const key = this.#key(invocation);
     unsaved.set(key, result);
-    await this.inTurn(async () => {
+    await this.queued(async () => {
       const { revision } = this.#session;
       try {
         await this.#session.answer(invocation, { type: 'tool_result', ...result });

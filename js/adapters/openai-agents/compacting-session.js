@@ -27,7 +27,7 @@ export class CompactingSession extends AgentsSession {
   async getItemsWithCompactionOwnership(runContext) {
     const ownership = {};
     const items = await this.getItems(undefined, runContext);
-    await this.store.inTurn(async () => {
+    await this.store.queued(async () => {
       const history = await this.store.read();
       if (covers(items, history.items) && items.length === history.items.length) {
         this.#receipts.set(ownership, history.revision);
@@ -38,20 +38,20 @@ export class CompactingSession extends AgentsSession {
 
   async addItemsWithCompactionOwnership(items, ownership, runContext) {
     const owned = ownership ? this.#receipts.get(ownership) : undefined;
-    await this.store.inTurn(async () => {
+    await this.store.queued(async () => {
       const { before, after } = await this.append(items, this.runOf(runContext));
       if (ownership && owned === before) this.#receipts.set(ownership, after);
     });
   }
 
   async runCompaction(args = {}, runContext, ownership, modelExchange) {
-    const history = await this.store.inTurn(() => this.store.read());
+    const history = await this.store.queued(() => this.store.read());
     if (ownership !== undefined && !this.#owns(ownership, history, modelExchange)) return null;
     const { responseId = modelExchange?.responseId } = args;
     // No turn: the application may read the session, and others write.
     const done = await this.#compact(structuredClone(history.items), { ...args, responseId });
     if (!done) return null;
-    await this.store.inTurn(async () => {
+    await this.store.queued(async () => {
       const { made, after } = await this.store.change((now) =>
         // Who wrote meanwhile keeps what they wrote: the compaction is of another history.
         now.revision === history.revision ? now.compacted(done.items) : { messages: [] },

@@ -54,7 +54,7 @@ class DurableModel {
 
   async #store(input, output) {
     const { store } = this.#session;
-    await store.inTurn(async () => {
+    await store.queued(async () => {
       const run = this.#session.runOf();
       const known = (await store.read()).items;
       const items = asStored([...run.unstored(asStored(input), known), ...output.map(storedItem)]);
@@ -80,7 +80,7 @@ async function begin(session, { callId }, own) {
     if (call) own.claim(key);
     return { messages: history.starting(callId) };
   };
-  const { made } = await store.inTurn(() => store.change(decide));
+  const { made } = await store.queued(() => store.change(decide));
   return made.known;
 }
 
@@ -97,7 +97,7 @@ function textOf(output) {
 function end(session, run, { callId, name, namespace, caller }, text) {
   const { store } = session;
   const more = { ...(typeof namespace === 'string' && { namespace }), ...(caller && { caller }) };
-  return store.inTurn(async () => {
+  return store.queued(async () => {
     const item = { ...resultItem({ callId, name, result: { content: text } }), ...more };
     const { made } = await store.change((history) => {
       const call = history.calls.get(callId);

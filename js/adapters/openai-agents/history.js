@@ -1,7 +1,9 @@
 // The items of a session in their order: read from its messages, and changed by one append.
 
 import { INTERRUPTED } from '../interrupted.js';
-import { changeSession, isSameJson, KnownMessages, readMessages, Turns } from '../message-record.js';
+import { isSameJson } from '../plain.js';
+import { changeSession, KnownMessages, readMessages } from '../session-messages.js';
+import { TaskQueue } from '../task-queue.js';
 import { messagesOf, plainResultMessage, isPlainResult, readMessage, resultItem } from './items.js';
 
 /** The item that stands for the result of a call that was started and has none. */
@@ -144,8 +146,7 @@ export class History {
     return this.replaced(at, [item, ...this.items.slice(at + 1)]);
   }
 
-  /** Returns the message from which on the history is `items`. What precedes it stays in the session, and is shown.
-   *  */
+  /** Returns the message from which on the history is `items`. What precedes it stays in the session, and is shown. */
   compacted(items) {
     const operations = [...this.operations].map(([id, digest]) => ({ id, digest }));
     const record = { startsHistory: true, ...(operations.length && { operations }) };
@@ -184,8 +185,8 @@ export class History {
   }
 }
 
-/** Reads and changes the items of one session. Calls take their turn. */
-export class HistoryStore extends Turns {
+/** Reads and changes the items of one session. */
+export class HistoryStore extends TaskQueue {
   #session;
   #messages;
   /** The last one that was read. @type {History | null} */

@@ -1,7 +1,8 @@
 // Items of the Agents SDK as messages of a session, and messages as items. What a message does not say is kept in its
 // record, so that the items come back as they were.
 
-import { asStored, isSameJson, recordOf, recordPart } from '../message-record.js';
+import { asStored, recordOf, recordPart } from '../message-record.js';
+import { isSameJson } from '../plain.js';
 
 /** The name of the part that has a message's record. */
 export const RECORD = 'openai-agents';

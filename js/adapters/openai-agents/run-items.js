@@ -1,6 +1,6 @@
 // What a run has stored before the SDK's runner stores it: the question, answers with calls, and their results.
 
-import { canonicalJson } from '../message-record.js';
+import { canonicalJson } from '../plain.js';
 import { isResult } from './pairs.js';
 
 /** The item as the runner stores it. */

@@ -1,7 +1,8 @@
 // A session of rethread as the `Session` of the OpenAI Agents SDK.
 
 import { RethreadError } from '../../error.js';
-import { asStored, canonicalJson, isSameJson } from '../message-record.js';
+import { asStored } from '../message-record.js';
+import { canonicalJson, isSameJson } from '../plain.js';
 import { durableAgent } from './durable-agent.js';
 import { HistoryStore } from './history.js';
 import { newest, withoutOrphans } from './pairs.js';
@@ -73,7 +74,7 @@ export class AgentsSession {
   }
 
   getItems(limit, runContext) {
-    return this.store.inTurn(async () => {
+    return this.store.queued(async () => {
       const items = withoutOrphans((await this.store.read()).items);
       const read = limit === undefined ? items : limit > 0 ? newest(items, limit) : [];
       this.runOf(runContext).hasRead(read);
@@ -83,11 +84,11 @@ export class AgentsSession {
 
   async addItems(items, runContext) {
     const added = checkedItems(items, 'the items');
-    await this.store.inTurn(() => this.append(added, this.runOf(runContext)));
+    await this.store.queued(() => this.append(added, this.runOf(runContext)));
   }
 
   popItem() {
-    return this.store.inTurn(async () => {
+    return this.store.queued(async () => {
       const { made } = await this.store.change((history) => {
         const last = history.entries.length - 1;
         if (last < 0) return { messages: [], popped: undefined };
@@ -98,13 +99,13 @@ export class AgentsSession {
   }
 
   clearSession() {
-    return this.store.inTurn(() => this.store.clear());
+    return this.store.queued(() => this.store.clear());
   }
 
   async applyHistoryTransaction(args, runContext) {
     const { operationId, transaction } = checkedTransaction(args);
     const operation = { id: operationId, digest: await digestOf(transaction) };
-    await this.store.inTurn(async () => {
+    await this.store.queued(async () => {
       if (transaction.type === 'append_items') {
         await this.append(transaction.items, this.runOf(runContext), operation);
         return;
@@ -124,7 +125,7 @@ export class AgentsSession {
   async applyHistoryMutations(args) {
     const mutations = args?.mutations;
     if (!Array.isArray(mutations)) throw invalid('`mutations` must be a list');
-    await this.store.inTurn(() =>
+    await this.store.queued(() =>
       this.store.change((history) => {
         const changed = mutations.reduce(withReplacedCall, history.items);
         const first = history.items.findIndex((item, at) => !isSameJson(item, changed[at] ?? null));
@@ -135,7 +136,7 @@ export class AgentsSession {
 
   async replaceHistoryWithCompaction(items) {
     const compacted = checkedItems(items, 'the items');
-    await this.store.inTurn(() => this.store.change((history) => history.compacted(compacted)));
+    await this.store.queued(() => this.store.change((history) => history.compacted(compacted)));
   }
 
   prepareHistoryItemsForPersistenceComparison(items) {

@@ -103,7 +103,7 @@ function storedChanges(entry, after, { all, mayLag }) {
  * stored message may have more than `after`.
  *
  * @param {import('../marked-entries.js').Entry} entry
- * @returns {{ results: any[], changes: any[], parts: any[], all: any[], metadata?: unknown } | null}
+ * @returns {import('../message-difference.js').MessageDifference | null}
  */
 export function difference(entry, after, { mayLag }) {
   if (entry.role !== after.role) return null;
@@ -122,7 +122,3 @@ export function difference(entry, after, { mayLag }) {
     ...(isTold ? { metadata: after.metadata } : {}),
   };
 }
-
-/** @param {{ results: any[], changes: any[], parts: any[], metadata?: unknown }} found */
-export const isChanged = ({ results, changes, parts, metadata }) =>
-  results.length + changes.length + parts.length > 0 || metadata !== undefined;

@@ -1,9 +1,9 @@
 // The messages of a chat of TanStack in a session: what is appended so that it has those of a page.
 
-import { continuation } from '../marked-messages.js';
+import { additions, isChanged, withStatus } from '../message-difference.js';
 import { isSame, plain } from '../plain.js';
 import { StoredEntries } from '../stored-entries.js';
-import { difference, isChanged } from './changes.js';
+import { difference } from './changes.js';
 import { arriving, checkedMessage, FORMAT, isRunning, RESUME } from './format.js';
 import { datedMessage, messageOf } from './read.js';
 import { strayResults } from './stray-results.js';
@@ -15,18 +15,6 @@ export const isUntouched = (before, after) =>
     before.metadata === after.metadata &&
     before.parts.length === after.parts.length &&
     before.parts.every((part, at) => part === after.parts[at]));
-
-/** What `append` needs for the changes of a stored message. */
-function additions(entry, found) {
-  const items = found.results.length ? [{ role: 'tool', parts: found.results }] : [];
-  const isLonger = found.changes.length + found.parts.length > 0 || found.metadata !== undefined;
-  return isLonger ? [...items, ...continuation(FORMAT, entry, found)] : items;
-}
-
-const marked = (items, status) => {
-  const last = items.at(-1);
-  return status && last ? [...items.slice(0, -1), { ...last, status }] : items;
-};
 
 export class StoredThread {
   #session;
@@ -187,7 +175,7 @@ export class StoredThread {
     const left = removed.filter((message) => !isStored(message) && message.parts.length);
     const known = new Set([...messages, ...left].map(({ id }) => id));
     left.push(...this.#arriving().filter(({ id }) => !known.has(id)));
-    const items = left.flatMap((message) => marked(this.#itemsOf(checkedMessage(message), entries), 'stopped'));
+    const items = left.flatMap((message) => withStatus(this.#itemsOf(checkedMessage(message), entries), 'stopped'));
     await this.#store(items, left);
     const stored = await this.#read();
     const first = removed.map(({ id }) => stored.findLast((entry) => entry.id === id)).find(Boolean);
@@ -201,7 +189,7 @@ export class StoredThread {
     const entry = entries.findLast(({ id }) => id === message.id);
     if (!entry) return this.#entries.newMessages(message);
     const found = difference(entry, message, { mayLag: true });
-    return found && isChanged(found) ? additions(entry, found) : [];
+    return found && isChanged(found) ? additions(FORMAT, entry, found) : [];
   }
 
   /** Shows a branch that ends before a message. `shown`: called once it is shown. */
@@ -230,7 +218,7 @@ export class StoredThread {
       over.push(message);
       items.push(...strayResults(own, messages.slice(0, at), entries));
       if (!entry) {
-        items.push(...marked(this.#entries.newMessages(own), isElsewhere ? 'stopped' : undefined));
+        items.push(...withStatus(this.#entries.newMessages(own), isElsewhere ? 'stopped' : undefined));
         continue;
       }
       const found = difference(entry, own, { mayLag: this.#mayLag(entry) });
@@ -239,7 +227,7 @@ export class StoredThread {
         await this.#replace(entry, messages.slice(at), growing);
         return;
       }
-      if (isChanged(found)) items.push(...additions(entry, found));
+      if (isChanged(found)) items.push(...additions(FORMAT, entry, found));
     }
     await this.#store(items, over);
   }
