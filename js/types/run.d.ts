@@ -299,9 +299,9 @@ export interface PendingRun {
   /** The end of the pause between two attempts of its model call, in ms since the epoch: a run that is resumed earlier
    *  waits for it. */
   notBefore?: number;
-  /** Of a "live" run whose holder only a lease shows (on servers): until when it counts as alive, in ms since the epoch,
-   *  unless it renews the lease. After that `resume` and `discard` work. So it is with the runs of a process that was
-   *  killed: wait until then, and resume them. */
+  /** Of a "live" run whose holder only a lease shows (on servers): until when it counts as alive, in ms since the
+   *  epoch, unless it renews the lease. After that `resume` and `discard` work. So it is with the runs of a process that
+   *  was killed: wait until then, and resume them. */
   leaseUntil?: number;
   /** A call that `Session.answer` has answered is "answered" in `Session.pendingRuns()`; `Rethread.pendingRuns()` reads
    *  journals and no histories, so there it is "awaiting_result" or "started" until its run takes the answer. */
