@@ -59,6 +59,17 @@ impl<'o> ObjectWriter<'o> {
         self.key_token(key.as_raw()).push_str(value.as_raw());
     }
 
+    /// Copies an object, with this JSON text as the value of its members of a name.
+    pub fn copy_with(&mut self, object: JsonRef<'_>, name: &str, text: &str) {
+        for (key, value) in object.entries() {
+            if key.is_text(name) {
+                self.key_token(key.as_raw()).push_str(text);
+            } else {
+                self.copy(key, value);
+            }
+        }
+    }
+
     /// Copies the members of an object except those of the key `but`; all of them if that is empty.
     pub fn copy_all(&mut self, object: JsonRef<'_>, but: &str) {
         for (key, value) in object.entries().filter(|(key, _)| but.is_empty() || !key.is_text(but)) {

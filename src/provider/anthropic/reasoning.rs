@@ -143,13 +143,7 @@ fn without_thinking(item: JsonRef<'_>) -> Option<String> {
     }
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
-    for (key, value) in item.entries() {
-        if key.is_text("content") {
-            object.key_token(key.as_raw()).push_str(&content);
-        } else {
-            object.copy(key, value);
-        }
-    }
+    object.copy_with(item, "content", &content);
     object.end();
     Some(out)
 }

@@ -87,13 +87,7 @@ fn without_thoughts(item: JsonRef<'_>, requires_signature: bool) -> Option<Strin
     }
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
-    for (key, value) in item.entries() {
-        if key.is_text("parts") {
-            object.key_token(key.as_raw()).push_str(&parts);
-        } else {
-            object.copy(key, value);
-        }
-    }
+    object.copy_with(item, "parts", &parts);
     object.end();
     Some(out)
 }

@@ -228,17 +228,9 @@ impl AwaitingTools {
             result: Some(result),
             ..ResultEntry::default()
         };
-        let mut journal = Vec::new();
-        if task.phase == ToolPhase::Offered {
-            journal.push(task.started(now));
-        }
-        task.phase = ToolPhase::Answered;
-        self.answered += 1;
-        turn.apply(HistoryEntry::Result(entry.clone()));
-        turn.emit(event);
-        journal.push(JournalEntry::Finished(entry.clone()));
         let calls = vec![entry.invocation.clone()];
-        let save = turn.save_results(journal, vec![entry]);
+        let save = task.end(turn, entry, event, now);
+        self.answered += 1;
         self.saves.insert(save, ToolSave::Results(calls));
     }
 
@@ -270,16 +262,9 @@ impl AwaitingTools {
             is_deferral: true,
             ..ResultEntry::default()
         };
-        let mut journal = Vec::new();
-        if task.phase == ToolPhase::Offered {
-            journal.push(task.started(now));
-        }
-        task.phase = ToolPhase::Answered;
+        let event = RunEvent::ToolPending { call_id, invocation: entry.invocation.clone(), name };
+        let save = task.end(turn, entry, event, now);
         self.answered += 1;
-        turn.apply(HistoryEntry::Result(entry.clone()));
-        turn.emit(RunEvent::ToolPending { call_id, invocation: entry.invocation.clone(), name });
-        journal.push(JournalEntry::Finished(entry.clone()));
-        let save = turn.save_results(journal, vec![entry]);
         self.saves.insert(save, ToolSave::Results(Vec::new()));
     }
 
@@ -474,6 +459,19 @@ impl StateBehavior for AwaitingTools {
 impl ToolTask {
     fn started(&self, at: Ms) -> JournalEntry {
         JournalEntry::Started { invocation: self.invocation.clone(), at, attempt: self.attempt }
+    }
+
+    /// Marks the call as answered by an entry, adds that to the turn, and saves it. Returns the number of the save.
+    fn end(&mut self, turn: &mut RunData, entry: ResultEntry, event: RunEvent, now: Ms) -> u64 {
+        let mut journal = Vec::new();
+        if self.phase == ToolPhase::Offered {
+            journal.push(self.started(now));
+        }
+        self.phase = ToolPhase::Answered;
+        turn.apply(HistoryEntry::Result(entry.clone()));
+        turn.emit(event);
+        journal.push(JournalEntry::Finished(entry.clone()));
+        turn.save_results(journal, vec![entry])
     }
 }
 
