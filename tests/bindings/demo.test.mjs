@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { open } from 'rethread';
 import { Chat } from '../../www/chat.js';
 import { describeRequest, requestItems, requestLine } from '../../www/request-description.js';
+import { turnsOf } from '../../www/inspector-timeline.js';
 import { fileNameOf } from '../../www/session-files.js';
 import { toolsFor } from '../../www/tools.js';
 import { WIRE_FORMATS } from '../../www/wire-formats.js';
@@ -133,6 +134,32 @@ test('the file of a chat has a harmless name', () => {
   assert.equal(fileNameOf('../../etc/passwd <b>"x"</b>'), 'etc-passwd-b-x-b');
   assert.equal(fileNameOf('Wie ist das Wetter in Zürich?'), 'Wie-ist-das-Wetter-in-Zürich');
   for (const title of [null, undefined, '', '…']) assert.equal(fileNameOf(title), 'chat');
+});
+
+test('r52 the timeline shows a run that is not in history as a turn of its own', async () => {
+  const session = await (await open()).session('s');
+  const provider = { dialect: 'openai-chat', url: 'http://localhost/', params: { model: 'm' } };
+  const stored = {
+    messages: [
+      { role: 'user', content: 'One' },
+      { role: 'assistant', content: 'Yes.' },
+    ],
+  };
+  await session.append(stored, 'openai-chat');
+  const run = await session.run({ provider, input: 'Two' });
+  const view = session.view();
+  const questions = () =>
+    turnsOf(view.getSnapshot().messages).map(({ question, answers }) => [question, answers.length]);
+  assert.deepEqual(questions(), [
+    ['One', 1],
+    ['Two', 0],
+  ]);
+  await run.cancel();
+  assert.deepEqual(questions(), [
+    ['One', 1],
+    ['Two', 0],
+  ]);
+  run[Symbol.dispose]();
 });
 
 test('r52 a run that is discarded is at no time an edited question that was interrupted', async () => {
