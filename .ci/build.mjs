@@ -1,5 +1,5 @@
-// Builds the package (cargo, wasm-bindgen, wasm-opt) in dist/ with what is made of it (.ci/inlined.mjs) and prints its
-// size, and the components in dist/component/.
+// Builds the package (cargo, wasm-bindgen, wasm-opt) in dist/ with what is made of it (.ci/base64-and-cjs.mjs) and
+// prints its size, and the components in dist/component/.
 //
 //   npm run build                          both, optimized, and the conformance suite of `rethread/testing`
 //   npm run build -- --quick               the package alone, unoptimized, for trying a change out
@@ -11,7 +11,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { asFactory } from './glue.mjs';
-import { makeInlined } from './inlined.mjs';
+import { makeBase64AndCjs } from './base64-and-cjs.mjs';
 import { files, hash, present, read, root, run } from './shell.mjs';
 import { bindgen, npm, rust } from './tools.mjs';
 
@@ -203,7 +203,7 @@ export async function build({ component = true, quick = false } = {}) {
     console.log('build: dist is up to date');
     // They are made of js/ as well.
     await npm();
-    await makeInlined();
+    await makeBase64AndCjs();
     return weigh();
   }
   await rust();
@@ -226,7 +226,7 @@ export async function build({ component = true, quick = false } = {}) {
   };
   await Promise.all([lane().catch(fail), lane().catch(fail)]);
   if (failure) throw failure;
-  await makeInlined();
+  await makeBase64AndCjs();
   weigh();
 }
 
@@ -240,7 +240,7 @@ async function quickBuild() {
   const raw = await compile('web,stores,testing', 'quick');
   for (const program of [OUT, STORES, FORMATS, TESTING]) await bind(raw, program);
   await npm();
-  await makeInlined();
+  await makeBase64AndCjs();
 }
 
 /** The components alone, or those of the worlds that are named. The next full build makes optimized ones. */

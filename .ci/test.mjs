@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { build } from './build.mjs';
 import { checks, componentImports, imports, report } from './checks.mjs';
-import { outputWritten, runHere, runSteps } from './lanes.mjs';
+import { flushOutput, runStepInThisProcess, runSteps } from './run-steps.mjs';
 import {
   agentPackages,
   betterSqlite3,
@@ -327,7 +327,7 @@ if (values.list) {
   process.exit(0);
 }
 const stepNamed = (name) => STEPS.find((step) => step.name === name);
-if (values.step) await runHere(stepNamed(values.step), Skip);
+if (values.step) await runStepInThisProcess(stepNamed(values.step), Skip);
 
 const only = values.only.flatMap((name) => name.split(','));
 const unknown = only.filter((name) => !stepNamed(name));
@@ -350,5 +350,5 @@ const results = await runSteps(chosen, {
 const count = (wanted) => results.filter(({ outcome }) => outcome === wanted).length;
 console.log(`\n${results.map(({ line }) => line).join('\n')}\n`);
 console.log(`${count('ok')} passed, ${count('FAIL')} failed${count('skip') ? `, ${count('skip')} skipped` : ''}`);
-await outputWritten();
+await flushOutput();
 process.exit(count('FAIL') || !count('ok') ? 1 : 0);

@@ -126,7 +126,7 @@ async function executeEffects(run, driveOptions, emitEvents) {
   const cancel = () => {
     allEffects.abort(signal?.reason);
     cancellation.isOpen = true;
-    // A run that waits for an approval may have another owner, which rejects.
+    // A run that waits for an approval may have another holder, which rejects.
     run
       .cancel()
       .catch((error) => {

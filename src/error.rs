@@ -64,7 +64,7 @@ codes! {
     WrongState = "wrong_state",
     /// Another writer changed the session first.
     Conflict = "conflict",
-    /// Another owner holds what the call needs, for example a running run.
+    /// Another holder has what the call needs, for example a running run.
     Busy = "busy",
     /// The store has no space left.
     QuotaExceeded = "quota_exceeded",

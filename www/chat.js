@@ -29,7 +29,10 @@ export class Chat {
   /** The last run of this tab, which may wait for an approval. */
   #run = null;
   #unsubscribe;
-  #pending = [];
+  #hidden = [];
+  #readings = 0;
+  /** The runs that the view shows and history does not have. */
+  #shownRuns = new Set();
 
   static async open(db, id, settings, changed) {
     const chat = new Chat(db, await db.session(id), settings, changed);
@@ -43,7 +46,7 @@ export class Chat {
     this.#settings = settings;
     this.#changed = changed;
     this.view = session.view();
-    this.#unsubscribe = this.view.subscribe(changed);
+    this.#unsubscribe = this.view.subscribe(() => this.#onViewChange());
   }
 
   get id() {
@@ -84,20 +87,39 @@ export class Chat {
 
   /** Unfinished runs that the view does not show: those in the place of another message, until history has them. */
   get hiddenRuns() {
-    const { messages, run } = this.view.getSnapshot();
-    const shown = new Set(messages.map(({ runId }) => runId));
-    return this.#pending.filter(({ id, state }) => state !== 'live' && id !== run?.id && !shown.has(id));
+    return this.#hidden.filter((run) => !this.#shows(run));
   }
 
-  /** Reads the unfinished runs, for `hiddenRuns`. */
+  #shows({ id }) {
+    const { messages, run } = this.view.getSnapshot();
+    return id === run?.id || messages.some(({ runId }) => runId === id);
+  }
+
+  /** Reads the unfinished runs, for `hiddenRuns`. One that the view shows now is not among them: when it leaves the view,
+   *  only another reading can say whether it is still unfinished. */
   async readPendingRuns() {
+    this.#readings += 1;
+    const reading = this.#readings;
     try {
-      this.#pending = await this.pendingRuns();
+      const pending = await this.pendingRuns();
+      if (reading !== this.#readings) return; // a later one is under way
+      this.#hidden = pending.filter((run) => run.state !== 'live' && !this.#shows(run));
     } catch (error) {
       // Nothing is stored yet, or the chat was deleted.
       if (error?.code !== 'not_found') this.#fail(error);
     }
     this.#changed();
+  }
+
+  /** A run that leaves the view has ended, or is hidden from now on. */
+  #onViewChange() {
+    const { messages, run } = this.view.getSnapshot();
+    const shown = new Set(messages.flatMap(({ saved, runId }) => (saved ? [] : [runId])));
+    if (run) shown.add(run.id);
+    const hasLeft = [...this.#shownRuns].some((id) => !shown.has(id));
+    this.#shownRuns = shown;
+    this.#changed();
+    if (hasLeft) this.readPendingRuns();
   }
 
   branches() {
@@ -171,8 +193,13 @@ export class Chat {
   }
 
   /** Shows the branch of another message at the same place. */
-  showVersion(messageId) {
-    return this.#session.switchTo(messageId).catch((error) => this.#fail(error));
+  async showVersion(messageId) {
+    try {
+      await this.#session.switchTo(messageId);
+    } catch (error) {
+      this.#fail(error);
+    }
+    await this.readPendingRuns();
   }
 
   /** Stores the result of an asynchronous call, and lets the model answer it. */

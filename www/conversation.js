@@ -161,8 +161,15 @@ export class Conversation {
   #older = el('button.quiet.older', { type: 'button' }, 'Show older messages');
   #loadOlder = null;
   #painted = {};
+  /** True while the end is shown. */
+  #follows = true;
 
   constructor() {
+    this.#scroller.addEventListener('scroll', () => {
+      this.#follows = this.isAtEnd();
+    });
+    // A notice, the inspector or a turned phone: text that is wrapped anew would push the end out of sight.
+    new ResizeObserver(() => this.#follows && this.toEnd()).observe(this.#scroller);
     this.#older.addEventListener('click', () => this.#loadOlder?.());
   }
 

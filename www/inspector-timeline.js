@@ -13,12 +13,17 @@ const textOf = ({ parts }) =>
     .trim();
 const callsOf = ({ parts }) => parts.filter(({ type }) => type === 'tool').map(({ call }) => call);
 
-/** The turns of a view: `{ turn, question, answers }`. */
-function turnsOf(messages) {
+/** The turns of a view: `{ turn, question, answers }`. A run that failed or was stopped has the number of the turn before
+ *  it until it is resumed: it is a turn of its own. */
+export function turnsOf(messages) {
   const turns = new Map();
+  const runs = new Map();
   for (const message of messages) {
-    if (!turns.has(message.turn)) turns.set(message.turn, { turn: message.turn, question: '', answers: [] });
-    const turn = turns.get(message.turn);
+    const isOther = !message.saved && runs.get(message.turn) !== message.runId;
+    const key = isOther ? `${message.turn} ${message.runId}` : message.turn;
+    if (!isOther) runs.set(message.turn, message.runId);
+    if (!turns.has(key)) turns.set(key, { turn: message.turn, question: '', answers: [] });
+    const turn = turns.get(key);
     if (message.role === 'user') turn.question = `${turn.question} ${textOf(message)}`.trim();
     if (message.role === 'assistant') turn.answers.push(message);
   }

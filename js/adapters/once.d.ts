@@ -4,6 +4,7 @@ import type { Session } from "../types.js";
 
 /** A call that was started and whose end is unknown. */
 export interface InterruptedToolCall {
+  /** The id that is stored with the call. */
   callId: string;
   name: string;
   /** The first argument of `execute`. */
@@ -27,7 +28,8 @@ export interface OnceTool<Args extends unknown[], Result> {
         call: InterruptedToolCall,
       ) => "report" | "rerun" | { result: Result } | Promise<"report" | "rerun" | { result: Result }>);
   /** Returns the id of the call, which is its own within the session. Default: `callId`, `toolCallId`,
-   *  `toolCall.callId`, `toolCall.id` or `agent.toolCallId` of an argument after the first. */
+   *  `toolCall.callId`, `toolCall.id` or `agent.toolCallId` of an argument after the first. In a chat it may be the
+   *  `id` that `Session.invocations` gives a call, if the provider repeats its own ids. */
   callId?: (...args: [...Args, ...any[]]) => string | undefined;
   /** For how long a result that the store does not take is saved again, in milliseconds. Default 60000. */
   saveTimeoutMs?: number;
@@ -37,14 +39,17 @@ export interface OnceTool<Args extends unknown[], Result> {
  *  stored result gets it, as JSON keeps it, and its tool does not run; an error is thrown again with its message. Two
  *  calls with one id at once, in one process, have one execution.
  *
- *  Rejects with `conflict` if the id is stored with other arguments or another name, `invalid_input` if a call has no
- *  id or its arguments are no JSON, or with the store's error if the start cannot be stored: the tool is not run then.
+ *  Rejects with `conflict` if the id is stored with other arguments or another name, or with several calls of an answer
+ *  that these do not tell apart, `invalid_input` if a call has no id or its arguments are no JSON, or with the store's
+ *  error if the start cannot be stored: the tool is not run then.
  *  With `wrong_state` and `details.outcome` "unknown" for a call that may have run. With `invalid_input` or `too_large`
  *  if the tool has run and its result cannot be stored, which is stored; with the store's error if it has run and the
- *  store takes nothing: the result stays in memory, and another call with the id stores and returns it. If the tool
- *  throws after its `signal` or `abortSignal` was aborted, its end is unknown.
+ *  store takes nothing: the result stays in memory, and another call with the id stores and returns it. If its `signal`
+ *  or `abortSignal` is aborted before the tool runs, it can be called again; if the tool throws after that, its end is
+ *  unknown.
  *
- *  `session` may be one that has nothing else, or a chat: a call that a stored answer of the model has is that call. */
+ *  `session` may be one that has nothing else, or a chat: a call that a stored answer of the model has is that call. Of
+ *  calls in one answer with one id, the one with this name and these arguments is meant. */
 export declare function once<Args extends unknown[], Result>(
   session: Session,
   tool: OnceTool<Args, Result>,

@@ -11,6 +11,7 @@ import { ToolRun } from './tool-run.js';
 
 /** @typedef {import('./once/call-journal.js').ToolCall} ToolCall */
 /** @typedef {import('./once/call-journal.js').ToolResult} ToolResult */
+/** @typedef {import('./once/call-journal.js').CallKey} CallKey */
 
 /** @type {WeakMap<object, CallJournal>} */
 const journals = new WeakMap();
@@ -111,12 +112,12 @@ class OnceCall {
   async perform(own) {
     const signal = signalOf(this.#args);
     signal?.throwIfAborted();
-    let begun = await this.#journal.begin(own, this.#call);
+    let begun = await this.#journal.begin(own, this.#call, { signal });
     while (begun.kind === 'unknown') {
-      const { invocation, starts } = begun.call;
-      const decision = await this.#decision();
-      if (decision !== 'rerun') return this.#settle(invocation, decision.result);
-      begun = await this.#journal.begin(own, this.#call, starts);
+      const { call } = begun;
+      const decision = await this.#decision(call);
+      if (decision !== 'rerun') return this.#settle(call, decision.result);
+      begun = await this.#journal.begin(own, this.#call, { starts: call.starts, signal });
     }
     switch (begun.kind) {
       case 'finished':
@@ -124,22 +125,23 @@ class OnceCall {
       case 'joined':
         return begun.outcome;
       case 'unsaved':
-        await this.#save(begun.invocation, begun.result);
+        await this.#save(begun.key, begun.result);
         return outcomeOf(begun.result);
       case 'changed':
         throw this.#changed(begun.call);
+      case 'ambiguous':
+        throw this.#ambiguous(begun.count);
       default:
-        signal?.throwIfAborted();
-        return this.#run(begun.invocation, signal);
+        return this.#start(begun, signal);
     }
   }
 
   /** What happens to a call that may have run. @returns {Promise<'rerun' | { result: any }>} */
-  async #decision() {
+  async #decision({ callId }) {
     const { onInterrupted } = this.#tool;
-    const decision = typeof onInterrupted === 'function' ? await onInterrupted({ ...this.#call }) : onInterrupted;
+    const decision =
+      typeof onInterrupted === 'function' ? await onInterrupted({ ...this.#call, callId }) : onInterrupted;
     if (decision === 'report') {
-      const { callId } = this.#call;
       throw new RethreadError('wrong_state', INTERRUPTED, { outcome: 'unknown', callId });
     }
     if (decision === 'rerun' || (typeof decision === 'object' && decision && Object.hasOwn(decision, 'result')))
@@ -150,35 +152,50 @@ class OnceCall {
     );
   }
 
-  async #run(invocation, signal) {
+  /** Runs the tool, whose start is stored, unless it was aborted meanwhile: the call can then be started again. */
+  async #start(begun, signal) {
+    if (signal?.aborted) await saved(() => this.#journal.withdraw(begun), this.#tool.saveTimeoutMs);
+    signal?.throwIfAborted();
+    return this.#run(begun.key, signal);
+  }
+
+  async #run(key, signal) {
     let output;
     try {
       output = await this.#tool.execute(...this.#args);
     } catch (error) {
       // An abort does not say what the tool has done before.
-      if (!signal?.aborted) await this.#save(invocation, { content: reasonOf(error), isError: true });
+      if (!signal?.aborted) await this.#save(key, { content: reasonOf(error), isError: true });
       throw error;
     }
-    return this.#settle(invocation, output);
+    return this.#settle(key, output);
   }
 
   /** Stores what the tool returned, and returns it. */
-  async #settle(invocation, output) {
+  async #settle(key, output) {
     try {
-      await this.#save(invocation, { content: asJson(output), isError: false });
+      await this.#save(key, { content: asJson(output), isError: false });
     } catch (error) {
       if (error?.code !== 'invalid_input' && error?.code !== 'too_large') throw error;
       const content = `This call has run. Its result cannot be stored: ${reasonOf(error)}`;
-      await this.#save(invocation, { content, isError: true });
+      await this.#save(key, { content, isError: true });
       throw new RethreadError(error.code, content, {}, { cause: error });
     }
     return output;
   }
 
-  /** @param {string} invocation @param {ToolResult} result */
-  #save(invocation, result) {
-    const { callId } = this.#call;
-    return saved(() => this.#journal.end({ invocation, callId }, result), this.#tool.saveTimeoutMs);
+  /** @param {CallKey} key @param {ToolResult} result */
+  #save(key, result) {
+    return saved(() => this.#journal.end(key, result), this.#tool.saveTimeoutMs);
+  }
+
+  #ambiguous(count) {
+    const { callId, name } = this.#call;
+    return new RethreadError(
+      'conflict',
+      `the answer has ${count} calls ${callId} that these arguments do not tell apart, and ${name} was not run; pass the \`id\` that \`session.invocations()\` gives the call`,
+      {},
+    );
   }
 
   #changed({ name }) {

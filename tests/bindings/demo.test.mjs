@@ -2,7 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { open } from 'rethread';
+import { Chat } from '../../www/chat.js';
 import { describeRequest, requestItems, requestLine } from '../../www/request-description.js';
+import { turnsOf } from '../../www/inspector-timeline.js';
 import { fileNameOf } from '../../www/session-files.js';
 import { toolsFor } from '../../www/tools.js';
 import { WIRE_FORMATS } from '../../www/wire-formats.js';
@@ -131,4 +134,62 @@ test('the file of a chat has a harmless name', () => {
   assert.equal(fileNameOf('../../etc/passwd <b>"x"</b>'), 'etc-passwd-b-x-b');
   assert.equal(fileNameOf('Wie ist das Wetter in Zürich?'), 'Wie-ist-das-Wetter-in-Zürich');
   for (const title of [null, undefined, '', '…']) assert.equal(fileNameOf(title), 'chat');
+});
+
+test('r52 the timeline shows a run that is not in history as a turn of its own', async () => {
+  const session = await (await open()).session('s');
+  const provider = { dialect: 'openai-chat', url: 'http://localhost/', params: { model: 'm' } };
+  const stored = {
+    messages: [
+      { role: 'user', content: 'One' },
+      { role: 'assistant', content: 'Yes.' },
+    ],
+  };
+  await session.append(stored, 'openai-chat');
+  const run = await session.run({ provider, input: 'Two' });
+  const view = session.view();
+  const questions = () =>
+    turnsOf(view.getSnapshot().messages).map(({ question, answers }) => [question, answers.length]);
+  assert.deepEqual(questions(), [
+    ['One', 1],
+    ['Two', 0],
+  ]);
+  await run.cancel();
+  assert.deepEqual(questions(), [
+    ['One', 1],
+    ['Two', 0],
+  ]);
+  run[Symbol.dispose]();
+});
+
+test('r52 a run that is discarded is at no time an edited question that was interrupted', async () => {
+  const db = await open();
+  const session = await db.session('s');
+  const provider = { dialect: 'openai-chat', url: 'http://localhost/', params: { model: 'm' } };
+  const begin = async (options) => {
+    const run = await session.run({ provider, ...options });
+    run[Symbol.dispose]();
+    return run;
+  };
+  const run = await begin({ input: 'Hi' });
+  const hidden = [];
+  let chat;
+  const settings = { provider, headers: {}, hostile: false, counter: null, keepsConversations: false };
+  chat = await Chat.open(db, 's', settings, () => hidden.push(...(chat?.hiddenRuns ?? []).map(({ input }) => input)));
+  assert.equal(chat.view.getSnapshot().run?.id, run.id);
+  await chat.discard(run.id);
+  assert.deepEqual([chat.view.getSnapshot().run, hidden], [null, []]);
+
+  // In the place of another message it is not shown, until it is discarded.
+  await session.append({ messages: [{ role: 'user', content: 'Hi' }] }, 'openai-chat');
+  const [{ id: replace }] = (await session.messages()).items;
+  const edit = await begin({ input: 'Hello', replace });
+  await chat.readPendingRuns();
+  assert.deepEqual(
+    chat.hiddenRuns.map(({ id }) => id),
+    [edit.id],
+  );
+  await chat.discard(edit.id);
+  assert.deepEqual(chat.hiddenRuns, []);
+  chat.close();
 });

@@ -164,7 +164,7 @@ test('r18 a run whose saves failed is resumed at once by its own session', { tim
   assert.equal(status, 'finished');
 });
 
-test('r18 a write of the former owner that arrives while its run is resumed is not overlooked', {
+test('r18 a write of the former holder that arrives while its run is resumed is not overlooked', {
   timeout: 20_000,
 }, async () => {
   const { world, client } = unreliable();

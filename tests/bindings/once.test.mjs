@@ -5,52 +5,7 @@ import { test } from 'node:test';
 import { open } from 'rethread';
 import { once } from 'rethread/once';
 import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
-
-/** A store whose appends fail while `failing` is true. */
-class FailingStore extends MemoryLogStore {
-  failing = false;
-
-  append(...args) {
-    if (this.failing) throw new Error('the disk is full');
-    return super.append(...args);
-  }
-}
-
-const MAY_HAVE_RUN = (error) =>
-  error.code === 'wrong_state' &&
-  error.details.outcome === 'unknown' &&
-  /^Interrupted: this call has no recorded result\. It may or may not have run/.test(error.message);
-const mail = { to: 'ann' };
-
-/** The session as another process has it: what runs in this one is known by the session's id. */
-function elsewhereOf(session, at) {
-  return new Proxy(session, {
-    get(target, name) {
-      const member = target[name];
-      if (name === 'id') return `${member} ${at}`;
-      return typeof member === 'function' ? member.bind(target) : member;
-    },
-  });
-}
-
-/** The session as `count` processes have it. */
-async function openings(count, store = new MemoryLogStore()) {
-  const clients = await Promise.all(Array.from({ length: count }, () => open({ store })));
-  return Promise.all(clients.map(async (client, at) => elsewhereOf(await client.session('s'), at)));
-}
-
-/** A tool that counts its executions; each ends with `end`. */
-function sender(session, options) {
-  const runs = [];
-  const execute = (args, context) =>
-    new Promise((resolve, reject) => runs.push({ args, context, end: resolve, fail: reject }));
-  const send = once(session, { name: 'send_mail', execute, ...options });
-  return { send, runs };
-}
-
-async function waitFor(condition) {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 1));
-}
+import { FailingStore, MAY_HAVE_RUN, mail, openings, sender, waitFor } from './once-senders.mjs';
 
 test('r18 r19 once: a call that has a result gets it in every process, and its tool does not run', async () => {
   const [one, two] = await openings(2);
@@ -397,77 +352,60 @@ test('r18 r19 once: an abort before the start runs nothing; a tool that throws a
   assert.equal(await send(mail, { callId: 'e' }), 'sent');
 });
 
-const question = { role: 'user', content: 'Write to Ann.' };
-const asking = (to, id = 'call_0') => ({
-  role: 'assistant',
-  content: null,
-  tool_calls: [{ id, type: 'function', function: { name: 'send_mail', arguments: JSON.stringify({ to }) } }],
-});
-const result = (content) => ({ role: 'tool', tool_call_id: 'call_0', content });
-const messagesOf = async (session) => {
-  const { body } = await session.render({ dialect: 'openai-chat', replay: { freshness: Infinity } });
-  return JSON.parse(new TextDecoder().decode(body)).messages;
-};
+/** A store that calls `before` once, with the next append under way. */
+class WatchedStore extends FailingStore {
+  before = () => {};
 
-/** Without the ids of calls: a request gives each call its own. */
-const shown = (messages) =>
-  messages.map(({ role, content, tool_calls: calls }) => [role, content, calls?.map((call) => call.function)]);
-
-test('r18 r19 once: in a chat the call is that of the stored answer, an id that comes again is another call, and checkpoints go on', async () => {
-  const store = new MemoryLogStore();
-  const [chat, elsewhere] = await openings(2, store);
-  const loop = chat.external({ persistence: 'call' });
-  const { send, runs } = sender(chat);
-  const messages = [question];
-  for (const to of ['ann', 'bob']) {
-    messages.push(asking(to));
-    await loop.checkpoint({ messages }, 'openai-chat');
-    // A schema adds what the model left out.
-    const sent = send({ to, cc: [] }, { callId: 'call_0' });
-    await waitFor(() => runs.at(-1)?.args.to === to);
-    await elsewhere.refresh();
-    await assert.rejects(sender(elsewhere).send({ to, cc: [] }, { callId: 'call_0' }), MAY_HAVE_RUN);
-    assert.match((await messagesOf(chat)).at(-1).content, /may or may not have run/);
-    runs.at(-1).end(`sent to ${to}`);
-    messages.push(result(await sent));
-    assert.deepEqual(shown(await messagesOf(chat)), shown(messages));
-    await loop.checkpoint({ messages }, 'openai-chat');
-    assert.equal(await sender(elsewhere).send({ to, cc: [] }, { callId: 'call_0' }), `sent to ${to}`);
-    await assert.rejects(send({ to }, { callId: 'call_0' }), { code: 'conflict' });
+  async append(...args) {
+    const { before } = this;
+    this.before = () => {};
+    before();
+    return super.append(...args);
   }
-  messages.push({ role: 'assistant', content: 'Done.' });
-  await loop.checkpoint({ messages }, 'openai-chat');
-  await loop.end();
-  await elsewhere.refresh();
-  assert.deepEqual(shown(await messagesOf(elsewhere)), shown(messages));
-  assert.equal(runs.length, 2);
+}
+
+test('r18 r19 once: an abort while the start is stored leaves a call that can be started', async () => {
+  const reason = new Error('stopped');
+  for (const member of ['signal', 'abortSignal']) {
+    const store = new WatchedStore();
+    const [session, elsewhere] = await openings(2, store);
+    const { send, runs } = sender(session);
+    const abortInStart = () => {
+      const stop = new AbortController();
+      store.before = () => stop.abort(reason);
+      return stop.signal;
+    };
+    for (let attempt = 0; attempt < 2; attempt += 1)
+      await assert.rejects(send(mail, { callId: 'c', [member]: abortInStart() }), reason);
+    assert.equal(runs.length, 0);
+    const other = sender(elsewhere);
+    const sent = other.send(mail, { callId: 'c' });
+    await waitFor(() => other.runs.length);
+    // That one has started, and this one must not take it for its own that was withdrawn.
+    await assert.rejects(send(mail, { callId: 'c' }), MAY_HAVE_RUN);
+    const rerun = sender(session, { onInterrupted: 'rerun' });
+    await assert.rejects(rerun.send(mail, { callId: 'c', [member]: abortInStart() }), reason);
+    await assert.rejects(send(mail, { callId: 'c' }), MAY_HAVE_RUN);
+    other.runs[0].end('sent');
+    assert.equal(await sent, 'sent');
+    assert.equal(await send(mail, { callId: 'c' }), 'sent');
+    assert.equal(runs.length + rerun.runs.length, 0);
+  }
 });
 
-test('r18 r19 once: the late result of a call that the model was told is interrupted takes its place', async () => {
-  const [chat, elsewhere] = await openings(2);
-  const loop = chat.external({ persistence: 'call' });
-  await loop.checkpoint({ messages: [question, asking('ann')] }, 'openai-chat');
-  const { send, runs } = sender(elsewhere);
-  const late = send(mail, { callId: 'call_0' });
-  await waitFor(() => runs.length);
-  await chat.refresh();
-  const told = await messagesOf(chat);
-  const going = chat.external({ persistence: 'call' });
-  await going.checkpoint({ messages: [...told, { role: 'assistant', content: 'I do not know.' }] }, 'openai-chat');
-  await assert.rejects(sender(chat).send(mail, { callId: 'call_0' }), MAY_HAVE_RUN);
-  runs[0].end('sent');
-  assert.equal(await late, 'sent');
-  assert.equal(await sender(chat).send(mail, { callId: 'call_0' }), 'sent');
-  assert.equal((await messagesOf(chat))[2].content, 'sent');
-
-  // Nobody knows who has started this one.
-  const more = [...(await messagesOf(chat)), { role: 'user', content: 'And Bob.' }, asking('bob', 'call_1')];
-  await going.checkpoint({ messages: more }, 'openai-chat');
-  const toldAgain = await messagesOf(chat);
-  await going.checkpoint({ messages: [...toldAgain, { role: 'assistant', content: 'Who knows.' }] }, 'openai-chat');
-  const { send: sendLate, runs: lateRuns } = sender(chat);
-  await assert.rejects(sendLate({ to: 'bob' }, { callId: 'call_1' }), MAY_HAVE_RUN);
-  assert.equal(lateRuns.length, 0);
+test('r18 r19 r58 once: a start that was aborted and cannot be withdrawn may have run', async () => {
+  const store = new WatchedStore();
+  const [session, elsewhere] = await openings(2, store);
+  const { send, runs } = sender(session, { saveTimeoutMs: 0 });
+  const stop = new AbortController();
+  store.before = () => {
+    stop.abort(new Error('stopped'));
+    store.before = () => (store.failing = true);
+  };
+  await assert.rejects(send(mail, { callId: 'c', signal: stop.signal }), { code: 'store_error' });
+  store.failing = false;
+  for (const one of [session, elsewhere]) await assert.rejects(sender(one).send(mail, { callId: 'c' }), MAY_HAVE_RUN);
+  assert.equal(runs.length, 0);
 });
 
 test('r18 r19 once: a session that is deleted meanwhile has no place for the result', async () => {

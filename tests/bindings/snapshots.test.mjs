@@ -149,7 +149,7 @@ test('r28 r62 a resume that finds the journal grown leaves no lease behind', { t
     ...Object.fromEntries(methods.map((name) => [name, (...args) => store[name](...args)])),
     capabilities,
   };
-  // The former owner's last write is on its way for long, and arrives after its journal was read.
+  // The former holder's last write is on its way for long, and arrives after its journal was read.
   const sent = [];
   let isSlow = false;
   const append = (...args) =>

@@ -75,6 +75,12 @@ describe('r52 the inspector', { concurrency: 3 }, () => {
     await storeChat(guest);
     await page.locator('#sessions .session', { hasText: 'An old chat' }).click();
     await choose(guest, 'Requests');
+    await page.setViewportSize({ width: 1200, height: 300 });
+    const scroller = page.locator('#scroller');
+    const above = () => scroller.evaluate((node) => node.scrollTop);
+    const gap = () => scroller.evaluate((node) => node.scrollHeight - node.scrollTop - node.clientHeight);
+    await until('the end of the chat stays in sight', async () => (await above()) > 0 && (await gap()) < 2, 3000);
+    await page.setViewportSize(WIDE.viewport);
     await page.locator('#question').fill(`Hello ${HOSTILE}`);
     for (const dialect of ['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'mistral', 'bedrock'])
       await row(guest, dialect)
@@ -82,6 +88,12 @@ describe('r52 the inspector', { concurrency: 3 }, () => {
         .filter({ hasText: /repaired/ })
         .waitFor();
     await row(guest, 'anthropic').getByRole('button').click();
+    const left = (locator) => locator.evaluate((node) => node.getBoundingClientRect().left);
+    const table = page
+      .locator('.wide-table', { has: page.locator('.requests') })
+      .or(page.locator('.wide-table.requests'));
+    const pressed = page.locator('.choice-button[aria-pressed=true]');
+    assert.ok((await left(table)) <= (await left(pressed)), 'the mark of the choice is not cut off');
     const detail = page.locator('.request-detail');
     assert.equal(await detail.locator('h3').innerText(), 'Anthropic');
     assert.equal((await detail.locator('.finding[data-code="stale"]').count()) > 0, true);

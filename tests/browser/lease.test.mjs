@@ -33,7 +33,7 @@ async function tab(context, { ahead = 0 } = {}) {
 }
 
 describe('without Web Locks', () => {
-  test('r18 a live run is busy in another tab; after its lease expired it is resumed, and the former owner writes nothing', async () => {
+  test('r18 a live run is busy in another tab; after its lease expired it is resumed, and the former holder writes nothing', async () => {
     const context = await world.context();
     await context.addInitScript(() => Object.defineProperty(Navigator.prototype, 'locks', { value: undefined }));
     const lane = world.lane('lease');

@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { requirable } from '../../.ci/inlined.mjs';
+import { commonJsEntries } from '../../.ci/base64-and-cjs.mjs';
 import { jest, oldNodes } from '../../.ci/matrix.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
 import { assertDone } from './page.mjs';
@@ -48,7 +48,7 @@ function asCommonJs(source) {
   return `${required}\nmodule.exports = { ${exported.join(', ')} };\n`;
 }
 
-const names = () => requirable().map(({ name }) => name.replace('.', 'rethread'));
+const names = () => commonJsEntries().map(({ name }) => name.replace('.', 'rethread'));
 const model = (lane) => `${standIn.url}/lane/${lane}/v1/chat/completions`;
 
 /** Runs main.cjs; returns what it printed. */
@@ -73,7 +73,7 @@ test('r50 every entry but that of Workers can be required', () => {
   const missing = modules.filter(([, target]) => !target.node?.require).map(([name]) => name);
   // `./base64` is for bundlers.
   assert.deepEqual(missing, ['./cloudflare', './base64']);
-  for (const { name, file } of requirable())
+  for (const { name, file } of commonJsEntries())
     assert.equal(file, `./dist/cjs/${name === '.' ? 'index' : name.slice(2)}.cjs`);
 });
 

@@ -355,6 +355,34 @@ function denoKvInMemory() {
   };
 }
 
+test('docs/servers.md: ten lines store a chat with a tool, and continue the run that a process has left', async () => {
+  const { lane, rethread, session, provider } = await chat('server-lines', [
+    call('get_weather', { city: 'Oslo' }),
+    { text: 'Warm.' },
+    { text: 'Not today.' },
+  ]);
+  const printed = [];
+  const ask = (question) =>
+    runBlock('servers', 'get_weather', {
+      sqlite: (file) => file,
+      open: async () => rethread,
+      process: { argv: ['node', 'chat.mjs', question], env: { OPENAI_API_KEY: 'sk-documents' } },
+      drive: (run, options) => drive(run, { ...options, fetch: (_, init) => fetch(lane.chat, init) }),
+      console: { log: (text) => printed.push(text) },
+    });
+  const left = await session.run({ input: 'Is it warm in Oslo?', provider });
+  left[Symbol.dispose]();
+  await ask('This waits for the run that was left.');
+  await ask('Will it rain?');
+  assert.deepEqual(printed, ['Warm.', 'Not today.']);
+  const texts = await textsOf(session);
+  assert.deepEqual(
+    [texts[0], texts.at(-2), texts.at(-1)],
+    ['user: Is it warm in Oslo?', 'user: Will it rain?', 'assistant: Not today.'],
+  );
+  assert.match(JSON.stringify((await bodies(lane))[1].messages), /Oslo: 21 degrees/);
+});
+
 test('docs/servers.md: the runs of a killed process are resumed when its lease has expired', async () => {
   const { resumeRuns } = await runBlock('servers', 'resumeRuns', { RethreadError }, ['resumeRuns']);
   const lane = laneOf(standIn.url, 'documents-lease');

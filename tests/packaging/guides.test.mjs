@@ -43,7 +43,12 @@ test('repair any SDK: the broken chat is answered, and the repair is reported', 
 function pageOf(origin) {
   const list = { items: [], replaceChildren: (...items) => (list.items = items.map(({ textContent }) => textContent)) };
   let submit;
-  const elements = { '#messages': list, '#ask': { addEventListener: (_, listener) => (submit = listener) } };
+  const problem = { textContent: '' };
+  const elements = {
+    '#messages': list,
+    '#problem': problem,
+    '#ask': { addEventListener: (_, listener) => (submit = listener) },
+  };
   const document = { querySelector: (selector) => elements[selector], createElement: () => ({}) };
   const ask = (question) => submit({ preventDefault() {}, target: { question, reset() {} } });
   class FormData {
@@ -51,7 +56,7 @@ function pageOf(origin) {
       this.get = (name) => form[name];
     }
   }
-  return { values: { document, location: { origin }, FormData }, list, ask };
+  return { values: { document, location: { origin }, FormData }, list, problem, ask };
 }
 
 test('a chat in a browser: a question is shown with its answer', async () => {
@@ -65,6 +70,37 @@ test('a chat in a browser: a question is shown with its answer', async () => {
   assert.deepEqual(list.items, ['user: Hi', 'assistant: Hello.']);
   assert.equal((await bodies(lane))[0].stream, true);
   assert.deepEqual(await textsOf(session), ['user: Hi', 'assistant: Hello.']);
+});
+
+test('a chat in a browser: why there is no answer is shown, until there is one', async () => {
+  const { lane } = await chat('guide-browser-failure', [
+    { status: 401, message: 'the key is wrong' },
+    { text: 'Hello.' },
+  ]);
+  const { values, list, problem, ask } = pageOf('https://api.openai.com');
+  await runBlock('guides/browser', 'replaceChildren', { ...values, drive: driveTo(lane) });
+  await ask('Hi');
+  while (!problem.textContent) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.match(problem.textContent, /^No answer: .*the key is wrong/);
+  assert.deepEqual(list.items, ['user: Hi']);
+  await ask('Hi again');
+  while (list.items.at(-1) !== 'assistant: Hello.') await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal(problem.textContent, '');
+});
+
+test('a chat in a browser: a question that cannot be stored, and an answer that cannot be continued, are said', async () => {
+  const { values, problem, ask } = pageOf('https://api.openai.com');
+  const full = { code: 'quota_exceeded', message: 'the disk is full' };
+  const session = {
+    view: () => ({ getSnapshot: () => ({ messages: [], run: null }), subscribe: () => {} }),
+    run: () => Promise.reject(Object.assign(new Error(full.message), full)),
+  };
+  const failed = [{ session: 'chat-1', run: 'r', error: new Error('its record is damaged') }];
+  const open = async () => ({ session: async () => session, resumeAll: async () => ({ runs: [], failed }) });
+  await runBlock('guides/browser', 'replaceChildren', { ...values, open });
+  assert.match(problem.textContent, /cannot be continued: .*damaged/);
+  await ask('Hi');
+  assert.match(problem.textContent, /could not be stored: .*the disk is full/);
 });
 
 test('a chat on a server: the answer is streamed, and what a crash has left is answered at the start', async () => {
@@ -87,6 +123,32 @@ test('a chat on a server: the answer is streamed, and what a crash has left is a
       'user: And then?',
       'assistant: Upon a time.',
     ]);
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+test('a chat on a server: an answer that breaks off is no whole one, and one without a beginning is a status', async () => {
+  const broken = { text: 'one two three', delayMs: 20, inBandError: true };
+  const refusal = { status: 401, message: 'the key is wrong' };
+  const { lane, rethread } = await chat('guide-server-failure', [broken, refusal, refusal]);
+  const printed = [];
+  const values = {
+    createServer,
+    sqlite: (file) => file,
+    open: async () => rethread,
+    process: { env: { PORT: '0', MODEL_URL: lane.chat, OPENAI_API_KEY: 'sk-documents' } },
+    console: { error: (...all) => printed.push(all.join(' ')) },
+  };
+  const { server } = await runBlock('guides/server', 'createServer', values, ['server']);
+  try {
+    const ask = () => fetch(`http://127.0.0.1:${server.address().port}/chat-1`, { method: 'POST', body: 'Count.' });
+    const cut = await ask();
+    assert.equal(cut.status, 200);
+    await assert.rejects(cut.text(), TypeError);
+    assert.equal((await ask()).status, 500);
+    assert.match(printed.at(-1), /the key is wrong/);
   } finally {
     server.close();
     server.closeAllConnections();

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import * as esbuild from 'esbuild';
-import { requirable } from '../../.ci/inlined.mjs';
+import { commonJsEntries } from '../../.ci/base64-and-cjs.mjs';
 import { linksOf } from '../../.ci/links.mjs';
 import { pack, repository } from './project.mjs';
 
@@ -25,7 +25,7 @@ const EXPECTED = [
   ...['rethread', 'stores', 'formats', 'testing'].flatMap((name) => [`dist/${name}.js`, `dist/${name}_bg.wasm`]),
   ...['rethread', 'stores', 'formats'].map((name) => `dist/${name}_base64.js`),
   'dist/cjs/rethread.cjs',
-  ...requirable().map(({ file }) => file.slice(2)),
+  ...commonJsEntries().map(({ file }) => file.slice(2)),
 ];
 /** Pages for readers, and one for coding agents. */
 const isPage = (file) => /^docs\/((guides|rules)\/)?[\w-]+\.md$|^docs\/skills\/rethread\/SKILL\.md$/.test(file);

@@ -1,5 +1,5 @@
 // What a session has of the calls of `once`: a call that was started, and its result. A session that has the call
-// already, in an answer of the model, gets a mark beside it.
+// already, in an answer of the model, gets a mark beside it. So does a start whose tool did not run after all.
 
 import { recordOf, recordPart } from '../message-record.js';
 import { isSameJson } from '../plain.js';
@@ -16,13 +16,16 @@ const unsaved = new Map();
 
 /** @typedef {{ callId: string, name: string, arguments: any }} ToolCall */
 /** @typedef {{ content: any, isError: boolean }} ToolResult */
-/** `starts`: how often its tool has begun.
- *  @typedef {ToolCall & { invocation: string, result: ToolResult | null, starts: number }} JournaledCall */
-/** `begun`: the tool may run. `unknown`: it may have run before.
- *  @typedef {{ kind: 'begun', invocation: string } | { kind: 'unknown', call: JournaledCall }
- *    | { kind: 'finished', result: ToolResult } | { kind: 'unsaved', invocation: string, result: ToolResult }
- *    | { kind: 'joined', outcome: Promise<any> } | { kind: 'changed', call: JournaledCall }} Begin */
+/** `starts`: how often its tool has begun; `unsettled`: the starts of which nobody has said that they did not run it.
+ *  @typedef {ToolCall & { invocation: string, result: ToolResult | null, starts: number, unsettled: Set<string> }} JournaledCall */
+/** `callId`: as it is stored. @typedef {{ invocation: string, callId: string }} CallKey */
+/** `begun`: the tool may run. `unknown`: it may have run before. `ambiguous`: as many calls could be meant.
+ *  @typedef {{ kind: 'begun', key: CallKey, start: string } | { kind: 'unknown', call: JournaledCall }
+ *    | { kind: 'finished', result: ToolResult } | { kind: 'unsaved', key: CallKey, result: ToolResult }
+ *    | { kind: 'joined', outcome: Promise<any> } | { kind: 'changed', call: JournaledCall }
+ *    | { kind: 'ambiguous', count: number }} Begin */
 
+/** @returns {JournaledCall} */
 function journaledCall({ callId, name, arguments: args, invocation, result, status }) {
   // The text of an interrupted call is no result: its tool may still give one.
   const isInterrupted = status === 'interrupted';
@@ -33,6 +36,7 @@ function journaledCall({ callId, name, arguments: args, invocation, result, stat
     invocation,
     result: isInterrupted ? null : (result ?? null),
     starts: isInterrupted ? 1 : 0,
+    unsettled: new Set(isInterrupted ? ['interrupted'] : []),
   };
 }
 
@@ -48,37 +52,63 @@ function readMessage(message) {
   return reading;
 }
 
-/** Returns the newest call with the id. @returns {JournaledCall | undefined} */
-function findCall(messages, callId) {
-  const callOf = (message) => readMessage(message).calls.findLast((call) => call.callId === callId);
-  const at = messages.findLastIndex((message) => callOf(message) !== undefined);
-  if (at < 0) return undefined;
-  const found = journaledCall(callOf(messages[at]));
-  for (const message of messages.slice(at)) {
+/** The calls that an id may mean: the stored call of which it is the invocation, or those with this `callId` in the
+ *  newest answer that has one. */
+function callsOf(messages, id) {
+  for (const isOne of [({ invocation }) => invocation === id, ({ callId }) => callId === id]) {
+    const at = messages.findLastIndex((message) => readMessage(message).calls.some(isOne));
+    if (at >= 0)
+      return readMessage(messages[at])
+        .calls.filter(isOne)
+        .map((call) => withMarks(call, messages.slice(at)));
+  }
+  return [];
+}
+
+/** The call with what the marks in these messages say of it. */
+function withMarks(call, messages) {
+  const found = journaledCall(call);
+  for (const message of messages) {
     const { mark } = readMessage(message);
-    if (mark?.starts !== callId) continue;
+    if (mark?.invocation !== found.invocation) continue;
+    if (mark.withdrawn !== undefined) {
+      found.unsettled.delete(mark.withdrawn);
+      continue;
+    }
     found.starts += 1;
+    found.unsettled.add(mark.start);
     // Those that the tool got; the model may have written them otherwise.
     if (Object.hasOwn(mark, 'arguments')) found.arguments = mark.arguments;
   }
   return found;
 }
 
-function newInvocation() {
+const mayHaveRun = ({ unsettled }) => unsettled.size > 0;
+
+/** True for a call that has these arguments, or takes any: nobody has started it, and a schema may add some. */
+const takesArguments = (found, { arguments: args }) =>
+  (!mayHaveRun(found) && !found.result) || isSameJson(found.arguments, args);
+
+/** Of the calls of one answer with one id, those that can be meant: name and arguments tell them apart. */
+function candidates(found, call) {
+  const named = found.filter(({ name }) => name === call.name);
+  const equal = named.filter((one) => isSameJson(one.arguments, call.arguments));
+  return [equal, named, found].find((some) => some.length);
+}
+
+function newId() {
   const bytes = Array.from(crypto.getRandomValues(new Uint8Array(12)));
   return `once_${bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 }
 
-/** The message that stores the start of a call which the session does not have. */
-function callMessage({ callId, name, arguments: args }, invocation) {
-  const call = { id: invocation, callId, name, arguments: args, argumentsText: JSON.stringify(args) };
+/** The message that stores a call which the session does not have, and that its tool begins. */
+function callMessage({ callId, name, arguments: args }, mark) {
+  const call = { id: mark.invocation, callId, name, arguments: args, argumentsText: JSON.stringify(args) };
   const parts = [{ type: 'tool', call: { ...call, result: null, finishedAt: null } }];
-  return { role: 'assistant', parts: [recordPart(RECORD, { starts: callId }, parts), ...parts] };
+  return { role: 'assistant', parts: [recordPart(RECORD, mark, parts), ...parts] };
 }
 
-function markMessage({ callId, arguments: args }) {
-  return { role: 'assistant', parts: [recordPart(RECORD, { starts: callId, arguments: args }, [])] };
-}
+const markMessage = (mark) => ({ role: 'assistant', parts: [recordPart(RECORD, mark, [])] });
 
 /** The calls of one session. */
 export class CallJournal extends TaskQueue {
@@ -93,42 +123,55 @@ export class CallJournal extends TaskQueue {
 
   /** Stores that the tool of the call begins, in an append that fails if another process was first; `starts` is how
    *  often it may have begun before. What is begun or unknown is claimed for `own`.
-   *  @param {ToolRun} own @param {ToolCall} call @returns {Promise<Begin>} */
-  begin(own, call, starts = 0) {
+   *  @param {ToolRun} own @param {ToolCall} call @param {{ starts?: number, signal?: AbortSignal }} options
+   *  @returns {Promise<Begin>} */
+  begin(own, call, { starts = 0, signal }) {
     const read = () => this.#messages.read();
     return this.queued(() =>
       changeSession(this.#session, read, async ({ revision, messages }) => {
         own.release();
-        const found = findCall(messages, call.callId);
+        const some = candidates(callsOf(messages, call.callId), call) ?? [];
+        if (some.length > 1) return { kind: 'ambiguous', count: some.length };
+        const [found] = some;
         const known = found && this.#known(own, found, { call, starts });
         if (known) return known;
-        const invocation = found?.invocation ?? newInvocation();
+        signal?.throwIfAborted();
+        const { invocation, callId } = found ?? { invocation: newId(), callId: call.callId };
+        const mark = { invocation, start: newId() };
+        const message = found ? markMessage({ ...mark, arguments: call.arguments }) : callMessage(call, mark);
         own.claim(this.#key(invocation));
-        await this.#messages.append([found ? markMessage(call) : callMessage(call, invocation)], revision);
-        return { kind: 'begun', invocation };
+        await this.#messages.append([message], revision);
+        return { kind: 'begun', key: { invocation, callId }, start: mark.start };
       }),
+    );
+  }
+
+  /** Stores that a start did not run the tool. */
+  withdraw({ key: { invocation }, start }) {
+    const read = () => this.#messages.read();
+    const message = markMessage({ invocation, withdrawn: start });
+    return this.queued(() =>
+      changeSession(this.#session, read, ({ revision }) => this.#messages.append([message], revision)),
     );
   }
 
   /** What keeps the tool of a stored call from running. @returns {Begin | undefined} */
   #known(own, found, { call, starts }) {
-    const { invocation, result } = found;
-    // Of a call that nobody has started, the arguments are as the model wrote them.
-    const isSame = (!found.starts && !result) || isSameJson(found.arguments, call.arguments);
-    if (found.name !== call.name || !isSame) return { kind: 'changed', call: found };
+    const { invocation, callId, result } = found;
+    if (found.name !== call.name || !takesArguments(found, call)) return { kind: 'changed', call: found };
     if (result) return { kind: 'finished', result };
     const key = this.#key(invocation);
     const other = ToolRun.under(key);
     if (other) return { kind: 'joined', outcome: other.outcome };
     const kept = unsaved.get(key);
-    if (kept) return { kind: 'unsaved', invocation, result: kept };
-    if (found.starts === starts) return undefined;
+    if (kept) return { kind: 'unsaved', key: { invocation, callId }, result: kept };
+    if (!mayHaveRun(found) || found.starts === starts) return undefined;
     own.claim(key);
     return { kind: 'unknown', call: found };
   }
 
   /** Stores the result of a call that has begun; the first one that is stored counts. Until it is stored, it is kept
-   *  here. @param {{ invocation: string, callId: string }} call @param {ToolResult} result */
+   *  here. @param {CallKey} key @param {ToolResult} result */
   async end({ invocation, callId }, result) {
     const key = this.#key(invocation);
     unsaved.set(key, result);
@@ -138,7 +181,7 @@ export class CallJournal extends TaskQueue {
         await this.#session.answer(invocation, { type: 'tool_result', ...result });
       } catch (error) {
         const isStored =
-          error?.code === 'wrong_state' && findCall((await this.#messages.read()).messages, callId)?.result;
+          error?.code === 'wrong_state' && callsOf((await this.#messages.read()).messages, invocation)[0]?.result;
         if (['not_found', 'evicted'].includes(error?.code)) unsaved.delete(key); // its session is gone
         if (!isStored) throw error;
       }

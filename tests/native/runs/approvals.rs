@@ -209,7 +209,7 @@ fn r29_a_waiting_run_is_resumed_elsewhere_and_decided_there() {
             assert_eq!((outcome.status, outcome.model_calls), (RunStatus::Finished, 2), "{mode:?}");
             assert_eq!(ran(&last), ["call_b", "call_c"]);
             assert!(has_text(&last.asked[0], "look gave"), "the first result was lost");
-            // The former owner's approval conflicts, and its tool does not run.
+            // The former holder's approval conflicts, and its tool does not run.
             first.decide("call_b", Approve).unwrap();
             first.write();
             let outcome = first.run.as_ref().unwrap().outcome();

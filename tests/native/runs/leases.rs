@@ -108,7 +108,7 @@ fn r18_a_failed_run_has_no_lease() {
 }
 
 #[test]
-fn r18_a_lease_names_who_wrote_it_until_it_ends_or_another_owner_takes_the_run() {
+fn r18_a_lease_names_who_wrote_it_until_it_ends_or_another_holder_takes_the_run() {
     let store = MemoryStore::default();
     let owner = begun(&store);
     let lease = |name: &str, holder: Option<&str>, epoch, lease_until, step| {

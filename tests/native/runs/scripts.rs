@@ -34,9 +34,9 @@ enum Action {
     Write(usize),
     /// The owner ends with what it has not written, and another host resumes the run.
     Kill,
-    /// Another host resumes the run; its former owner is only frozen.
+    /// Another host resumes the run; its former holder is only frozen.
     TakeOver,
-    /// The former owner goes on: it executes an effect and writes.
+    /// The former holder goes on: it executes an effect and writes.
     Thaw(usize),
     Cancel,
 }
@@ -278,7 +278,7 @@ impl Scenario<'_> {
         true
     }
 
-    /// The former owner executes an effect and writes. Nothing of that may be stored, and no tool may start.
+    /// The former holder executes an effect and writes. Nothing of that may be stored, and no tool may start.
     fn thaw(&mut self, at: usize) {
         let Some(former) = &mut self.former else { return };
         if former.status() != RunStatus::Running {
@@ -297,7 +297,7 @@ impl Scenario<'_> {
             let _ = former.host.reply(&effect.id, reply.clone());
             former.write(99);
             let is_start = reply == EffectReply::Started;
-            assert!(!is_start || former.status() != RunStatus::Running, "a former owner starts a tool");
+            assert!(!is_start || former.status() != RunStatus::Running, "a former holder starts a tool");
         }
         former.write(99);
     }

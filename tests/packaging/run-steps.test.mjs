@@ -1,4 +1,4 @@
-// .ci/lanes.mjs: what steps print and how they end, however that is.
+// .ci/run-steps.mjs: what steps print and how they end, however that is.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -8,11 +8,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 
-const LANES = new URL('../../.ci/lanes.mjs', import.meta.url).href;
+const RUN_STEPS = new URL('../../.ci/run-steps.mjs', import.meta.url).href;
 const LONG = 1_000_000;
 const PROGRAM = `
 import { spawn } from 'node:child_process';
-import { outputWritten, runHere, runSteps } from ${JSON.stringify(LANES)};
+import { flushOutput, runStepInThisProcess, runSteps } from ${JSON.stringify(RUN_STEPS)};
 class Skip extends Error {}
 const leave = () => spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60000)'], { stdio: 'inherit', detached: true });
 const STEPS = [
@@ -26,18 +26,18 @@ const STEPS = [
   { name: 'talks', step: async () => { console.log('talking'); await new Promise((resolve) => setTimeout(resolve, 60000)); } },
 ].map((step) => ({ ...step, why: 'a test' }));
 const at = process.argv.indexOf('--step');
-if (at > 0) await runHere(STEPS.find(({ name }) => name === process.argv[at + 1]), Skip);
+if (at > 0) await runStepInThisProcess(STEPS.find(({ name }) => name === process.argv[at + 1]), Skip);
 const names = process.argv[2].split(',');
 const results = await runSteps(STEPS.filter(({ name }) => names.includes(name)), { program: process.argv[1], args: ['-'], keepGoing: true });
 console.log('results=' + JSON.stringify(results.map(({ step, outcome }) => [step.name, outcome])));
-await outputWritten();
+await flushOutput();
 process.exit(0);
 `;
 
 let folder;
 let program;
 before(() => {
-  folder = mkdtempSync(path.join(tmpdir(), 'rethread-lanes-'));
+  folder = mkdtempSync(path.join(tmpdir(), 'rethread-run-steps-'));
   program = path.join(folder, 'program.mjs');
   writeFileSync(program, PROGRAM);
 });

@@ -1,20 +1,21 @@
-// Runs steps in processes of their own, two at once: most compile on one core, or wait for a page, a server or a timer.
+// Runs steps of the tests in processes of their own, two at once: most compile on one core, or wait for a page, a
+// server or a timer.
 
 import { fork } from 'node:child_process';
 
-const AT_ONCE = 2;
-/** For how long the output of a step may come after its process has ended: a program that it has left behind keeps the
- *  pipe open. */
+const CONCURRENT_STEPS = 2;
+/** The time for which output is read after the process of a step has ended: a program that the step has started, and
+ *  that runs on, keeps the pipe open. */
 const LATE_OUTPUT_MS = 5000;
 
-/** Waits until what was printed is written: `process.exit` drops what a pipe has not taken yet. */
-export async function outputWritten() {
+/** Waits until the printed output is written: `process.exit` drops what a pipe has not taken yet. */
+export async function flushOutput() {
   const isWritten = (stream) => new Promise((written) => stream.write('', written));
   await Promise.all([process.stdout, process.stderr].map(isWritten));
 }
 
-/** In the process of a step: runs it, and reports how it ended to the process that started it. */
-export async function runHere({ step }, Skip) {
+/** Runs a step in its own process, and reports how it ended to the process that started it. */
+export async function runStepInThisProcess({ step }, Skip) {
   let outcome = 'ok';
   let note = '';
   try {
@@ -24,19 +25,20 @@ export async function runHere({ step }, Skip) {
     note = e instanceof Error ? e.message : String(e);
   }
   await new Promise((sent) => process.send({ outcome, note }, sent));
-  await outputWritten();
+  await flushOutput();
   process.exit(outcome === 'FAIL' ? 1 : 0);
 }
 
-/** Prints the output of one step at a time: of the oldest that runs as it comes, of the other one after that. */
-class Output {
-  #waiting = [];
+/** Prints the output of one step at a time: that of the oldest running step as it arrives, that of the other one when
+ *  the first has ended. */
+class StepOutputs {
+  #entries = [];
 
   add(child) {
     const entry = { child, chunks: [], isDone: false };
-    this.#waiting.push(entry);
+    this.#entries.push(entry);
     const write = (chunk) => {
-      if (this.#waiting[0] === entry) process.stdout.write(chunk);
+      if (this.#entries[0] === entry) process.stdout.write(chunk);
       else entry.chunks.push(chunk);
     };
     child.stdout.on('data', write);
@@ -45,31 +47,31 @@ class Output {
       write,
       end: () => {
         entry.isDone = true;
-        while (this.#waiting[0]?.isDone) {
-          this.#waiting.shift();
-          for (const chunk of this.#waiting[0]?.chunks.splice(0) ?? []) process.stdout.write(chunk);
+        while (this.#entries[0]?.isDone) {
+          this.#entries.shift();
+          for (const chunk of this.#entries[0]?.chunks.splice(0) ?? []) process.stdout.write(chunk);
         }
       },
     };
   }
 
-  /** Prints what waits, of steps that are not waited for. */
+  /** Prints the held output of all steps, before the process ends. */
   flush() {
-    for (const { chunks } of this.#waiting) for (const chunk of chunks.splice(0)) process.stdout.write(chunk);
+    for (const { chunks } of this.#entries) for (const chunk of chunks.splice(0)) process.stdout.write(chunk);
   }
 }
 
-/** Whether a step can begin beside those that run: after the steps that it needs, and with nobody in its target folder.
- *  A step that is `alone` takes both cores. */
-function canBegin(step, running, left) {
+/** True if a step can start beside those that run: the steps that it needs have ended, and no other one uses its target
+ *  folder. A step that is `alone` takes both cores. */
+function canStart(step, running, waiting) {
   if (running.some((other) => other.alone || (step.target && other.target === step.target))) return false;
   if (step.alone && running.length) return false;
-  const unfinished = [...running, ...left].map(({ name }) => name);
+  const unfinished = [...running, ...waiting].map(({ name }) => name);
   return ![...(step.after ?? []), ...(step.needs ?? [])].some((name) => unfinished.includes(name));
 }
 
-/** Waits until a process has ended and its output was read. */
-function endOf(child) {
+/** Resolves when a process has ended and its output was read. */
+function waitForEnd(child) {
   return new Promise((resolve) => {
     child.once('close', resolve);
     child.once('exit', () => {
@@ -83,21 +85,21 @@ function endOf(child) {
 }
 
 /** Runs one step in a process of `program`; returns its outcome and its line of the summary. */
-function begin(step, program, args, output) {
+function startStep(step, { program, args, outputs }) {
   const child = fork(program, [...args, '--step', step.name], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   const start = performance.now();
-  const printed = output.add(child);
+  const printed = outputs.add(child);
   printed.write(`\n=== ${step.name}: ${step.why}\n`);
-  let said = { outcome: 'FAIL', note: 'the process of the step ended early' };
+  let reported = { outcome: 'FAIL', note: 'the process of the step ended early' };
   child.on('message', (message) => {
-    said = message;
+    reported = message;
   });
-  const ended = endOf(child).then(() => {
+  const ended = waitForEnd(child).then(() => {
     const seconds = ((performance.now() - start) / 1000).toFixed(1).padStart(7);
-    const line = `${said.outcome.padEnd(5)}${step.name.padEnd(11)}${seconds} s  ${said.note}`.trimEnd();
+    const line = `${reported.outcome.padEnd(5)}${step.name.padEnd(11)}${seconds} s  ${reported.note}`.trimEnd();
     printed.write(`${line}\n`);
     printed.end();
-    return { step, line, outcome: said.outcome };
+    return { step, line, outcome: reported.outcome };
   });
   return { step, child, ended };
 }
@@ -105,8 +107,8 @@ function begin(step, program, args, output) {
 /** Runs `steps` in the given order where they permit it; returns those that ended. Stops at the first failure unless
  *  `keepGoing`. */
 export async function runSteps(steps, { program, args, keepGoing }) {
-  const output = new Output();
-  const left = [...steps];
+  const outputs = new StepOutputs();
+  const waiting = [...steps];
   const running = new Set();
   const results = [];
   const stop = () => {
@@ -115,17 +117,18 @@ export async function runSteps(steps, { program, args, keepGoing }) {
   for (const signal of ['SIGINT', 'SIGTERM'])
     process.once(signal, async () => {
       stop();
-      output.flush();
-      await outputWritten();
+      outputs.flush();
+      await flushOutput();
       process.exit(1);
     });
   let isStopped = false;
-  while (running.size || (left.length && !isStopped)) {
+  while (running.size || (waiting.length && !isStopped)) {
     const active = [...running].map(({ step }) => step);
-    const at = isStopped || running.size >= AT_ONCE ? -1 : left.findIndex((step) => canBegin(step, active, left));
+    const at =
+      isStopped || running.size >= CONCURRENT_STEPS ? -1 : waiting.findIndex((step) => canStart(step, active, waiting));
     if (at >= 0) {
-      const [step] = left.splice(at, 1);
-      running.add(begin(step, program, args, output));
+      const [step] = waiting.splice(at, 1);
+      running.add(startStep(step, { program, args, outputs }));
       continue;
     }
     const result = await Promise.race([...running].map(({ ended }) => ended));
