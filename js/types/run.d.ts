@@ -47,7 +47,7 @@ export interface RunRequest {
    *  before; `config_invalid` if the service or the application keeps the conversation. */
   replace?: string;
   /** If another run of this session is in progress: "throw" (default) rejects with `busy` if it is in this tab, or if a
-   *  run is queued here; "queue"
+   *  run is queued here, and, if a service keeps the conversation, also if it is in another tab or process; "queue"
    *  waits for it, in whatever tab or process it is, so that the question is stored after its answer. A run that was
    *  killed is waited for until its lock is free or its lease has ended, one that waits for an approval is not. Of the
    *  runs that wait in several tabs one begins at a time; where there are no locks (on servers), two that wait for the

@@ -57,10 +57,11 @@ pub fn step_of(change: &Change) -> Option<&JournalStep> {
     change.journal.as_ref().map(|journal| &journal.step)
 }
 
-/// Returns true for a change that only adds entries to the journal.
+/// Returns true for a change that only adds entries to the journal, and depends on no other run.
 pub fn is_deferrable(change: &Change) -> bool {
     change.entries.is_empty()
         && change.edit.is_none()
+        && change.exclusive.is_none()
         && matches!(step_of(change), Some(JournalStep::Begin(_) | JournalStep::Write(_)))
 }
 

@@ -25,6 +25,7 @@ mod head_fields;
 mod host;
 mod idle_merge;
 mod journals;
+mod launch;
 mod lease;
 mod live_run;
 mod message_page;

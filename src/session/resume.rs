@@ -91,7 +91,8 @@ pub async fn resume_snapshot(
         let change = snapshot.begin(&log, &writer)?;
         let approvals = Some(stored.live.awaited_approvals());
         // Another writer may append meanwhile, or end the run.
-        Change { expected: Some(log.head.history_revision), approvals, ..change }
+        let exclusive = session.exclusive_run(&snapshot.run);
+        Change { expected: Some(log.head.history_revision), approvals, exclusive, ..change }
     };
     let revision = match session.commit(change).await {
         Err(error) if error.code == ErrorCode::Conflict && entry_of(session, &snapshot.run).is_ok() => {
@@ -130,6 +131,7 @@ pub async fn resume_run(
     let mut change = journal_change(session, &entry, JournalStep::Take, lease_ended_by);
     // The head lacks it if it was rebuilt.
     change.approvals = Some(stored.live.awaited_approvals());
+    change.exclusive = session.exclusive_run(id);
     let lease_until = lease_end(&session.context, lock.is_some());
     if let Some(journal) = &mut change.journal {
         journal.lease_until = lease_until;
@@ -171,6 +173,7 @@ pub async fn lock_waiting_run(session: &OpenSession, id: &str, epoch: u32) -> Re
     session.show_branch_of(&entry).await?;
     if is_leased(&session.context, lock.is_some()) {
         let mut change = journal_change(session, &entry, JournalStep::Renew, lease_ended_by);
+        change.exclusive = session.exclusive_run(id);
         if let Some(journal) = &mut change.journal {
             journal.lease_until = lease_end(&session.context, lock.is_some());
         }

@@ -9,7 +9,6 @@ use super::host::RunLock;
 use super::live_run::LiveRun;
 use super::open_session::OpenSession;
 use super::pending_callbacks::PendingCallbacks;
-use super::queued_question::{QueuedQuestion, WhenBusy};
 use super::run_lock::{RunClaim, RunHold, acquire_run_lock, lock_name};
 use super::signal::Signal;
 use super::write_queue::WriteQueue;
@@ -94,34 +93,6 @@ pub struct RunDriver {
 }
 
 impl RunDriver {
-    /// Starts a run when no other one of the session is under way in this tab; one that waits, in any tab or process.
-    pub async fn launch(
-        session: &OpenSession,
-        when_busy: impl Into<WhenBusy>,
-        starting: impl Future<Output = Result<Rc<Self>>>,
-    ) -> Result<Rc<Self>> {
-        let when_busy = when_busy.into();
-        let (queue, question) = (when_busy.waits(), QueuedQuestion::new(session, &when_busy));
-        session.reserve_run(queue).await?;
-        let queue_lock = if queue { session.wait_in_queue(&question).await } else { Ok(None) };
-        let started = match queue_lock {
-            Ok(lock) => starting.await.map(|run| (run, lock)),
-            Err(error) => Err(error),
-        };
-        session.set_run(started.as_ref().ok().map(|(run, _)| run.clone() as Rc<dyn LiveRun>));
-        drop(question);
-        let (run, queue_lock) = started?;
-        // The run's events report what could not be written.
-        let _ = run.write_pending().await;
-        if queue {
-            // With `flushMs`, too, the next one in the queue must see this run.
-            let _ = run.flush().await;
-        }
-        drop(queue_lock);
-        session.context.check_open()?;
-        Ok(run)
-    }
-
     /// Makes a new run. `read` reads what it begins with, for the id that it is given.
     ///
     /// # Errors
@@ -339,7 +310,7 @@ impl RunDriver {
 
     /// Does the machine's writes until none is left, and then asks its question, if there is one. Returns the error of
     /// the first failed write.
-    async fn write_pending(self: &Rc<Self>) -> Result<()> {
+    pub(super) async fn write_pending(self: &Rc<Self>) -> Result<()> {
         let mut failure = None;
         let mut wrote = false;
         while !self.given_up.get() {
@@ -350,7 +321,7 @@ impl RunDriver {
             let (now, lease_until) = (self.session.context.now(), self.lease_end());
             let writer = RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until };
             let outcome = match change_for(&save, &writer) {
-                Ok(change) => self.commit_save(change, save.is_urgent()).await,
+                Ok(change) => self.commit_save(self.made_exclusive(change), save.is_urgent()).await,
                 Err(error) => Err(error),
             };
             let id = save.id;

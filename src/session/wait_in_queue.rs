@@ -50,7 +50,7 @@ impl OpenSession {
     }
 
     /// Returns the id of a run with a holder in another tab or process.
-    async fn run_elsewhere(&self) -> Option<String> {
+    pub(super) async fn run_elsewhere(&self) -> Option<String> {
         if self.log.borrow().head.runs.is_empty() {
             return None;
         }

@@ -5,6 +5,7 @@ use super::additions::Additions;
 use super::audit::AuditRow;
 use super::branch_directory::BranchDirectory;
 use super::branch_write::{BranchWrite, CarriedContent, ForkPlace};
+use super::exclusive_run::ExclusiveRun;
 use super::expected_run::ExpectedRun;
 use super::id_collisions::replace_ids_in_use;
 use super::journal::{JournalChange, ended_runs, write_journal};
@@ -112,6 +113,8 @@ pub struct Change {
     pub expected: Option<u64>,
     /// The runs that must be as they were, or the append is a conflict.
     pub expected_runs: Vec<ExpectedRun>,
+    /// The run beside which no other may have a lease, or the append is `busy`.
+    pub exclusive: Option<ExclusiveRun>,
     /// The error of the append if the session was deleted before it was opened. Without it the session is created
     /// again.
     pub when_deleted: Option<Error>,
@@ -267,6 +270,7 @@ impl SessionLog {
             let sentence = "an unfinished run that has the call ended or went on meanwhile; send the result again";
             return Err(Error::new(ErrorCode::Conflict, sentence));
         }
+        change.exclusive.iter().try_for_each(|run| run.check(&self.head, change.at))?;
         self.check_branch(change)?;
         self.check_annotations(change)
     }

@@ -7,6 +7,7 @@ mod annotations;
 mod backup;
 mod branch_views;
 mod branches;
+mod conversations;
 #[cfg(not(target_arch = "wasm32"))]
 mod copy;
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,0 +1,103 @@
+//! Starts a run when no other run of its session is in the way.
+
+use super::deferred_saves::step_of;
+use super::host::{LockOutcome, RunLock};
+use super::live_run::LiveRun;
+use super::open_session::OpenSession;
+use super::queued_question::{QueuedQuestion, WhenBusy};
+use super::run_driver::RunDriver;
+use super::run_lock::{lock_name, queue_lock_names};
+use crate::error::{ErrorCode, Result};
+use crate::owner::StateOwner;
+use crate::store::{Change, ExclusiveRun, JournalStep};
+use std::rc::Rc;
+
+impl RunDriver {
+    /// Starts a run when no other one of the session is under way in this tab; one that waits, in any tab or process.
+    ///
+    /// # Errors
+    /// `busy` if another run is in the way, also one of another tab or process if a service keeps the conversation;
+    /// those of `starting`.
+    pub async fn launch(
+        session: &OpenSession,
+        when_busy: impl Into<WhenBusy>,
+        starting: impl Future<Output = Result<Rc<Self>>>,
+    ) -> Result<Rc<Self>> {
+        let when_busy = when_busy.into();
+        let (queue, question) = (when_busy.waits(), QueuedQuestion::new(session, &when_busy));
+        session.reserve_run(queue).await?;
+        let queue_lock = if queue { session.wait_in_queue(&question).await } else { session.lock_conversation().await };
+        let started = match queue_lock {
+            Ok(lock) => starting.await.map(|run| (run, lock)),
+            Err(error) => Err(error),
+        };
+        session.set_run(started.as_ref().ok().map(|(run, _)| run.clone() as Rc<dyn LiveRun>));
+        drop(question);
+        let (run, queue_lock) = started?;
+        // The run's events report what could not be written.
+        let written = run.write_pending().await;
+        if queue {
+            // With `flushMs`, too, the next one in the queue must see this run.
+            let _ = run.flush().await;
+        }
+        drop(queue_lock);
+        session.context.check_open()?;
+        match written {
+            // Nothing was stored of it, and nothing sent.
+            Err(error) if error.code == ErrorCode::Busy && session.remove_unwritten_run(&run.id) => {
+                session.notify();
+                Err(error)
+            }
+            _ => Ok(run),
+        }
+    }
+
+    /// Returns the change that begins the run with the condition of a run that excludes others, if it is one.
+    pub(super) fn made_exclusive(&self, mut change: Change) -> Change {
+        if let Some(JournalStep::Begin(_)) = step_of(&change) {
+            change.exclusive = self.session.exclusive_run(&self.id);
+        }
+        change
+    }
+}
+
+impl OpenSession {
+    /// Returns the condition under which a run may begin or go on, if a service keeps the conversation: there, the
+    /// request of one run would close the open calls of another.
+    pub(super) fn exclusive_run(&self, id: &str) -> Option<ExclusiveRun> {
+        if !self.has_conversation() {
+            return None;
+        }
+        let (context, log) = (&self.context, self.log.borrow());
+        let origin = context.origin();
+        let is_busy_here = |run: &str| {
+            let name = lock_name(context, &self.id, run);
+            context.live.borrow().contains(&name) || context.claimed.borrow().contains(&name)
+        };
+        let left_behind = log.head.runs.iter().filter(|run| run.is_held_by(&origin) && !is_busy_here(&run.id));
+        Some(ExclusiveRun { id: id.to_owned(), left_behind: left_behind.map(|run| run.id.clone()).collect() })
+    }
+
+    fn has_conversation(&self) -> bool {
+        self.owner().is_ok_and(|owner| StateOwner::is_conversation(&owner))
+    }
+
+    /// Checks, if a service keeps the conversation, that no run of the session is under way in another tab or process.
+    /// Until the lock that it returns is dropped, none begins. Where there are no locks, the first append of the run
+    /// checks it.
+    ///
+    /// # Errors
+    /// `busy`; the store's own.
+    async fn lock_conversation(&self) -> Result<Option<RunLock>> {
+        if !self.has_conversation() {
+            return Ok(None);
+        }
+        let lock = match self.context.host.lock_run(&queue_lock_names(&self.context, &self.id)).await? {
+            LockOutcome::Acquired(lock) => Some(lock),
+            LockOutcome::HeldElsewhere => return Err(ExclusiveRun::busy()),
+            LockOutcome::Unsupported => None,
+        };
+        self.refresh().await?;
+        if self.run_elsewhere().await.is_some() { Err(ExclusiveRun::busy()) } else { Ok(lock) }
+    }
+}

@@ -1,0 +1,37 @@
+//! A run beside which no other run of its session may be under way.
+
+use crate::clock::Ms;
+use crate::error::{Error, ErrorCode, Result};
+use crate::session_head::SessionHead;
+
+/// The condition of an append that begins or continues such a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExclusiveRun {
+    /// The run's id.
+    pub id: String,
+    /// The ids of runs whose leases this process left behind: nobody holds them.
+    pub left_behind: Vec<String>,
+}
+
+impl ExclusiveRun {
+    /// Checks that no other run of a session has a lease. Done for each attempt of an append, so that of two processes
+    /// that begin at once one succeeds.
+    ///
+    /// # Errors
+    /// `busy`, with the end of the lease as `leaseUntil`.
+    pub(super) fn check(&self, head: &SessionHead, now: Ms) -> Result<()> {
+        let is_other = |id: &String| *id != self.id && !self.left_behind.contains(id);
+        match head.runs.iter().find(|run| is_other(&run.id) && run.lease_until > now) {
+            Some(run) => Err(Self::busy().with(|details| _ = details.number("leaseUntil", run.lease_until))),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the error of a run that another one excludes.
+    #[must_use]
+    pub fn busy() -> Error {
+        let sentence = "a run of this session is under way in another tab or process, and the service keeps one conversation for both; send it \
+                        again when that run is over, or with `whenBusy: \"queue\"`";
+        Error::new(ErrorCode::Busy, sentence)
+    }
+}

@@ -1,0 +1,154 @@
+//! Runs of several processes in a conversation that a service keeps: one at a time (R22, R23, R60).
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::scripted_host::*;
+use super::virtual_host::{Fault, Process, World};
+use super::{resume, run_ids, start};
+use crate::stateful_service::{Service, rounds, words_of};
+use rethread::error::ErrorCode;
+use rethread::owner::StateOwner;
+use rethread::run::{RunOutcome, RunSetup, RunStatus};
+use rethread::session::{OpenSession, RunDriver, SessionSettings};
+use rethread::store::MemoryStore;
+use serde_json::Value;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+fn conversation() -> StateOwner {
+    StateOwner::Conversation { id: "conv_1".into() }
+}
+
+fn chain() -> StateOwner {
+    StateOwner::Response { previous: None }
+}
+
+fn owned(owner: StateOwner) -> RunSetup {
+    RunSetup { owner, ..setup("", RESPONSES, false) }
+}
+
+fn service() -> RefCell<Service> {
+    RefCell::new(Service::new(rounds(1)).with_conversation("conv_1"))
+}
+
+/// Opens the session in a process, as one of this owner.
+fn opened(world: &World, process: &Process, owner: &StateOwner) -> Rc<OpenSession> {
+    let (session, owner) = (world.run(process.session(SessionSettings::default())), owner.to_stored());
+    world.run(session.update(Box::new(move |head| head.owner.clone_from(&owner)))).unwrap();
+    session
+}
+
+fn drive(process: &Process, run: &Rc<RunDriver>, service: &RefCell<Service>) -> RunOutcome {
+    let answer = |body: &Value| service.borrow_mut().answer(body);
+    process.world.run(process.drive(run, &answer))
+}
+
+/// What a service has of the user.
+fn questions(service: &RefCell<Service>) -> Vec<String> {
+    let mut words = words_of(&service.borrow().conversations["conv_1"]);
+    words.retain(|words| words.starts_with("user: "));
+    words
+}
+
+#[test]
+fn r22_r60_while_a_run_is_under_way_elsewhere_none_begins_in_its_conversation() {
+    for has_locks in [true, false] {
+        let (world, data, service) = (World::new(has_locks), MemoryStore::default(), service());
+        let both = [1, 2].map(|number| Process::new(&world, &data, number));
+        let [one, two] = both.each_ref().map(|process| opened(&world, process, &conversation()));
+        let first = world.run(start(&one, owned(conversation()), "first")).unwrap();
+        let refused = world.run(start(&two, owned(conversation()), "second")).map(drop);
+        assert_eq!(refused.unwrap_err().code, ErrorCode::Busy);
+        // Nothing is stored of it, here or there.
+        world.run(two.refresh()).unwrap();
+        assert_eq!(run_ids(&two), std::slice::from_ref(&first.id));
+        let pending: Value = serde_json::from_str(&world.run(two.pending_runs()).unwrap()).unwrap();
+        assert!(pending.as_array().unwrap().iter().all(|run| run["id"] == first.id.as_str()), "{pending}");
+        assert_eq!(drive(&both[0], &first, &service).status, RunStatus::Finished);
+        let second = world.run(start(&two, owned(conversation()), "second")).unwrap();
+        assert_eq!(drive(&both[1], &second, &service).status, RunStatus::Finished);
+        assert_eq!(questions(&service), ["user: first", "user: second"]);
+    }
+}
+
+#[test]
+fn r22_r60_of_processes_that_begin_at_once_one_sends() {
+    for has_locks in [true, false] {
+        for pause in 0..12 {
+            let (world, data, service) = (World::new(has_locks), MemoryStore::default(), service());
+            let both = [1, 2].map(|number| Process::new(&world, &data, number));
+            let sessions = both.each_ref().map(|process| opened(&world, process, &conversation()));
+            let outcomes: Rc<RefCell<Vec<_>>> = Rc::default();
+            for (at, session) in sessions.iter().cloned().enumerate() {
+                let (outcomes, host) = (outcomes.clone(), both[at].open.context.host.clone());
+                both[at].open.context.host.spawn(Box::pin(async move {
+                    host.sleep(pause * at as u64).await;
+                    let begun = start(&session, owned(conversation()), "question").await;
+                    outcomes.borrow_mut().push((at, begun));
+                }));
+            }
+            world.pass(3_000);
+            let outcomes = outcomes.take();
+            let codes = outcomes.iter().filter_map(|(_, begun)| begun.as_ref().err().map(|error| error.code));
+            assert_eq!(codes.collect::<Vec<_>>(), [ErrorCode::Busy], "{has_locks} {pause}");
+            let (at, run) = outcomes.into_iter().find_map(|(at, begun)| Some((at, begun.ok()?))).unwrap();
+            assert_eq!(drive(&both[at], &run, &service).status, RunStatus::Finished);
+            let other = world.run(start(&sessions[1 - at], owned(conversation()), "again")).unwrap();
+            assert_eq!(drive(&both[1 - at], &other, &service).status, RunStatus::Finished);
+            assert_eq!(questions(&service), ["user: question", "user: again"]);
+        }
+    }
+}
+
+#[test]
+fn r22_r23_an_interrupted_run_is_not_resumed_while_another_one_is_in_its_conversation() {
+    for has_locks in [true, false] {
+        let (world, data, service) = (World::new(has_locks), MemoryStore::default(), service());
+        let all = [1, 2, 3].map(|number| Process::new(&world, &data, number));
+        let [one, two, three] = all.each_ref().map(|process| opened(&world, process, &conversation()));
+        let killed = world.run(start(&one, owned(conversation()), "first")).unwrap();
+        all[0].kill();
+        world.pass(60_000);
+        let live = world.run(start(&two, owned(conversation()), "second")).unwrap();
+        let again = world.run(resume(&three, &killed.id, owned(conversation()))).map(drop);
+        assert_eq!(again.unwrap_err().code, ErrorCode::Busy);
+        assert_eq!(drive(&all[1], &live, &service).status, RunStatus::Finished);
+        let resumed = world.run(resume(&three, &killed.id, owned(conversation()))).unwrap();
+        // Its own request may have arrived.
+        assert_eq!(drive(&all[2], &resumed, &service).error.unwrap().code, ErrorCode::ReplayUnsafe);
+        assert_eq!(questions(&service), ["user: second"]);
+    }
+}
+
+#[test]
+fn r22_r60_a_chain_of_responses_has_runs_beside_each_other() {
+    let (world, data, service) = (World::new(false), MemoryStore::default(), service());
+    let both = [1, 2].map(|number| Process::new(&world, &data, number));
+    let [one, two] = both.each_ref().map(|process| opened(&world, process, &chain()));
+    let first = world.run(start(&one, owned(chain()), "first")).unwrap();
+    let second = world.run(start(&two, owned(chain()), "second")).unwrap();
+    assert_eq!(drive(&both[0], &first, &service).status, RunStatus::Finished);
+    assert_eq!(drive(&both[1], &second, &service).status, RunStatus::Finished);
+}
+
+#[test]
+fn r22_r60_a_lease_that_a_process_left_behind_does_not_exclude_its_next_run() {
+    let (world, data, service) = (World::new(false), MemoryStore::default(), service());
+    let is_down = Rc::new(Cell::new(false));
+    let fault = {
+        let is_down = is_down.clone();
+        move || is_down.get().then_some(Fault::Refused)
+    };
+    let process = Process::with_faults(&world, &data, 1, Box::new(fault));
+    let session = opened(&world, &process, &conversation());
+    let first = world.run(start(&session, owned(conversation()), "first")).unwrap();
+    is_down.set(true);
+    world.run(first.abandon_saves());
+    world.pass(100);
+    is_down.set(false);
+    let lease = session.log.borrow().head.runs[0].lease_until;
+    assert!(lease > process.open.context.now(), "the lease was left behind");
+    let second = world.run(start(&session, owned(conversation()), "second")).unwrap();
+    assert_eq!(drive(&process, &second, &service).status, RunStatus::Finished);
+}
