@@ -63,7 +63,7 @@ async function worldOf([version, ai]) {
     return (await session.messages({ limit: 1000, branch })).items;
   };
   const branches = async (id) => (await store.session(id)).branches();
-  return { servers, pageAt, load, items, branches, stored: async (id) => shown(toUIMessages(await items(id))) };
+  return { servers, store, pageAt, load, items, branches, stored: async (id) => shown(toUIMessages(await items(id))) };
 }
 
 /** A page asks, and is shown this. */
@@ -189,6 +189,43 @@ for (const version of VERSIONS) {
       const told = ['user: one', `assistant: one ${number}.2`, 'user: two', `assistant: two ${number}.1`];
       assert.deepEqual([shown(next.messages), await stored('b')], [told, told]);
       assert.deepEqual(shown((await load(a, 'b')).messages), told);
+    });
+
+    test(`r53 an answer that says nothing for longer than its mark counts is under way all the same, with ai ${number}`, async () => {
+      const { servers, pageAt, store } = world;
+      const [a, b] = servers;
+      const page = pageAt(a, 'w');
+      const done = asked(page, 'hang', 'assistant: Hel');
+      const session = await store.session('w');
+      const mark = async () => {
+        await session.refresh();
+        return session.state.get('rethread/ai-sdk:holder');
+      };
+      await until(async () => (await mark())?.until);
+      const { until: first } = await mark();
+      await until(() => Date.now() > first);
+      const { status, body } = await b.stream('w');
+      await body?.cancel();
+      assert.equal(status, 200);
+      await b.stop('w');
+      await done;
+      assert.equal(page.status, 'ready');
+    });
+
+    test(`r53 of two questions at once in two processes one answer stays, with ai ${number}`, async () => {
+      const { servers, pageAt, items } = world;
+      const pages = servers.slice(0, 2).map((server) => pageAt(server, 't'));
+      const sent = pages.map((page) => page.sendMessage({ text: 'hang' }));
+      const aborted = () => servers.filter(({ hasSaid }) => hasSaid('aborted', 't')).length;
+      const asks = () => servers.filter(({ hasSaid }) => hasSaid('chat', 't')).length;
+      await until(() => aborted() === 1 || pages.some(({ status }) => status === 'ready'));
+      await until(() => asks() > 0 && pages.filter(({ status }) => status === 'streaming').length === 1);
+      assert.equal((await servers[0].stop('t')).status, 204);
+      await Promise.all(sent);
+      assert.deepEqual(
+        (await items('t')).filter(({ role }) => role === 'user').map(({ parts }) => parts[0].text),
+        ['hang', 'hang'],
+      );
     });
   });
 }
